@@ -1,0 +1,199 @@
+# profpull: `make help` lists the targets.
+#
+#   make                 build/profpull
+#   make V=1             show the commands
+#   make CC=clang        another compiler
+#   make BUILD=dir       another place for everything that is made
+#   make ERR=            without -Werror
+
+BUILD    ?= build
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+ERR      ?= -Werror
+PKG_CONFIG ?= pkg-config
+CLANG    ?= clang
+GO       ?= go
+FUZZ_SECONDS ?= 60
+
+VERSION := $(shell cat VERSION)
+
+# What the linker and compiler need of each library.
+PACKAGES := libcurl jansson yaml-0.1 zlib libpcre2-8 libevent
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
+PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
+            -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wredundant-decls \
+            -Wpointer-arith -Wcast-qual -Wwrite-strings -Wformat=2 -Wundef -Wvla \
+            -Wimplicit-fallthrough -Wdouble-promotion -Wdate-time $(ERR)
+# Off in the sanitizer builds: fortify and the sanitizers do not go together.
+HARDEN   := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
+            -fstack-clash-protection -fcf-protection=full
+HARDEN_LD := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+OPT      ?= $(HARDEN)
+
+# CFLAGS and LDFLAGS are the user's; ours stand apart so that both hold.
+ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$(BUILD)/gen \
+              -g -fPIE -pthread $(WARNINGS) $(OPT) $(SANITIZE) $(PKG_CFLAGS) $(CFLAGS)
+ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
+LIBS        = $(PKG_LIBS) -lm
+
+ROOMS := base model config relabel discovery scraper write server cmd
+# Whose libraries the tests of a room need, in link order.
+DEPS_base      := base
+DEPS_model     := model base
+DEPS_config    := config base
+DEPS_relabel   := relabel config base
+DEPS_discovery := discovery config model base
+DEPS_scraper   := scraper config model base
+DEPS_write     := write config model base
+DEPS_server    := server scraper config model base
+DEPS_cmd       := cmd server write scraper discovery relabel config model base
+DEPS_all       := $(DEPS_cmd)
+
+Q := $(if $(V),,@)
+
+.DEFAULT_GOAL := all
+.PHONY: all
+all: $(BUILD)/profpull ## build/profpull (the default)
+
+# ---- objects, one library a room --------------------------------------------------------------
+
+define room_rules
+SRC_$(1) := $$(sort $$(wildcard $(1)/*.c))
+OBJ_$(1) := $$(SRC_$(1):%.c=$$(BUILD)/obj/%.o)
+$$(BUILD)/lib/$(1).a: $$(OBJ_$(1))
+	@mkdir -p $$(@D)
+	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call room_rules,$(r))))
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  CC    $<")
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Everything is made again when the compiler or its options change.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(subst ','\'',$(ALL_CFLAGS) $(ALL_LDFLAGS))' | cmp -s - $@ || \
+	    echo '$(CC) $(subst ','\'',$(ALL_CFLAGS) $(ALL_LDFLAGS))' > $@
+.PHONY: FORCE
+FORCE:
+
+libs = $(foreach r,$(DEPS_$(1)),$(BUILD)/lib/$(r).a)
+
+$(BUILD)/profpull: $(BUILD)/obj/profpull.o $(call libs,all)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# ---- unit tests: tests/unit/test_<room>_<what>.c ----------------------------------------------
+
+TEST_SRC := $(sort $(wildcard tests/unit/test_*.c))
+TEST_BIN := $(TEST_SRC:tests/unit/%.c=$(BUILD)/tests/%)
+# The room is the first word behind "test_".
+room_of = $(word 2,$(subst _, ,$(1)))
+CMOCKA  := -lcmocka
+
+define test_rules
+$$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/testing.o \
+                      $$(call libs,$(call room_of,$(1)))
+	@mkdir -p $$(@D)
+	@$$(if $$(V),:,echo "  LD    $$@")
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
+endef
+$(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
+
+# ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
+# Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
+# with libFuzzer by `make fuzz`.
+
+FUZZ_SRC    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_REPLAY := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/replay/%)
+FUZZ_BIN    := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
+
+define fuzz_rules
+$$(BUILD)/replay/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(BUILD)/obj/tests/fuzz/replay.o \
+                       $$(call libs,$(call room_of,$(1)))
+	@mkdir -p $$(@D)
+	@$$(if $$(V),:,echo "  LD    $$@")
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LIBS)
+$$(BUILD)/fuzz/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(call libs,$(call room_of,$(1)))
+	@mkdir -p $$(@D)
+	@$$(if $$(V),:,echo "  LD    $$@")
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+endef
+$(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
+
+# ---- the targets ------------------------------------------------------------------------------
+
+.PHONY: deps run test unit replay e2e check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+        install uninstall clean help tests-build
+
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY)
+
+deps: ## install what building needs, with apt (DEPS="build test lint" for more)
+	./scripts/deps.sh $(or $(DEPS),build)
+
+run: $(BUILD)/profpull ## scrape a real pprof program on loopback into ./data (RUN_SECONDS=45)
+	BUILD=$(BUILD) ./scripts/run.sh
+
+unit: $(TEST_BIN)
+	./scripts/run-tests.sh $(TEST_BIN)
+
+replay: $(FUZZ_REPLAY)
+	./scripts/replay.sh $(FUZZ_REPLAY)
+
+test: unit replay ## unit tests and the replay of the fuzz corpora
+
+e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
+
+check: ## all tests: unit, corpora, end to end
+	BUILD=$(BUILD) MAKE="$(MAKE)" ./scripts/check.sh
+
+ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+asan: ## unit and end-to-end tests under AddressSanitizer and UBSan
+	$(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(ASAN_FLAGS)" OPT="-O1 -DARENA_DEBUG" HARDEN_LD=-pie check
+
+tsan: ## unit and end-to-end tests under ThreadSanitizer
+	$(MAKE) BUILD=$(BUILD)/tsan SANITIZE="-fsanitize=thread" OPT="-O1" HARDEN_LD=-pie check
+
+valgrind: $(BUILD)/profpull $(TEST_BIN) ## unit tests and one whole run under valgrind: no leak
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/valgrind.sh $(TEST_BIN)
+
+FUZZ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+fuzz-build: $(FUZZ_BIN)
+fuzz: ## each fuzz target for FUZZ_SECONDS (60) with clang's libFuzzer
+	$(MAKE) BUILD=$(BUILD)/fuzzing CC=$(CLANG) SANITIZE="$(FUZZ_FLAGS)" \
+	    OPT="-O1 -DARENA_DEBUG" HARDEN_LD=-pie fuzz-build
+	FUZZ_SECONDS=$(FUZZ_SECONDS) ./scripts/fuzz.sh $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzzing/fuzz/%)
+
+lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compilers
+	BUILD=$(BUILD) MAKE="$(MAKE)" ./scripts/lint.sh
+
+bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
+
+coverage: ## line coverage of the unit and end-to-end tests (gcovr)
+	$(MAKE) BUILD=$(BUILD)/coverage SANITIZE="--coverage" OPT="-O0" HARDEN_LD=-pie check
+	gcovr --root . --object-directory $(BUILD)/coverage --exclude tests/ --print-summary \
+	    --html-details $(BUILD)/coverage/index.html | tee $(BUILD)/coverage/summary.txt
+
+install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/profpull
+	install -m 755 $(BUILD)/profpull $(DESTDIR)$(PREFIX)/bin/profpull
+	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/profpull
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/profpull
+	rm -rf $(DESTDIR)$(PREFIX)/share/doc/profpull
+
+clean: ## remove all that was made
+	rm -rf $(BUILD)
+
+help: ## this list
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | \
+	    awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+-include $(shell test -d $(BUILD)/obj && find $(BUILD)/obj -name '*.d')

@@ -1,0 +1,35 @@
+/* Time. Monotonic for durations and schedules, wall clock for what people and servers read.
+ *
+ * Logic takes "now" as a parameter; only loops and commands call these. Any thread.
+ */
+#ifndef PROFPULL_BASE_CLOCK_H
+#define PROFPULL_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MS_PER_S INT64_C(1000)
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+
+int64_t clock_mono_ns(void);
+int64_t clock_mono_ms(void);
+int64_t clock_wall_ns(void);
+
+/* Offset wall - monotonic in ns, taken now: wall time of a monotonic instant t is t + offset. */
+int64_t clock_wall_offset_ns(void);
+
+/* RFC 3339 in UTC with milliseconds ("2026-11-21T03:23:34.123Z"); size >= 25. */
+void clock_format_rfc3339(int64_t wall_ns, char *out, size_t size);
+
+/* A small random generator with its state at the caller, so that tests can repeat it. */
+struct rng {
+    uint64_t state;
+};
+void rng_seed(struct rng *r, uint64_t seed);
+void rng_seed_random(struct rng *r); /* from getrandom(2) */
+uint64_t rng_next(struct rng *r);
+/* Uniform in [lo, hi); lo if hi <= lo. */
+int64_t rng_range(struct rng *r, int64_t lo, int64_t hi);
+
+#endif

@@ -1,0 +1,90 @@
+/* Label sets: sorted by name, unique names, immutable, reference-counted, strings interned.
+ *
+ * A table of strings (struct intern) belongs to the program and outlives every label set made with
+ * it. Label sets may be passed between threads and unreferenced on any of them: counts are atomic
+ * and the table locks itself (many small locks by hash). A builder belongs to one thread.
+ *
+ * A label with an empty value does not exist: setting one to "" removes it (Prometheus' rule), and
+ * getting one that is absent gives "".
+ */
+#ifndef PROFPULL_BASE_LABELS_H
+#define PROFPULL_BASE_LABELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Names of the labels that several rooms agree on. */
+#define LABEL_ADDRESS "__address__"
+#define LABEL_SCHEME "__scheme__"
+#define LABEL_NAME "__name__"
+#define LABEL_DELTA "__delta__"
+#define LABEL_PROFILE_PATH "__profile_path__"
+#define LABEL_PROFILE_PATH_PREFIX "__profile_path_prefix__"
+#define LABEL_PARAM_PREFIX "__param_"
+#define LABEL_TENANT "__tenant_id__"
+#define LABEL_INSTANCE "instance"
+#define LABEL_JOB "job"
+#define LABEL_SERVICE_NAME "service_name"
+
+struct intern;
+
+struct intern *intern_new(void); /* NULL if out of memory */
+/* Every label set must be gone. Accepts NULL, returns NULL. */
+struct intern *intern_free(struct intern *in);
+/* Distinct strings and their bytes (with overhead) now, for metrics. Any thread. */
+void intern_stats(struct intern *in, size_t *ret_count, size_t *ret_bytes);
+
+struct label {
+    struct sv name;
+    struct sv value; /* both also NUL-terminated */
+};
+
+struct labels;
+
+struct labels *labels_ref(struct labels *l);
+/* Accepts NULL; returns NULL. Any thread. */
+struct labels *labels_unref(struct labels *l);
+
+size_t labels_count(const struct labels *l);
+struct label labels_at(const struct labels *l, size_t i); /* i < labels_count(), in order of names */
+/* The value, or an empty view whose p is "". */
+struct sv labels_get(const struct labels *l, struct sv name);
+bool labels_equal(const struct labels *a, const struct labels *b);
+/* The same for equal sets on every machine and run. */
+uint64_t labels_hash(const struct labels *l);
+/* Appends {a="b", c="d"} with Go-style quoting. */
+bool labels_format(const struct labels *l, struct buf *out);
+/* Appends {"a":"b","c":"d"}. */
+bool labels_format_json(const struct labels *l, struct buf *out);
+
+/* A label set in the making. Storage comes from an arena inside that is reused by reset.
+ * Setting past LABELS_MAX labels or LABELS_BYTES_MAX bytes, or out of memory, makes the builder
+ * failed (sticky until reset), and build then returns NULL. */
+#define LABELS_MAX 1024
+#define LABELS_BYTES_MAX (1024 * 1024)
+
+struct labels_builder;
+
+struct labels_builder *labels_builder_new(struct intern *in); /* NULL if out of memory */
+struct labels_builder *labels_builder_free(struct labels_builder *b);
+/* Starts again from the content of base, or from nothing if NULL. */
+void labels_builder_reset(struct labels_builder *b, const struct labels *base);
+/* Copies both strings. */
+void labels_builder_set(struct labels_builder *b, struct sv name, struct sv value);
+void labels_builder_set_str(struct labels_builder *b, const char *name, const char *value);
+void labels_builder_del(struct labels_builder *b, struct sv name);
+/* The view stays good until the builder is reset or freed (not merely changed). */
+struct sv labels_builder_get(const struct labels_builder *b, struct sv name);
+size_t labels_builder_count(const struct labels_builder *b);
+/* In order of names; the views stay good until reset, the index until the next change. */
+struct label labels_builder_at(const struct labels_builder *b, size_t i);
+bool labels_builder_ok(const struct labels_builder *b);
+/* A new reference that the caller owns, or NULL if the builder has failed or memory ran out.
+ * The builder keeps its content. */
+struct labels *labels_builder_build(struct labels_builder *b);
+
+#endif

@@ -1,0 +1,260 @@
+/* The configuration: text in, one validated, immutable `struct config` out.
+ *
+ * No other room reads YAML. Text becomes a tree with line numbers (yaml.h), the tree becomes typed
+ * structs through tables (schema.h), the structs are completed with defaults and checked as a whole.
+ * All mistakes of a file are reported in one run. A configuration lives in its own arena, is
+ * reference-counted (atomic) and never changes; everything it points to dies with it.
+ *
+ * The model is a list of jobs, each with sources (what is discovered and the rules for it), so that
+ * another front end can fill it as well.
+ */
+#ifndef PROFPULL_CONFIG_CONFIG_H
+#define PROFPULL_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/http.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* Where something stands in a file; line and column count from 1, line 0 means "built in". */
+struct config_pos {
+    const char *file;
+    int line;
+    int column;
+};
+
+struct config_pair {
+    const char *name;
+    const char *value;
+};
+
+struct config_pairs {
+    const struct config_pair *at;
+    size_t n;
+};
+
+struct config_strings {
+    const char *const *at;
+    size_t n;
+};
+
+/* ---- relabelling --------------------------------------------------------------------------- */
+
+enum config_action {
+    ACTION_REPLACE,
+    ACTION_KEEP,
+    ACTION_DROP,
+    ACTION_KEEPEQUAL,
+    ACTION_DROPEQUAL,
+    ACTION_HASHMOD,
+    ACTION_LABELMAP,
+    ACTION_LABELDROP,
+    ACTION_LABELKEEP,
+    ACTION_LOWERCASE,
+    ACTION_UPPERCASE,
+};
+
+/* "replace", "keep", ... */
+const char *config_action_name(enum config_action action);
+/* Case does not matter (Prometheus). False if there is no such action. */
+bool config_action_parse(struct sv text, enum config_action *ret_action);
+
+/* One rule as written. A string that was not given is NULL (given and empty is ""): the rule's
+ * checks need to know. Defaults are applied where the rule is compiled (relabel/). */
+struct config_rule {
+    struct config_pos pos;
+    bool has_action;
+    enum config_action action; /* ACTION_REPLACE if not given */
+    struct config_strings source_labels;
+    const char *separator;
+    const char *regex;
+    bool has_modulus;
+    uint64_t modulus;
+    const char *target_label;
+    const char *replacement;
+};
+
+struct config_rules {
+    const struct config_rule *at;
+    size_t n;
+};
+
+/* ---- profile types -------------------------------------------------------------------------- */
+
+/* One profile type of one job, complete: defaults and job-wide settings are filled in. */
+struct config_type {
+    const char *key;    /* name in the configuration: "godeltaprof_memory" */
+    const char *name;   /* `__name__` of the series: "memory" */
+    const char *path;   /* "/debug/pprof/allocs" */
+    bool enabled;
+    bool sampling;      /* the target samples for `seconds` while we wait: adds seconds=N */
+    bool cumulative;    /* counters since process start: the place for deltas */
+    bool is_delta;      /* the target makes the delta itself (godeltaprof): `__delta__`=false */
+    int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
+    int64_t interval_ms;
+    int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
+    struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
+};
+
+/* ---- sources -------------------------------------------------------------------------------- */
+
+enum config_source_kind { SOURCE_STATIC, SOURCE_KUBERNETES };
+
+struct config_static {
+    struct config_strings targets; /* host:port */
+    struct config_pairs labels;
+};
+
+struct config_selector {
+    const char *role; /* "pod" */
+    const char *label;
+    const char *field;
+};
+
+struct config_kubernetes {
+    const char *role; /* "pod" is the only one so far */
+    bool own_namespace;
+    struct config_strings namespaces; /* none and not own_namespace: all */
+    const struct config_selector *selectors;
+    size_t n_selectors;
+    const char *api_server;      /* NULL: in-cluster, or kubeconfig_file */
+    const char *kubeconfig_file; /* as written, resolved against the directory of the file */
+    struct http_settings http;   /* with api_server */
+};
+
+struct config_source {
+    struct config_pos pos;
+    enum config_source_kind kind;
+    union {
+        struct config_static fixed;
+        struct config_kubernetes kubernetes;
+    };
+};
+
+/* ---- jobs, endpoints, the whole ------------------------------------------------------------- */
+
+struct config_job {
+    struct config_pos pos;
+    const char *name;
+    int64_t interval_ms;
+    int64_t timeout_ms;
+    const char *scheme; /* "http" or "https" */
+    struct config_pairs params;
+    uint64_t body_size_limit;
+    uint64_t target_limit;
+    const char *path_prefix;
+    const struct config_type *types; /* built-in ones first, all of them; then custom */
+    size_t n_types;
+    const struct config_source *sources;
+    size_t n_sources;
+    struct config_rules relabel;
+    uint64_t forward_to; /* bit i: endpoints[i] */
+    /* false (the default): what a pod's relabelled address may name is the pod's own address */
+    bool allow_foreign_address;
+    struct http_settings http;
+};
+
+enum config_protocol { PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_FILE };
+const char *config_protocol_name(enum config_protocol protocol);
+
+#define CONFIG_ENDPOINTS_MAX 64
+
+struct config_endpoint {
+    struct config_pos pos;
+    const char *name;
+    const char *url;
+    enum config_protocol protocol;
+    const char *tenant_id; /* "" = none */
+    struct config_pairs headers;
+    int64_t remote_timeout_ms;
+    int64_t min_backoff_ms;
+    int64_t max_backoff_ms;
+    int64_t max_age_ms;
+    bool retry_on_429;
+    uint64_t queue_max_bytes;
+    unsigned concurrency;
+    struct config_pairs external_labels; /* of this endpoint: the global ones */
+    struct http_settings http;
+};
+
+struct config {
+    const char *file; /* name given at load, for messages */
+    struct {
+        int64_t scrape_interval_ms;
+        int64_t scrape_timeout_ms;
+        struct config_pairs external_labels;
+    } global;
+    struct {
+        const char *listen; /* host:port; "" = no admin server */
+    } server;
+    struct {
+        enum log_level level;
+        enum log_format format;
+    } log;
+    const struct config_job *jobs;
+    size_t n_jobs;
+    const struct config_endpoint *endpoints;
+    size_t n_endpoints;
+};
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+/* A file may be this large, hold this many YAML nodes (aliases expanded) and nest this deep. */
+#define CONFIG_FILE_MAX (4 * 1024 * 1024)
+#define CONFIG_NODES_MAX 200000
+#define CONFIG_DEPTH_MAX 64
+/* Errors that are reported for one file; how many more there were is said in one last line. */
+#define CONFIG_ERRORS_MAX 100
+
+struct config_error {
+    struct config_pos pos;
+    const char *path;    /* "scrape_configs[0].scheme"; "" for the file as a whole */
+    const char *message; /* `expected "http" or "https", got "htttp"` */
+};
+
+struct config_errors; /* a list in order of position, at most CONFIG_ERRORS_MAX */
+struct config_errors *config_errors_new(void);
+struct config_errors *config_errors_free(struct config_errors *e);
+size_t config_errors_count(const struct config_errors *e);
+size_t config_errors_more(const struct config_errors *e); /* beyond CONFIG_ERRORS_MAX */
+const struct config_error *config_errors_at(const struct config_errors *e, size_t i);
+/* Appends "file:line:column: path: message\n" for each. */
+bool config_errors_format(const struct config_errors *e, struct buf *out);
+
+struct config_options {
+    /* Values for ${NAME}; NULL takes getenv(3). */
+    const char *(*env)(void *arg, const char *name);
+    void *env_arg;
+    /* Judges a rule after its types are right (relabel/ does; config/ must not know it). May be
+     * NULL. False puts err->msg on the list at the rule's place (or at its regex). */
+    bool (*check_rule)(void *arg, const struct config_rule *rule, struct err *err);
+    void *check_arg;
+    /* From the command line: replaces or makes endpoint "main" with protocol push; NULL = none. */
+    const char *write_url;
+    const char *listen; /* replaces server.listen; NULL = none */
+};
+
+/* Reads and checks a file, or text with a name for messages. NULL if there was any error: all are in
+ * errors then, which the caller owns. Files named in it are not opened here, but secrets given both
+ * inline and by file and the like are refused. Thread: any, no shared state. */
+struct config *config_load(const char *path, const struct config_options *options,
+                           struct config_errors *errors);
+struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
+                            struct config_errors *errors);
+struct config *config_ref(const struct config *c);
+struct config *config_unref(const struct config *c); /* accepts NULL, returns NULL */
+
+/* Appends the normalised configuration as YAML that loads to the same, secrets as "<secret>".
+ * `profpull check --dump` prints it and golden tests compare it. */
+bool config_dump(const struct config *c, struct buf *out);
+
+/* A file that holds only a list of relabel rules, or a mapping with the key relabel_configs. */
+struct config *config_load_rules(const char *path, const struct config_options *options,
+                                 struct config_errors *errors, struct config_rules *ret_rules);
+
+#endif

@@ -1,0 +1,27 @@
+/* Reads a kubeconfig file: which API server, with which credentials.
+ *
+ * Lives here because it is YAML (or JSON, which is YAML). Inline data is decoded from base64, file
+ * names are resolved against the directory of the kubeconfig. Exec and auth-provider plugins are
+ * refused with a clear error.
+ */
+#ifndef PROFPULL_CONFIG_KUBECONFIG_H
+#define PROFPULL_CONFIG_KUBECONFIG_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/http.h"
+
+struct kubeconfig {
+    const char *server;    /* https://host:port, no trailing slash */
+    const char *namespace; /* of the context, or NULL */
+    struct http_settings http;
+};
+
+/* context: NULL takes current-context. Strings live in the arena. False with a message that names
+ * the file, and the place in it where that helps. */
+bool kubeconfig_load(const char *path, const char *context, struct arena *arena,
+                     struct kubeconfig *ret, struct err *err);
+bool kubeconfig_parse(const char *name, struct sv text, const char *context, struct arena *arena,
+                      struct kubeconfig *ret, struct err *err);
+
+#endif

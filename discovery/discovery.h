@@ -1,0 +1,50 @@
+/* Discovery: watches what the configuration's sources name and tells which label sets they stand for.
+ *
+ * Runs on one loop of its own (the discovery thread); knows no rules and no profiles. It hands target
+ * groups to a callback on that thread: the first full picture of a source first, then changes as
+ * they come. Kubernetes objects are cut out of the stream and parsed one at a time; what is kept of
+ * a pod is its interned label sets.
+ *
+ * Reference: Prometheus discovery/kubernetes for labels, client-go's reflector for list and watch.
+ */
+#ifndef PROFPULL_DISCOVERY_DISCOVERY_H
+#define PROFPULL_DISCOVERY_DISCOVERY_H
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "config/config.h"
+#include "model/group.h"
+
+/* One Kubernetes object in JSON; a larger one is skipped and counted. */
+#define DISCOVERY_OBJECT_MAX (2 * 1024 * 1024)
+/* Nesting of one object; a deeper one is skipped and counted. */
+#define DISCOVERY_DEPTH_MAX 64
+/* Objects that one watch keeps track of. */
+#define DISCOVERY_OBJECTS_MAX 100000
+
+struct discovery;
+
+struct discovery_options {
+    const struct config *config; /* referenced while discovery lives */
+    struct loop *loop;
+    struct intern *intern;
+    struct log *log;
+    struct metrics *metrics;
+    const char *user_agent;
+    /* On the loop's thread. The group is valid during the call. */
+    void (*on_group)(void *arg, const struct target_group *group);
+    /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
+    void (*on_synced)(void *arg);
+    void *arg;
+};
+
+/* Reads credentials and prepares; nothing is sent before the loop runs. An error names the job and
+ * the file or variable that is missing. */
+struct discovery *discovery_new(const struct discovery_options *options, struct err *err);
+/* Ends all requests. On the loop's thread, or when it does not run. */
+struct discovery *discovery_free(struct discovery *d);
+
+#endif

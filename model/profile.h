@@ -1,0 +1,33 @@
+/* One profile on its way from the scraper to the writer.
+ *
+ * Immutable and reference-counted (atomic, any thread); all endpoints share the same bytes.
+ */
+#ifndef PROFPULL_MODEL_PROFILE_H
+#define PROFPULL_MODEL_PROFILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/labels.h"
+
+struct profile {
+    atomic_uint refs;
+    struct labels *labels; /* all labels, `__*` included; `__name__` is the series name */
+    char *data;            /* pprof as fetched (gzip or plain), from malloc() */
+    size_t size;
+    int64_t from_ns; /* wall clock, start and end of the window that the profile covers */
+    int64_t until_ns;
+    int64_t scraped_ms; /* monotonic: when it was complete, for its age */
+    bool is_delta;      /* covers from..until only, though its kind is cumulative */
+};
+
+/* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory. */
+struct profile *profile_new(struct labels *labels, char *data, size_t size);
+struct profile *profile_ref(struct profile *p);
+struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */
+/* Bytes that a queue accounts for this profile: data and a flat sum for the rest. */
+size_t profile_cost(const struct profile *p);
+
+#endif

@@ -1,0 +1,67 @@
+/* Relabelling: a list of rules that turns one label set into another or drops it.
+ *
+ * Semantics are Prometheus' (model/relabel): fully anchored RE2 regexes with dot matching newline,
+ * Go's $-expansion, eleven actions, labelmap over a sorted snapshot, label names in UTF-8 mode. The
+ * regexes are parsed by our own RE2 front end (regex.h), which refuses what Go's regexp refuses and
+ * rewrites what PCRE2 reads differently, and run on PCRE2 under a match limit.
+ *
+ * A compiled list is immutable and may be used by many threads, each with a scratch of its own.
+ * Pure functions: no IO, no logging. An exhausted match limit is never "no match": the verdict is
+ * RELABEL_FAILED and names the rule.
+ */
+#ifndef PROFPULL_RELABEL_RELABEL_H
+#define PROFPULL_RELABEL_RELABEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "config/config.h"
+
+/* Rules in one list, and bytes in one regex. */
+#define RELABEL_RULES_MAX 1000
+#define RELABEL_REGEX_MAX 4096
+/* PCRE2 match limit of one match; an anchored pattern needs far less than this. */
+#define RELABEL_MATCH_LIMIT 100000
+
+/* Judges one rule: the messages are Prometheus' (`relabel configuration for replace action requires
+ * 'target_label' value`), for a regex with the offset and what Go's regexp would say. */
+bool relabel_check_rule(const struct config_rule *rule, struct err *err);
+
+struct relabel;
+/* Compiles; copies what it needs of the rules. An error names the rule by number and place. */
+struct relabel *relabel_new(const struct config_rules *rules, struct err *err);
+struct relabel *relabel_free(struct relabel *r); /* accepts NULL, returns NULL */
+size_t relabel_count(const struct relabel *r);
+
+/* Per-thread working memory. */
+struct relabel_scratch;
+struct relabel_scratch *relabel_scratch_new(void);
+struct relabel_scratch *relabel_scratch_free(struct relabel_scratch *s);
+
+enum relabel_outcome {
+    RELABEL_KEPT,
+    RELABEL_DROPPED, /* by verdict.rule */
+    RELABEL_FAILED,  /* in verdict.rule: match limit, label limit or memory; see verdict.err */
+};
+
+struct relabel_verdict {
+    enum relabel_outcome outcome;
+    size_t rule; /* counting from 1; 0 when kept */
+    struct err err;
+};
+
+/* Runs all rules on the labels in b. When dropped or failed the content of b is what it was at that
+ * rule. explain (may be NULL) is called after each rule that ran, with b as it is then. */
+struct relabel_verdict relabel_apply(const struct relabel *r, struct relabel_scratch *s,
+                                     struct labels_builder *b,
+                                     void (*explain)(void *arg, size_t rule,
+                                                     const struct labels_builder *b,
+                                                     enum relabel_outcome outcome),
+                                     void *arg);
+
+/* Appends a one-line description of a rule: `replace source_labels=[a,b] regex="x" -> c`. */
+bool relabel_describe(const struct relabel *r, size_t rule, struct buf *out);
+
+#endif

@@ -1,0 +1,125 @@
+/* The scraper: targets -> schedule -> fetch -> check -> (delta) -> profiles.
+ *
+ * One loop (the network thread) runs every scrape; no thread per scrape, no easy handle per target.
+ * Targets are made on the discovery thread with target_new(), a pure function of a job and the
+ * relabelled labels, and handed over with scraper_set_group().
+ *
+ * A scrape is one target x one profile type. Its phase is a hash of its identity within the interval
+ * on the wall clock: stable over restarts, the first scrape at the phase and not an interval later.
+ * A tick that comes while the last one still runs is skipped and counted. Two sampling profiles of
+ * one process (host and port) never overlap.
+ */
+#ifndef PROFPULL_SCRAPER_SCRAPER_H
+#define PROFPULL_SCRAPER_SCRAPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/http.h"
+#include "base/labels.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "config/config.h"
+#include "model/profile.h"
+
+/* ---- targets (any thread) ------------------------------------------------------------------- */
+
+struct target;
+
+/* Makes a target of relabelled labels: address with port, scheme, `__param_*`, service_name, job and
+ * instance (scrape-time labels as Alloy's populateLabels), one entry for each enabled profile type.
+ * b is a builder to work with; its content on entry are the labels, and is consumed. pinned_host: see
+ * struct target_group; an address with another host is refused unless the job allows it.
+ * NULL with an error that says what is wrong: `no address`, `invalid scheme: "ftp"`. */
+struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
+                          const char *pinned_host, struct err *err);
+struct target *target_ref(struct target *t);
+struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
+/* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
+const struct labels *target_labels(const struct target *t);
+size_t target_scrape_count(const struct target *t);
+/* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
+const struct config_type *target_scrape_type(const struct target *t, size_t i);
+bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
+
+/* ---- the engine ------------------------------------------------------------------------------ */
+
+struct scraper;
+
+struct scraper_options {
+    struct loop *loop;
+    struct log *log;
+    struct metrics *metrics;
+    const char *user_agent;
+    unsigned max_in_flight; /* transfers at once; further ones wait their turn. 0 = 8192 */
+    /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
+    void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
+    void *arg;
+};
+
+struct scraper *scraper_new(const struct scraper_options *options, struct err *err);
+/* On the loop's thread, or when it does not run: ends what is in flight. */
+struct scraper *scraper_free(struct scraper *s);
+
+/* Replaces the targets of one source ("" + n 0 removes it). Any thread; takes over the references in
+ * targets (not the array). Unchanged scrapes keep phase, state and connection. Two targets with the
+ * same address, path and type are scraped once; the second is reported as a duplicate. Targets
+ * beyond the job's target_limit are refused and counted. False if out of memory. */
+bool scraper_set_group(struct scraper *s, size_t job, const char *source,
+                       struct target *const *targets, size_t n_targets);
+/* Any thread: no new scrapes from now on; those in flight are cancelled. done runs on the loop. */
+void scraper_stop(struct scraper *s);
+
+/* ---- what the admin server and commands see (any thread) ------------------------------------- */
+
+enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN };
+
+struct scrape_status {
+    struct labels *labels; /* a reference: the profile's labels with `__name__` */
+    const char *job;
+    const char *type;
+    const char *url;    /* copied into the snapshot, free with it */
+    enum scrape_health health;
+    bool in_flight;
+    const char *reason; /* static: "connect", "http_404", ...; "" if the last one was good */
+    char *last_error;   /* "" if none */
+    int64_t last_start_ns; /* wall clock; 0 if never */
+    int64_t last_duration_ms;
+    uint64_t last_size;
+    int64_t next_due_ns; /* wall clock */
+    uint64_t successes, failures, skipped;
+};
+
+/* A consistent copy of up to max scrapes, continuing at *cursor (start with 0); returns how many.
+ * 0 at the end. Free each with scrape_status_done(). Locks shortly; safe while the loop works. */
+size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max);
+void scrape_status_done(struct scrape_status *st);
+
+/* ---- one fetch by hand: `profpull scrape` ---------------------------------------------------- */
+
+/* What a body turned out to be. */
+enum check_result {
+    CHECK_PPROF_GZIP,
+    CHECK_PPROF_PLAIN,
+    CHECK_EMPTY,     /* reason "empty" */
+    CHECK_HTML,      /* "not_pprof_html" */
+    CHECK_JSON,      /* "not_pprof_json" */
+    CHECK_TEXT,      /* "not_pprof_text" */
+    CHECK_TOO_SHORT, /* "not_pprof_short" */
+    CHECK_BAD_GZIP,  /* "bad_gzip" */
+    CHECK_BAD_WIRE,  /* "bad_protobuf" */
+};
+/* Judges a body by its content alone. On failure err says what was found, with its first bytes.
+ * Costs a bounded amount of work whatever the size of the body. */
+enum check_result check_profile(const void *data, size_t size, struct err *err);
+/* "" for the two good ones. */
+const char *check_reason(enum check_result r);
+
+/* Reason code for a failed transfer or status: "connect", "timeout", "http_404", "cpu_in_use", ...
+ * Static storage. body: the start of the response, to recognise Go's messages. */
+const char *scrape_failure_reason(enum http_result result, long status, struct sv body);
+
+#endif

@@ -1,0 +1,75 @@
+/* The writer: profiles -> a queue for each endpoint -> protocol -> HTTP (or files).
+ *
+ * One loop (the writer thread). Each endpoint has a queue bounded in bytes that drops its oldest
+ * profile when full, its own concurrency limit, backoff and ledger: endpoints never wait for each
+ * other, and writer_put() never waits for anything.
+ *
+ * The ledger of an endpoint balances at every moment that it can be seen:
+ *     accepted = sent + dropped (by reason) + queued + in flight
+ */
+#ifndef PROFPULL_WRITE_WRITE_H
+#define PROFPULL_WRITE_WRITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "base/worker.h"
+#include "config/config.h"
+#include "model/profile.h"
+
+/* Why a profile was given up: label "reason" of the ledger. */
+enum write_drop {
+    DROP_QUEUE_FULL, /* oldest made room */
+    DROP_EXPIRED,    /* older than retry.max_age */
+    DROP_REJECTED,   /* the server will never take it */
+    DROP_RETRIES,    /* a doubtful answer came too often */
+    DROP_LABELS,     /* labels that the protocol cannot carry */
+    DROP_SHUTDOWN,   /* still queued when the drain deadline came */
+    DROP_MEMORY,
+    WRITE_DROPS /* count */
+};
+const char *write_drop_name(enum write_drop d); /* "queue_full", ... */
+
+struct write_ledger {
+    uint64_t accepted;
+    uint64_t sent;
+    uint64_t dropped[WRITE_DROPS];
+    uint64_t queued;
+    uint64_t in_flight;
+    uint64_t queued_bytes;
+};
+
+struct writer;
+
+struct writer_options {
+    const struct config *config; /* referenced while the writer lives */
+    struct loop *loop;
+    struct worker_pool *workers; /* for files and compression */
+    struct intern *intern;
+    struct log *log;
+    struct metrics *metrics;
+    const char *user_agent;
+};
+
+/* Prepares all endpoints; creates the directory of a file endpoint. An error names the endpoint. */
+struct writer *writer_new(const struct writer_options *options, struct err *err);
+/* When its loop does not run any more: what is queued is dropped with reason shutdown. */
+struct writer *writer_free(struct writer *w);
+
+/* Hands a profile to the endpoints in the set (bit i: config->endpoints[i]). Any thread, never
+ * blocks. Takes over the caller's reference. */
+void writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
+
+/* Any thread: no further puts; done runs on the writer's loop when every queue is empty, or at the
+ * deadline (monotonic ms), when the rest has been dropped. Retries do not wait during a drain. */
+void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
+
+/* One endpoint's ledger, consistent. Any thread. */
+struct write_ledger writer_ledger(struct writer *w, size_t endpoint);
+
+#endif
