@@ -1,0 +1,197 @@
+#include "server/targets_json.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define PAGE_SCRAPES 64
+/* A label set has at most LABELS_BYTES_MAX bytes, escaped at most six times that. */
+#define STATUS_JSON_MAX (8 * 1024 * 1024)
+
+/* One answer on its way; lives until the last page is out or the connection closes. */
+struct stream {
+    struct evhttp_request *req;
+    struct scraper *scraper;
+    size_t cursor;
+    bool any;
+    char *health; /* NULL: all */
+    char *job;
+};
+
+static const char *health_name(enum scrape_health health)
+{
+    switch (health) {
+    case SCRAPE_UP:
+        return "up";
+    case SCRAPE_DOWN:
+        return "down";
+    case SCRAPE_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}
+
+static void put_string(struct buf *out, const char *key, const char *value)
+{
+    buf_printf(out, "\"%s\":\"", key);
+    json_escape(sv_from(value), out);
+    buf_puts(out, "\",");
+}
+
+static void put_time(struct buf *out, const char *key, int64_t wall_ns)
+{
+    if (wall_ns == 0) {
+        buf_printf(out, "\"%s\":null,", key);
+        return;
+    }
+    char text[32];
+    clock_format_rfc3339(wall_ns, text, sizeof(text));
+    buf_printf(out, "\"%s\":\"%s\",", key, text);
+}
+
+bool targets_json_status(const struct scrape_status *st, struct buf *out)
+{
+    buf_putc(out, '{');
+    put_string(out, "job", st->job);
+    put_string(out, "type", st->type);
+    put_string(out, "url", st->url);
+    buf_puts(out, "\"labels\":");
+    labels_format_json(st->labels, out);
+    buf_putc(out, ',');
+    put_string(out, "health", health_name(st->health));
+    put_string(out, "reason", st->reason);
+    put_string(out, "lastError", st->last_error);
+    put_time(out, "lastScrape", st->last_start_ns);
+    put_time(out, "nextDue", st->next_due_ns);
+    buf_printf(out, "\"inFlight\":%s,", st->in_flight ? "true" : "false");
+    buf_printf(out, "\"lastDurationSeconds\":%.3f,", (double)st->last_duration_ms / 1000.0);
+    buf_printf(out, "\"lastSizeBytes\":%" PRIu64 ",", st->last_size);
+    buf_printf(out,
+               "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
+               st->successes, st->failures, st->skipped);
+    return buf_ok(out);
+}
+
+static void stream_free(struct stream *st)
+{
+    free(st->health);
+    free(st->job);
+    free(st);
+}
+
+static void on_close(struct evhttp_connection *connection, void *arg)
+{
+    (void)connection;
+    stream_free(arg);
+}
+
+static bool wanted(const struct stream *st, const struct scrape_status *status)
+{
+    return (st->health == NULL || strcmp(st->health, health_name(status->health)) == 0) &&
+           (st->job == NULL || strcmp(st->job, status->job) == 0);
+}
+
+static void add_status(struct stream *st, const struct scrape_status *status, struct evbuffer *page)
+{
+    struct buf text;
+    buf_init(&text, STATUS_JSON_MAX);
+    if (wanted(st, status) && targets_json_status(status, &text)) {
+        evbuffer_add_printf(page, "%s\n", st->any ? "," : "");
+        evbuffer_add(page, text.data, text.len);
+        st->any = true;
+    }
+    buf_done(&text);
+}
+
+/* Fills a page; false at the end. A page may stay empty when a filter takes nothing. */
+static bool fill_page(struct stream *st, struct evbuffer *page)
+{
+    struct scrape_status statuses[PAGE_SCRAPES];
+    while (evbuffer_get_length(page) == 0) {
+        size_t n = scraper_snapshot(st->scraper, &st->cursor, statuses, PAGE_SCRAPES);
+        if (n == 0) {
+            return false;
+        }
+        for (size_t i = 0; i < n; i++) {
+            add_status(st, &statuses[i], page);
+            scrape_status_done(&statuses[i]);
+        }
+    }
+    return true;
+}
+
+static void next_page(struct evhttp_connection *connection, void *arg)
+{
+    struct stream *st = arg;
+    struct evbuffer *page = evbuffer_new();
+    if (page != NULL && fill_page(st, page)) {
+        evhttp_send_reply_chunk_with_cb(st->req, page, next_page, st);
+        evbuffer_free(page);
+        return;
+    }
+    struct evhttp_request *req = st->req;
+    if (page != NULL) {
+        evbuffer_add_printf(page, "\n]}}\n");
+        evhttp_send_reply_chunk(req, page);
+        evbuffer_free(page);
+    }
+    evhttp_connection_set_closecb(connection, NULL, NULL);
+    stream_free(st);
+    evhttp_send_reply_end(req);
+}
+
+static char *query_value(const struct evkeyvalq *query, const char *name)
+{
+    const char *value = evhttp_find_header(query, name);
+    return value == NULL ? NULL : strdup(value);
+}
+
+static struct stream *stream_new(struct evhttp_request *req, struct scraper *scraper)
+{
+    struct stream *st = calloc(1, sizeof(*st));
+    if (st == NULL) {
+        return NULL;
+    }
+    st->req = req;
+    st->scraper = scraper;
+    struct evkeyvalq query;
+    const char *text = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
+    if (text != NULL && evhttp_parse_query_str(text, &query) == 0) {
+        st->health = query_value(&query, "health");
+        st->job = query_value(&query, "job");
+        evhttp_clear_headers(&query);
+    }
+    return st;
+}
+
+void targets_json_reply(struct evhttp_request *req, struct scraper *scraper)
+{
+    struct stream *st = stream_new(req, scraper);
+    struct evbuffer *head = evbuffer_new();
+    if (st == NULL || head == NULL) {
+        if (st != NULL) {
+            stream_free(st);
+        }
+        if (head != NULL) {
+            evbuffer_free(head);
+        }
+        evhttp_send_error(req, HTTP_INTERNAL, NULL);
+        return;
+    }
+    struct evhttp_connection *connection = evhttp_request_get_connection(req);
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+    evhttp_add_header(headers, "Content-Type", "application/json");
+    evhttp_add_header(headers, "Cache-Control", "no-store");
+    evhttp_connection_set_closecb(connection, on_close, st);
+    evhttp_send_reply_start(req, HTTP_OK, NULL);
+    evbuffer_add_printf(head, "{\"status\":\"success\",\"data\":{\"scrapes\":[");
+    evhttp_send_reply_chunk_with_cb(req, head, next_page, st);
+    evbuffer_free(head);
+}
