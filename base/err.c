@@ -1,0 +1,97 @@
+/* The explicit error object: see err.h. */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CUT_MARK "..."
+
+/* Copies text into the object. A longer one is cut at the start of a character, so that no half
+ * UTF-8 sequence stays behind, and marked. */
+static void store(struct err *err, enum err_kind kind, const char *text, size_t len)
+{
+    err->kind = kind;
+    if (len < sizeof(err->msg)) {
+        memcpy(err->msg, text, len + 1);
+        return;
+    }
+    size_t keep = sizeof(err->msg) - sizeof(CUT_MARK);
+    while (keep > 0 && ((unsigned char)text[keep] & 0xc0) == 0x80) {
+        keep--;
+    }
+    memcpy(err->msg, text, keep);
+    memcpy(err->msg + keep, CUT_MARK, sizeof(CUT_MARK));
+}
+
+/* Puts "<fmt><sep><tail>" into the object. The arguments may point into it: everything is put
+ * together outside first. */
+static void __attribute__((format(printf, 3, 0)))
+compose(struct err *err, enum err_kind kind, const char *fmt, va_list ap, const char *sep,
+        const char *tail)
+{
+    /* One message that is too long, and still room to see that it was. */
+    char text[2 * ERR_MSG_MAX];
+    int n = vsnprintf(text, sizeof(text), fmt, ap);
+    size_t len = n < 0 ? 0 : (size_t)n;
+    if (len >= sizeof(text)) {
+        len = sizeof(text) - 1;
+    }
+    text[len] = '\0';
+    n = snprintf(text + len, sizeof(text) - len, "%s%s", sep, tail);
+    if (n > 0) {
+        len += (size_t)n;
+    }
+    if (len >= sizeof(text)) {
+        len = sizeof(text) - 1;
+    }
+    store(err, kind, text, len);
+}
+
+bool err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
+{
+    if (err != NULL) {
+        va_list ap;
+        va_start(ap, fmt);
+        compose(err, kind, fmt, ap, "", "");
+        va_end(ap);
+    }
+    return false;
+}
+
+bool err_sys(struct err *err, const char *fmt, ...)
+{
+    int saved = errno;
+    if (err != NULL) {
+        char text[256];
+        va_list ap;
+        va_start(ap, fmt);
+        compose(err, ERR_SYSTEM, fmt, ap, ": ", strerror_r(saved, text, sizeof(text)));
+        va_end(ap);
+    }
+    errno = saved;
+    return false;
+}
+
+bool err_wrap(struct err *err, const char *fmt, ...)
+{
+    if (err != NULL) {
+        char tail[ERR_MSG_MAX];
+        memcpy(tail, err->msg, sizeof(tail));
+        tail[sizeof(tail) - 1] = '\0';
+        va_list ap;
+        va_start(ap, fmt);
+        compose(err, err->kind, fmt, ap, ": ", tail);
+        va_end(ap);
+    }
+    return false;
+}
+
+void err_clear(struct err *err)
+{
+    if (err != NULL) {
+        err->kind = ERR_NONE;
+        err->msg[0] = '\0';
+    }
+}
