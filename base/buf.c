@@ -1,0 +1,202 @@
+/* The growable byte buffer: see buf.h.
+ *
+ * Invariants between calls: len <= max; data[len] is NUL; cap counts the NUL and is 0 exactly when
+ * nothing is allocated, data being the shared empty string then; a failed buffer is empty. */
+#include "base/buf.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_CAP 64
+
+/* What data points to while nothing is allocated. Never written: cap is 0 then. */
+static char *empty_string(void)
+{
+    return (char *)(uintptr_t) "";
+}
+
+void buf_init(struct buf *b, size_t max)
+{
+    /* So that sums of a length and a capacity cannot overflow. */
+    if (max > SIZE_MAX / 4) {
+        max = SIZE_MAX / 4;
+    }
+    *b = (struct buf){.data = empty_string(), .max = max};
+}
+
+static void release(struct buf *b)
+{
+    if (b->cap > 0) {
+        free(b->data);
+    }
+    b->data = empty_string();
+    b->len = 0;
+    b->cap = 0;
+}
+
+void buf_done(struct buf *b)
+{
+    release(b);
+    b->failed = false;
+    b->too_big = false;
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    if (b->cap > 0) {
+        b->data[0] = '\0';
+    }
+    b->failed = false;
+    b->too_big = false;
+}
+
+static bool fail(struct buf *b, bool too_big)
+{
+    release(b);
+    b->failed = true;
+    b->too_big = too_big;
+    return false;
+}
+
+static bool set_cap(struct buf *b, size_t cap)
+{
+    char *data = realloc(b->cap > 0 ? b->data : NULL, cap);
+    if (data == NULL) {
+        return false;
+    }
+    if (b->cap == 0) {
+        data[0] = '\0';
+    }
+    b->data = data;
+    b->cap = cap;
+    return true;
+}
+
+/* Makes room for n more bytes and the NUL, or fails the buffer. */
+static bool grow(struct buf *b, size_t n)
+{
+    if (b->failed) {
+        return false;
+    }
+    if (n > b->max - b->len) {
+        return fail(b, true);
+    }
+    size_t need = b->len + n + 1;
+    if (need <= b->cap) {
+        return true;
+    }
+    size_t cap = b->cap == 0 ? FIRST_CAP : b->cap;
+    while (cap < need) {
+        cap *= 2;
+    }
+    if (cap > b->max + 1) {
+        cap = b->max + 1;
+    }
+    return set_cap(b, cap) || fail(b, false);
+}
+
+void buf_reserve(struct buf *b, size_t n)
+{
+    if (n > b->max) {
+        n = b->max;
+    }
+    if (!b->failed && n + 1 > b->cap) {
+        (void)set_cap(b, n + 1);
+    }
+}
+
+bool buf_append(struct buf *b, const void *data, size_t len)
+{
+    if (!grow(b, len)) {
+        return false;
+    }
+    if (len > 0) {
+        memcpy(b->data + b->len, data, len);
+        b->len += len;
+    }
+    b->data[b->len] = '\0';
+    return true;
+}
+
+bool buf_putc(struct buf *b, char c)
+{
+    return buf_append(b, &c, 1);
+}
+
+bool buf_puts(struct buf *b, const char *s)
+{
+    return buf_append(b, s, strlen(s));
+}
+
+bool buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    bool ok = buf_vprintf(b, fmt, ap);
+    va_end(ap);
+    return ok;
+}
+
+bool buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    if (n < 0) {
+        return fail(b, false);
+    }
+    if (!grow(b, (size_t)n)) {
+        return false;
+    }
+    (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+    b->len += (size_t)n;
+    return true;
+}
+
+void buf_consume(struct buf *b, size_t n)
+{
+    if (n > b->len) {
+        n = b->len;
+    }
+    if (n > 0) {
+        /* The NUL moves along. */
+        memmove(b->data, b->data + n, b->len - n + 1);
+        b->len -= n;
+    }
+}
+
+bool buf_ok(const struct buf *b)
+{
+    return !b->failed;
+}
+
+bool buf_too_big(const struct buf *b)
+{
+    return b->too_big;
+}
+
+char *buf_take(struct buf *b, size_t *ret_len)
+{
+    /* An empty buffer may have no storage yet, and the caller frees what it gets. */
+    if (b->failed || (b->cap == 0 && !grow(b, 0))) {
+        return NULL;
+    }
+    size_t len = b->len;
+    char *data = b->data;
+    if (b->cap > len + 1) {
+        char *smaller = realloc(data, len + 1);
+        if (smaller != NULL) {
+            data = smaller;
+        }
+    }
+    b->cap = 0; /* the storage is the caller's now */
+    release(b);
+    if (ret_len != NULL) {
+        *ret_len = len;
+    }
+    return data;
+}
