@@ -1,0 +1,298 @@
+/* Numbers, durations, sizes and host:port: see str.h. */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+
+/* How much of a wrong text an error repeats. */
+#define SHOWN_MAX 100
+
+static struct sv shown(struct sv v)
+{
+    return v.n > SHOWN_MAX ? (struct sv){.p = v.p, .n = SHOWN_MAX} : v;
+}
+
+/* v without its first n bytes; a view of nothing may be NULL, to which nothing may be added. */
+static struct sv skip(struct sv v, size_t n)
+{
+    return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
+}
+
+static size_t count_digits(struct sv v)
+{
+    size_t n = 0;
+    while (n < v.n && v.p[n] >= '0' && v.p[n] <= '9') {
+        n++;
+    }
+    return n;
+}
+
+bool parse_u64(struct sv v, uint64_t max, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    if (v.n == 0 || count_digits(v) != v.n) {
+        return false;
+    }
+    for (size_t i = 0; i < v.n; i++) {
+        uint64_t digit = (uint64_t)(v.p[i] - '0');
+        if (value > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    if (value > max) {
+        return false;
+    }
+    *ret_value = value;
+    return true;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* A year is 365 days, as Prometheus has it. */
+static const struct unit duration_units[] = {
+    {"y", UINT64_C(365) * 24 * 3600 * 1000},
+    {"w", UINT64_C(7) * 24 * 3600 * 1000},
+    {"d", UINT64_C(24) * 3600 * 1000},
+    {"h", UINT64_C(3600) * 1000},
+    {"m", UINT64_C(60) * 1000},
+    {"s", 1000},
+    {"ms", 1},
+};
+#define N_DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
+
+/* So that the same duration fits an int64_t of nanoseconds, which is Prometheus' limit too. */
+#define DURATION_MAX_MS ((uint64_t)(INT64_MAX / NS_PER_MS))
+
+static bool bad_duration(struct sv v, struct err *err)
+{
+    v = shown(v);
+    return err_set(err, ERR_INPUT, "expected a duration such as \"15s\", got \"%.*s\"", SV_ARG(v));
+}
+
+static bool long_duration(struct sv v, struct err *err)
+{
+    v = shown(v);
+    return err_set(err, ERR_INPUT, "duration \"%.*s\" is longer than 292 years", SV_ARG(v));
+}
+
+/* The letters at the start of v as an index into the units, or N_DURATION_UNITS. */
+static size_t duration_unit(struct sv v, size_t *ret_len)
+{
+    size_t len = 0;
+    while (len < v.n && v.p[len] >= 'a' && v.p[len] <= 'z') {
+        len++;
+    }
+    *ret_len = len;
+    struct sv name = {.p = v.p, .n = len};
+    size_t i = 0;
+    while (i < N_DURATION_UNITS && !sv_eq_str(name, duration_units[i].name)) {
+        i++;
+    }
+    return i;
+}
+
+/* factor * value + sum, or false if it is above max. */
+static bool add_scaled(uint64_t *sum, uint64_t value, uint64_t factor, uint64_t max)
+{
+    if (value > max / factor || value * factor > max - *sum) {
+        return false;
+    }
+    *sum += value * factor;
+    return true;
+}
+
+bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
+{
+    uint64_t ms = 0;
+    bool too_long = false;
+    size_t next_unit = 0; /* the largest that may still come */
+    if (sv_eq_str(v, "0")) {
+        *ret_ms = 0;
+        return true;
+    }
+    if (v.n == 0) {
+        return bad_duration(v, err);
+    }
+    for (struct sv rest = v; rest.n > 0;) {
+        size_t digits = count_digits(rest);
+        size_t unit_len;
+        size_t unit = duration_unit(skip(rest, digits), &unit_len);
+        if (digits == 0 || unit == N_DURATION_UNITS || unit < next_unit) {
+            return bad_duration(v, err);
+        }
+        uint64_t value = 0;
+        if (!parse_u64((struct sv){.p = rest.p, .n = digits}, UINT64_MAX, &value) ||
+            !add_scaled(&ms, value, duration_units[unit].factor, DURATION_MAX_MS)) {
+            too_long = true; /* but a wrong form further on is the better message */
+        }
+        next_unit = unit + 1;
+        rest = skip(rest, digits + unit_len);
+    }
+    if (too_long) {
+        return long_duration(v, err);
+    }
+    *ret_ms = (int64_t)ms;
+    return true;
+}
+
+/* Prometheus writes years and weeks only where nothing is left over. */
+static bool unit_fits(size_t unit, uint64_t ms)
+{
+    uint64_t factor = duration_units[unit].factor;
+    bool exact_only = unit < 2;
+    return ms >= factor && (!exact_only || ms % factor == 0);
+}
+
+void format_duration_ms(int64_t ms, char *out, size_t size)
+{
+    /* Seven units with up to 20 digits each are more than ever occur together. */
+    char text[200];
+    size_t len = 0;
+    uint64_t rest = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
+    if (ms < 0) {
+        text[len++] = '-';
+    }
+    for (size_t i = 0; i < N_DURATION_UNITS; i++) {
+        if (unit_fits(i, rest)) {
+            int n = snprintf(text + len, sizeof(text) - len, "%" PRIu64 "%s",
+                             rest / duration_units[i].factor, duration_units[i].name);
+            len += n < 0 ? 0 : (size_t)n;
+            rest %= duration_units[i].factor;
+        }
+    }
+    text[len] = '\0';
+    (void)snprintf(out, size, "%s", ms == 0 ? "0s" : text);
+}
+
+static const struct unit size_units[] = {
+    {"TiB", UINT64_C(1) << 40},
+    {"GiB", UINT64_C(1) << 30},
+    {"MiB", UINT64_C(1) << 20},
+    {"KiB", UINT64_C(1) << 10},
+    {"B", 1},
+    {"TB", UINT64_C(1000000000000)},
+    {"GB", UINT64_C(1000000000)},
+    {"MB", UINT64_C(1000000)},
+    {"KB", UINT64_C(1000)},
+    {"", 1},
+};
+#define N_SIZE_UNITS (sizeof(size_units) / sizeof(size_units[0]))
+
+bool parse_size(struct sv v, uint64_t *ret_bytes, struct err *err)
+{
+    size_t digits = count_digits(v);
+    struct sv unit_name = skip(v, digits);
+    size_t unit = 0;
+    while (unit < N_SIZE_UNITS && !sv_eq_str(unit_name, size_units[unit].name)) {
+        unit++;
+    }
+    struct sv text = shown(v);
+    if (digits == 0 || unit == N_SIZE_UNITS) {
+        return err_set(err, ERR_INPUT, "expected a size such as \"16MiB\", got \"%.*s\"",
+                       SV_ARG(text));
+    }
+    uint64_t value = 0;
+    uint64_t bytes = 0;
+    if (!parse_u64((struct sv){.p = v.p, .n = digits}, UINT64_MAX, &value) ||
+        !add_scaled(&bytes, value, size_units[unit].factor, UINT64_MAX)) {
+        return err_set(err, ERR_INPUT, "size \"%.*s\" is above 16777215TiB", SV_ARG(text));
+    }
+    *ret_bytes = bytes;
+    return true;
+}
+
+void format_size(uint64_t bytes, char *out, size_t size)
+{
+    size_t unit = 0;
+    /* The binary units come first and end with "B", which always fits. */
+    while (bytes == 0 ? size_units[unit].factor != 1 : bytes % size_units[unit].factor != 0) {
+        unit++;
+    }
+    (void)snprintf(out, size, "%" PRIu64 "%s", bytes / size_units[unit].factor,
+                   size_units[unit].name);
+}
+
+/* An IPv6 address, with a zone behind "%" or without. */
+static bool is_ipv6(struct sv v)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr addr;
+    struct sv address = v;
+    struct sv zone;
+    if (sv_cut(v, '%', &address, &zone) && zone.n == 0) {
+        return false;
+    }
+    if (address.n >= sizeof(text) || memchr(address.p, '\0', address.n) != NULL) {
+        return false;
+    }
+    memcpy(text, address.p, address.n);
+    text[address.n] = '\0';
+    return inet_pton(AF_INET6, text, &addr) == 1;
+}
+
+/* Letters, digits and what names have between them; nothing that means something in a URL. */
+static bool is_host_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+}
+
+static bool is_host_text(struct sv v, const char *more)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        if (!is_host_char(v.p[i]) && (v.p[i] == '\0' || strchr(more, v.p[i]) == NULL)) {
+            return false;
+        }
+    }
+    return v.n > 0;
+}
+
+/* The host at the start of v, without brackets, and what is behind it. */
+static bool cut_host(struct sv v, struct sv *ret_host, struct sv *ret_rest)
+{
+    struct sv head;
+    struct sv tail;
+    if (v.n > 0 && v.p[0] == '[') {
+        if (!sv_cut(skip(v, 1), ']', ret_host, ret_rest)) {
+            return false;
+        }
+        return is_host_text(*ret_host, ":%") && is_ipv6(*ret_host);
+    }
+    *ret_host = v;
+    *ret_rest = skip(v, v.n);
+    if (!sv_cut(v, ':', &head, &tail)) {
+        return is_host_text(v, "");
+    }
+    if (memchr(tail.p, ':', tail.n) != NULL) {
+        return is_host_text(v, ":%") && is_ipv6(v); /* more than one colon: all of it is the host */
+    }
+    *ret_host = head;
+    *ret_rest = skip(v, head.n);
+    return is_host_text(head, "");
+}
+
+bool split_host_port(struct sv v, struct sv *ret_host, uint16_t *ret_port, struct err *err)
+{
+    struct sv host;
+    struct sv rest;
+    struct sv text = shown(v);
+    if (!cut_host(v, &host, &rest) || (rest.n > 0 && rest.p[0] != ':')) {
+        return err_set(err, ERR_INPUT, "expected host or host:port, got \"%.*s\"", SV_ARG(text));
+    }
+    uint64_t port = 0;
+    if (rest.n > 0 && (rest.n > sizeof(":65535") - 1 ||
+                       !parse_u64(skip(rest, 1), UINT16_MAX, &port) || port == 0)) {
+        return err_set(err, ERR_INPUT, "expected a port within 1-65535, got \"%.*s\"",
+                       SV_ARG(text));
+    }
+    *ret_host = host;
+    *ret_port = (uint16_t)port;
+    return true;
+}

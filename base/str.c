@@ -1,0 +1,149 @@
+/* Views, their comparison, suggestions and the hash: see str.h. */
+#include "base/str.h"
+
+#include <string.h>
+
+#include "base/mix.h"
+
+struct sv sv_from(const char *s)
+{
+    return s == NULL ? SV("") : (struct sv){.p = s, .n = strlen(s)};
+}
+
+bool sv_eq(struct sv a, struct sv b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+bool sv_eq_str(struct sv a, const char *s)
+{
+    return sv_eq(a, sv_from(s));
+}
+
+int sv_cmp(struct sv a, struct sv b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n == 0 ? 0 : memcmp(a.p, b.p, n);
+    if (order != 0) {
+        return order;
+    }
+    return (a.n > b.n) - (a.n < b.n);
+}
+
+bool sv_starts_with(struct sv v, struct sv prefix)
+{
+    return v.n >= prefix.n && sv_eq((struct sv){.p = v.p, .n = prefix.n}, prefix);
+}
+
+bool sv_ends_with(struct sv v, struct sv suffix)
+{
+    return suffix.n == 0 ||
+           (v.n >= suffix.n &&
+            sv_eq((struct sv){.p = v.p + (v.n - suffix.n), .n = suffix.n}, suffix));
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct sv sv_trim(struct sv v)
+{
+    while (v.n > 0 && is_space(v.p[0])) {
+        v.p++;
+        v.n--;
+    }
+    while (v.n > 0 && is_space(v.p[v.n - 1])) {
+        v.n--;
+    }
+    return v;
+}
+
+bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail)
+{
+    const char *at = v.n == 0 ? NULL : memchr(v.p, c, v.n);
+    if (at == NULL) {
+        return false;
+    }
+    size_t head = (size_t)(at - v.p);
+    *ret_head = (struct sv){.p = v.p, .n = head};
+    *ret_tail = (struct sv){.p = at + 1, .n = v.n - head - 1};
+    return true;
+}
+
+/* Longer words are not compared: nobody mistypes them, and the table stays small. */
+#define SUGGEST_LEN_MAX 64
+#define SUGGEST_DISTANCE_MAX 2
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours that make b out of a (the form of the
+ * distance in which no part is edited twice). */
+static size_t edit_distance(struct sv a, struct sv b)
+{
+    size_t d[SUGGEST_LEN_MAX + 1][SUGGEST_LEN_MAX + 1];
+    for (size_t i = 0; i <= a.n; i++) {
+        d[i][0] = i;
+    }
+    for (size_t j = 0; j <= b.n; j++) {
+        d[0][j] = j;
+    }
+    for (size_t i = 1; i <= a.n; i++) {
+        for (size_t j = 1; j <= b.n; j++) {
+            size_t replace = d[i - 1][j - 1] + (a.p[i - 1] == b.p[j - 1] ? 0 : 1);
+            d[i][j] = min_size(replace, min_size(d[i - 1][j], d[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1]) {
+                d[i][j] = min_size(d[i][j], d[i - 2][j - 2] + 1);
+            }
+        }
+    }
+    return d[a.n][b.n];
+}
+
+const char *suggest(struct sv word, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = SUGGEST_DISTANCE_MAX + 1;
+    if (word.n > SUGGEST_LEN_MAX) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct sv candidate = sv_from(candidates[i]);
+        if (candidate.n > SUGGEST_LEN_MAX) {
+            continue;
+        }
+        size_t distance = edit_distance(word, candidate);
+        if (distance < best_distance && 2 * distance < word.n) {
+            best = candidates[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+/* Up to eight bytes as a little-endian number, wherever they lie and whatever the machine. */
+static uint64_t load_le(const unsigned char *p, size_t n)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < n; i++) {
+        x |= (uint64_t)p[i] << (8 * i);
+    }
+    return x;
+}
+
+/* Each eight bytes are folded into the state by exclusive-or, and the state goes through the mixer.
+ * The length is part of the start, so that a tail padded with zeros differs from real zeros. */
+uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
+{
+    const unsigned char *bytes = p;
+    uint64_t h = mix64(seed + MIX_GOLDEN) ^ ((uint64_t)n * MIX_ROOT3);
+    while (n >= 8) {
+        h = mix64(h ^ load_le(bytes, 8)) + MIX_GOLDEN;
+        bytes += 8;
+        n -= 8;
+    }
+    return mix64(h ^ load_le(bytes, n));
+}
