@@ -1,0 +1,282 @@
+#include "base/loop.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+/* Longest single wait of a timer; a later instant is reached in several. Keeps the arithmetic of
+ * libevent (seconds in a time_t, epoll's int of milliseconds) far from its edges. */
+#define TIMER_STEP_MAX_MS (24 * 3600 * MS_PER_S)
+
+struct loop {
+    struct event_base *base;
+    int wake_fd; /* eventfd; readable while tasks or a stop wait */
+    struct event *wake_event;
+    atomic_bool stop;
+    bool running; /* the loop's thread is within loop_run() */
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct loop_task *first;
+    struct loop_task **end; /* the pointer that the next task goes into */
+};
+
+struct loop_timer {
+    struct loop *loop;
+    struct event *event;
+    loop_timer_fn *fn;
+    void *arg;
+    int64_t at_ms;
+};
+
+struct loop_thread {
+    struct loop *loop;
+    pthread_t thread;
+};
+
+static void wake(struct loop *l)
+{
+    uint64_t one = 1;
+    /* Fails only with EAGAIN when the counter is full, and then the loop wakes anyway. */
+    ssize_t n;
+    do {
+        n = write(l->wake_fd, &one, sizeof(one));
+    } while (n < 0 && errno == EINTR);
+}
+
+static struct loop_task *take_tasks(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    struct loop_task *first = l->first;
+    l->first = NULL;
+    l->end = &l->first;
+    pthread_mutex_unlock(&l->lock);
+    return first;
+}
+
+/* Runs what was queued when it was called. Tasks posted by tasks wait for the next round, so that
+ * sockets and timers get their turn. */
+static bool run_tasks(struct loop *l)
+{
+    struct loop_task *task = take_tasks(l);
+    if (!task)
+        return false;
+    while (task) {
+        struct loop_task *next = task->next; /* run() may free the task */
+        task->run(task);
+        task = next;
+    }
+    return true;
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct loop *l = arg;
+    uint64_t count;
+    ssize_t n;
+    /* Drained before the list is taken: a task posted in between wakes us once more. */
+    do {
+        n = read(fd, &count, sizeof(count));
+    } while (n < 0 && errno == EINTR);
+    run_tasks(l);
+    if (l->running && atomic_load(&l->stop))
+        event_base_loopbreak(l->base);
+}
+
+static bool make_base(struct loop *l)
+{
+    struct event_config *config = event_config_new();
+    if (!config)
+        return false;
+    /* Behaviour must not depend on EVENT_* variables, and timers must not count from a time that
+     * was taken before a long callback. */
+    event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
+    event_config_set_flag(config, EVENT_BASE_FLAG_NO_CACHE_TIME);
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+    l->base = event_base_new_with_config(config);
+    event_config_free(config);
+    return l->base != NULL;
+}
+
+struct loop *loop_new(struct err *err)
+{
+    struct loop *l = calloc(1, sizeof(*l));
+    if (!l) {
+        err_set(err, ERR_MEMORY, "out of memory for an event loop");
+        return NULL;
+    }
+    pthread_mutex_init(&l->lock, NULL);
+    l->end = &l->first;
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->wake_fd < 0) {
+        err_sys(err, "cannot make an eventfd");
+        return loop_free(l);
+    }
+    if (make_base(l))
+        l->wake_event = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
+    if (!l->wake_event || event_add(l->wake_event, NULL) != 0) {
+        err_set(err, ERR_SYSTEM, "cannot set up an event loop (epoll, libevent)");
+        return loop_free(l);
+    }
+    return l;
+}
+
+struct loop *loop_free(struct loop *l)
+{
+    if (!l)
+        return NULL;
+    while (run_tasks(l))
+        ;
+    if (l->wake_event)
+        event_free(l->wake_event);
+    if (l->base)
+        event_base_free(l->base);
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+    return NULL;
+}
+
+void loop_run(struct loop *l)
+{
+    l->running = true;
+    if (!atomic_load(&l->stop))
+        event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+    l->running = false;
+    /* The stop is used up: the loop may be run again. */
+    atomic_store(&l->stop, false);
+}
+
+void loop_stop(struct loop *l)
+{
+    atomic_store(&l->stop, true);
+    wake(l);
+}
+
+void loop_run_once(struct loop *l)
+{
+    event_base_loop(l->base, EVLOOP_NONBLOCK);
+}
+
+struct event_base *loop_event_base(struct loop *l)
+{
+    return l->base;
+}
+
+void loop_post(struct loop *l, struct loop_task *task)
+{
+    task->next = NULL;
+    pthread_mutex_lock(&l->lock);
+    bool was_empty = l->first == NULL;
+    *l->end = task;
+    l->end = &task->next;
+    /* Under the lock: once the task can be taken, its run() may let another thread free the loop.
+     */
+    if (was_empty)
+        wake(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void timer_arm(struct loop_timer *t, int64_t now_ms)
+{
+    int64_t left = t->at_ms > now_ms ? t->at_ms - now_ms : 0;
+    if (left > TIMER_STEP_MAX_MS)
+        left = TIMER_STEP_MAX_MS;
+    struct timeval tv = {.tv_sec = (time_t)(left / MS_PER_S),
+                         .tv_usec = (suseconds_t)(left % MS_PER_S * 1000)};
+    event_add(t->event, &tv);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct loop_timer *t = arg;
+    int64_t now = clock_mono_ms();
+    /* libevent counts on the coarse clock, which lags by up to a tick: it may be too early. */
+    if (now < t->at_ms)
+        timer_arm(t, now);
+    else
+        t->fn(t->arg);
+}
+
+struct loop_timer *loop_timer_new(struct loop *l, loop_timer_fn *fn, void *arg)
+{
+    struct loop_timer *t = calloc(1, sizeof(*t));
+    if (!t)
+        return NULL;
+    *t = (struct loop_timer){.loop = l, .fn = fn, .arg = arg};
+    t->event = evtimer_new(l->base, on_timer, t);
+    return t->event ? t : loop_timer_free(t);
+}
+
+void loop_timer_at(struct loop_timer *t, int64_t mono_ms)
+{
+    t->at_ms = mono_ms;
+    timer_arm(t, clock_mono_ms());
+}
+
+void loop_timer_after(struct loop_timer *t, int64_t ms)
+{
+    int64_t now = clock_mono_ms();
+    if (ms < 0)
+        ms = 0;
+    /* "now" is rounded down to a millisecond; one more keeps the timer from firing early. */
+    t->at_ms = ms == 0 ? now : ms < INT64_MAX - now ? now + ms + 1 : INT64_MAX;
+    timer_arm(t, now);
+}
+
+void loop_timer_cancel(struct loop_timer *t)
+{
+    event_del(t->event);
+}
+
+struct loop_timer *loop_timer_free(struct loop_timer *t)
+{
+    if (!t)
+        return NULL;
+    if (t->event)
+        event_free(t->event);
+    free(t);
+    return NULL;
+}
+
+static void *thread_main(void *arg)
+{
+    struct loop_thread *t = arg;
+    loop_run(t->loop);
+    return NULL;
+}
+
+struct loop_thread *loop_thread_start(struct loop *l, const char *name, struct err *err)
+{
+    struct loop_thread *t = calloc(1, sizeof(*t));
+    if (!t) {
+        err_set(err, ERR_MEMORY, "out of memory for thread %s", name);
+        return NULL;
+    }
+    t->loop = l;
+    if (!thread_start(&t->thread, name, thread_main, t, err)) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+struct loop_thread *loop_thread_join(struct loop_thread *t)
+{
+    if (!t)
+        return NULL;
+    loop_stop(t->loop);
+    pthread_join(t->thread, NULL);
+    free(t);
+    return NULL;
+}

@@ -1,0 +1,112 @@
+#include "base/worker.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+
+/* A machine with more CPUs than this gets no more workers: they share one queue and one lock. */
+#define WORKERS_MAX 256
+
+struct worker_pool {
+    pthread_mutex_t lock; /* guards what follows up to the threads */
+    pthread_cond_t more;
+    struct work *first;
+    struct work **end; /* the pointer that the next item goes into */
+    bool closing;
+
+    unsigned n_threads;
+    pthread_t threads[];
+};
+
+static void on_home(struct loop_task *task)
+{
+    struct work *w = (struct work *)(void *)((char *)task - offsetof(struct work, task));
+    w->done(w);
+}
+
+/* The next item, waiting for one; NULL when the pool closes and nothing is left. */
+static struct work *take(struct worker_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!p->first && !p->closing)
+        pthread_cond_wait(&p->more, &p->lock);
+    struct work *w = p->first;
+    if (w) {
+        p->first = w->next;
+        if (!p->first)
+            p->end = &p->first;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return w;
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker_pool *p = arg;
+    for (struct work *w = take(p); w; w = take(p)) {
+        w->run(w);
+        loop_post(w->home, &w->task);
+    }
+    return NULL;
+}
+
+static unsigned default_size(void)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    return cpus > 0 && cpus < WORKERS_MAX ? (unsigned)cpus : cpus > 0 ? WORKERS_MAX : 1;
+}
+
+struct worker_pool *worker_pool_new(unsigned n, struct err *err)
+{
+    if (n == 0)
+        n = default_size();
+    if (n > WORKERS_MAX)
+        n = WORKERS_MAX;
+    struct worker_pool *p = calloc(1, sizeof(*p) + n * sizeof(p->threads[0]));
+    if (!p) {
+        err_set(err, ERR_MEMORY, "out of memory for %u workers", n);
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->more, NULL);
+    p->end = &p->first;
+    for (; p->n_threads < n; p->n_threads++) {
+        char name[THREAD_NAME_MAX + 1];
+        (void)snprintf(name, sizeof(name), "worker-%u", p->n_threads);
+        if (!thread_start(&p->threads[p->n_threads], name, worker_main, p, err))
+            return worker_pool_free(p);
+    }
+    return p;
+}
+
+struct worker_pool *worker_pool_free(struct worker_pool *p)
+{
+    if (!p)
+        return NULL;
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_broadcast(&p->more);
+    pthread_mutex_unlock(&p->lock);
+    for (unsigned i = 0; i < p->n_threads; i++)
+        pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->more);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+    return NULL;
+}
+
+void worker_submit(struct worker_pool *p, struct work *w)
+{
+    w->next = NULL;
+    w->task.run = on_home;
+    pthread_mutex_lock(&p->lock);
+    *p->end = w;
+    p->end = &w->next;
+    pthread_cond_signal(&p->more);
+    pthread_mutex_unlock(&p->lock);
+}
