@@ -160,7 +160,8 @@ static struct bufferevent *connection_new(struct event_base *base, void *arg)
     return counted;
 }
 
-/* ---- start and stop ---------------------------------------------------------------------------- */
+/* ---- start and stop ----------------------------------------------------------------------------
+ */
 
 /* Fills in the address; only literal addresses, for a name would need a lookup. */
 static bool parse_listen(const char *listen, struct sockaddr_storage *ret, socklen_t *ret_len,
@@ -216,10 +217,10 @@ static bool server_bind(struct server *s, struct err *err)
     if (!parse_listen(s->options.listen, &address, &len, err)) {
         return false;
     }
-    s->listener = evconnlistener_new_bind(
-        loop_event_base(s->loop), NULL, NULL,
-        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, SERVER_CONNECTIONS_MAX,
-        (struct sockaddr *)&address, (int)len);
+    s->listener =
+        evconnlistener_new_bind(loop_event_base(s->loop), NULL, NULL,
+                                LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
+                                SERVER_CONNECTIONS_MAX, (struct sockaddr *)&address, (int)len);
     if (s->listener == NULL) {
         return err_sys(err, "cannot listen");
     }

@@ -73,8 +73,7 @@ bool targets_json_status(const struct scrape_status *st, struct buf *out)
     buf_printf(out, "\"inFlight\":%s,", st->in_flight ? "true" : "false");
     buf_printf(out, "\"lastDurationSeconds\":%.3f,", (double)st->last_duration_ms / 1000.0);
     buf_printf(out, "\"lastSizeBytes\":%" PRIu64 ",", st->last_size);
-    buf_printf(out,
-               "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
+    buf_printf(out, "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
                st->successes, st->failures, st->skipped);
     return buf_ok(out);
 }

@@ -1,0 +1,33 @@
+#!/bin/sh
+# All tests: unit tests, replay of the fuzz corpora, end to end. Ends with one line of totals.
+# Called by `make check`; BUILD names the build directory, so that the sanitizer builds come through
+# here as well.
+set -u
+
+make=${MAKE:-make}
+build=${BUILD:-build}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+jobs=$(nproc)
+code=0
+
+$make -j"$jobs" BUILD="$build" all tests-build || exit 1
+
+for part in unit replay e2e; do
+  echo "== $part"
+  { $make --no-print-directory BUILD="$build" "$part" 2>&1; echo $? >"$log.code"; } | tee -a "$log"
+  [ "$(cat "$log.code")" -eq 0 ] || code=1
+done
+rm -f "$log.code"
+
+# Each part closes with "<part>: N passed, N failed[, N skipped]".
+awk -v code="$code" '
+  /^(unit|replay|e2e): [0-9]+ passed, [0-9]+ failed/ {
+    passed += $2; failed += $4; if ($7 ~ /skipped/) skipped += $6; parts++
+  }
+  END {
+    if (parts != 3) { print "check: not every part came to its end"; if (failed == 0) failed = 1 }
+    else if (code != 0 && failed == 0) { failed = 1 }
+    printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+  }' "$log"
+exit "$code"

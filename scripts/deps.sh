@@ -1,0 +1,60 @@
+#!/bin/sh
+# Installs with apt what a piece of work needs; does nothing where it is there already.
+#
+#   scripts/deps.sh build           to build
+#   scripts/deps.sh run             and to run the demonstration (make run)
+#   scripts/deps.sh test            and to run all tests (make check)
+#   scripts/deps.sh lint            and for the sanitizers, fuzzers, linters, coverage
+#
+# Works as root or through sudo. Debian 12 and 13, Ubuntu 24.04.
+set -eu
+
+build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml-dev
+  zlib1g-dev libpcre2-dev libevent-dev"
+run="$build golang-go ca-certificates"
+test="$run libcmocka-dev openssl"
+lint="$test clang clang-format clang-tidy cppcheck gcovr valgrind shellcheck
+  libclang-rt-14-dev"
+
+case "${1:-build}" in
+  build) want=$build ;;
+  run) want=$run ;;
+  test) want=$test ;;
+  lint) want=$lint ;;
+  *)
+    echo "usage: $0 build|run|test|lint" >&2
+    exit 2
+    ;;
+esac
+
+missing=
+for package in $want; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  if [ "$status" != installed ]; then
+    # Another Go, from its own packages or by hand, is as good.
+    if [ "$package" = golang-go ] && command -v go >/dev/null 2>&1; then
+      continue
+    fi
+    missing="$missing $package"
+  fi
+done
+# The real programs that are scraped are downloaded later and need apt's lists.
+lists=$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)
+if [ -z "$missing" ] && [ -n "$lists" ]; then
+  exit 0
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "$0: needs root or sudo to install:$missing" >&2
+    exit 1
+  fi
+  as_root=sudo
+fi
+echo "installing with apt:${missing:- nothing, only reading the package lists}"
+$as_root apt-get update -q
+if [ -n "$missing" ]; then
+  # shellcheck disable=SC2086  # a list of packages
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+fi

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Format, static analysis, house rules. Prints one line a check; fails if any failed.
+set -u
+
+make=${MAKE:-make}
+build=${BUILD:-build}
+failed=0
+rooms="base model config relabel discovery scraper write server cmd"
+# shellcheck disable=SC2086  # a list of directories
+sources="profpull.c $(find $rooms -name '*.c' | sort)"
+# shellcheck disable=SC2086
+headers=$(find $rooms -name '*.h' | sort)
+tests=$(find tests -name '*.[ch]' | sort)
+flags="-std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION=\"0\" -I."
+
+# run NAME COMMAND...: prints the output of a check only when it fails.
+run() {
+  name=$1
+  shift
+  if output=$("$@" 2>&1); then
+    echo "ok   $name"
+  else
+    echo "FAIL $name"
+    printf '%s\n' "$output" | head -n 60
+    failed=$((failed + 1))
+  fi
+}
+
+# shellcheck disable=SC2086
+check_format() { clang-format --dry-run -Werror $sources $headers $tests; }
+
+# shellcheck disable=SC2086
+check_tidy() {
+  printf '%s\n' $sources | xargs -P "$(nproc)" -n 1 sh -c \
+    'out=$(clang-tidy --quiet "$1" -- '"$(printf '%s' "$flags" | sed 's/"/\\"/g')"' 2>/dev/null) ||
+     { echo "$out"; exit 1; }' sh
+}
+
+# shellcheck disable=SC2086
+check_cppcheck() {
+  cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+    --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -DPROFPULL_VERSION='"0"' \
+    -I. $sources
+}
+
+# Every header compiles alone.
+check_headers() {
+  for h in $headers; do
+    # shellcheck disable=SC2086
+    printf '#include "%s"\n' "$h" | gcc $flags -Wall -Wextra -Werror -xc -fsyntax-only - || return 1
+  done
+}
+
+# What must not be called (and what to use instead).
+check_banned() {
+  # shellcheck disable=SC2086
+  ! grep -nEw '(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|atoll|sscanf|gets|alloca|gmtime|localtime|strerror)\(' \
+    $sources $headers
+}
+
+# Stages do not include each other's headers.
+check_layers() {
+  bad=0
+  for room in discovery relabel scraper write; do
+    for other in discovery relabel scraper write server cmd; do
+      if [ "$room" != "$other" ] && grep -n "#include \"$other/" "$room"/*.[ch]; then
+        bad=1
+      fi
+    done
+  done
+  grep -nE '#include "(model|config|discovery|relabel|scraper|write|server|cmd)/' base/*.[ch] && bad=1
+  grep -nE '#include "(discovery|relabel|scraper|write|server|cmd)/' config/*.[ch] && bad=1
+  return $bad
+}
+
+# Functions of at most 100 lines.
+check_sizes() {
+  # shellcheck disable=SC2086
+  awk '
+    FNR == 1 { start = 0 }
+    /^\{/ { start = FNR }
+    /^\}/ { if (start && FNR - start > 101) { print FILENAME ":" start ": function of " FNR - start - 1 " lines"; bad = 1 }; start = 0 }
+    END { exit bad }' $sources
+}
+
+run "gcc" "$make" -j"$(nproc)" BUILD="$build" CC=gcc all tests-build
+run "clang" "$make" -j"$(nproc)" BUILD="$build/clang" CC=clang all tests-build
+run "clang-format" check_format
+run "clang-tidy" check_tidy
+run "cppcheck" check_cppcheck
+run "headers alone" check_headers
+run "banned functions" check_banned
+run "layers" check_layers
+run "function sizes" check_sizes
+run "shellcheck" sh -c 'shellcheck scripts/*.sh .ci/run'
+echo "lint: $failed failed"
+[ "$failed" -eq 0 ]
