@@ -51,10 +51,13 @@ struct scraper;
 
 struct scraper_options {
     struct loop *loop;
+    struct intern *intern; /* that the targets' labels came from: for the labels of each profile */
     struct log *log;
     struct metrics *metrics;
     const char *user_agent;
-    unsigned max_in_flight; /* transfers at once; further ones wait their turn. 0 = 8192 */
+    /* Transfers at once; further ones wait their turn. 0 = 16384: ten thousand targets that are
+     * sampled nearly all the time, and room for the short ones. */
+    unsigned max_in_flight;
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
