@@ -26,7 +26,9 @@ void *arena_array(struct arena *a, size_t count, size_t size) __attribute__((mal
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Bytes handed out so far. */
+/* Takes back all that was handed out; keeps one chunk of storage for the next round. */
+void arena_reset(struct arena *a);
+/* Bytes handed out so far, with the padding for alignment. */
 size_t arena_used(const struct arena *a);
 
 #endif
