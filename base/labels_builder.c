@@ -1,0 +1,277 @@
+/* The builder of label sets: see labels.h.
+ *
+ * A sorted array of entries. What is set is copied into an arena, where it stays until the reset,
+ * even when the label is changed or removed: that is what keeps handed-out views good. What comes
+ * from the base set is not copied: the builder holds a reference to it, and its interned strings go
+ * into the result without another search. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/labels.h"
+#include "base/labels_make.h"
+
+#define ENTRIES_FIRST 64
+/* Values that were replaced count until the reset. */
+#define ARENA_MAX ((size_t)4 * LABELS_BYTES_MAX)
+
+struct entry {
+    struct sv name;
+    struct sv value;
+    /* Borrowed from base, or NULL for what was set. */
+    struct istr *name_istr;
+    struct istr *value_istr;
+};
+
+struct labels_builder {
+    struct intern *in;
+    struct arena *arena;
+    struct labels *base; /* a reference, or NULL */
+    struct entry *entries;
+    size_t count;
+    size_t cap;
+    size_t bytes; /* of all names and values in entries */
+    bool failed;
+    bool changed; /* differs from base, or there is none */
+    struct istr *strings[2 * LABELS_MAX]; /* room for build */
+};
+
+struct labels_builder *labels_builder_new(struct intern *in)
+{
+    struct labels_builder *b = calloc(1, sizeof(*b));
+    if (b == NULL) {
+        return NULL;
+    }
+    b->in = in;
+    b->changed = true;
+    b->arena = arena_new(ARENA_MAX);
+    b->cap = ENTRIES_FIRST;
+    b->entries = calloc(b->cap, sizeof(*b->entries));
+    return b->arena == NULL || b->entries == NULL ? labels_builder_free(b) : b;
+}
+
+struct labels_builder *labels_builder_free(struct labels_builder *b)
+{
+    if (b != NULL) {
+        labels_unref(b->base);
+        b->arena = arena_free(b->arena);
+        free(b->entries);
+        free(b);
+    }
+    return NULL;
+}
+
+/* Room for n entries; fails the builder past LABELS_MAX and out of memory. */
+static bool make_room(struct labels_builder *b, size_t n)
+{
+    if (n <= b->cap) {
+        return true;
+    }
+    size_t cap = b->cap;
+    while (cap < n) {
+        cap *= 2;
+    }
+    struct entry *entries = n > LABELS_MAX ? NULL : realloc(b->entries, cap * sizeof(*entries));
+    if (entries == NULL) {
+        b->failed = true;
+        return false;
+    }
+    b->entries = entries;
+    b->cap = cap;
+    return true;
+}
+
+/* The base is const for the caller, whose set does not change by being referenced: only the count
+ * in it does, and that is atomic. */
+static struct labels *ref_base(const struct labels *base)
+{
+    return base == NULL ? NULL : labels_ref((struct labels *)(uintptr_t)base);
+}
+
+void labels_builder_reset(struct labels_builder *b, const struct labels *base)
+{
+    struct labels *held = ref_base(base);
+    labels_unref(b->base);
+    b->base = held;
+    arena_reset(b->arena);
+    b->count = 0;
+    b->bytes = 0;
+    b->failed = false;
+    b->changed = true;
+    if (base == NULL || !make_room(b, labels_count(base))) {
+        return;
+    }
+    bool same_table = labels_intern(base) == b->in;
+    b->changed = !same_table;
+    for (size_t i = 0; i < labels_count(base); i++) {
+        struct label label = labels_at(base, i);
+        b->entries[i] = (struct entry){.name = label.name, .value = label.value};
+        if (same_table) {
+            b->entries[i].name_istr = labels_name_istr(base, i);
+            b->entries[i].value_istr = labels_value_istr(base, i);
+        }
+        b->bytes += label.name.n + label.value.n;
+    }
+    b->count = labels_count(base);
+}
+
+/* The index of the name, or the one where it would have to be. */
+static size_t find(const struct labels_builder *b, struct sv name, bool *ret_found)
+{
+    size_t low = 0;
+    size_t high = b->count;
+    *ret_found = false;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = sv_cmp(b->entries[mid].name, name);
+        if (order == 0) {
+            *ret_found = true;
+            return mid;
+        }
+        if (order < 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+/* A copy that lives until the reset; fails the builder when there is no room. */
+static bool copy(struct labels_builder *b, struct sv text, struct sv *ret_copy)
+{
+    char *p = arena_strndup(b->arena, text.p, text.n);
+    if (p == NULL) {
+        b->failed = true;
+        return false;
+    }
+    *ret_copy = (struct sv){.p = p, .n = text.n};
+    return true;
+}
+
+static void replace_value(struct labels_builder *b, struct entry *e, struct sv value)
+{
+    struct sv copied;
+    if (sv_eq(e->value, value)) {
+        return;
+    }
+    if (b->bytes - e->value.n + value.n > LABELS_BYTES_MAX) {
+        b->failed = true;
+        return;
+    }
+    if (copy(b, value, &copied)) {
+        b->bytes = b->bytes - e->value.n + value.n;
+        e->value = copied;
+        b->changed = true;
+        e->value_istr = NULL;
+    }
+}
+
+static void insert(struct labels_builder *b, size_t at, struct sv name, struct sv value)
+{
+    struct entry e = {0};
+    if (b->count >= LABELS_MAX || b->bytes + name.n + value.n > LABELS_BYTES_MAX) {
+        b->failed = true;
+        return;
+    }
+    if (!make_room(b, b->count + 1) || !copy(b, name, &e.name) || !copy(b, value, &e.value)) {
+        return;
+    }
+    memmove(&b->entries[at + 1], &b->entries[at], (b->count - at) * sizeof(*b->entries));
+    b->entries[at] = e;
+    b->changed = true;
+    b->count++;
+    b->bytes += name.n + value.n;
+}
+
+void labels_builder_set(struct labels_builder *b, struct sv name, struct sv value)
+{
+    bool found;
+    if (value.n == 0) {
+        labels_builder_del(b, name);
+        return;
+    }
+    /* A single text past the limit must not overflow the sums. */
+    if (b->failed || name.n > LABELS_BYTES_MAX || value.n > LABELS_BYTES_MAX) {
+        b->failed = true;
+        return;
+    }
+    size_t at = find(b, name, &found);
+    if (found) {
+        replace_value(b, &b->entries[at], value);
+    } else {
+        insert(b, at, name, value);
+    }
+}
+
+void labels_builder_set_str(struct labels_builder *b, const char *name, const char *value)
+{
+    labels_builder_set(b, sv_from(name), sv_from(value));
+}
+
+void labels_builder_del(struct labels_builder *b, struct sv name)
+{
+    bool found;
+    size_t at = find(b, name, &found);
+    if (found) {
+        b->bytes -= b->entries[at].name.n + b->entries[at].value.n;
+        b->changed = true;
+        b->count--;
+        memmove(&b->entries[at], &b->entries[at + 1], (b->count - at) * sizeof(*b->entries));
+    }
+}
+
+struct sv labels_builder_get(const struct labels_builder *b, struct sv name)
+{
+    bool found;
+    size_t at = find(b, name, &found);
+    return found ? b->entries[at].value : SV("");
+}
+
+size_t labels_builder_count(const struct labels_builder *b)
+{
+    return b->count;
+}
+
+struct label labels_builder_at(const struct labels_builder *b, size_t i)
+{
+    return (struct label){.name = b->entries[i].name, .value = b->entries[i].value};
+}
+
+bool labels_builder_ok(const struct labels_builder *b)
+{
+    return !b->failed;
+}
+
+static struct istr *intern_or_ref(struct intern *in, struct istr *known, struct sv text)
+{
+    return known != NULL ? istr_ref(known) : intern_get(in, text);
+}
+
+struct labels *labels_builder_build(struct labels_builder *b)
+{
+    struct labels *l = NULL;
+    size_t n = 0;
+    if (b->failed) {
+        return NULL;
+    }
+    if (!b->changed) {
+        return labels_ref(b->base);
+    }
+    while (n < 2 * b->count) {
+        const struct entry *e = &b->entries[n / 2];
+        b->strings[n] = n % 2 == 0 ? intern_or_ref(b->in, e->name_istr, e->name)
+                                   : intern_or_ref(b->in, e->value_istr, e->value);
+        if (b->strings[n] == NULL) {
+            break;
+        }
+        n++;
+    }
+    if (n == 2 * b->count) {
+        l = labels_make(b->in, b->strings, b->count);
+    }
+    for (size_t i = 0; l == NULL && i < n; i++) {
+        intern_put(b->in, b->strings[i]);
+    }
+    return l;
+}
