@@ -13,7 +13,7 @@
 
 /* Longest single wait of a timer; a later instant is reached in several. Keeps the arithmetic of
  * libevent (seconds in a time_t, epoll's int of milliseconds) far from its edges. */
-#define TIMER_STEP_MAX_MS (24 * 3600 * MS_PER_S)
+#define TIMER_STEP_MAX_MS (INT64_C(24) * 3600 * MS_PER_S)
 
 struct loop {
     struct event_base *base;
