@@ -1,0 +1,508 @@
+/* The metrics registry: see metrics.h.
+ *
+ * Families hang in a list, cells in a list of their family, both in order of making; nothing is
+ * taken out before the end, so that a pointer handed out stays good. One lock for the registry's
+ * lists and one for each family's; values are atomics and need neither. */
+#include "base/metrics.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+/* Longest key of a cell: all its label values. More goes to the cell "other". */
+#define CELL_KEY_MAX ((size_t)16 * 1024)
+#define OVERFLOW_VALUE "other"
+
+struct metric_cell {
+    struct metric *family;
+    struct metric_cell *next;
+    char *labels;               /* a="b",c="d" as the text format has it; "" without labels */
+    _Atomic uint64_t value;     /* counter; gauge in two's complement */
+    _Atomic uint64_t sum_bits;  /* histogram: the double's bits */
+    _Atomic uint64_t buckets[]; /* histogram: not cumulative; one more than the family has bounds */
+};
+
+struct metric {
+    struct metric *next;
+    struct metric_desc desc; /* buckets points behind this struct */
+    size_t n_labels;
+    pthread_mutex_t lock; /* guards all below */
+    struct map *by_key;   /* cells by their label values, each followed by a NUL */
+    struct metric_cell *first;
+    struct metric_cell *last;
+    struct metric_cell *other;
+    double bounds[];
+};
+
+struct collector {
+    struct collector *next;
+    void (*fn)(struct metrics_out *o, void *arg);
+    void *arg;
+};
+
+struct metrics {
+    pthread_mutex_t lock; /* guards the lists; taken before a family's */
+    struct metric *first;
+    struct metric *last;
+    struct collector *first_collector;
+    struct collector *last_collector;
+};
+
+struct metrics_out {
+    struct buf *buf;
+    const char *name; /* of the family named last */
+};
+
+struct metrics *metrics_new(void)
+{
+    struct metrics *m = calloc(1, sizeof(*m));
+    if (m != NULL) {
+        pthread_mutex_init(&m->lock, NULL);
+    }
+    return m;
+}
+
+static void cell_free(struct metric_cell *c)
+{
+    if (c != NULL) {
+        free(c->labels);
+        free(c);
+    }
+}
+
+static void metric_free(struct metric *m)
+{
+    while (m->first != NULL) {
+        struct metric_cell *c = m->first;
+        m->first = c->next;
+        cell_free(c);
+    }
+    map_free(m->by_key, NULL);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+struct metrics *metrics_free(struct metrics *m)
+{
+    if (m == NULL) {
+        return NULL;
+    }
+    while (m->first != NULL) {
+        struct metric *family = m->first;
+        m->first = family->next;
+        metric_free(family);
+    }
+    while (m->first_collector != NULL) {
+        struct collector *c = m->first_collector;
+        m->first_collector = c->next;
+        free(c);
+    }
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+    return NULL;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Appends v with backslash and newline escaped, in label values the quote too; what is not UTF-8 is
+ * repaired, since a reader may refuse the whole page for one such byte. */
+static void put_escaped(struct buf *out, struct sv v, bool quote)
+{
+    while (v.n > 0) {
+        uint32_t rune;
+        size_t len = utf8_decode(v, &rune);
+        if (len == 0) {
+            buf_puts(out, UTF8_REPLACEMENT);
+            len = 1;
+        } else if (rune == '\n') {
+            buf_puts(out, "\\n");
+        } else {
+            if (rune == '\\' || (quote && rune == '"')) {
+                buf_putc(out, '\\');
+            }
+            buf_append(out, v.p, len);
+        }
+        v.p += len;
+        v.n -= len;
+    }
+}
+
+static void put_label(struct buf *out, bool first, const char *name, const char *value)
+{
+    buf_printf(out, "%s%s=\"", first ? "" : ",", name);
+    put_escaped(out, sv_from(value), true);
+    buf_putc(out, '"');
+}
+
+/* What stands before a value: name, suffix, labels, and the bound where there is one. */
+static void put_name(struct buf *out, const char *name, const char *suffix, const char *labels,
+                     const char *le)
+{
+    buf_puts(out, name);
+    buf_puts(out, suffix);
+    if (labels[0] != '\0' || le != NULL) {
+        buf_printf(out, "{%s", labels);
+        if (le != NULL) {
+            buf_printf(out, "%sle=\"%s\"", labels[0] == '\0' ? "" : ",", le);
+        }
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ' ');
+}
+
+static void put_double(struct buf *out, double value)
+{
+    char text[NUM_TEXT_MAX];
+    num_format(value, text);
+    buf_puts(out, text);
+    buf_putc(out, '\n');
+}
+
+static void put_family(struct buf *out, const char *name, const char *help, enum metric_type type)
+{
+    static const char *const types[] = {"counter", "gauge", "histogram"};
+    buf_printf(out, "# HELP %s ", name);
+    put_escaped(out, sv_from(help), false);
+    buf_printf(out, "\n# TYPE %s %s\n", name, types[type]);
+}
+
+/* ---- families and cells ---------------------------------------------------------------------- */
+
+static struct metric *metric_new(const struct metric_desc *desc)
+{
+    size_t bounds_size = desc->n_buckets * sizeof(double);
+    struct metric *m = calloc(1, sizeof(*m) + bounds_size);
+    if (m == NULL) {
+        return NULL;
+    }
+    m->desc = *desc;
+    if (desc->n_buckets > 0) {
+        memcpy(m->bounds, desc->buckets, bounds_size);
+    }
+    m->desc.buckets = m->bounds;
+    while (m->n_labels < METRIC_LABELS_MAX && desc->labels[m->n_labels] != NULL) {
+        m->n_labels++;
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    m->by_key = map_new();
+    if (m->by_key == NULL) {
+        metric_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+static struct metric *find_family(const struct metrics *m, const char *name)
+{
+    struct metric *family = m->first;
+    while (family != NULL && strcmp(family->desc.name, name) != 0) {
+        family = family->next;
+    }
+    return family;
+}
+
+struct metric *metrics_register(struct metrics *m, const struct metric_desc *desc)
+{
+    if (m == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&m->lock);
+    struct metric *family = find_family(m, desc->name);
+    if (family == NULL && (family = metric_new(desc)) != NULL) {
+        if (m->last == NULL) {
+            m->first = family;
+        } else {
+            m->last->next = family;
+        }
+        m->last = family;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (family != NULL && family->n_labels == 0) {
+        (void)metric_only(family); /* shows as 0 from the start */
+    }
+    return family;
+}
+
+/* The label values as a key: each with a NUL behind it. */
+static bool cell_key(const struct metric *m, const char *const *values, struct buf *out)
+{
+    for (size_t i = 0; i < m->n_labels; i++) {
+        buf_append(out, values[i], strlen(values[i]) + 1);
+    }
+    return buf_ok(out);
+}
+
+static char *cell_labels(const struct metric *m, const char *const *values)
+{
+    struct buf text;
+    buf_init(&text, 8 * CELL_KEY_MAX); /* escaping at most triples the values */
+    for (size_t i = 0; i < m->n_labels; i++) {
+        put_label(&text, i == 0, m->desc.labels[i], values[i]);
+    }
+    char *labels = buf_take(&text, NULL);
+    buf_done(&text);
+    return labels;
+}
+
+/* Makes a cell and hangs it in. Under the lock. */
+static struct metric_cell *add_cell(struct metric *m, struct sv key, const char *const *values)
+{
+    size_t n_buckets = m->desc.type == METRIC_HISTOGRAM ? m->desc.n_buckets + 1 : 0;
+    struct metric_cell *c = calloc(1, sizeof(*c) + n_buckets * sizeof(c->buckets[0]));
+    if (c == NULL) {
+        return NULL;
+    }
+    c->family = m;
+    c->labels = cell_labels(m, values);
+    if (c->labels == NULL || !map_put(m->by_key, key, c, NULL)) {
+        cell_free(c);
+        return NULL;
+    }
+    if (m->last == NULL) {
+        m->first = c;
+    } else {
+        m->last->next = c;
+    }
+    m->last = c;
+    return c;
+}
+
+static struct metric_cell *find_cell(struct metric *m, const char *const *values)
+{
+    struct buf key;
+    buf_init(&key, CELL_KEY_MAX);
+    struct metric_cell *c = NULL;
+    bool room = cell_key(m, values, &key) && map_count(m->by_key) + 1 < METRIC_CELLS_MAX;
+    if (buf_ok(&key)) {
+        struct sv k = {.p = key.data, .n = key.len};
+        c = map_get(m->by_key, k);
+        if (c == NULL && room) {
+            c = add_cell(m, k, values);
+        }
+    }
+    buf_done(&key);
+    return c;
+}
+
+/* The cell that stands in for all that found no room. It is the last of METRIC_CELLS_MAX. */
+static struct metric_cell *overflow_cell(struct metric *m)
+{
+    if (m->other == NULL) {
+        const char *values[METRIC_LABELS_MAX];
+        char key[METRIC_LABELS_MAX * sizeof(OVERFLOW_VALUE)];
+        struct sv k = {.p = key, .n = 0};
+        for (size_t i = 0; i < m->n_labels; i++) {
+            values[i] = OVERFLOW_VALUE;
+            memcpy(key + k.n, OVERFLOW_VALUE, sizeof(OVERFLOW_VALUE));
+            k.n += sizeof(OVERFLOW_VALUE);
+        }
+        m->other = map_get(m->by_key, k);
+        if (m->other == NULL) {
+            m->other = add_cell(m, k, values);
+        }
+    }
+    return m->other;
+}
+
+struct metric_cell *metric_cell(struct metric *m, const char *const *values)
+{
+    if (m == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&m->lock);
+    struct metric_cell *c = find_cell(m, values);
+    if (c == NULL) {
+        c = overflow_cell(m);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return c;
+}
+
+struct metric_cell *metric_only(struct metric *m)
+{
+    return m == NULL || m->n_labels > 0 ? NULL : metric_cell(m, NULL);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+void metric_add(struct metric_cell *c, uint64_t n)
+{
+    if (c != NULL) {
+        atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
+    }
+}
+
+void metric_inc(struct metric_cell *c)
+{
+    metric_add(c, 1);
+}
+
+void metric_set(struct metric_cell *c, int64_t value)
+{
+    if (c != NULL) {
+        atomic_store_explicit(&c->value, (uint64_t)value, memory_order_relaxed);
+    }
+}
+
+void metric_gauge_add(struct metric_cell *c, int64_t delta)
+{
+    metric_add(c, (uint64_t)delta);
+}
+
+static double from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static uint64_t to_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+void metric_observe(struct metric_cell *c, double value)
+{
+    /* One value that is not a number would spoil the sum for good. */
+    if (c == NULL || c->family->desc.type != METRIC_HISTOGRAM || isnan(value)) {
+        return;
+    }
+    const struct metric_desc *d = &c->family->desc;
+    size_t i = 0;
+    while (i < d->n_buckets && value > d->buckets[i]) {
+        i++;
+    }
+    atomic_fetch_add_explicit(&c->buckets[i], 1, memory_order_relaxed);
+    uint64_t sum = atomic_load_explicit(&c->sum_bits, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&c->sum_bits, &sum,
+                                                  to_bits(from_bits(sum) + value),
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+uint64_t metric_value(const struct metric_cell *c)
+{
+    return c == NULL ? 0 : atomic_load_explicit(&c->value, memory_order_relaxed);
+}
+
+/* ---- rendering ------------------------------------------------------------------------------- */
+
+static void render_histogram(const struct metric_cell *c, struct buf *out)
+{
+    const struct metric_desc *d = &c->family->desc;
+    uint64_t count = 0;
+    for (size_t i = 0; i <= d->n_buckets; i++) {
+        char le[NUM_TEXT_MAX];
+        num_format(i < d->n_buckets ? d->buckets[i] : (double)INFINITY, le);
+        count += atomic_load_explicit(&c->buckets[i], memory_order_relaxed);
+        put_name(out, d->name, "_bucket", c->labels, le);
+        buf_printf(out, "%llu\n", (unsigned long long)count);
+    }
+    put_name(out, d->name, "_sum", c->labels, NULL);
+    put_double(out, from_bits(atomic_load_explicit(&c->sum_bits, memory_order_relaxed)));
+    /* The count is the last bucket by construction, whatever is observed meanwhile. */
+    put_name(out, d->name, "_count", c->labels, NULL);
+    buf_printf(out, "%llu\n", (unsigned long long)count);
+}
+
+static void render_cell(const struct metric_cell *c, struct buf *out)
+{
+    const struct metric_desc *d = &c->family->desc;
+    if (d->type == METRIC_HISTOGRAM) {
+        render_histogram(c, out);
+        return;
+    }
+    put_name(out, d->name, "", c->labels, NULL);
+    uint64_t value = metric_value(c);
+    if (d->type == METRIC_GAUGE) {
+        buf_printf(out, "%lld\n", (long long)value);
+    } else {
+        buf_printf(out, "%llu\n", (unsigned long long)value);
+    }
+}
+
+static void render_family(struct metric *m, struct buf *out)
+{
+    pthread_mutex_lock(&m->lock);
+    if (m->first != NULL) {
+        put_family(out, m->desc.name, m->desc.help, m->desc.type);
+    }
+    for (const struct metric_cell *c = m->first; c != NULL; c = c->next) {
+        render_cell(c, out);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_out_family(struct metrics_out *o, const char *name, const char *help,
+                        enum metric_type type)
+{
+    o->name = name;
+    put_family(o->buf, name, help, type);
+}
+
+void metrics_out_sample(struct metrics_out *o, const char *const (*labels)[2], size_t n,
+                        double value)
+{
+    buf_puts(o->buf, o->name);
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(o->buf, i == 0 ? "{" : "");
+        put_label(o->buf, i == 0, labels[i][0], labels[i][1]);
+    }
+    buf_puts(o->buf, n == 0 ? " " : "} ");
+    put_double(o->buf, value);
+}
+
+bool metrics_collector(struct metrics *m, void (*fn)(struct metrics_out *o, void *arg), void *arg)
+{
+    struct collector *c = m == NULL ? NULL : calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return false;
+    }
+    c->fn = fn;
+    c->arg = arg;
+    pthread_mutex_lock(&m->lock);
+    if (m->last_collector == NULL) {
+        m->first_collector = c;
+    } else {
+        m->last_collector->next = c;
+    }
+    m->last_collector = c;
+    pthread_mutex_unlock(&m->lock);
+    return true;
+}
+
+/* The collector behind c, or the first. Taken one by one, so that no lock is held while one runs.
+ */
+static struct collector *next_collector(struct metrics *m, const struct collector *c)
+{
+    pthread_mutex_lock(&m->lock);
+    struct collector *next = c == NULL ? m->first_collector : c->next;
+    pthread_mutex_unlock(&m->lock);
+    return next;
+}
+
+bool metrics_render(struct metrics *m, struct buf *out)
+{
+    if (m == NULL) {
+        return buf_ok(out);
+    }
+    pthread_mutex_lock(&m->lock);
+    for (struct metric *family = m->first; family != NULL; family = family->next) {
+        render_family(family, out);
+    }
+    pthread_mutex_unlock(&m->lock);
+    struct metrics_out o = {.buf = out};
+    for (struct collector *c = next_collector(m, NULL); c != NULL; c = next_collector(m, c)) {
+        c->fn(&o, c->arg);
+    }
+    return buf_ok(out);
+}
