@@ -34,8 +34,9 @@ void check_contains_(const char *text, const char *part, const char *row, const 
     check_int_((long long)(got), (long long)(want), (row), __FILE__, __LINE__)
 #define CHECK_CONTAINS(text, part, row) check_contains_((text), (part), (row), __FILE__, __LINE__)
 
-/* A log that keeps its lines in memory. testing_log_done() fails the test if a line at warn or above
- * came that testing_log_expect() had not announced (as part of its message). */
+/* A log that keeps its lines in memory. testing_log_done() fails the test if a line at warn or
+ * above came that testing_log_expect() had not announced (as part of its message), or if an
+ * announced one never came. One announcement covers every line that it fits. */
 struct testing_log;
 struct testing_log *testing_log_new(void);
 struct log *testing_log(struct testing_log *t);
@@ -44,9 +45,10 @@ void testing_log_expect(struct testing_log *t, const char *part_of_message);
 const char *testing_log_text(struct testing_log *t);
 void testing_log_done(struct testing_log *t);
 
-/* A fresh directory under $TMPDIR, removed with all in it by testing_rmdir(); caller frees. */
+/* A fresh directory under $TMPDIR, removed with all in it by testing_rmdir(); the caller frees the
+ * path. */
 char *testing_mkdtemp(void);
-void testing_rmdir(char *path);
+void testing_rmdir(const char *path);
 /* Writes a file; fails the test on error. */
 void testing_write_file(const char *dir, const char *name, const char *text);
 
