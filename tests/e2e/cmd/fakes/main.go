@@ -1,0 +1,170 @@
+// Command fakes runs the fakes of the tests as one program, for benchmarks and for trying things out
+// by hand.
+//
+//	fakes -targets 1000 -sink 127.0.0.1:4040 -cheap   targets and a server that counts
+//	fakes -targets 5 -kube /tmp/kubeconfig            the targets as annotated pods of a fake cluster
+//
+// It prints the addresses as JSON on one line, then serves until it gets SIGTERM or SIGINT, and then
+// prints what it has counted.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"math"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+func main() {
+	n := flag.Int("targets", 5, "fake pprof targets")
+	sizes := flag.String("sizes", "real", "body sizes: real (p50 6 KB, p90 67 KB, gzip) or small")
+	sink := flag.String("sink", "127.0.0.1:4040", "address of the fake Pyroscope; empty = none")
+	cheap := flag.Bool("cheap", false, "the sink counts only: nothing is checked or kept")
+	kubeconfig := flag.String("kube", "", "run a fake Kubernetes with the targets as pods; write its kubeconfig here")
+	flag.Parse()
+
+	bodies := makeBodies(*sizes)
+	targets := startTargets(*n, bodies)
+	out := map[string]any{"targets": addresses(targets)}
+	server := startSink(*sink, *cheap, out)
+	startKube(*kubeconfig, targets, out)
+	line, err := json.Marshal(out)
+	check(err)
+	fmt.Println(string(line))
+
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	<-stop
+	report(targets, server)
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// makeBodies returns 20 sets of bodies by path. The sizes of the compressed profiles follow a
+// log-normal curve through the measured median and 90th percentile.
+func makeBodies(sizes string) []map[string][]byte {
+	const sets = 20
+	var all []map[string][]byte
+	byKind := map[string][][]byte{}
+	for kind := range pprof.Kinds {
+		for i := 0; i < sets; i++ {
+			functions := 3
+			if sizes == "real" {
+				functions = functionsFor(quantile((float64(i) + 0.5) / sets))
+			}
+			byKind[kind] = append(byKind[kind], pprof.Gzip(pprof.Make(kind, pprof.Options{Functions: functions})))
+		}
+	}
+	for i := 0; i < sets; i++ {
+		set := map[string][]byte{}
+		j := 0
+		for path, kind := range target.Paths {
+			set[path] = byKind[kind][(i+7*j)%sets]
+			j++
+		}
+		all = append(all, set)
+	}
+	return all
+}
+
+// quantile of the size distribution in bytes.
+func quantile(p float64) float64 {
+	const median, p90 = 6000.0, 67000.0
+	sigma := math.Log(p90/median) / 1.2816
+	return median * math.Exp(sigma*math.Sqrt2*math.Erfinv(2*p-1))
+}
+
+// functionsFor is the number of functions that makes a profile of about so many compressed bytes.
+func functionsFor(bytes float64) int {
+	n := int(bytes / 30)
+	if n < 3 {
+		n = 3
+	}
+	if n > 15000 {
+		n = 15000
+	}
+	return n
+}
+
+func startTargets(n int, bodies []map[string][]byte) []*target.Target {
+	var all []*target.Target
+	for i := 0; i < n; i++ {
+		t, err := target.Start(target.Options{Quiet: true, Bodies: bodies[i%len(bodies)]})
+		check(err)
+		all = append(all, t)
+	}
+	return all
+}
+
+func addresses(targets []*target.Target) []string {
+	out := []string{}
+	for _, t := range targets {
+		out = append(out, t.Addr())
+	}
+	return out
+}
+
+func startSink(addr string, cheap bool, out map[string]any) *pyroscope.Server {
+	if addr == "" {
+		return nil
+	}
+	s, err := pyroscope.Start(pyroscope.Options{Addr: addr, Cheap: cheap})
+	check(err)
+	out["sink"] = s.URL()
+	return s
+}
+
+func startKube(kubeconfig string, targets []*target.Target, out map[string]any) {
+	if kubeconfig == "" {
+		return
+	}
+	s, err := kube.Start(kube.Options{})
+	check(err)
+	for i, t := range targets {
+		s.Put(kube.Annotated(fmt.Sprintf("shop-%d", i), t.Addr(), "cpu", "memory", "goroutine", "mutex", "block"))
+	}
+	check(s.WriteKubeconfig(kubeconfig))
+	out["kubernetes"], out["kubeconfig"] = s.URL(), kubeconfig
+}
+
+func report(targets []*target.Target, server *pyroscope.Server) {
+	var served int64
+	for _, t := range targets {
+		served += t.Served()
+	}
+	out := map[string]any{"served": served}
+	if server != nil {
+		st := server.Stats()
+		out["accepted"], out["bytes"], out["requests"], out["status"] = st.Accepted, st.Bytes, st.Requests, st.ByStatus
+		out["refused"] = len(server.Refused())
+		out["last_refused"] = tail(server.Refused())
+	}
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) == nil {
+		out["cpu_seconds"] = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
+	}
+	line, err := json.Marshal(out)
+	check(err)
+	fmt.Println(string(line))
+}
+
+func tail(lines []string) []string {
+	if len(lines) > 3 {
+		return lines[len(lines)-3:]
+	}
+	return lines
+}

@@ -1,0 +1,317 @@
+// Package kube is a fake Kubernetes API server that knows pods: list with paging, watch with
+// resource versions and bookmarks, selectors, bearer tokens, TLS, and the faults of a real one.
+package kube
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+)
+
+// Options of a server.
+type Options struct {
+	Addr  string // "" = an address of its own
+	TLS   bool   // with a CA made for this server
+	Token string // "" = anyone may ask
+	// GoneAsStatus answers a watch from a forgotten version with HTTP 410 instead of an ERROR event.
+	GoneAsStatus bool
+}
+
+// Stats counts what was asked.
+type Stats struct {
+	Lists        int // whole lists begun (first pages)
+	Pages        int
+	Watches      int // watches opened
+	OpenWatches  int
+	Refused      int // 4xx and 5xx, faults included
+	Unauthorized int
+	Bookmarks    int
+	WatchFrom    []string // resourceVersion of each watch
+	ListFrom     []string // resourceVersion of each list
+	Queries      []string // all raw queries
+}
+
+// Server is a running fake.
+type Server struct {
+	*loop.Server
+	ListFaults  loop.Faults
+	WatchFaults loop.Faults
+	opts        Options
+	ca          *authority
+
+	mu        sync.Mutex
+	store     *store
+	token     string
+	stats     Stats
+	pages     map[string]*snapshot
+	nextPage  int
+	cutNext   bool
+	blackHole bool
+	// Each watch takes what is put here since it began.
+	signals []signal
+}
+
+// snapshot is the rest of a paged list.
+type snapshot struct {
+	version uint64
+	rest    []*stored
+}
+
+// Start runs a server without pods.
+func Start(opts Options) (*Server, error) {
+	s := &Server{opts: opts, store: newStore(), token: opts.Token, pages: map[string]*snapshot{}}
+	var config *tls.Config
+	if opts.TLS {
+		var err error
+		if s.ca, err = newAuthority(); err != nil {
+			return nil, err
+		}
+		if opts.Addr == "" {
+			opts.Addr = loop.Host() + ":0"
+		}
+		if config, err = s.ca.serverConfig(opts.Addr); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	s.Server, err = loop.Start(opts.Addr, http.HandlerFunc(s.serve), config)
+	return s, err
+}
+
+// Put adds a pod or replaces the one of the same name.
+func (s *Server) Put(p Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.put(p)
+}
+
+// Delete removes a pod ("namespace/name").
+func (s *Server) Delete(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.remove(key)
+}
+
+// Advance raises the resource version by n, as changes to other objects do.
+func (s *Server) Advance(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.version += uint64(n)
+}
+
+// Compact forgets all history: watches from an older version are told 410, and so is every open
+// paged list.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.compact()
+	s.pages = map[string]*snapshot{}
+}
+
+// SetToken changes the token that is accepted from now on.
+func (s *Server) SetToken(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
+}
+
+// Stats returns a copy of the counters.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.stats
+	c.WatchFrom = append([]string(nil), c.WatchFrom...)
+	c.ListFrom = append([]string(nil), c.ListFrom...)
+	c.Queries = append([]string(nil), c.Queries...)
+	return c
+}
+
+// WriteKubeconfig writes a file that leads to this server, with token and CA inline.
+func (s *Server) WriteKubeconfig(path string) error {
+	s.mu.Lock()
+	token := s.token
+	s.mu.Unlock()
+	cluster := object{"server": s.URL()}
+	if s.ca != nil {
+		cluster["certificate-authority-data"] = base64.StdEncoding.EncodeToString(s.ca.pem)
+	}
+	user := object{}
+	if token != "" {
+		user["token"] = token
+	}
+	text, err := json.MarshalIndent(object{
+		"apiVersion": "v1", "kind": "Config", "current-context": "test",
+		"clusters": []any{object{"name": "fake", "cluster": cluster}},
+		"users":    []any{object{"name": "tester", "user": user}},
+		"contexts": []any{object{"name": "test", "context": object{"cluster": "fake", "user": "tester"}}},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o600)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if !s.authorized(r) {
+		s.refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+		return
+	}
+	namespace, ok := podsPath(r.URL.Path)
+	if !ok {
+		s.refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+		return
+	}
+	if r.Method != http.MethodGet {
+		s.refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "only GET is part of this fake")
+		return
+	}
+	q := r.URL.Query()
+	match, err := parseSelectors(namespace, q.Get("labelSelector"), q.Get("fieldSelector"))
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
+	s.mu.Lock()
+	s.stats.Queries = append(s.stats.Queries, r.URL.RawQuery)
+	s.mu.Unlock()
+	if watch := q.Get("watch"); watch == "1" || watch == "true" {
+		s.watch(w, r, match)
+		return
+	}
+	s.list(w, r, match)
+}
+
+func (s *Server) authorized(r *http.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token == "" || r.Header.Get("Authorization") == "Bearer "+s.token {
+		return true
+	}
+	s.stats.Unauthorized++
+	return false
+}
+
+func podsPath(path string) (namespace string, ok bool) {
+	if path == "/api/v1/pods" {
+		return "", true
+	}
+	parts := strings.Split(path, "/")
+	if len(parts) == 6 && path == "/api/v1/namespaces/"+parts[4]+"/pods" && parts[4] != "" {
+		return parts[4], true
+	}
+	return "", false
+}
+
+func (s *Server) refuse(w http.ResponseWriter, code int, reason, message string) {
+	s.mu.Lock()
+	s.stats.Refused++
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(statusObject(code, reason, message))
+}
+
+// tooLarge answers for a version that this server has not reached yet.
+func (s *Server) tooLarge(w http.ResponseWriter, version, current uint64) {
+	status := statusObject(http.StatusGatewayTimeout, "Timeout",
+		fmt.Sprintf("Too large resource version: %d, current: %d", version, current))
+	status["details"] = object{"causes": []any{object{"reason": "ResourceVersionTooLarge",
+		"message": "Too large resource version"}}, "retryAfterSeconds": 1}
+	s.mu.Lock()
+	s.stats.Refused++
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusGatewayTimeout)
+	_ = json.NewEncoder(w).Encode(status)
+}
+
+const goneMessage = "The resourceVersion for the provided watch is too old."
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
+	if s.ListFaults.Apply(w, r) {
+		s.mu.Lock()
+		s.stats.Refused++
+		s.mu.Unlock()
+		return
+	}
+	q := r.URL.Query()
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	version := q.Get("resourceVersion")
+	wanted, err := strconv.ParseUint(version, 10, 64)
+	if version != "" && err != nil {
+		s.refuse(w, http.StatusBadRequest, "BadRequest", "invalid resourceVersion: "+version)
+		return
+	}
+
+	s.mu.Lock()
+	s.stats.Pages++
+	current := s.store.version
+	page := &snapshot{version: current}
+	if token := q.Get("continue"); token != "" {
+		found := s.pages[token]
+		if found == nil {
+			s.mu.Unlock()
+			s.refuse(w, http.StatusGone, "Expired", "The provided continue parameter is too old")
+			return
+		}
+		*page = *found
+	} else {
+		s.stats.Lists++
+		s.stats.ListFrom = append(s.stats.ListFrom, version)
+		page.rest = s.store.list(match)
+		if version != "" {
+			limit = 0 // served from the watch cache, which does not page
+		}
+	}
+	if wanted > current {
+		s.mu.Unlock()
+		s.tooLarge(w, wanted, current)
+		return
+	}
+	body := s.takePage(page, limit)
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
+}
+
+// takePage writes up to limit items and remembers the rest under a new token.
+func (s *Server) takePage(page *snapshot, limit int) []byte {
+	items := page.rest
+	meta := object{"resourceVersion": fmt.Sprint(page.version)}
+	if limit > 0 && len(items) > limit {
+		s.nextPage++
+		token := fmt.Sprintf("page-%d", s.nextPage)
+		s.pages[token] = &snapshot{version: page.version, rest: items[limit:]}
+		meta["continue"] = token
+		meta["remainingItemCount"] = len(items) - limit
+		items = items[:limit]
+	}
+	raw := make([]json.RawMessage, 0, len(items))
+	for _, one := range items {
+		raw = append(raw, one.json)
+	}
+	body, _ := json.Marshal(object{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": raw})
+	return append(body, '\n')
+}
+
+// WaitWatches waits until n watches are open.
+func (s *Server) WaitWatches(ctx context.Context, n int) error {
+	for s.Stats().OpenWatches != n {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d watches are open, expected %d", s.Stats().OpenWatches, n)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}

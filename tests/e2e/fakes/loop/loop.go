@@ -1,0 +1,104 @@
+// Package loop serves HTTP for a fake: on loopback only, on an address of its own, and in a way that
+// can go away and come back.
+//
+// Every server has an address of its own in 127.0.0.0/8, so that the port of a server that is down
+// cannot be taken by anything else in the meantime.
+package loop
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+var nextHost uint32
+
+// Host returns an address in 127.0.0.0/8 that no other caller in this process gets. Two processes
+// that run at the same time are unlikely to meet: the second octet comes from the process id.
+func Host() string {
+	n := atomic.AddUint32(&nextHost, 1)
+	return fmt.Sprintf("127.%d.%d.%d", 16+os.Getpid()%200, n/250%250, n%250+1)
+}
+
+// Server is an HTTP server that can be taken down and brought up again on the same address.
+type Server struct {
+	handler http.Handler
+	tls     *tls.Config
+
+	mu   sync.Mutex
+	addr string
+	http *http.Server
+	done chan struct{}
+}
+
+// Start listens and serves. An empty address asks for a host of its own and a free port.
+func Start(addr string, handler http.Handler, tlsConfig *tls.Config) (*Server, error) {
+	if addr == "" {
+		addr = Host() + ":0"
+	}
+	s := &Server{addr: addr, handler: handler, tls: tlsConfig}
+	if err := s.Up(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addr
+}
+
+// URL is the base URL without a trailing slash.
+func (s *Server) URL() string {
+	if s.tls != nil {
+		return "https://" + s.Addr()
+	}
+	return "http://" + s.Addr()
+}
+
+// Up starts listening again after Down. Nothing happens if the server is up.
+func (s *Server) Up() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.http != nil {
+		return nil
+	}
+	ln, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	s.addr = ln.Addr().String()
+	if s.tls != nil {
+		ln = tls.NewListener(ln, s.tls)
+	}
+	s.http = &http.Server{
+		Handler:  s.handler,
+		ErrorLog: log.New(io.Discard, "", 0), // broken connections are what some tests are about
+	}
+	s.done = make(chan struct{})
+	go func(srv *http.Server, done chan struct{}) {
+		defer close(done)
+		_ = srv.Serve(ln)
+	}(s.http, s.done)
+	return nil
+}
+
+// Down closes the listener and cuts every connection; later connections are refused.
+func (s *Server) Down() {
+	s.mu.Lock()
+	srv, done := s.http, s.done
+	s.http = nil
+	s.mu.Unlock()
+	if srv != nil {
+		_ = srv.Close()
+		<-done
+	}
+}

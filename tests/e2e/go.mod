@@ -1,0 +1,3 @@
+module profpull.test/e2e
+
+go 1.19

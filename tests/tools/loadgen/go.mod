@@ -1,0 +1,3 @@
+module profpull.test/loadgen
+
+go 1.19
