@@ -1,0 +1,273 @@
+#include "discovery/json_cut.h"
+
+#include <string.h>
+
+enum { AT_START, BETWEEN, IN_STRING, IN_ESCAPE, IN_WORD, AT_END };
+
+/* Bytes that mean something outside of strings. */
+static const bool structural[256] = {
+    ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [','] = true,
+};
+
+/* Bytes that end a number or a word. */
+static const bool delimiter[256] = {
+    [','] = true, [']'] = true, ['}'] = true,  [':'] = true,  ['"'] = true,  ['{'] = true,
+    ['['] = true, [' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
+};
+
+void json_cut_init(struct json_cut *c, size_t max, unsigned depth_max)
+{
+    *c = (struct json_cut){.max = max, .depth_max = depth_max};
+    buf_init(&c->text, max);
+    c->state = AT_END;
+}
+
+void json_cut_done(struct json_cut *c)
+{
+    buf_done(&c->text);
+}
+
+void json_cut_begin(struct json_cut *c, bool keep)
+{
+    buf_clear(&c->text);
+    c->state = AT_START;
+    c->raw = 0;
+    c->depth = 0;
+    c->objects = 0;
+    c->omit_depth = 0;
+    c->name_at = 0;
+    c->name_next = false;
+    c->in_name = false;
+    c->keep = keep;
+    c->too_deep = false;
+    c->broken = false;
+    c->no_memory = false;
+}
+
+/* Stops keeping: only the end of the value matters from here on. */
+static void give_up(struct json_cut *c)
+{
+    c->keep = false;
+    c->omit_depth = 0;
+    buf_clear(&c->text);
+}
+
+static void keep_bytes(struct json_cut *c, const char *p, size_t n)
+{
+    if (!c->keep || c->omit_depth != 0 || n == 0) {
+        return;
+    }
+    if (!buf_append(&c->text, p, n)) {
+        c->no_memory = !buf_too_big(&c->text);
+        give_up(c);
+    }
+}
+
+/* Keeps what is pending in data before `to`. */
+static void flush(struct json_cut *c, const char *data, size_t *run, size_t to)
+{
+    keep_bytes(c, data + *run, to - *run);
+    *run = to;
+}
+
+static bool in_object(const struct json_cut *c)
+{
+    return c->depth > 0 && c->depth <= JSON_CUT_NAMES_DEPTH &&
+           (c->objects >> (c->depth - 1) & 1) != 0;
+}
+
+static bool names_matter_here(const struct json_cut *c)
+{
+    if (!c->keep || c->omit_depth != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < c->n_omit; i++) {
+        if (c->omit[i].depth + c->omit_offset == c->depth) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_omitted(const struct json_cut *c, struct sv name)
+{
+    for (size_t i = 0; i < c->n_omit; i++) {
+        if (c->omit[i].depth + c->omit_offset == c->depth && sv_eq_str(name, c->omit[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void open_container(struct json_cut *c, bool object)
+{
+    c->depth++;
+    c->name_next = object;
+    if (c->depth > c->depth_max) {
+        c->too_deep = true;
+        give_up(c);
+        return;
+    }
+    if (c->depth > JSON_CUT_NAMES_DEPTH) {
+        return;
+    }
+    uint64_t bit = UINT64_C(1) << (c->depth - 1);
+    c->objects = object ? c->objects | bit : c->objects & ~bit;
+}
+
+/* The member that was left out is over when its object goes on or ends. */
+static void end_omission(struct json_cut *c, size_t *run, size_t at)
+{
+    if (c->omit_depth != 0 && c->omit_depth == c->depth) {
+        c->omit_depth = 0;
+        *run = at;
+    }
+}
+
+static void open_string(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    c->state = IN_STRING;
+    c->in_name = c->name_next && names_matter_here(c);
+    c->name_next = false;
+    if (c->in_name) {
+        flush(c, data, run, at + 1);
+        c->name_at = c->text.len;
+    }
+}
+
+static void close_string(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    c->state = c->depth == 0 ? AT_END : BETWEEN;
+    if (!c->in_name) {
+        return;
+    }
+    c->in_name = false;
+    flush(c, data, run, at + 1);
+    if (!c->keep) {
+        return;
+    }
+    struct sv name = {.p = c->text.data + c->name_at, .n = c->text.len - c->name_at - 1};
+    if (is_omitted(c, name)) {
+        keep_bytes(c, ":0", 2);
+        c->omit_depth = c->depth;
+    }
+}
+
+/* One structural byte outside of strings. */
+static void step(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    switch (data[at]) {
+    case '"':
+        open_string(c, data, run, at);
+        break;
+    case '{':
+        open_container(c, true);
+        break;
+    case '[':
+        open_container(c, false);
+        break;
+    case ',':
+        end_omission(c, run, at);
+        c->name_next = in_object(c);
+        break;
+    default: /* a closing bracket; that it is the right one is the parser's business */
+        end_omission(c, run, at);
+        c->name_next = false;
+        c->depth--;
+        if (c->depth == 0) {
+            c->state = AT_END;
+        }
+        break;
+    }
+}
+
+static void start(struct json_cut *c, char first)
+{
+    c->state = first == '{' || first == '[' || first == '"' ? BETWEEN : IN_WORD;
+}
+
+/* Within a string: returns the index behind the byte that changed the state, or len. */
+static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
+{
+    while (i < len && data[i] != '"' && data[i] != '\\' && data[i] != '\n') {
+        i++;
+    }
+    if (i == len) {
+        return len;
+    }
+    if (data[i] == '"') {
+        close_string(c, data, run, i);
+    } else if (data[i] == '\\') {
+        c->state = IN_ESCAPE;
+    } else if (c->newline_ends) {
+        c->broken = true;
+        c->state = AT_END;
+    }
+    return i + 1;
+}
+
+static size_t scan(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
+{
+    switch (c->state) {
+    case AT_START:
+        start(c, data[i]);
+        return i;
+    case IN_STRING:
+        return scan_string(c, data, i, len, run);
+    case IN_ESCAPE:
+        c->state = IN_STRING;
+        return i + 1;
+    case IN_WORD:
+        while (i < len && !delimiter[(unsigned char)data[i]]) {
+            i++;
+        }
+        if (i < len) {
+            c->state = AT_END;
+        }
+        return i;
+    default:
+        while (i < len && !structural[(unsigned char)data[i]]) {
+            i++;
+        }
+        if (i == len) {
+            return len;
+        }
+        step(c, data, run, i);
+        return i + 1;
+    }
+}
+
+size_t json_cut_feed(struct json_cut *c, const char *data, size_t len, bool *ret_ended)
+{
+    size_t run = 0;
+    size_t i = 0;
+    while (i < len && c->state != AT_END) {
+        i = scan(c, data, i, len, &run);
+    }
+    flush(c, data, &run, i);
+    c->raw += i;
+    if (c->raw > c->max && c->keep) {
+        give_up(c);
+    }
+    *ret_ended = c->state == AT_END;
+    return i;
+}
+
+enum json_cut_verdict json_cut_verdict(const struct json_cut *c)
+{
+    if (c->broken) {
+        return JSON_CUT_BROKEN;
+    }
+    if (c->raw > c->max) {
+        return JSON_CUT_TOO_LARGE;
+    }
+    if (c->too_deep) {
+        return JSON_CUT_TOO_DEEP;
+    }
+    return c->no_memory ? JSON_CUT_NO_MEMORY : JSON_CUT_KEPT;
+}
+
+size_t json_cut_size(const struct json_cut *c)
+{
+    return c->raw;
+}

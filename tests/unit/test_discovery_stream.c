@@ -1,0 +1,390 @@
+/* Objects out of a byte stream: the same ones however the bytes are chopped up. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "discovery/json_stream.h"
+
+/* Small limits, so that cases stay readable. */
+#define OBJECT_MAX 200
+#define DEPTH_MAX 8
+
+static const struct json_omit omit[] = {{2, "managedFields"}, {4, "env"}};
+
+/* Writes down what comes out: "O {...}", "M {...}", "S <reason>", one a line. */
+struct record {
+    struct buf text;
+};
+
+static void record_json(struct record *r, const char *mark, const json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_non_null(text);
+    buf_printf(&r->text, "%s %s\n", mark, text);
+    free(text);
+}
+
+static void on_object(void *arg, const json_t *json)
+{
+    record_json(arg, "O", json);
+}
+
+static void on_metadata(void *arg, const json_t *json)
+{
+    record_json(arg, "M", json);
+}
+
+static void on_skip(void *arg, enum json_skip why)
+{
+    static const char *const names[] = {"large", "deep", "syntax", "memory"};
+    struct record *r = arg;
+    buf_printf(&r->text, "S %s\n", names[why]);
+}
+
+static struct json_stream *new_stream(struct record *r)
+{
+    buf_init(&r->text, 1 << 20);
+    struct json_stream *s = json_stream_new(&(struct json_stream_options){
+        .object_max = OBJECT_MAX,
+        .depth_max = DEPTH_MAX,
+        .omit = omit,
+        .n_omit = 2,
+        .on_object = on_object,
+        .on_metadata = on_metadata,
+        .on_skip = on_skip,
+        .arg = r,
+    });
+    assert_non_null(s);
+    return s;
+}
+
+/* Feeds in pieces that end at the given places and says how it ended. */
+static void feed(struct json_stream *s, struct record *r, enum json_stream_form form, struct sv in,
+                 size_t piece, size_t cut)
+{
+    json_stream_begin(s, form);
+    buf_clear(&r->text);
+    bool ok = true;
+    size_t i = 0;
+    while (i < in.n && ok) {
+        size_t n = piece;
+        if (cut != 0) {
+            n = i == 0 ? cut : in.n - cut;
+        }
+        n = n < in.n - i ? n : in.n - i;
+        /* An exact copy, so that a sanitizer sees a read past the piece. */
+        char *copy = malloc(n);
+        assert_non_null(copy);
+        memcpy(copy, in.p + i, n);
+        struct err err = ERR_INIT;
+        ok = json_stream_feed(s, copy, n, &err);
+        assert_int_equal(ok, err.kind == ERR_NONE);
+        free(copy);
+        i += n;
+    }
+    buf_puts(&r->text, !ok ? "broken" : json_stream_complete(s) ? "complete" : "unfinished");
+}
+
+static void check_all_ways(const char *name, enum json_stream_form form, struct sv in,
+                           const char *want)
+{
+    struct record r;
+    struct json_stream *s = new_stream(&r);
+    feed(s, &r, form, in, in.n, 0);
+    CHECK_STR(r.text.data, want, name);
+    for (size_t piece = 1; piece <= 7; piece++) {
+        feed(s, &r, form, in, piece, 0);
+        CHECK_STR(r.text.data, want, name);
+    }
+    for (size_t cut = 1; cut < in.n; cut++) {
+        feed(s, &r, form, in, 1, cut);
+        CHECK_STR(r.text.data, want, name);
+    }
+    json_stream_free(s);
+    buf_done(&r.text);
+}
+
+struct stream_case {
+    const char *name;
+    const char *in;
+    const char *want;
+};
+
+static void check_cases(const struct stream_case *cases, size_t n, enum json_stream_form form)
+{
+    for (size_t i = 0; i < n; i++) {
+        check_all_ways(cases[i].name, form, sv_from(cases[i].in), cases[i].want);
+    }
+}
+#define CHECK_CASES(cases, form) check_cases((cases), sizeof(cases) / sizeof((cases)[0]), (form))
+
+static void test_watch(void **state)
+{
+    (void)state;
+    static const struct stream_case cases[] = {
+        {"nothing", "", "complete"},
+        {"empty object", "{}", "O {}\ncomplete"},
+        {"two events", "{\"a\":1}\n{\"b\":2}\n", "O {\"a\":1}\nO {\"b\":2}\ncomplete"},
+        {"no line ends", "{\"a\":1}{\"b\":2}", "O {\"a\":1}\nO {\"b\":2}\ncomplete"},
+        {"line ends of DOS, blank lines", "\r\n {\"a\":1}\r\n\t\r\n", "O {\"a\":1}\ncomplete"},
+        {"line ends between members", "{\n\"a\":\n[1,\n2]}", "O {\"a\":[1,2]}\ncomplete"},
+        {"brackets in strings", "{\"a{\":\"}]{[\"}{}", "O {\"a{\":\"}]{[\"}\nO {}\ncomplete"},
+        {"escaped quotes", "{\"a\\\"}\":\"\\\\\"}{\"b\":\"\\\\\\\"{\"}",
+         "O {\"a\\\"}\":\"\\\\\"}\nO {\"b\":\"\\\\\\\"{\"}\ncomplete"},
+        {"cut in an object", "{\"a\":1}\n{\"b\":", "O {\"a\":1}\nunfinished"},
+        {"cut in a string", "{\"a\":\"x", "unfinished"},
+        {"not JSON within brackets", "{\"a\":tru}\n{\"b\":2}", "S syntax\nO {\"b\":2}\ncomplete"},
+        {"trailing comma", "{\"a\":1,}\n{\"b\":2}", "S syntax\nO {\"b\":2}\ncomplete"},
+        {"wrong bracket", "{\"a\":[1}}\n{\"b\":2}", "S syntax\nO {\"b\":2}\ncomplete"},
+        {"number too large for a double", "{\"a\":1e400}\n{\"b\":2}",
+         "S syntax\nO {\"b\":2}\ncomplete"},
+        {"minus zero", "{\"a\":-0}", "O {\"a\":0}\ncomplete"},
+        {"the last of two members wins", "{\"a\":1,\"a\":2}", "O {\"a\":2}\ncomplete"},
+        {"text instead of an event", "<html>\n{\"b\":2}", "S syntax\nO {\"b\":2}\ncomplete"},
+        {"byte order mark", "\xef\xbb\xbf{\"a\":1}\n{\"b\":2}\n",
+         "S syntax\nO {\"b\":2}\ncomplete"},
+        {"bracket too many", "{\"a\":1}}\n{\"b\":2}",
+         "O {\"a\":1}\nS syntax\nO {\"b\":2}\ncomplete"},
+        {"a line ends within a string", "{\"a\":\"x\n{\"b\":2}\n",
+         "S syntax\nO {\"b\":2}\ncomplete"},
+        {"lone surrogate", "{\"a\":\"x\\ud800y\"}", "O {\"a\":\"x\xef\xbf\xbdy\"}\ncomplete"},
+        {"lone low surrogate", "{\"a\":\"\\uDC00\\\\ud800\"}",
+         "O {\"a\":\"\xef\xbf\xbd\\\\ud800\"}\ncomplete"},
+        {"surrogates in the wrong order", "{\"a\":\"\\udc00\\ud800\"}",
+         "O {\"a\":\"\xef\xbf\xbd\xef\xbf\xbd\"}\ncomplete"},
+        {"surrogate and letter", "{\"a\":\"\\ud800\\u0041\"}",
+         "O {\"a\":\"\xef\xbf\xbd"
+         "A\"}\ncomplete"},
+        {"surrogate pair beside a lone one", "{\"a\":\"\\ud83d\\ude00\\ud83d\"}",
+         "O {\"a\":\"\xf0\x9f\x98\x80\xef\xbf\xbd\"}\ncomplete"},
+        {"surrogate cut off by the quote", "{\"a\":\"\\ud83\"}", "S syntax\ncomplete"},
+        {"invalid UTF-8",
+         "{\"a\":\"x\xff"
+         "y\"}",
+         "O {\"a\":\"x\xef\xbf\xbdy\"}\ncomplete"},
+        {"NUL in a string", "{\"a\":\"x\\u0000y\"}", "O {\"a\":\"x\\u0000y\"}\ncomplete"},
+        {"NUL in a name", "{\"x\\u0000y\":1}{}", "S syntax\nO {}\ncomplete"},
+        {"array instead of an object", "[1]\n{}", "S syntax\nO {}\ncomplete"},
+        {"as deep as allowed", "{\"o\":{\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[]}}}}}}}}",
+         "O {\"o\":{\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[]}}}}}}}}\ncomplete"},
+        {"too deep", "{\"o\":{\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[[]]}}}}}}}}{}",
+         "S deep\nO {}\ncomplete"},
+    };
+    CHECK_CASES(cases, JSON_STREAM_OBJECTS);
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    static const struct stream_case cases[] = {
+        {"empty", "{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[]}",
+         "M {\"resourceVersion\":\"7\"}\ncomplete"},
+        {"null", "{\"items\":null,\"metadata\":{}}", "M {}\ncomplete"},
+        {"items",
+         "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"a\":\"]}\"},"
+         "\"items\":[{\"a\":1},{\"b\":[{}]}]}\n",
+         "M {\"a\":\"]}\"}\nO {\"a\":1}\nO {\"b\":[{}]}\ncomplete"},
+        {"metadata behind the items", " { \"items\" : [ {\"a\":1} , {} ] , \"metadata\" : { } } ",
+         "O {\"a\":1}\nO {}\nM {}\ncomplete"},
+        {"other members of all kinds",
+         "{\"n\":-1.5e3,\"t\":true,\"x\":{\"items\":[{\"no\":1}],\"metadata\":{}},\"y\":[[]],"
+         "\"s\":\"\\\"items\",\"items\":[{}],\"z\":0}",
+         "O {}\ncomplete"},
+        {"names with escapes and long ones",
+         "{\"item\\u0073\":[{}],\"a name that is longer than any\":[],\"items\":[]}", "complete"},
+        {"items that are no objects", "{\"items\":[1,null,\"x\",[{}],{\"a\":1}]}",
+         "S syntax\nS syntax\nS syntax\nS syntax\nO {\"a\":1}\ncomplete"},
+        {"items that are no array", "{\"items\":{\"a\":1}}", "complete"},
+        {"no items", "{\"metadata\":{}}", "M {}\nunfinished"},
+        {"nothing", "", "unfinished"},
+        {"empty object", "{}", "unfinished"},
+        {"half", "{\"items\":[{\"a\":1},{\"b\":", "O {\"a\":1}\nunfinished"},
+        {"without its end", "{\"items\":[{\"a\":1}]", "O {\"a\":1}\nunfinished"},
+        {"a bad item in the middle", "{\"items\":[{\"a\":1},{\"b\":tru},{\"c\":3}]}",
+         "O {\"a\":1}\nS syntax\nO {\"c\":3}\ncomplete"},
+        {"text", "<html>", "broken"},
+        {"array", "[]", "broken"},
+        {"comma at the end of items", "{\"items\":[{},]}", "O {}\nbroken"},
+        {"comma at the end", "{\"items\":[],}", "broken"},
+        {"missing colon", "{\"items\"[]}", "broken"},
+        {"missing value", "{\"items\":,\"a\":1}", "broken"},
+        {"missing comma", "{\"items\":[{}{}]}", "O {}\nbroken"},
+        {"something behind the end", "{\"items\":[]}x", "broken"},
+        {"item too deep",
+         "{\"items\":[{\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[[]]}}}}}}},{}]}",
+         "S deep\nO {}\ncomplete"},
+        {"item as deep as allowed",
+         "{\"items\":[{\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[]}}}}}}}]}",
+         "O {\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[]}}}}}}}\ncomplete"},
+    };
+    CHECK_CASES(cases, JSON_STREAM_LIST);
+}
+
+static void test_omit(void **state)
+{
+    (void)state;
+    static const struct stream_case cases[] = {
+        {"left out at its depth",
+         "{\"metadata\":{\"managedFields\":[{\"a\":\"}]\\\"\"},1],\"name\":\"x\"},"
+         "\"spec\":{\"c\":[{\"env\":[{\"name\":\"A\"}],\"n\":1},{\"n\":2,\"env\":null}]}}",
+         "O {\"metadata\":{\"managedFields\":0,\"name\":\"x\"},"
+         "\"spec\":{\"c\":[{\"env\":0,\"n\":1},{\"env\":0,\"n\":2}]}}\n"},
+        {"kept elsewhere",
+         "{\"managedFields\":1,\"metadata\":{\"env\":\"e\",\"labels\":{\"env\":\"prod\","
+         "\"managedFields\":\"m\"}},\"s\":[[\"managedFields\",{\"managedFields\":1}]]}",
+         "O {\"managedFields\":1,\"metadata\":{\"env\":\"e\",\"labels\":{\"env\":\"prod\","
+         "\"managedFields\":\"m\"}},\"s\":[[\"managedFields\",{\"managedFields\":1}]]}\n"},
+        {"a value is no name", "{\"m\":{\"a\":\"managedFields\",\"b\":2}}",
+         "O {\"m\":{\"a\":\"managedFields\",\"b\":2}}\n"},
+        {"word and string",
+         "{\"m\":{\"managedFields\":true,\"b\":2},\"n\":{\"managedFields\":\"x\"}}",
+         "O {\"m\":{\"b\":2,\"managedFields\":0},\"n\":{\"managedFields\":0}}\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char in[600];
+        char want[600];
+        snprintf(in, sizeof(in), "{\"items\":[%s]}", cases[i].in);
+        snprintf(want, sizeof(want), "%scomplete", cases[i].want);
+        check_all_ways(cases[i].name, JSON_STREAM_LIST, sv_from(in), want);
+        snprintf(in, sizeof(in), "{\"object\":%s}\n", cases[i].in);
+        size_t n = strlen(cases[i].want);
+        snprintf(want, sizeof(want), "O {\"object\":%.*s}\ncomplete", (int)(n - 3),
+                 cases[i].want + 2);
+        check_all_ways(cases[i].name, JSON_STREAM_OBJECTS, sv_from(in), want);
+    }
+}
+
+/* An object of exactly n bytes. */
+static void add_object(struct buf *b, size_t n)
+{
+    size_t frame = strlen("{\"a\":\"\"}");
+    buf_puts(b, "{\"a\":\"");
+    for (size_t i = frame; i < n; i++) {
+        buf_putc(b, 'x');
+    }
+    buf_puts(b, "\"}");
+}
+
+static void test_too_large(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t size;
+        const char *want;
+    } cases[] = {
+        {"one byte too many", OBJECT_MAX + 1, "S large\nO {}\ncomplete"},
+        {"far too many", JSON_STREAM_RUNAWAY * OBJECT_MAX, "S large\nO {}\ncomplete"},
+        {"no end in sight", JSON_STREAM_RUNAWAY * (OBJECT_MAX + 1), "broken"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf in;
+        buf_init(&in, 1 << 16);
+        add_object(&in, cases[i].size);
+        buf_puts(&in, "\n{}");
+        check_all_ways(cases[i].name, JSON_STREAM_OBJECTS, (struct sv){in.data, in.len},
+                       cases[i].want);
+        buf_done(&in);
+    }
+}
+
+/* The limit counts what came, not what was kept of it. */
+static void test_exact_size(void **state)
+{
+    (void)state;
+    struct buf in;
+    struct buf want;
+    buf_init(&in, 1 << 16);
+    buf_init(&want, 1 << 16);
+    add_object(&in, OBJECT_MAX);
+    buf_printf(&want, "O %s\ncomplete", in.data);
+    check_all_ways("exactly the limit", JSON_STREAM_OBJECTS, (struct sv){in.data, in.len},
+                   want.data);
+    buf_clear(&in);
+    buf_puts(&in, "{\"items\":[{\"m\":{\"managedFields\":");
+    add_object(&in, OBJECT_MAX);
+    buf_puts(&in, "}},{}]}");
+    check_all_ways("left out and too large", JSON_STREAM_LIST, (struct sv){in.data, in.len},
+                   "S large\nO {}\ncomplete");
+    buf_done(&in);
+    buf_done(&want);
+}
+
+static void test_very_deep(void **state)
+{
+    (void)state;
+    struct record r;
+    struct json_stream *s = new_stream(&r);
+    struct buf in;
+    buf_init(&in, 1 << 16);
+    buf_puts(&in, "{\"items\":[{\"a\":");
+    /* More than the names' bitmap holds, less than the limit of bytes. */
+    for (int i = 0; i < 80; i++) {
+        buf_putc(&in, '[');
+    }
+    for (int i = 0; i < 80; i++) {
+        buf_putc(&in, ']');
+    }
+    buf_puts(&in, "},{\"b\":1}]}");
+    feed(s, &r, JSON_STREAM_LIST, (struct sv){in.data, in.len}, 3, 0);
+    CHECK_STR(r.text.data, "S deep\nO {\"b\":1}\ncomplete", "");
+    json_stream_free(s);
+    buf_done(&in);
+    buf_done(&r.text);
+}
+
+/* A hundred thousand levels cost neither stack nor memory. */
+static void test_bottomless(void **state)
+{
+    (void)state;
+    struct record r;
+    buf_init(&r.text, 1 << 20);
+    struct json_stream *s = json_stream_new(&(struct json_stream_options){
+        .object_max = 2 * 1024 * 1024,
+        .depth_max = 64,
+        .on_object = on_object,
+        .on_metadata = on_metadata,
+        .on_skip = on_skip,
+        .arg = &r,
+    });
+    assert_non_null(s);
+    json_stream_begin(s, JSON_STREAM_OBJECTS);
+    static char many[100000];
+    memset(many, '[', sizeof(many));
+    struct err err = ERR_INIT;
+    assert_true(json_stream_feed(s, "{\"a\":", 5, &err));
+    assert_true(json_stream_feed(s, many, sizeof(many), &err));
+    memset(many, ']', sizeof(many));
+    assert_true(json_stream_feed(s, many, sizeof(many), &err));
+    assert_true(json_stream_feed(s, "}{\"b\":1}", 8, &err));
+    CHECK_STR(r.text.data, "S deep\nO {\"b\":1}\n", "");
+    json_stream_free(s);
+    buf_done(&r.text);
+}
+
+/* What a stream that broke off has left behind does not reach the next one. */
+static void test_begin_again(void **state)
+{
+    (void)state;
+    struct record r;
+    struct json_stream *s = new_stream(&r);
+    feed(s, &r, JSON_STREAM_LIST, SV("{\"items\":[{\"a\":\"x"), 100, 0);
+    CHECK_STR(r.text.data, "unfinished", "");
+    feed(s, &r, JSON_STREAM_OBJECTS, SV("{\"b\":2}"), 100, 0);
+    CHECK_STR(r.text.data, "O {\"b\":2}\ncomplete", "");
+    feed(s, &r, JSON_STREAM_LIST, SV("{\"metadata\":{}}"), 100, 0);
+    CHECK_STR(r.text.data, "M {}\nunfinished", "items of the stream before do not count");
+    json_stream_free(s);
+    buf_done(&r.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_watch),      cmocka_unit_test(test_list),
+        cmocka_unit_test(test_omit),       cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_exact_size), cmocka_unit_test(test_very_deep),
+        cmocka_unit_test(test_bottomless), cmocka_unit_test(test_begin_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
