@@ -4,10 +4,10 @@
  * Targets are made on the discovery thread with target_new(), a pure function of a job and the
  * relabelled labels, and handed over with scraper_set_group().
  *
- * A scrape is one target x one profile type. Its phase is a hash of its identity within the interval
- * on the wall clock: stable over restarts, the first scrape at the phase and not an interval later.
- * A tick that comes while the last one still runs is skipped and counted. Two sampling profiles of
- * one process (host and port) never overlap.
+ * A scrape is one target x one profile type. Its phase is a hash of its identity within the
+ * interval on the wall clock: stable over restarts, the first scrape at the phase and not an
+ * interval later. A tick that comes while the last one still runs is skipped and counted. Two
+ * sampling profiles of one process (host and port) never overlap.
  */
 #ifndef PROFPULL_SCRAPER_SCRAPER_H
 #define PROFPULL_SCRAPER_SCRAPER_H
@@ -29,11 +29,11 @@
 
 struct target;
 
-/* Makes a target of relabelled labels: address with port, scheme, `__param_*`, service_name, job and
- * instance (scrape-time labels as Alloy's populateLabels), one entry for each enabled profile type.
- * b is a builder to work with; its content on entry are the labels, and is consumed. pinned_host: see
- * struct target_group; an address with another host is refused unless the job allows it.
- * NULL with an error that says what is wrong: `no address`, `invalid scheme: "ftp"`. */
+/* Makes a target of relabelled labels: address with port, scheme, `__param_*`, service_name, job
+ * and instance (scrape-time labels as Alloy's populateLabels), one entry for each enabled profile
+ * type. b is a builder to work with; its content on entry are the labels, and is consumed.
+ * pinned_host: see struct target_group; an address with another host is refused unless the job
+ * allows it. NULL with an error that says what is wrong: `no address`, `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
 struct target *target_ref(struct target *t);
@@ -67,9 +67,9 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
 /* On the loop's thread, or when it does not run: ends what is in flight. */
 struct scraper *scraper_free(struct scraper *s);
 
-/* Replaces the targets of one source ("" + n 0 removes it). Any thread; takes over the references in
- * targets (not the array). Unchanged scrapes keep phase, state and connection. Two targets with the
- * same address, path and type are scraped once; the second is reported as a duplicate. Targets
+/* Replaces the targets of one source ("" + n 0 removes it). Any thread; takes over the references
+ * in targets (not the array). Unchanged scrapes keep phase, state and connection. Two targets with
+ * the same address, path and type are scraped once; the second is reported as a duplicate. Targets
  * beyond the job's target_limit are refused and counted. False if out of memory. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
@@ -84,11 +84,11 @@ struct scrape_status {
     struct labels *labels; /* a reference: the profile's labels with `__name__` */
     const char *job;
     const char *type;
-    const char *url;    /* copied into the snapshot, free with it */
+    const char *url; /* copied into the snapshot, free with it */
     enum scrape_health health;
     bool in_flight;
-    const char *reason; /* static: "connect", "http_404", ...; "" if the last one was good */
-    char *last_error;   /* "" if none */
+    const char *reason;    /* static: "connect", "http_404", ...; "" if the last one was good */
+    char *last_error;      /* "" if none */
     int64_t last_start_ns; /* wall clock; 0 if never */
     int64_t last_duration_ms;
     uint64_t last_size;

@@ -1,0 +1,59 @@
+/* When each scrape is due: a binary heap over instants of the monotonic clock, and the arithmetic
+ * of phases.
+ *
+ * The phase of a scrape is a hash of its identity within its interval on the wall clock, so that it
+ * is the same after a restart, and scrapes with one interval spread evenly. From the first tick on
+ * only the monotonic clock counts: when the wall clock jumps, nothing bursts and nothing pauses.
+ * All times in milliseconds; "now" is given by the caller. One owner, no locking.
+ */
+#ifndef PROFPULL_SCRAPER_SCHEDULE_H
+#define PROFPULL_SCRAPER_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Embedded in what is scheduled; zeroed when it is not. */
+struct schedule_item {
+    uint32_t place; /* private: index in the heap + 1 */
+};
+
+struct schedule_node {
+    int64_t due_ms;
+    struct schedule_item *item;
+};
+
+struct schedule {
+    struct schedule_node *heap; /* private, as is the rest */
+    size_t n;
+    size_t cap;
+};
+
+void schedule_init(struct schedule *s);
+void schedule_done(struct schedule *s);
+/* Adds an item that is not in the schedule. False if out of memory. */
+bool schedule_add(struct schedule *s, struct schedule_item *item, int64_t due_ms);
+/* Removes an item; one that is not in the schedule is left alone. */
+void schedule_remove(struct schedule *s, struct schedule_item *item);
+/* Gives an item in the schedule another time. */
+void schedule_move(struct schedule *s, struct schedule_item *item, int64_t due_ms);
+/* The item due first, and its time, or NULL. It stays where it is. */
+struct schedule_item *schedule_head(const struct schedule *s, int64_t *ret_due_ms);
+/* The time of an item in the schedule. */
+int64_t schedule_due(const struct schedule *s, const struct schedule_item *item);
+
+/* The first instant at or after now_ms whose wall time is at the phase `hash mod interval`.
+ * wall_offset_ms: wall clock minus monotonic clock. interval_ms > 0. */
+int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_ms, uint64_t hash);
+
+struct schedule_tick {
+    bool run;        /* scrape now */
+    int64_t next_ms; /* next tick, after now_ms, in the same phase */
+    uint64_t missed; /* ticks that have passed unused and are to be counted */
+};
+/* What to do at now_ms with a tick that was due at due_ms <= now_ms. One that is late by an
+ * interval or more (the machine slept, the process was stopped) is not run: all scrapes would be
+ * due at once then, while each will have its own tick within an interval anyway. */
+struct schedule_tick schedule_tick(int64_t due_ms, int64_t now_ms, int64_t interval_ms);
+
+#endif

@@ -1,0 +1,458 @@
+#include "scraper/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scraper/address.h"
+#include "scraper/url.h"
+
+#define META_PREFIX SV("__meta_")
+
+/* Everything that is needed while one target is being made. */
+struct maker {
+    const struct config_job *job;
+    struct labels_builder *b;
+    struct address address;
+    bool https;
+    struct sv name;             /* `__name__` that the target carries: renames every type */
+    struct sv path;             /* `__profile_path__` that it carries: the path of every type */
+    struct sv prefix;           /* its own, or the job's */
+    struct url_query overrides; /* of its `__param_<name>` labels */
+    struct url_query query;     /* of the type at hand */
+    struct buf strings;
+    struct target_entry *entries;
+    size_t n;
+};
+
+/* ---- labels ------------------------------------------------------------------------------------
+ */
+
+static void set_default(struct labels_builder *b, const char *name, struct sv value)
+{
+    if (labels_builder_get(b, sv_from(name)).n == 0) {
+        labels_builder_set(b, sv_from(name), value);
+    }
+}
+
+static bool set_namespaced_service(struct labels_builder *b)
+{
+    struct sv space = labels_builder_get(b, SV("__meta_kubernetes_namespace"));
+    struct sv container = labels_builder_get(b, SV("__meta_kubernetes_pod_container_name"));
+    if (space.n == 0 || container.n == 0) {
+        return false;
+    }
+    struct buf name;
+    buf_init(&name, LABELS_BYTES_MAX);
+    if (buf_printf(&name, "%.*s/%.*s", SV_ARG(space), SV_ARG(container))) {
+        labels_builder_set(b, SV(LABEL_SERVICE_NAME), (struct sv){name.data, name.len});
+    }
+    buf_done(&name);
+    return true;
+}
+
+/* The order is Grafana Alloy's, so that series keep their names after a move. */
+static void infer_service_name(struct labels_builder *b)
+{
+    static const char *const containers[] = {
+        "__meta_docker_container_name",
+        "__meta_dockerswarm_container_label_service_name",
+        "__meta_dockerswarm_service_name",
+    };
+    if (labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n > 0) {
+        return;
+    }
+    struct sv annotated =
+        labels_builder_get(b, SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name"));
+    if (annotated.n > 0) {
+        labels_builder_set(b, SV(LABEL_SERVICE_NAME), annotated);
+        return;
+    }
+    if (set_namespaced_service(b)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(containers) / sizeof(containers[0]); i++) {
+        struct sv name = labels_builder_get(b, sv_from(containers[i]));
+        if (name.n > 0) {
+            labels_builder_set(b, SV(LABEL_SERVICE_NAME), name);
+            return;
+        }
+    }
+    labels_builder_set_str(b, LABEL_SERVICE_NAME, "unspecified");
+}
+
+static bool resolve_scheme(struct maker *m, struct err *err)
+{
+    struct sv scheme = labels_builder_get(m->b, SV(LABEL_SCHEME));
+    if (scheme.n == 0) {
+        scheme = sv_from(m->job->scheme);
+    }
+    if (scheme.n == 5 && strncasecmp(scheme.p, "https", 5) == 0) {
+        m->https = true;
+    } else if (scheme.n != 4 || strncasecmp(scheme.p, "http", 4) != 0) {
+        return err_set(err, ERR_INPUT, "invalid scheme: \"%.*s\"; expected \"http\" or \"https\"",
+                       (int)(scheme.n < 64 ? scheme.n : 64), scheme.p);
+    }
+    labels_builder_set_str(m->b, LABEL_SCHEME, m->https ? "https" : "http");
+    return true;
+}
+
+static bool resolve_address(struct maker *m, const char *pinned_host, struct err *err)
+{
+    struct sv address = labels_builder_get(m->b, SV(LABEL_ADDRESS));
+    if (!address_parse(address, m->https ? 443 : 80, &m->address, err)) {
+        return false;
+    }
+    if (pinned_host != NULL && !m->job->allow_foreign_address &&
+        !address_is_host(&m->address, pinned_host)) {
+        return err_set(err, ERR_INPUT, "address \"%s\" is not the pod's own (%s)", m->address.text,
+                       pinned_host);
+    }
+    labels_builder_set_str(m->b, LABEL_ADDRESS, m->address.text);
+    return true;
+}
+
+static bool check_utf8(const struct labels_builder *b, struct err *err)
+{
+    for (size_t i = 0; i < labels_builder_count(b); i++) {
+        struct label l = labels_builder_at(b, i);
+        if (!utf8_valid(l.name) || !utf8_valid(l.value)) {
+            return err_set(err, ERR_INPUT, "label \"%.*s\" is not valid UTF-8",
+                           (int)(l.name.n < 128 ? l.name.n : 128), l.name.p);
+        }
+    }
+    return true;
+}
+
+static struct sv param_name(struct sv label)
+{
+    struct sv prefix = SV(LABEL_PARAM_PREFIX);
+    if (!sv_starts_with(label, prefix)) {
+        return (struct sv){.p = "", .n = 0};
+    }
+    return (struct sv){.p = label.p + prefix.n, .n = label.n - prefix.n};
+}
+
+static bool collect_overrides(struct maker *m, struct err *err)
+{
+    for (size_t i = 0; i < labels_builder_count(m->b); i++) {
+        struct label l = labels_builder_at(m->b, i);
+        struct sv name = param_name(l.name);
+        if (name.n > 0 && !url_query_add(&m->overrides, name, l.value)) {
+            return err_set(err, ERR_MEMORY, "out of memory");
+        }
+    }
+    return true;
+}
+
+static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
+{
+    if (!check_utf8(m->b, err) || !collect_overrides(m, err)) {
+        return false;
+    }
+    if (m->job->name[0] != '\0') {
+        set_default(m->b, LABEL_JOB, sv_from(m->job->name));
+    }
+    if (!resolve_scheme(m, err) || !resolve_address(m, pinned_host, err)) {
+        return false;
+    }
+    set_default(m->b, LABEL_INSTANCE, sv_from(m->address.text));
+    infer_service_name(m->b);
+    m->name = labels_builder_get(m->b, SV(LABEL_NAME));
+    m->path = labels_builder_get(m->b, SV(LABEL_PROFILE_PATH));
+    m->prefix = labels_builder_get(m->b, SV(LABEL_PROFILE_PATH_PREFIX));
+    if (m->prefix.n == 0) {
+        m->prefix = sv_from(m->job->path_prefix);
+        labels_builder_set(m->b, SV(LABEL_PROFILE_PATH_PREFIX), m->prefix);
+    }
+    return true;
+}
+
+/* The labels that all profiles of the target share. What discovery told of it (`__meta_*`) has done
+ * its work now and would be most of the memory. */
+static struct labels *finish_labels(struct maker *m)
+{
+    const struct config_pairs *params = &m->job->params;
+    for (size_t i = 0; i < params->n; i++) {
+        char name[256];
+        int n = snprintf(name, sizeof(name), LABEL_PARAM_PREFIX "%s", params->at[i].name);
+        if (n > 0 && (size_t)n < sizeof(name)) {
+            set_default(m->b, name, sv_from(params->at[i].value));
+        }
+    }
+    for (size_t i = labels_builder_count(m->b); i > 0; i--) {
+        struct sv name = labels_builder_at(m->b, i - 1).name;
+        if (sv_starts_with(name, META_PREFIX)) {
+            labels_builder_del(m->b, name);
+        }
+    }
+    return labels_builder_build(m->b);
+}
+
+/* ---- one entry for each type -------------------------------------------------------------------
+ */
+
+/* A target that carries the name of another type of the job is scraped as that type. */
+static size_t effective_type(const struct maker *m, size_t type)
+{
+    for (size_t i = 0; m->name.n > 0 && i < m->job->n_types; i++) {
+        if (sv_eq_str(m->name, m->job->types[i].key)) {
+            return i;
+        }
+    }
+    return type;
+}
+
+/* The parameters of a type from a fresh copy: no target and no type sees those of another. */
+static bool collect_params(struct maker *m, const struct config_type *type)
+{
+    url_query_clear(&m->query);
+    bool ok = true;
+    for (size_t i = 0; i < type->params.n; i++) {
+        ok = ok && url_query_add(&m->query, sv_from(type->params.at[i].name),
+                                 sv_from(type->params.at[i].value));
+    }
+    for (size_t i = 0; i < m->overrides.n; i++) {
+        ok = ok && url_query_set(&m->query, m->overrides.at[i].name, m->overrides.at[i].value);
+    }
+    url_query_del(&m->query, SV("seconds"));
+    return ok;
+}
+
+/* How long a sampling type samples: the type's seconds, or the target's `__param_seconds`. */
+static bool resolve_seconds(const struct maker *m, const struct config_type *type,
+                            uint32_t *ret_seconds, struct err *err)
+{
+    uint64_t seconds = type->seconds > 0 ? (uint64_t)type->seconds : 1;
+    for (size_t i = 0; i < m->overrides.n; i++) {
+        struct sv value = m->overrides.at[i].value;
+        uint64_t max = type->interval_ms < MS_PER_S ? 1 : (uint64_t)(type->interval_ms / MS_PER_S);
+        if (!sv_eq_str(m->overrides.at[i].name, "seconds")) {
+            continue;
+        }
+        if (!parse_u64(value, max, &seconds) || seconds == 0) {
+            return err_set(err, ERR_INPUT,
+                           "invalid __param_seconds: expected whole seconds from 1 to %llu, "
+                           "got \"%.*s\"",
+                           (unsigned long long)max, (int)(value.n < 64 ? value.n : 64), value.p);
+        }
+    }
+    *ret_seconds = seconds > UINT32_MAX ? UINT32_MAX : (uint32_t)seconds;
+    return true;
+}
+
+static bool append_path(struct maker *m, const struct config_type *type, uint32_t seconds,
+                        struct err *err)
+{
+    char text[16];
+    size_t start = m->strings.len;
+    struct sv path = m->path.n > 0 ? m->path : sv_from(type->path);
+    if (!url_append_path(&m->strings, m->prefix, path, err)) {
+        return false;
+    }
+    bool ok = collect_params(m, type);
+    if (type->sampling) {
+        snprintf(text, sizeof(text), "%u", seconds);
+        ok = ok && url_query_add(&m->query, SV("seconds"), sv_from(text));
+    }
+    ok = ok && url_append_query(&m->strings, &m->query) && buf_putc(&m->strings, '\0');
+    if (!ok || m->strings.len - start > URL_TARGET_MAX) {
+        return err_set(err, ERR_LIMIT, "path and query longer than %d bytes", URL_TARGET_MAX);
+    }
+    return true;
+}
+
+/* With a carried name several types may come to the same: one is enough. */
+static bool is_repeated(const struct maker *m, const struct target_entry *entry)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        bool same_name = m->name.n > 0 || strcmp(m->job->types[m->entries[i].type].name,
+                                                 m->job->types[entry->type].name) == 0;
+        if (same_name &&
+            strcmp(m->strings.data + m->entries[i].path, m->strings.data + entry->path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_type(struct maker *m, size_t index, struct err *err)
+{
+    index = effective_type(m, index);
+    const struct config_type *type = &m->job->types[index];
+    struct target_entry entry = {.path = (uint32_t)m->strings.len, .type = (uint16_t)index};
+    if (type->sampling && !resolve_seconds(m, type, &entry.seconds, err)) {
+        return false;
+    }
+    if (!append_path(m, type, entry.seconds, err)) {
+        return err_wrap(err, "profile type %s", type->name);
+    }
+    if (!is_repeated(m, &entry)) {
+        m->entries[m->n++] = entry;
+    }
+    return true;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+static struct target *assemble(struct maker *m, const struct config *owner, size_t index)
+{
+    size_t address_size = strlen(m->address.text) + 1;
+    size_t process_size = strlen(m->address.canonical) + 1;
+    size_t entries_size = m->n * sizeof(struct target_entry);
+    struct target *t =
+        malloc(sizeof(*t) + entries_size + m->strings.len + address_size + process_size);
+    if (t == NULL) {
+        return NULL;
+    }
+    t->labels = finish_labels(m);
+    if (t->labels == NULL) {
+        free(t);
+        return NULL;
+    }
+    char *strings = (char *)&t->entries[m->n];
+    atomic_init(&t->refs, 1);
+    t->job = (uint32_t)index;
+    t->config = owner == NULL ? NULL : config_ref(owner);
+    t->job_config = m->job;
+    t->https = m->https;
+    t->n = (uint32_t)m->n;
+    if (m->n > 0) {
+        memcpy(t->entries, m->entries, entries_size);
+        memcpy(strings, m->strings.data, m->strings.len);
+    }
+    t->address = memcpy(strings + m->strings.len, m->address.text, address_size);
+    t->process =
+        memcpy(strings + m->strings.len + address_size, m->address.canonical, process_size);
+    return t;
+}
+
+static struct target *make(struct maker *m, const struct config *owner, size_t index,
+                           const char *pinned_host, struct err *err)
+{
+    if (!resolve(m, pinned_host, err)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < m->job->n_types; i++) {
+        if (m->job->types[i].enabled && !add_type(m, i, err)) {
+            return NULL;
+        }
+    }
+    struct target *t = assemble(m, owner, index);
+    if (t == NULL) {
+        err_set(err, ERR_MEMORY, "too many labels, or out of memory");
+    }
+    return t;
+}
+
+struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
+                           struct labels_builder *b, const char *pinned_host, struct err *err)
+{
+    struct maker m = {.job = job, .b = b};
+    buf_init(&m.strings, (job->n_types + 1) * (URL_TARGET_MAX + 4 * URL_PATH_MAX));
+    m.entries = calloc(job->n_types + 1, sizeof(*m.entries));
+    struct target *t = NULL;
+    if (m.entries == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+    } else {
+        t = make(&m, owner, index, pinned_host, err);
+    }
+    free(m.entries);
+    buf_done(&m.strings);
+    url_query_done(&m.overrides);
+    url_query_done(&m.query);
+    return t;
+}
+
+struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
+                          const char *pinned_host, struct err *err)
+{
+    return target_make(config, job, &config->jobs[job], b, pinned_host, err);
+}
+
+struct target *target_ref(struct target *t)
+{
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+struct target *target_unref(struct target *t)
+{
+    if (t != NULL && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1) {
+        labels_unref(t->labels);
+        if (t->config != NULL) {
+            config_unref(t->config);
+        }
+        free(t);
+    }
+    return NULL;
+}
+
+const struct labels *target_labels(const struct target *t)
+{
+    return t->labels;
+}
+
+size_t target_scrape_count(const struct target *t)
+{
+    return t->n;
+}
+
+const struct config_type *target_scrape_type(const struct target *t, size_t i)
+{
+    return &t->job_config->types[t->entries[i].type];
+}
+
+const char *target_path(const struct target *t, size_t i)
+{
+    return (const char *)&t->entries[t->n] + t->entries[i].path;
+}
+
+bool target_scrape_url(const struct target *t, size_t i, struct buf *out)
+{
+    return buf_printf(out, "%s://%s%s", t->https ? "https" : "http", t->address, target_path(t, i));
+}
+
+int64_t target_timeout_ms(const struct target *t, size_t i)
+{
+    return target_scrape_type(t, i)->timeout_ms + (int64_t)t->entries[i].seconds * MS_PER_S;
+}
+
+/* ---- identity and series -----------------------------------------------------------------------
+ */
+
+static struct sv series_name(const struct target *t, size_t i)
+{
+    struct sv carried = labels_get(t->labels, SV(LABEL_NAME));
+    return carried.n > 0 ? carried : sv_from(target_scrape_type(t, i)->name);
+}
+
+bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j)
+{
+    return a->https == b->https && strcmp(a->address, b->address) == 0 &&
+           strcmp(target_path(a, i), target_path(b, j)) == 0 &&
+           sv_eq(series_name(a, i), series_name(b, j));
+}
+
+uint64_t target_scrape_hash(const struct target *t, size_t i)
+{
+    struct sv name = series_name(t, i);
+    const char *path = target_path(t, i);
+    uint64_t h = hash_bytes(t->address, strlen(t->address), t->https ? 443 : 80);
+    h = hash_bytes(path, strlen(path), h);
+    return hash_bytes(name.p, name.n, h);
+}
+
+struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b)
+{
+    const struct config_type *type = target_scrape_type(t, i);
+    labels_builder_reset(b, t->labels);
+    set_default(b, LABEL_NAME, sv_from(type->name));
+    set_default(b, LABEL_PROFILE_PATH, sv_from(type->path));
+    if (type->is_delta) {
+        labels_builder_set_str(b, LABEL_DELTA, "false");
+    }
+    return labels_builder_build(b);
+}

@@ -1,0 +1,49 @@
+/* What a target is inside: one block, immutable, reference-counted (atomic, any thread).
+ *
+ * The labels are shared by all profiles of the target; a type adds only its name, its path and its
+ * part of the URL. Paths and queries are made once, each type's own from a fresh copy.
+ */
+#ifndef PROFPULL_SCRAPER_TARGET_H
+#define PROFPULL_SCRAPER_TARGET_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "scraper/scraper.h"
+
+struct target_entry {
+    uint32_t path;    /* offset of the path and query */
+    uint32_t seconds; /* the N of seconds=N, 0 if the type does not sample */
+    uint16_t type;    /* index in job->types */
+};
+
+struct target {
+    atomic_uint refs;
+    uint32_t job;                /* index in the configuration */
+    const struct config *config; /* a reference, or NULL in tests that own their job */
+    const struct config_job *job_config;
+    struct labels *labels;
+    const char *address; /* host:port, brackets around IPv6 */
+    const char *process; /* the same with the host in its one canonical form */
+    bool https;
+    uint32_t n;
+    struct target_entry entries[]; /* then the strings */
+};
+
+/* target_new() for a job that stands in no configuration (owner NULL) or in owner. */
+struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
+                           struct labels_builder *b, const char *pinned_host, struct err *err);
+
+/* "/debug/pprof/profile?seconds=14" */
+const char *target_path(const struct target *t, size_t i);
+/* What decides whether two scrapes are the same one: scheme, address, path with query, type. The
+ * public labels are not part of it, so a scrape keeps its state when they change. */
+bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j);
+uint64_t target_scrape_hash(const struct target *t, size_t i);
+/* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, and
+ * `__delta__`="false" where the target makes the delta. NULL if out of memory. */
+struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
+/* The whole request may take this long. */
+int64_t target_timeout_ms(const struct target *t, size_t i);
+
+#endif
