@@ -31,7 +31,7 @@ static struct istr *value_at(const struct labels *l, size_t i)
  * of each step, so no separator is needed. */
 static uint64_t hash_strings(const struct labels *l)
 {
-    uint64_t hash = l->count;
+    uint64_t hash = hash_bytes("", 0, l->count);
     for (size_t i = 0; i < 2 * (size_t)l->count; i++) {
         hash = hash_bytes(l->strings[i]->text, l->strings[i]->len, hash);
     }

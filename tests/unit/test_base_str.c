@@ -76,7 +76,7 @@ static void suggests(void **state)
         {"htttp", "http"},
         {"htttps", "https"},
         {"hpts", NULL}, /* two of four letters */
-        {"httsp", "https"},
+        {"htpts", "https"},
         {"scrape_intervall", "scrape_interval"},
         {"scrap_interva", "scrape_interval"},
         {"scrap_interv", NULL}, /* three away */
