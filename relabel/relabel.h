@@ -54,12 +54,11 @@ struct relabel_verdict {
 
 /* Runs all rules on the labels in b. When dropped or failed the content of b is what it was at that
  * rule. explain (may be NULL) is called after each rule that ran, with b as it is then. */
-struct relabel_verdict relabel_apply(const struct relabel *r, struct relabel_scratch *s,
-                                     struct labels_builder *b,
-                                     void (*explain)(void *arg, size_t rule,
-                                                     const struct labels_builder *b,
-                                                     enum relabel_outcome outcome),
-                                     void *arg);
+struct relabel_verdict
+relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_builder *b,
+              void (*explain)(void *arg, size_t rule, const struct labels_builder *b,
+                              enum relabel_outcome outcome),
+              void *arg);
 
 /* Appends a one-line description of a rule: `replace source_labels=[a,b] regex="x" -> c`. */
 bool relabel_describe(const struct relabel *r, size_t rule, struct buf *out);

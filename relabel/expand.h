@@ -1,0 +1,40 @@
+/* Templates with references to capture groups: $1, ${1}, $name, ${name}, $$ (Go's Regexp.Expand).
+ *
+ * A name is the longest run of letters, digits and underscores. All digits without a leading zero
+ * is the number of a group; anything else is a name. A group that does not exist or took no part
+ * in the match gives nothing. A $ with no reference behind it is a $.
+ */
+#ifndef PROFPULL_RELABEL_EXPAND_H
+#define PROFPULL_RELABEL_EXPAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "relabel/regex.h"
+
+struct template_piece {
+    struct sv text; /* if n_groups is 0 */
+    /* The first of these groups that took part in the match; more than one may have one name. */
+    const size_t *groups;
+    size_t n_groups;
+};
+
+/* Immutable; lives in the arena it was made in. */
+struct template
+{
+    const struct template_piece *pieces;
+    size_t n;
+};
+
+/* text must be valid UTF-8 and outlive the template, and so must re. False if out of memory. */
+bool template_init(struct template *t, struct arena *arena, struct sv text, const struct regex *re);
+/* The text of a template without references, which expands to itself; false if it has some. */
+bool template_is_constant(const struct template *t, struct sv *ret_text);
+/* Appends the expansion after a match of that regex on subject. */
+bool template_expand(const struct template *t, const struct regex_scratch *s, struct sv subject,
+                     struct buf *out);
+
+#endif

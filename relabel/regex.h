@@ -1,0 +1,74 @@
+/* A regex as rules have it: Go's syntax, anchored at both ends, dot matching the newline too.
+ *
+ * What the pattern says is decided on its tree: literals, lists of literals and "prefix, anything,
+ * suffix" are compared directly; everything else runs on PCRE2 under limits, with its JIT compiler
+ * where the system lets it. A compiled regex is immutable and may be used by many threads, each
+ * with a scratch of its own.
+ */
+#ifndef PROFPULL_RELABEL_REGEX_H
+#define PROFPULL_RELABEL_REGEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* The interpreter's limits on nested backtracking and on its memory in KiB, besides
+ * RELABEL_MATCH_LIMIT; and the most that the JIT's stack may grow to. */
+#define REGEX_DEPTH_LIMIT 20000
+#define REGEX_HEAP_LIMIT_KIB 8192
+#define REGEX_JIT_STACK_MAX (512 * 1024)
+/* PCRE2 patterns that come out of ours, in bytes: classes without case can be long. */
+#define REGEX_EMITTED_MAX (1024 * 1024)
+/* Memory for the tree of one pattern. */
+#define REGEX_TREE_MAX (16 * 1024 * 1024)
+
+struct regex;
+
+/* For tests, which compare the ways to run a regex. */
+enum regex_flag {
+    REGEX_NO_FAST = 1 << 0, /* always PCRE2 */
+    REGEX_NO_JIT = 1 << 1,
+};
+
+/* pattern is at most RELABEL_REGEX_MAX bytes. The error is that of Go's regexp, with the place. */
+struct regex *regex_new(struct sv pattern, unsigned flags, struct err *err);
+struct regex *regex_free(struct regex *re); /* accepts NULL, returns NULL */
+/* Capture groups with group 0, the whole match. */
+size_t regex_groups(const struct regex *re);
+/* The name of a group; empty if it has none. More than one may have the same. */
+struct sv regex_group_name(const struct regex *re, size_t group);
+/* True if no PCRE2 is needed to run it. */
+bool regex_is_fast(const struct regex *re);
+
+/* Where a group of the last match lies; start is REGEX_UNSET if it took no part. */
+#define REGEX_UNSET SIZE_MAX
+struct regex_span {
+    size_t start;
+    size_t end;
+};
+
+struct regex_scratch;
+struct regex_scratch *regex_scratch_new(void); /* NULL if out of memory */
+struct regex_scratch *regex_scratch_free(struct regex_scratch *s);
+
+enum regex_result {
+    REGEX_NO_MATCH,
+    REGEX_MATCH,
+    REGEX_FAILED, /* a limit or memory: whether it matches is not known */
+};
+
+/* subject must be valid UTF-8. On REGEX_MATCH the groups are in the scratch until the next match.
+ */
+enum regex_result regex_match(const struct regex *re, struct regex_scratch *s, struct sv subject,
+                              struct err *err);
+/* A group of the last match, for group < regex_groups(). */
+struct regex_span regex_group(const struct regex_scratch *s, size_t group);
+
+/* Length in bytes of the letters, digits and underscores (Unicode's L and Nd) at the start of v,
+ * which must be valid UTF-8: what a name behind a $ is made of. Out of memory counts as none. */
+size_t regex_word_length(struct sv v);
+
+#endif

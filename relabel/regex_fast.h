@@ -1,0 +1,36 @@
+/* Regexes that need no engine. Private to regex*.c. */
+#ifndef PROFPULL_RELABEL_REGEX_FAST_H
+#define PROFPULL_RELABEL_REGEX_FAST_H
+
+#include "base/arena.h"
+#include "relabel/re2.h"
+#include "relabel/regex.h"
+
+/* Groups that a fast regex may have, besides group 0. */
+#define REGEX_FAST_GROUPS_MAX 2
+
+enum regex_fast_kind {
+    REGEX_FAST_NONE,
+    REGEX_FAST_LITERALS, /* one of these texts */
+    REGEX_FAST_AFFIXES,  /* a prefix, anything of at least `least` runes (0 or 1), a suffix */
+};
+
+struct regex_fast {
+    enum regex_fast_kind kind;
+    const struct sv *literals;
+    size_t n_literals;
+    struct sv prefix;
+    struct sv suffix;
+    size_t least;
+    size_t n_groups; /* besides group 0 */
+    /* Each group is either the whole or what is between prefix and suffix. */
+    bool group_is_middle[REGEX_FAST_GROUPS_MAX];
+};
+
+/* Looks whether the tree is of such a kind; the texts are made in the arena. Out of memory it is
+ * REGEX_FAST_NONE. */
+struct regex_fast regex_fast_new(const struct re2 *re, struct arena *arena);
+/* Fills spans[0 .. n_groups] on a match. */
+bool regex_fast_match(const struct regex_fast *fast, struct sv subject, struct regex_span *spans);
+
+#endif

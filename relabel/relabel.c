@@ -1,0 +1,401 @@
+#include "relabel/relabel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "relabel/md5.h"
+#include "relabel/rule.h"
+#include "relabel/unicode.h"
+
+/* The texts of all rules of one list. */
+#define TEXTS_MAX ((size_t)64 * 1024 * 1024)
+
+struct relabel {
+    struct arena *arena;
+    size_t n;
+    struct rule rules[];
+};
+
+struct relabel_scratch {
+    struct regex_scratch *regex;
+    struct buf value;    /* source labels, joined */
+    struct buf repaired; /* a value or name that was not valid UTF-8 */
+    struct buf target;
+    struct buf text;
+    struct label snapshot[LABELS_MAX];
+};
+
+/* One rule at work. */
+struct run {
+    const struct rule *rule;
+    struct relabel_scratch *s;
+    struct labels_builder *b;
+    struct err *err;
+};
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static bool wrap_rule(struct err *err, size_t number, const char *file, int line, int column)
+{
+    if (line > 0) {
+        return err_wrap(err, "rule %zu (%s:%d:%d)", number, file == NULL ? "" : file, line, column);
+    }
+    return err_wrap(err, "rule %zu", number);
+}
+
+struct relabel *relabel_new(const struct config_rules *rules, struct err *err)
+{
+    if (rules->n > RELABEL_RULES_MAX) {
+        err_set(err, ERR_LIMIT, "%zu relabel rules, at most %d are allowed", rules->n,
+                RELABEL_RULES_MAX);
+        return NULL;
+    }
+    struct relabel *r = calloc(1, sizeof(*r) + rules->n * sizeof(r->rules[0]));
+    if (r != NULL) {
+        r->arena = arena_new(TEXTS_MAX);
+    }
+    if (r == NULL || r->arena == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return relabel_free(r);
+    }
+    while (r->n < rules->n) {
+        const struct config_rule *config = &rules->at[r->n];
+        bool ok = rule_init(&r->rules[r->n++], r->arena, config, err);
+        if (!ok) {
+            wrap_rule(err, r->n, config->pos.file, config->pos.line, config->pos.column);
+            return relabel_free(r);
+        }
+    }
+    return r;
+}
+
+struct relabel *relabel_free(struct relabel *r)
+{
+    if (r != NULL) {
+        for (size_t i = 0; i < r->n; i++) {
+            rule_done(&r->rules[i]);
+        }
+        arena_free(r->arena);
+        free(r);
+    }
+    return NULL;
+}
+
+size_t relabel_count(const struct relabel *r)
+{
+    return r->n;
+}
+
+bool relabel_describe(const struct relabel *r, size_t rule, struct buf *out)
+{
+    return rule >= 1 && rule <= r->n && rule_describe(&r->rules[rule - 1], out);
+}
+
+struct relabel_scratch *relabel_scratch_new(void)
+{
+    struct relabel_scratch *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return NULL;
+    }
+    buf_init(&s->value, LABELS_BYTES_MAX);
+    buf_init(&s->repaired, LABELS_BYTES_MAX);
+    buf_init(&s->target, LABELS_BYTES_MAX);
+    buf_init(&s->text, LABELS_BYTES_MAX);
+    s->regex = regex_scratch_new();
+    return s->regex == NULL ? relabel_scratch_free(s) : s;
+}
+
+struct relabel_scratch *relabel_scratch_free(struct relabel_scratch *s)
+{
+    if (s != NULL) {
+        regex_scratch_free(s->regex);
+        buf_done(&s->value);
+        buf_done(&s->repaired);
+        buf_done(&s->target);
+        buf_done(&s->text);
+        free(s);
+    }
+    return NULL;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static bool fail_buf(const struct run *run, const struct buf *b, const char *what)
+{
+    if (buf_too_big(b)) {
+        return err_set(run->err, ERR_LIMIT, "%s over %d bytes", what, LABELS_BYTES_MAX);
+    }
+    return err_set(run->err, ERR_MEMORY, "out of memory");
+}
+
+/* The values of the source labels with the separator between them. */
+static bool join(const struct run *run, struct sv *ret_value)
+{
+    const struct rule *rule = run->rule;
+    if (rule->n_sources == 1) {
+        *ret_value = labels_builder_get(run->b, rule->sources[0]);
+        return true;
+    }
+    struct buf *value = &run->s->value;
+    buf_clear(value);
+    for (size_t i = 0; i < rule->n_sources; i++) {
+        struct sv v = labels_builder_get(run->b, rule->sources[i]);
+        if (i > 0) {
+            buf_append(value, rule->separator.p, rule->separator.n);
+        }
+        buf_append(value, v.p, v.n);
+    }
+    if (!buf_ok(value)) {
+        return fail_buf(run, value, "joined source labels are");
+    }
+    *ret_value = (struct sv){value->data, value->len};
+    return true;
+}
+
+/* Makes text valid UTF-8, as Go sees it. The view lives until the next call. */
+static bool repair(const struct run *run, struct sv *text)
+{
+    if (utf8_valid(*text)) {
+        return true;
+    }
+    struct buf *repaired = &run->s->repaired;
+    buf_clear(repaired);
+    if (!utf8_repair(*text, repaired)) {
+        return fail_buf(run, repaired, "a label is");
+    }
+    *text = (struct sv){repaired->data, repaired->len};
+    return true;
+}
+
+static bool join_valid(const struct run *run, struct sv *ret_value)
+{
+    return join(run, ret_value) && repair(run, ret_value);
+}
+
+static enum regex_result match(const struct run *run, struct sv text)
+{
+    return regex_match(run->rule->regex, run->s->regex, text, run->err);
+}
+
+/* The expansion of a template after a match on value; buf holds it if it has references. */
+static bool expand(const struct run *run, const struct template *t, struct sv value,
+                   struct buf *buf, struct sv *ret_text)
+{
+    if (template_is_constant(t, ret_text)) {
+        return true;
+    }
+    buf_clear(buf);
+    if (!template_expand(t, run->s->regex, value, buf)) {
+        return fail_buf(run, buf, "the expansion is");
+    }
+    *ret_text = (struct sv){buf->data, buf->len};
+    return true;
+}
+
+/* ---- the actions ----------------------------------------------------------------------------- */
+
+static enum relabel_outcome replace(const struct run *run)
+{
+    struct sv value;
+    if (!join_valid(run, &value)) {
+        return RELABEL_FAILED;
+    }
+    enum regex_result result = match(run, value);
+    if (result != REGEX_MATCH) {
+        return result == REGEX_FAILED ? RELABEL_FAILED : RELABEL_KEPT;
+    }
+    struct sv target;
+    struct sv text;
+    if (!expand(run, &run->rule->target, value, &run->s->target, &target) ||
+        !expand(run, &run->rule->replacement, value, &run->s->text, &text)) {
+        return RELABEL_FAILED;
+    }
+    if (target.n > 0) {
+        labels_builder_set(run->b, target, text);
+    }
+    return RELABEL_KEPT;
+}
+
+static enum relabel_outcome keep_or_drop(const struct run *run)
+{
+    struct sv value;
+    if (!join_valid(run, &value)) {
+        return RELABEL_FAILED;
+    }
+    enum regex_result result = match(run, value);
+    if (result == REGEX_FAILED) {
+        return RELABEL_FAILED;
+    }
+    bool keeps = run->rule->action == ACTION_KEEP;
+    return (result == REGEX_MATCH) == keeps ? RELABEL_KEPT : RELABEL_DROPPED;
+}
+
+static enum relabel_outcome compare(const struct run *run)
+{
+    struct sv value;
+    if (!join(run, &value)) {
+        return RELABEL_FAILED;
+    }
+    bool equal = sv_eq(value, labels_builder_get(run->b, run->rule->target_text));
+    bool keeps = run->rule->action == ACTION_KEEPEQUAL;
+    return equal == keeps ? RELABEL_KEPT : RELABEL_DROPPED;
+}
+
+static enum relabel_outcome hashmod(const struct run *run)
+{
+    struct sv value;
+    if (!join(run, &value)) {
+        return RELABEL_FAILED;
+    }
+    uint8_t digest[MD5_BYTES];
+    md5(value, digest);
+    uint64_t hash = 0;
+    for (size_t i = MD5_BYTES - 8; i < MD5_BYTES; i++) {
+        hash = hash << 8 | digest[i];
+    }
+    char text[24];
+    int n = snprintf(text, sizeof(text), "%" PRIu64, hash % run->rule->modulus);
+    labels_builder_set(run->b, run->rule->target_text, (struct sv){text, (size_t)n});
+    return RELABEL_KEPT;
+}
+
+static enum relabel_outcome change_case(const struct run *run)
+{
+    struct sv value;
+    if (!join_valid(run, &value)) {
+        return RELABEL_FAILED;
+    }
+    struct buf *text = &run->s->text;
+    buf_clear(text);
+    bool ok = run->rule->action == ACTION_LOWERCASE ? lower_append(value, text)
+                                                    : upper_append(value, text);
+    if (!ok) {
+        fail_buf(run, text, "the value is");
+        return RELABEL_FAILED;
+    }
+    labels_builder_set(run->b, run->rule->target_text, (struct sv){text->data, text->len});
+    return RELABEL_KEPT;
+}
+
+/* The labels as they are now: what a rule adds is not looked at by the same rule. */
+static size_t take_snapshot(const struct run *run)
+{
+    size_t n = labels_builder_count(run->b);
+    for (size_t i = 0; i < n && i < LABELS_MAX; i++) {
+        run->s->snapshot[i] = labels_builder_at(run->b, i);
+    }
+    return n < LABELS_MAX ? n : LABELS_MAX;
+}
+
+static enum relabel_outcome labelmap(const struct run *run)
+{
+    size_t n = take_snapshot(run);
+    for (size_t i = 0; i < n; i++) {
+        struct sv name = run->s->snapshot[i].name;
+        if (!repair(run, &name)) {
+            return RELABEL_FAILED;
+        }
+        enum regex_result result = match(run, name);
+        if (result == REGEX_NO_MATCH) {
+            continue;
+        }
+        struct sv target;
+        if (result == REGEX_FAILED ||
+            !expand(run, &run->rule->replacement, name, &run->s->text, &target)) {
+            return RELABEL_FAILED;
+        }
+        if (target.n > 0) {
+            labels_builder_set(run->b, target, run->s->snapshot[i].value);
+        }
+    }
+    return RELABEL_KEPT;
+}
+
+/* labeldrop and labelkeep */
+static enum relabel_outcome select_labels(const struct run *run)
+{
+    size_t n = take_snapshot(run);
+    bool drops = run->rule->action == ACTION_LABELDROP;
+    for (size_t i = 0; i < n; i++) {
+        struct sv name = run->s->snapshot[i].name;
+        if (!repair(run, &name)) {
+            return RELABEL_FAILED;
+        }
+        enum regex_result result = match(run, name);
+        if (result == REGEX_FAILED) {
+            return RELABEL_FAILED;
+        }
+        if ((result == REGEX_MATCH) == drops) {
+            labels_builder_del(run->b, run->s->snapshot[i].name);
+        }
+    }
+    return RELABEL_KEPT;
+}
+
+static enum relabel_outcome run_rule(const struct run *run)
+{
+    switch (run->rule->action) {
+    case ACTION_REPLACE:
+        return replace(run);
+    case ACTION_KEEP:
+    case ACTION_DROP:
+        return keep_or_drop(run);
+    case ACTION_KEEPEQUAL:
+    case ACTION_DROPEQUAL:
+        return compare(run);
+    case ACTION_HASHMOD:
+        return hashmod(run);
+    case ACTION_LABELMAP:
+        return labelmap(run);
+    case ACTION_LABELDROP:
+    case ACTION_LABELKEEP:
+        return select_labels(run);
+    case ACTION_LOWERCASE:
+    case ACTION_UPPERCASE:
+        return change_case(run);
+    }
+    return RELABEL_KEPT;
+}
+
+/* ---- all rules ------------------------------------------------------------------------------- */
+
+static void fail(struct relabel_verdict *v, const struct rule *rule, size_t number)
+{
+    v->outcome = RELABEL_FAILED;
+    v->rule = number;
+    if (rule->place[0] != '\0') {
+        err_wrap(&v->err, "rule %zu (%s)", number, rule->place);
+    } else {
+        err_wrap(&v->err, "rule %zu", number);
+    }
+}
+
+struct relabel_verdict
+relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_builder *b,
+              void (*explain)(void *arg, size_t rule, const struct labels_builder *b,
+                              enum relabel_outcome outcome),
+              void *arg)
+{
+    struct relabel_verdict v = {.outcome = RELABEL_KEPT, .err = ERR_INIT};
+    for (size_t i = 0; i < r->n && v.outcome == RELABEL_KEPT; i++) {
+        struct run run = {&r->rules[i], s, b, &v.err};
+        v.outcome = run_rule(&run);
+        if (v.outcome != RELABEL_FAILED && !labels_builder_ok(b)) {
+            err_set(&v.err, ERR_LIMIT, "more than %d labels or %d bytes of them", LABELS_MAX,
+                    LABELS_BYTES_MAX);
+            v.outcome = RELABEL_FAILED;
+        }
+        if (v.outcome == RELABEL_FAILED) {
+            fail(&v, &r->rules[i], i + 1);
+        } else if (v.outcome == RELABEL_DROPPED) {
+            v.rule = i + 1;
+        }
+        if (explain != NULL) {
+            explain(arg, i + 1, b, v.outcome);
+        }
+    }
+    return v;
+}

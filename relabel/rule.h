@@ -1,0 +1,50 @@
+/* One relabel rule: judged, and compiled. Private to relabel/. */
+#ifndef PROFPULL_RELABEL_RULE_H
+#define PROFPULL_RELABEL_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "relabel/expand.h"
+#include "relabel/regex.h"
+
+/* What holds where a rule does not say. */
+#define RULE_SEPARATOR ";"
+#define RULE_REGEX "(.*)"
+#define RULE_REPLACEMENT "$1"
+
+/* Complete: defaults are filled in. Texts live in the arena it was made in. */
+struct rule {
+    enum config_action action;
+    const char *place; /* "file:line:column"; "" for a built-in rule */
+    const struct sv *sources;
+    size_t n_sources;
+    struct sv separator;
+    struct sv regex_text;
+    struct regex *regex; /* owned */
+    uint64_t modulus;
+    struct sv target_text;
+    struct template target;
+    struct sv replacement_text;
+    struct template replacement;
+};
+
+/* Judges (like relabel_check_rule()) and compiles. After a failure the rule is to be given to
+ * rule_done() all the same. */
+bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *config,
+               struct err *err);
+void rule_done(struct rule *r);
+/* Appends `replace source_labels=[a,b] regex="x" -> c`. */
+bool rule_describe(const struct rule *r, struct buf *out);
+
+/* Whether Prometheus' legacy naming scheme (and Grafana Alloy) takes this target_label of a replace
+ * rule or replacement of a labelmap rule: letters, digits, underscores and references, no digit
+ * first. We follow the UTF-8 scheme, which takes any text. */
+bool relabel_legacy_target_ok(struct sv text);
+
+#endif
