@@ -1,8 +1,8 @@
 /* The configuration: text in, one validated, immutable `struct config` out.
  *
  * No other room reads YAML. Text becomes a tree with line numbers (yaml.h), the tree becomes typed
- * structs through tables (schema.h), the structs are completed with defaults and checked as a whole.
- * All mistakes of a file are reported in one run. A configuration lives in its own arena, is
+ * structs through tables (schema.h), the structs are completed with defaults and checked as a
+ * whole. All mistakes of a file are reported in one run. A configuration lives in its own arena, is
  * reference-counted (atomic) and never changes; everything it points to dies with it.
  *
  * The model is a list of jobs, each with sources (what is discovered and the rules for it), so that
@@ -88,14 +88,14 @@ struct config_rules {
 
 /* One profile type of one job, complete: defaults and job-wide settings are filled in. */
 struct config_type {
-    const char *key;    /* name in the configuration: "godeltaprof_memory" */
-    const char *name;   /* `__name__` of the series: "memory" */
-    const char *path;   /* "/debug/pprof/allocs" */
+    const char *key;  /* name in the configuration: "godeltaprof_memory" */
+    const char *name; /* `__name__` of the series: "memory" */
+    const char *path; /* "/debug/pprof/allocs" */
     bool enabled;
-    bool sampling;      /* the target samples for `seconds` while we wait: adds seconds=N */
-    bool cumulative;    /* counters since process start: the place for deltas */
-    bool is_delta;      /* the target makes the delta itself (godeltaprof): `__delta__`=false */
-    int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
+    bool sampling;   /* the target samples for `seconds` while we wait: adds seconds=N */
+    bool cumulative; /* counters since process start: the place for deltas */
+    bool is_delta;   /* the target makes the delta itself (godeltaprof): `__delta__`=false */
+    int64_t seconds; /* N of seconds=N, whole seconds; 0 if not sampling */
     int64_t interval_ms;
     int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
@@ -239,9 +239,9 @@ struct config_options {
     const char *listen; /* replaces server.listen; NULL = none */
 };
 
-/* Reads and checks a file, or text with a name for messages. NULL if there was any error: all are in
- * errors then, which the caller owns. Files named in it are not opened here, but secrets given both
- * inline and by file and the like are refused. Thread: any, no shared state. */
+/* Reads and checks a file, or text with a name for messages. NULL if there was any error: all are
+ * in errors then, which the caller owns. Files named in it are not opened here, but secrets given
+ * both inline and by file and the like are refused. Thread: any, no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

@@ -1,0 +1,302 @@
+/* Checks of single values: URLs, addresses, names, paths. */
+#include <string.h>
+
+#include "config/parts.h"
+
+/* Longest path of a profile, label value and tenant. */
+#define PATH_LEN_MAX 1024
+#define TENANT_LEN_MAX 150
+#define NAMESPACE_LEN_MAX 63
+
+static bool is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static bool has_any(struct sv v, const char *chars)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        if (v.p[i] != '\0' && strchr(chars, v.p[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No control characters, no space. */
+static bool is_graphic(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        unsigned char c = (unsigned char)v.p[i];
+        if (c <= ' ' || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_authority(struct sv authority)
+{
+    struct sv host;
+    uint16_t port;
+    return split_host_port(authority, &host, &port, NULL) && host.n > 0;
+}
+
+/* Cuts "scheme://authority/path"; false if it is not of that form. */
+static bool cut_url(struct sv v, struct sv *ret_scheme, struct sv *ret_authority,
+                    struct sv *ret_path)
+{
+    struct sv scheme;
+    struct sv rest;
+    if (!is_graphic(v) || !sv_cut(v, ':', &scheme, &rest) || !sv_starts_with(rest, SV("//"))) {
+        return false;
+    }
+    rest.p += 2;
+    rest.n -= 2;
+    size_t end = 0;
+    while (end < rest.n && strchr("/?#", rest.p[end]) == NULL) {
+        end++;
+    }
+    *ret_scheme = scheme;
+    *ret_authority = (struct sv){rest.p, end};
+    *ret_path = (struct sv){rest.p + end, rest.n - end};
+    return true;
+}
+
+bool check_http_url(struct sv v)
+{
+    struct sv scheme;
+    struct sv authority;
+    struct sv path;
+    return cut_url(v, &scheme, &authority, &path) &&
+           (sv_eq_str(scheme, "http") || sv_eq_str(scheme, "https")) && !has_any(authority, "@") &&
+           check_authority(authority) && !has_any(path, "?#");
+}
+
+const struct text_kind text_http_url = {
+    .expected = "a URL such as \"http://host:4040\" without user, query and fragment",
+    .ok = check_http_url,
+    .url = true,
+};
+
+static bool check_proxy_url(struct sv v)
+{
+    static const char *const schemes[] = {"http",    "https",  "socks4",
+                                          "socks4a", "socks5", "socks5h"};
+    struct sv scheme;
+    struct sv authority;
+    struct sv path;
+    if (!cut_url(v, &scheme, &authority, &path) || (path.n > 0 && !sv_eq_str(path, "/"))) {
+        return false;
+    }
+    for (size_t i = authority.n; i > 0; i--) {
+        if (authority.p[i - 1] == '@') { /* the last one: a password may hold others */
+            authority = (struct sv){authority.p + i, authority.n - i};
+            break;
+        }
+    }
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (sv_eq_str(scheme, schemes[i])) {
+            return check_authority(authority);
+        }
+    }
+    return false;
+}
+
+const struct text_kind text_proxy_url = {
+    .expected = "a proxy URL such as \"http://host:3128\" (http, https, socks4, socks5)",
+    .ok = check_proxy_url,
+    .url = true,
+};
+
+bool check_header_value(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        unsigned char c = (unsigned char)v.p[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct text_kind text_header_value = {
+    .expected = "a header value without line breaks and control characters",
+    .ok = check_header_value,
+    .secret = true,
+};
+
+static bool is_token(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        if (!is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr("!#$%&'*+-.^_`|~", v.p[i]) == NULL)) {
+            return false;
+        }
+    }
+    return v.n > 0;
+}
+
+static bool equal_no_case(struct sv v, const char *s)
+{
+    return v.n == strlen(s) && strncasecmp(v.p, s, v.n) == 0;
+}
+
+/* Those that Prometheus reserves (and no more than concern us): they are ours to set, or would
+ * break the request. */
+bool check_header_name(struct sv v, const char **ret_problem)
+{
+    static const char *const reserved[] = {
+        "Authorization",
+        "Host",
+        "Content-Encoding",
+        "Content-Length",
+        "Content-Type",
+        "User-Agent",
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Authenticate",
+        "Proxy-Authorization",
+        "Www-Authenticate",
+        "Accept-Encoding",
+        "Transfer-Encoding",
+        "Te",
+        "Trailer",
+        "Upgrade",
+        "Expect",
+    };
+    if (!is_token(v)) {
+        *ret_problem = "not a valid header name";
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+        if (equal_no_case(v, reserved[i])) {
+            *ret_problem = i == 0 ? "setting this header is not allowed: use basic_auth or "
+                                    "authorization"
+                                  : "setting this header is not allowed";
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_not_empty(struct sv v)
+{
+    return v.n > 0;
+}
+
+/* UTF-8 names as Prometheus 3 has them; the text is known to be UTF-8. */
+const struct text_kind text_label_name = {.expected = "a label name that is not empty",
+                                          .ok = check_not_empty};
+
+const struct pairs_kind pairs_labels = {.name = &text_label_name, .value = &text_any};
+
+/* "seconds" is the business of the key of that name: as a parameter of all types it would turn
+ * snapshots into deltas. */
+static bool check_param_name(struct sv v)
+{
+    return v.n > 0 && !sv_eq_str(v, "seconds");
+}
+
+static const struct text_kind text_param_name = {
+    .expected = "the name of a query parameter other than seconds (which is a key of the types)",
+    .ok = check_param_name};
+
+const struct pairs_kind pairs_params = {
+    .name = &text_param_name, .value = &text_any, .lists = true};
+
+static bool check_path_prefix(struct sv v)
+{
+    return v.n <= PATH_LEN_MAX && is_graphic(v) && !has_any(v, "?#");
+}
+
+static bool check_profile_path(struct sv v)
+{
+    return v.n > 0 && v.p[0] == '/' && check_path_prefix(v);
+}
+
+const struct text_kind text_path_prefix = {
+    .expected = "a path without \"?\", \"#\", spaces and control characters (put a query into "
+                "params)",
+    .ok = check_path_prefix};
+
+const struct text_kind text_profile_path = {
+    .expected = "a path that begins with \"/\", without \"?\", \"#\", spaces and control "
+                "characters (put a query into params)",
+    .ok = check_profile_path};
+
+static bool check_target(struct sv v)
+{
+    return v.n > 0 && is_graphic(v) && !has_any(v, "/@?#");
+}
+
+const struct text_kind text_target = {
+    .expected = "host:port without scheme and path (see scheme, path_prefix)", .ok = check_target};
+
+/* RFC 1123 label: it becomes a part of the path of a request. */
+static bool check_namespace(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        bool edge = i == 0 || i + 1 == v.n;
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && !edge))) {
+            return false;
+        }
+    }
+    return v.n > 0 && v.n <= NAMESPACE_LEN_MAX;
+}
+
+const struct text_kind text_namespace = {.expected = "the name of a namespace",
+                                         .ok = check_namespace};
+
+bool check_listen(struct sv v)
+{
+    if (v.n == 0) {
+        return true;
+    }
+    size_t colon = v.n;
+    while (colon > 0 && v.p[colon - 1] != ':') {
+        colon--;
+    }
+    uint64_t port;
+    if (colon == 0 || !parse_u64((struct sv){v.p + colon, v.n - colon}, UINT16_MAX, &port)) {
+        return false;
+    }
+    struct sv address = {v.p, colon - 1};
+    struct sv host;
+    uint16_t none;
+    if (address.n == 0) {
+        return true;
+    }
+    if (has_any(address, ":") && address.p[0] != '[') {
+        return false; /* IPv6 wants brackets */
+    }
+    return is_graphic(address) && !has_any(address, "/@?#") &&
+           split_host_port(address, &host, &none, NULL) && host.n > 0;
+}
+
+const struct text_kind text_listen = {
+    .expected = "host:port such as \"0.0.0.0:4041\" or \"[::]:4041\", or \"\" for no server",
+    .ok = check_listen};
+
+/* What Pyroscope and its relatives accept in X-Scope-OrgID. */
+static bool check_tenant(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        if (!is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr("!-_.*'()", v.p[i]) == NULL)) {
+            return false;
+        }
+    }
+    return v.n <= TENANT_LEN_MAX && !sv_eq_str(v, ".") && !sv_eq_str(v, "..");
+}
+
+const struct text_kind text_tenant = {
+    .expected = "at most 150 letters, digits and !-_.*'() (not \".\" or \"..\")",
+    .ok = check_tenant};
+
+const struct range range_interval = {.min = 1, .max = UINT64_C(24) * 60 * 60 * 1000};
+
+void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line)
+{
+    reader_error(r, at, "%s is used twice (first on line %d)", reader_quote(r, sv_from(name)),
+                 first_line);
+}

@@ -1,0 +1,302 @@
+/* Loading: file -> tree -> `struct config`, and its life. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/file.h"
+#include "config/parts.h"
+
+/* All memory of one configuration, and of one loading. */
+#define ARENA_MAX (UINT64_C(128) * 1024 * 1024)
+
+/* What a `struct config` is embedded in. The arena holds it and all that it points to. */
+struct box {
+    struct config config; /* first: the outside sees only this */
+    struct box *self;     /* the way from a const pointer to what may change */
+    struct arena *arena;
+    atomic_uint refs;
+};
+
+static struct box *box_of(const struct config *c)
+{
+    return ((const struct box *)c)->self;
+}
+
+struct config *config_ref(const struct config *c)
+{
+    struct box *box = box_of(c);
+    atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
+    return &box->config;
+}
+
+struct config *config_unref(const struct config *c)
+{
+    if (c != NULL) {
+        struct box *box = box_of(c);
+        if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) == 1) {
+            arena_free(box->arena);
+        }
+    }
+    return NULL;
+}
+
+static struct box *box_new(void)
+{
+    struct arena *arena = arena_new(ARENA_MAX);
+    if (arena == NULL) {
+        return NULL;
+    }
+    struct box *box = arena_alloc(arena, sizeof(*box));
+    if (box == NULL) {
+        arena_free(arena);
+        return NULL;
+    }
+    box->self = box;
+    box->arena = arena;
+    atomic_init(&box->refs, 1);
+    return box;
+}
+
+/* ---- global, server, log
+ * ------------------------------------------------------------------------------- */
+
+/* External labels reach the server as they are, so their names must be such as every server takes;
+ * names with "__" in front steer the agent and the servers. */
+static bool check_external_name(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && (i == 0 || !((c >= '0' && c <= '9') || c == '.'))) {
+            return false;
+        }
+    }
+    return v.n > 0 && !sv_starts_with(v, SV("__"));
+}
+
+static const struct text_kind text_external_name = {
+    .expected = "a label name of letters, digits, \"_\" and \".\" that begins with a letter or one "
+                "\"_\"",
+    .ok = check_external_name};
+static const struct pairs_kind pairs_external = {.name = &text_external_name, .value = &text_any};
+
+#define FIELD(key_, read_, member, arg_)                                                           \
+    {                                                                                              \
+        .key = (key_), .read = (read_), .offset = offsetof(struct config, member), .arg = (arg_)   \
+    }
+
+static void read_global(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        FIELD("scrape_interval", read_duration, global.scrape_interval_ms, &range_interval),
+        FIELD("scrape_timeout", read_duration, global.scrape_timeout_ms, &range_interval),
+        FIELD("external_labels", read_pairs, global.external_labels, &pairs_external),
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
+static void read_server(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        FIELD("listen", read_text, server.listen, &text_listen),
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
+static void read_log(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    static const char *const formats[] = {"logfmt", "json"};
+    static const struct choices level_choices = {levels, 4};
+    static const struct choices format_choices = {formats, 2};
+    static const struct field fields[] = {
+        FIELD("level", read_choice, log.level, &level_choices),
+        FIELD("format", read_choice, log.format, &format_choices),
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
+static const struct field root_fields[] = {
+    {.key = "global", .read = read_global},
+    {.key = "server", .read = read_server},
+    {.key = "log", .read = read_log},
+    {.key = "write", .read = read_elsewhere},
+    {.key = "scrape_configs", .read = read_elsewhere},
+    {.key = "sharding", .read = read_later},
+};
+
+static void set_defaults(struct config *c)
+{
+    c->global.scrape_interval_ms = 15 * 1000;
+    c->global.scrape_timeout_ms = 10 * 1000;
+    c->server.listen = "0.0.0.0:4041";
+    c->log.level = LOG_INFO;
+    c->log.format = LOG_LOGFMT;
+}
+
+static void apply_listen(struct reader *r, struct config *c)
+{
+    const char *listen = r->options == NULL ? NULL : r->options->listen;
+    if (listen == NULL) {
+        return;
+    }
+    if (!check_listen(sv_from(listen))) {
+        r->reported++;
+        config_errors_add(r->errors, 0, 0, "--listen", text_listen.expected);
+        return;
+    }
+    c->server.listen = reader_strndup(r, listen, strlen(listen));
+}
+
+static void read_root(struct reader *r, const struct node *root, struct config *c,
+                      struct config_rules *ret_rules)
+{
+    (void)ret_rules;
+    const struct section section = SECTION(root_fields, c);
+    struct place at = {.node = root};
+    set_defaults(c);
+    if (root->kind != NODE_MAPPING && !node_is_null(root)) {
+        reader_error(r, &at, "expected a mapping, got %s", node_what(root));
+        return;
+    }
+    read_sections(r, &at, &section, 1);
+    apply_listen(r, c);
+    read_endpoints(r, &at, c);
+    read_jobs(r, &at, c);
+}
+
+/* A list of rules, or a mapping with the key relabel_configs. */
+static void read_rules_root(struct reader *r, const struct node *root, struct config *c,
+                            struct config_rules *ret_rules)
+{
+    static const struct field fields[] = {
+        {.key = "relabel_configs", .read = read_rules, .required = true},
+    };
+    const struct section section = SECTION(fields, ret_rules);
+    struct place at = {.node = root};
+    set_defaults(c);
+    if (root->kind == NODE_MAPPING) {
+        read_sections(r, &at, &section, 1);
+    } else if (root->kind == NODE_LIST) {
+        read_rules(r, &at, NULL, ret_rules);
+    } else {
+        reader_error(r, &at,
+                     "expected a list of rules or a mapping with the key relabel_configs, "
+                     "got %s",
+                     node_what(root));
+    }
+}
+
+/* ---- loading
+ * ------------------------------------------------------------------------------------------------
+ */
+
+typedef void root_fn(struct reader *r, const struct node *root, struct config *c,
+                     struct config_rules *ret_rules);
+
+/* "dir/" of "dir/file", "" if there is none. */
+static const char *directory_of(struct reader *r, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash == NULL ? "" : reader_strndup(r, name, (size_t)(slash - name) + 1);
+}
+
+static void out_of_memory(struct reader *r)
+{
+    config_errors_add(r->errors, 0, 0, "", "not enough memory for this file");
+    r->reported++;
+}
+
+static void read_text_of(struct reader *r, struct box *box, struct sv text, root_fn *fn,
+                         struct config_rules *ret_rules)
+{
+    static const struct node empty = {.kind = NODE_SCALAR, .line = 1, .column = 1, .plain = true};
+    struct yaml_place place;
+    struct err err = ERR_INIT;
+    const struct node *root = NULL;
+    if (!yaml_parse(text, r->scratch, &root, &place, &err)) {
+        config_errors_add(r->errors, place.line, place.column, "", err.msg);
+        r->reported++;
+        return;
+    }
+    fn(r, root == NULL ? &empty : root, &box->config, ret_rules);
+}
+
+static struct config *parse(const char *name, struct sv text, const struct config_options *options,
+                            struct config_errors *errors, root_fn *fn,
+                            struct config_rules *ret_rules)
+{
+    struct box *box = box_new();
+    struct reader r = {.errors = errors, .options = options, .scratch = arena_new(ARENA_MAX)};
+    config_errors_set_file(errors, name);
+    if (box == NULL || r.scratch == NULL) {
+        out_of_memory(&r);
+    } else {
+        r.arena = box->arena;
+        r.file = reader_strndup(&r, name, strlen(name));
+        r.directory = directory_of(&r, name);
+        box->config.file = r.file;
+        if (!r.out_of_memory) {
+            read_text_of(&r, box, text, fn, ret_rules);
+        }
+        if (r.out_of_memory) {
+            out_of_memory(&r);
+        }
+    }
+    arena_free(r.scratch);
+    if (r.reported > 0 && box != NULL) {
+        arena_free(box->arena);
+        box = NULL;
+    }
+    return box == NULL ? NULL : &box->config;
+}
+
+static struct config *load(const char *path, const struct config_options *options,
+                           struct config_errors *errors, root_fn *fn,
+                           struct config_rules *ret_rules)
+{
+    struct err err = ERR_INIT;
+    struct buf text;
+    struct config *c = NULL;
+    buf_init(&text, CONFIG_FILE_MAX + 1);
+    if (file_read(path, CONFIG_FILE_MAX, &text, &err)) {
+        c = parse(path, (struct sv){text.data, text.len}, options, errors, fn, ret_rules);
+    } else {
+        config_errors_set_file(errors, path);
+        config_errors_add(errors, 0, 0, "", err.msg);
+    }
+    buf_done(&text);
+    return c;
+}
+
+struct config *config_load(const char *path, const struct config_options *options,
+                           struct config_errors *errors)
+{
+    return load(path, options, errors, read_root, NULL);
+}
+
+struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
+                            struct config_errors *errors)
+{
+    return parse(name, text, options, errors, read_root, NULL);
+}
+
+struct config *config_load_rules(const char *path, const struct config_options *options,
+                                 struct config_errors *errors, struct config_rules *ret_rules)
+{
+    struct config_rules rules = {0};
+    struct config *c = load(path, options, errors, read_rules_root, &rules);
+    if (c != NULL) {
+        *ret_rules = rules;
+    }
+    return c;
+}

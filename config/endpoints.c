@@ -1,0 +1,344 @@
+/* The list write: where profiles go. */
+#include <string.h>
+
+#include "config/parts.h"
+
+#define DEFAULT_NAME "main"
+#define HOUR_MS (INT64_C(60) * 60 * 1000)
+
+#define FIELD(key_, read_, member, arg_)                                                           \
+    {                                                                                              \
+        .key = (key_), .read = (read_), .offset = offsetof(struct config_endpoint, member),        \
+        .arg = (arg_)                                                                              \
+    }
+
+static const char *const protocol_names[] = {
+    [PROTOCOL_PUSH] = "push", [PROTOCOL_INGEST] = "ingest", [PROTOCOL_FILE] = "file"};
+#define PROTOCOLS (sizeof(protocol_names) / sizeof(protocol_names[0]))
+
+const char *config_protocol_name(enum config_protocol protocol)
+{
+    return (size_t)protocol < PROTOCOLS ? protocol_names[protocol] : "unknown";
+}
+
+static void read_protocol(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct choices choices = {protocol_names, PROTOCOLS};
+    if (at->node->kind == NODE_SCALAR && sv_eq_str(at->node->text, "profefe")) {
+        reader_error(r, at, "protocol \"profefe\" is not supported yet");
+        return;
+    }
+    read_choice(r, at, &choices, out);
+}
+
+/* file:// and a path, absolute or relative to the working directory. */
+static bool is_file_url(struct sv v)
+{
+    if (!sv_starts_with(v, SV("file://"))) {
+        return false;
+    }
+    struct sv path = {v.p + 7, v.n - 7};
+    return sv_starts_with(path, SV("/")) || sv_starts_with(path, SV("./")) ||
+           sv_starts_with(path, SV("../"));
+}
+
+static bool check_url(struct sv v)
+{
+    return is_file_url(v) || check_http_url(v);
+}
+
+static const struct text_kind text_url = {
+    .expected = "a URL such as \"http://host:4040\" without user, query and fragment, or "
+                "\"file:///directory\"",
+    .ok = check_url,
+    .url = true};
+
+/* ---- headers
+ * ----------------------------------------------------------------------------------------- */
+
+static void read_headers(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct pairs_kind kind = {.name = &text_any, .value = &text_header_value};
+    (void)arg;
+    size_t before = r->reported;
+    read_pairs(r, at, &kind, out);
+    if (r->reported != before) {
+        return;
+    }
+    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+        struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
+        const char *problem;
+        if (!check_header_name(i->key->text, &problem)) {
+            reader_error(r, &key, "%s", problem);
+        }
+    }
+}
+
+/* ---- retry, queue
+ * ------------------------------------------------------------------------------------ */
+
+static void read_retry(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct range backoff = {1, (uint64_t)(24 * HOUR_MS)};
+    static const struct range age = {1, (uint64_t)(7 * 24 * HOUR_MS)};
+    static const struct field fields[] = {
+        FIELD("min_backoff", read_duration, min_backoff_ms, &backoff),
+        FIELD("max_backoff", read_duration, max_backoff_ms, &backoff),
+        FIELD("max_age", read_duration, max_age_ms, &age),
+        FIELD("on_429", read_bool, retry_on_429, NULL),
+    };
+    const struct config_endpoint *e = out;
+    const struct section section = SECTION(fields, out);
+    size_t before = r->reported;
+    read_sections(r, at, &section, 1);
+    if (r->reported == before && e->min_backoff_ms > e->max_backoff_ms) {
+        struct place place =
+            place_of_key(at, node_get(at->node, "min_backoff") ? "min_backoff" : "max_backoff");
+        char min[32];
+        char max[32];
+        format_duration_ms(e->min_backoff_ms, min, sizeof(min));
+        format_duration_ms(e->max_backoff_ms, max, sizeof(max));
+        reader_error(r, &place, "min_backoff (%s) is greater than max_backoff (%s)", min, max);
+    }
+}
+
+static void read_queue(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct range bytes = {1024, UINT64_C(1) << 40};
+    static const struct field fields[] = {
+        FIELD("max_bytes", read_size, queue_max_bytes, &bytes),
+        {.key = "spool_directory", .read = read_later},
+        {.key = "spool_max_bytes", .read = read_later},
+        {.key = "fsync", .read = read_later},
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
+/* ---- an endpoint
+ * --------------------------------------------------------------------------------------- */
+
+static const struct range range_concurrency = {1, 256};
+
+static const struct field endpoint_fields[] = {
+    FIELD("name", read_text, name, &text_nonempty),
+    {.key = "url",
+     .read = read_text,
+     .offset = offsetof(struct config_endpoint, url),
+     .arg = &text_url},
+    FIELD("protocol", read_protocol, protocol, NULL),
+    FIELD("tenant_id", read_text, tenant_id, &text_tenant),
+    FIELD("headers", read_headers, headers, NULL),
+    FIELD("remote_timeout", read_duration, remote_timeout_ms, &range_interval),
+    {.key = "retry", .read = read_retry},
+    {.key = "queue", .read = read_queue},
+    FIELD("concurrency", read_unsigned, concurrency, &range_concurrency),
+};
+
+static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
+{
+    *e = (struct config_endpoint){
+        .protocol = PROTOCOL_PUSH,
+        .tenant_id = "",
+        .remote_timeout_ms = 10 * 1000,
+        .min_backoff_ms = 500,
+        .max_backoff_ms = 5 * 60 * 1000,
+        .max_age_ms = 55 * 60 * 1000,
+        .retry_on_429 = true,
+        .queue_max_bytes = UINT64_C(64) * 1024 * 1024,
+        .concurrency = 16,
+        .external_labels = c->global.external_labels,
+    };
+    http_defaults(&e->http);
+}
+
+/* A URL that the push protocol cannot mean: its clients are given the base URL. */
+static bool is_ingest_url(const char *url)
+{
+    return sv_ends_with(sv_from(url), SV("/ingest")) || sv_ends_with(sv_from(url), SV("/ingest/"));
+}
+
+/* URL and protocol belong together. */
+static void check_protocol(struct reader *r, const struct place *at, struct config_endpoint *e)
+{
+    bool given = node_get(at->node, "protocol") != NULL;
+    struct place place = place_of_key(at, given ? "protocol" : "url");
+    bool file = is_file_url(sv_from(e->url));
+    if (file && !given) {
+        e->protocol = PROTOCOL_FILE;
+    } else if (file != (e->protocol == PROTOCOL_FILE)) {
+        reader_error(r, &place, "protocol \"%s\" does not go with a URL that begins with %s",
+                     config_protocol_name(e->protocol), file ? "file://" : "http");
+    } else if (!given && is_ingest_url(e->url)) {
+        reader_error(r, &place,
+                     "the URL ends in \"/ingest\": give the base URL, and protocol: "
+                     "ingest if that is what is meant");
+    }
+}
+
+static void check_tenant(struct reader *r, const struct place *at, const struct config_endpoint *e)
+{
+    for (size_t i = 0; e->tenant_id[0] != '\0' && i < e->headers.n; i++) {
+        if (strcasecmp(e->headers.at[i].name, "X-Scope-OrgID") == 0) {
+            struct place place = place_of_key(at, "headers");
+            reader_error(r, &place, "X-Scope-OrgID is set by tenant_id already");
+        }
+    }
+}
+
+static void read_endpoint(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct config_endpoint *e = out;
+    endpoint_defaults(e, arg);
+    e->pos = place_pos(r, at);
+    const struct section sections[] = {SECTION(endpoint_fields, e), http_section(&e->http)};
+    size_t before = r->reported;
+    if (node_is_null(at->node)) {
+        reader_error(r, at, "expected a mapping, got null");
+        return;
+    }
+    read_sections(r, at, sections, 2);
+    if (at->node->kind != NODE_MAPPING) {
+        return;
+    }
+    http_check(r, at);
+    check_tenant(r, at, e);
+    if (e->url != NULL && r->reported == before) {
+        check_protocol(r, at, e);
+    }
+}
+
+/* ---- the list
+ * -------------------------------------------------------------------------------------------- */
+
+struct endpoints {
+    struct config_endpoint *at;
+    size_t n;
+};
+
+/* The places of the elements live no longer than a call, so each check walks the list itself. */
+static struct place element_place(const struct place *list, size_t index)
+{
+    const struct node_item *i = list->node->items;
+    for (size_t skip = index; skip > 0; skip--) {
+        i = i->next;
+    }
+    return (struct place){.parent = list, .index = index, .node = i->value};
+}
+
+static void check_names(struct reader *r, const struct place *list, struct endpoints *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct place at = element_place(list, i);
+        if (at.node->kind != NODE_MAPPING) {
+            continue;
+        }
+        struct place name = place_of_key(&at, "name");
+        bool given = name.node != at.node;
+        if (!given && all->n == 1) {
+            all->at[i].name = DEFAULT_NAME;
+        } else if (!given) {
+            reader_error(r, &at, "missing required key \"name\" (there is more than one endpoint)");
+        }
+        for (size_t j = 0; j < i && all->at[i].name != NULL; j++) {
+            if (all->at[j].name != NULL && strcmp(all->at[i].name, all->at[j].name) == 0) {
+                complain_twice(r, &name, all->at[i].name, all->at[j].pos.line);
+                break;
+            }
+        }
+    }
+}
+
+static struct config_endpoint *find_main(const struct endpoints *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->at[i].name != NULL && strcmp(all->at[i].name, DEFAULT_NAME) == 0) {
+            return &all->at[i];
+        }
+    }
+    return NULL;
+}
+
+/* An error that belongs to no place in the file. */
+static void option_error(struct reader *r, const char *option, const char *message)
+{
+    r->reported++;
+    config_errors_add(r->errors, 0, 0, option, message);
+}
+
+/* The URL of the command line replaces that of "main", or makes "main". There is room for one more.
+ */
+static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
+{
+    const char *url = r->options->write_url;
+    if (!check_url(sv_from(url))) {
+        option_error(r, "--write.url", text_url.expected);
+        return;
+    }
+    if (is_ingest_url(url)) {
+        option_error(r, "--write.url",
+                     "the URL ends in \"/ingest\": give the base URL (another "
+                     "protocol than push needs a configuration file)");
+        return;
+    }
+    struct config_endpoint *e = find_main(all);
+    if (e == NULL) {
+        e = &all->at[all->n++];
+        endpoint_defaults(e, c);
+        e->name = DEFAULT_NAME;
+        e->pos = (struct config_pos){.file = r->file};
+    }
+    e->url = reader_strndup(r, url, strlen(url));
+    e->protocol = is_file_url(sv_from(url)) ? PROTOCOL_FILE : PROTOCOL_PUSH;
+}
+
+/* An endpoint of the file without a URL is complete only if the command line gives one. */
+static void check_urls(struct reader *r, const struct place *list, const struct endpoints *all,
+                       size_t n_in_file)
+{
+    for (size_t i = 0; i < n_in_file; i++) {
+        struct place at = element_place(list, i);
+        if (at.node->kind == NODE_MAPPING && node_get(at.node, "url") == NULL &&
+            all->at[i].url == NULL) {
+            reader_error(r, &at, "missing required key \"url\"");
+        }
+    }
+}
+
+void read_endpoints(struct reader *r, const struct place *root, struct config *c)
+{
+    struct place at = place_of_key(root, "write");
+    struct endpoints all = {0};
+    void *array = NULL;
+    size_t before = r->reported;
+    bool given = at.node != root->node;
+    if (given && at.node->n_items > CONFIG_ENDPOINTS_MAX) {
+        reader_error(r, &at, "at most %d endpoints are possible", CONFIG_ENDPOINTS_MAX);
+    } else if (given) {
+        read_list(r, &at, sizeof(struct config_endpoint), read_endpoint, c, &array, &all.n);
+    }
+    size_t n_in_file = all.n;
+    all.at = reader_alloc(r, all.n + 1, sizeof(*all.at));
+    if (all.at == NULL) {
+        return;
+    }
+    if (array != NULL) {
+        memcpy(all.at, array, all.n * sizeof(*all.at));
+        check_names(r, &at, &all);
+    }
+    if (r->options != NULL && r->options->write_url != NULL) {
+        apply_write_url(r, c, &all);
+    } else if (all.n == 0 && r->reported == before && !r->out_of_memory) {
+        reader_error(r, &at, "at least one endpoint is needed");
+    }
+    check_urls(r, &at, &all, n_in_file);
+    if (all.n > CONFIG_ENDPOINTS_MAX) {
+        reader_error(r, &at, "at most %d endpoints are possible, with that of the command line",
+                     CONFIG_ENDPOINTS_MAX);
+    }
+    c->endpoints = all.at;
+    c->n_endpoints = all.n > CONFIG_ENDPOINTS_MAX ? CONFIG_ENDPOINTS_MAX : all.n;
+}

@@ -1,0 +1,17 @@
+/* ${NAME} and ${NAME:-default} in values. */
+#ifndef PROFPULL_CONFIG_EXPAND_H
+#define PROFPULL_CONFIG_EXPAND_H
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "config/config.h"
+
+/* Is there anything to expand (or to unescape) in a text? */
+bool expand_needed(struct sv text);
+/* Appends text with the variables filled in: ${NAME} must be set (it may be empty),
+ * ${NAME:-default} gives the default where NAME is unset or empty, $${ is a literal ${. The error
+ * never shows text. */
+bool expand_env(struct sv text, const struct config_options *options, struct buf *out,
+                struct err *err);
+
+#endif

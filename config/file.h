@@ -1,0 +1,15 @@
+/* Reading a small file whole. */
+#ifndef PROFPULL_CONFIG_FILE_H
+#define PROFPULL_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Appends the content of a regular file (or of what a pipe gives) to out. The error does not name
+ * the file: the caller does. Blocks. */
+bool file_read(const char *path, size_t max, struct buf *out, struct err *err);
+
+#endif

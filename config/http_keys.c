@@ -1,0 +1,316 @@
+/* The HTTP client keys, the same for jobs, endpoints and API servers. The rules and the words of
+ * the errors are Prometheus'. */
+#include <string.h>
+
+#include "config/parts.h"
+
+#define FIELD(key_, read_, member, arg_)                                                           \
+    {                                                                                              \
+        .key = (key_), .read = (read_), .offset = offsetof(struct http_settings, member),          \
+        .arg = (arg_)                                                                              \
+    }
+
+static bool check_credentials(struct sv v)
+{
+    return v.n > 0 && check_header_value(v);
+}
+
+static const struct text_kind text_credentials = {
+    .expected = "a text that is not empty, without line breaks and control characters",
+    .ok = check_credentials,
+    .secret = true};
+
+static bool has(const struct place *at, const char *key)
+{
+    return node_get(at->node, key) != NULL;
+}
+
+/* Of two keys only one may be given. */
+static void exclusive(struct reader *r, const struct place *at, const char *group, const char *one,
+                      const char *other)
+{
+    if (has(at, one) && has(at, other)) {
+        struct place place = place_of_key(at, other);
+        reader_error(r, &place, "at most one of %s%s & %s must be configured", group, one, other);
+    }
+}
+
+static void read_basic_auth(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        {.key = "username",
+         .read = read_text,
+         .offset = offsetof(struct http_settings, username),
+         .required = true},
+        {.key = "username_file", .read = read_later},
+        FIELD("password", read_text, password, &text_secret),
+        FIELD("password_file", read_text, password_file, &text_file_name),
+    };
+    struct http_settings *http = out;
+    const struct section section = SECTION(fields, http);
+    http->auth = HTTP_AUTH_BASIC;
+    read_sections(r, at, &section, 1);
+    exclusive(r, at, "basic_auth ", "password", "password_file");
+}
+
+/* The scheme in front of the credentials. */
+static void read_auth_type(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    const char *type = reader_text(r, at, &text_header_value);
+    if (type == NULL) {
+        return;
+    }
+    if (strcasecmp(type, "basic") == 0) {
+        reader_error(r, at,
+                     "authorization type cannot be set to \"basic\", use \"basic_auth\" "
+                     "instead");
+    } else if (type[0] == '\0' || strpbrk(type, " \t") != NULL) {
+        reader_error(r, at, "expected a word such as \"Bearer\"");
+    } else {
+        *(const char **)out = type;
+    }
+}
+
+static void read_authorization(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        FIELD("type", read_auth_type, auth_type, NULL),
+        FIELD("credentials", read_text, credentials, &text_credentials),
+        FIELD("credentials_file", read_text, credentials_file, &text_file_name),
+    };
+    struct http_settings *http = out;
+    const struct section section = SECTION(fields, http);
+    http->auth = HTTP_AUTH_HEADER;
+    size_t before = r->reported;
+    read_sections(r, at, &section, 1);
+    exclusive(r, at, "authorization ", "credentials", "credentials_file");
+    if (before == r->reported && !has(at, "credentials") && !has(at, "credentials_file")) {
+        reader_error(r, at, "missing required key \"credentials\" or \"credentials_file\"");
+    }
+}
+
+static void read_bearer(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct http_settings *http = out;
+    http->auth = HTTP_AUTH_HEADER;
+    const struct text_kind *kind = arg;
+    read_text(r, at, kind, kind->file_name ? &http->credentials_file : &http->credentials);
+}
+
+static void read_min_version(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const char *const names[] = {"TLS10", "TLS11", "TLS12", "TLS13"};
+    static const struct choices choices = {names, 4};
+    unsigned index = 4;
+    read_choice(r, at, &choices, &index);
+    if (index < 4) {
+        *(enum http_tls_version *)out = (enum http_tls_version)(index + HTTP_TLS_1_0);
+    }
+}
+
+static void check_tls(struct reader *r, const struct place *at)
+{
+    exclusive(r, at, "", "ca", "ca_file");
+    exclusive(r, at, "", "cert", "cert_file");
+    exclusive(r, at, "", "key", "key_file");
+    bool cert = has(at, "cert") || has(at, "cert_file");
+    bool key = has(at, "key") || has(at, "key_file");
+    if (cert && !key) {
+        reader_error(r, at,
+                     "exactly one of key or key_file must be configured when a client "
+                     "certificate is configured");
+    } else if (key && !cert) {
+        reader_error(r, at,
+                     "exactly one of cert or cert_file must be configured when a client "
+                     "key is configured");
+    }
+}
+
+static void read_tls(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        FIELD("ca", read_text, tls.ca_pem, &text_nonempty),
+        FIELD("ca_file", read_text, tls.ca_file, &text_file_name),
+        FIELD("cert", read_text, tls.cert_pem, &text_nonempty),
+        FIELD("cert_file", read_text, tls.cert_file, &text_file_name),
+        FIELD("key", read_text, tls.key_pem, &text_secret),
+        FIELD("key_file", read_text, tls.key_file, &text_file_name),
+        FIELD("server_name", read_text, tls.server_name, &text_nonempty),
+        FIELD("insecure_skip_verify", read_bool, tls.insecure_skip_verify, NULL),
+        FIELD("min_version", read_min_version, tls.min_version, NULL),
+        {.key = "max_version", .read = read_later},
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+    check_tls(r, at);
+}
+
+/* ---- http_headers
+ * --------------------------------------------------------------------------------- */
+
+struct header_list {
+    struct http_header *at;
+    size_t n;
+};
+
+static void add_header(struct reader *r, const struct place *at, const char *name,
+                       struct header_list *list)
+{
+    const char *value = reader_text(r, at, &text_header_value);
+    if (value != NULL && name != NULL) {
+        list->at[list->n++] = (struct http_header){name, value};
+    }
+}
+
+static void add_headers(struct reader *r, const struct place *at, const char *name,
+                        struct header_list *list)
+{
+    if (!reader_enter(r, at, NODE_LIST)) {
+        return;
+    }
+    size_t index = 0;
+    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+        struct place element = {.parent = at, .index = index++, .node = i->value};
+        add_header(r, &element, name, list);
+    }
+}
+
+/* name: "text", name: [texts] or Prometheus' name: {values: [texts], secrets: [texts]}. */
+static void read_header(struct reader *r, const struct place *at, const char *name,
+                        struct header_list *list)
+{
+    static const struct field fields[] = {
+        {.key = "values", .read = read_elsewhere},
+        {.key = "secrets", .read = read_elsewhere},
+        {.key = "files", .read = read_later},
+    };
+    if (at->node->kind == NODE_SCALAR) {
+        add_header(r, at, name, list);
+        return;
+    }
+    if (at->node->kind == NODE_LIST) {
+        add_headers(r, at, name, list);
+        return;
+    }
+    const struct section section = SECTION(fields, NULL);
+    read_sections(r, at, &section, 1);
+    static const char *const keys[] = {"values", "secrets"};
+    for (size_t i = 0; i < 2; i++) {
+        if (has(at, keys[i])) {
+            struct place place = place_of_key(at, keys[i]);
+            add_headers(r, &place, name, list);
+        }
+    }
+}
+
+static void read_http_headers(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct http_settings *http = out;
+    if (!reader_enter(r, at, NODE_MAPPING)) {
+        return;
+    }
+    /* There are fewer scalars than nodes. */
+    struct header_list list = {.at = reader_alloc(r, at->node->weight, sizeof(struct http_header))};
+    if (list.at == NULL) {
+        return;
+    }
+    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+        if (i->key->kind != NODE_SCALAR) {
+            continue; /* reported already */
+        }
+        struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
+        struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
+        const char *problem;
+        if (!check_header_name(i->key->text, &problem)) {
+            reader_error(r, &key, "%s", problem);
+            continue;
+        }
+        read_header(r, &child, reader_strndup(r, i->key->text.p, i->key->text.n), &list);
+    }
+    http->headers = list.at;
+    http->n_headers = list.n;
+}
+
+/* ---- all of it
+ * ------------------------------------------------------------------------------------- */
+
+static const struct field http_fields[] = {
+    {.key = "basic_auth", .read = read_basic_auth},
+    {.key = "authorization", .read = read_authorization},
+    {.key = "bearer_token", .read = read_bearer, .arg = &text_credentials},
+    {.key = "bearer_token_file", .read = read_bearer, .arg = &text_file_name},
+    {.key = "oauth2", .read = read_later},
+    {.key = "tls_config", .read = read_tls},
+    FIELD("proxy_url", read_text, proxy_url, &text_proxy_url),
+    FIELD("no_proxy", read_text, no_proxy, &text_nonempty),
+    FIELD("proxy_from_environment", read_bool, proxy_from_environment, NULL),
+    {.key = "proxy_connect_header", .read = read_later},
+    FIELD("follow_redirects", read_bool, follow_redirects, NULL),
+    FIELD("enable_http2", read_bool, enable_http2, NULL),
+    {.key = "http_headers", .read = read_http_headers},
+};
+#define HTTP_FIELDS (sizeof(http_fields) / sizeof(http_fields[0]))
+
+void http_defaults(struct http_settings *http)
+{
+    *http = (struct http_settings){.follow_redirects = true, .enable_http2 = true};
+}
+
+struct section http_section(struct http_settings *http)
+{
+    return (struct section){.fields = http_fields, .n_fields = HTTP_FIELDS, .out = http};
+}
+
+bool http_any(const struct node *n)
+{
+    for (size_t i = 0; i < HTTP_FIELDS; i++) {
+        if (node_get(n, http_fields[i].key) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_auth(struct reader *r, const struct place *at)
+{
+    static const char *const keys[] = {"basic_auth", "authorization", "oauth2", "bearer_token",
+                                       "bearer_token_file"};
+    size_t seen = 0;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        seen += has(at, keys[i]);
+        if (seen == 2) {
+            struct place place = place_of_key(at, keys[i]);
+            reader_error(r, &place,
+                         "at most one of basic_auth, authorization, oauth2, "
+                         "bearer_token & bearer_token_file must be configured");
+            return;
+        }
+    }
+}
+
+void http_check(struct reader *r, const struct place *at)
+{
+    check_auth(r, at);
+    bool from_environment = false;
+    const struct node *given = node_get(at->node, "proxy_from_environment");
+    if (given != NULL && given->kind == NODE_SCALAR) {
+        from_environment = sv_eq_str(given->text, "true");
+    }
+    struct place place = place_of_key(at, "proxy_from_environment");
+    if (from_environment && has(at, "proxy_url")) {
+        reader_error(r, &place,
+                     "if proxy_from_environment is configured, proxy_url must not be configured");
+    } else if (from_environment && has(at, "no_proxy")) {
+        reader_error(r, &place,
+                     "if proxy_from_environment is configured, no_proxy must not be configured");
+    } else if (has(at, "no_proxy") && !has(at, "proxy_url")) {
+        place = place_of_key(at, "no_proxy");
+        reader_error(r, &place, "if no_proxy is configured, proxy_url must also be configured");
+    }
+}

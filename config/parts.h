@@ -1,0 +1,73 @@
+/* The parts of the configuration, each read by a file of its own: what they share. Only config/
+ * includes this. The functions that read report their mistakes through the reader.
+ */
+#ifndef PROFPULL_CONFIG_PARTS_H
+#define PROFPULL_CONFIG_PARTS_H
+
+#include "config/config.h"
+#include "config/schema.h"
+
+/* ---- values that several parts have (checks.c) -------------------------------------------------
+ */
+
+extern const struct text_kind text_http_url;  /* no user, query or fragment */
+extern const struct text_kind text_proxy_url; /* may hold a password: never shown */
+extern const struct text_kind text_header_value;
+extern const struct text_kind text_label_name;
+extern const struct text_kind text_profile_path;
+extern const struct text_kind text_path_prefix;
+extern const struct text_kind text_target;
+extern const struct text_kind text_namespace;
+extern const struct text_kind text_listen;
+extern const struct text_kind text_tenant;
+/* Labels and query parameters. */
+extern const struct pairs_kind pairs_labels;
+extern const struct pairs_kind pairs_params;
+/* Scrape intervals and timeouts. */
+extern const struct range range_interval;
+
+/* An address to listen on: host:port, :port, port 0 allowed, "" for none. */
+bool check_listen(struct sv v);
+/* http(s):// and a host. */
+bool check_http_url(struct sv v);
+/* No line breaks, no control characters. */
+bool check_header_value(struct sv v);
+/* A header name that users may set; *ret_problem says why not. */
+bool check_header_name(struct sv v, const char **ret_problem);
+
+/* ---- HTTP client keys (http_keys.c)
+ * -------------------------------------------------------------- */
+
+void http_defaults(struct http_settings *http);
+struct section http_section(struct http_settings *http);
+/* What no single key shows: conflicts, missing partners. After reading the section. */
+void http_check(struct reader *r, const struct place *at);
+/* Is any of the HTTP client keys there? */
+bool http_any(const struct node *n);
+
+/* ---- the rest
+ * ------------------------------------------------------------------------------------- */
+
+/* out: struct config_rules (rules.c). */
+void read_rules(struct reader *r, const struct place *at, const void *arg, void *out);
+
+/* The types that every job has, first in its list. */
+#define CONFIG_BUILT_IN_TYPES 9
+
+/* The job's types, from the key "profiles" of the job, which need not be there (profiles.c). */
+void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job);
+
+/* The job's sources (sources.c). */
+void read_sources(struct reader *r, const struct place *job_place, struct config_job *job);
+
+/* The list `write` of a root; checks and completes it with what the command line says
+ * (endpoints.c). */
+void read_endpoints(struct reader *r, const struct place *root, struct config *c);
+
+/* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
+void read_jobs(struct reader *r, const struct place *root, struct config *c);
+
+/* A name used for the second time: complains with the line of the first. */
+void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line);
+
+#endif

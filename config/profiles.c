@@ -1,0 +1,306 @@
+/* The profile types of a job: nine that Go programs offer, and the custom ones. Names, paths and
+ * what is on by default are those of Grafana Alloy's pyroscope.scrape. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "config/parts.h"
+
+#define BUILT_IN CONFIG_BUILT_IN_TYPES
+/* Longest name of a custom type: it becomes a label value. */
+#define NAME_LEN_MAX 2048
+
+static const struct config_type built_in[BUILT_IN] = {
+    {.key = "memory",
+     .name = "memory",
+     .path = "/debug/pprof/allocs",
+     .enabled = true,
+     .cumulative = true},
+    {.key = "block",
+     .name = "block",
+     .path = "/debug/pprof/block",
+     .enabled = true,
+     .cumulative = true},
+    {.key = "goroutine", .name = "goroutine", .path = "/debug/pprof/goroutine", .enabled = true},
+    {.key = "mutex",
+     .name = "mutex",
+     .path = "/debug/pprof/mutex",
+     .enabled = true,
+     .cumulative = true},
+    {.key = "process_cpu",
+     .name = "process_cpu",
+     .path = "/debug/pprof/profile",
+     .enabled = true,
+     .sampling = true},
+    {.key = "fgprof", .name = "fgprof", .path = "/debug/fgprof", .sampling = true},
+    {.key = "godeltaprof_memory",
+     .name = "memory",
+     .path = "/debug/pprof/delta_heap",
+     .is_delta = true},
+    {.key = "godeltaprof_mutex",
+     .name = "mutex",
+     .path = "/debug/pprof/delta_mutex",
+     .is_delta = true},
+    {.key = "godeltaprof_block",
+     .name = "block",
+     .path = "/debug/pprof/delta_block",
+     .is_delta = true},
+};
+
+/* A type that is being read, and where. */
+struct type_context {
+    struct reader *r;
+    const struct place *job_place;
+    const struct config_job *job;
+};
+
+static void read_delta(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    (void)out;
+    const char *text = reader_text(r, at, &text_any);
+    if (text != NULL && strcmp(text, "off") != 0) {
+        reader_error(r, at, "delta: %s is not supported yet (only \"off\")",
+                     reader_quote(r, sv_from(text)));
+    }
+}
+
+/* Whole seconds from 1s to a day. */
+static void read_seconds(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct range range = {1000, UINT64_C(24) * 60 * 60 * 1000};
+    int64_t ms = 0;
+    read_duration(r, at, &range, &ms);
+    if (ms % MS_PER_S != 0) {
+        reader_error(r, at, "expected whole seconds, got %s", reader_got(r, at->node));
+    } else if (ms != 0) {
+        *(int64_t *)out = ms / MS_PER_S;
+    }
+}
+
+static bool check_name(struct sv v)
+{
+    return v.n > 0 && v.n <= NAME_LEN_MAX;
+}
+
+static const struct text_kind text_name = {
+    .expected = "a name that is not empty (at most 2048 bytes)", .ok = check_name};
+
+#define FIELD(key_, read_, member, arg_)                                                           \
+    {                                                                                              \
+        .key = (key_), .read = (read_), .offset = offsetof(struct config_type, member),            \
+        .arg = (arg_)                                                                              \
+    }
+
+static const struct field type_fields[] = {
+    FIELD("enabled", read_bool, enabled, NULL),
+    FIELD("path", read_text, path, &text_profile_path),
+    FIELD("interval", read_duration, interval_ms, &range_interval),
+    FIELD("timeout", read_duration, timeout_ms, &range_interval),
+    FIELD("seconds", read_seconds, seconds, NULL),
+    FIELD("params", read_pairs, params, &pairs_params),
+    {.key = "delta", .read = read_delta},
+};
+
+static const struct field custom_fields[] = {
+    FIELD("name", read_text, name, &text_name),
+    FIELD("sampling", read_bool, sampling, NULL),
+};
+
+/* Where the interval of a type was said: in the type, in the job, or (globally) nowhere near. */
+static struct place interval_place(const struct type_context *c, const struct place *at)
+{
+    bool in_type = at != NULL && node_get(at->node, "interval") != NULL;
+    if (in_type) {
+        return place_of_key(at, "interval");
+    }
+    return node_get(c->job_place->node, "scrape_interval") != NULL
+               ? place_of_key(c->job_place, "scrape_interval")
+               : *c->job_place;
+}
+
+/* The duration of a sampling type; at is NULL if the file does not mention the type. */
+static void finish_seconds(const struct type_context *c, const struct place *at,
+                           struct config_type *t)
+{
+    char interval[32];
+    format_duration_ms(t->interval_ms, interval, sizeof(interval));
+    if (t->seconds > 0 && !t->sampling) {
+        struct place place = place_of_key(at, "seconds");
+        reader_error(c->r, &place,
+                     "%s does not sample over time (a custom type with sampling: true does)",
+                     reader_quote(c->r, sv_from(t->key)));
+    } else if (t->seconds > 0 && t->seconds * MS_PER_S > t->interval_ms - MS_PER_S) {
+        struct place place = place_of_key(at, "seconds");
+        reader_error(c->r, &place, "seconds must be at least 1s smaller than the interval (%s)",
+                     interval);
+    } else if (t->sampling && t->seconds == 0) {
+        t->seconds = t->interval_ms / MS_PER_S - 1;
+        if (t->seconds < 1 && t->enabled) {
+            struct place place = interval_place(c, at);
+            reader_error(c->r, &place,
+                         "the interval must be at least 2s for the sampling type %s, got \"%s\"",
+                         reader_quote(c->r, sv_from(t->key)), interval);
+        }
+        t->seconds = t->seconds < 1 ? 0 : t->seconds;
+    }
+}
+
+static bool has_param(const struct config_pairs *params, const char *name)
+{
+    for (size_t i = 0; i < params->n; i++) {
+        if (strcmp(params->at[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The job's parameters, those that the type sets itself replaced. */
+static void finish_params(const struct type_context *c, struct config_type *t)
+{
+    const struct config_pairs *base = &c->job->params;
+    if (t->params.n == 0 || base->n == 0) {
+        t->params = t->params.n == 0 ? *base : t->params;
+        return;
+    }
+    struct config_pair *all = reader_alloc(c->r, base->n + t->params.n, sizeof(*all));
+    if (all == NULL) {
+        return;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < base->n; i++) {
+        if (!has_param(&t->params, base->at[i].name)) {
+            all[n++] = base->at[i];
+        }
+    }
+    for (size_t i = 0; i < t->params.n; i++) {
+        all[n++] = t->params.at[i];
+    }
+    t->params = (struct config_pairs){all, n};
+}
+
+/* at: the mapping of the type, or NULL. */
+static void read_type(const struct type_context *c, const struct place *at, bool custom,
+                      struct config_type *t)
+{
+    t->interval_ms = c->job->interval_ms;
+    t->timeout_ms = c->job->timeout_ms;
+    if (at != NULL) {
+        const struct section sections[] = {SECTION(type_fields, t), SECTION(custom_fields, t)};
+        read_sections(c->r, at, sections, custom ? 2 : 1);
+    }
+    t->key = custom ? t->name : t->key;
+    if (t->key != NULL) {
+        finish_seconds(c, at, t);
+    }
+    finish_params(c, t);
+}
+
+static bool is_built_in(const char *name)
+{
+    for (size_t i = 0; i < BUILT_IN; i++) {
+        if (strcmp(built_in[i].key, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_custom(const struct type_context *c, const struct place *at,
+                         const struct config_type *t, struct map *seen)
+{
+    static const char *const required[] = {"name", "path"};
+    for (size_t i = 0; i < 2; i++) {
+        if (node_get(at->node, required[i]) == NULL) {
+            reader_error(c->r, at, "missing required key \"%s\"", required[i]);
+        }
+    }
+    if (t->name == NULL) {
+        return;
+    }
+    struct place name = place_of_key(at, "name");
+    struct node *first = map_get(seen, sv_from(t->name));
+    if (is_built_in(t->name)) {
+        reader_error(c->r, &name, "%s is a built-in type: change it under profiles.%s",
+                     reader_quote(c->r, sv_from(t->name)), t->name);
+    } else if (first != NULL) {
+        complain_twice(c->r, &name, t->name, first->line);
+    } else if (!map_put(seen, sv_from(t->name), (void *)(uintptr_t)name.node, NULL)) {
+        c->r->out_of_memory = true;
+    }
+}
+
+static void read_custom(const struct type_context *c, const struct place *list,
+                        struct config_type *types)
+{
+    struct map *seen = map_new();
+    if (seen == NULL) {
+        c->r->out_of_memory = true;
+        return;
+    }
+    size_t index = 0;
+    for (const struct node_item *i = list->node->items; i != NULL; i = i->next) {
+        struct place at = {.parent = list, .index = index, .node = i->value};
+        struct config_type *t = &types[index++];
+        t->enabled = true;
+        read_type(c, &at, true, t);
+        if (i->value->kind == NODE_MAPPING) {
+            check_custom(c, &at, t, seen);
+        } else if (node_is_null(i->value)) {
+            reader_error(c->r, &at, "expected a mapping, got null");
+        }
+    }
+    map_free(seen, NULL);
+}
+
+/* The keys of `profiles` itself: path_prefix, the types, custom. */
+static void read_keys(struct reader *r, const struct place *at, struct config_job *job)
+{
+    struct field fields[BUILT_IN + 2] = {
+        {.key = "path_prefix",
+         .read = read_text,
+         .offset = offsetof(struct config_job, path_prefix),
+         .arg = &text_path_prefix},
+        {.key = "custom", .read = read_elsewhere},
+    };
+    for (size_t i = 0; i < BUILT_IN; i++) {
+        fields[i + 2] = (struct field){.key = built_in[i].key, .read = read_elsewhere};
+    }
+    const struct section section = SECTION(fields, job);
+    read_sections(r, at, &section, 1);
+}
+
+void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job)
+{
+    const struct type_context c = {.r = r, .job_place = job_place, .job = job};
+    struct place at = place_of_key(job_place, "profiles");
+    bool given = at.node != job_place->node;
+    struct place custom = {0};
+    size_t n_custom = 0;
+    if (given) {
+        read_keys(r, &at, job);
+        custom = place_of_key(&at, "custom");
+        bool have = custom.node != at.node && reader_enter(r, &custom, NODE_LIST);
+        n_custom = have ? custom.node->n_items : 0;
+    }
+    struct config_type *types = reader_alloc(r, BUILT_IN + n_custom, sizeof(*types));
+    if (types == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < BUILT_IN; i++) {
+        types[i] = built_in[i];
+        struct place type = {0};
+        if (given) {
+            type = place_of_key(&at, built_in[i].key);
+        }
+        bool mentioned = given && type.node != at.node;
+        read_type(&c, mentioned ? &type : NULL, false, &types[i]);
+    }
+    if (n_custom > 0) {
+        read_custom(&c, &custom, types + BUILT_IN);
+    }
+    job->types = types;
+    job->n_types = BUILT_IN + n_custom;
+}

@@ -1,0 +1,268 @@
+/* Where the targets of a job come from. The messages about Kubernetes are Prometheus'. */
+#include <string.h>
+
+#include "config/parts.h"
+
+/* ---- static
+ * ---------------------------------------------------------------------------------------- */
+
+static const struct field static_fields[] = {
+    {.key = "targets",
+     .read = read_strings,
+     .offset = offsetof(struct config_static, targets),
+     .arg = &text_target,
+     .required = true},
+    {.key = "labels",
+     .read = read_pairs,
+     .offset = offsetof(struct config_static, labels),
+     .arg = &pairs_labels},
+};
+
+static void read_static(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct config_source *source = out;
+    const struct section section = SECTION(static_fields, &source->fixed);
+    source->pos = place_pos(r, at);
+    source->kind = SOURCE_STATIC;
+    read_sections(r, at, &section, 1);
+}
+
+/* ---- kubernetes
+ * ------------------------------------------------------------------------------------- */
+
+static const char *const roles[] = {"pod",  "service",       "endpoints",
+                                    "node", "endpointslice", "ingress"};
+#define ROLES (sizeof(roles) / sizeof(roles[0]))
+
+static bool is_role(const char *text)
+{
+    for (size_t i = 0; i < ROLES; i++) {
+        if (strcmp(text, roles[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_role(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    const char *role = reader_text(r, at, &text_any);
+    if (role == NULL) {
+        return;
+    }
+    if (strcmp(role, "pod") == 0) {
+        *(const char **)out = role;
+    } else if (is_role(role)) {
+        reader_error(r, at, "role %s is not supported yet (only pod)",
+                     reader_quote(r, sv_from(role)));
+    } else if (role[0] == '\0') {
+        reader_error(r, at,
+                     "role missing (one of: pod, service, endpoints, endpointslice, node, "
+                     "ingress)");
+    } else {
+        const char *near = suggest(sv_from(role), roles, ROLES);
+        reader_error(r, at, "unknown Kubernetes SD role %s%s%s%s", reader_quote(r, sv_from(role)),
+                     near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+                     near == NULL ? "" : "\"?");
+    }
+}
+
+static void read_selector_role(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    const char *role = reader_text(r, at, &text_any);
+    if (role == NULL) {
+        return;
+    }
+    if (strcmp(role, "pod") == 0) {
+        *(const char **)out = role;
+    } else if (strcmp(role, "node") == 0) {
+        reader_error(r, at, "selectors of role \"node\" are not supported yet (only pod)");
+    } else {
+        reader_error(r, at, "pod role supports only pod, node selectors, got %s",
+                     reader_quote(r, sv_from(role)));
+    }
+}
+
+static const struct field selector_fields[] = {
+    {.key = "role",
+     .read = read_selector_role,
+     .offset = offsetof(struct config_selector, role),
+     .required = true},
+    {.key = "label", .read = read_text, .offset = offsetof(struct config_selector, label)},
+    {.key = "field", .read = read_text, .offset = offsetof(struct config_selector, field)},
+};
+
+static void read_selector(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct config_selector *selector = out;
+    const struct section section = SECTION(selector_fields, selector);
+    selector->label = "";
+    selector->field = "";
+    read_sections(r, at, &section, 1);
+}
+
+static void read_selectors(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct config_kubernetes *k = out;
+    void *array = NULL;
+    size_t n = 0;
+    read_list(r, at, sizeof(struct config_selector), read_selector, arg, &array, &n);
+    const struct config_selector *selectors = array;
+    size_t index = 0;
+    size_t pods = 0;
+    for (const struct node_item *i = at->node->items; i != NULL && index < n; i = i->next) {
+        struct place element = {.parent = at, .index = index, .node = i->value};
+        pods += selectors[index].role != NULL;
+        if (selectors[index].role != NULL && pods > 1) {
+            reader_error(r, &element, "duplicated selector role: %s", selectors[index].role);
+        }
+        index++;
+    }
+    k->selectors = selectors;
+    k->n_selectors = n;
+}
+
+static void read_namespaces(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        {.key = "own_namespace",
+         .read = read_bool,
+         .offset = offsetof(struct config_kubernetes, own_namespace)},
+        {.key = "names",
+         .read = read_strings,
+         .offset = offsetof(struct config_kubernetes, namespaces),
+         .arg = &text_namespace},
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
+/* Only false is understood so far. */
+static void read_attach(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)out;
+    (void)arg;
+    bool value = false;
+    read_bool(r, at, NULL, &value);
+    if (value) {
+        reader_error(r, at, "attaching metadata of the %s is not supported yet", at->key);
+    }
+}
+
+static void read_attach_metadata(struct reader *r, const struct place *at, const void *arg,
+                                 void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        {.key = "node", .read = read_attach},
+        {.key = "namespace", .read = read_attach},
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
+static const struct field kubernetes_fields[] = {
+    {.key = "role", .read = read_role, .offset = offsetof(struct config_kubernetes, role)},
+    {.key = "namespaces", .read = read_namespaces},
+    {.key = "selectors", .read = read_selectors},
+    {.key = "attach_metadata", .read = read_attach_metadata},
+    {.key = "api_server",
+     .read = read_text,
+     .offset = offsetof(struct config_kubernetes, api_server),
+     .arg = &text_http_url},
+    {.key = "kubeconfig_file",
+     .read = read_text,
+     .offset = offsetof(struct config_kubernetes, kubeconfig_file),
+     .arg = &text_file_name},
+};
+
+static void check_connection(struct reader *r, const struct place *at,
+                             const struct config_kubernetes *k)
+{
+    bool api_server = node_get(at->node, "api_server") != NULL;
+    bool kubeconfig = node_get(at->node, "kubeconfig_file") != NULL;
+    bool http = http_any(at->node);
+    struct place place = place_of_key(at, kubeconfig ? "kubeconfig_file" : "api_server");
+    if (kubeconfig && api_server) {
+        reader_error(r, &place, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
+    } else if (kubeconfig && http) {
+        reader_error(r, &place,
+                     "cannot use a custom HTTP client configuration together with "
+                     "'kubeconfig_file'");
+    } else if (http && !api_server) {
+        reader_error(r, at,
+                     "to use custom HTTP client configuration please provide the "
+                     "'api_server' URL explicitly");
+    }
+    if (k->own_namespace && (api_server || kubeconfig)) {
+        reader_error(r, &place, "cannot use '%s' and 'namespaces.own_namespace' simultaneously",
+                     place.key);
+    }
+}
+
+static void read_kubernetes(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct config_source *source = out;
+    struct config_kubernetes *k = &source->kubernetes;
+    http_defaults(&k->http);
+    const struct section sections[] = {SECTION(kubernetes_fields, k), http_section(&k->http)};
+    source->pos = place_pos(r, at);
+    source->kind = SOURCE_KUBERNETES;
+    size_t before = r->reported;
+    read_sections(r, at, sections, 2);
+    if (node_get(at->node, "role") == NULL && (before == r->reported || k->role == NULL) &&
+        (at->node->kind == NODE_MAPPING || node_is_null(at->node))) {
+        reader_error(r, at,
+                     "role missing (one of: pod, service, endpoints, endpointslice, node, "
+                     "ingress)");
+    }
+    check_connection(r, at, k);
+    http_check(r, at);
+}
+
+/* ---- both
+ * ------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    read_fn *read;
+} kinds[] = {
+    {"static_configs", read_static},
+    {"kubernetes_sd_configs", read_kubernetes},
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+void read_sources(struct reader *r, const struct place *job_place, struct config_job *job)
+{
+    struct config_source *lists[KINDS] = {NULL};
+    size_t counts[KINDS] = {0};
+    size_t total = 0;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct place at = place_of_key(job_place, kinds[i].key);
+        if (at.node != job_place->node) {
+            void *array = NULL;
+            read_list(r, &at, sizeof(struct config_source), kinds[i].read, NULL, &array,
+                      &counts[i]);
+            lists[i] = array;
+            total += counts[i];
+        }
+    }
+    struct config_source *all = reader_alloc(r, total, sizeof(*all));
+    if (all == NULL) {
+        return;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < KINDS; i++) {
+        for (size_t j = 0; j < counts[i]; j++) {
+            all[n++] = lists[i][j];
+        }
+    }
+    job->sources = all;
+    job->n_sources = n;
+}

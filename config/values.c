@@ -1,0 +1,339 @@
+/* The readers of single values: text, number, duration, ... */
+#include <string.h>
+
+#include "config/expand.h"
+#include "config/schema.h"
+
+/* Longest text with its environment variables filled in. */
+#define TEXT_MAX (1024 * 1024)
+
+static bool not_empty(struct sv v)
+{
+    return v.n > 0;
+}
+
+const struct text_kind text_any = {.expected = "a string"};
+const struct text_kind text_nonempty = {.expected = "a string that is not empty", .ok = not_empty};
+const struct text_kind text_secret = {.expected = "a secret text", .secret = true};
+const struct text_kind text_file_name = {
+    .expected = "a file name", .ok = not_empty, .file_name = true};
+
+/* A scalar that is being read. */
+struct scalar {
+    struct sv text;
+    bool plain; /* may be read as something else than a string */
+};
+
+static void wrong(struct reader *r, const struct place *at, const char *expected, bool secret)
+{
+    reader_error(r, at, "expected %s, got %s", expected,
+                 secret ? node_what(at->node) : reader_got(r, at->node));
+}
+
+/* After an expansion the text is no longer what stands in the file. */
+static void wrong_text(struct reader *r, const struct place *at, const char *expected,
+                       const struct scalar *s)
+{
+    reader_error(r, at, "expected %s, got %s%s", expected, s->plain ? "" : "the string ",
+                 reader_quote(r, s->text));
+}
+
+static bool fill_in(struct reader *r, const struct place *at, struct scalar *s)
+{
+    struct buf b;
+    struct err err = ERR_INIT;
+    buf_init(&b, TEXT_MAX);
+    bool ok = expand_env(s->text, r->options, &b, &err);
+    if (!ok) {
+        reader_error(r, at, "%s", err.msg);
+    } else if (!utf8_valid((struct sv){b.data, b.len})) {
+        reader_error(r, at, "not valid UTF-8 with its environment variables filled in");
+        ok = false;
+    } else {
+        s->text.p = arena_strndup(r->scratch, b.data, b.len);
+        s->text.n = b.len;
+        s->plain = true;
+        r->out_of_memory |= s->text.p == NULL;
+        ok = s->text.p != NULL;
+    }
+    buf_done(&b);
+    return ok;
+}
+
+/* The scalar at a place with its environment variables filled in; complains if there is none. */
+static bool get_scalar(struct reader *r, const struct place *at, const struct text_kind *kind,
+                       struct scalar *ret)
+{
+    const struct node *n = at->node;
+    if (n->problem != NULL) {
+        reader_error(r, at, "%s", n->problem);
+        return false;
+    }
+    if (n->kind != NODE_SCALAR || node_is_null(n)) {
+        wrong(r, at, kind->expected, kind->secret);
+        return false;
+    }
+    ret->text = n->text;
+    ret->plain = n->plain;
+    return kind->raw || !expand_needed(n->text) || fill_in(r, at, ret);
+}
+
+/* Must this text stay out of messages? */
+static bool hidden(const struct text_kind *kind, struct sv text)
+{
+    return kind->secret || (kind->url && (memchr(text.p, '@', text.n) != NULL ||
+                                          memchr(text.p, '?', text.n) != NULL));
+}
+
+const char *reader_text(struct reader *r, const struct place *at, const struct text_kind *kind)
+{
+    struct scalar s;
+    if (!get_scalar(r, at, kind, &s)) {
+        return NULL;
+    }
+    if (kind->ok != NULL && !kind->ok(s.text)) {
+        if (hidden(kind, s.text)) {
+            reader_error(r, at, "expected %s", kind->expected);
+        } else {
+            reader_error(r, at, "expected %s, got %s", kind->expected, reader_quote(r, s.text));
+        }
+        return NULL;
+    }
+    if (!kind->file_name || s.text.p[0] == '/') {
+        return reader_strndup(r, s.text.p, s.text.n);
+    }
+    const char *joined = arena_printf(r->arena, "%s%s", r->directory, s.text.p);
+    r->out_of_memory |= joined == NULL;
+    return joined;
+}
+
+void read_text(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    const char *text = reader_text(r, at, arg == NULL ? &text_any : arg);
+    if (text != NULL) {
+        *(const char **)out = text;
+    }
+}
+
+static bool is_yaml_11_bool(struct sv v)
+{
+    static const char *const words[] = {"yes",  "no",    "on",  "off", "y",  "n",   "true", "false",
+                                        "True", "False", "Yes", "No",  "On", "Off", "TRUE", "FALSE",
+                                        "YES",  "NO",    "ON",  "OFF", "Y",  "N"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (sv_eq_str(v, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void read_bool(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct text_kind kind = {.expected = "true or false"};
+    struct scalar s;
+    if (!get_scalar(r, at, &kind, &s)) {
+        return;
+    }
+    bool is_true = sv_eq_str(s.text, "true");
+    if (s.plain && (is_true || sv_eq_str(s.text, "false"))) {
+        *(bool *)out = is_true;
+    } else if (s.plain && is_yaml_11_bool(s.text)) {
+        reader_error(r, at, "expected true or false, got %s (only these two words are understood)",
+                     reader_quote(r, s.text));
+    } else {
+        wrong_text(r, at, kind.expected, &s);
+    }
+}
+
+static bool get_number(struct reader *r, const struct place *at, const struct range *range,
+                       uint64_t *ret)
+{
+    const char *expected =
+        range->max == UINT64_MAX
+            ? arena_printf(r->scratch, "a whole number")
+            : arena_printf(r->scratch, "a whole number from %llu to %llu",
+                           (unsigned long long)range->min, (unsigned long long)range->max);
+    struct text_kind kind = {.expected = expected == NULL ? "a whole number" : expected};
+    struct scalar s;
+    if (!get_scalar(r, at, &kind, &s)) {
+        return false;
+    }
+    uint64_t value;
+    if (!s.plain || !parse_u64(s.text, range->max, &value) || value < range->min) {
+        wrong_text(r, at, kind.expected, &s);
+        return false;
+    }
+    *ret = value;
+    return true;
+}
+
+void read_number(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    get_number(r, at, arg, out);
+}
+
+void read_unsigned(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    uint64_t value;
+    if (get_number(r, at, arg, &value)) {
+        *(unsigned *)out = (unsigned)value;
+    }
+}
+
+void read_duration(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct text_kind kind = {.expected = "a duration such as \"15s\""};
+    const struct range *range = arg;
+    struct scalar s;
+    int64_t ms;
+    if (!get_scalar(r, at, &kind, &s)) {
+        return;
+    }
+    if (!parse_duration_ms(s.text, &ms, NULL)) {
+        reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
+    } else if (ms < (int64_t)range->min || ms > (int64_t)range->max) {
+        char min[32];
+        char max[32];
+        format_duration_ms((int64_t)range->min, min, sizeof(min));
+        format_duration_ms((int64_t)range->max, max, sizeof(max));
+        reader_error(r, at, "expected a duration from %s to %s, got %s", min, max,
+                     reader_quote(r, s.text));
+    } else {
+        *(int64_t *)out = ms;
+    }
+}
+
+void read_size(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct text_kind kind = {.expected = "a size such as \"16MiB\""};
+    const struct range *range = arg;
+    struct scalar s;
+    uint64_t bytes;
+    if (!get_scalar(r, at, &kind, &s)) {
+        return;
+    }
+    if (!parse_size(s.text, &bytes, NULL)) {
+        reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
+    } else if (bytes < range->min || bytes > range->max) {
+        char min[32];
+        char max[32];
+        format_size(range->min, min, sizeof(min));
+        format_size(range->max, max, sizeof(max));
+        reader_error(r, at, "expected a size from %s to %s, got %s", min, max,
+                     reader_quote(r, s.text));
+    } else {
+        *(uint64_t *)out = bytes;
+    }
+}
+
+void read_choice(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    const struct choices *choices = arg;
+    struct text_kind kind = {.expected = reader_choices(r, choices->names, choices->n)};
+    struct scalar s;
+    if (!get_scalar(r, at, &kind, &s)) {
+        return;
+    }
+    for (size_t i = 0; i < choices->n; i++) {
+        if (sv_eq_str(s.text, choices->names[i])) {
+            unsigned value = (unsigned)i;
+            memcpy(out, &value, sizeof(value));
+            return;
+        }
+    }
+    reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
+}
+
+static void read_one_text(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    read_text(r, at, arg, out);
+}
+
+void read_strings(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct config_strings *strings = out;
+    void *array = NULL;
+    size_t n = 0;
+    read_list(r, at, sizeof(const char *), read_one_text, arg, &array, &n);
+    if (array != NULL) {
+        strings->at = array;
+        strings->n = n;
+    }
+}
+
+/* Room for every pair: a list counts for each of its elements. */
+static size_t count_pairs(const struct node *n)
+{
+    size_t total = 0;
+    for (const struct node_item *i = n->items; i != NULL; i = i->next) {
+        total += i->value->kind == NODE_LIST ? i->value->n_items : 1;
+    }
+    return total;
+}
+
+static void add_pair(struct reader *r, const struct place *at, const struct pairs_kind *kind,
+                     const char *name, struct config_pair *pairs, size_t *n)
+{
+    const char *value = reader_text(r, at, kind->value);
+    if (value != NULL && name != NULL) {
+        pairs[(*n)++] = (struct config_pair){name, value};
+    }
+}
+
+static const char *pair_name(struct reader *r, const struct place *at, const struct node *key,
+                             const struct text_kind *kind)
+{
+    if (kind->ok != NULL && !kind->ok(key->text)) {
+        struct place place = {.parent = at->parent, .key = at->key, .node = key};
+        reader_error(r, &place, "expected %s, got %s", kind->expected, reader_quote(r, key->text));
+        return NULL;
+    }
+    return reader_strndup(r, key->text.p, key->text.n);
+}
+
+void read_pairs(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    const struct pairs_kind *kind = arg;
+    if (!reader_enter(r, at, NODE_MAPPING)) {
+        return;
+    }
+    struct config_pair *pairs = reader_alloc(r, count_pairs(at->node), sizeof(*pairs));
+    if (pairs == NULL) {
+        return;
+    }
+    size_t n = 0;
+    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+        if (i->key->kind != NODE_SCALAR) {
+            continue; /* reported already */
+        }
+        struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
+        const char *name = pair_name(r, &child, i->key, kind->name);
+        if (!kind->lists || i->value->kind != NODE_LIST) {
+            add_pair(r, &child, kind, name, pairs, &n);
+            continue;
+        }
+        size_t index = 0;
+        for (const struct node_item *v = i->value->items; v != NULL; v = v->next) {
+            struct place element = {.parent = &child, .index = index++, .node = v->value};
+            add_pair(r, &element, kind, name, pairs, &n);
+        }
+    }
+    *(struct config_pairs *)out = (struct config_pairs){pairs, n};
+}
+
+void read_later(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    (void)out;
+    reader_error(r, at, "%s is not supported yet", at->key);
+}
+
+void read_elsewhere(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)r;
+    (void)at;
+    (void)arg;
+    (void)out;
+}

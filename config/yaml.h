@@ -1,0 +1,68 @@
+/* YAML text -> a tree of nodes with their places in the text. Knows no key and no meaning.
+ *
+ * One document, UTF-8, within the limits CONFIG_FILE_MAX, CONFIG_NODES_MAX and CONFIG_DEPTH_MAX.
+ * Anchors and aliases are shared parts of the tree: nodes are counted as if each alias were a copy,
+ * so that a small file cannot stand for a huge one. Merge keys ("<<") are resolved: what the
+ * mapping says itself wins, then the first of the merged. The tree lives in the caller's arena, is
+ * read-only and has no cycles.
+ *
+ * What the reader of the tree must judge, because it knows the path: duplicate keys, tags and the
+ * like are marked in the nodes, not refused.
+ */
+#ifndef PROFPULL_CONFIG_YAML_H
+#define PROFPULL_CONFIG_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAPPING };
+
+struct node;
+
+/* One element of a list (key is NULL) or one pair of a mapping, in the order of the file. */
+struct node_item {
+    const struct node *key;
+    const struct node *value;
+    const struct node_item *duplicate_of; /* an earlier pair with the same key */
+    struct node_item *next;
+};
+
+struct node {
+    enum node_kind kind;
+    int line; /* counting from 1; columns count characters */
+    int column;
+    bool plain;          /* a scalar without quotes and not a block */
+    const char *problem; /* what is wrong with the node whatever it is used for, or NULL */
+    struct sv text;      /* of a scalar; NUL-terminated */
+    struct node_item *items;
+    size_t n_items;
+    size_t weight; /* nodes in this part of the tree, aliases expanded */
+    int height;    /* levels below this node */
+};
+
+/* The place of a failure in the text; line 0 if it is about the text as a whole. */
+struct yaml_place {
+    int line;
+    int column;
+};
+
+/* The root in *ret_root: NULL for a text without any node. False with err and *reterr_place at the
+ * first syntax error or broken limit. Temporary memory is freed; what is made lives in the arena.
+ */
+bool yaml_parse(struct sv text, struct arena *arena, const struct node **ret_root,
+                struct yaml_place *reterr_place, struct err *err);
+
+/* A plain scalar that YAML reads as null: nothing at all, ~ or null. */
+bool node_is_null(const struct node *n);
+/* The value of a key in a mapping, or NULL; on anything but a mapping NULL. */
+const struct node *node_get(const struct node *n, const char *key);
+/* The pair itself. */
+const struct node_item *node_find(const struct node *n, const char *key);
+/* What a node is, for messages: "a list", "a mapping", "null", "a string", "a value". */
+const char *node_what(const struct node *n);
+
+#endif
