@@ -30,6 +30,19 @@ static struct sv get_string(const json_t *object, const char *name)
     return (struct sv){.p = json_string_value(v), .n = json_string_length(v)};
 }
 
+/* A little wider than DNS names: the point is that the names can stand in a path and a log. */
+static bool is_name(struct sv v, size_t max)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '.' && c != '_') {
+            return false;
+        }
+    }
+    return v.n > 0 && v.n <= max;
+}
+
 bool pod_identify(const json_t *object, struct pod_id *ret)
 {
     /* The items of a list have no kind. */
@@ -43,7 +56,7 @@ bool pod_identify(const json_t *object, struct pod_id *ret)
         .name = get_string(metadata, "name"),
         .uid = get_string(metadata, "uid"),
     };
-    if (id.namespace.n == 0 || id.name.n == 0) {
+    if (!is_name(id.namespace, POD_NAMESPACE_MAX) || !is_name(id.name, POD_NAME_MAX)) {
         return false;
     }
     *ret = id;

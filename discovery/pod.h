@@ -20,14 +20,18 @@
 /* Targets of one pod (its containers' ports); those beyond are left out and counted. */
 #define POD_TARGETS_MAX 512
 
+/* Kubernetes' limits of these names (DNS label and subdomain). */
+#define POD_NAMESPACE_MAX 63
+#define POD_NAME_MAX 253
+
 /* What identifies a pod; views into the object. */
 struct pod_id {
-    struct sv namespace;
+    struct sv namespace; /* letters, digits, "-", "." and "_" only, as is the name */
     struct sv name;
     struct sv uid; /* may be empty */
 };
 
-/* False if the object is not a pod or does not say which. */
+/* False if the object is not a pod or does not say which: no names, or impossible ones. */
 bool pod_identify(const json_t *object, struct pod_id *ret);
 
 enum pod_status {

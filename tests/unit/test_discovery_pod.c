@@ -375,6 +375,9 @@ static void test_identify(void **state)
         {"{\"metadata\":{\"name\":\"p\"}}", NULL},
         {"{\"metadata\":{\"namespace\":\"n\",\"name\":\"\"}}", NULL},
         {"{\"metadata\":{\"namespace\":\"n\",\"name\":3}}", NULL},
+        {"{\"metadata\":{\"namespace\":\"n/x\",\"name\":\"p\"}}", NULL},
+        {"{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\\u0000\"}}", NULL},
+        {"{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\\n\"}}", NULL},
         {"{\"metadata\":[]}", NULL},
         {"{}", NULL},
     };

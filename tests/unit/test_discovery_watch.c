@@ -1,0 +1,797 @@
+/* The list-and-watch state machine against a scripted server: no socket, no clock. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "discovery/watch.h"
+
+#define OBJECT_MAX 2000
+
+/* A server by hand: each step begins the request that is due and answers it. */
+struct sim {
+    struct watch *w;
+    struct rng rng;
+    int64_t now;
+    int64_t waited; /* before the request that was begun last */
+    bool is_watch;
+    int64_t timeout_ms;
+    bool no_memory;   /* for a pod called "heavy" */
+    struct buf query; /* timeoutSeconds as "T" */
+    struct buf out;   /* what the handler was told, one word each */
+    enum watch_result result;
+    struct err err;
+};
+
+/* ---- the handler writes everything down ------------------------------------------------------ */
+
+static void on_list_begin(void *arg)
+{
+    buf_puts(&((struct sim *)arg)->out, "begin ");
+}
+
+static void on_list_end(void *arg)
+{
+    buf_puts(&((struct sim *)arg)->out, "end ");
+}
+
+static bool on_object(void *arg, enum watch_event event, const json_t *object)
+{
+    struct sim *s = arg;
+    static const char *const marks[] = {"L:", "A:", "M:", "D:"};
+    const char *name =
+        json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
+    if (name != NULL && strcmp(name, "heavy") == 0 && s->no_memory) {
+        return false;
+    }
+    buf_printf(&s->out, "%s%s ", marks[event], name == NULL ? "?" : name);
+    return true;
+}
+
+static void on_other(void *arg, enum watch_event event, struct sv type)
+{
+    struct sim *s = arg;
+    if (event == WATCH_UNKNOWN) {
+        buf_printf(&s->out, "unknown:%.*s ", SV_ARG(type));
+    } else {
+        buf_puts(&s->out, event == WATCH_BOOKMARK ? "bookmark " : "error ");
+    }
+}
+
+static void on_skipped(void *arg, enum json_skip why)
+{
+    buf_printf(&((struct sim *)arg)->out, "skip%d ", (int)why);
+}
+
+static void on_relist(void *arg, enum watch_relist reason)
+{
+    buf_printf(&((struct sim *)arg)->out, "relist:%s ", watch_relist_name(reason));
+}
+
+static void setup(struct sim *s, const char *selectors)
+{
+    *s = (struct sim){.now = 1000000};
+    buf_init(&s->query, 1 << 16);
+    buf_init(&s->out, 1 << 16);
+    rng_seed(&s->rng, 1);
+    s->w = watch_new(&(struct watch_options){
+        .handler = {.list_begin = on_list_begin,
+                    .list_end = on_list_end,
+                    .object = on_object,
+                    .other = on_other,
+                    .skipped = on_skipped,
+                    .relist = on_relist,
+                    .arg = s},
+        .rng = &s->rng,
+        .selectors = selectors,
+        .object_max = OBJECT_MAX,
+        .depth_max = 16,
+    });
+    assert_non_null(s->w);
+}
+
+static void teardown(struct sim *s)
+{
+    watch_free(s->w);
+    buf_done(&s->query);
+    buf_done(&s->out);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Waits until the next request is due and begins it; its random timeout is checked and becomes T.
+ */
+static void begin(struct sim *s)
+{
+    int64_t at = watch_next_at(s->w);
+    s->waited = at > s->now ? at - s->now : 0;
+    s->now += s->waited;
+    struct watch_request request;
+    assert_true(watch_begin(s->w, s->now, &request));
+    s->is_watch = request.is_watch;
+    s->timeout_ms = request.timeout_ms;
+    buf_clear(&s->query);
+    static const char key[] = "timeoutSeconds=";
+    const char *timeout = strstr(request.query, key);
+    if (timeout == NULL) {
+        buf_puts(&s->query, request.query);
+        return;
+    }
+    timeout += strlen(key);
+    size_t digits = strspn(timeout, "0123456789");
+    uint64_t seconds;
+    assert_true(parse_u64((struct sv){timeout, digits}, 1000, &seconds));
+    assert_in_range(seconds, 300, 600);
+    CHECK_INT(request.timeout_ms, (int64_t)seconds * 1000 + 30000, "timeout");
+    buf_append(&s->query, request.query, (size_t)(timeout - request.query));
+    buf_printf(&s->query, "T%s", timeout + digits);
+}
+
+struct answer {
+    long status;
+    const char *body;
+    enum http_result result;
+    int64_t lasted_ms;
+    int64_t retry_after_ms; /* 0: none */
+};
+
+static void answer(struct sim *s, struct answer a)
+{
+    bool go_on = true;
+    if (a.status != 0) {
+        watch_head(s->w, a.status);
+    }
+    /* In small pieces, the way a network might. */
+    size_t n = a.body == NULL ? 0 : strlen(a.body);
+    for (size_t i = 0; i < n && go_on; i += 7) {
+        go_on = watch_data(s->w, a.body + i, n - i < 7 ? n - i : 7);
+    }
+    s->now += a.lasted_ms;
+    struct watch_outcome outcome = {
+        .result = go_on ? a.result : HTTP_ERR_ABORTED,
+        .status = a.status,
+        .retry_after_ms = a.retry_after_ms == 0 ? -1 : a.retry_after_ms,
+        .error = "no luck",
+    };
+    err_clear(&s->err);
+    s->result = watch_end(s->w, &outcome, s->now, &s->err);
+    assert_int_equal(s->result == WATCH_DONE, s->err.kind == ERR_NONE);
+}
+
+#define STEP(s, ...) (begin(s), answer((s), (struct answer){__VA_ARGS__}))
+
+static void check_out(struct sim *s, const char *want, const char *row)
+{
+    CHECK_STR(s->out.data, want, row);
+    buf_clear(&s->out);
+}
+
+#define LIST(version, items)                                                                       \
+    "{\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items "]}"
+#define PAGE(version, next, items)                                                                 \
+    "{\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" next                      \
+    "\"},\"items\":[" items "]}"
+#define POD(name, version)                                                                         \
+    "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" version "\"}}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define STATUS(code, reason, message)                                                              \
+    "{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"" message "\"" \
+    "}"
+#define TOO_LARGE                                                                                  \
+    "{\"kind\":\"Status\",\"code\":504,\"reason\":\"Timeout\",\"message\":\"late\",\"details\":{"  \
+    "\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"x\"}],"                     \
+    "\"retryAfterSeconds\":1}}"
+
+#define WATCH_QUERY(version)                                                                       \
+    "watch=1&allowWatchBookmarks=true&timeoutSeconds=T&resourceVersion=" version
+#define RELIST_QUERY(version) "resourceVersion=" version "&resourceVersionMatch=NotOlderThan"
+
+/* Lists pods a and b at version 10, so that a watch is next. */
+static void list_two(struct sim *s)
+{
+    STEP(s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("b", "2")));
+    check_out(s, "begin L:a L:b end ", "list");
+    CHECK_INT(s->result, WATCH_DONE, "");
+}
+
+/* ---- the healthy course ---------------------------------------------------------------------- */
+
+static void test_list_then_watch(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    CHECK_INT(watch_synced(s.w), false, "");
+    list_two(&s);
+    CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "the first list takes any version");
+    CHECK_INT(s.waited, 0, "");
+    CHECK_INT(s.timeout_ms, WATCH_LIST_TIMEOUT_MS, "");
+    CHECK_INT(watch_synced(s.w), true, "");
+    STEP(&s, .status = 200, .lasted_ms = 300000,
+         .body = EVENT("ADDED", POD("c", "11")) EVENT("MODIFIED", POD("a", "12"))
+             EVENT("DELETED", POD("b", "13")));
+    CHECK_INT(s.is_watch, true, "");
+    CHECK_INT(s.waited, 0, "");
+    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    check_out(&s, "A:c M:a D:b ", "");
+    STEP(&s, .status = 200, .lasted_ms = 300000);
+    CHECK_INT(s.waited, 0, "a clean end is no failure");
+    CHECK_STR(s.query.data, WATCH_QUERY("13"), "goes on from the last event");
+    CHECK_INT(s.result, WATCH_DONE, "a quiet watch is one, too");
+    teardown(&s);
+}
+
+static void test_selectors(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "labelSelector=a%3Db");
+    list_two(&s);
+    CHECK_STR(s.query.data, "labelSelector=a%3Db&limit=500&resourceVersion=0", "");
+    begin(&s);
+    CHECK_STR(s.query.data, "labelSelector=a%3Db&" WATCH_QUERY("10"), "");
+    teardown(&s);
+}
+
+static void test_versions_are_opaque(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    STEP(&s, .status = 200, .body = LIST("zz/9&x=1", ""));
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("ADDED", POD("c", "B")) EVENT("ADDED", POD("d", "A")));
+    CHECK_STR(s.query.data, WATCH_QUERY("zz%2F9%26x%3D1"), "encoded");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("A"), "the last, not the largest");
+    teardown(&s);
+}
+
+static void test_versions_not_believed(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("ADDED", "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":77}}")
+             EVENT("ADDED", "{\"metadata\":{\"name\":\"d\",\"resourceVersion\":\"\"}}")
+                 EVENT("ADDED", "{\"metadata\":{\"name\":\"e\"}}") EVENT("ADDED", "{}"));
+    check_out(&s, "A:c A:d A:e A:? ", "");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    teardown(&s);
+}
+
+static void test_pages(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    STEP(&s, .status = 200, .body = PAGE("10", "t=1", POD("a", "1")));
+    check_out(&s, "begin L:a ", "nothing is removed by a part");
+    CHECK_INT(watch_synced(s.w), false, "");
+    STEP(&s, .status = 200, .body = PAGE("10", "t=2", POD("b", "1")));
+    CHECK_STR(s.query.data, "limit=500&continue=t%3D1", "no version with a continue token");
+    STEP(&s, .status = 200, .body = PAGE("10", "", POD("c", "1")));
+    CHECK_STR(s.query.data, "limit=500&continue=t%3D2", "");
+    check_out(&s, "L:b L:c end ", "");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    teardown(&s);
+}
+
+static void test_bookmarks(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 200, .lasted_ms = 600000, .result = HTTP_ERR_CUT,
+         .body = EVENT("BOOKMARK", POD("", "20")) EVENT("BOOKMARK", POD("", "30")));
+    check_out(&s, "bookmark bookmark ", "");
+    CHECK_INT(s.result, WATCH_DONE, "");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("30"), "resumes from the bookmark");
+    teardown(&s);
+}
+
+/* ---- the server is away ---------------------------------------------------------------------- */
+
+static void test_refused_connections(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    int64_t from = s.now;
+    int attempts = 0;
+    int64_t base = WATCH_BACKOFF_MIN_MS;
+    while (s.now - from < 60000) {
+        STEP(&s, .result = HTTP_ERR_CONNECT);
+        CHECK_INT(s.result, WATCH_UNREACHABLE, "");
+        CHECK_STR(s.err.msg, "no luck", "");
+        CHECK_STR(s.query.data, WATCH_QUERY("10"), "no list");
+        if (attempts > 0) {
+            assert_in_range(s.waited, base, 2 * base - 1);
+            base = 2 * base < WATCH_BACKOFF_MAX_MS ? 2 * base : WATCH_BACKOFF_MAX_MS;
+        }
+        attempts++;
+    }
+    assert_in_range(attempts, 4, 10);
+    STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")));
+    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    check_out(&s, "A:c ", "no list was made");
+    teardown(&s);
+}
+
+static void test_backoff_grows_to_its_cap(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    for (int i = 0; i < 40; i++) {
+        STEP(&s, .result = HTTP_ERR_CONNECT);
+    }
+    assert_in_range(s.waited, WATCH_BACKOFF_MAX_MS, 2 * WATCH_BACKOFF_MAX_MS - 1);
+    CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "the first list is still to be made");
+    teardown(&s);
+}
+
+static void test_backoff_is_forgotten(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    for (int i = 0; i < 6; i++) {
+        STEP(&s, .result = HTTP_ERR_CONNECT);
+    }
+    STEP(&s, .status = 200, .lasted_ms = 3000);
+    STEP(&s, .result = HTTP_ERR_CONNECT);
+    begin(&s);
+    assert_in_range(s.waited, WATCH_BACKOFF_MAX_MS - 5000, 2 * WATCH_BACKOFF_MAX_MS);
+    answer(&s, (struct answer){.status = 200, .lasted_ms = WATCH_BACKOFF_RESET_MS});
+    STEP(&s, .result = HTTP_ERR_CONNECT);
+    begin(&s);
+    assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS - 1);
+    teardown(&s);
+}
+
+static void test_cut_in_an_object(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 200, .lasted_ms = 5000, .result = HTTP_ERR_CUT,
+         .body = EVENT("ADDED", POD("c", "11")) "{\"type\":\"ADDED\",\"object\":{\"meta");
+    CHECK_INT(s.result, WATCH_DONE, "");
+    check_out(&s, "A:c ", "the half object is not told of");
+    STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("d", "12")));
+    CHECK_STR(s.query.data, WATCH_QUERY("11"), "no list");
+    check_out(&s, "A:d ", "");
+    teardown(&s);
+}
+
+static void test_short_watches(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    int64_t from = s.now;
+    int requests = 0;
+    while (s.now - from < 120000) {
+        begin(&s);
+        /* The list that is tried after some failures does not help either. */
+        if (s.is_watch) {
+            answer(&s, (struct answer){.status = 200, .lasted_ms = 100});
+            CHECK_INT(s.result, WATCH_FAILED, "");
+            CHECK_STR(s.err.msg, "the watch ended after 100 ms without an event", "");
+        } else {
+            answer(&s, (struct answer){.status = 200, .body = LIST("10", "")});
+        }
+        requests++;
+    }
+    assert_in_range(requests, 4, 20);
+    teardown(&s);
+}
+
+/* Short watches with events are fine, but not more than one a second. */
+static void test_short_watches_with_events(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    for (int i = 0; i < 10; i++) {
+        STEP(&s, .status = 200, .lasted_ms = 1, .body = EVENT("BOOKMARK", POD("", "11")));
+        CHECK_INT(s.result, WATCH_DONE, "");
+        CHECK_INT(s.waited, i == 0 ? 0 : WATCH_SHORT_MS - 1, "");
+    }
+    teardown(&s);
+}
+
+/* ---- the server says no ---------------------------------------------------------------------- */
+
+static void test_throttled(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    for (int i = 0; i < 12; i++) {
+        STEP(&s, .status = 429, .retry_after_ms = 7000,
+             .body = STATUS("429", "TooManyRequests", "slow down"));
+        CHECK_INT(s.result, WATCH_THROTTLED, "");
+        CHECK_STR(s.err.msg, "the server answered 429: slow down", "");
+        CHECK_STR(s.query.data, WATCH_QUERY("10"), "the version is kept");
+        if (i > 0) {
+            assert_in_range(s.waited, 7000, 2 * WATCH_BACKOFF_MAX_MS);
+        }
+    }
+    check_out(&s, "", "no list");
+    STEP(&s, .status = 429, .retry_after_ms = INT64_C(1000000000));
+    begin(&s);
+    CHECK_INT(s.waited, WATCH_RETRY_AFTER_MAX_MS, "nonsense is capped");
+    teardown(&s);
+}
+
+static void test_throttled_page(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
+    STEP(&s, .status = 429, .retry_after_ms = 7000);
+    STEP(&s, .result = HTTP_ERR_CUT, .status = 200, .body = "{\"items\":[" POD("b", "1"));
+    CHECK_INT(s.result, WATCH_FAILED, "");
+    CHECK_STR(s.err.msg, "the list broke off: no luck", "");
+    STEP(&s, .status = 503);
+    STEP(&s, .status = 200, .body = LIST("10", POD("b", "1")));
+    CHECK_STR(s.query.data, "limit=500&continue=t1", "the page is asked for again");
+    check_out(&s, "begin L:a L:b L:b end ", "");
+    teardown(&s);
+}
+
+/* A page that the server will not give makes the list start over. */
+static void test_page_refused(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
+    STEP(&s, .status = 400, .body = STATUS("400", "BadRequest", "continue key is not valid"));
+    STEP(&s, .status = 200, .body = LIST("11", POD("b", "1")));
+    CHECK_STR(s.query.data, "limit=500", "");
+    assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
+    check_out(&s, "begin L:a relist:page_expired begin L:b end ", "");
+    teardown(&s);
+}
+
+static void test_forbidden(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 403, .body = STATUS("403", "Forbidden", "pods is forbidden"));
+    CHECK_INT(s.result, WATCH_FORBIDDEN, "");
+    CHECK_STR(s.err.msg, "the server answered 403: pods is forbidden", "");
+    STEP(&s, .status = 401, .body = "Unauthorized\n");
+    CHECK_INT(s.result, WATCH_UNAUTHORIZED, "");
+    CHECK_STR(s.err.msg, "the server answered 401: Unauthorized", "text that is no Status");
+    begin(&s);
+    assert_in_range(s.waited, 2 * WATCH_BACKOFF_MIN_MS, 4 * WATCH_BACKOFF_MIN_MS - 1);
+    check_out(&s, "", "nothing is removed");
+    teardown(&s);
+}
+
+/* An answer that is no watch, again and again: perhaps it is the version. */
+static void test_watch_keeps_failing(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    for (int i = 0; i < WATCH_FAILURES_MAX; i++) {
+        STEP(&s, .status = 500, .body = STATUS("500", "InternalError", "x"));
+        CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    }
+    check_out(&s, "relist:failures ", "");
+    begin(&s);
+    CHECK_STR(s.query.data, RELIST_QUERY("10"), "no older than what was seen");
+    assert_in_range(s.waited, 12800, 25600);
+    teardown(&s);
+}
+
+/* ---- expired --------------------------------------------------------------------------------- */
+
+static void test_expired(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        long status;
+        const char *body;
+    } cases[] = {
+        {"status 410", 410, STATUS("410", "Expired", "too old resource version")},
+        {"status 410 without a text", 410, ""},
+        {"an event", 200, EVENT("ERROR", STATUS("410", "Gone", "too old"))},
+        {"an event without a code", 200, EVENT("ERROR", "{\"reason\":\"Expired\"}")},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sim s;
+        setup(&s, "");
+        list_two(&s);
+        STEP(&s, .status = cases[i].status, .body = cases[i].body, .lasted_ms = 10);
+        CHECK_INT(s.result, WATCH_EXPIRED, cases[i].name);
+        buf_clear(&s.out);
+        STEP(&s, .status = 200, .body = LIST("90", POD("b", "2") "," POD("c", "80")));
+        CHECK_INT(s.waited, 0, cases[i].name);
+        CHECK_STR(s.query.data, RELIST_QUERY("10"), cases[i].name);
+        check_out(&s, "begin L:b L:c end ", cases[i].name);
+        begin(&s);
+        CHECK_STR(s.query.data, WATCH_QUERY("90"), cases[i].name);
+        CHECK_INT(s.waited, 0, cases[i].name);
+        teardown(&s);
+    }
+}
+
+static void test_expired_twice(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 410);
+    STEP(&s, .status = 410);
+    CHECK_STR(s.query.data, RELIST_QUERY("10"), "");
+    STEP(&s, .status = 410);
+    CHECK_STR(s.query.data, "limit=500", "then the most recent version");
+    CHECK_INT(s.waited, 0, "without a pause");
+    check_out(&s, "relist:expired begin relist:expired begin ", "");
+    STEP(&s, .status = 410);
+    CHECK_STR(s.query.data, "limit=500", "");
+    assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 4 * WATCH_BACKOFF_MIN_MS);
+    teardown(&s);
+}
+
+/* Each list expires at once: the first relist is immediate, the next ones are not. */
+static void test_expired_loop(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    int64_t from = s.now;
+    int lists = 0;
+    while (s.now - from < 120000) {
+        STEP(&s, .status = 410);
+        STEP(&s, .status = 200, .body = LIST("10", ""));
+        lists++;
+    }
+    assert_in_range(lists, 3, 12);
+    teardown(&s);
+}
+
+static void test_expired_page(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
+    STEP(&s, .status = 200, .body = PAGE("10", "t2", POD("b", "1")));
+    STEP(&s, .status = 410, .body = STATUS("410", "Expired", "x"));
+    check_out(&s, "begin L:a L:b relist:page_expired ", "");
+    STEP(&s, .status = 200, .body = LIST("20", POD("b", "1") "," POD("c", "15")));
+    CHECK_STR(s.query.data, "", "all at once, as it is now");
+    CHECK_INT(s.waited, 0, "");
+    check_out(&s, "begin L:b L:c end ", "a new list from its beginning");
+    STEP(&s, .status = 200, .lasted_ms = 5000);
+    CHECK_STR(s.query.data, WATCH_QUERY("20"), "");
+    teardown(&s);
+}
+
+/* Two servers, one lagging behind. */
+static void test_too_large_version(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 504, .body = TOO_LARGE);
+    check_out(&s, "", "a watch waits for the server, it makes no list");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    assert_in_range(s.waited, 1000, 2 * WATCH_BACKOFF_MIN_MS);
+    answer(&s, (struct answer){.status = 410});
+    buf_clear(&s.out);
+    STEP(&s, .status = 504, .body = TOO_LARGE);
+    CHECK_STR(s.query.data, RELIST_QUERY("10"), "");
+    check_out(&s, "begin relist:too_large ", "");
+    STEP(&s, .status = 200, .body = LIST("12", POD("a", "1")));
+    CHECK_STR(s.query.data, "limit=500", "a quorum read, not whatever is there");
+    CHECK_INT(s.waited, 0, "");
+    STEP(&s, .status = 504,
+         .body = "{\"code\":504,\"message\":\"Too large resource version: 12, current: 9\"}");
+    CHECK_STR(s.query.data, WATCH_QUERY("12"), "");
+    check_out(&s, "begin L:a end ", "the old servers' form is known, too");
+    teardown(&s);
+}
+
+static void test_error_events(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("ADDED", POD("c", "11"))
+             EVENT("ERROR", STATUS("500", "InternalError", "etcd")) EVENT("ADDED", POD("d", "12")));
+    check_out(&s, "A:c error ", "what follows an error is not read");
+    CHECK_INT(s.result, WATCH_FAILED, "");
+    CHECK_STR(s.err.msg, "the watch ended with the error 500: etcd", "");
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("ERROR", "{\"code\":429,\"details\":{\"retryAfterSeconds\":9}}"));
+    CHECK_STR(s.query.data, WATCH_QUERY("11"), "");
+    CHECK_INT(s.result, WATCH_THROTTLED, "");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("11"), "");
+    assert_in_range(s.waited, 9000, 9000);
+    teardown(&s);
+}
+
+/* ---- nonsense -------------------------------------------------------------------------------- */
+
+static void test_bad_events(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    char big[OBJECT_MAX + 200];
+    memset(big, 'x', sizeof(big));
+    memcpy(big, "{\"type\":\"ADDED\",\"object\":{\"a\":\"", 31);
+    memcpy(big + sizeof(big) - 5, "\"}}\n", 5);
+    static const char tail[] = EVENT("ADDED", POD("f", "16"));
+    char body[sizeof(big) + sizeof(tail)];
+    snprintf(body, sizeof(body), "%s%s", big, tail);
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("SYNC", POD("x", "11")) EVENT("ADDED", "{\"metadata\":{\"name\":nil}}")
+             EVENT("ADDED", "[1]") "{\"type\":7}\n{\"object\":{}}\n<html>\n{}\n" EVENT(
+                 "ADDED", POD("e", "15")));
+    check_out(&s, "unknown:SYNC skip2 skip2 unknown: unknown: skip2 unknown: A:e ", "");
+    CHECK_INT(s.result, WATCH_DONE, "");
+    STEP(&s, .status = 200, .lasted_ms = 5000, .body = body);
+    CHECK_STR(s.query.data, WATCH_QUERY("15"), "");
+    check_out(&s, "skip0 A:f ", "");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("16"), "");
+    teardown(&s);
+}
+
+/* Answers with status 200 that are no list remove nothing and are not watched. */
+static void test_bad_lists(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "",
+        "{}",
+        "<html>hello</html>",
+        "{\"items\":[]}",
+        "{\"metadata\":{\"resourceVersion\":\"10\"}}",
+        "{\"metadata\":{\"resourceVersion\":10},\"items\":[]}",
+        "{\"metadata\":{\"resourceVersion\":\"\"},\"items\":[]}",
+        "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[",
+        "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}}",
+        "[]",
+    };
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct sim s;
+        setup(&s, "");
+        STEP(&s, .status = 200, .body = bodies[i]);
+        CHECK_INT(s.result, WATCH_FAILED, bodies[i]);
+        check_out(&s, "begin ", bodies[i]);
+        begin(&s);
+        CHECK_INT(s.is_watch, false, bodies[i]);
+        assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
+        teardown(&s);
+    }
+}
+
+static void test_long_error_text(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    char *text = calloc(1, 100001);
+    assert_non_null(text);
+    memset(text, 'e', 100000);
+    STEP(&s, .status = 500, .body = text);
+    CHECK_INT(s.result, WATCH_FAILED, "");
+    assert_in_range(strlen(s.err.msg), 100, ERR_MSG_MAX);
+    STEP(&s, .status = 200, .body = LIST("1", ""));
+    CHECK_INT(s.result, WATCH_DONE, "");
+    free(text);
+    teardown(&s);
+}
+
+/* The continue token may be long, within reason. */
+static void test_long_version(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    struct buf body;
+    buf_init(&body, 1 << 20);
+    buf_puts(&body, "{\"metadata\":{\"resourceVersion\":\"");
+    for (int i = 0; i < WATCH_VERSION_MAX; i++) {
+        buf_putc(&body, '9');
+    }
+    buf_puts(&body, "\"},\"items\":[]}");
+    STEP(&s, .status = 200, .body = body.data);
+    CHECK_INT(s.result, WATCH_FAILED, "a version of that length is none");
+    buf_done(&body);
+    teardown(&s);
+}
+
+/* Nothing is lost when memory runs out for a while: the object comes again. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    s.no_memory = true;
+    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("heavy", "1")));
+    CHECK_INT(s.result, WATCH_FAILED, "");
+    check_out(&s, "begin L:a ", "a list that was not taken in whole removes nothing");
+    s.no_memory = false;
+    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("heavy", "1")));
+    check_out(&s, "begin L:a L:heavy end ", "");
+    s.no_memory = true;
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("ADDED", POD("c", "11")) EVENT("MODIFIED", POD("heavy", "12"))
+             EVENT("ADDED", POD("d", "13")));
+    CHECK_INT(s.result, WATCH_FAILED, "");
+    CHECK_STR(s.err.msg, "out of memory", "");
+    check_out(&s, "A:c ", "");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("11"), "from before the object that was not taken");
+    teardown(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list_then_watch),
+        cmocka_unit_test(test_selectors),
+        cmocka_unit_test(test_versions_are_opaque),
+        cmocka_unit_test(test_versions_not_believed),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_bookmarks),
+        cmocka_unit_test(test_refused_connections),
+        cmocka_unit_test(test_backoff_grows_to_its_cap),
+        cmocka_unit_test(test_backoff_is_forgotten),
+        cmocka_unit_test(test_cut_in_an_object),
+        cmocka_unit_test(test_short_watches),
+        cmocka_unit_test(test_short_watches_with_events),
+        cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_throttled_page),
+        cmocka_unit_test(test_page_refused),
+        cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_watch_keeps_failing),
+        cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_expired_twice),
+        cmocka_unit_test(test_expired_loop),
+        cmocka_unit_test(test_expired_page),
+        cmocka_unit_test(test_too_large_version),
+        cmocka_unit_test(test_error_events),
+        cmocka_unit_test(test_bad_events),
+        cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_long_error_text),
+        cmocka_unit_test(test_long_version),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
