@@ -1,0 +1,69 @@
+/* Answers of servers and of what stands before them. The first bytes choose protocol, status,
+ * result and content type; the rest is the body. No input may crash the classification, and some
+ * rules hold whatever the body says. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/answer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static const long statuses[] = {0,   200, 204, 301, 400, 401, 404, 408, 409, 413,
+                                415, 422, 429, 499, 500, 501, 502, 503, 504, 999};
+static const char *const types[] = {"", "application/proto", "application/json", "text/html",
+                                    "application/proto; charset=x"};
+
+static void check(const struct answer_input *in, const struct answer *a)
+{
+    size_t n = strlen(a->text);
+    REQUIRE(a->class <= ANSWER_REJECTED);
+    REQUIRE(a->answered == (in->status != 0));
+    REQUIRE(a->delay_ms >= 0 && a->delay_ms <= ANSWER_DELAY_MAX_MS);
+    REQUIRE((a->class == ANSWER_SENT) == (n == 0));
+    REQUIRE((a->class == ANSWER_RETRY_DOUBTFUL) == (a->tries > 0));
+    REQUIRE(a->class != ANSWER_SENT || (in->status >= 200 && in->status < 300));
+    REQUIRE(utf8_valid((struct sv){.p = a->text, .n = n}));
+    for (size_t i = 0; i < n; i++)
+        REQUIRE((unsigned char)a->text[i] >= 0x20 && a->text[i] != 0x7f);
+    if (in->status == 502 || in->status == 503 || in->status == 504)
+        REQUIRE(a->class == ANSWER_RETRY);
+    if (in->status == 400 || in->status == 413)
+        REQUIRE(a->class == ANSWER_REJECTED);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 4)
+        return 0;
+    char text[64];
+    size_t n = size - 4 < sizeof(text) - 1 ? size - 4 : sizeof(text) - 1;
+    memcpy(text, data + 4, n);
+    text[n] = '\0';
+    struct answer_input in = {
+        .protocol = data[0] % 2 == 0 ? PROTOCOL_PUSH : PROTOCOL_INGEST,
+        .retry_on_429 = data[0] % 4 < 2,
+        .status = statuses[data[1] % (sizeof(statuses) / sizeof(statuses[0]))],
+        .result = (enum http_result)(data[2] % (HTTP_ERR_MEMORY + 1)),
+        .error = text,
+        .content_type = data[3] % 8 < 5 ? types[data[3] % 8] : text,
+        .location = text,
+        .retry_after_ms = data[3] % 3 == 0 ? -1 : (int64_t)data[2] << (data[3] % 40),
+        .body = {.p = (const char *)data + 4,
+                 .n = size - 4 < ANSWER_BODY_MAX ? size - 4 : ANSWER_BODY_MAX},
+        .wall_ns = INT64_C(1795230000000000000),
+    };
+    struct answer a;
+    answer_classify(&in, &a);
+    check(&in, &a);
+    return 0;
+}

@@ -1,0 +1,359 @@
+/* What answers mean: the table of docs/writing.md, row by row. */
+#include "tests/unit/testing.h"
+
+#include "write/answer.h"
+
+/* 2026-11-21T03:00:00Z */
+#define WALL_NS INT64_C(1795230000000000000)
+
+struct row {
+    const char *name;
+    enum config_protocol protocol;
+    long status;
+    const char *content_type;
+    const char *body;
+    enum answer_class want;
+    const char *text; /* part of the text */
+};
+
+#define PUSH PROTOCOL_PUSH
+#define INGEST PROTOCOL_INGEST
+#define JSON "application/json"
+#define SENT ANSWER_SENT
+#define RETRY ANSWER_RETRY
+#define DOUBTFUL ANSWER_RETRY_DOUBTFUL
+#define REJECTED ANSWER_REJECTED
+
+static const struct row rows[] = {
+    /* push: success */
+    {"E20", PUSH, 200, "application/proto", "", SENT, ""},
+    {"E20 charset", PUSH, 200, "application/proto; charset=utf-8", "", SENT, ""},
+    {"E20 case", PUSH, 200, "Application/Proto", "", SENT, ""},
+    {"E21 gzip of nothing", PUSH, 200, "application/proto", "\x1f\x8b\x08", SENT, ""},
+    {"E22 JSON", PUSH, 200, JSON, "{}", SENT, ""},
+    {"E29 html", PUSH, 200, "text/html; charset=utf-8", "<html>", DOUBTFUL, "text/html"},
+    {"no type", PUSH, 200, "", "", DOUBTFUL, "HTTP 200"},
+    {"prefix of a type", PUSH, 200, "application/protocol", "", DOUBTFUL, ""},
+    {"204", PUSH, 204, "", "", DOUBTFUL, "HTTP 204"},
+    /* push: errors in Connect's JSON */
+    {"E26 empty", PUSH, 400, JSON,
+     "{\"code\":\"invalid_argument\",\"message\":\"no profiles received\"}", REJECTED,
+     "HTTP 400: no profiles received"},
+    {"E25 31 labels", PUSH, 400, JSON,
+     "{\"code\":\"invalid_argument\",\"message\":\"profile series '{}' has 31 label names\"}",
+     REJECTED, "31 label names"},
+    {"401", PUSH, 401, JSON, "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", RETRY,
+     "HTTP 401: no org id"},
+    {"403", PUSH, 403, "text/plain", "missing scope", RETRY, "missing scope"},
+    {"404 DeepFlow has no push", PUSH, 404, "text/plain", "Not Found", RETRY, "Not Found"},
+    {"405", PUSH, 405, "", "", REJECTED, "HTTP 405"},
+    {"408", PUSH, 408, "", "", RETRY, "HTTP 408"},
+    {"409 aborted", PUSH, 409, JSON, "{\"code\":\"aborted\",\"message\":\"m\"}", DOUBTFUL, "m"},
+    {"409 exists", PUSH, 409, JSON, "{\"code\":\"already_exists\"}", REJECTED, ""},
+    {"413 proxy", PUSH, 413, "text/html", "<h1>413 too large</h1>", REJECTED, "413 too large"},
+    {"E23 415", PUSH, 415, "", "", REJECTED, "HTTP 415"},
+    {"422 plain", PUSH, 422, "text/plain", "no", REJECTED, "no"},
+    {"425", PUSH, 425, "", "", RETRY, ""},
+    {"rate", PUSH, 429, JSON,
+     "{\"code\":\"resource_exhausted\",\"message\":\"push rate limit (4.0 MiB) exceeded while "
+     "adding 2.3 MiB\"}",
+     DOUBTFUL, "push rate limit"},
+    {"E26 oversized", PUSH, 429, JSON,
+     "{\"code\":\"resource_exhausted\",\"message\":\"message size 300000000 is larger than "
+     "configured max 268435456\"}",
+     REJECTED, "larger than"},
+    {"429 proxy", PUSH, 429, "text/html", "slow down", DOUBTFUL, "slow down"},
+    {"499", PUSH, 499, JSON, "{\"code\":\"canceled\",\"message\":\"m\"}", RETRY, ""},
+    {"E24 EOF", PUSH, 500, JSON,
+     "{\"code\":\"unknown\",\"message\":\"gzip reset: unexpected EOF\"}", REJECTED, "gzip reset"},
+    {"E24 proto", PUSH, 500, JSON,
+     "{\"code\":\"unknown\",\"message\":\"proto: cannot parse invalid wire-format data\"}",
+     REJECTED, "wire-format"},
+    {"500 other", PUSH, 500, JSON, "{\"code\":\"unknown\",\"message\":\"disk on fire\"}", DOUBTFUL,
+     "disk on fire"},
+    {"500 internal", PUSH, 500, JSON, "{\"code\":\"internal\",\"message\":\"EOF\"}", DOUBTFUL,
+     "EOF"},
+    {"500 proxy page that says EOF", PUSH, 500, "text/plain", "unexpected EOF", DOUBTFUL, "EOF"},
+    {"501", PUSH, 501, JSON, "{\"code\":\"unimplemented\",\"message\":\"zstd\"}", REJECTED, "zstd"},
+    {"502", PUSH, 502, "text/html", "<html>bad gateway</html>", RETRY, "bad gateway"},
+    {"503", PUSH, 503, JSON, "{\"code\":\"unavailable\",\"message\":\"service is unavailable\"}",
+     RETRY, "HTTP 503: service is unavailable"},
+    {"504", PUSH, 504, "", "", RETRY, "HTTP 504"},
+    {"529", PUSH, 529, "", "", RETRY, ""},
+    {"410", PUSH, 410, "", "", REJECTED, ""},
+    /* ingest */
+    {"E1", INGEST, 200, "", "", SENT, ""},
+    {"DeepFlow", INGEST, 200, "text/plain", "", SENT, ""},
+    {"204", INGEST, 204, "", "", SENT, ""},
+    {"login page", INGEST, 200, "text/html", "<html>", DOUBTFUL, "text/html"},
+    {"E9", INGEST, 400, JSON,
+     "{\"code\":\"invalid_argument\",\"message\":\"name: invalid label name: my-label: character "
+     "is "
+     "not allowed: '-'\"}",
+     REJECTED, "my-label"},
+    {"E14", INGEST, 401, JSON, "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", RETRY,
+     "no org id"},
+    {"E17 path", INGEST, 404, "text/plain", "404 page not found\n", RETRY, "404 page not found"},
+    {"E17 method", INGEST, 405, "", "", REJECTED, ""},
+    {"408", INGEST, 408, JSON, "{\"code\":\"unknown\"}", RETRY, ""},
+    {"E16 413", INGEST, 413, JSON,
+     "{\"code\":\"invalid_argument\",\"message\":\"request body too large: http: request body too "
+     "large\"}",
+     REJECTED, "too large"},
+    {"415", INGEST, 415, "", "", REJECTED, ""},
+    {"E12", INGEST, 422, JSON,
+     "{\"code\":\"unknown\",\"message\":\"parsing IngestInput-pprof failed invalid_argument: x\"}",
+     REJECTED, "parsing"},
+    {"E13", INGEST, 422, JSON,
+     "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed invalid_argument: push "
+     "series with index 0 and id  failed: profile is outside of ingestion window\"}",
+     REJECTED, "ingestion window"},
+    {"E15 before 2.2", INGEST, 422, JSON,
+     "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed resource_exhausted: "
+     "push "
+     "rate limit\"}",
+     DOUBTFUL, "rate limit"},
+    {"422 unavailable", INGEST, 422, JSON,
+     "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed unavailable: x\"}",
+     RETRY, ""},
+    {"422 deadline", INGEST, 422, JSON,
+     "{\"code\":\"unknown\",\"message\":\"failed deadline_exceeded: x\"}", RETRY, ""},
+    {"422 canceled", INGEST, 422, JSON, "{\"code\":\"unknown\",\"message\":\"failed canceled: x\"}",
+     RETRY, ""},
+    {"422 internal", INGEST, 422, JSON, "{\"code\":\"unknown\",\"message\":\"failed internal: x\"}",
+     DOUBTFUL, ""},
+    {"422 plain", INGEST, 422, "text/plain", "no", REJECTED, ""},
+    {"E15", INGEST, 429, JSON,
+     "{\"code\":\"resource_exhausted\",\"message\":\"push rate limit (4.0 MiB) exceeded\"}",
+     DOUBTFUL, ""},
+    {"oversized", INGEST, 429, JSON,
+     "{\"code\":\"x\",\"message\":\"message size 3 is larger than configured max 2\"}", REJECTED,
+     ""},
+    {"500", INGEST, 500, "", "", RETRY, ""},
+    {"503", INGEST, 503, "text/html", "<html>", RETRY, ""},
+};
+
+static void classify_row(const struct row *r, struct answer *a)
+{
+    struct answer_input in = {.protocol = r->protocol,
+                              .retry_on_429 = true,
+                              .result = HTTP_OK,
+                              .status = r->status,
+                              .error = "",
+                              .content_type = r->content_type,
+                              .location = "",
+                              .retry_after_ms = -1,
+                              .body = sv_from(r->body),
+                              .wall_ns = WALL_NS};
+    answer_classify(&in, a);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct answer a;
+        classify_row(&rows[i], &a);
+        CHECK_INT(a.class, rows[i].want, rows[i].name);
+        CHECK_INT(a.answered, true, rows[i].name);
+        CHECK_CONTAINS(a.text, rows[i].text, rows[i].name);
+        CHECK_INT(a.text[0] == '\0', rows[i].want == SENT, rows[i].name);
+        CHECK_INT(a.tries > 0, rows[i].want == DOUBTFUL, rows[i].name);
+    }
+}
+
+static struct answer_input base_input(long status)
+{
+    return (struct answer_input){.protocol = PUSH,
+                                 .retry_on_429 = true,
+                                 .result = HTTP_OK,
+                                 .status = status,
+                                 .error = "",
+                                 .content_type = "text/plain",
+                                 .location = "",
+                                 .retry_after_ms = -1,
+                                 .body = SV(""),
+                                 .wall_ns = WALL_NS};
+}
+
+static void test_transport(void **state)
+{
+    (void)state;
+    static const enum http_result again[] = {
+        HTTP_ERR_RESOLVE, HTTP_ERR_CONNECT,  HTTP_ERR_TLS,     HTTP_ERR_TIMEOUT,
+        HTTP_ERR_CUT,     HTTP_ERR_PROTOCOL, HTTP_ERR_ABORTED, HTTP_ERR_MEMORY,
+    };
+    for (size_t i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
+        struct answer_input in = base_input(0);
+        struct answer a;
+        in.result = again[i];
+        in.error = "connection refused";
+        answer_classify(&in, &a);
+        CHECK_INT(a.class, RETRY, http_result_name(again[i]));
+        CHECK_INT(a.answered, false, http_result_name(again[i]));
+        CHECK_INT(a.delay_ms, 0, http_result_name(again[i]));
+        CHECK_STR(a.text, "connection refused", http_result_name(again[i]));
+    }
+}
+
+static void test_config_error_rests(void **state)
+{
+    (void)state;
+    struct answer_input in = base_input(0);
+    struct answer a;
+    in.result = HTTP_ERR_CONFIG;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, RETRY, "");
+    CHECK_INT(a.delay_ms, ANSWER_SLOW_MS, "");
+    CHECK_STR(a.text, "config", "no text: the name of the result");
+}
+
+/* A server may answer and close while we still send: the status decides. */
+static void test_status_counts_when_cut(void **state)
+{
+    (void)state;
+    struct answer_input in = base_input(200);
+    struct answer a;
+    in.result = HTTP_ERR_CUT;
+    in.content_type = "application/proto";
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, SENT, "200 and reset");
+    in.status = 413;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, REJECTED, "413 and reset");
+    in.status = 503;
+    in.result = HTTP_ERR_ABORTED;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, RETRY, "503, body left unread");
+    CHECK_INT(a.answered, true, "503, body left unread");
+}
+
+static void test_redirect_names_location(void **state)
+{
+    (void)state;
+    struct answer_input in = base_input(308);
+    struct answer a;
+    in.location = "https://login.example/sso?token=hunter2";
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, REJECTED, "");
+    CHECK_STR(a.text, "HTTP 308: redirect to https://login.example/sso is not followed", "");
+    in.location = "";
+    answer_classify(&in, &a);
+    CHECK_CONTAINS(a.text, "nowhere", "");
+}
+
+static void test_429_switched_off(void **state)
+{
+    (void)state;
+    struct answer_input in = base_input(429);
+    struct answer a;
+    in.retry_on_429 = false;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, REJECTED, "push");
+    in.protocol = INGEST;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, REJECTED, "ingest");
+}
+
+static void test_delays(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        long status;
+        int64_t retry_after_ms;
+        const char *message;
+        int64_t want;
+    } cases[] = {
+        {"none", 503, -1, "", 0},
+        {"zero", 503, 0, "", 0},
+        {"30 s", 429, 30000, "", 30000},
+        {"capped", 503, 1000000000, "", ANSWER_DELAY_MAX_MS},
+        {"401 rests", 401, -1, "", ANSWER_SLOW_MS},
+        {"401 rests longer", 401, 60000, "", 60000},
+        {"403 rests at least", 403, 1000, "", ANSWER_SLOW_MS},
+        {"reset", 429, -1, "limit of 1 GB/day reached, next reset at 2026-11-21T03:01:30Z", 90000},
+        {"reset far", 429, -1, "next reset at 2026-11-22T00:00:00Z", ANSWER_DELAY_MAX_MS},
+        {"reset beyond all times", 429, -1, "next reset at 9999-12-31T23:59:59Z",
+         ANSWER_DELAY_MAX_MS},
+        {"reset past", 429, -1, "next reset at 2026-11-20T00:00:00Z", 0},
+        {"reset nonsense", 429, -1, "next reset at noon", 0},
+        {"reset cut", 429, -1, "next reset at 2026-11-2", 0},
+        {"rejected has none", 400, 5000, "", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct answer_input in = base_input(cases[i].status);
+        struct answer a;
+        in.retry_after_ms = cases[i].retry_after_ms;
+        in.body = sv_from(cases[i].message);
+        answer_classify(&in, &a);
+        CHECK_INT(a.delay_ms, cases[i].want, cases[i].name);
+    }
+}
+
+static void test_quota_is_the_endpoints_fault(void **state)
+{
+    (void)state;
+    struct answer_input in = base_input(429);
+    struct answer a;
+    in.body = SV("limit of 1 GB/day reached, next reset at 2026-11-21T03:01:30Z");
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, RETRY, "until max_age");
+    in.body = SV("push rate limit exceeded");
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, DOUBTFUL, "may be over the burst for ever");
+    CHECK_INT(a.tries, ANSWER_RATE_TRIES, "");
+}
+
+static void test_text_is_short_and_clean(void **state)
+{
+    (void)state;
+    char body[ANSWER_BODY_MAX];
+    memset(body, 'x', sizeof(body));
+    body[0] = '\r';
+    body[10] = '\n';
+    body[11] = '\0';
+    body[12] = '\x1b';
+    body[13] = (char)0xff;
+    struct answer_input in = base_input(503);
+    struct answer a;
+    in.body = (struct sv){.p = body, .n = sizeof(body)};
+    answer_classify(&in, &a);
+    CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + ANSWER_TEXT_MAX + 2, "U+FFFD is 3 bytes");
+    CHECK_CONTAINS(a.text, "HTTP 503: xxxxxxxxx   \xef\xbf\xbdxx", "");
+
+    /* 200 characters of three bytes */
+    for (size_t i = 0; i + 3 <= sizeof(body); i += 3)
+        memcpy(body + i, "\xe4\xb8\xad", 3);
+    in.body.n = 3 * 300;
+    answer_classify(&in, &a);
+    CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + 3 * ANSWER_TEXT_MAX, "");
+}
+
+static void test_result_names(void **state)
+{
+    (void)state;
+    CHECK_STR(answer_result_name(HTTP_OK, 200), "2xx", "");
+    CHECK_STR(answer_result_name(HTTP_OK, 302), "3xx", "");
+    CHECK_STR(answer_result_name(HTTP_OK, 404), "4xx", "");
+    CHECK_STR(answer_result_name(HTTP_OK, 429), "429", "");
+    CHECK_STR(answer_result_name(HTTP_ERR_CUT, 503), "5xx", "");
+    CHECK_STR(answer_result_name(HTTP_ERR_TIMEOUT, 0), "timeout", "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_transport),
+        cmocka_unit_test(test_config_error_rests),
+        cmocka_unit_test(test_status_counts_when_cut),
+        cmocka_unit_test(test_redirect_names_location),
+        cmocka_unit_test(test_429_switched_off),
+        cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_quota_is_the_endpoints_fault),
+        cmocka_unit_test(test_text_is_short_and_clean),
+        cmocka_unit_test(test_result_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,464 @@
+/* POST /ingest: name, query and multipart body, and the URLs of all protocols. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "write/ingest.h"
+#include "write/push.h"
+#include "write/url.h"
+
+static const struct config_pairs no_external = {.at = NULL, .n = 0};
+
+#define T1 INT64_C(1795230000)
+#define T2 INT64_C(1795230015)
+
+static struct intern *table;
+
+static int setup(void **state)
+{
+    (void)state;
+    table = intern_new();
+    return table == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    table = intern_free(table);
+    return 0;
+}
+
+struct pair {
+    const char *name;
+    const char *value;
+};
+
+static void build(struct series *s, const struct pair *pairs, size_t n, struct labels **ret_labels)
+{
+    struct labels_builder *b = labels_builder_new(table);
+    labels_builder_reset(b, NULL);
+    for (size_t i = 0; i < n && pairs[i].name; i++)
+        labels_builder_set_str(b, pairs[i].name, pairs[i].value);
+    *ret_labels = labels_builder_build(b);
+    assert_non_null(*ret_labels);
+    labels_builder_free(b);
+    assert_true(series_build(s, *ret_labels, &no_external, PROTOCOL_INGEST));
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct pair labels[6];
+        const char *want;
+    } cases[] = {
+        {"E1",
+         {{"service_name", "shop.cart"},
+          {"env", "prod"},
+          {"instance", "10.1.2.3:6060"},
+          {"pod", "cart-7f"},
+          {"__name__", "process_cpu"}},
+         "shop.cart{env=prod,instance=10.1.2.3:6060,pod=cart-7f}"},
+        {"no labels", {{"service_name", "shop"}}, "shop"},
+        {"slash", {{"service_name", "default/api"}, {"a", "b"}}, "default.api{a=b}"},
+        {"odd app", {{"service_name", "caf\xc3\xa9 (x)"}}, "caf___x_"},
+        {"no app", {{"__name__", "memory"}, {"a", "b"}}, "unknown_service{a=b}"},
+        {"not UTF-8", {{"service_name", "\x80"}}, "_"},
+        {"delta and name stay out",
+         {{"service_name", "s"}, {"__delta__", "false"}, {"__name__", "memory"}},
+         "s"},
+        {"comma and brace", {{"service_name", "s"}, {"v", "a,b}c{d=e\"f"}}, "s{v=a_b_c{d=e\"f}"},
+        {"spaces around", {{"service_name", "s"}, {"v", " a b\t"}, {"w", "  "}}, "s{v=a b}"},
+        {"narrow keys",
+         {{"service_name", "s"}, {"otel.scope.name", "x"}, {"my-label", "y"}},
+         "s{my_label=y,otel_scope_name=x}"},
+        {"UTF-8 value", {{"service_name", "s"}, {"v", "\xe4\xb8\xad"}}, "s{v=\xe4\xb8\xad}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct series s;
+        struct labels *l;
+        build(&s, cases[i].labels, 6, &l);
+        struct buf out;
+        buf_init(&out, 1 << 16);
+        assert_true(ingest_name(&s, &out));
+        CHECK_STR(out.data, cases[i].want, cases[i].name);
+        buf_done(&out);
+        series_done(&s);
+        labels_unref(l);
+    }
+}
+
+static void test_repaired_value_is_counted(void **state)
+{
+    (void)state;
+    static const struct pair pairs[] = {{"service_name", "s"}, {"v", "a,b,c}"}, {"w", "fine"}};
+    struct series s;
+    struct labels *l;
+    build(&s, pairs, 3, &l);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    assert_true(ingest_name(&s, &out));
+    CHECK_INT(s.changes[SERIES_REPAIRED], 1, "one label");
+    buf_done(&out);
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_query(void **state)
+{
+    (void)state;
+    static const struct pair pairs[] = {{"service_name", "shop.cart"},
+                                        {"env", "prod"},
+                                        {"instance", "10.1.2.3:6060"},
+                                        {"pod", "cart-7f"},
+                                        {"__name__", "process_cpu"}};
+    struct series s;
+    struct labels *l;
+    build(&s, pairs, 5, &l);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    assert_true(ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, &out));
+    CHECK_STR(out.data,
+              "name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1.2.3%3A6060%2Cpod%3Dcart-7f%7D"
+              "&from=1795230000&until=1795230015&spyName=gospy&sampleRate=100&units=samples"
+              "&aggregationType=sum",
+              "E1");
+    assert_null(strstr(out.data, "format"));
+    buf_done(&out);
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_plus_and_space_are_encoded(void **state)
+{
+    (void)state;
+    static const struct pair pairs[] = {{"service_name", "s"},
+                                        {"v", "a+b c&d=e%f#g\n\xe4\xb8\xad"}};
+    struct series s;
+    struct labels *l;
+    build(&s, pairs, 2, &l);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &out));
+    CHECK_CONTAINS(out.data, "name=s%7Bv%3Da%2Bb%20c%26d%3De%25f%23g%0A%E4%B8%AD%7D&from=", "");
+    buf_done(&out);
+    series_done(&s);
+    labels_unref(l);
+}
+
+/* DeepFlow agents take ten digits as seconds, and nothing else in all versions. */
+static void test_times_have_ten_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t from_ns, until_ns;
+        const char *want;
+    } cases[] = {
+        {"normal", T1 * NS_PER_S, T2 * NS_PER_S, "&from=1795230000&until=1795230015&"},
+        {"no from", 0, T2 * NS_PER_S, "&from=1795230015&until=1795230015&"},
+        {"negative", -5, T2 * NS_PER_S, "&from=1795230015&until=1795230015&"},
+        {"reversed", T2 * NS_PER_S, T1 * NS_PER_S, "&from=1795230015&until=1795230015&"},
+        {"no time at all", 0, 0, "&from=1000000000&until=1000000000&"},
+        {"the far end", INT64_MAX, INT64_MAX, "&from=9223372036&until=9223372036&"},
+    };
+    static const struct pair pairs[] = {{"service_name", "s"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct series s;
+        struct labels *l;
+        build(&s, pairs, 1, &l);
+        struct buf out;
+        buf_init(&out, 1 << 16);
+        assert_true(ingest_query(&s, cases[i].from_ns, cases[i].until_ns, &out));
+        CHECK_CONTAINS(out.data, cases[i].want, cases[i].name);
+        buf_done(&out);
+        series_done(&s);
+        labels_unref(l);
+    }
+}
+
+static void test_goroutines_are_averaged(void **state)
+{
+    (void)state;
+    static const struct pair pairs[] = {{"service_name", "s"}, {"__name__", "goroutine"}};
+    struct series s;
+    struct labels *l;
+    build(&s, pairs, 2, &l);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &out));
+    CHECK_CONTAINS(out.data, "&aggregationType=average", "");
+    buf_done(&out);
+    series_done(&s);
+    labels_unref(l);
+}
+
+static size_t encoded_size(const char *name, size_t n)
+{
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    assert_true(percent_encode((struct sv){.p = name, .n = n}, &out));
+    size_t size = out.len;
+    buf_done(&out);
+    return size;
+}
+
+/* Twenty labels of 1,000 bytes: far too much for a request line. */
+static void test_long_name_drops_labels(void **state)
+{
+    (void)state;
+    char value[1001] = "";
+    memset(value, 'v', 1000);
+    struct labels_builder *b = labels_builder_new(table);
+    labels_builder_reset(b, NULL);
+    for (int i = 0; i < 20; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "l%02d", i);
+        labels_builder_set_str(b, name, value);
+    }
+    labels_builder_set_str(b, "pod", value);
+    labels_builder_set_str(b, "service_name", "s");
+    struct labels *l = labels_builder_build(b);
+    struct series s;
+    assert_true(series_build(&s, l, &no_external, PROTOCOL_INGEST));
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    assert_true(ingest_name(&s, &out));
+    CHECK_CONTAINS(out.data, "pod=", "worth more than the rest");
+    CHECK_CONTAINS(out.data, "l01=", "");
+    assert_null(strstr(out.data, "l02="));
+    assert_true(encoded_size(out.data, out.len) <= INGEST_NAME_MAX);
+    CHECK_INT(s.changes[SERIES_SURPLUS], 18, "");
+    buf_done(&out);
+    series_done(&s);
+    labels_unref(l);
+    labels_builder_free(b);
+}
+
+static void test_long_service_name(void **state)
+{
+    (void)state;
+    char value[3001] = "";
+    memset(value, 's', 3000);
+    const struct pair pairs[] = {{"service_name", value}, {"a", "b"}};
+    struct series s;
+    struct labels *l;
+    build(&s, pairs, 2, &l);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    assert_true(ingest_name(&s, &out));
+    CHECK_INT(out.len, INGEST_APP_MAX + strlen("{a=b}"), "");
+    buf_done(&out);
+    series_done(&s);
+    labels_unref(l);
+}
+
+/* ---- body ------------------------------------------------------------------------------------ */
+
+static void test_body_e1(void **state)
+{
+    (void)state;
+    struct buf head;
+    struct buf tail;
+    buf_init(&head, 4096);
+    buf_init(&tail, 4096);
+    assert_true(
+        ingest_body("pprofpull7f3a9c", ingest_sample_type_config(SV("process_cpu")), &head, &tail));
+    CHECK_STR(head.data,
+              "--pprofpull7f3a9c\r\n"
+              "Content-Disposition: form-data; name=\"profile\"; filename=\"profile.pprof\"\r\n"
+              "Content-Type: application/octet-stream\r\n"
+              "\r\n",
+              "");
+    CHECK_STR(tail.data, "\r\n--pprofpull7f3a9c--\r\n", "");
+    CHECK_INT(head.len, 135, "");
+    CHECK_INT(head.len + 130 + tail.len, 288, "");
+    buf_done(&head);
+    buf_done(&tail);
+}
+
+static void test_body_e3(void **state)
+{
+    (void)state;
+    struct sv config = ingest_sample_type_config(SV("memory"));
+    CHECK_INT(config.n, 185, "");
+    struct buf head;
+    struct buf tail;
+    buf_init(&head, 4096);
+    buf_init(&tail, 4096);
+    assert_true(ingest_body("pprofpull7f3a9c", config, &head, &tail));
+    CHECK_INT(head.len + 130 + tail.len, 631, "");
+    CHECK_CONTAINS(tail.data,
+                   "\r\n--pprofpull7f3a9c\r\n"
+                   "Content-Disposition: form-data; name=\"sample_type_config\"; "
+                   "filename=\"sample_type_config.json\"\r\n"
+                   "Content-Type: application/octet-stream\r\n"
+                   "\r\n"
+                   "{\"alloc_objects\":",
+                   "");
+    CHECK_CONTAINS(tail.data, "}}\r\n--pprofpull7f3a9c--\r\n", "");
+    buf_done(&head);
+    buf_done(&tail);
+}
+
+static void test_sample_type_configs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        const char *want;
+    } cases[] = {
+        {"process_cpu", ""},
+        {"threadcreate", ""},
+        {"", ""},
+        {"memory", "{\"alloc_objects\":{\"units\":\"objects\"},\"alloc_space\":{\"units\":"
+                   "\"bytes\"},\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":"
+                   "\"average\"},\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":"
+                   "\"average\"}}"},
+        {"mutex", "{\"contentions\":{\"display-name\":\"mutex_count\",\"units\":\"lock_samples\"},"
+                  "\"delay\":{\"display-name\":\"mutex_duration\",\"units\":"
+                  "\"lock_nanoseconds\"}}"},
+        {"block", "{\"contentions\":{\"display-name\":\"block_count\",\"units\":\"lock_samples\"},"
+                  "\"delay\":{\"display-name\":\"block_duration\",\"units\":"
+                  "\"lock_nanoseconds\"}}"},
+        {"goroutine", "{\"goroutine\":{\"display-name\":\"goroutines\",\"units\":\"goroutines\","
+                      "\"aggregation\":\"average\"}}"},
+        {"fgprof", "{\"samples\":{\"display-name\":\"fgprof\"},\"time\":{\"display-name\":"
+                   "\"fgprof\"}}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_STR(ingest_sample_type_config(sv_from(cases[i].type)).p, cases[i].want,
+                  cases[i].type);
+}
+
+static void test_boundary(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 42);
+    struct ingest_boundary a;
+    struct ingest_boundary b;
+    ingest_boundary_new(&a, &rng);
+    ingest_boundary_new(&b, &rng);
+    CHECK_INT(strlen(a.text), INGEST_BOUNDARY_SIZE - 1, "");
+    assert_true(strlen(a.text) >= 16 && strlen(a.text) <= 70);
+    assert_int_not_equal(strcmp(a.text, b.text), 0);
+    CHECK_INT(strspn(a.text + 8, "0123456789abcdef"), 32, "");
+
+    char body[200] = "";
+    (void)snprintf(body + 50, sizeof(body) - 50, "\r\n--%s", a.text);
+    assert_false(ingest_boundary_fits(&a, body, sizeof(body)));
+    assert_true(ingest_boundary_fits(&b, body, sizeof(body)));
+    assert_true(ingest_boundary_fits(&a, NULL, 0));
+}
+
+/* ---- URLs ------------------------------------------------------------------------------------ */
+
+static void test_urls(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base;
+        const char *path;
+        const char *query;
+        const char *want;
+    } cases[] = {
+        {"http://p:4040", PUSH_PATH, "", "http://p:4040/push.v1.PusherService/Push"},
+        {"http://p:4040/", PUSH_PATH, "", "http://p:4040/push.v1.PusherService/Push"},
+        {"http://p:4040///", PUSH_PATH, "", "http://p:4040/push.v1.PusherService/Push"},
+        {"https://kfuse.example/profile", PUSH_PATH, "",
+         "https://kfuse.example/profile/push.v1.PusherService/Push"},
+        {"https://kfuse.example/profile/", PUSH_PATH, "",
+         "https://kfuse.example/profile/push.v1.PusherService/Push"},
+        {"http://p:4040/push.v1.PusherService/Push", PUSH_PATH, "",
+         "http://p:4040/push.v1.PusherService/Push"},
+        {"http://p:4040/push.v1.PusherService/Push/", PUSH_PATH, "",
+         "http://p:4040/push.v1.PusherService/Push"},
+        {"http://p:4040/x?key=1#frag", PUSH_PATH, "",
+         "http://p:4040/x/push.v1.PusherService/Push?key=1"},
+        {"http://u:p%40w@p:4040", PUSH_PATH, "",
+         "http://u:p%40w@p:4040/push.v1.PusherService/Push"},
+        {"http://p:4040", INGEST_PATH, "name=a", "http://p:4040/ingest?name=a"},
+        {"http://p:4040/ingest", INGEST_PATH, "name=a", "http://p:4040/ingest?name=a"},
+        {"http://p:4040/pyroscope/", INGEST_PATH, "name=a",
+         "http://p:4040/pyroscope/ingest?name=a"},
+        {"https://kfuse.example/profile", INGEST_PATH, "name=a",
+         "https://kfuse.example/profile/ingest?name=a"},
+        {"http://deepflow-agent.deepflow/api/v1/profile", INGEST_PATH, "name=a",
+         "http://deepflow-agent.deepflow/api/v1/profile/ingest?name=a"},
+        {"http://deepflow-agent.deepflow/api/v1/profile/ingest", INGEST_PATH, "name=a",
+         "http://deepflow-agent.deepflow/api/v1/profile/ingest?name=a"},
+        {"http://p/?a=1&b=2", INGEST_PATH, "name=a", "http://p/ingest?a=1&b=2&name=a"},
+        {"http://p/?", INGEST_PATH, "name=a", "http://p/ingest?name=a"},
+        {"http://p/reingest", INGEST_PATH, "name=a", "http://p/reingest/ingest?name=a"},
+        {"http://[::1]:4040", INGEST_PATH, "name=a", "http://[::1]:4040/ingest?name=a"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf out;
+        buf_init(&out, 4096);
+        assert_true(url_join(sv_from(cases[i].base), sv_from(cases[i].path),
+                             sv_from(cases[i].query), &out));
+        CHECK_STR(out.data, cases[i].want, cases[i].base);
+        buf_done(&out);
+    }
+}
+
+static void test_directories(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url;
+        const char *want; /* NULL: an error */
+    } cases[] = {
+        {"file:///var/lib/x", "/var/lib/x"},
+        {"file:///var/lib/x//", "/var/lib/x"},
+        {"file://localhost/var/x", "/var/x"},
+        {"file:/var/x", "/var/x"},
+        {"/var/x", "/var/x"},
+        {"file:///a%20b", "/a b"},
+        {"/a%20b", "/a%20b"},
+        {"file://host/x", NULL},
+        {"file://data", NULL},
+        {"data", NULL},
+        {"", NULL},
+        {"file:///", NULL},
+        {"/", NULL},
+        {"file:///a%2", NULL},
+        {"file:///a%zz", NULL},
+        {"file:///a%00", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf out;
+        struct err err = ERR_INIT;
+        buf_init(&out, 4096);
+        bool ok = url_to_directory(sv_from(cases[i].url), &out, &err);
+        CHECK_INT(ok, cases[i].want != NULL, cases[i].url);
+        if (ok)
+            CHECK_STR(out.data, cases[i].want, cases[i].url);
+        else
+            CHECK_CONTAINS(err.msg, "file:///var/lib/profiles", cases[i].url);
+        buf_done(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_repaired_value_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_query, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_plus_and_space_are_encoded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_times_have_ten_digits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_goroutines_are_averaged, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_name_drops_labels, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_service_name, setup, teardown),
+        cmocka_unit_test(test_body_e1),
+        cmocka_unit_test(test_body_e3),
+        cmocka_unit_test(test_sample_type_configs),
+        cmocka_unit_test(test_boundary),
+        cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_directories),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* Labels on the wire: what is dropped, renamed and cut, in which order. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "write/series.h"
+
+static const struct config_pairs no_external = {.at = NULL, .n = 0};
+
+static struct intern *table;
+
+static int setup(void **state)
+{
+    (void)state;
+    table = intern_new();
+    return table == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    size_t count = 1;
+    size_t bytes;
+    intern_stats(table, &count, &bytes);
+    table = intern_free(table);
+    return count != 0;
+}
+
+/* "a=b c=d" */
+static void check_series(const struct series *s, const char *want, const char *row)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    for (size_t i = 0; i < s->n; i++)
+        buf_printf(&text, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(s->at[i].name),
+                   SV_ARG(s->at[i].value));
+    CHECK_STR(text.data, want, row);
+    buf_done(&text);
+}
+
+static void build(struct series *s, struct labels *l, const struct config_pairs *external,
+                  enum config_protocol protocol)
+{
+    assert_true(series_build(s, l, external, protocol));
+}
+
+struct pair {
+    const char *name;
+    const char *value;
+};
+
+/* The order in which the test gives them must not matter: the builder sorts. */
+static struct labels *make(const struct pair *pairs, size_t n)
+{
+    struct labels_builder *b = labels_builder_new(table);
+    labels_builder_reset(b, NULL);
+    for (size_t i = 0; i < n && pairs[i].name; i++)
+        labels_builder_set_str(b, pairs[i].name, pairs[i].value);
+    struct labels *l = labels_builder_build(b);
+    assert_non_null(l);
+    labels_builder_free(b);
+    return l;
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct pair labels[8];
+        struct config_pair external[4];
+        const char *push;
+        const char *ingest;
+    } cases[] = {
+        {"external wins, __type__ goes",
+         {{"__name__", "test"},
+          {"__type__", "type"},
+          {"job", "foo"},
+          {"foo", "bar"},
+          {"service_name", "s"}},
+         {{"foo", "buzz"}},
+         "__name__=test foo=buzz job=foo service_name=s",
+         "__name__=test foo=buzz job=foo service_name=s"},
+        {"empty external removes",
+         {{"__name__", "test"}, {"foo", "bar"}, {"service_name", "s"}},
+         {{"foo", ""}, {"zone", "z"}},
+         "__name__=test service_name=s zone=z",
+         "__name__=test service_name=s zone=z"},
+        {"delta stays",
+         {{"__name__", "memory"},
+          {"__delta__", "false"},
+          {"service_name", "s"},
+          {"__profile_path__", "/x"}},
+         {{NULL, NULL}},
+         "__delta__=false __name__=memory service_name=s",
+         "__delta__=false __name__=memory service_name=s"},
+        {"no service name",
+         {{"__name__", "memory"}},
+         {{NULL, NULL}},
+         "__name__=memory service_name=unknown_service",
+         "__name__=memory service_name=unknown_service"},
+        {"odd names",
+         {{"app.kubernetes.io/name", "x"},
+          {"1st", "y"},
+          {"caf\xc3\xa9", "z"},
+          {"-_name__", "n"},
+          {"service_name", "s"}},
+         {{NULL, NULL}},
+         "_1st=y _name__=n app.kubernetes.io_name=x caf_=z service_name=s",
+         "_1st=y _name__=n app_kubernetes_io_name=x caf_=z service_name=s"},
+        {"a collision keeps the name that needed no change",
+         {{"a-b", "1"}, {"a_b", "2"}, {"service_name", "s"}},
+         {{NULL, NULL}},
+         "a_b=2 service_name=s",
+         "a_b=2 service_name=s"},
+        {"of two changed names the first",
+         {{"a/b", "1"}, {"a-b", "2"}, {"service_name", "s"}},
+         {{NULL, NULL}},
+         "a_b=2 service_name=s",
+         "a_b=2 service_name=s"},
+        {"dots fold in old servers",
+         {{"a.b", "1"}, {"a_b", "2"}, {"a.c", "3"}, {"service_name", "s"}},
+         {{NULL, NULL}},
+         "a.c=3 a_b=2 service_name=s",
+         "a_b=2 a_c=3 service_name=s"},
+        {"an external label wins a collision",
+         {{"a_b", "1"}, {"service_name", "s"}},
+         {{"a-b", "ext"}},
+         "a_b=ext service_name=s",
+         "a_b=ext service_name=s"},
+        {"a rewritten name never becomes a reserved one",
+         {{"--session_id--", "1"}, {"\xff\xff", "2"}, {"service_name", "s"}},
+         {{NULL, NULL}},
+         "_=2 _session_id__=1 service_name=s",
+         "_=2 _session_id__=1 service_name=s"},
+        {"stray bytes before a digit",
+         {{"\xb2\xb2"
+           "20",
+           "1"},
+          {"\xb2.x", "2"},
+          {"service_name", "s"}},
+         {{NULL, NULL}},
+         "_.x=2 _20=1 service_name=s",
+         "_20=1 _x=2 service_name=s"},
+        {"a value that is not UTF-8",
+         {{"v", "a\xff"}, {"service_name", "s"}},
+         {{NULL, NULL}},
+         "service_name=s v=a\xef\xbf\xbd",
+         "service_name=s v=a\xef\xbf\xbd"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_pairs external = {.at = cases[i].external};
+        while (external.n < 4 && cases[i].external[external.n].name)
+            external.n++;
+        struct labels *l = make(cases[i].labels, 8);
+        struct series s;
+        build(&s, l, &external, PROTOCOL_PUSH);
+        check_series(&s, cases[i].push, cases[i].name);
+        series_done(&s);
+        build(&s, l, &external, PROTOCOL_INGEST);
+        check_series(&s, cases[i].ingest, cases[i].name);
+        series_done(&s);
+        labels_unref(l);
+    }
+}
+
+static void test_file_changes_nothing(void **state)
+{
+    (void)state;
+    struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "caf\xc3\xa9", "3", "__x", "4",
+                                      "__name__", "cpu", "service_name", "s", NULL);
+    struct series s;
+    build(&s, l, &no_external, PROTOCOL_FILE);
+    check_series(&s, "__name__=cpu a-b=1 a_b=2 caf\xc3\xa9=3 service_name=s", "");
+    for (size_t i = 0; i < SERIES_CHANGES; i++)
+        CHECK_INT(s.changes[i], 0, series_change_name((enum series_change)i));
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_changes_are_counted(void **state)
+{
+    (void)state;
+    struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "v", "\xff", "service_name",
+                                      "s", "__tenant_id__", "no tenant", NULL);
+    struct series s;
+    build(&s, l, &no_external, PROTOCOL_PUSH);
+    CHECK_INT(s.changes[SERIES_RENAMED], 1, "");
+    CHECK_INT(s.changes[SERIES_COLLISION], 1, "");
+    CHECK_INT(s.changes[SERIES_REPAIRED], 1, "");
+    CHECK_INT(s.changes[SERIES_TENANT], 1, "");
+    CHECK_INT(s.changes[SERIES_SURPLUS], 0, "");
+    CHECK_INT(s.tenant.n, 0, "");
+    series_done(&s);
+    labels_unref(l);
+}
+
+static struct labels *many_labels(size_t n)
+{
+    struct labels_builder *b = labels_builder_new(table);
+    labels_builder_reset(b, NULL);
+    for (size_t i = 0; i < n; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "l%03zu", i);
+        labels_builder_set_str(b, name, "v");
+    }
+    labels_builder_set_str(b, "__name__", "memory");
+    labels_builder_set_str(b, "__delta__", "false");
+    labels_builder_set_str(b, "service_name", "s");
+    labels_builder_set_str(b, "pod", "p");
+    labels_builder_set_str(b, "instance", "i");
+    struct labels *l = labels_builder_build(b);
+    assert_non_null(l);
+    labels_builder_free(b);
+    return l;
+}
+
+static void test_surplus_order(void **state)
+{
+    (void)state;
+    static const struct config_pair pairs[] = {{"zone", "z"}, {"cluster", "c"}};
+    struct config_pairs external = {.at = pairs, .n = 2};
+    struct labels *l = many_labels(40);
+    struct series s;
+    build(&s, l, &external, PROTOCOL_PUSH);
+    CHECK_INT(s.n, SERIES_LABELS_MAX, "");
+    CHECK_INT(s.changes[SERIES_SURPLUS], 47 - 30, "");
+    /* three that are required, pod and instance, two external: 23 of the rest */
+    CHECK_INT(series_get(&s, "l022").n, 1, "");
+    CHECK_INT(series_get(&s, "l023").n, 0, "");
+    CHECK_INT(series_get(&s, "zone").n, 1, "");
+    CHECK_INT(series_get(&s, "pod").n, 1, "");
+    for (size_t i = 1; i < s.n; i++)
+        assert_true(sv_cmp(s.at[i - 1].name, s.at[i].name) < 0);
+    /* Going on: the rest, then external ones from the end of the alphabet, then identity. */
+    for (size_t i = 0; i < 23; i++)
+        assert_true(series_drop_least(&s));
+    CHECK_INT(series_get(&s, "zone").n, 1, "");
+    assert_true(series_drop_least(&s));
+    CHECK_INT(series_get(&s, "zone").n, 0, "");
+    CHECK_INT(series_get(&s, "cluster").n, 1, "");
+    assert_true(series_drop_least(&s));
+    assert_true(series_drop_least(&s));
+    check_series(&s, "__delta__=false __name__=memory instance=i service_name=s", "");
+    assert_true(series_drop_least(&s));
+    assert_false(series_drop_least(&s));
+    CHECK_INT(s.n, 3, "");
+    series_done(&s);
+
+    build(&s, l, &external, PROTOCOL_INGEST);
+    CHECK_INT(s.n, SERIES_INGEST_LABELS_MAX + 3, "the three are not in the braces");
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_exactly_at_the_limit(void **state)
+{
+    (void)state;
+    struct labels *l = many_labels(25);
+    struct series s;
+    build(&s, l, &no_external, PROTOCOL_PUSH);
+    CHECK_INT(s.n, 30, "");
+    CHECK_INT(s.changes[SERIES_SURPLUS], 0, "");
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_long_names_and_values(void **state)
+{
+    (void)state;
+    static char name[SERIES_NAME_MAX + 2];
+    static char longer[SERIES_NAME_MAX + 2];
+    static char digits[SERIES_NAME_MAX + 1];
+    static char value[1 << 19];
+    memset(name, 'n', SERIES_NAME_MAX);
+    memset(longer, 'm', SERIES_NAME_MAX + 1);
+    memset(digits, '7', SERIES_NAME_MAX); /* becomes longer by the "_" in front */
+    /* three-byte characters: 2048 is not a multiple of three */
+    for (size_t i = 0; i + 3 < sizeof(value); i += 3)
+        memcpy(value + i, "\xe4\xb8\xad", 3);
+    struct labels *l =
+        testing_labels(table, name, value, longer, "v", digits, "v", "service_name", "s", NULL);
+    struct series s;
+    build(&s, l, &no_external, PROTOCOL_PUSH);
+    CHECK_INT(s.n, 2, "");
+    CHECK_INT(s.at[0].name.n, SERIES_NAME_MAX, "");
+    CHECK_INT(s.at[0].value.n, 2046, "");
+    assert_true(utf8_valid(s.at[0].value));
+    CHECK_INT(s.changes[SERIES_LONG_NAME], 2, "");
+    CHECK_INT(s.changes[SERIES_TRUNCATED], 1, "");
+    series_done(&s);
+    build(&s, l, &no_external, PROTOCOL_FILE);
+    CHECK_INT(s.n, 4, "no limits in files");
+    CHECK_INT(s.changes[SERIES_TRUNCATED], 0, "");
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_long_value_that_is_not_utf8(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {683, 2048, 2049, 2051, 2052, 2053, 9999};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        char value[10000] = "";
+        memset(value, 0xff, lengths[i]);
+        struct labels *l = testing_labels(table, "v", value, "service_name", "s", NULL);
+        struct series s;
+        build(&s, l, &no_external, PROTOCOL_PUSH);
+        struct sv v = series_get(&s, "v");
+        CHECK_INT(v.n, 2046, "whole U+FFFDs");
+        assert_true(utf8_valid(v));
+        CHECK_INT(s.changes[SERIES_TRUNCATED], 1, "");
+        CHECK_INT(s.changes[SERIES_REPAIRED], 1, "");
+        series_done(&s);
+        labels_unref(l);
+    }
+}
+
+static void test_tenant(void **state)
+{
+    (void)state;
+    char longest[SERIES_TENANT_MAX + 2];
+    memset(longest, 't', sizeof(longest));
+    assert_true(series_tenant_valid(SV("team-a")));
+    assert_true(series_tenant_valid(SV("a!-_.*'()Z9")));
+    assert_true(series_tenant_valid((struct sv){.p = longest, .n = SERIES_TENANT_MAX}));
+    assert_false(series_tenant_valid((struct sv){.p = longest, .n = SERIES_TENANT_MAX + 1}));
+    static const char *const bad[] = {"", ".", "..", "a|b", "team a", "a\nb", "\xc3\xa9", "a/b"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK_INT(series_tenant_valid(sv_from(bad[i])), false, bad[i]);
+    assert_false(series_tenant_valid((struct sv){.p = "a\0b", .n = 3}));
+
+    struct labels *l = testing_labels(table, "__tenant_id__", "team-a", "service_name", "s", NULL);
+    struct series s;
+    build(&s, l, &no_external, PROTOCOL_PUSH);
+    CHECK_INT(sv_eq_str(s.tenant, "team-a"), true, "");
+    check_series(&s, "service_name=s", "the label itself goes");
+    series_done(&s);
+    labels_unref(l);
+}
+
+static void test_type_and_service(void **state)
+{
+    (void)state;
+    struct labels *l = testing_labels(table, "__name__", "mutex", "service_name", "shop", NULL);
+    struct series s;
+    build(&s, l, &no_external, PROTOCOL_PUSH);
+    CHECK_INT(sv_eq_str(s.type, "mutex"), true, "");
+    CHECK_INT(sv_eq_str(s.service, "shop"), true, "");
+    series_done(&s);
+    labels_unref(l);
+
+    l = testing_labels(table, "x", "y", NULL);
+    build(&s, l, &no_external, PROTOCOL_PUSH);
+    CHECK_INT(s.type.n, 0, "");
+    series_done(&s);
+    labels_unref(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_file_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changes_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_surplus_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exactly_at_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_names_and_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_value_that_is_not_utf8, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tenant, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_type_and_service, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+#include "write/answer.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+/* What was made of a body: Connect's error JSON, or its text as it is. */
+struct reply {
+    json_t *json;
+    const char *code; /* "" if the body is no such JSON */
+    struct sv message;
+};
+
+static void reply_init(struct reply *r, struct sv body)
+{
+    *r = (struct reply){.code = "", .message = sv_trim(body)};
+    r->json = body.n > 0 ? json_loadb(body.p, body.n, JSON_ALLOW_NUL, NULL) : NULL;
+    const char *code = json_string_value(json_object_get(r->json, "code"));
+    json_t *message = json_object_get(r->json, "message");
+    if (code)
+        r->code = code;
+    if (json_is_string(message))
+        r->message = (struct sv){.p = json_string_value(message), .n = json_string_length(message)};
+}
+
+static void reply_done(struct reply *r)
+{
+    json_decref(r->json);
+}
+
+static bool mentions(struct sv text, const char *part)
+{
+    return text.n > 0 && memmem(text.p, text.n, part, strlen(part)) != NULL;
+}
+
+static bool type_is(const char *content_type, const char *wanted)
+{
+    size_t n = strlen(wanted);
+    if (strncasecmp(content_type, wanted, n) != 0)
+        return false;
+    char after = content_type[n];
+    return after == '\0' || after == ';' || after == ' ' || after == '+';
+}
+
+static void doubtful(struct answer *a, unsigned tries)
+{
+    a->class = ANSWER_RETRY_DOUBTFUL;
+    a->tries = tries;
+}
+
+/* ---- by status ------------------------------------------------------------------------------- */
+
+/* "... reached, next reset at 2026-11-21T04:00:00Z": milliseconds until then, or -1. */
+static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
+{
+    static const char mark[] = "next reset at ";
+    const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
+    if (!at)
+        return -1;
+    char text[sizeof("2026-11-21T04:00:00")] = "";
+    size_t left = message.n - (size_t)(at - message.p) - (sizeof(mark) - 1);
+    memcpy(text, at + sizeof(mark) - 1, left < sizeof(text) - 1 ? left : sizeof(text) - 1);
+    struct tm tm = {0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (!end || *end != '\0')
+        return -1;
+    /* In milliseconds: a year of four digits does not fit in nanoseconds. */
+    int64_t ms = (int64_t)timegm(&tm) * MS_PER_S - wall_ns / NS_PER_MS;
+    return ms > 0 ? ms : 0;
+}
+
+/* Too many requests: a body over the limit (never), a quota with a reset time, or the rate. */
+static void classify_429(const struct answer_input *in, struct sv message, struct answer *a)
+{
+    bool too_large = mentions(message, "message size") && mentions(message, "larger than");
+    if (too_large || !in->retry_on_429) {
+        a->class = ANSWER_REJECTED;
+        return;
+    }
+    int64_t reset_ms = until_reset_ms(message, in->wall_ns);
+    if (reset_ms >= 0) {
+        a->class = ANSWER_RETRY;
+        a->delay_ms = reset_ms;
+        return;
+    }
+    doubtful(a, ANSWER_RATE_TRIES);
+}
+
+static void classify_2xx(const struct answer_input *in, struct answer *a)
+{
+    /* Only these come from a Pyroscope; a login page or a user interface also says 200. */
+    bool push_ok = in->status == 200 && (type_is(in->content_type, "application/proto") ||
+                                         type_is(in->content_type, "application/json"));
+    bool ok = in->protocol == PROTOCOL_PUSH ? push_ok : !type_is(in->content_type, "text/html");
+    if (ok)
+        a->class = ANSWER_SENT;
+    else
+        doubtful(a, ANSWER_TRIES);
+}
+
+/* The server could not read the profile inside the request, and never will. */
+static bool is_broken_profile(const struct reply *r)
+{
+    return strcmp(r->code, "unknown") == 0 &&
+           (mentions(r->message, "gzip") || mentions(r->message, "unmarshal") ||
+            mentions(r->message, "EOF") || mentions(r->message, "proto"));
+}
+
+static void classify_push(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    switch (in->status) {
+    case 499: /* canceled: our deadline or a server going down */
+        a->class = ANSWER_RETRY;
+        break;
+    case 409:
+        if (strcmp(r->code, "aborted") == 0)
+            doubtful(a, ANSWER_TRIES);
+        else
+            a->class = ANSWER_REJECTED;
+        break;
+    case 500:
+        if (is_broken_profile(r))
+            a->class = ANSWER_REJECTED;
+        else
+            doubtful(a, ANSWER_TRIES);
+        break;
+    case 501:
+        a->class = ANSWER_REJECTED;
+        break;
+    default:
+        a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
+        break;
+    }
+}
+
+/* Before version 2.2 a Pyroscope says 422 to everything; the code stands in the text. */
+static void classify_422(struct sv message, struct answer *a)
+{
+    static const char *const backend[] = {"unavailable:", "deadline_exceeded:", "canceled:"};
+    for (size_t i = 0; i < sizeof(backend) / sizeof(backend[0]); i++) {
+        if (mentions(message, backend[i])) {
+            a->class = ANSWER_RETRY;
+            return;
+        }
+    }
+    if (mentions(message, "resource_exhausted:"))
+        doubtful(a, ANSWER_RATE_TRIES);
+    else if (mentions(message, "internal:"))
+        doubtful(a, ANSWER_TRIES);
+    else
+        a->class = ANSWER_REJECTED;
+}
+
+static void classify_ingest(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    if (in->status == 422)
+        classify_422(r->message, a);
+    else
+        a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
+}
+
+static void classify_status(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    switch (in->status) {
+    case 401:
+    case 403:
+    case 404:
+        a->class = ANSWER_RETRY;
+        a->delay_ms = ANSWER_SLOW_MS;
+        return;
+    case 408:
+    case 425:
+        a->class = ANSWER_RETRY;
+        return;
+    case 429:
+        classify_429(in, r->message, a);
+        return;
+    default:
+        break;
+    }
+    if (in->status >= 200 && in->status < 300)
+        classify_2xx(in, a);
+    else if (in->status < 400)
+        a->class = ANSWER_REJECTED;
+    else if (in->protocol == PROTOCOL_PUSH)
+        classify_push(in, r, a);
+    else
+        classify_ingest(in, r, a);
+}
+
+static void classify_transport(const struct answer_input *in, struct answer *a)
+{
+    a->class = in->result == HTTP_ERR_REDIRECT ? ANSWER_REJECTED : ANSWER_RETRY;
+    if (in->result == HTTP_ERR_CONFIG)
+        a->delay_ms = ANSWER_SLOW_MS;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Copies up to ANSWER_TEXT_MAX characters; control characters and line ends become spaces. */
+static void copy_text(struct sv v, char *out, size_t size)
+{
+    struct buf text;
+    buf_init(&text, 4 * ANSWER_BODY_MAX);
+    utf8_repair(v, &text);
+    size_t chars = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < text.len && n + 1 < size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if ((c & 0xc0) != 0x80 && ++chars > ANSWER_TEXT_MAX)
+            break;
+        out[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+    }
+    out[n] = '\0';
+    buf_done(&text);
+}
+
+/* The query of a Location may hold a secret, and tells nothing that helps. */
+static struct sv location_shown(const char *location)
+{
+    struct sv shown = sv_from(location);
+    return (struct sv){.p = shown.p, .n = strcspn(location, "?#")};
+}
+
+static void describe(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    char text[4 * ANSWER_TEXT_MAX + 1];
+    if (in->status == 0) {
+        copy_text(sv_from(in->error), text, sizeof(text));
+        (void)snprintf(a->text, sizeof(a->text), "%s",
+                       text[0] ? text : http_result_name(in->result));
+        return;
+    }
+    if (in->status >= 300 && in->status < 400) {
+        copy_text(location_shown(in->location), text, sizeof(text));
+        (void)snprintf(a->text, sizeof(a->text), "HTTP %ld: redirect to %s is not followed",
+                       in->status, text[0] ? text : "nowhere");
+        return;
+    }
+    if (in->status < 300) {
+        copy_text(sv_from(in->content_type), text, sizeof(text));
+        (void)snprintf(a->text, sizeof(a->text),
+                       "HTTP %ld with content type \"%s\": not the answer of a profile store",
+                       in->status, text);
+        return;
+    }
+    copy_text(r->message, text, sizeof(text));
+    (void)snprintf(a->text, sizeof(a->text), "HTTP %ld%s%s", in->status, text[0] ? ": " : "", text);
+}
+
+void answer_classify(const struct answer_input *in, struct answer *ret_answer)
+{
+    struct answer a = {.class = ANSWER_REJECTED, .answered = in->status != 0};
+    struct reply r;
+    reply_init(&r, in->body);
+    if (in->status != 0)
+        classify_status(in, &r, &a);
+    else
+        classify_transport(in, &a);
+    bool again = a.class == ANSWER_RETRY || a.class == ANSWER_RETRY_DOUBTFUL;
+    if (again && in->retry_after_ms > a.delay_ms)
+        a.delay_ms = in->retry_after_ms;
+    if (a.delay_ms > ANSWER_DELAY_MAX_MS)
+        a.delay_ms = ANSWER_DELAY_MAX_MS;
+    if (a.class != ANSWER_SENT)
+        describe(in, &r, &a);
+    reply_done(&r);
+    *ret_answer = a;
+}
+
+const char *answer_result_name(enum http_result result, long status)
+{
+    if (status == 429)
+        return "429";
+    if (status >= 500)
+        return "5xx";
+    if (status >= 400)
+        return "4xx";
+    if (status >= 300)
+        return "3xx";
+    if (status >= 200)
+        return "2xx";
+    return http_result_name(result);
+}

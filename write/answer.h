@@ -1,0 +1,66 @@
+/* What an endpoint's answer means for the profile that was sent.
+ *
+ * Servers and the proxies before them answer in ways that the status alone does not tell apart: a
+ * 422 may be overload, a 500 may be a broken profile, a 429 may be permanent, a 200 may be a login
+ * page. This is the one place that knows. Pure; any thread.
+ */
+#ifndef PROFPULL_WRITE_ANSWER_H
+#define PROFPULL_WRITE_ANSWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/http.h"
+#include "base/str.h"
+#include "config/config.h"
+
+/* Most bytes of a response that are kept for classification and logs. */
+#define ANSWER_BODY_MAX 4096
+/* Characters of the server's message that are passed on. */
+#define ANSWER_TEXT_MAX 200
+/* Longest wait that a server may ask for (Retry-After, "next reset at"). */
+#define ANSWER_DELAY_MAX_MS INT64_C(300000)
+/* Wait after an answer that only an operator can cure: 401, 403, 404, unreadable credentials. */
+#define ANSWER_SLOW_MS INT64_C(30000)
+/* Attempts for one profile before a doubtful answer is believed. */
+#define ANSWER_TRIES 5
+/* The same for a rate limit: with the default backoff over four minutes. A profile that is larger
+ * than the burst of the server's limiter is refused every time, so there has to be an end. */
+#define ANSWER_RATE_TRIES 10
+
+enum answer_class {
+    ANSWER_SENT,
+    ANSWER_RETRY,          /* the endpoint is at fault: until max_age */
+    ANSWER_RETRY_DOUBTFUL, /* maybe the profile is at fault: at most `tries` attempts */
+    ANSWER_REJECTED,       /* never again */
+};
+
+struct answer_input {
+    enum config_protocol protocol;
+    bool retry_on_429;
+    enum http_result result;
+    long status; /* 0 if no status line came */
+    const char *error;
+    const char *content_type;
+    const char *location;
+    int64_t retry_after_ms; /* -1 if none */
+    struct sv body;         /* at most its first ANSWER_BODY_MAX bytes */
+    int64_t wall_ns;        /* now, for "next reset at" */
+};
+
+struct answer {
+    enum answer_class class;
+    bool answered;    /* an HTTP status came: the next attempt goes to the end of the queue */
+    unsigned tries;   /* ANSWER_RETRY_DOUBTFUL: attempts in all */
+    int64_t delay_ms; /* the endpoint is to rest at least this long; 0 if it did not say */
+    /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */
+    char text[4 * ANSWER_TEXT_MAX + 128];
+};
+
+/* A status decides even when the transfer broke off behind it: the profile may have been stored. */
+void answer_classify(const struct answer_input *in, struct answer *ret_answer);
+
+/* Class of a result for metrics: "2xx", "3xx", "4xx", "429", "5xx", or http_result_name(). */
+const char *answer_result_name(enum http_result result, long status);
+
+#endif

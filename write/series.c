@@ -1,0 +1,411 @@
+#include "write/series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names of at most LABELS_MAX labels and the external ones, and the values that are kept. */
+#define SERIES_ARENA_MAX (8 * 1024 * 1024)
+
+/* Groups of worth, see series.h. */
+enum { WORTH_REQUIRED, WORTH_IDENTITY, WORTH_EXTERNAL, WORTH_REST };
+
+/* A label on its way into the series. */
+struct candidate {
+    struct series_label label;
+    struct sv raw; /* the name as it was */
+    bool external;
+    bool changed;
+};
+
+struct build {
+    struct series *series;
+    enum config_protocol protocol;
+    struct candidate *at;
+    size_t n;
+    bool failed; /* out of memory */
+};
+
+const char *series_change_name(enum series_change change)
+{
+    static const char *const names[SERIES_CHANGES] = {
+        [SERIES_RENAMED] = "renamed",     [SERIES_COLLISION] = "collision",
+        [SERIES_LONG_NAME] = "long_name", [SERIES_SURPLUS] = "surplus",
+        [SERIES_TRUNCATED] = "truncated", [SERIES_REPAIRED] = "repaired",
+        [SERIES_TENANT] = "tenant",
+    };
+    return names[change];
+}
+
+bool series_tenant_valid(struct sv tenant)
+{
+    if (tenant.n == 0 || tenant.n > SERIES_TENANT_MAX || sv_eq_str(tenant, ".") ||
+        sv_eq_str(tenant, ".."))
+        return false;
+    for (size_t i = 0; i < tenant.n; i++) {
+        char c = tenant.p[i];
+        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!alnum && (c == '\0' || !strchr("!-_.*'()", c)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool name_char(char c, bool dots)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' ||
+           (dots && c == '.');
+}
+
+static bool name_fits(struct sv name, bool dots)
+{
+    if (name.n == 0 || is_digit(name.p[0]) || name.p[0] == '.')
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        if (!name_char(name.p[i], dots))
+            return false;
+    }
+    return true;
+}
+
+/* One "_" for each character that does not fit (stray continuation bytes are none); a digit or dot
+ * that would come first gets one in front. Several "_" that would come first become one: `__` is
+ * reserved. out has room for name.n + 1. */
+static size_t rewrite_name(struct sv name, bool dots, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        bool continuation = ((unsigned char)c & 0xc0) == 0x80;
+        if (continuation)
+            continue;
+        c = name_char(c, dots) ? c : '_';
+        if (n == 0 && (is_digit(c) || c == '.'))
+            out[n++] = '_';
+        if (!(c == '_' && n == 1 && out[0] == '_'))
+            out[n++] = c;
+    }
+    if (n == 0)
+        out[n++] = '_';
+    return n;
+}
+
+static struct sv arena_sv(struct build *b, const char *p, size_t n)
+{
+    char *copy = arena_strndup(b->series->arena, p, n);
+    if (!copy) {
+        b->failed = true;
+        return SV("");
+    }
+    return (struct sv){.p = copy, .n = n};
+}
+
+/* Invalid UTF-8 as U+FFFD, as Go does. */
+static struct sv repair(struct build *b, struct sv v)
+{
+    struct buf text;
+    buf_init(&text, 4 * v.n + 4);
+    struct sv fixed = SV("");
+    if (utf8_repair(v, &text))
+        fixed = arena_sv(b, text.data, text.len);
+    else
+        b->failed = true;
+    buf_done(&text);
+    return fixed;
+}
+
+static struct sv wire_name(struct build *b, struct sv name)
+{
+    if (b->protocol == PROTOCOL_FILE)
+        return utf8_valid(name) ? name : repair(b, name);
+    bool dots = b->protocol == PROTOCOL_PUSH;
+    if (name_fits(name, dots))
+        return name;
+    char *copy = arena_alloc(b->series->arena, name.n + 2);
+    if (!copy) {
+        b->failed = true;
+        return name;
+    }
+    return (struct sv){.p = copy, .n = rewrite_name(name, dots, copy)};
+}
+
+/* ---- gathering ------------------------------------------------------------------------------- */
+
+static uint8_t worth_of(const struct candidate *c)
+{
+    static const char *const required[] = {LABEL_NAME, LABEL_DELTA, LABEL_SERVICE_NAME};
+    static const char *const identity[] = {LABEL_INSTANCE, LABEL_JOB, "namespace", "pod",
+                                           "container"};
+    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
+        if (sv_eq_str(c->label.name, required[i]))
+            return WORTH_REQUIRED;
+    }
+    for (size_t i = 0; i < sizeof(identity) / sizeof(identity[0]); i++) {
+        if (sv_eq_str(c->label.name, identity[i]))
+            return WORTH_IDENTITY;
+    }
+    return c->external ? WORTH_EXTERNAL : WORTH_REST;
+}
+
+static void take_tenant(struct series *s, struct sv value)
+{
+    if (series_tenant_valid(value))
+        s->tenant = value;
+    else
+        s->changes[SERIES_TENANT]++;
+}
+
+static void add(struct build *b, struct sv name, struct sv value, bool external)
+{
+    struct series *s = b->series;
+    if (value.n == 0)
+        return;
+    if (sv_eq_str(name, LABEL_TENANT)) {
+        take_tenant(s, value);
+        return;
+    }
+    if (sv_starts_with(name, SV("__")) && !sv_eq_str(name, LABEL_NAME) &&
+        !sv_eq_str(name, LABEL_DELTA))
+        return;
+    struct sv wire = wire_name(b, name);
+    if (wire.n > SERIES_NAME_MAX && b->protocol != PROTOCOL_FILE) {
+        s->changes[SERIES_LONG_NAME]++;
+        return;
+    }
+    struct candidate *c = &b->at[b->n++];
+    *c = (struct candidate){.raw = name, .external = external, .changed = wire.p != name.p};
+    c->label = (struct series_label){.name = wire, .value = value};
+    c->label.worth = worth_of(c);
+    if (c->changed)
+        s->changes[SERIES_RENAMED]++;
+}
+
+static bool is_external(const struct config_pairs *external, struct sv name)
+{
+    for (size_t i = 0; i < external->n; i++) {
+        if (sv_eq_str(name, external->at[i].name))
+            return true;
+    }
+    return false;
+}
+
+static void gather(struct build *b, const struct labels *l, const struct config_pairs *external)
+{
+    for (size_t i = 0; i < labels_count(l); i++) {
+        struct label label = labels_at(l, i);
+        if (!is_external(external, label.name))
+            add(b, label.name, label.value, false);
+    }
+    for (size_t i = 0; i < external->n; i++)
+        add(b, sv_from(external->at[i].name), sv_from(external->at[i].value), true);
+}
+
+/* ---- collisions ------------------------------------------------------------------------------ */
+
+static int fold(char c)
+{
+    return c == '.' ? '_' : (unsigned char)c;
+}
+
+/* Order of names with "." as "_". */
+static int folded_cmp(struct sv a, struct sv b)
+{
+    for (size_t i = 0; i < a.n && i < b.n; i++) {
+        int diff = fold(a.p[i]) - fold(b.p[i]);
+        if (diff != 0)
+            return diff;
+    }
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
+/* Which of two labels with the same name is kept: the lower one. */
+static int precedence(const struct candidate *c)
+{
+    bool dotted = memchr(c->label.name.p, '.', c->label.name.n) != NULL;
+    return (c->external ? 0 : 4) + (c->changed ? 2 : 0) + (dotted ? 1 : 0);
+}
+
+static int tie(const struct candidate *a, const struct candidate *b)
+{
+    int diff = precedence(a) - precedence(b);
+    return diff != 0 ? diff : sv_cmp(a->raw, b->raw);
+}
+
+static int by_folded_name(const void *x, const void *y)
+{
+    const struct candidate *a = x;
+    const struct candidate *b = y;
+    int diff = folded_cmp(a->label.name, b->label.name);
+    return diff != 0 ? diff : tie(a, b);
+}
+
+static int by_exact_name(const void *x, const void *y)
+{
+    const struct candidate *a = x;
+    const struct candidate *b = y;
+    int diff = sv_cmp(a->label.name, b->label.name);
+    return diff != 0 ? diff : tie(a, b);
+}
+
+static void drop_collisions(struct build *b)
+{
+    bool exact = b->protocol == PROTOCOL_FILE;
+    if (b->n > 0)
+        qsort(b->at, b->n, sizeof(b->at[0]), exact ? by_exact_name : by_folded_name);
+    size_t kept = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        struct sv name = b->at[i].label.name;
+        struct sv last = kept > 0 ? b->at[kept - 1].label.name : SV("");
+        bool same = kept > 0 && (exact ? sv_eq(name, last) : folded_cmp(name, last) == 0);
+        if (same)
+            b->series->changes[SERIES_COLLISION]++;
+        else
+            b->at[kept++] = b->at[i];
+    }
+    b->n = kept;
+}
+
+/* ---- limits and values ----------------------------------------------------------------------- */
+
+static int by_name(const void *x, const void *y)
+{
+    const struct series_label *a = x;
+    const struct series_label *b = y;
+    return sv_cmp(a->name, b->name);
+}
+
+static int by_worth(const void *x, const void *y)
+{
+    const struct series_label *a = x;
+    const struct series_label *b = y;
+    return a->worth != b->worth ? (int)a->worth - (int)b->worth : by_name(x, y);
+}
+
+static size_t label_limit(const struct series *s, enum config_protocol protocol)
+{
+    if (protocol == PROTOCOL_FILE)
+        return s->n;
+    if (protocol == PROTOCOL_PUSH)
+        return SERIES_LABELS_MAX;
+    size_t required = 0;
+    for (size_t i = 0; i < s->n; i++)
+        required += s->at[i].worth == WORTH_REQUIRED;
+    return SERIES_INGEST_LABELS_MAX + required;
+}
+
+/* Bytes of v up to max, not cutting a character in two. */
+static size_t utf8_prefix(struct sv v, size_t max)
+{
+    if (v.n <= max)
+        return v.n;
+    size_t n = max;
+    while (n > 0 && ((unsigned char)v.p[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
+static void fix_value(struct build *b, struct series_label *label)
+{
+    struct series *s = b->series;
+    bool limited = b->protocol != PROTOCOL_FILE;
+    bool truncated = limited && label->value.n > SERIES_VALUE_MAX;
+    if (!utf8_valid(label->value)) {
+        /* A character is at most four bytes: no more than this can be needed. */
+        if (limited && label->value.n > SERIES_VALUE_MAX + 4)
+            label->value.n = SERIES_VALUE_MAX + 4;
+        label->value = repair(b, label->value);
+        s->changes[SERIES_REPAIRED]++;
+        truncated = limited && (truncated || label->value.n > SERIES_VALUE_MAX);
+    }
+    if (truncated) {
+        label->value.n = utf8_prefix(label->value, SERIES_VALUE_MAX);
+        s->changes[SERIES_TRUNCATED]++;
+    }
+}
+
+static bool finish(struct build *b)
+{
+    struct series *s = b->series;
+    if (b->failed)
+        return false;
+    drop_collisions(b);
+    s->at = arena_array(s->arena, b->n + 1, sizeof(s->at[0]));
+    if (!s->at)
+        return false;
+    for (size_t i = 0; i < b->n; i++)
+        s->at[s->n++] = b->at[i].label;
+    if (series_get(s, LABEL_SERVICE_NAME).n == 0)
+        s->at[s->n++] = (struct series_label){.name = SV(LABEL_SERVICE_NAME),
+                                              .value = SV(SERIES_NO_SERVICE),
+                                              .worth = WORTH_REQUIRED};
+
+    qsort(s->at, s->n, sizeof(s->at[0]), by_worth);
+    size_t limit = label_limit(s, b->protocol);
+    if (s->n > limit) {
+        s->changes[SERIES_SURPLUS] += (uint32_t)(s->n - limit);
+        s->n = limit;
+    }
+    qsort(s->at, s->n, sizeof(s->at[0]), by_name);
+    for (size_t i = 0; i < s->n; i++)
+        fix_value(b, &s->at[i]);
+    s->type = series_get(s, LABEL_NAME);
+    s->service = series_get(s, LABEL_SERVICE_NAME);
+    return !b->failed;
+}
+
+bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
+                  enum config_protocol protocol)
+{
+    *s = (struct series){.type = SV(""), .service = SV(""), .tenant = SV("")};
+    s->arena = arena_new(SERIES_ARENA_MAX);
+    if (!s->arena)
+        return false;
+    struct build b = {.series = s, .protocol = protocol};
+    size_t most = labels_count(l) + external->n;
+    b.at = malloc((most + 1) * sizeof(b.at[0]));
+    if (b.at)
+        gather(&b, l, external);
+    bool ok = b.at && finish(&b);
+    free(b.at);
+    if (!ok)
+        series_done(s);
+    return ok;
+}
+
+void series_done(struct series *s)
+{
+    s->arena = arena_free(s->arena);
+    s->at = NULL;
+    s->n = 0;
+}
+
+struct sv series_get(const struct series *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (sv_eq_str(s->at[i].name, name))
+            return s->at[i].value;
+    }
+    return SV("");
+}
+
+bool series_drop_least(struct series *s)
+{
+    size_t least = s->n;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->at[i].worth != WORTH_REQUIRED &&
+            (least == s->n || by_worth(&s->at[i], &s->at[least]) >= 0))
+            least = i;
+    }
+    if (least == s->n)
+        return false;
+    memmove(&s->at[least], &s->at[least + 1], (s->n - least - 1) * sizeof(s->at[0]));
+    s->n--;
+    s->changes[SERIES_SURPLUS]++;
+    return true;
+}

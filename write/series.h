@@ -1,0 +1,88 @@
+/* The labels of a profile as a protocol can carry them.
+ *
+ * Made anew for each attempt from the profile's labels and the endpoint's external labels; nothing
+ * is kept with the queued profile. The rules, in this order:
+ *
+ *  1. An external label replaces the target's label of the same name (an empty one removes it).
+ *  2. `__*` labels are dropped, but for `__name__` and `__delta__`; `__tenant_id__` gives the
+ * tenant.
+ *  3. Names are rewritten to the protocol's character set instead of losing the profile. Push takes
+ *     [A-Za-z_][A-Za-z0-9_.]*, which every version of Pyroscope accepts; ingest takes
+ *     [A-Za-z_][A-Za-z0-9_]*, which DeepFlow and old Pyroscopes accept as well; file takes all.
+ *  4. Of two labels that have the same name now (for push also: that differ only in "." and "_",
+ *     as Pyroscope 1.x folds them) one is kept: an external label before a target's, a name that
+ *     needed no change before a changed one, then the first in the order of the original names.
+ *  5. What is over the limits of a default Pyroscope is cut: names over 1024 bytes lose their
+ *     label, values are cut to 2048 bytes, and of more than 30 labels (ingest: 26 that are ours to
+ *     choose, as the server adds four) the last are dropped in this order of worth: `__name__`,
+ *     `__delta__`, service_name; instance, job, namespace, pod, container; external labels; the
+ *     rest; each group by name.
+ *
+ * Pure; any thread.
+ */
+#ifndef PROFPULL_WRITE_SERIES_H
+#define PROFPULL_WRITE_SERIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/labels.h"
+#include "base/str.h"
+#include "config/config.h"
+
+#define SERIES_LABELS_MAX 30
+#define SERIES_INGEST_LABELS_MAX 26
+#define SERIES_NAME_MAX 1024
+#define SERIES_VALUE_MAX 2048
+/* Longest tenant that a Pyroscope takes. */
+#define SERIES_TENANT_MAX 150
+/* What servers from 1.14 on store when there is no service_name; older ones refuse the profile. */
+#define SERIES_NO_SERVICE "unknown_service"
+
+/* What had to be changed, for the metric of that name; counts of labels. */
+enum series_change {
+    SERIES_RENAMED,   /* the name was rewritten */
+    SERIES_COLLISION, /* dropped: another label has the same name after rewriting */
+    SERIES_LONG_NAME, /* dropped: name over the limit */
+    SERIES_SURPLUS,   /* dropped: too many labels, or an ingest name that is too long */
+    SERIES_TRUNCATED, /* value cut */
+    SERIES_REPAIRED,  /* value was not UTF-8 (ingest: or held "," or "}") */
+    SERIES_TENANT,    /* `__tenant_id__` is no tenant that a server would take: not used */
+    SERIES_CHANGES    /* count */
+};
+/* "renamed", "collision", ... */
+const char *series_change_name(enum series_change change);
+
+struct series_label {
+    struct sv name;
+    struct sv value;
+    uint8_t worth; /* order of dropping, 0 is never dropped; private but for the ingest encoder */
+};
+
+struct series {
+    struct series_label *at; /* in order of names */
+    size_t n;
+    struct sv type;    /* value of `__name__`; empty if there is none */
+    struct sv service; /* never empty */
+    struct sv tenant;  /* from the label, valid; empty if none */
+    uint32_t changes[SERIES_CHANGES];
+    struct arena *arena; /* private */
+};
+
+/* False if out of memory (nothing to free then). Views point into l, external and the series: keep
+ * all three until series_done(). */
+bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
+                  enum config_protocol protocol);
+void series_done(struct series *s);
+/* The value of a label, or an empty view. */
+struct sv series_get(const struct series *s, const char *name);
+/* Drops the label that is worth least; false if only `__name__`, `__delta__` and service_name are
+ * left. Counted as SERIES_SURPLUS. */
+bool series_drop_least(struct series *s);
+
+/* A tenant id that a Pyroscope takes: 1 to 150 of [A-Za-z0-9!_.*'()-], not "." or "..". */
+bool series_tenant_valid(struct sv tenant);
+
+#endif
