@@ -1,6 +1,7 @@
 /* What the unit tests share: see testing.h. */
 #include "tests/unit/testing.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -96,6 +97,8 @@ struct testing_log *testing_log_new(void)
     pthread_mutex_init(&t->lock, NULL);
     t->fd = memfd_create("log", MFD_CLOEXEC);
     assert_true(t->fd >= 0);
+    /* Threads share the place to write at: only appending moves it together with the write. */
+    assert_int_equal(fcntl(t->fd, F_SETFL, O_APPEND), 0);
     t->log = must(log_new(t->fd, LOG_DEBUG, LOG_LOGFMT));
     log_set_observer(t->log, observe, t);
     return t;
