@@ -209,20 +209,10 @@ static bool check_path_prefix(struct sv v)
     return v.n <= PATH_LEN_MAX && is_graphic(v) && !has_any(v, "?#");
 }
 
-static bool check_profile_path(struct sv v)
-{
-    return v.n > 0 && v.p[0] == '/' && check_path_prefix(v);
-}
-
 const struct text_kind text_path_prefix = {
     .expected = "a path without \"?\", \"#\", spaces and control characters (put a query into "
                 "params)",
     .ok = check_path_prefix};
-
-const struct text_kind text_profile_path = {
-    .expected = "a path that begins with \"/\", without \"?\", \"#\", spaces and control "
-                "characters (put a query into params)",
-    .ok = check_profile_path};
 
 static bool check_target(struct sv v)
 {

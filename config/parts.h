@@ -14,7 +14,6 @@ extern const struct text_kind text_http_url;  /* no user, query or fragment */
 extern const struct text_kind text_proxy_url; /* may hold a password: never shown */
 extern const struct text_kind text_header_value;
 extern const struct text_kind text_label_name;
-extern const struct text_kind text_profile_path;
 extern const struct text_kind text_path_prefix;
 extern const struct text_kind text_target;
 extern const struct text_kind text_namespace;

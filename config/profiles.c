@@ -79,6 +79,25 @@ static void read_seconds(struct reader *r, const struct place *at, const void *a
     }
 }
 
+/* A path; one that only lacks its first slash gets a hint. */
+static void read_path(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    const char *path = reader_text(r, at, &text_path_prefix);
+    if (path == NULL) {
+        return;
+    }
+    if (path[0] == '/') {
+        *(const char **)out = path;
+    } else if (path[0] == '\0') {
+        reader_error(r, at, "expected a path that begins with \"/\", got \"\"");
+    } else {
+        reader_error(r, at,
+                     "expected a path that begins with \"/\", got %s; did you mean \"/%.64s\"?",
+                     reader_quote(r, sv_from(path)), path);
+    }
+}
+
 static bool check_name(struct sv v)
 {
     return v.n > 0 && v.n <= NAME_LEN_MAX;
@@ -95,7 +114,7 @@ static const struct text_kind text_name = {
 
 static const struct field type_fields[] = {
     FIELD("enabled", read_bool, enabled, NULL),
-    FIELD("path", read_text, path, &text_profile_path),
+    FIELD("path", read_path, path, NULL),
     FIELD("interval", read_duration, interval_ms, &range_interval),
     FIELD("timeout", read_duration, timeout_ms, &range_interval),
     FIELD("seconds", read_seconds, seconds, NULL),

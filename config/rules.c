@@ -4,6 +4,9 @@
 
 #include "config/parts.h"
 
+/* Rules in one list: as many as relabelling takes. */
+#define RULES_MAX 1000
+
 static const char *const action_names[] = {
     [ACTION_REPLACE] = "replace",     [ACTION_KEEP] = "keep",
     [ACTION_DROP] = "drop",           [ACTION_KEEPEQUAL] = "keepequal",
@@ -90,9 +93,9 @@ static void judge(struct reader *r, const struct place *at, const struct config_
         r->options->check_rule(r->options->check_arg, rule, &err)) {
         return;
     }
-    if (rule->regex != NULL && strncmp(err.msg, "regex", 5) == 0) {
+    if (rule->regex != NULL && strncmp(err.msg, "regex: ", 7) == 0) {
         struct place regex = place_of_key(at, "regex");
-        reader_error(r, &regex, "%s", err.msg);
+        reader_error(r, &regex, "%s", err.msg + 7);
     } else {
         reader_error(r, at, "%s", err.msg);
     }
@@ -120,6 +123,10 @@ void read_rules(struct reader *r, const struct place *at, const void *arg, void 
     struct config_rules *rules = out;
     void *array = NULL;
     size_t n = 0;
+    if (at->node->n_items > RULES_MAX) {
+        reader_error(r, at, "at most %d rules are possible, got %zu", RULES_MAX, at->node->n_items);
+        return;
+    }
     read_list(r, at, sizeof(struct config_rule), read_rule, arg, &array, &n);
     *rules = (struct config_rules){array, n};
 }

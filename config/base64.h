@@ -1,0 +1,12 @@
+/* Base64 as kubeconfigs have it. */
+#ifndef PROFPULL_CONFIG_BASE64_H
+#define PROFPULL_CONFIG_BASE64_H
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* Appends what text stands for: the standard alphabet with padding, white space between the
+ * characters allowed (folded YAML). False on anything else, or when out is full. */
+bool base64_decode(struct sv text, struct buf *out);
+
+#endif
