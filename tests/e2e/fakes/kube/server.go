@@ -23,6 +23,8 @@ type Options struct {
 	Addr  string // "" = an address of its own
 	TLS   bool   // with a CA made for this server
 	Token string // "" = anyone may ask
+	// ExpirePages answers so many requests for a further page of a list with 410.
+	ExpirePages int
 	// GoneAsStatus answers a watch from a forgotten version with HTTP 410 instead of an ERROR event.
 	GoneAsStatus bool
 }
@@ -259,6 +261,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 	page := &snapshot{version: current}
 	if token := q.Get("continue"); token != "" {
 		found := s.pages[token]
+		if s.opts.ExpirePages > 0 {
+			s.opts.ExpirePages--
+			found = nil
+		}
 		if found == nil {
 			s.mu.Unlock()
 			s.refuse(w, http.StatusGone, "Expired", "The provided continue parameter is too old")

@@ -1,0 +1,498 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// Exit codes of the program.
+const (
+	exitDone  = 0
+	exitInput = 1
+	exitUsage = 2
+	exitPeer  = 3
+)
+
+// expectCall runs a subcommand and checks exit code and a part of each output ("" = must be empty,
+// "*" = anything).
+func expectCall(t *testing.T, code int, stdout, stderr string, args ...string) result {
+	t.Helper()
+	r := call(t, "", args...)
+	check := func(name, got, want string) {
+		if want != "*" && (want == "" && got != "" || !strings.Contains(got, want)) {
+			t.Errorf("%v: %s is %q, expected %q in it", args, name, got, want)
+		}
+	}
+	if r.code != code {
+		t.Errorf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+	}
+	check("stdout", r.stdout, stdout)
+	check("stderr", r.stderr, stderr)
+	return r
+}
+
+// Results go to stdout and the rest to stderr; wrong usage is exit code 2 and says where help is,
+// a wrong input is 1.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	good := writeConfig(t, "scrape_configs: []\nwrite: [{name: main, url: 'http://127.0.0.1:1'}]\n")
+	for _, c := range []struct {
+		code           int
+		stdout, stderr string
+		args           []string
+	}{
+		{exitDone, "profpull ", "", []string{"version"}},
+		{exitDone, "run", "", []string{"--help"}},
+		{exitDone, "run", "", []string{"help"}},
+		{exitUsage, "", "run", nil},
+		{exitUsage, "", "frobnicate", []string{"frobnicate"}},
+		{exitUsage, "", "unexpected argument", []string{"version", "x"}},
+		{exitUsage, "", "--config", []string{"run"}},
+		{exitUsage, "", "nonsense", []string{"run", "--nonsense"}},
+		{exitUsage, "", "--drain-timeout", []string{"run", "--config", good, "--drain-timeout", "soon"}},
+		{exitUsage, "", "--config", []string{"check"}},
+		{exitUsage, "", "--config", []string{"discover"}},
+		{exitUsage, "", "--rules", []string{"relabel"}},
+		{exitUsage, "", "*", []string{"scrape"}},
+		{exitInput, "", "/no/such/file", []string{"run", "--config", "/no/such/file"}},
+		{exitInput, "", "/no/such/file", []string{"check", "--config", "/no/such/file"}},
+		{exitInput, "", "/no/such/file", []string{"discover", "--config", "/no/such/file"}},
+		{exitInput, "", "/no/such/file", []string{"relabel", "--rules", "/no/such/file"}},
+	} {
+		expectCall(t, c.code, c.stdout, c.stderr, c.args...)
+	}
+	for _, name := range []string{"run", "check", "discover", "relabel", "scrape"} {
+		expectCall(t, exitDone, "Usage: profpull "+name, "", name, "--help")
+	}
+	expectCall(t, exitDone, "good", "", "check", "--config", good)
+}
+
+// A file with eleven mistakes gives eleven errors in one run, each with the place of the mistake, the key
+// and what was expected; exit code 1, and `run` says the same and does not start.
+func TestEveryMistakeIsReported(t *testing.T) {
+	t.Parallel()
+	text := `global:
+  scrape_interval: fast
+scrape_configs:
+  - job_name: one
+    scheme: htttp
+    scrape_timeot: 5s
+    body_size_limit: lots
+    static_configs:
+      - targets: ["http://127.0.0.1:80/x"]
+    relabel_configs:
+      - {regex: "(", target_label: a}
+      - {action: keeep}
+      - {source_labels: [a], action: replace}
+  - job_name: two
+    job_name: three
+write:
+  - {name: main, url: "ftp://x", protocol: push}
+  - {name: other, url: "http://127.0.0.1:1", protocol: pusch}
+`
+	mistakes := []struct{ at, path, says string }{
+		{"fast", "global.scrape_interval", `expected a duration .*got "fast"`},
+		{"htttp", "scrape_configs[0].scheme", `expected "http" or "https", got "htttp"`},
+		{"scrape_timeot", "scrape_configs[0].scrape_timeot", `unknown key; did you mean "scrape_timeout"\?`},
+		{"lots", "scrape_configs[0].body_size_limit", `expected .*got "lots"`},
+		{`"http://127.0.0.1:80/x"`, "scrape_configs[0].static_configs[0].targets[0]", `expected host:port`},
+		{`"("`, "scrape_configs[0].relabel_configs[0]", `missing closing \)`},
+		{"keeep", "scrape_configs[0].relabel_configs[1].action", `keeep`},
+		{"{source_labels: [a]", "scrape_configs[0].relabel_configs[2]", `target_label`},
+		{"job_name: three", "scrape_configs[1].job_name", `duplicate key \(first on line 14\)`},
+		{`"ftp://x"`, "write[0].url", `URL`},
+		{"pusch", "write[1].protocol", `"push".*got "pusch"`},
+	}
+	file := writeConfig(t, text)
+	for _, subcommand := range []string{"check", "run", "discover"} {
+		r := expectCall(t, exitInput, "", "*", subcommand, "--config", file)
+		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+		var errors []string
+		for _, line := range lines {
+			if strings.HasPrefix(line, file+":") {
+				errors = append(errors, strings.TrimPrefix(line, file))
+			}
+		}
+		if len(errors) != len(mistakes) {
+			t.Fatalf("%s: %d errors, expected %d:\n%s", subcommand, len(errors), len(mistakes), r.stderr)
+		}
+		for i, m := range mistakes {
+			line, column := place(text, m.at)
+			want := regexp.MustCompile(fmt.Sprintf(`^:%d:%d: %s[^ ]*: .*%s`, line, column, regexp.QuoteMeta(m.path), m.says))
+			if !want.MatchString(errors[i]) {
+				t.Errorf("%s: error %q, expected %s", subcommand, errors[i], want)
+			}
+		}
+	}
+}
+
+// place is the line and column of a text in a file, counted from one.
+func place(text, part string) (line, column int) {
+	before := text[:strings.Index(text, part)]
+	return strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')
+}
+
+// The normalised configuration loads to itself and shows no secret.
+func TestDumpIsAFixedPoint(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, `
+scrape_configs:
+  - job_name: a
+    basic_auth: {username: u, password: hidden-word}
+    static_configs: [{targets: ["127.0.0.1:1"], labels: {"odd name": "x: [y]"}}]
+    relabel_configs: [{source_labels: [a], regex: "b|c", target_label: d, replacement: "${1}"}]
+write:
+  - {name: main, url: "http://127.0.0.1:1", authorization: {credentials: hidden-word}}
+`)
+	first := expectCall(t, exitDone, "*", "", "check", "--dump", "--config", file)
+	if strings.Contains(first.stdout, "hidden-word") || !strings.Contains(first.stdout, "<secret>") {
+		t.Errorf("the dump shows a secret:\n%s", first.stdout)
+	}
+	again := expectCall(t, exitDone, "*", "", "check", "--dump", "--config", writeConfig(t, first.stdout))
+	if again.stdout != first.stdout {
+		t.Errorf("the dump of a dump is another:\n%s\n---\n%s", first.stdout, again.stdout)
+	}
+}
+
+// The examples that are part of the project are good configurations.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		expectCall(t, exitDone, "good", "", "check", "--config", file)
+	}
+}
+
+type found struct {
+	Job, Source string
+	Labels      map[string]string
+	Scrapes     []struct{ Type, URL string }
+	DroppedBy   *struct {
+		Rule int
+		Text string
+	} `json:"dropped_by"`
+	Error string
+}
+
+func discoverLines(t *testing.T, text string) []found {
+	t.Helper()
+	var all []found
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		var f found
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// discover prints the targets of static lists and of a cluster, with the URLs that would be fetched,
+// and with --explain the rule that dropped the others; a cluster that does not answer is exit code 3.
+func TestDiscover(t *testing.T) {
+	t.Parallel()
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	cluster.Put(kube.Annotated("kept", "10.1.2.3:6060", "memory"))
+	cluster.Put(kube.Annotated("dropped", "10.1.2.4:6060"))
+	file := writeConfig(t, strings.Replace(kubeConfig(kubeconfig, "http://127.0.0.1:1", "1h"), "write:\n", `  - job_name: fixed
+    scheme: https
+    params: {gc: ["1"]}
+    profiles: {path_prefix: /admin, process_cpu: {seconds: 7s}}
+    static_configs: [{targets: ["db.example:8443"], labels: {service_name: db}}]
+write:
+`, 1))
+	r := expectCall(t, exitDone, "*", "", "discover", "--config", file)
+	byJob := map[string]found{}
+	lines := discoverLines(t, r.stdout)
+	for _, f := range lines {
+		byJob[f.Job] = f
+	}
+	if len(lines) != 2 {
+		t.Fatalf("%d targets:\n%s", len(lines), r.stdout)
+	}
+	pod := byJob["pods"]
+	if pod.Labels["pod"] != "kept" || len(pod.Scrapes) != 1 || pod.Scrapes[0].URL != "http://10.1.2.3:6060/debug/pprof/allocs" {
+		t.Errorf("the pod: %+v", pod)
+	}
+	urls := map[string]string{}
+	for _, s := range byJob["fixed"].Scrapes {
+		urls[s.Type] = s.URL
+	}
+	if len(urls) != 5 || urls["process_cpu"] != "https://db.example:8443/admin/debug/pprof/profile?gc=1&seconds=7" ||
+		urls["memory"] != "https://db.example:8443/admin/debug/pprof/allocs?gc=1" {
+		t.Errorf("the static target: %v", urls)
+	}
+	r = expectCall(t, exitDone, "*", "*", "discover", "--explain", "--config", file)
+	rules := map[string]int{}
+	for _, f := range discoverLines(t, r.stdout) {
+		if f.DroppedBy != nil {
+			rules[f.Labels["__meta_kubernetes_pod_name"]] = f.DroppedBy.Rule
+		}
+	}
+	if len(rules) != 1 || rules["dropped"] != 2 {
+		t.Errorf("dropped by rule: %v", rules)
+	}
+
+	cluster.Down()
+	expectCall(t, exitPeer, "*", "in time", "discover", "--timeout", "2s", "--config", file)
+	if err := cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
+	cluster.SetToken("another")
+	expectCall(t, exitPeer, "*", "401", "discover", "--timeout", "2s", "--config", file)
+}
+
+// relabel reads one JSON object a line and prints one result or null a line; a line that is no
+// object ends it with code 1 and its number.
+func TestRelabel(t *testing.T) {
+	t.Parallel()
+	rules := writeConfig(t, `
+- {source_labels: [a, b], separator: "-", regex: "(x+)-(.*)", target_label: c, replacement: "$2:${1}"}
+- {source_labels: [drop], regex: "yes", action: drop}
+- {regex: "b", action: labeldrop}
+`)
+	r := call(t, `{"a":"xx","b":"ü"}
+{"a":"q","drop":"yes"}
+{}
+`, "relabel", "--rules", rules)
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	if r.code != exitDone || len(lines) != 3 || lines[1] != "null" {
+		t.Fatalf("%d %q %q", r.code, r.stdout, r.stderr)
+	}
+	var first map[string]string
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(first) != 2 || first["a"] != "xx" || first["c"] != "ü:xx" {
+		t.Errorf("%s %v", lines[0], err)
+	}
+	r = call(t, "{\"a\":\"x\"}\nnonsense\n", "relabel", "--rules", rules)
+	if r.code != exitInput || !strings.Contains(r.stderr, "2") {
+		t.Errorf("nonsense: %d %q", r.code, r.stderr)
+	}
+	bad := writeConfig(t, "- {regex: '(?=x)', target_label: a}\n")
+	if r = call(t, "", "relabel", "--rules", bad); r.code != exitInput || !strings.Contains(r.stderr, bad+":1:") {
+		t.Errorf("bad rule: %d %q", r.code, r.stderr)
+	}
+}
+
+// scrape fetches one profile, says what it is and stores it byte for byte; what is no profile and who
+// does not answer is exit code 3, with the reason.
+func TestScrape(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, target.Options{})
+	file := filepath.Join(t.TempDir(), "out.pb.gz")
+	r := expectCall(t, exitDone, "*", "*", "scrape", tg.URL(), "--type", "memory", "-o", file)
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := pprof.ParseGzip(raw); err != nil || !p.HasSampleType("alloc_space") {
+		t.Errorf("stored: %v", err)
+	}
+	if !strings.Contains(r.stdout+r.stderr, fmt.Sprint(len(raw))) {
+		t.Errorf("no word about the size: %q %q", r.stdout, r.stderr)
+	}
+	sent, _ := pprof.Inflate(raw, 1<<20)
+	want := pprof.Make("heap", pprof.Options{})
+	if len(sent) != len(want) || !bytes.Equal(sent[:20], want[:20]) {
+		t.Error("other bytes were stored than sent")
+	}
+	tg.SetFault("", target.HTML)
+	expectCall(t, exitPeer, "*", "HTML", "scrape", tg.URL()+"/debug/pprof/heap")
+	tg.SetFault("", target.CPUInUse)
+	expectCall(t, exitPeer, "*", "already in use", "scrape", tg.URL()+"/debug/pprof/heap")
+	expectCall(t, exitPeer, "*", "*", "scrape", "http://"+loop.Host()+":1/debug/pprof/heap")
+	expectCall(t, exitUsage, "", "*", "scrape", tg.URL(), "--type", "nonsense")
+}
+
+// A file with a password that cannot be read is named, with the reason, and nothing else breaks.
+func TestPasswordFileUnreadable(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("secret-of-the-file\n"), 0o000); err != nil {
+		t.Fatal(err)
+	}
+	config := writeConfig(t, `
+scrape_configs:
+  - job_name: a
+    scrape_interval: 500ms
+    profiles: `+snapshotsOnly+`
+    static_configs:
+`+staticTargets("a", tg)+`
+write:
+  - {name: closed, url: "`+server.URL()+`", basic_auth: {username: u, password_file: "`+file+`"}, retry: {min_backoff: 100ms, max_backoff: 200ms}}
+  - {name: open, url: "`+server.URL()+`"}
+`)
+	cmd := command(t, "run", "--config", config, "--listen", loop.Host()+":4041", "--drain-timeout", "1s")
+	if os.Geteuid() == 0 {
+		// Root may read everything.
+		for dir := filepath.Dir(config); dir != "/"; dir = filepath.Dir(dir) {
+			_ = os.Chmod(dir, 0o755)
+			if dir == os.TempDir() {
+				_ = os.Chmod(dir, 0o1777)
+				break
+			}
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	var stderr output
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Skipf("cannot run the program as another user: %v", err)
+	}
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-done
+	}()
+	wait(t, "a message that names the file", func() string {
+		if text := stderr.String(); strings.Contains(text, file) && strings.Contains(text, "ermission denied") {
+			return ""
+		} else if len(text) > 0 {
+			return tailLines(text, 5)
+		}
+		return "nothing"
+	})
+	select {
+	case <-done:
+		if code := cmd.ProcessState.ExitCode(); code != exitInput {
+			t.Errorf("exit code %d", code)
+		}
+	case <-time.After(100 * time.Millisecond):
+		waitProfiles(t, server, 4, nil) // the other endpoint works
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		waitProfiles(t, server, 1, func(r *pyroscope.Received) bool {
+			return strings.HasPrefix(r.Header.Get("Authorization"), "Basic ")
+		})
+	}
+	if strings.Contains(stderr.String(), "secret-of-the-file") {
+		t.Error("the password is in the log")
+	}
+}
+
+// The admin server: its pages, the form of its metrics, other methods and paths, and clients that are
+// slow, many or rude, which cost nobody else anything.
+func TestAdminServer(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	p := run(t, `
+scrape_configs:
+  - job_name: 'odd "job" \ name'
+    scrape_interval: 500ms
+    profiles: `+snapshotsOnly+`
+    static_configs:
+`+staticTargets("admin", tg)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	waitProfiles(t, server, 8, nil)
+	for path, want := range map[string]int{"/": 200, "/-/healthy": 200, "/-/ready": 200, "/metrics": 200,
+		"/api/v1/targets": 200, "/nothing": 404, "/../etc/passwd": 404} {
+		if status, _ := p.get(path); status != want {
+			t.Errorf("%s: %d, expected %d", path, status, want)
+		}
+	}
+	_, text := p.get("/metrics")
+	checkExposition(t, text)
+	m := p.metrics()
+	if n := m.sum("profpull_scrapes_total", "job", `odd \"job\" \\ name`, "result", "ok"); n < 4 {
+		t.Errorf("%.0f scrapes counted for the job", n)
+	}
+	if b := m.ledger("main").balance(); b != "" {
+		t.Error(b)
+	}
+	if count := m.sum("profpull_scrape_lateness_seconds_count"); count < 4 {
+		t.Errorf("lateness of %.0f scrapes", count)
+	}
+	if n := len(p.scrapes("?health=up")); n != 4 {
+		t.Errorf("%d scrapes are up", n)
+	}
+	if n := len(p.scrapes("?health=down")); n != 0 {
+		t.Errorf("%d scrapes are down", n)
+	}
+	resp, err := http.Post(p.admin+"/metrics", "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode < 400 || resp.StatusCode == 500 {
+		t.Errorf("POST: %s", resp.Status)
+	}
+	rude(t, strings.TrimPrefix(p.admin, "http://"))
+	before := server.Count()
+	waitProfiles(t, server, before+4, nil)
+	if status, _ := p.get("/-/healthy"); status != 200 {
+		t.Errorf("healthy: %d", status)
+	}
+	p.stop()
+}
+
+// checkExposition checks the text format: HELP and TYPE before the samples of each family, every
+// sample readable, no sample twice.
+func checkExposition(t *testing.T, text string) {
+	t.Helper()
+	types := map[string]string{}
+	helped := map[string]bool{}
+	seen := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		words := strings.SplitN(line, " ", 4)
+		switch {
+		case strings.HasPrefix(line, "# HELP ") && len(words) == 4:
+			helped[words[2]] = true
+		case strings.HasPrefix(line, "# TYPE ") && len(words) == 4:
+			if types[words[2]] != "" {
+				t.Errorf("TYPE of %s twice", words[2])
+			}
+			types[words[2]] = words[3]
+		default:
+			all, err := parseMetrics(line)
+			if err != nil || len(all) != 1 {
+				t.Errorf("line %q: %v", line, err)
+				continue
+			}
+			name := all[0].name
+			family := name
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if base := strings.TrimSuffix(name, suffix); base != name && types[base] == "histogram" {
+					family = base
+				}
+			}
+			if types[family] == "" || !helped[family] {
+				t.Errorf("no TYPE or HELP before %s", line)
+			}
+			if types[family] == "counter" && !strings.HasSuffix(family, "_total") {
+				t.Errorf("counter %s does not end with _total", family)
+			}
+			key := line[:strings.LastIndexByte(line, ' ')]
+			if seen[key] {
+				t.Errorf("twice: %s", key)
+			}
+			seen[key] = true
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d samples", len(seen))
+	}
+}

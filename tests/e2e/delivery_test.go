@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// nameOfPath is the `__name__` of what a fake target serves at a path.
+var nameOfPath = map[string]string{
+	"/debug/pprof/profile": "process_cpu", "/debug/pprof/allocs": "memory", "/debug/pprof/goroutine": "goroutine",
+	"/debug/pprof/mutex": "mutex", "/debug/pprof/block": "block", "/debug/fgprof": "fgprof",
+}
+
+// staticTargets writes a static_configs entry.
+func staticTargets(service string, targets ...*target.Target) string {
+	var list []string
+	for _, t := range targets {
+		list = append(list, fmt.Sprintf("%q", t.Addr()))
+	}
+	return fmt.Sprintf("      - {targets: [%s], labels: {service_name: %q}}\n", strings.Join(list, ", "), service)
+}
+
+// checkArrived compares what arrived with what the targets have sent: every profile is one that was
+// sent, byte for byte, of the right type, and none came twice.
+func checkArrived(t *testing.T, got []pyroscope.Received, names map[string]string, targets ...*target.Target) {
+	t.Helper()
+	sent := map[string]string{}
+	for _, tg := range targets {
+		for sum, path := range tg.Sent() {
+			sent[sum] = path
+		}
+	}
+	seen := map[string]bool{}
+	for _, r := range got {
+		path, ok := sent[r.SHA256]
+		switch {
+		case !ok:
+			t.Errorf("a profile %s of %s arrived that no target has sent", r.Name(), r.Labels["instance"])
+		case names[path] != r.Name():
+			t.Errorf("what was sent at %s arrived as %s", path, r.Name())
+		case seen[r.SHA256]:
+			t.Errorf("a profile %s of %s arrived twice", r.Name(), r.Labels["instance"])
+		}
+		seen[r.SHA256] = true
+	}
+}
+
+// What a target sends is what a Pyroscope server gets by Push: the same bytes, once, compressed or
+// not, with job, instance, service_name and the tenant and headers of the endpoint.
+func TestPushIsByteForByte(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{BasePath: "/profile", Multitenant: true,
+		Username: "12345", Password: "token-of-the-test"})
+	big := newTarget(t, target.Options{Functions: 3000})
+	small := newTarget(t, target.Options{})
+	plain := newTarget(t, target.Options{Functions: 200})
+	plain.SetFault("", target.Plain)
+	p := run(t, `
+global: {scrape_interval: 2s}
+scrape_configs:
+  - job_name: bytes
+    profiles: {process_cpu: {seconds: 1s}}
+    static_configs:
+`+staticTargets("shop/cart", big, small, plain)+`
+write:
+  - name: main
+    url: "`+server.URL()+`/"
+    tenant_id: team-a
+    headers: {X-Test: "yes"}
+    basic_auth: {username: "12345", password: token-of-the-test}
+`)
+	waitProfiles(t, server, 45, nil)
+	p.stop()
+	got := server.Profiles()
+	checkArrived(t, got, nameOfPath, big, small, plain)
+	noneRefused(t, server)
+	uncompressed := 0
+	for _, r := range got {
+		if r.Labels["job"] != "bytes" || r.Labels["service_name"] != "shop/cart" || r.Tenant != "team-a" ||
+			r.Header.Get("X-Test") != "yes" || !strings.HasPrefix(r.Header.Get("User-Agent"), "profpull/") {
+			t.Fatalf("labels %v, header %v", r.Labels, r.Header)
+		}
+		if r.Labels["instance"] == plain.Addr() {
+			uncompressed++
+			if pprof.IsGzip(r.Raw) {
+				t.Error("what came plain was compressed on the way")
+			}
+		}
+	}
+	if uncompressed == 0 {
+		t.Error("nothing of the plain target arrived")
+	}
+	if strings.Contains(p.stderr.String(), "token-of-the-test") {
+		t.Error("the password is in the log")
+	}
+	for _, tg := range []*target.Target{big, small, plain} {
+		if tg.Overlaps() != 0 {
+			t.Errorf("%d overlapping CPU profiles", tg.Overlaps())
+		}
+		for _, r := range tg.RequestsFor("/debug/pprof/profile") {
+			if r.Query != "seconds=1" {
+				t.Fatalf("CPU profile asked for with %q", r.Query)
+			}
+		}
+	}
+}
+
+// By /ingest the same bytes arrive at a strict Pyroscope and at a DeepFlow agent, which reads less:
+// in multipart with filenames, with labels that the name's grammar can carry, and a block profile is
+// a block profile and not one of a mutex.
+func TestIngestIsUnderstood(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	deepflow := newPyroscope(t, pyroscope.Options{DeepFlow: true})
+	tg := newTarget(t, target.Options{Functions: 100})
+	p := run(t, `
+global: {scrape_interval: 2s}
+scrape_configs:
+  - job_name: ingest
+    profiles: {process_cpu: {seconds: 1s}, fgprof: {enabled: true, seconds: 1s, interval: 4s}}
+    static_configs:
+      - targets: ["`+tg.Addr()+`"]
+        labels: {service_name: shop.cart, "app.kubernetes.io/name": cart, odd: "a,b}c={d} e", zone: "Zürich & more"}
+write:
+  - {name: pyroscope, protocol: ingest, url: "`+server.URL()+`"}
+  - {name: deepflow, protocol: ingest, url: "`+deepflow.URL()+`/api/v1/profile/ingest"}
+`)
+	names := map[string]string{}
+	for path, name := range nameOfPath {
+		names[path] = name
+	}
+	names["/debug/pprof/goroutine"] = "goroutines" // the server's own naming on this endpoint
+	for _, s := range []*pyroscope.Server{server, deepflow} {
+		for _, name := range names {
+			name := name
+			waitProfiles(t, s, 1, func(r *pyroscope.Received) bool { return r.Name() == name })
+		}
+	}
+	p.stop()
+	for _, s := range []*pyroscope.Server{server, deepflow} {
+		checkArrived(t, s.Profiles(), names, tg)
+		noneRefused(t, s)
+		for _, r := range s.Profiles() {
+			if r.Labels["service_name"] != "shop.cart" || r.Labels["instance"] != tg.Addr() ||
+				r.Labels["zone"] != "Zürich & more" || r.Labels["app_kubernetes_io_name"] != "cart" ||
+				!strings.HasPrefix(r.Labels["odd"], "a") {
+				t.Fatalf("labels %v", r.Labels)
+			}
+			if from, until := r.Query.Get("from"), r.Query.Get("until"); len(from) != 10 || len(until) != 10 || from > until {
+				t.Fatalf("from %q until %q", from, until)
+			}
+		}
+	}
+}
+
+// The file endpoint stores each profile as a file with the bytes that were sent; Go's tool reads it.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	dir := filepath.Join(t.TempDir(), "made", "by", "profpull")
+	tg := newTarget(t, target.Options{Functions: 50})
+	p := run(t, `
+global: {scrape_interval: 2s}
+scrape_configs:
+  - job_name: files
+    profiles: {process_cpu: {seconds: 1s}}
+    static_configs:
+`+staticTargets("shop/../../cart", tg)+`
+write:
+  - {name: files, url: "file://`+dir+`"}
+`)
+	stored := func() (files []string) {
+		_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+			if err == nil && info.Mode().IsRegular() && strings.HasSuffix(path, ".pb.gz") {
+				files = append(files, path)
+			}
+			return nil
+		})
+		return files
+	}
+	p.wait("files", func() string {
+		if files := stored(); len(files) < 15 {
+			return fmt.Sprintf("%d files", len(files))
+		}
+		return ""
+	})
+	p.stop()
+	if l := tailLines(p.stderr.String(), 5); !strings.Contains(l, "dropped=0") {
+		t.Errorf("no summary without drops at the end:\n%s", l)
+	}
+	sent := tg.Sent()
+	checked := map[string]bool{}
+	for _, file := range stored() {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(raw)
+		path, ok := sent[hex.EncodeToString(sum[:])]
+		if !ok {
+			t.Errorf("%s is not what a target has sent", file)
+			continue
+		}
+		if !strings.Contains(file, nameOfPath[path]) {
+			t.Errorf("what was sent at %s is stored as %s", path, file)
+		}
+		if !checked[path] {
+			checked[path] = true
+			if top := pprofTop(t, raw); !strings.Contains(top, "step1") {
+				t.Errorf("go tool pprof reads %s as\n%s", file, top)
+			}
+		}
+	}
+	if len(checked) != 5 {
+		t.Errorf("files of %d types", len(checked))
+	}
+	// A label value that looks like a way out of the directory must not be one.
+	parent, err := filepath.Glob(filepath.Join(dir, "..", "*"))
+	if err != nil || len(parent) != 1 {
+		t.Errorf("beside the directory: %v %v", parent, err)
+	}
+}

@@ -1,0 +1,390 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// kubeConfig scrapes the memory profiles of annotated pods.
+func kubeConfig(kubeconfig, sink, interval string) string {
+	return `
+scrape_configs:
+  - job_name: pods
+    scrape_interval: ` + interval + `
+    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, goroutine: {enabled: false}}
+    kubernetes_sd_configs:
+      - role: pod
+        kubeconfig_file: "` + kubeconfig + `"
+    relabel_configs:
+      - source_labels: [__meta_kubernetes_pod_phase]
+        regex: Pending|Succeeded|Failed
+        action: drop
+      - source_labels: [__meta_kubernetes_pod_annotation_profiles_grafana_com_memory_scrape]
+        regex: "true"
+        action: keep
+      - source_labels: [__meta_kubernetes_pod_container_port_number]
+        target_label: __meta_kubernetes_pod_annotation_profiles_grafana_com_memory_port
+        action: keepequal
+      - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
+      - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+      - {regex: __meta_kubernetes_pod_label_(.+), action: labelmap}
+write:
+  - {name: main, url: "` + sink + `"}
+`
+}
+
+// pods lists the pods that the program has as targets.
+func (p *program) pods() string {
+	p.t.Helper()
+	var names []string
+	for _, s := range p.scrapes("") {
+		names = append(names, s.Labels["pod"])
+	}
+	sort.Strings(names)
+	return strings.Join(names, " ")
+}
+
+func (p *program) waitPods(want string) time.Duration {
+	p.t.Helper()
+	return p.wait("the pods "+want, func() string {
+		if got := p.pods(); got != want {
+			return "there are: " + got
+		}
+		return ""
+	})
+}
+
+// Annotated pods become targets, with the labels of the pod, and stop being targets, as they come,
+// change and go; pods without the annotation never are. How long that takes is printed.
+func TestPodsComeAndGo(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{TLS: true, Token: "token-of-the-test"})
+	first, second := newTarget(t, target.Options{}), newTarget(t, target.Options{})
+	cluster.Put(kube.Annotated("first", first.Addr(), "memory"))
+	bystander := kube.Annotated("bystander", first.Addr())
+	cluster.Put(bystander)
+	done := kube.Annotated("done", first.Addr(), "memory")
+	done.Phase = "Succeeded"
+	cluster.Put(done)
+	// Two containers, and only one of them has the annotated port.
+	double := kube.Annotated("second", second.Addr(), "memory")
+	double.Containers = append(double.Containers, kube.Container{Name: "side", Image: "side:1",
+		Ports: []kube.Port{{Name: "other", Number: 1}}}, kube.Container{Name: "portless", Image: "p:1"})
+	p := run(t, kubeConfig(kubeconfig, server.URL(), "1s"))
+	p.waitPods("first")
+	waitProfiles(t, server, 1, func(r *pyroscope.Received) bool {
+		return r.Labels["pod"] == "first" && r.Labels["namespace"] == "default" && r.Labels["app"] == "first" &&
+			r.Labels["service_name"] == "default/main"
+	})
+
+	var added, removed, requested []time.Duration
+	for i := 0; i < 5; i++ {
+		asked, begin := len(second.Requests()), time.Now()
+		cluster.Put(double)
+		added = append(added, p.waitPods("first second"))
+		requested = append(requested, p.wait("the first request", func() string {
+			if len(second.Requests()) == asked {
+				return "none"
+			}
+			return ""
+		})+added[i])
+		_ = begin
+		if i%2 == 0 {
+			cluster.Delete("default/second")
+		} else {
+			off := kube.Annotated("second", second.Addr())
+			off.UID = double.UID
+			cluster.Put(off)
+		}
+		removed = append(removed, p.waitPods("first"))
+	}
+	t.Logf("event to target: %v; to the first request (interval 1s): %v; removal: %v", added, requested, removed)
+
+	// What is gone is not asked any more, while the others are.
+	asked, arrived := len(second.Requests()), server.Count()
+	waitProfiles(t, server, arrived+3, nil)
+	if n := len(second.Requests()); n > asked+1 {
+		t.Errorf("%d requests to a pod that is gone", n-asked)
+	}
+	if st := cluster.Stats(); st.Lists != 1 {
+		t.Errorf("%d lists, expected one", st.Lists)
+	}
+	p.stop()
+	if strings.Contains(p.stderr.String(), "token-of-the-test") {
+		t.Error("the token is in the log")
+	}
+	noneRefused(t, server)
+}
+
+// A watch that ends, is cut within an object or is refused is resumed where it was, without a new
+// list, and bookmarks move that place; only "too old" (410) leads to one new list. What happened in
+// the meantime is known afterwards, and targets that have not changed are left alone.
+func TestWatchTroubles(t *testing.T) {
+	t.Parallel()
+	for _, asStatus := range []bool{false, true} {
+		asStatus := asStatus
+		t.Run(fmt.Sprintf("410 as status %v", asStatus), func(t *testing.T) {
+			t.Parallel()
+			watchTroubles(t, kube.Options{GoneAsStatus: asStatus})
+		})
+	}
+}
+
+func watchTroubles(t *testing.T, o kube.Options) {
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, o)
+	tg := newTarget(t, target.Options{})
+	pod := func(name string) kube.Pod {
+		pd := kube.Annotated(name, tg.Addr(), "memory")
+		if name != "a" { // several pods at one address would be one target
+			host := loop.Host()
+			pd.IP = host
+		}
+		return pd
+	}
+	cluster.Put(pod("a"))
+	p := run(t, kubeConfig(kubeconfig, server.URL(), "1s"))
+	watching := func() {
+		p.wait("one open watch", func() string {
+			if n := cluster.Stats().OpenWatches; n != 1 {
+				return fmt.Sprint(n)
+			}
+			return ""
+		})
+	}
+	lists := func(when string, want int) {
+		t.Helper()
+		if n := cluster.Stats().Lists; n != want {
+			t.Errorf("%s: %d lists, expected %d", when, n, want)
+		}
+	}
+	p.waitPods("a")
+	watching()
+
+	// Cut within an object.
+	cluster.CutNextEvent()
+	cluster.Put(pod("b"))
+	p.waitPods("a b")
+	watching()
+	lists("cut", 1)
+
+	// Ended after a bookmark that is newer than the last event.
+	cluster.Advance(50)
+	cluster.Bookmark()
+	p.wait("the bookmark", func() string {
+		if cluster.Stats().Bookmarks == 0 {
+			return "not sent"
+		}
+		return ""
+	})
+	cluster.Compact()
+	cluster.EndWatches()
+	cluster.Put(pod("c"))
+	p.waitPods("a b c")
+	watching()
+	lists("bookmark", 1)
+
+	// 429 with Retry-After: the same place again, not before the time.
+	cluster.WatchFaults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {"2"}}, Times: 1})
+	opened, begin := cluster.Stats().Watches, time.Now()
+	cluster.EndWatches()
+	cluster.Put(pod("d"))
+	p.waitPods("a b c d")
+	if took := time.Since(begin); took < 2*time.Second {
+		t.Errorf("after 429 with Retry-After: 2 the watch was back after %v", took)
+	}
+	if n := cluster.Stats().Watches - opened; n != 2 {
+		t.Errorf("429: %d attempts to watch, expected 2", n)
+	}
+	lists("429", 1)
+
+	// The API server is away: targets are scraped on, and afterwards the watch is resumed.
+	watching()
+	cluster.Down()
+	before := p.scrape(tg.Addr()).Successes
+	p.wait("scrapes without an API server", func() string {
+		if n := p.scrape(tg.Addr()).Successes; n < before+3 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	cluster.Put(pod("e"))
+	if err := cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
+	p.waitPods("a b c d e")
+	lists("API server away", 1)
+
+	// While the watch is away one pod goes and one comes, and the history is forgotten.
+	watching()
+	since := p.scrape(tg.Addr())
+	cluster.WatchFaults.Set(&loop.Fault{Status: 503})
+	cluster.AbortWatches()
+	cluster.Delete("default/b")
+	cluster.Put(pod("f"))
+	cluster.Compact()
+	cluster.WatchFaults.Set(nil)
+	p.waitPods("a c d e f")
+	watching()
+	lists("410", 2)
+	if now := p.scrape(tg.Addr()); now.Successes < since.Successes || now.Failures != since.Failures {
+		t.Errorf("the target that did not change began anew: %+v, before %+v", now, since)
+	}
+
+	// The same as an ERROR event in the stream.
+	cluster.WatchError(http.StatusGone, "Expired", "too old resource version")
+	cluster.Delete("default/c")
+	p.waitPods("a d e f")
+	watching()
+	lists("ERROR event", 3)
+
+	// An event that nobody knows, and one that is no pod, cost nothing.
+	cluster.WatchRaw([]byte(`{"type":"SURPRISE","object":{"kind":"Table","rows":[]}}` + "\n"))
+	cluster.WatchRaw([]byte(`{"type":"ADDED","object":{"kind":"Pod","metadata":null}}` + "\n"))
+	cluster.Put(pod("g"))
+	p.waitPods("a d e f g")
+	lists("unknown events", 3)
+	p.stop()
+}
+
+// A list in pages gives every pod; when a page has expired, the list is read anew.
+func TestManyPods(t *testing.T) {
+	t.Parallel()
+	for _, expired := range []int{0, 1} {
+		expired := expired
+		t.Run(fmt.Sprintf("%d expired pages", expired), func(t *testing.T) {
+			t.Parallel()
+			bin(t)
+			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired})
+			const n = 1200
+			for i := 0; i < n; i++ {
+				pod := kube.Annotated(fmt.Sprintf("pod-%d", i), fmt.Sprintf("10.0.%d.%d:6060", i/250, i%250+1), "memory")
+				cluster.Put(pod)
+			}
+			p := run(t, kubeConfig(kubeconfig, "http://"+loop.Host()+":4040", "24h"))
+			count := func(want int) func() string {
+				return func() string {
+					if got := len(p.scrapes("")); got != want {
+						return fmt.Sprint(got)
+					}
+					return ""
+				}
+			}
+			took := p.wait("all pods", count(n))
+			for i := 0; i < n/2; i++ {
+				cluster.Delete(fmt.Sprintf("default/pod-%d", i))
+			}
+			gone := p.wait("half of the pods to go", count(n/2))
+			t.Logf("%d pods: listed within %v, half removed within %v, RSS %d KiB", n, took, gone, p.rss()>>10)
+			if st := cluster.Stats(); expired == 0 && st.Lists != 1 {
+				t.Errorf("%d lists", st.Lists)
+			}
+			if status, _ := p.get("/-/ready"); status != 200 {
+				t.Errorf("/-/ready: %d", status)
+			}
+			p.stop()
+		})
+	}
+}
+
+// Selectors and namespaces of the configuration go to the API server, for the list and the watch.
+func TestSelectors(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	config := strings.Replace(kubeConfig(kubeconfig, "http://"+loop.Host()+":4040", "24h"), "      - role: pod\n", `      - role: pod
+        namespaces: {names: [shop, bank]}
+        selectors: [{role: pod, label: "tier in (front, back),app!=hidden", field: "spec.nodeName=node-1"}]
+`, 1)
+	put := func(namespace, name, tier, node string) {
+		pod := kube.Annotated(name, loop.Host()+":6060", "memory")
+		pod.Namespace, pod.Labels["tier"], pod.Node = namespace, tier, node
+		cluster.Put(pod)
+	}
+	put("shop", "cart", "front", "node-1")
+	put("bank", "till", "back", "node-1")
+	put("shop", "hidden", "front", "node-1")
+	put("shop", "far", "front", "node-2")
+	put("other", "cart", "front", "node-1")
+	p := run(t, config)
+	p.waitPods("cart till")
+	put("shop", "late", "back", "node-1")
+	put("shop", "cart", "none", "node-1") // leaves the selector
+	p.waitPods("late till")
+	for _, q := range cluster.Stats().Queries {
+		if !strings.Contains(q, "labelSelector=") || !strings.Contains(q, "fieldSelector=") {
+			t.Errorf("a request without selectors: %s", q)
+		}
+	}
+	p.stop()
+}
+
+// A pod cannot send us elsewhere: neither its annotations nor a rule that copies one into the
+// address change the host that is contacted.
+func TestPodCannotAimElsewhere(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	victim, honest := newTarget(t, target.Options{}), newTarget(t, target.Options{})
+	evil := kube.Annotated("evil", loop.Host()+":6060", "memory")
+	evil.Annotations["address"] = victim.Addr()
+	cluster.Put(evil)
+	good := kube.Annotated("good", honest.Addr(), "memory")
+	good.Annotations["address"] = honest.Addr()
+	cluster.Put(good)
+	config := strings.Replace(kubeConfig(kubeconfig, server.URL(), "500ms"), "write:\n", `      - {source_labels: [__meta_kubernetes_pod_annotation_address], regex: (.+), target_label: __address__}
+write:
+`, 1)
+	p := run(t, config)
+	waitProfiles(t, server, 3, nil)
+	if got := p.pods(); got != "good" {
+		t.Errorf("targets: %s", got)
+	}
+	p.stop()
+	if n := len(victim.Requests()); n != 0 {
+		t.Errorf("%d requests to an address that only an annotation named", n)
+	}
+	if !strings.Contains(p.stderr.String(), "evil") {
+		t.Error("no word about the pod that was refused")
+	}
+}
+
+// Until discovery has read its sources, /-/ready says so; scraping of what is known goes on.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	cluster.ListFaults.Set(&loop.Fault{Status: 503})
+	static := newTarget(t, target.Options{})
+	config := strings.Replace(kubeConfig(kubeconfig, server.URL(), "500ms"), "write:\n", `  - job_name: static
+    scrape_interval: 500ms
+    profiles: `+snapshotsOnly+`
+    static_configs:
+`+staticTargets("static", static)+"write:\n", 1)
+	p := run(t, config)
+	waitProfiles(t, server, 4, nil)
+	if status, text := p.get("/-/ready"); status != 503 || text == "" {
+		t.Errorf("/-/ready before the first list: %d %q", status, text)
+	}
+	cluster.ListFaults.Set(nil)
+	p.wait("ready", func() string {
+		if status, text := p.get("/-/ready"); status != 200 {
+			return text
+		}
+		return ""
+	})
+	p.stop()
+}
