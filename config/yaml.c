@@ -10,6 +10,7 @@
 
 struct builder {
     yaml_parser_t parser;
+    struct sv text;
     struct arena *arena;
     struct map *anchors; /* name -> finished node */
     size_t nodes;        /* made so far, aliases expanded */
@@ -44,6 +45,20 @@ static bool stopped_at_tab(const struct builder *b)
            *p->buffer.pointer == '\t';
 }
 
+/* Notes the place of a byte. */
+static void find_offset(struct builder *b, size_t offset)
+{
+    b->place = (struct yaml_place){1, 1};
+    for (size_t i = 0; i < offset && i < b->text.n; i++) {
+        if (b->text.p[i] == '\n') {
+            b->place.line++;
+            b->place.column = 1;
+        } else if (((unsigned char)b->text.p[i] & 0xc0) != 0x80) {
+            b->place.column++;
+        }
+    }
+}
+
 static bool fail_syntax(struct builder *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -51,8 +66,9 @@ static bool fail_syntax(struct builder *b)
         return fail_memory(b);
     }
     const char *problem = p->problem == NULL ? "unreadable" : p->problem;
-    if (p->error == YAML_READER_ERROR) { /* no mark: the reader is ahead of the scanner */
-        return err_set(at(b, p->mark), ERR_INPUT, "not valid YAML: %s (U+%04X)", problem,
+    if (p->error == YAML_READER_ERROR) { /* without a mark: the reader is ahead of the scanner */
+        find_offset(b, p->problem_offset);
+        return err_set(b->err, ERR_INPUT, "not valid YAML: %s (U+%04X)", problem,
                        (unsigned)p->problem_value);
     }
     at(b, p->problem_mark);
@@ -424,7 +440,7 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct node **ret_roo
     if (!check_utf8(text, reterr_place, err)) {
         return false;
     }
-    struct builder b = {.arena = arena, .err = err, .anchors = map_new()};
+    struct builder b = {.text = text, .arena = arena, .err = err, .anchors = map_new()};
     const struct node *root = NULL;
     bool ok = false;
     if (b.anchors == NULL || !yaml_parser_initialize(&b.parser)) {
