@@ -63,7 +63,7 @@ static bool group_is(const struct regex *re, size_t group, struct sv name, size_
 
 /* Sets the groups that a reference means; a piece without groups and text is one that expands to
  * nothing. */
-static bool resolve(struct template_piece *piece, struct arena *arena, struct sv name,
+static bool resolve(struct expansion_piece *piece, struct arena *arena, struct sv name,
                     const struct regex *re)
 {
     size_t number = SIZE_MAX;
@@ -91,7 +91,7 @@ static bool resolve(struct template_piece *piece, struct arena *arena, struct sv
 }
 
 /* The piece at the start of *rest: up to the next $, or a reference, or a $ that is one. */
-static bool take_piece(struct template_piece *piece, struct arena *arena, struct sv *rest,
+static bool take_piece(struct expansion_piece *piece, struct arena *arena, struct sv *rest,
                        const struct regex *re)
 {
     const char *dollar = memchr(rest->p, '$', rest->n);
@@ -118,13 +118,14 @@ static bool take_piece(struct template_piece *piece, struct arena *arena, struct
     return resolve(piece, arena, name, re);
 }
 
-bool template_init(struct template *t, struct arena *arena, struct sv text, const struct regex *re)
+bool expansion_init(struct expansion *t, struct arena *arena, struct sv text,
+                    const struct regex *re)
 {
     size_t most = 1;
     for (size_t i = 0; i < text.n; i++) {
         most += text.p[i] == '$' ? 2 : 0;
     }
-    struct template_piece *pieces = arena_array(arena, most, sizeof(*pieces));
+    struct expansion_piece *pieces = arena_array(arena, most, sizeof(*pieces));
     if (pieces == NULL) {
         return false;
     }
@@ -139,7 +140,7 @@ bool template_init(struct template *t, struct arena *arena, struct sv text, cons
     return true;
 }
 
-bool template_is_constant(const struct template *t, struct sv *ret_text)
+bool expansion_is_constant(const struct expansion *t, struct sv *ret_text)
 {
     if (t->n > 1 || (t->n == 1 && t->pieces[0].n_groups > 0)) {
         return false;
@@ -148,11 +149,11 @@ bool template_is_constant(const struct template *t, struct sv *ret_text)
     return true;
 }
 
-bool template_expand(const struct template *t, const struct regex_scratch *s, struct sv subject,
+bool expansion_write(const struct expansion *t, const struct regex_scratch *s, struct sv subject,
                      struct buf *out)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const struct template_piece *piece = &t->pieces[i];
+        const struct expansion_piece *piece = &t->pieces[i];
         buf_append(out, piece->text.p, piece->text.n);
         for (size_t j = 0; j < piece->n_groups; j++) {
             struct regex_span span = regex_group(s, piece->groups[j]);

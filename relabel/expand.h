@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "relabel/regex.h"
 
-struct template_piece {
+struct expansion_piece {
     struct sv text; /* if n_groups is 0 */
     /* The first of these groups that took part in the match; more than one may have one name. */
     const size_t *groups;
@@ -23,18 +23,18 @@ struct template_piece {
 };
 
 /* Immutable; lives in the arena it was made in. */
-struct template
-{
-    const struct template_piece *pieces;
+struct expansion {
+    const struct expansion_piece *pieces;
     size_t n;
 };
 
 /* text must be valid UTF-8 and outlive the template, and so must re. False if out of memory. */
-bool template_init(struct template *t, struct arena *arena, struct sv text, const struct regex *re);
+bool expansion_init(struct expansion *t, struct arena *arena, struct sv text,
+                    const struct regex *re);
 /* The text of a template without references, which expands to itself; false if it has some. */
-bool template_is_constant(const struct template *t, struct sv *ret_text);
+bool expansion_is_constant(const struct expansion *t, struct sv *ret_text);
 /* Appends the expansion after a match of that regex on subject. */
-bool template_expand(const struct template *t, const struct regex_scratch *s, struct sv subject,
+bool expansion_write(const struct expansion *t, const struct regex_scratch *s, struct sv subject,
                      struct buf *out);
 
 #endif

@@ -45,9 +45,9 @@ enum re2_op {
 
 /* A Unicode class within a class. */
 struct re2_property {
-    const struct unicode_class *class;
+    const struct unicode_class *def;
     bool negated;
-    bool fold; /* without case: class->fold belongs to it */
+    bool fold; /* without case: def->fold belongs to it */
 };
 
 struct re2_node {
@@ -63,7 +63,7 @@ struct re2_node {
             const struct re2_property *properties;
             size_t n_properties;
             bool negated; /* only with properties: all but the ranges and properties */
-        } class;
+        } set;            /* RE2_CLASS */
         struct {
             uint32_t min;
             uint32_t max; /* RE2_UNLIMITED: no end */

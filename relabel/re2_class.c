@@ -35,20 +35,19 @@ static const struct group posix_groups[] = {
 #define GROUP_COUNT(groups) (sizeof(groups) / sizeof((groups)[0]))
 
 /* A class while it is read. */
-struct class
-{
+struct members {
     struct runeset set;
     struct re2_property *properties;
     size_t n_properties;
     size_t cap_properties;
 };
 
-static void class_done(struct class *c)
+static void members_done(struct members *c)
 {
     runeset_done(&c->set);
 }
 
-static bool add_property(struct re2_parser *p, struct class *c, struct re2_property property)
+static bool add_property(struct re2_parser *p, struct members *c, struct re2_property property)
 {
     if (c->n_properties == c->cap_properties) {
         size_t cap = c->cap_properties == 0 ? 4 : 2 * c->cap_properties;
@@ -75,7 +74,7 @@ static void add_range(const struct re2_parser *p, struct runeset *set, uint32_t 
     }
 }
 
-static void add_group(const struct re2_parser *p, struct class *c, const struct group *group,
+static void add_group(const struct re2_parser *p, struct members *c, const struct group *group,
                       bool negated)
 {
     struct runeset set = {0};
@@ -91,7 +90,7 @@ static void add_group(const struct re2_parser *p, struct class *c, const struct 
 }
 
 /* [:name:] and [:^name:]. *ret_is says whether there was one; false with an error. */
-static bool posix_class(struct re2_parser *p, struct class *c, bool *ret_is)
+static bool posix_class(struct re2_parser *p, struct members *c, bool *ret_is)
 {
     *ret_is = false;
     if (!sv_starts_with(p->rest, SV("[:"))) {
@@ -121,7 +120,7 @@ static bool posix_class(struct re2_parser *p, struct class *c, bool *ret_is)
 }
 
 /* \d \s \w and the complements. */
-static bool perl_class(struct re2_parser *p, struct class *c)
+static bool perl_class(struct re2_parser *p, struct members *c)
 {
     if (p->rest.n < 2 || p->rest.p[0] != '\\') {
         return false;
@@ -139,7 +138,7 @@ static bool perl_class(struct re2_parser *p, struct class *c)
     return false;
 }
 
-static void add_ranges(struct class *c, struct runeset *set, bool negated)
+static void add_ranges(struct members *c, struct runeset *set, bool negated)
 {
     runeset_clean(set);
     if (negated) {
@@ -150,7 +149,7 @@ static void add_ranges(struct class *c, struct runeset *set, bool negated)
 }
 
 /* The two names of Go's regexp that stand for plain ranges. */
-static bool add_plain_property(const struct re2_parser *p, struct class *c, struct sv name,
+static bool add_plain_property(const struct re2_parser *p, struct members *c, struct sv name,
                                bool negated)
 {
     struct runeset set = {0};
@@ -165,8 +164,8 @@ static bool add_plain_property(const struct re2_parser *p, struct class *c, stru
     return true;
 }
 
-static bool add_named_property(struct re2_parser *p, struct class *c, struct sv name, bool negated,
-                               struct sv expr)
+static bool add_named_property(struct re2_parser *p, struct members *c, struct sv name,
+                               bool negated, struct sv expr)
 {
     if (add_plain_property(p, c, name, negated)) {
         return true;
@@ -176,24 +175,24 @@ static bool add_named_property(struct re2_parser *p, struct class *c, struct sv 
         name = SV("Cn");
         negated = !negated;
     }
-    const struct unicode_class *class = unicode_class_find(name);
-    if (class == NULL) {
+    const struct unicode_class *def = unicode_class_find(name);
+    if (def == NULL) {
         return re2_fail(p, "invalid character class range", expr);
     }
     if (fold && !negated) {
-        for (size_t i = 0; i < class->n_fold; i++) {
-            const struct fold_range *f = &class->fold[i];
+        for (size_t i = 0; i < def->n_fold; i++) {
+            const struct fold_range *f = &def->fold[i];
             for (uint32_t rune = f->lo; rune <= f->hi; rune += f->stride) {
                 runeset_add(&c->set, rune, rune);
             }
         }
     }
-    return add_property(
-        p, c, (struct re2_property){class, negated, fold && class->n_fold > 0 && negated});
+    return add_property(p, c,
+                        (struct re2_property){def, negated, fold && def->n_fold > 0 && negated});
 }
 
 /* \pN, \p{Greek}, \P{^Greek}. *ret_is says whether there was one; false with an error. */
-static bool unicode_class(struct re2_parser *p, struct class *c, bool *ret_is)
+static bool unicode_class(struct re2_parser *p, struct members *c, bool *ret_is)
 {
     *ret_is = false;
     const char *start = p->rest.p;
@@ -339,10 +338,10 @@ static bool escape_rune(struct re2_parser *p, uint32_t *ret_rune)
     return re2_fail(p, "invalid escape sequence", re2_since(p, start));
 }
 
-static bool class_rune(struct re2_parser *p, struct sv class, uint32_t *ret_rune)
+static bool class_rune(struct re2_parser *p, struct sv whole, uint32_t *ret_rune)
 {
     if (p->rest.n == 0) {
-        return re2_fail(p, "missing closing ]", class);
+        return re2_fail(p, "missing closing ]", whole);
     }
     if (p->rest.p[0] == '\\') {
         return escape_rune(p, ret_rune);
@@ -352,18 +351,18 @@ static bool class_rune(struct re2_parser *p, struct sv class, uint32_t *ret_rune
 }
 
 /* One rune or a range of two. */
-static bool class_range(struct re2_parser *p, struct class *c, struct sv class)
+static bool class_range(struct re2_parser *p, struct members *c, struct sv whole)
 {
     const char *start = p->rest.p;
     uint32_t lo;
-    if (!class_rune(p, class, &lo)) {
+    if (!class_rune(p, whole, &lo)) {
         return false;
     }
     uint32_t hi = lo;
     if (p->rest.n >= 2 && p->rest.p[0] == '-' && p->rest.p[1] != ']') {
         p->rest.p++;
         p->rest.n--;
-        if (!class_rune(p, class, &hi)) {
+        if (!class_rune(p, whole, &hi)) {
             return false;
         }
         if (hi < lo) {
@@ -374,13 +373,13 @@ static bool class_range(struct re2_parser *p, struct class *c, struct sv class)
     return true;
 }
 
-static bool class_item(struct re2_parser *p, struct class *c, struct sv class)
+static bool class_item(struct re2_parser *p, struct members *c, struct sv whole)
 {
     bool is = false;
     if (!posix_class(p, c, &is) || (!is && !unicode_class(p, c, &is))) {
         return false;
     }
-    return is || perl_class(p, c) || class_range(p, c, class);
+    return is || perl_class(p, c) || class_range(p, c, whole);
 }
 
 /* Surrogates are not in UTF-8: a class is the same without them. */
@@ -398,7 +397,7 @@ static bool is_everything(const struct runeset *set)
            set->at[1].lo == SURROGATE_MAX + 1 && set->at[1].hi == RUNE_MAX;
 }
 
-static void fill_class(struct re2_node *node, const struct class *c,
+static void fill_class(struct re2_node *node, const struct members *c,
                        const struct rune_range *ranges, bool negated)
 {
     if (c->n_properties == 0 && is_everything(&c->set)) {
@@ -407,16 +406,16 @@ static void fill_class(struct re2_node *node, const struct class *c,
         node->op = RE2_LITERAL;
         node->rune = ranges[0].lo;
     } else {
-        node->class.ranges = ranges;
-        node->class.n_ranges = c->set.n;
-        node->class.properties = c->properties;
-        node->class.n_properties = c->n_properties;
-        node->class.negated = negated;
+        node->set.ranges = ranges;
+        node->set.n_ranges = c->set.n;
+        node->set.properties = c->properties;
+        node->set.n_properties = c->n_properties;
+        node->set.negated = negated;
     }
 }
 
 /* Makes the node and frees the class. */
-static struct re2_node *class_node(struct re2_parser *p, struct class *c, bool negated)
+static struct re2_node *class_node(struct re2_parser *p, struct members *c, bool negated)
 {
     struct re2_node *node = re2_node(p, RE2_CLASS);
     runeset_clean(&c->set);
@@ -431,21 +430,21 @@ static struct re2_node *class_node(struct re2_parser *p, struct class *c, bool n
     }
     if (node == NULL || c->set.failed || (c->set.n > 0 && ranges == NULL)) {
         re2_fail_memory(p);
-        class_done(c);
+        members_done(c);
         return NULL;
     }
     if (ranges != NULL) {
         memcpy(ranges, c->set.at, c->set.n * sizeof(*ranges));
     }
     fill_class(node, c, ranges, negated);
-    class_done(c);
+    members_done(c);
     return node;
 }
 
 struct re2_node *re2_class(struct re2_parser *p)
 {
     struct sv whole = p->rest;
-    struct class c = {0};
+    struct members c = {0};
     p->rest.p++;
     p->rest.n--;
     bool negated = p->rest.n > 0 && p->rest.p[0] == '^';
@@ -456,7 +455,7 @@ struct re2_node *re2_class(struct re2_parser *p)
     /* A ] that comes first is a member. */
     for (bool first = true; first || p->rest.n == 0 || p->rest.p[0] != ']'; first = false) {
         if (!class_item(p, &c, whole)) {
-            class_done(&c);
+            members_done(&c);
             return NULL;
         }
     }
@@ -467,10 +466,10 @@ struct re2_node *re2_class(struct re2_parser *p)
 
 struct re2_node *re2_escape(struct re2_parser *p)
 {
-    struct class c = {0};
+    struct members c = {0};
     bool is = false;
     if (!unicode_class(p, &c, &is)) {
-        class_done(&c);
+        members_done(&c);
         return NULL;
     }
     if (is || perl_class(p, &c)) {
@@ -484,7 +483,7 @@ struct re2_node *re2_literal(struct re2_parser *p, uint32_t rune)
 {
     bool fold = (p->flags & RE2_FLAG_FOLD) != 0 && rune_fold(rune) != rune;
     if (fold || (rune >= SURROGATE_MIN && rune <= SURROGATE_MAX)) {
-        struct class c = {0};
+        struct members c = {0};
         add_range(p, &c.set, rune, rune);
         return class_node(p, &c, false);
     }

@@ -30,8 +30,8 @@ static void emit_range(uint32_t lo, uint32_t hi, struct buf *out)
 
 static void emit_ranges(const struct re2_node *node, struct buf *out)
 {
-    for (size_t i = 0; i < node->class.n_ranges; i++) {
-        emit_range(node->class.ranges[i].lo, node->class.ranges[i].hi, out);
+    for (size_t i = 0; i < node->set.n_ranges; i++) {
+        emit_range(node->set.ranges[i].lo, node->set.ranges[i].hi, out);
     }
 }
 
@@ -40,8 +40,8 @@ static void emit_ranges(const struct re2_node *node, struct buf *out)
 static void emit_gaps(const struct re2_node *node, struct buf *out)
 {
     uint32_t next = 0;
-    for (size_t i = 0; i < node->class.n_ranges; i++) {
-        struct rune_range r = node->class.ranges[i];
+    for (size_t i = 0; i < node->set.n_ranges; i++) {
+        struct rune_range r = node->set.ranges[i];
         if (next < r.lo && next != SURROGATE_MIN) {
             uint32_t end = r.lo == SURROGATE_MAX + 1 ? SURROGATE_MIN : r.lo;
             emit_range(next, end - 1, out);
@@ -53,12 +53,12 @@ static void emit_gaps(const struct re2_node *node, struct buf *out)
 /* Without properties. A class that reaches to the end is shorter by what it leaves out. */
 static void emit_plain_class(const struct re2_node *node, struct buf *out)
 {
-    size_t n = node->class.n_ranges;
+    size_t n = node->set.n_ranges;
     if (n == 0) {
         buf_puts(out, NEVER);
         return;
     }
-    bool by_gaps = node->class.ranges[n - 1].hi == RUNE_MAX;
+    bool by_gaps = node->set.ranges[n - 1].hi == RUNE_MAX;
     buf_puts(out, by_gaps ? "[^" : "[");
     if (by_gaps) {
         emit_gaps(node, out);
@@ -70,17 +70,17 @@ static void emit_plain_class(const struct re2_node *node, struct buf *out)
 
 static void emit_property(const struct re2_property *property, bool negated, struct buf *out)
 {
-    buf_printf(out, "\\%c{%s}", negated ? 'P' : 'p', property->class->pcre);
+    buf_printf(out, "\\%c{%s}", negated ? 'P' : 'p', property->def->pcre);
 }
 
 /* All members but the properties that are negated and without case. */
 static void emit_members(const struct re2_node *node, struct buf *out)
 {
-    bool open = node->class.n_ranges > 0;
+    bool open = node->set.n_ranges > 0;
     buf_puts(out, open ? "[" : "");
     emit_ranges(node, out);
-    for (size_t i = 0; i < node->class.n_properties; i++) {
-        const struct re2_property *property = &node->class.properties[i];
+    for (size_t i = 0; i < node->set.n_properties; i++) {
+        const struct re2_property *property = &node->set.properties[i];
         if (!property->fold) {
             buf_puts(out, open ? "" : "[");
             open = true;
@@ -95,8 +95,8 @@ static void emit_negated_fold(const struct re2_property *property, struct buf *o
 {
     buf_puts(out, "|[^");
     emit_property(property, false, out);
-    for (size_t i = 0; i < property->class->n_fold; i++) {
-        const struct fold_range *f = &property->class->fold[i];
+    for (size_t i = 0; i < property->def->n_fold; i++) {
+        const struct fold_range *f = &property->def->fold[i];
         for (uint32_t rune = f->lo; rune <= f->hi; rune += f->stride) {
             emit_rune(rune, out);
         }
@@ -106,18 +106,18 @@ static void emit_negated_fold(const struct re2_property *property, struct buf *o
 
 static void emit_class(const struct re2_node *node, struct buf *out)
 {
-    if (node->class.n_properties == 0) {
+    if (node->set.n_properties == 0) {
         emit_plain_class(node, out);
         return;
     }
-    buf_puts(out, node->class.negated ? "(?:(?!" : "(?:");
+    buf_puts(out, node->set.negated ? "(?:(?!" : "(?:");
     emit_members(node, out);
-    for (size_t i = 0; i < node->class.n_properties; i++) {
-        if (node->class.properties[i].fold) {
-            emit_negated_fold(&node->class.properties[i], out);
+    for (size_t i = 0; i < node->set.n_properties; i++) {
+        if (node->set.properties[i].fold) {
+            emit_negated_fold(&node->set.properties[i], out);
         }
     }
-    buf_puts(out, node->class.negated ? ").)" : ")");
+    buf_puts(out, node->set.negated ? ").)" : ")");
 }
 
 static bool is_atom(const struct re2_node *node)

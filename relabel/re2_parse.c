@@ -449,8 +449,8 @@ static struct re2_node *dot(struct re2_parser *p)
     }
     struct re2_node *node = re2_node(p, RE2_CLASS);
     if (node != NULL) {
-        node->class.ranges = not_newline;
-        node->class.n_ranges = 3;
+        node->set.ranges = not_newline;
+        node->set.n_ranges = 3;
     }
     return node;
 }
@@ -507,7 +507,13 @@ static struct re2_node *parse(struct re2_parser *p)
                 SV_ARG(p->whole), p->frame->offset);
         return NULL;
     }
-    return end_frame(p);
+    struct re2_node *root = end_frame(p);
+    /* The anchors around it make one more level, unless they join a sequence that is there. */
+    if (root != NULL && root->op != RE2_CONCAT && root->height >= RE2_HEIGHT_MAX) {
+        re2_fail(p, "expression nests too deeply", p->whole);
+        return NULL;
+    }
+    return root;
 }
 
 struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)

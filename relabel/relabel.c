@@ -181,14 +181,14 @@ static enum regex_result match(const struct run *run, struct sv text)
 }
 
 /* The expansion of a template after a match on value; buf holds it if it has references. */
-static bool expand(const struct run *run, const struct template *t, struct sv value,
+static bool expand(const struct run *run, const struct expansion *t, struct sv value,
                    struct buf *buf, struct sv *ret_text)
 {
-    if (template_is_constant(t, ret_text)) {
+    if (expansion_is_constant(t, ret_text)) {
         return true;
     }
     buf_clear(buf);
-    if (!template_expand(t, run->s->regex, value, buf)) {
+    if (!expansion_write(t, run->s->regex, value, buf)) {
         return fail_buf(run, buf, "the expansion is");
     }
     *ret_text = (struct sv){buf->data, buf->len};

@@ -213,8 +213,8 @@ bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *co
         return false;
     }
     if (!keep_texts(r, arena, config) ||
-        !template_init(&r->target, arena, r->target_text, r->regex) ||
-        !template_init(&r->replacement, arena, r->replacement_text, r->regex)) {
+        !expansion_init(&r->target, arena, r->target_text, r->regex) ||
+        !expansion_init(&r->replacement, arena, r->replacement_text, r->regex)) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     return true;

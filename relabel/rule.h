@@ -29,9 +29,9 @@ struct rule {
     struct regex *regex; /* owned */
     uint64_t modulus;
     struct sv target_text;
-    struct template target;
+    struct expansion target;
     struct sv replacement_text;
-    struct template replacement;
+    struct expansion replacement;
 };
 
 /* Judges (like relabel_check_rule()) and compiles. After a failure the rule is to be given to
