@@ -167,7 +167,7 @@ static void replace_value(struct labels_builder *b, struct entry *e, struct sv v
     }
 }
 
-static void insert(struct labels_builder *b, size_t at, struct sv name, struct sv value)
+static void add(struct labels_builder *b, size_t at, struct sv name, struct sv value)
 {
     struct entry e = {0};
     if (b->count >= LABELS_MAX || b->bytes + name.n + value.n > LABELS_BYTES_MAX) {
@@ -200,7 +200,7 @@ void labels_builder_set(struct labels_builder *b, struct sv name, struct sv valu
     if (found) {
         replace_value(b, &b->entries[at], value);
     } else {
-        insert(b, at, name, value);
+        add(b, at, name, value);
     }
 }
 

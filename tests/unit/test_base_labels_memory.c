@@ -1,0 +1,72 @@
+/* Every single allocation of label sets, their builder and the string table failing once. */
+#include "tests/unit/torture.h"
+
+/* NOLINTBEGIN(bugprone-suspicious-include): with failing allocators */
+#include "base/arena.c"
+#include "base/intern.c"
+#include "base/labels.c"
+#include "base/labels_builder.c"
+/* NOLINTEND(bugprone-suspicious-include) */
+
+#include "tests/unit/testing.h"
+
+#define SETS 16
+#define LABELS 70 /* more than a builder starts with */
+
+/* One set; NULL only if an allocation failed. */
+static struct labels *build(struct labels_builder *b, const struct labels *base, size_t which)
+{
+    char name[32];
+    labels_builder_reset(b, base);
+    for (size_t i = 0; i < LABELS; i++) {
+        (void)snprintf(name, sizeof(name), "name_%zu_%zu", which, i);
+        labels_builder_set_str(b, name, "value");
+    }
+    struct labels *l = labels_builder_build(b);
+    assert_true(l != NULL || torture_state.failed);
+    return l;
+}
+
+static void use_labels(bool *ret_complete)
+{
+    struct labels *sets[SETS] = {NULL};
+    size_t made = 0;
+    size_t strings = 99;
+    struct intern *in = intern_new();
+    struct labels_builder *b = in == NULL ? NULL : labels_builder_new(in);
+    for (size_t i = 0; b != NULL && i < SETS; i++) {
+        sets[i] = build(b, NULL, i);
+        made += sets[i] != NULL;
+        if (sets[i] != NULL) {
+            CHECK_INT(labels_count(sets[i]), LABELS, "a set is whole or not at all");
+        }
+    }
+    for (size_t i = 0; b != NULL && i < SETS; i++) {
+        struct labels *more = build(b, sets[i], i + 1);
+        made += more != NULL;
+        labels_unref(more);
+        labels_unref(sets[i]);
+    }
+    labels_builder_free(b);
+    if (in != NULL) {
+        intern_stats(in, &strings, NULL);
+        CHECK_INT(strings, 0, "what failed left nothing behind");
+    }
+    *ret_complete = made == 2 * SETS;
+    intern_free(in);
+}
+
+static void labels_survive(void **state)
+{
+    (void)state;
+    /* More failures than there are strings in the sets. */
+    assert_in_range(torture(use_labels), SETS * LABELS, 10 * SETS * LABELS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_survive),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
