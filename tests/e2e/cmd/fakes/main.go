@@ -16,6 +16,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"sort"
 	"syscall"
 	"time"
 
@@ -69,12 +70,15 @@ func makeBodies(sizes string) []map[string][]byte {
 			byKind[kind] = append(byKind[kind], pprof.Gzip(pprof.Make(kind, pprof.Options{Functions: functions})))
 		}
 	}
+	var paths []string
+	for path := range target.Paths {
+		paths = append(paths, path)
+	}
+	sort.Strings(paths)
 	for i := 0; i < sets; i++ {
 		set := map[string][]byte{}
-		j := 0
-		for path, kind := range target.Paths {
-			set[path] = byKind[kind][(i+7*j)%sets]
-			j++
+		for j, path := range paths {
+			set[path] = byKind[target.Paths[path]][(i+7*j)%sets]
 		}
 		all = append(all, set)
 	}
@@ -90,7 +94,7 @@ func quantile(p float64) float64 {
 
 // functionsFor is the number of functions that makes a profile of about so many compressed bytes.
 func functionsFor(bytes float64) int {
-	n := int(bytes / 30)
+	n := int(bytes / 35)
 	if n < 3 {
 		n = 3
 	}

@@ -1,0 +1,152 @@
+// Command bench runs the program under test against many fake targets and a fake server that counts,
+// and prints what that costs. scripts/bench.sh builds and calls it. It judges nothing: times differ
+// from machine to machine.
+//
+// The fakes are a process of their own. With two cores or more the program has the first for itself
+// and the fakes the second, so that neither steals the other's time.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var (
+	programPath = flag.String("program", "build/profpull", "the program under test")
+	fakesPath   = flag.String("fakes", "build/fakes", "the built program of cmd/fakes")
+	nTargets    = flag.Int("targets", 1000, "targets, each with five types")
+	interval    = flag.Duration("interval", 15*time.Second, "scrape interval")
+	seconds     = flag.Duration("time", time.Minute, "how long to measure, after one interval to warm up")
+	dir         = flag.String("dir", "", "directory for configuration and logs")
+	pinned      = flag.Bool("pin", true, "give the program and the fakes a core each")
+	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
+)
+
+const adminAddress, sinkAddress = "127.0.0.1:24041", "127.0.0.1:24040"
+
+func main() {
+	flag.Parse()
+	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	if *smoke {
+		*nTargets, *interval, *seconds = 10, 2*time.Second, 2*time.Second
+	}
+	fakes := startFakes()
+	defer fakes.end()
+	p := startProgram(fakes.config())
+	defer p.end()
+	waitReady(p)
+
+	// The first interval fills connections, pools and phases.
+	time.Sleep(*interval + *interval/3)
+	before := takeSample(p, fakes)
+	time.Sleep(*seconds)
+	after := takeSample(p, fakes)
+	report(before, after)
+}
+
+// ---- processes ----------------------------------------------------------------------------------
+
+type process struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+	hello  struct{ Targets []string }
+}
+
+// launch starts a program, on one core if wanted, with its stderr in a file.
+func launch(core int, name string, args ...string) *process {
+	if *pinned && runtime.NumCPU() > 1 {
+		if taskset, err := exec.LookPath("taskset"); err == nil {
+			args = append([]string{"-c", fmt.Sprint(core), name}, args...)
+			name = taskset
+		}
+	}
+	p := &process{cmd: exec.Command(name, args...)}
+	out, err := p.cmd.StdoutPipe()
+	check(err)
+	p.stdout = bufio.NewReader(out)
+	p.cmd.Stderr, err = os.Create(filepath.Join(*dir, fmt.Sprintf("bench-%d.log", core)))
+	check(err)
+	check(p.cmd.Start())
+	return p
+}
+
+func (p *process) end() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	rest, _ := io.ReadAll(p.stdout)
+	if err := p.cmd.Wait(); err != nil {
+		log.Printf("%s: %v", p.cmd.Args, err)
+	}
+	if text := strings.TrimSpace(string(rest)); text != "" {
+		fmt.Printf("the fakes at the end: %s\n", text)
+	}
+}
+
+func startFakes() *process {
+	p := launch(1, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap")
+	line, err := p.stdout.ReadBytes('\n')
+	if err != nil {
+		log.Fatalf("the fakes did not start (see %s): %v", filepath.Join(*dir, "bench-1.log"), err)
+	}
+	check(json.Unmarshal(line, &p.hello))
+	return p
+}
+
+func (p *process) config() string {
+	var list strings.Builder
+	for _, t := range p.hello.Targets {
+		fmt.Fprintf(&list, "          - %q\n", t)
+	}
+	// CPU profiles take all but a second of the interval, as by default.
+	text := fmt.Sprintf(`global: {scrape_interval: %s, external_labels: {cluster: bench}}
+server: {listen: "%s"}
+scrape_configs:
+  - job_name: bench
+    static_configs:
+      - labels: {service_name: bench, namespace: bench, pod: bench-0}
+        targets:
+%swrite:
+  - {name: main, url: "http://%s"}
+`, *interval, adminAddress, list.String(), sinkAddress)
+	file := filepath.Join(*dir, "bench.yaml")
+	check(os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func startProgram(config string) *process {
+	return launch(0, *programPath, "run", "--config", config)
+}
+
+func waitReady(p *process) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get("http://" + adminAddress + "/-/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			_ = p.cmd.Process.Kill()
+			log.Fatalf("the program is not ready (see %s): %v", filepath.Join(*dir, "bench-0.log"), err)
+		}
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
