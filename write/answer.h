@@ -22,7 +22,7 @@
 #define ANSWER_DELAY_MAX_MS INT64_C(300000)
 /* Wait after an answer that only an operator can cure: 401, 403, 404, unreadable credentials. */
 #define ANSWER_SLOW_MS INT64_C(30000)
-/* Attempts for one profile before a doubtful answer is believed. */
+/* How often one profile may get a doubtful answer before it is believed. */
 #define ANSWER_TRIES 5
 /* The same for a rate limit: with the default backoff over four minutes. A profile that is larger
  * than the burst of the server's limiter is refused every time, so there has to be an end. */
@@ -31,7 +31,7 @@
 enum answer_class {
     ANSWER_SENT,
     ANSWER_RETRY,          /* the endpoint is at fault: until max_age */
-    ANSWER_RETRY_DOUBTFUL, /* maybe the profile is at fault: at most `tries` attempts */
+    ANSWER_RETRY_DOUBTFUL, /* maybe the profile is at fault: not more than `tries` times */
     ANSWER_REJECTED,       /* never again */
 };
 
@@ -51,7 +51,7 @@ struct answer_input {
 struct answer {
     enum answer_class class;
     bool answered;    /* an HTTP status came: the next attempt goes to the end of the queue */
-    unsigned tries;   /* ANSWER_RETRY_DOUBTFUL: attempts in all */
+    unsigned tries;   /* ANSWER_RETRY_DOUBTFUL: how often it is taken for an answer */
     int64_t delay_ms; /* the endpoint is to rest at least this long; 0 if it did not say */
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */
     char text[4 * ANSWER_TEXT_MAX + 128];
