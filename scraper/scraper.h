@@ -64,7 +64,9 @@ struct scraper_options {
 };
 
 struct scraper *scraper_new(const struct scraper_options *options, struct err *err);
-/* On the loop's thread, or when it does not run: ends what is in flight. */
+/* On the loop's thread, or when it does not run, and before the loop is freed: ends what is in
+ * flight. Updates that are still posted are dropped when the loop comes to them. Accepts NULL,
+ * returns NULL. */
 struct scraper *scraper_free(struct scraper *s);
 
 /* Replaces the targets of one source ("" + n 0 removes it). Any thread; takes over the references
@@ -73,7 +75,8 @@ struct scraper *scraper_free(struct scraper *s);
  * beyond the job's target_limit are refused and counted. False if out of memory. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
-/* Any thread: no new scrapes from now on; those in flight are cancelled. done runs on the loop. */
+/* Any thread, and idempotent: from its turn on the loop on, nothing new is scraped and what is in
+ * flight is cancelled; targets that come later are ignored. */
 void scraper_stop(struct scraper *s);
 
 /* ---- what the admin server and commands see (any thread) ------------------------------------- */

@@ -1,0 +1,239 @@
+/* Ticks become scrapes: schedule, turns of a process, slots for transfers. */
+#include "scraper/engine.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static struct engine *engine_done(struct engine *e)
+{
+    schedule_done(&e->schedule);
+    turns_done(&e->turns);
+    meter_done(&e->meter);
+    map_free(e->groups, NULL);
+    labels_builder_free(e->builder);
+    table_done(&e->table);
+    for (size_t i = 0; i < e->n_jobs; i++) {
+        free(e->jobs[i]);
+    }
+    free(e->jobs);
+    free(e);
+    return NULL;
+}
+
+struct engine *engine_new(const struct engine_options *options, struct err *err)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+    if (e == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    e->io = options->io;
+    e->intern = options->intern;
+    e->log = options->log;
+    e->max_in_flight =
+        options->max_in_flight == 0 ? ENGINE_IN_FLIGHT_DEFAULT : options->max_in_flight;
+    e->armed_ms = INT64_MAX;
+    schedule_init(&e->schedule);
+    TAILQ_INIT(&e->slot_line);
+    e->groups = map_new();
+    e->builder = labels_builder_new(options->intern);
+    bool ok = table_init(&e->table);
+    ok = turns_init(&e->turns) && ok;
+    ok = meter_init(&e->meter, options->metrics) && ok;
+    if (!ok || e->groups == NULL || e->builder == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return engine_done(e);
+    }
+    return e;
+}
+
+struct engine *engine_free(struct engine *e)
+{
+    if (e == NULL) {
+        return NULL;
+    }
+    engine_stop(e);
+    groups_clear(e);
+    return engine_done(e);
+}
+
+int64_t engine_now_ms(struct engine *e)
+{
+    return e->io.mono_ns(e->io.arg) / NS_PER_MS;
+}
+
+void engine_rearm(struct engine *e)
+{
+    int64_t due;
+    if (!e->stopped && schedule_head(&e->schedule, &due) != NULL && due < e->armed_ms) {
+        e->armed_ms = due;
+        e->io.wake_at(e->io.arg, due);
+    }
+}
+
+bool engine_schedule(struct engine *e, struct scrape *sc)
+{
+    int64_t offset_ms = e->io.wall_offset_ns(e->io.arg) / NS_PER_MS;
+    int64_t due =
+        schedule_first(engine_now_ms(e), offset_ms, scrape_type(sc)->interval_ms, sc->hash);
+    if (sc->item.place != 0) {
+        schedule_move(&e->schedule, &sc->item, due);
+    } else if (!schedule_add(&e->schedule, &sc->item, due)) {
+        return false;
+    }
+    status_next_due(e, sc, due);
+    return true;
+}
+
+/* ---- starting ----------------------------------------------------------------------------------
+ */
+
+static void pump(struct engine *e);
+
+static void launch(struct engine *e, struct scrape *sc)
+{
+    if (fetch_start(e, sc)) {
+        e->in_flight++;
+        status_state(e, sc, STATE_IN_FLIGHT);
+        metric_set(e->meter.in_flight, e->in_flight);
+        return;
+    }
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_MEMORY, "out of memory");
+    status_state(e, sc, STATE_IDLE);
+    fetch_failed(e, sc, "memory", &err);
+}
+
+static void wait_for_slot(struct engine *e, struct scrape *sc)
+{
+    status_state(e, sc, STATE_WAITS_SLOT);
+    TAILQ_INSERT_TAIL(&e->slot_line, sc, link);
+    metric_gauge_add(e->meter.waiting, 1);
+}
+
+static void leave_slot_line(struct engine *e, struct scrape *sc)
+{
+    TAILQ_REMOVE(&e->slot_line, sc, link);
+    metric_gauge_add(e->meter.waiting, -1);
+}
+
+static void give_turn_back(struct engine *e, struct scrape *sc)
+{
+    if (sc->has_turn) {
+        struct scrape *next = turns_release(&e->turns, sc);
+        if (next != NULL) {
+            wait_for_slot(e, next);
+        }
+    }
+}
+
+/* Starts what waits for a slot, as long as there are any. */
+static void pump(struct engine *e)
+{
+    while (!e->stopped && e->in_flight < e->max_in_flight && !TAILQ_EMPTY(&e->slot_line)) {
+        struct scrape *sc = TAILQ_FIRST(&e->slot_line);
+        leave_slot_line(e, sc);
+        launch(e, sc);
+        if (sc->state != STATE_IN_FLIGHT) {
+            give_turn_back(e, sc); /* it could not be started */
+        }
+    }
+}
+
+static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
+{
+    sc->due_ms = due_ms;
+    if (scrape_type(sc)->sampling) {
+        struct err err = ERR_INIT;
+        switch (turns_take(&e->turns, sc)) {
+        case TURN_LATER:
+            status_state(e, sc, STATE_WAITS_TURN);
+            return;
+        case TURN_NO_MEMORY:
+            err_set(&err, ERR_MEMORY, "out of memory");
+            fetch_failed(e, sc, "memory", &err);
+            return;
+        case TURN_NOW:
+            break;
+        }
+    }
+    wait_for_slot(e, sc);
+    pump(e);
+}
+
+static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_t now_ms)
+{
+    struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_type(sc)->interval_ms);
+    schedule_move(&e->schedule, &sc->item, tick.next_ms);
+    status_next_due(e, sc, tick.next_ms);
+    if (!tick.run) {
+        status_skipped(e, sc, tick.missed);
+    } else if (sc->state != STATE_IDLE) {
+        status_skipped(e, sc, 1);
+    } else {
+        begin(e, sc, due_ms);
+    }
+}
+
+void engine_wake(struct engine *e)
+{
+    e->armed_ms = INT64_MAX;
+    if (e->stopped) {
+        return;
+    }
+    int64_t now = engine_now_ms(e);
+    for (int i = 0; i < ENGINE_BATCH; i++) {
+        int64_t due;
+        struct schedule_item *item = schedule_head(&e->schedule, &due);
+        if (item == NULL || due > now) {
+            break;
+        }
+        run_tick(e, (struct scrape *)item, due, now);
+    }
+    engine_rearm(e);
+}
+
+/* ---- ending ------------------------------------------------------------------------------------
+ */
+
+void engine_landed(struct engine *e, struct scrape *sc)
+{
+    e->in_flight--;
+    metric_set(e->meter.in_flight, e->in_flight);
+    status_state(e, sc, STATE_IDLE);
+    give_turn_back(e, sc);
+    pump(e);
+}
+
+void engine_abort(struct engine *e, struct scrape *sc)
+{
+    switch ((enum scrape_state)sc->state) {
+    case STATE_IDLE:
+        return;
+    case STATE_WAITS_TURN:
+        turns_leave(&e->turns, sc);
+        status_state(e, sc, STATE_IDLE);
+        return;
+    case STATE_WAITS_SLOT:
+        leave_slot_line(e, sc);
+        status_state(e, sc, STATE_IDLE);
+        give_turn_back(e, sc);
+        pump(e);
+        return;
+    case STATE_IN_FLIGHT:
+        fetch_cancel(e, sc);
+        engine_landed(e, sc);
+        return;
+    }
+}
+
+void engine_stop(struct engine *e)
+{
+    e->stopped = true;
+    for (size_t i = 0; i < e->table.n_slots; i++) {
+        if (e->table.slots[i] != NULL) {
+            engine_abort(e, e->table.slots[i]);
+        }
+    }
+}

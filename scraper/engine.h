@@ -1,0 +1,123 @@
+/* The scraper without its loop: groups of targets in, HTTP requests and profiles out.
+ *
+ * Time, the timer and HTTP are given to it, so that tests need neither sockets nor sleep. All calls
+ * on one thread, but for engine_snapshot(). Files: engine.c (ticks, turns, slots), groups.c (what
+ * is to be scraped), fetch.c (one scrape from request to profile), status.c (what others see).
+ */
+#ifndef PROFPULL_SCRAPER_ENGINE_H
+#define PROFPULL_SCRAPER_ENGINE_H
+
+#include <stdint.h>
+
+#include "scraper/schedule.h"
+#include "scraper/scrape.h"
+#include "scraper/table.h"
+#include "scraper/turns.h"
+
+/* Scrapes that one call of engine_wake() starts; the loop serves others in between. */
+#define ENGINE_BATCH 64
+#define ENGINE_IN_FLIGHT_DEFAULT 16384
+
+/* The world. mono_ns and wall_offset_ns are called on any thread, the others on the engine's. */
+struct engine_io {
+    int64_t (*mono_ns)(void *arg);
+    int64_t (*wall_offset_ns)(void *arg);
+    /* As http_start() and http_cancel(). */
+    struct http_transfer *(*start)(void *arg, const struct http_request *request);
+    void (*cancel)(void *arg, struct http_transfer *transfer);
+    /* Calls engine_wake() once at this instant; replaces the one asked for before. */
+    void (*wake_at)(void *arg, int64_t mono_ms);
+    void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
+    void *arg;
+};
+
+struct engine_options {
+    struct engine_io io;
+    struct intern *intern;
+    struct log *log;
+    struct metrics *metrics;
+    unsigned max_in_flight; /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
+};
+
+struct engine;
+
+struct engine *engine_new(const struct engine_options *options, struct err *err);
+/* Ends what is in flight. Accepts NULL, returns NULL. */
+struct engine *engine_free(struct engine *e);
+/* The timer fired. */
+void engine_wake(struct engine *e);
+/* As scraper_set_group(); takes over the references also on failure. */
+bool engine_set_group(struct engine *e, size_t job, const char *source,
+                      struct target *const *targets, size_t n);
+/* No new scrapes from now on; those in flight are cancelled. */
+void engine_stop(struct engine *e);
+/* As scraper_snapshot(). Any thread. */
+size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
+
+/* ---- private to the four files -----------------------------------------------------------------
+ */
+
+TAILQ_HEAD(group_line, group);
+
+/* How many targets of a job there are, and which groups have some that found no room. */
+struct job_room {
+    size_t admitted;
+    size_t limit; /* as of the last update */
+    struct group_line short_of_room;
+};
+
+struct engine {
+    struct engine_io io;
+    struct intern *intern;
+    struct log *log;
+    struct labels_builder *builder;
+    struct meter meter;
+    struct schedule schedule;
+    struct table table;
+    struct turns turns;
+    struct scrape_line slot_line; /* due, and waiting for a transfer to end */
+    struct map *groups;           /* "<job>/<source>" -> struct group */
+    struct job_room **jobs;       /* by index; NULL where none was needed yet */
+    size_t n_jobs;
+    unsigned in_flight;
+    unsigned max_in_flight;
+    uint32_t round;   /* number of the update that is being applied */
+    int64_t armed_ms; /* when the timer will fire; INT64_MAX if it will not */
+    bool stopped;
+    struct log_limit failures_limit;
+    struct log_limit targets_limit;
+};
+
+int64_t engine_now_ms(struct engine *e);
+/* Arms the timer if something is due before it fires. */
+void engine_rearm(struct engine *e);
+/* Puts a scrape in the schedule at its phase, or moves it there. False if out of memory. */
+bool engine_schedule(struct engine *e, struct scrape *sc);
+/* Ends a scrape that waits or runs, without a result; others move up. */
+void engine_abort(struct engine *e, struct scrape *sc);
+/* A transfer has ended: slot and turn go to the next. */
+void engine_landed(struct engine *e, struct scrape *sc);
+
+/* Removes all groups and scrapes. */
+void groups_clear(struct engine *e);
+
+/* Starts the request of a scrape. False if out of memory. */
+bool fetch_start(struct engine *e, struct scrape *sc);
+/* Cancels it. */
+void fetch_cancel(struct engine *e, struct scrape *sc);
+/* Counts and logs a failure. err: the sentence. */
+void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const struct err *err);
+
+void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
+void status_health(struct engine *e, struct scrape *sc, enum scrape_health health);
+void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
+void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
+void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);
+/* duration_ns < 0: there was no transfer. */
+void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, const char *reason,
+                   const char *message);
+void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
+/* Another target stands for the scrape from now on. Takes a reference. */
+void status_target(struct engine *e, struct scrape *sc, struct target *target, size_t entry);
+
+#endif

@@ -1,0 +1,453 @@
+/* What is to be scraped: groups of targets come and go, scrapes are told apart by identity.
+ *
+ * An update touches only what has changed. A scrape that is there before and after keeps its phase,
+ * its state, its transfer and its connection, even if labels or settings changed. What two targets
+ * want is scraped once: the first one has it, the others wait with a claim, and the next in line
+ * takes it over, state and all, when the first one goes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scraper/engine.h"
+
+/* Messages about refused targets: as many in each period, the others are counted. */
+#define LIMIT_LOGGED 10
+#define LIMIT_PERIOD_MS 60000
+
+struct group {
+    TAILQ_ENTRY(group) link; /* in the line for room, if n_admitted < n */
+    struct target **targets; /* references; those that are scraped first */
+    size_t n;
+    size_t n_admitted;
+    uint32_t job;
+    char source[];
+};
+
+/* ---- scrapes -----------------------------------------------------------------------------------
+ */
+
+static void free_claim(struct claim *c)
+{
+    target_unref(c->target);
+    free(c);
+}
+
+static void free_scrape(struct engine *e, struct scrape *sc)
+{
+    struct claim *next;
+    for (struct claim *c = sc->waiting; c != NULL; c = next) {
+        next = c->next;
+        metric_gauge_add(e->meter.duplicates, -1);
+        free_claim(c);
+    }
+    target_unref(sc->target);
+    free(sc->last_error);
+    free(sc);
+}
+
+static bool create(struct engine *e, struct group *g, struct target *t, size_t i)
+{
+    struct scrape *sc = calloc(1, sizeof(*sc));
+    if (sc == NULL) {
+        return false;
+    }
+    sc->group = g;
+    sc->target = target_ref(t);
+    sc->entry = (uint16_t)i;
+    sc->round = e->round;
+    sc->meter = meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
+    if (sc->meter == NULL || !table_insert(&e->table, sc)) {
+        free_scrape(e, sc);
+        return false;
+    }
+    if (!engine_schedule(e, sc)) {
+        table_remove(&e->table, sc);
+        free_scrape(e, sc);
+        return false;
+    }
+    metric_gauge_add(e->meter.health[SCRAPE_UNKNOWN], 1);
+    return true;
+}
+
+static void destroy(struct engine *e, struct scrape *sc)
+{
+    engine_abort(e, sc);
+    schedule_remove(&e->schedule, &sc->item);
+    table_remove(&e->table, sc);
+    metric_gauge_add(e->meter.health[sc->health], -1);
+    free_scrape(e, sc);
+}
+
+/* Another target stands for the scrape: new labels and settings from the next profile on. */
+static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
+{
+    int64_t interval = scrape_type(sc)->interval_ms;
+    struct type_meter *meter =
+        meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
+    if (meter != NULL) {
+        sc->meter = meter;
+    }
+    sc->group = g;
+    sc->round = e->round;
+    status_target(e, sc, t, i);
+    if (scrape_type(sc)->interval_ms != interval) {
+        engine_schedule(e, sc); /* it is in the schedule: cannot fail */
+    }
+}
+
+/* ---- claims ------------------------------------------------------------------------------------
+ */
+
+static void log_duplicate(struct engine *e, const struct scrape *sc, const struct group *g,
+                          const struct target *t, size_t i)
+{
+    if (!log_enabled(e->log, LOG_DEBUG)) {
+        return;
+    }
+    log_debug(e->log, "duplicate scrape set aside", LOG_STR("address", t->address),
+              LOG_STR("path", target_path(t, i)), LOG_STR("type", target_scrape_type(t, i)->name),
+              LOG_STR("job", t->job_config->name), LOG_STR("source", g->source),
+              LOG_STR("scraped_by_job", sc->target->job_config->name),
+              LOG_STR("scraped_by_source", sc->group->source));
+}
+
+static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, struct target *t,
+                      size_t i)
+{
+    struct claim *c = malloc(sizeof(*c));
+    if (c == NULL) {
+        return false;
+    }
+    *c = (struct claim){.group = g, .target = target_ref(t), .entry = (uint32_t)i};
+    struct claim **at = &sc->waiting;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = c;
+    metric_gauge_add(e->meter.duplicates, 1);
+    metric_inc(e->meter.refused_duplicate);
+    log_duplicate(e, sc, g, t, i);
+    return true;
+}
+
+static void drop_claims(struct engine *e, struct scrape *sc, const struct group *g)
+{
+    struct claim **at = &sc->waiting;
+    while (*at != NULL) {
+        struct claim *c = *at;
+        if (c->group != g) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        metric_gauge_add(e->meter.duplicates, -1);
+        free_claim(c);
+    }
+}
+
+static bool has_claim(const struct scrape *sc, const struct group *g)
+{
+    for (const struct claim *c = sc->waiting; c != NULL; c = c->next) {
+        if (c->group == g) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The owner lets go. What is in flight was asked for under the old labels: where the heir's are
+ * others, it may be another pod that has got the address, and the answer must not be taken for
+ * either's. */
+static void release(struct engine *e, struct scrape *sc)
+{
+    struct claim *heir = sc->waiting;
+    if (heir == NULL) {
+        destroy(e, sc);
+        return;
+    }
+    sc->waiting = heir->next;
+    metric_gauge_add(e->meter.duplicates, -1);
+    if (!labels_equal(target_labels(sc->target), target_labels(heir->target))) {
+        engine_abort(e, sc);
+    }
+    adopt(e, sc, heir->group, heir->target, heir->entry);
+    free_claim(heir);
+}
+
+/* ---- targets of a group ------------------------------------------------------------------------
+ */
+
+/* replaces: it may stand for one that the group had before this update. */
+static void want_target(struct engine *e, struct group *g, struct target *t, bool replaces)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct scrape *sc = table_find(&e->table, t, i);
+        bool ok = true;
+        if (sc == NULL) {
+            ok = create(e, g, t, i);
+        } else if (replaces && sc->group == g && sc->round != e->round) {
+            adopt(e, sc, g, t, i);
+        } else {
+            ok = add_claim(e, sc, g, t, i);
+        }
+        if (!ok) {
+            metric_inc(e->meter.refused_memory);
+        }
+    }
+}
+
+static void drop_claims_of(struct engine *e, struct group *g, const struct target *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct scrape *sc = table_find(&e->table, t, i);
+        if (sc != NULL) {
+            drop_claims(e, sc, g);
+        }
+    }
+}
+
+/* Lets go of what the update has not asked for again. */
+static void release_target(struct engine *e, struct group *g, const struct target *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct scrape *sc = table_find(&e->table, t, i);
+        if (sc != NULL && sc->group == g && sc->round != e->round) {
+            release(e, sc);
+        }
+    }
+}
+
+/* Whether the group has this target already. */
+static bool is_known(const struct engine *e, const struct group *g, const struct target *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct scrape *sc = table_find(&e->table, t, i);
+        if (sc != NULL && (sc->group == g || has_claim(sc, g))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- room within target_limit ------------------------------------------------------------------
+ */
+
+static struct job_room *room_of(struct engine *e, size_t job)
+{
+    if (job >= e->n_jobs) {
+        struct job_room **jobs = reallocarray(e->jobs, job + 1, sizeof(struct job_room *));
+        if (jobs == NULL) {
+            return NULL;
+        }
+        memset(jobs + e->n_jobs, 0, (job + 1 - e->n_jobs) * sizeof(struct job_room *));
+        e->jobs = jobs;
+        e->n_jobs = job + 1;
+    }
+    if (e->jobs[job] == NULL) {
+        struct job_room *room = calloc(1, sizeof(*room));
+        if (room == NULL) {
+            return NULL;
+        }
+        TAILQ_INIT(&room->short_of_room);
+        e->jobs[job] = room;
+    }
+    return e->jobs[job];
+}
+
+/* Puts those first that are admitted: first of all the ones that are there already (a limit refuses
+ * what is new), then new ones as long as there is room. targets and sorted have n elements. */
+static size_t admit(const struct engine *e, const struct group *g, struct target *const *targets,
+                    size_t n, size_t room, struct target **sorted)
+{
+    size_t n_known = 0;
+    size_t n_new = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (is_known(e, g, targets[i])) {
+            sorted[n_known++] = targets[i];
+        } else {
+            sorted[n - 1 - n_new++] = targets[i];
+        }
+    }
+    for (size_t a = n_known, b = n; a + 1 < b; a++) { /* the new ones in the order they came */
+        b--;
+        struct target *t = sorted[a];
+        sorted[a] = sorted[b];
+        sorted[b] = t;
+    }
+    size_t more = room > n_known ? room - n_known : 0;
+    return n_known + (n_new < more ? n_new : more);
+}
+
+static void note_refused(struct engine *e, const struct group *g, const struct job_room *room,
+                         size_t refused_before)
+{
+    size_t refused = g->n - g->n_admitted;
+    uint32_t suppressed = 0;
+    metric_gauge_add(e->meter.targets_refused, (int64_t)refused - (int64_t)refused_before);
+    if (refused <= refused_before) {
+        return;
+    }
+    metric_add(e->meter.refused_limit, refused - refused_before);
+    if (log_limit_allow(&e->targets_limit, engine_now_ms(e), LIMIT_PERIOD_MS, LIMIT_LOGGED,
+                        &suppressed)) {
+        log_warn(e->log, "target_limit reached: new targets wait until others are gone",
+                 LOG_STR("job", g->targets[0]->job_config->name), LOG_STR("source", g->source),
+                 LOG_INT("limit", room->limit), LOG_INT("refused", refused),
+                 LOG_INT("suppressed", suppressed));
+    }
+}
+
+/* Targets that were refused move up when others have gone. */
+static void admit_waiting(struct engine *e, struct job_room *room)
+{
+    while (room->admitted < room->limit && !TAILQ_EMPTY(&room->short_of_room)) {
+        struct group *g = TAILQ_FIRST(&room->short_of_room);
+        want_target(e, g, g->targets[g->n_admitted++], false);
+        room->admitted++;
+        metric_gauge_add(e->meter.targets, 1);
+        metric_gauge_add(e->meter.targets_refused, -1);
+        if (g->n_admitted == g->n) {
+            TAILQ_REMOVE(&room->short_of_room, g, link);
+        }
+    }
+}
+
+/* ---- groups ------------------------------------------------------------------------------------
+ */
+
+static bool group_key(struct buf *key, size_t job, const char *source)
+{
+    buf_init(key, 64 * 1024);
+    return buf_printf(key, "%zu/%s", job, source);
+}
+
+static struct group *find_group(struct engine *e, const struct buf *key)
+{
+    return map_get(e->groups, (struct sv){.p = key->data, .n = key->len});
+}
+
+static struct group *make_group(struct engine *e, const struct buf *key, size_t job,
+                                const char *source)
+{
+    size_t size = strlen(source) + 1;
+    struct group *g = calloc(1, sizeof(*g) + size);
+    if (g == NULL) {
+        return NULL;
+    }
+    g->job = (uint32_t)job;
+    memcpy(g->source, source, size);
+    if (!map_put(e->groups, (struct sv){.p = key->data, .n = key->len}, g, NULL)) {
+        free(g);
+        return NULL;
+    }
+    return g;
+}
+
+static void unref_targets(struct target *const *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        target_unref(targets[i]);
+    }
+}
+
+/* The old targets make way for sorted[0..n), of which n_admitted are to be scraped. */
+static void replace(struct engine *e, struct group *g, struct target **sorted, size_t n,
+                    size_t n_admitted)
+{
+    struct target **old = g->targets;
+    size_t old_n = g->n;
+    size_t old_admitted = g->n_admitted;
+    e->round++;
+    for (size_t i = 0; i < old_admitted; i++) {
+        drop_claims_of(e, g, old[i]);
+    }
+    g->targets = sorted;
+    g->n = n;
+    g->n_admitted = n_admitted;
+    for (size_t i = 0; i < n_admitted; i++) {
+        want_target(e, g, sorted[i], true);
+    }
+    for (size_t i = 0; i < old_admitted; i++) {
+        release_target(e, g, old[i]);
+    }
+    unref_targets(old, old_n);
+    free(old);
+}
+
+static void update(struct engine *e, struct group *g, struct job_room *room, struct target **sorted,
+                   struct target *const *targets, size_t n)
+{
+    size_t refused_before = g->n - g->n_admitted;
+    size_t admitted_before = g->n_admitted;
+    if (n > 0) {
+        uint64_t limit = targets[0]->job_config->target_limit;
+        room->limit = limit == 0 ? SIZE_MAX : (size_t)limit; /* 0: none */
+    }
+    size_t others = room->admitted - admitted_before;
+    size_t free_room = room->limit > others ? room->limit - others : 0;
+    size_t n_admitted = admit(e, g, targets, n, free_room, sorted);
+    if (refused_before > 0) {
+        TAILQ_REMOVE(&room->short_of_room, g, link);
+    }
+    replace(e, g, sorted, n, n_admitted);
+    if (n_admitted < n) {
+        TAILQ_INSERT_TAIL(&room->short_of_room, g, link);
+    }
+    room->admitted = others + n_admitted;
+    metric_gauge_add(e->meter.targets, (int64_t)n_admitted - (int64_t)admitted_before);
+    note_refused(e, g, room, refused_before);
+    admit_waiting(e, room);
+}
+
+/* Removes the entry of a group without targets. */
+static void forget(struct engine *e, struct group *g, const struct buf *key)
+{
+    map_remove(e->groups, (struct sv){.p = key->data, .n = key->len});
+    free(g->targets);
+    free(g);
+}
+
+bool engine_set_group(struct engine *e, size_t job, const char *source,
+                      struct target *const *targets, size_t n)
+{
+    struct buf key;
+    bool ok = group_key(&key, job, source) && !e->stopped;
+    struct group *g = ok ? find_group(e, &key) : NULL;
+    struct job_room *room = ok ? room_of(e, job) : NULL;
+    struct target **sorted = NULL;
+    if (ok && g == NULL && n > 0) {
+        g = make_group(e, &key, job, source);
+    }
+    if (g == NULL || room == NULL || (sorted = calloc(n + 1, sizeof(*sorted))) == NULL) {
+        unref_targets(targets, n);
+        ok = ok && g == NULL && n == 0; /* a group that is not there is removed already */
+    } else {
+        update(e, g, room, sorted, targets, n);
+    }
+    if (g != NULL && g->n == 0) {
+        forget(e, g, &key);
+    }
+    buf_done(&key);
+    engine_rearm(e);
+    return ok;
+}
+
+void groups_clear(struct engine *e)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(e->groups, &cursor, &key, &value)) {
+        struct group *g = value;
+        e->round++;
+        for (size_t i = 0; i < g->n_admitted; i++) {
+            drop_claims_of(e, g, g->targets[i]);
+            release_target(e, g, g->targets[i]);
+        }
+        unref_targets(g->targets, g->n);
+        free(g->targets);
+        free(g);
+        map_remove_at(e->groups, cursor);
+    }
+}

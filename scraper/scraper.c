@@ -1,0 +1,238 @@
+#include "scraper/scraper.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scraper/engine.h"
+
+/* libcurl's work grows with what one multi handle has in flight: 64 of them kept 4,000 transfers at
+ * a sixth of a core. */
+#define HTTP_SHARDS 64
+/* Connections that are kept for the next scrape. */
+#define HTTP_IDLE_MAX 4096
+
+struct scraper {
+    atomic_uint refs; /* the owner's, and one for each posted task */
+    struct loop *loop;
+    struct log *log;
+    struct loop_timer *timer;
+    struct http_client *http;
+    struct engine *engine; /* NULL once freed: tasks that come later do nothing */
+    void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
+    void *arg;
+    atomic_bool stopping;
+    struct loop_task stop_task;
+};
+
+static void unref(struct scraper *s)
+{
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
+        free(s);
+    }
+}
+
+/* ---- the engine's world ------------------------------------------------------------------------
+ */
+
+static int64_t io_mono_ns(void *arg)
+{
+    (void)arg;
+    return clock_mono_ns();
+}
+
+static int64_t io_wall_offset_ns(void *arg)
+{
+    (void)arg;
+    return clock_wall_offset_ns();
+}
+
+static struct http_transfer *io_start(void *arg, const struct http_request *request)
+{
+    struct scraper *s = arg;
+    return http_start(s->http, request);
+}
+
+static void io_cancel(void *arg, struct http_transfer *transfer)
+{
+    (void)arg;
+    http_cancel(transfer);
+}
+
+static void io_wake_at(void *arg, int64_t mono_ms)
+{
+    struct scraper *s = arg;
+    loop_timer_at(s->timer, mono_ms);
+}
+
+static void io_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
+{
+    struct scraper *s = arg;
+    s->on_profile(s->arg, profile, forward_to);
+}
+
+static void on_timer(void *arg)
+{
+    struct scraper *s = arg;
+    engine_wake(s->engine);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static bool make_engine(struct scraper *s, const struct scraper_options *options, struct err *err)
+{
+    struct engine_options engine = {
+        .io =
+            {
+                .mono_ns = io_mono_ns,
+                .wall_offset_ns = io_wall_offset_ns,
+                .start = io_start,
+                .cancel = io_cancel,
+                .wake_at = io_wake_at,
+                .on_profile = io_on_profile,
+                .arg = s,
+            },
+        .intern = options->intern,
+        .log = options->log,
+        .metrics = options->metrics,
+        .max_in_flight = options->max_in_flight,
+    };
+    s->engine = engine_new(&engine, err);
+    return s->engine != NULL;
+}
+
+static bool make_client(struct scraper *s, const struct scraper_options *options, struct err *err)
+{
+    struct http_client_options client = {
+        .loop = options->loop,
+        .log = options->log,
+        .metrics = options->metrics,
+        .name = "scrape",
+        .user_agent = options->user_agent,
+        .shards = HTTP_SHARDS,
+        .max_idle_connections = HTTP_IDLE_MAX,
+    };
+    s->http = http_client_new(&client, err);
+    return s->http != NULL;
+}
+
+struct scraper *scraper_new(const struct scraper_options *options, struct err *err)
+{
+    if (options->intern == NULL) {
+        err_set(err, ERR_INPUT, "scraper: no string table was given");
+        return NULL;
+    }
+    struct scraper *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    atomic_init(&s->refs, 1);
+    atomic_init(&s->stopping, false);
+    s->loop = options->loop;
+    s->log = options->log;
+    s->on_profile = options->on_profile;
+    s->arg = options->arg;
+    s->timer = loop_timer_new(s->loop, on_timer, s);
+    if (s->timer == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return scraper_free(s);
+    }
+    if (!make_client(s, options, err) || !make_engine(s, options, err)) {
+        return scraper_free(s);
+    }
+    return s;
+}
+
+struct scraper *scraper_free(struct scraper *s)
+{
+    if (s == NULL) {
+        return NULL;
+    }
+    s->engine = engine_free(s->engine);
+    http_client_free(s->http);
+    loop_timer_free(s->timer);
+    unref(s);
+    return NULL;
+}
+
+/* ---- from other threads ------------------------------------------------------------------------
+ */
+
+struct update {
+    struct loop_task task; /* first */
+    struct scraper *scraper;
+    const char *source; /* behind the targets */
+    size_t job;
+    size_t n;
+    struct target *targets[];
+};
+
+static void unref_targets(struct target *const *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        target_unref(targets[i]);
+    }
+}
+
+static void run_update(struct loop_task *task)
+{
+    struct update *u = (struct update *)task;
+    struct scraper *s = u->scraper;
+    if (s->engine == NULL) {
+        unref_targets(u->targets, u->n);
+    } else if (!engine_set_group(s->engine, u->job, u->source, u->targets, u->n) &&
+               !atomic_load(&s->stopping)) {
+        log_error(s->log, "out of memory: targets left as they were", LOG_STR("source", u->source));
+    }
+    free(u);
+    unref(s);
+}
+
+bool scraper_set_group(struct scraper *s, size_t job, const char *source,
+                       struct target *const *targets, size_t n_targets)
+{
+    size_t source_size = strlen(source) + 1;
+    struct update *u = malloc(sizeof(*u) + n_targets * sizeof(struct target *) + source_size);
+    if (u == NULL) {
+        unref_targets(targets, n_targets);
+        return false;
+    }
+    u->task = (struct loop_task){.run = run_update};
+    u->scraper = s;
+    u->job = job;
+    u->n = n_targets;
+    if (n_targets > 0) {
+        memcpy(u->targets, targets, n_targets * sizeof(struct target *));
+    }
+    u->source = memcpy(&u->targets[n_targets], source, source_size);
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    loop_post(s->loop, &u->task);
+    return true;
+}
+
+static void run_stop(struct loop_task *task)
+{
+    struct scraper *s =
+        (struct scraper *)(void *)((char *)task - offsetof(struct scraper, stop_task));
+    if (s->engine != NULL) {
+        engine_stop(s->engine);
+    }
+    unref(s);
+}
+
+void scraper_stop(struct scraper *s)
+{
+    if (!atomic_exchange(&s->stopping, true)) {
+        s->stop_task.run = run_stop;
+        atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+        loop_post(s->loop, &s->stop_task);
+    }
+}
+
+size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max)
+{
+    return engine_snapshot(s->engine, cursor, out, max);
+}

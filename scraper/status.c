@@ -1,0 +1,217 @@
+/* What others may see of the scrapes, changed and copied under the table's lock. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scraper/engine.h"
+
+/* Scrapes that are copied while the lock is held. */
+#define PAGE 32
+#define URL_MAX (16 * 1024)
+
+/* ---- changes (the engine's thread) -------------------------------------------------------------
+ */
+
+void status_state(struct engine *e, struct scrape *sc, enum scrape_state state)
+{
+    table_lock(&e->table);
+    sc->state = (uint8_t)state;
+    table_unlock(&e->table);
+}
+
+static void move_gauge(struct engine *e, struct scrape *sc, enum scrape_health health)
+{
+    metric_gauge_add(e->meter.health[sc->health], -1);
+    metric_gauge_add(e->meter.health[health], 1);
+}
+
+void status_health(struct engine *e, struct scrape *sc, enum scrape_health health)
+{
+    move_gauge(e, sc, health);
+    table_lock(&e->table);
+    sc->health = (uint8_t)health;
+    table_unlock(&e->table);
+}
+
+void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms)
+{
+    table_lock(&e->table);
+    sc->next_due_ms = due_ms;
+    table_unlock(&e->table);
+}
+
+void status_started(struct engine *e, struct scrape *sc, int64_t start_ns)
+{
+    table_lock(&e->table);
+    sc->last_start_ns = start_ns;
+    table_unlock(&e->table);
+}
+
+static uint32_t clamp_u32(int64_t v)
+{
+    return v < 0 ? 0 : v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
+{
+    move_gauge(e, sc, SCRAPE_UP);
+    table_lock(&e->table);
+    char *old = sc->last_error;
+    sc->health = SCRAPE_UP;
+    sc->reason = "";
+    sc->last_error = NULL;
+    sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
+    sc->last_size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+    sc->successes++;
+    table_unlock(&e->table);
+    free(old);
+}
+
+void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, const char *reason,
+                   const char *message)
+{
+    char *text = strdup(message); /* NULL: the reason must do */
+    move_gauge(e, sc, SCRAPE_DOWN);
+    table_lock(&e->table);
+    char *old = sc->last_error;
+    sc->health = SCRAPE_DOWN;
+    sc->reason = reason;
+    sc->last_error = text;
+    if (duration_ns >= 0) {
+        sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
+    }
+    sc->failures++;
+    table_unlock(&e->table);
+    free(old);
+}
+
+void status_skipped(struct engine *e, struct scrape *sc, uint64_t n)
+{
+    metric_add(sc->meter->skipped, n);
+    table_lock(&e->table);
+    sc->skipped += n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    table_unlock(&e->table);
+}
+
+void status_target(struct engine *e, struct scrape *sc, struct target *target, size_t entry)
+{
+    struct target *old = sc->target;
+    target_ref(target);
+    table_lock(&e->table);
+    sc->target = target;
+    sc->entry = (uint16_t)entry;
+    table_unlock(&e->table);
+    target_unref(old);
+}
+
+/* ---- copies (any thread) -----------------------------------------------------------------------
+ */
+
+/* What is taken under the lock; the rest is made of the target afterwards. */
+struct copy {
+    struct target *target;
+    size_t entry;
+    struct scrape_status st;
+    int64_t next_due_ms;
+};
+
+static void copy_scrape(const struct scrape *sc, struct copy *c)
+{
+    *c = (struct copy){
+        .target = target_ref(sc->target),
+        .entry = sc->entry,
+        .next_due_ms = sc->next_due_ms,
+        .st =
+            {
+                .health = (enum scrape_health)sc->health,
+                .in_flight = sc->state == STATE_IN_FLIGHT,
+                .reason = sc->reason == NULL ? "" : sc->reason,
+                .last_error = strdup(sc->last_error == NULL ? "" : sc->last_error),
+                .last_start_ns = sc->last_start_ns,
+                .last_duration_ms = sc->last_duration_ms,
+                .last_size = sc->last_size,
+                .successes = sc->successes,
+                .failures = sc->failures,
+                .skipped = sc->skipped,
+            },
+    };
+}
+
+static size_t copy_page(struct engine *e, size_t *cursor, struct copy *copies, size_t max)
+{
+    size_t n = 0;
+    table_lock(&e->table);
+    while (n < max && *cursor < e->table.n_slots) {
+        const struct scrape *sc = e->table.slots[(*cursor)++];
+        if (sc != NULL) {
+            copy_scrape(sc, &copies[n++]);
+        }
+    }
+    table_unlock(&e->table);
+    return n;
+}
+
+/* URL, job and type in one block that st->url points to. */
+static bool copy_texts(const struct target *t, size_t entry, struct scrape_status *st)
+{
+    struct buf text;
+    buf_init(&text, 2 * URL_MAX);
+    target_scrape_url(t, entry, &text);
+    buf_putc(&text, '\0');
+    size_t job = text.len;
+    buf_append(&text, t->job_config->name, strlen(t->job_config->name) + 1);
+    size_t type = text.len;
+    buf_puts(&text, target_scrape_type(t, entry)->name);
+    char *texts = buf_take(&text, NULL);
+    buf_done(&text);
+    if (texts == NULL) {
+        return false;
+    }
+    st->url = texts;
+    st->job = texts + job;
+    st->type = texts + type;
+    return true;
+}
+
+/* False if out of memory: the entry is left out. */
+static bool complete(struct engine *e, struct copy *c, struct labels_builder *b,
+                     struct scrape_status *out)
+{
+    int64_t offset = e->io.wall_offset_ns(e->io.arg);
+    c->st.next_due_ns = c->next_due_ms * NS_PER_MS + offset;
+    c->st.labels = b == NULL ? NULL : target_series(c->target, c->entry, b);
+    bool ok =
+        c->st.labels != NULL && c->st.last_error != NULL && copy_texts(c->target, c->entry, &c->st);
+    target_unref(c->target);
+    if (!ok) {
+        scrape_status_done(&c->st);
+        return false;
+    }
+    *out = c->st;
+    return true;
+}
+
+size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max)
+{
+    struct copy copies[PAGE];
+    struct labels_builder *b = labels_builder_new(e->intern);
+    size_t n = 0;
+    size_t got;
+    do {
+        size_t want = max - n < PAGE ? max - n : PAGE;
+        got = copy_page(e, cursor, copies, want);
+        for (size_t i = 0; i < got; i++) {
+            n += complete(e, &copies[i], b, &out[n]);
+        }
+    } while (got > 0 && n < max);
+    labels_builder_free(b);
+    return n;
+}
+
+void scrape_status_done(struct scrape_status *st)
+{
+    labels_unref(st->labels);
+    free(st->last_error);
+    free((char *)(uintptr_t)st->url);
+    *st = (struct scrape_status){.labels = NULL};
+}

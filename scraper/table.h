@@ -1,0 +1,38 @@
+/* All scrapes, found by identity or walked in order of slots.
+ *
+ * The loop's thread alone changes the table and looks scrapes up. Other threads walk the slots, and
+ * read the fields of scrapes that are marked for them, under the lock; a slot keeps its scrape for
+ * as long as that lives, so a walk may pause.
+ */
+#ifndef PROFPULL_SCRAPER_TABLE_H
+#define PROFPULL_SCRAPER_TABLE_H
+
+#include <pthread.h>
+
+#include "scraper/scrape.h"
+
+struct table {
+    pthread_mutex_t lock;
+    struct scrape **slots; /* NULL where free */
+    size_t n_slots;        /* used so far */
+    size_t slots_cap;
+    uint32_t *free_slots; /* a stack, as large as slots */
+    size_t n_free;
+    struct scrape **buckets; /* a power of two of them */
+    size_t n_buckets;
+    size_t n; /* scrapes */
+};
+
+bool table_init(struct table *t); /* false if out of memory */
+void table_done(struct table *t); /* the scrapes must be gone */
+void table_lock(struct table *t);
+void table_unlock(struct table *t);
+
+/* The scrape that entry i of a target stands for, or NULL. */
+struct scrape *table_find(const struct table *t, const struct target *target, size_t i);
+/* Adds a scrape with target and entry set, whose identity is not there yet; sets hash and slot.
+ * False if out of memory. */
+bool table_insert(struct table *t, struct scrape *sc);
+void table_remove(struct table *t, struct scrape *sc);
+
+#endif

@@ -1,0 +1,969 @@
+/* The engine in a world of its own: a clock that the test turns, and HTTP without sockets. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "scraper/engine.h"
+
+#define PROFILE "\x0a\x04\x08\x01\x10\x02\x32\x00"
+#define TRANSFERS_MAX 4096
+#define PROFILES_MAX 4096
+#define WALL_START INT64_C(1700000000000000000)
+
+struct http_transfer {
+    bool live;
+    bool cancelled;
+    char url[256];
+    int64_t timeout_ms;
+    size_t size_hint;
+    int64_t start_ns;
+    void (*on_done)(void *arg, const struct http_response *response);
+    void *arg;
+};
+
+struct world {
+    int64_t now_ns;
+    int64_t wall_offset_ns;
+    int64_t armed_ms;
+    struct http_transfer transfers[TRANSFERS_MAX]; /* in order of start */
+    size_t n_transfers;
+    struct profile *profiles[PROFILES_MAX];
+    size_t n_profiles;
+    uint64_t forward_to;
+    bool refuse_start;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct testing_log *log;
+    struct labels_builder *b;
+    struct engine *e;
+    struct config_type types[4];
+    struct config_job jobs[2];
+};
+
+enum { MEMORY, CPU, FGPROF, DELTA };
+
+static int64_t world_mono(void *arg)
+{
+    return ((struct world *)arg)->now_ns;
+}
+
+static int64_t world_offset(void *arg)
+{
+    return ((struct world *)arg)->wall_offset_ns;
+}
+
+static struct http_transfer *world_start(void *arg, const struct http_request *r)
+{
+    struct world *w = arg;
+    if (w->refuse_start) {
+        return NULL;
+    }
+    assert_true(w->n_transfers < TRANSFERS_MAX);
+    struct http_transfer *t = &w->transfers[w->n_transfers++];
+    *t = (struct http_transfer){
+        .live = true,
+        .timeout_ms = r->timeout_ms,
+        .size_hint = r->size_hint,
+        .start_ns = w->now_ns,
+        .on_done = r->on_done,
+        .arg = r->arg,
+    };
+    snprintf(t->url, sizeof(t->url), "%s", r->url);
+    return t;
+}
+
+static void world_cancel(void *arg, struct http_transfer *t)
+{
+    (void)arg;
+    assert_true(t->live);
+    t->live = false;
+    t->cancelled = true;
+}
+
+static void world_wake_at(void *arg, int64_t mono_ms)
+{
+    ((struct world *)arg)->armed_ms = mono_ms;
+}
+
+static void world_profile(void *arg, struct profile *p, uint64_t forward_to)
+{
+    struct world *w = arg;
+    assert_true(w->n_profiles < PROFILES_MAX);
+    w->profiles[w->n_profiles++] = p;
+    w->forward_to = forward_to;
+}
+
+static void forget_profiles(struct world *w)
+{
+    for (size_t i = 0; i < w->n_profiles; i++) {
+        profile_unref(w->profiles[i]);
+    }
+    w->n_profiles = 0;
+}
+
+static void make_engine(struct world *w, unsigned max_in_flight)
+{
+    struct engine_options options = {
+        .io = {.mono_ns = world_mono,
+               .wall_offset_ns = world_offset,
+               .start = world_start,
+               .cancel = world_cancel,
+               .wake_at = world_wake_at,
+               .on_profile = world_profile,
+               .arg = w},
+        .intern = w->intern,
+        .log = testing_log(w->log),
+        .metrics = w->metrics,
+        .max_in_flight = max_in_flight,
+    };
+    struct err err = ERR_INIT;
+    w->armed_ms = INT64_MAX;
+    w->e = engine_new(&options, &err);
+    assert_non_null(w->e);
+}
+
+static void make_job(struct world *w, size_t i)
+{
+    w->jobs[i] = (struct config_job){
+        .name = i == 0 ? "one" : "two",
+        .scheme = "http",
+        .path_prefix = "",
+        .types = w->types,
+        .n_types = 4,
+        .target_limit = 10000,
+        .body_size_limit = 1024 * 1024,
+        .forward_to = 5,
+    };
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    assert_non_null(w);
+    w->now_ns = 1000 * NS_PER_S;
+    w->wall_offset_ns = WALL_START;
+    w->intern = intern_new();
+    w->metrics = metrics_new();
+    w->log = testing_log_new();
+    w->b = labels_builder_new(w->intern);
+    static const struct config_type types[] = {
+        {.key = "memory", .name = "memory", .path = "/mem", .cumulative = true, .enabled = true},
+        {.key = "process_cpu",
+         .name = "process_cpu",
+         .path = "/cpu",
+         .sampling = true,
+         .seconds = 4},
+        {.key = "fgprof", .name = "fgprof", .path = "/fg", .sampling = true, .seconds = 4},
+        {.key = "godeltaprof_memory", .name = "memory", .path = "/delta", .is_delta = true},
+    };
+    memcpy(w->types, types, sizeof(types));
+    for (size_t i = 0; i < 4; i++) {
+        w->types[i].interval_ms = 15000;
+        w->types[i].timeout_ms = 10000;
+    }
+    make_job(w, 0);
+    make_job(w, 1);
+    make_engine(w, 0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    engine_free(w->e);
+    for (size_t i = 0; i < w->n_transfers; i++) {
+        assert_false(w->transfers[i].live);
+    }
+    forget_profiles(w);
+    labels_builder_free(w->b);
+    metrics_free(w->metrics);
+    intern_free(w->intern);
+    testing_log_done(w->log);
+    free(w);
+    return 0;
+}
+
+static struct target *make_target(struct world *w, size_t job, const char *address,
+                                  const char *name, const char *value)
+{
+    labels_builder_reset(w->b, NULL);
+    labels_builder_set_str(w->b, "__address__", address);
+    labels_builder_set_str(w->b, name, value);
+    struct err err = ERR_INIT;
+    struct target *t = target_make(NULL, job, &w->jobs[job], w->b, NULL, &err);
+    CHECK_STR(err.msg, "", address);
+    return t;
+}
+
+/* Replaces a group by targets at these addresses, with a label v=VALUE. */
+static void set(struct world *w, size_t job, const char *source, const char *value,
+                const char *const *addresses)
+{
+    struct target *targets[64];
+    size_t n = 0;
+    while (addresses[n] != NULL) {
+        targets[n] = make_target(w, job, addresses[n], "v", value);
+        n++;
+    }
+    assert_true(engine_set_group(w->e, job, source, targets, n));
+}
+#define AT(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NOTHING ((const char *const[]){NULL})
+
+/* Turns the clock, stopping wherever the timer is armed. */
+static void turn(struct world *w, int64_t ms)
+{
+    int64_t end = w->now_ns + ms * NS_PER_MS;
+    while (w->armed_ms <= end / NS_PER_MS) {
+        if (w->armed_ms * NS_PER_MS > w->now_ns) {
+            w->now_ns = w->armed_ms * NS_PER_MS;
+        }
+        w->armed_ms = INT64_MAX;
+        engine_wake(w->e);
+    }
+    w->now_ns = end;
+}
+
+/* Turns the clock until a transfer starts; fails if none does within a minute. */
+static struct http_transfer *next_start(struct world *w)
+{
+    size_t before = w->n_transfers;
+    for (int i = 0; i < 60000 && w->n_transfers == before; i++) {
+        turn(w, 1);
+    }
+    assert_true(w->n_transfers > before);
+    return &w->transfers[before];
+}
+
+static void answer(struct world *w, struct http_transfer *t, enum http_result result, long status,
+                   const char *body, size_t n)
+{
+    assert_true(t->live);
+    struct buf buf;
+    buf_init(&buf, 1024 * 1024);
+    buf_append(&buf, body, n);
+    struct http_response r = {
+        .result = result,
+        .status = status,
+        .error = result == HTTP_OK ? "" : "the connection was refused",
+        .content_type = "",
+        .location = "",
+        .body = &buf,
+        .start_ns = t->start_ns,
+        .sent_ns = result == HTTP_OK ? t->start_ns + 5 * NS_PER_MS : 0,
+        .end_ns = w->now_ns,
+    };
+    t->live = false;
+    t->on_done(t->arg, &r);
+    buf_done(&buf);
+}
+
+static void succeed(struct world *w, struct http_transfer *t)
+{
+    answer(w, t, HTTP_OK, 200, PROFILE, sizeof(PROFILE) - 1);
+}
+
+static const char *label(const struct profile *p, const char *name)
+{
+    return labels_get(p->labels, sv_from(name)).p;
+}
+
+/* The value of the first sample that has this text in front of it; 999999 if there is none. */
+static uint64_t metric(struct world *w, const char *text)
+{
+    struct buf out;
+    buf_init(&out, 1024 * 1024);
+    assert_true(metrics_render(w->metrics, &out));
+    uint64_t value = 999999;
+    const char *at = out.data;
+    while ((at = strstr(at, text)) != NULL) {
+        struct sv number;
+        struct sv tail;
+        at += strlen(text);
+        if (*at == ' ' && sv_cut(sv_from(at + 1), '\n', &number, &tail) &&
+            parse_u64(number, UINT64_MAX, &value)) {
+            break;
+        }
+    }
+    buf_done(&out);
+    return value;
+}
+
+static struct scrape_status status(struct world *w)
+{
+    size_t cursor = 0;
+    struct scrape_status st;
+    CHECK_INT(engine_snapshot(w->e, &cursor, &st, 1), 1, "snapshot");
+    return st;
+}
+
+/* ---- a scrape ----------------------------------------------------------------------------------
+ */
+
+static void from_tick_to_profile(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "pod", "1", AT("h:1"));
+    struct scrape_status st = status(w);
+    CHECK_INT(st.health, SCRAPE_UNKNOWN, "before");
+    CHECK_INT(st.last_start_ns, 0, "never");
+    int64_t due = st.next_due_ns;
+    scrape_status_done(&st);
+    struct http_transfer *t = next_start(w);
+    CHECK_STR(t->url, "http://h:1/mem", "url");
+    CHECK_INT(t->timeout_ms, 10000, "timeout");
+    CHECK_INT(t->start_ns + WALL_START, due, "at its phase");
+    turn(w, 120);
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "gauge");
+    succeed(w, t);
+    CHECK_INT(w->n_profiles, 1, "profiles");
+    const struct profile *p = w->profiles[0];
+    CHECK_INT(p->size, sizeof(PROFILE) - 1, "size");
+    assert_memory_equal(p->data, PROFILE, sizeof(PROFILE) - 1);
+    CHECK_STR(label(p, "__name__"), "memory", "name");
+    CHECK_STR(label(p, "__profile_path__"), "/mem", "path");
+    CHECK_STR(label(p, "__delta__"), "", "cumulative, as it came");
+    CHECK_STR(label(p, "v"), "1", "v");
+    CHECK_STR(label(p, "job"), "one", "job");
+    CHECK_INT(p->from_ns, due + 5 * NS_PER_MS, "from");
+    CHECK_INT(p->until_ns, w->now_ns + WALL_START, "until");
+    CHECK_INT(p->scraped_ms, w->now_ns / NS_PER_MS, "scraped");
+    CHECK_INT(p->is_delta, false, "delta");
+    CHECK_INT(w->forward_to, 5, "forward_to");
+    st = status(w);
+    CHECK_INT(st.health, SCRAPE_UP, "after");
+    CHECK_STR(st.reason, "", "reason");
+    CHECK_STR(st.last_error, "", "error");
+    CHECK_STR(st.url, "http://h:1/mem", "url");
+    CHECK_STR(st.job, "one", "job");
+    CHECK_STR(st.type, "memory", "type");
+    CHECK_STR(labels_get(st.labels, SV("__name__")).p, "memory", "labels");
+    CHECK_INT(st.last_size, sizeof(PROFILE) - 1, "size");
+    CHECK_INT(st.last_start_ns, due, "start");
+    CHECK_INT(st.successes, 1, "successes");
+    CHECK_INT(st.next_due_ns, due + 15 * NS_PER_S, "next");
+    scrape_status_done(&st);
+    CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"), 1,
+              "");
+    CHECK_INT(metric(w, "profpull_scrapes{state=\"up\"}"), 1, "up");
+    CHECK_INT(metric(w, "profpull_scrapes{state=\"unknown\"}"), 0, "unknown");
+    t = next_start(w);
+    CHECK_INT(t->start_ns + WALL_START, due + 15 * NS_PER_S, "an interval later");
+    CHECK_INT(t->size_hint, sizeof(PROFILE), "hint");
+}
+
+static void sampling_and_delta_types(void **state)
+{
+    struct world *w = *state;
+    w->types[MEMORY].enabled = false;
+    w->types[CPU].enabled = true;
+    w->types[DELTA].enabled = true;
+    set(w, 0, "pod", "1", AT("h:1"));
+    for (int i = 0; i < 2; i++) {
+        struct http_transfer *t = next_start(w);
+        turn(w, 10);
+        succeed(w, t);
+        bool cpu = strcmp(t->url, "http://h:1/cpu?seconds=4") == 0;
+        CHECK_INT(t->timeout_ms, cpu ? 14000 : 10000, t->url);
+        CHECK_STR(label(w->profiles[i], "__delta__"), cpu ? "" : "false", t->url);
+        CHECK_INT(w->profiles[i]->is_delta, !cpu, t->url);
+    }
+}
+
+static int64_t first_start(struct world *w)
+{
+    struct http_transfer *t = next_start(w);
+    int64_t phase = (t->start_ns + w->wall_offset_ns) / NS_PER_MS % 15000;
+    succeed(w, t);
+    return phase;
+}
+
+/* A restart at another time, with another monotonic clock, finds the same phase. */
+static void same_phase_after_restart(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "pod", "1", AT("h:1"));
+    int64_t phase = first_start(w);
+    for (int i = 1; i < 10; i++) {
+        engine_free(w->e);
+        w->now_ns = i * 777 * NS_PER_MS;
+        w->wall_offset_ns = WALL_START + i * 3333 * NS_PER_MS;
+        make_engine(w, 0);
+        set(w, 0, "pod", "other", AT("h:1"));
+        CHECK_INT(first_start(w), phase, "phase");
+    }
+}
+
+/* The wall clock jumps an hour each way: no burst, no pause. */
+static void wall_clock_jumps(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "pod", "1", AT("h:1"));
+    int64_t last = 0;
+    for (int i = 0; i < 6; i++) {
+        struct http_transfer *t = next_start(w);
+        if (last != 0) {
+            CHECK_INT(t->start_ns - last, 15 * NS_PER_S, "period");
+        }
+        last = t->start_ns;
+        w->wall_offset_ns += i % 2 == 0 ? 3600 * NS_PER_S : -7200 * NS_PER_S;
+        turn(w, 100);
+        succeed(w, t);
+        const struct profile *p = w->profiles[w->n_profiles - 1];
+        CHECK_INT(p->until_ns - p->from_ns, 95 * NS_PER_MS, "the window is as long as it was");
+    }
+}
+
+static void stall(void **state)
+{
+    struct world *w = *state;
+    const char *addresses[41] = {NULL};
+    char names[40][16];
+    for (int i = 0; i < 40; i++) {
+        snprintf(names[i], sizeof(names[i]), "h%d:1", i);
+        addresses[i] = names[i];
+    }
+    set(w, 0, "pod", "1", addresses);
+    w->now_ns += 300 * NS_PER_S; /* the process was stopped for five minutes */
+    engine_wake(w->e);
+    CHECK_INT(w->n_transfers, 0, "no burst");
+    CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
+              40 * 20, "skipped");
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 40, "each one in its phase");
+    for (size_t i = 0; i < w->n_transfers; i++) {
+        succeed(w, &w->transfers[i]);
+    }
+}
+
+static void ticks_are_skipped_while_one_runs(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "pod", "1", AT("h:1"));
+    struct http_transfer *t = next_start(w);
+    turn(w, 31000);
+    CHECK_INT(w->n_transfers, 1, "never twice at once");
+    struct scrape_status st = status(w);
+    CHECK_INT(st.skipped, 2, "skipped");
+    CHECK_INT(st.in_flight, true, "in flight");
+    scrape_status_done(&st);
+    succeed(w, t);
+    CHECK_INT(next_start(w)->start_ns - t->start_ns, 45 * NS_PER_S, "the phase is kept");
+}
+
+/* ---- failures ----------------------------------------------------------------------------------
+ */
+
+static void failures(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        enum http_result result;
+        long status;
+        const char *body, *reason, *error;
+        bool logged;
+    } rows[] = {
+        {HTTP_ERR_CONNECT, 0, "", "connect", "the connection was refused", true},
+        {HTTP_ERR_CONNECT, 0, "", "connect", "the connection was refused", false},
+        {HTTP_OK, 500, "oops\r\n", "http_500", "HTTP 500: oops", true},
+        {HTTP_OK, 404, "", "http_404", "HTTP 404", true},
+        {HTTP_OK, 404, "other text", "http_404", "HTTP 404: other text", false},
+        {HTTP_OK, 302, "", "redirect", "HTTP 302 to nowhere, which is not followed", true},
+        {HTTP_OK, 200, "", "empty", "empty body", true},
+        {HTTP_OK, 200, "<html>login</html>", "not_pprof_html",
+         "not a profile but an HTML page: \"<html>login</html>\"", true},
+        {HTTP_OK, 500, "Could not enable CPU profiling: cpu profiling already in use", "cpu_in_use",
+         "HTTP 500: Could not enable CPU profiling: cpu profiling already in use", true},
+    };
+    set(w, 0, "pod", "1", AT("h:1"));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_transfer *t = next_start(w);
+        size_t logged = strlen(testing_log_text(w->log));
+        if (rows[i].logged) {
+            testing_log_expect(w->log, "scrape failed");
+        }
+        answer(w, t, rows[i].result, rows[i].status, rows[i].body, strlen(rows[i].body));
+        CHECK_INT(strlen(testing_log_text(w->log)) > logged, rows[i].logged, rows[i].error);
+        struct scrape_status st = status(w);
+        CHECK_INT(st.health, SCRAPE_DOWN, rows[i].error);
+        CHECK_STR(st.reason, rows[i].reason, rows[i].error);
+        CHECK_STR(st.last_error, rows[i].error, "last error");
+        CHECK_INT(st.failures, i + 1, "failures");
+        scrape_status_done(&st);
+    }
+    CHECK_INT(w->n_profiles, 0, "nothing is passed on");
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"http_404\"}"), 2, "counted");
+    CHECK_INT(metric(w, "profpull_scrapes{state=\"down\"}"), 1, "down");
+    succeed(w, next_start(w));
+    CHECK_CONTAINS(testing_log_text(w->log), "scrape works again", "recovered");
+    struct scrape_status st = status(w);
+    CHECK_INT(st.health, SCRAPE_UP, "up again");
+    CHECK_STR(st.last_error, "", "no error");
+    scrape_status_done(&st);
+}
+
+static void no_memory_for_a_transfer(void **state)
+{
+    struct world *w = *state;
+    w->types[MEMORY].enabled = false;
+    w->types[CPU].enabled = true;
+    set(w, 0, "pod", "1", AT("h:1"));
+    w->refuse_start = true;
+    testing_log_expect(w->log, "scrape failed");
+    turn(w, 15000);
+    struct scrape_status st = status(w);
+    CHECK_STR(st.reason, "memory", "reason");
+    scrape_status_done(&st);
+    w->refuse_start = false;
+    succeed(w, next_start(w));
+}
+
+/* ---- turns and slots ---------------------------------------------------------------------------
+ */
+
+/* Two jobs, two sampling types each, one process: never two at once, and all have their turn. */
+static void sampling_never_overlaps(void **state)
+{
+    struct world *w = *state;
+    w->types[MEMORY].enabled = false;
+    w->types[CPU].enabled = true;
+    w->types[FGPROF].enabled = true;
+    w->jobs[1].path_prefix = "/two";
+    set(w, 0, "pod", "1", AT("10.0.0.1:80"));
+    set(w, 1, "pod", "1", AT("[::ffff:10.0.0.1]:80")); /* the same process, spelled differently */
+    struct rng rng;
+    rng_seed(&rng, 3);
+    size_t seen = 0;
+    size_t starts[4] = {0};
+    static const char *const ends[] = {"80/cpu?seconds=4", "80/fg?seconds=4", "two/cpu?seconds=4",
+                                       "two/fg?seconds=4"};
+    int64_t free_at = 0;
+    for (int i = 0; i < 300; i++) {
+        turn(w, 100);
+        assert_true(w->n_transfers - seen <= 1);
+        if (w->n_transfers == seen) {
+            continue;
+        }
+        struct http_transfer *t = &w->transfers[seen++];
+        assert_true(t->start_ns >= free_at);
+        for (size_t k = 0; k < 4; k++) {
+            starts[k] += sv_ends_with(sv_from(t->url), sv_from(ends[k]));
+        }
+        turn(w, rng_range(&rng, 100, 9000));
+        CHECK_INT(w->n_transfers, seen, "nothing else has started");
+        free_at = w->now_ns;
+        if (rng_range(&rng, 0, 4) == 0) {
+            w->jobs[0].forward_to = 1;
+            set(w, 0, "pod", i % 2 == 0 ? "1" : "2",
+                AT("10.0.0.1:80")); /* labels change meanwhile */
+        }
+        succeed(w, t);
+    }
+    for (size_t k = 0; k < 4; k++) {
+        assert_true(starts[k] > 10);
+    }
+}
+
+/* Another process does not wait, and other types do not either. */
+static void only_sampling_of_one_process_waits(void **state)
+{
+    struct world *w = *state;
+    w->types[CPU].enabled = true;
+    set(w, 0, "a", "1", AT("h:1"));
+    set(w, 0, "b", "1", AT("h:2"));
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 4, "all run");
+    for (size_t i = 0; i < 4; i++) {
+        succeed(w, &w->transfers[i]);
+    }
+}
+
+static void waiting_scrapes_skip_ticks(void **state)
+{
+    struct world *w = *state;
+    w->types[MEMORY].enabled = false;
+    w->types[CPU].enabled = true;
+    w->types[FGPROF].enabled = true;
+    set(w, 0, "pod", "1", AT("h:1"));
+    struct http_transfer *t = next_start(w);
+    turn(w, 46000);
+    CHECK_INT(w->n_transfers, 1, "one runs, one waits");
+    CHECK_INT(metric(w, "type=\"process_cpu\",result=\"skipped\"}") +
+                  metric(w, "type=\"fgprof\",result=\"skipped\"}"),
+              3 + 2, "skipped");
+    succeed(w, t);
+    CHECK_INT(w->n_transfers, 2, "the other one at once");
+    succeed(w, &w->transfers[1]);
+}
+
+/* A scrape that goes gives its turn and its place in the line back. */
+static void turns_survive_removal(void **state)
+{
+    struct world *w = *state;
+    w->types[MEMORY].enabled = false;
+    w->types[CPU].enabled = true;
+    w->jobs[1].path_prefix = "/two";
+    set(w, 0, "x", "1", AT("h:1"));
+    struct http_transfer *t = next_start(w);
+    set(w, 1, "y", "1", AT("h:1"));
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 1, "y waits");
+    set(w, 1, "y", "1", NOTHING); /* leaves the line */
+    set(w, 1, "y", "1", AT("h:1"));
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 1, "y waits again");
+    set(w, 0, "x", "1", NOTHING);
+    assert_true(t->cancelled);
+    CHECK_INT(w->n_transfers, 2, "y's turn");
+    CHECK_STR(w->transfers[1].url, "http://h:1/two/cpu?seconds=4", "url");
+    succeed(w, &w->transfers[1]);
+}
+
+static void slots_are_first_come_first_served(void **state)
+{
+    struct world *w = *state;
+    engine_free(w->e);
+    make_engine(w, 2);
+    set(w, 0, "a", "1", AT("h1:1", "h2:1", "h3:1", "h4:1", "h5:1"));
+    char order[5][32];
+    struct scrape_status st[5];
+    size_t cursor = 0;
+    CHECK_INT(engine_snapshot(w->e, &cursor, st, 5), 5, "snapshot");
+    for (size_t i = 0; i < 5; i++) { /* the order in which they are due */
+        size_t rank = 0;
+        for (size_t k = 0; k < 5; k++) {
+            rank += st[k].next_due_ns < st[i].next_due_ns;
+        }
+        snprintf(order[rank], sizeof(order[rank]), "%s", st[i].url);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        scrape_status_done(&st[i]);
+    }
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 2, "two at once");
+    CHECK_INT(metric(w, "profpull_scrapes_waiting"), 3, "the others wait");
+    for (size_t i = 0; i < 5; i++) {
+        CHECK_STR(w->transfers[i].url, order[i], "in order");
+        succeed(w, &w->transfers[i]);
+        CHECK_INT(w->n_transfers, i + 3 < 5 ? i + 3 : 5, "the next one");
+    }
+    CHECK_INT(metric(w, "profpull_scrapes_waiting"), 0, "none waits");
+}
+
+/* So many at one instant do not hold the loop up. */
+static void a_wake_up_starts_a_batch(void **state)
+{
+    struct world *w = *state;
+    for (int i = 0; i < 200; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "h%d:1", i);
+        set(w, 0, name, "1", AT(name));
+    }
+    w->now_ns += 14999 * NS_PER_MS;
+    engine_wake(w->e);
+    CHECK_INT(w->n_transfers, ENGINE_BATCH, "one batch");
+    assert_true(w->armed_ms <= w->now_ns / NS_PER_MS);
+    turn(w, 0);
+    CHECK_INT(w->n_transfers, 200, "then the rest");
+}
+
+/* ---- groups ------------------------------------------------------------------------------------
+ */
+
+static void groups_change(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "s", "1", AT("a:1", "b:1"));
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 2, "both");
+    struct http_transfer *a = &w->transfers[0];
+    struct http_transfer *b = &w->transfers[1];
+    if (strcmp(a->url, "http://a:1/mem") != 0) {
+        a = &w->transfers[1];
+        b = &w->transfers[0];
+    }
+    set(w, 0, "s", "1", AT("a:1"));
+    assert_true(b->cancelled);
+    assert_true(a->live);
+    set(w, 0, "s", "2", AT("a:1")); /* another label: what was asked for keeps the old one */
+    assert_true(a->live);
+    succeed(w, a);
+    CHECK_STR(label(w->profiles[0], "v"), "1", "old labels");
+    struct http_transfer *again = next_start(w);
+    CHECK_INT(again->start_ns - a->start_ns, 15 * NS_PER_S, "same phase");
+    succeed(w, again);
+    CHECK_STR(label(w->profiles[1], "v"), "2", "new labels");
+    struct scrape_status st = status(w);
+    CHECK_INT(st.successes, 2, "the state was kept");
+    scrape_status_done(&st);
+    set(w, 0, "s", "1", NOTHING);
+    set(w, 0, "s", "1", NOTHING);
+    size_t cursor = 0;
+    CHECK_INT(engine_snapshot(w->e, &cursor, &st, 1), 0, "all gone");
+    CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 0, "targets");
+    CHECK_INT(metric(w, "profpull_scrapes{state=\"up\"}"), 0, "scrapes");
+    turn(w, 60000);
+    CHECK_INT(w->n_transfers, 3, "nothing more");
+}
+
+static void interval_changes(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "s", "1", AT("a:1"));
+    succeed(w, next_start(w));
+    w->types[MEMORY].interval_ms = 15000; /* a configuration with another interval */
+    struct config_type other[4];
+    memcpy(other, w->types, sizeof(other));
+    other[MEMORY].interval_ms = 2000;
+    w->jobs[1].types = other;
+    struct target *t = make_target(w, 1, "a:1", "v", "1");
+    assert_true(engine_set_group(w->e, 0, "s", &t, 1));
+    size_t before = w->n_transfers;
+    for (int i = 0; i < 5; i++) {
+        turn(w, 2000);
+        CHECK_INT(w->n_transfers, before + (size_t)i + 1, "every two seconds");
+        succeed(w, &w->transfers[before + (size_t)i]);
+    }
+    engine_set_group(w->e, 0, "s", NULL, 0); /* its types end with this function */
+}
+
+static void duplicates(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "s", "first", AT("a:1"));
+    set(w, 1, "s", "second", AT("a:1"));
+    set(w, 1, "t", "third", AT("a:1", "a:1"));
+    CHECK_INT(metric(w, "profpull_scrapes{state=\"duplicate\"}"), 3, "set aside");
+    CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"duplicate\"}"), 3, "counted");
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 1, "scraped once");
+    succeed(w, &w->transfers[0]);
+    CHECK_STR(label(w->profiles[0], "v"), "first", "the first one wins");
+    struct http_transfer *t = next_start(w);
+    set(w, 0, "s", "first", NOTHING);
+    assert_true(t->cancelled); /* whose labels would the answer carry? */
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 3, "the next one takes over in the same phase");
+    succeed(w, &w->transfers[2]);
+    CHECK_STR(label(w->profiles[1], "v"), "second", "the second one");
+    struct scrape_status st = status(w);
+    CHECK_INT(st.successes, 2, "the state was kept");
+    CHECK_STR(st.job, "two", "of the other job");
+    scrape_status_done(&st);
+    set(w, 1, "t", "third", NOTHING);
+    CHECK_INT(metric(w, "profpull_scrapes{state=\"duplicate\"}"), 0, "none left");
+    set(w, 1, "s", "second", NOTHING);
+    turn(w, 30000);
+    CHECK_INT(w->n_transfers, 3, "all gone");
+}
+
+/* With equal labels (a reload that gives the job another number, say) nothing is interrupted. */
+static void duplicates_with_equal_labels(void **state)
+{
+    struct world *w = *state;
+    w->jobs[1].name = "one";
+    set(w, 0, "s", "1", AT("a:1"));
+    struct http_transfer *t = next_start(w);
+    set(w, 1, "s", "1", AT("a:1"));
+    set(w, 0, "s", "1", NOTHING);
+    assert_true(t->live);
+    succeed(w, t);
+    CHECK_INT(w->n_profiles, 1, "profile");
+}
+
+static void target_limit(void **state)
+{
+    struct world *w = *state;
+    w->jobs[0].target_limit = 3;
+    testing_log_expect(w->log, "target_limit reached");
+    set(w, 0, "s", "1", AT("a:1", "b:1"));
+    set(w, 0, "t", "1", AT("c:1", "d:1", "e:1"));
+    CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 3, "active");
+    CHECK_INT(metric(w, "profpull_targets{state=\"refused\"}"), 2, "refused");
+    CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"limit\"}"), 2, "counted");
+    set(w, 0, "t", "1", AT("e:1", "d:1", "c:1")); /* who is there stays, whatever the order */
+    set(w, 1, "u", "1", AT("f:1"));               /* another job has its own room */
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers, 4, "scraped");
+    bool c = false;
+    for (size_t i = 0; i < 4; i++) {
+        c = c || strcmp(w->transfers[i].url, "http://c:1/mem") == 0;
+        succeed(w, &w->transfers[i]);
+    }
+    assert_true(c);
+    CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"limit\"}"), 2, "no news");
+    set(w, 0, "s", "1", NOTHING); /* there is room: the others move up */
+    CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 4, "active");
+    CHECK_INT(metric(w, "profpull_targets{state=\"refused\"}"), 0, "refused");
+    size_t before = w->n_transfers;
+    turn(w, 15000);
+    CHECK_INT(w->n_transfers - before, 4, "scraped");
+}
+
+static void stopping(void **state)
+{
+    struct world *w = *state;
+    w->types[CPU].enabled = true;
+    w->types[FGPROF].enabled = true;
+    set(w, 0, "s", "1", AT("a:1", "b:1"));
+    turn(w, 14000);
+    assert_true(w->n_transfers > 0);
+    engine_stop(w->e);
+    engine_stop(w->e);
+    size_t n = w->n_transfers;
+    for (size_t i = 0; i < n; i++) {
+        assert_false(w->transfers[i].live);
+    }
+    struct target *late = make_target(w, 0, "c:1", "v", "1");
+    assert_false(engine_set_group(w->e, 0, "t", &late, 1));
+    turn(w, 60000);
+    CHECK_INT(w->n_transfers, n, "nothing more");
+    CHECK_INT(w->n_profiles, 0, "nothing of what was cancelled");
+}
+
+static void snapshots_in_pages(void **state)
+{
+    struct world *w = *state;
+    for (int i = 0; i < 100; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "h%d:1", i);
+        set(w, 0, name, "1", AT(name));
+    }
+    set(w, 0, "h7:1", "1", NOTHING);
+    size_t cursor = 0;
+    size_t total = 0;
+    size_t n;
+    struct scrape_status st[40];
+    while ((n = engine_snapshot(w->e, &cursor, st, 40)) > 0) {
+        for (size_t i = 0; i < n; i++) {
+            assert_true(strcmp(st[i].url, "http://h7:1/mem") != 0);
+            scrape_status_done(&st[i]);
+        }
+        total += n;
+    }
+    CHECK_INT(total, 99, "each once");
+}
+
+/* ---- at random ---------------------------------------------------------------------------------
+ */
+
+static void check_no_overlap(const struct world *w)
+{
+    size_t sampling[8] = {0};
+    for (size_t i = 0; i < w->n_transfers; i++) {
+        const struct http_transfer *t = &w->transfers[i];
+        if (t->live && strstr(t->url, "seconds=") != NULL) {
+            CHECK_INT(++sampling[t->url[7] - 'a'], 1, t->url);
+        }
+    }
+}
+
+static void random_answer(struct world *w, struct rng *rng)
+{
+    for (size_t i = 0; i < w->n_transfers; i++) {
+        if (w->transfers[i].live && rng_range(rng, 0, 3) == 0) {
+            if (rng_range(rng, 0, 5) == 0) {
+                answer(w, &w->transfers[i], HTTP_ERR_CONNECT, 0, "", 0);
+            } else {
+                succeed(w, &w->transfers[i]);
+            }
+            return;
+        }
+    }
+}
+
+static void random_group(struct world *w, struct rng *rng)
+{
+    static const char *const names[] = {"a:1", "b:1", "c:1", "d:1", "e:1", "f:1"};
+    static const char *const sources[] = {"s", "t", "u"};
+    static const char *const values[] = {"1", "2"};
+    const char *addresses[7] = {NULL};
+    size_t n = (size_t)rng_range(rng, 0, 6);
+    for (size_t i = 0; i < n; i++) {
+        addresses[i] = names[rng_range(rng, 0, 6)];
+    }
+    set(w, (size_t)rng_range(rng, 0, 2), sources[rng_range(rng, 0, 3)],
+        values[rng_range(rng, 0, 2)], addresses);
+}
+
+/* Targets come and go, answers come or do not: no two samplings of one process, no leak, and all is
+ * gone in the end. */
+static void random_life(void **state)
+{
+    struct world *w = *state;
+    engine_free(w->e);
+    make_engine(w, 5);
+    w->types[CPU].enabled = true;
+    w->types[FGPROF].enabled = true;
+    w->jobs[0].target_limit = 4;
+    log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
+    struct rng rng;
+    rng_seed(&rng, 99);
+    for (int i = 0; i < 3000 && w->n_transfers + 50 < TRANSFERS_MAX; i++) {
+        turn(w, rng_range(&rng, 0, 3000));
+        check_no_overlap(w);
+        random_answer(w, &rng);
+        if (rng_range(&rng, 0, 4) == 0) {
+            random_group(w, &rng);
+        }
+        CHECK_INT(w->e->in_flight <= 5, true, "slots");
+        if (w->n_profiles > 1000) {
+            forget_profiles(w);
+        }
+    }
+    static const char *const sources[] = {"s", "t", "u"};
+    for (size_t i = 0; i < 6; i++) {
+        set(w, i % 2, sources[i / 2], "1", NOTHING);
+    }
+    CHECK_INT(w->e->table.n, 0, "scrapes");
+    CHECK_INT(w->e->schedule.n, 0, "schedule");
+    CHECK_INT(w->e->in_flight, 0, "in flight");
+    CHECK_INT(map_count(w->e->turns.processes), 0, "turns");
+    CHECK_INT(map_count(w->e->groups), 0, "groups");
+    static const char *const gauges[] = {
+        "profpull_targets{state=\"active\"}",
+        "profpull_targets{state=\"refused\"}",
+        "profpull_scrapes{state=\"unknown\"}",
+        "profpull_scrapes{state=\"up\"}",
+        "profpull_scrapes{state=\"down\"}",
+        "profpull_scrapes{state=\"duplicate\"}",
+        "profpull_scrapes_waiting",
+        "profpull_scrapes_in_flight",
+    };
+    for (size_t i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {
+        CHECK_INT(metric(w, gauges[i]), 0, gauges[i]);
+    }
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(from_tick_to_profile),
+        TEST(sampling_and_delta_types),
+        TEST(same_phase_after_restart),
+        TEST(wall_clock_jumps),
+        TEST(stall),
+        TEST(ticks_are_skipped_while_one_runs),
+        TEST(failures),
+        TEST(no_memory_for_a_transfer),
+        TEST(sampling_never_overlaps),
+        TEST(only_sampling_of_one_process_waits),
+        TEST(waiting_scrapes_skip_ticks),
+        TEST(turns_survive_removal),
+        TEST(slots_are_first_come_first_served),
+        TEST(a_wake_up_starts_a_batch),
+        TEST(groups_change),
+        TEST(interval_changes),
+        TEST(duplicates),
+        TEST(duplicates_with_equal_labels),
+        TEST(target_limit),
+        TEST(stopping),
+        TEST(snapshots_in_pages),
+        TEST(random_life),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
