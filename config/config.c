@@ -150,8 +150,7 @@ static void apply_listen(struct reader *r, struct config *c)
         return;
     }
     if (!check_listen(sv_from(listen))) {
-        r->reported++;
-        config_errors_add(r->errors, 0, 0, "--listen", text_listen.expected);
+        reader_option_error(r, "--listen", "expected %s", text_listen.expected);
         return;
     }
     c->server.listen = reader_strndup(r, listen, strlen(listen));

@@ -262,26 +262,19 @@ static struct config_endpoint *find_main(const struct endpoints *all)
     return NULL;
 }
 
-/* An error that belongs to no place in the file. */
-static void option_error(struct reader *r, const char *option, const char *message)
-{
-    r->reported++;
-    config_errors_add(r->errors, 0, 0, option, message);
-}
-
 /* The URL of the command line replaces that of "main", or makes "main". There is room for one more.
  */
 static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
 {
     const char *url = r->options->write_url;
     if (!check_url(sv_from(url))) {
-        option_error(r, "--write.url", text_url.expected);
+        reader_option_error(r, "--write.url", "expected %s", text_url.expected);
         return;
     }
     if (is_ingest_url(url)) {
-        option_error(r, "--write.url",
-                     "the URL ends in \"/ingest\": give the base URL (another "
-                     "protocol than push needs a configuration file)");
+        reader_option_error(r, "--write.url",
+                            "the URL ends in \"/ingest\": give the base URL (another "
+                            "protocol than push needs a configuration file)");
         return;
     }
     struct config_endpoint *e = find_main(all);

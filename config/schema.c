@@ -71,6 +71,17 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
     buf_done(&path);
 }
 
+void reader_option_error(struct reader *r, const char *option, const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof(message), fmt, ap);
+    va_end(ap);
+    r->reported++;
+    config_errors_add(r->errors, 0, 0, option, message);
+}
+
 const char *reader_quote(struct reader *r, struct sv v)
 {
     struct buf b;

@@ -43,6 +43,9 @@ struct config_pos place_pos(const struct reader *r, const struct place *at);
 /* Reports an error at a place, with its path. */
 void reader_error(struct reader *r, const struct place *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* An error about the command line, which has no place in the file. */
+void reader_option_error(struct reader *r, const char *option, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* A value for a message: quoted, escaped and cut; for what is not a scalar its kind. */
 const char *reader_got(struct reader *r, const struct node *n);
 const char *reader_quote(struct reader *r, struct sv v);
