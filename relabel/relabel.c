@@ -362,14 +362,12 @@ static enum relabel_outcome run_rule(const struct run *run)
 
 /* ---- all rules ------------------------------------------------------------------------------- */
 
-static void fail(struct relabel_verdict *v, const struct rule *rule, size_t number)
+/* The number stands in the verdict. */
+static void fail(struct relabel_verdict *v, const struct rule *rule)
 {
     v->outcome = RELABEL_FAILED;
-    v->rule = number;
     if (rule->place[0] != '\0') {
-        err_wrap(&v->err, "rule %zu (%s)", number, rule->place);
-    } else {
-        err_wrap(&v->err, "rule %zu", number);
+        err_wrap(&v->err, "%s", rule->place);
     }
 }
 
@@ -389,8 +387,9 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
             v.outcome = RELABEL_FAILED;
         }
         if (v.outcome == RELABEL_FAILED) {
-            fail(&v, &r->rules[i], i + 1);
-        } else if (v.outcome == RELABEL_DROPPED) {
+            fail(&v, &r->rules[i]);
+        }
+        if (v.outcome != RELABEL_KEPT) {
             v.rule = i + 1;
         }
         if (explain != NULL) {
