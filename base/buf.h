@@ -30,7 +30,8 @@ void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 /* Forgets the content and a failure, keeps the storage. */
 void buf_clear(struct buf *b);
-/* Makes room for at least n bytes in all (capped at the ceiling). A hint: never fails the buffer. */
+/* Makes room for at least n bytes in all (capped at the ceiling). A hint: never fails the buffer.
+ */
 void buf_reserve(struct buf *b, size_t n);
 
 bool buf_append(struct buf *b, const void *data, size_t len);

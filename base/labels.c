@@ -198,13 +198,36 @@ static void quote_go(struct sv v, struct buf *out)
     buf_putc(out, '"');
 }
 
+/* Letters, digits and underscores, not starting with a digit: what stands without quotes. */
+static bool is_plain_name(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        bool digit = c >= '0' && c <= '9';
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '_' && !(digit && i > 0)) {
+            return false;
+        }
+    }
+    return v.n > 0;
+}
+
+/* Other names are quoted, as Prometheus does. */
+static void put_name(struct sv name, struct buf *out)
+{
+    if (is_plain_name(name)) {
+        buf_append(out, name.p, name.n);
+    } else {
+        quote_go(name, out);
+    }
+}
+
 bool labels_format(const struct labels *l, struct buf *out)
 {
     buf_putc(out, '{');
     for (size_t i = 0; i < l->count; i++) {
         struct label label = labels_at(l, i);
         buf_puts(out, i == 0 ? "" : ", ");
-        buf_append(out, label.name.p, label.name.n);
+        put_name(label.name, out);
         buf_putc(out, '=');
         quote_go(label.value, out);
     }

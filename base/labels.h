@@ -50,13 +50,14 @@ struct labels *labels_ref(struct labels *l);
 struct labels *labels_unref(struct labels *l);
 
 size_t labels_count(const struct labels *l);
-struct label labels_at(const struct labels *l, size_t i); /* i < labels_count(), in order of names */
+struct label labels_at(const struct labels *l,
+                       size_t i); /* i < labels_count(), in order of names */
 /* The value, or an empty view whose p is "". */
 struct sv labels_get(const struct labels *l, struct sv name);
 bool labels_equal(const struct labels *a, const struct labels *b);
 /* The same for equal sets on every machine and run. */
 uint64_t labels_hash(const struct labels *l);
-/* Appends {a="b", c="d"} with Go-style quoting. */
+/* Appends {a="b", c="d"} with Go-style quoting, of names too that are not plain ones. */
 bool labels_format(const struct labels *l, struct buf *out);
 /* Appends {"a":"b","c":"d"}. */
 bool labels_format_json(const struct labels *l, struct buf *out);
@@ -65,7 +66,7 @@ bool labels_format_json(const struct labels *l, struct buf *out);
  * Setting past LABELS_MAX labels or LABELS_BYTES_MAX bytes, or out of memory, makes the builder
  * failed (sticky until reset), and build then returns NULL. */
 #define LABELS_MAX 1024
-#define LABELS_BYTES_MAX (1024 * 1024)
+#define LABELS_BYTES_MAX ((size_t)1024 * 1024)
 
 struct labels_builder;
 

@@ -32,7 +32,7 @@ struct labels_builder {
     size_t cap;
     size_t bytes; /* of all names and values in entries */
     bool failed;
-    bool changed; /* differs from base, or there is none */
+    bool changed;                         /* differs from base, or there is none */
     struct istr *strings[2 * LABELS_MAX]; /* room for build */
 };
 

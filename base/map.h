@@ -14,7 +14,8 @@
 struct map;
 
 struct map *map_new(void); /* NULL if out of memory */
-/* Frees the table; free_value (may be NULL) is called for each value. Accepts NULL. Returns NULL. */
+/* Frees the table; free_value (may be NULL) is called for each value. Accepts NULL. Returns NULL.
+ */
 struct map *map_free(struct map *m, void (*free_value)(void *));
 
 size_t map_count(const struct map *m);

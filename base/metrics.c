@@ -327,7 +327,8 @@ struct metric_cell *metric_cell(struct metric *m, const char *const *values)
 
 struct metric_cell *metric_only(struct metric *m)
 {
-    return m == NULL || m->n_labels > 0 ? NULL : metric_cell(m, NULL);
+    static const char *const none[METRIC_LABELS_MAX] = {"", "", "", ""};
+    return m == NULL || m->n_labels > 0 ? NULL : metric_cell(m, none);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

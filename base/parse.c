@@ -1,5 +1,6 @@
 /* Numbers, durations, sizes and host:port: see str.h. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,14 +143,6 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
     return true;
 }
 
-/* Prometheus writes years and weeks only where nothing is left over. */
-static bool unit_fits(size_t unit, uint64_t ms)
-{
-    uint64_t factor = duration_units[unit].factor;
-    bool exact_only = unit < 2;
-    return ms >= factor && (!exact_only || ms % factor == 0);
-}
-
 void format_duration_ms(int64_t ms, char *out, size_t size)
 {
     /* Seven units with up to 20 digits each are more than ever occur together. */
@@ -160,11 +153,14 @@ void format_duration_ms(int64_t ms, char *out, size_t size)
         text[len++] = '-';
     }
     for (size_t i = 0; i < N_DURATION_UNITS; i++) {
-        if (unit_fits(i, rest)) {
-            int n = snprintf(text + len, sizeof(text) - len, "%" PRIu64 "%s",
-                             rest / duration_units[i].factor, duration_units[i].name);
+        uint64_t factor = duration_units[i].factor;
+        assert(factor > 0);
+        /* Prometheus writes years and weeks (the first two) only where nothing is left over. */
+        if (rest >= factor && (i >= 2 || rest % factor == 0)) {
+            int n = snprintf(text + len, sizeof(text) - len, "%" PRIu64 "%s", rest / factor,
+                             duration_units[i].name);
             len += n < 0 ? 0 : (size_t)n;
-            rest %= duration_units[i].factor;
+            rest %= factor;
         }
     }
     text[len] = '\0';

@@ -67,8 +67,8 @@ bool json_escape(struct sv v, struct buf *out);
  * Not for keys that an attacker may choose in bulk; seed a table differently per process. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
 
-/* Splits host:port as a URL authority has it: "h:1", "1.2.3.4", "[::1]:6060", "[::1]", "::1" (a bare
- * IPv6 address has no port). The host comes without brackets; port is 0 if there is none.
+/* Splits host:port as a URL authority has it: "h:1", "1.2.3.4", "[::1]:6060", "[::1]", "::1" (a
+ * bare IPv6 address has no port). The host comes without brackets; port is 0 if there is none.
  * False with an error if it is not of such a form or the port is not within 1-65535. */
 bool split_host_port(struct sv v, struct sv *ret_host, uint16_t *ret_port, struct err *err);
 

@@ -23,7 +23,8 @@ struct profile {
     bool is_delta;      /* covers from..until only, though its kind is cumulative */
 };
 
-/* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory. */
+/* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.
+ */
 struct profile *profile_new(struct labels *labels, char *data, size_t size);
 struct profile *profile_ref(struct profile *p);
 struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */

@@ -290,6 +290,16 @@ static void formats(void **state)
     }
 }
 
+static void quotes_odd_names(void **state)
+{
+    struct fixture *f = *state;
+    struct labels *l =
+        testing_labels(f->in, "_ok9Z", "1", "9a", "2", "a.b", "3", "\xff\n\"", "4", "", "5", NULL);
+    check_labels(l, "{\"\"=\"5\", \"9a\"=\"2\", _ok9Z=\"1\", \"a.b\"=\"3\", "
+                    "\"\\xff\\n\\\"\"=\"4\"}");
+    labels_unref(l);
+}
+
 static void strings_are_shared(void **state)
 {
     struct fixture *f = *state;
@@ -488,6 +498,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(stops_at_the_byte_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(hash_is_by_content, setup, teardown),
         cmocka_unit_test_setup_teardown(formats, setup, teardown),
+        cmocka_unit_test_setup_teardown(quotes_odd_names, setup, teardown),
         cmocka_unit_test_setup_teardown(strings_are_shared, setup, teardown),
         cmocka_unit_test_setup_teardown(table_grows_and_shrinks, setup, teardown),
         cmocka_unit_test_setup_teardown(builder_agrees_with_a_model, setup, teardown),

@@ -10,8 +10,8 @@
 
 #include "tests/unit/testing.h"
 
-#define SETS 16
-#define LABELS 70 /* more than a builder starts with */
+#define SETS ((size_t)16)
+#define LABELS ((size_t)70) /* more than a builder starts with */
 
 /* One set; NULL only if an allocation failed. */
 static struct labels *build(struct labels_builder *b, const struct labels *base, size_t which)

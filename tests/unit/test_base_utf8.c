@@ -72,6 +72,7 @@ static void keeps_nuls(void **state)
     buf_done(&out);
     assert_true(utf8_repair((struct sv){.p = NULL, .n = 0}, &out));
     CHECK_INT(out.len, 0, "");
+    buf_done(&out);
 }
 
 static void reports_a_full_buffer(void **state)
