@@ -1,9 +1,10 @@
-/* Discovery: watches what the configuration's sources name and tells which label sets they stand for.
+/* Discovery: watches what the configuration's sources name and tells which label sets they stand
+ * for.
  *
- * Runs on one loop of its own (the discovery thread); knows no rules and no profiles. It hands target
- * groups to a callback on that thread: the first full picture of a source first, then changes as
- * they come. Kubernetes objects are cut out of the stream and parsed one at a time; what is kept of
- * a pod is its interned label sets.
+ * Runs on one loop of its own (the discovery thread); knows no rules and no profiles. It hands
+ * target groups to a callback on that thread: the first full picture of a source first, then
+ * changes as they come. Kubernetes objects are cut out of the stream and parsed one at a time; what
+ * is kept of a pod is its interned label sets.
  *
  * Reference: Prometheus discovery/kubernetes for labels, client-go's reflector for list and watch.
  */

@@ -1,0 +1,73 @@
+#include "discovery/counters.h"
+
+#include <stddef.h>
+
+static struct metric_cell *cell(struct metric *m, const char *value)
+{
+    return metric_cell(m, (const char *const[]){value});
+}
+
+static void cells(struct metric_cell **out, struct metric *m, const char *const *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = cell(m, values[i]);
+    }
+}
+
+void discovery_counters_init(struct discovery_counters *c, struct metrics *metrics)
+{
+    static const char *const events[EVENT_COUNT] = {
+        [EVENT_ADDED] = "added",         [EVENT_MODIFIED] = "modified", [EVENT_DELETED] = "deleted",
+        [EVENT_BOOKMARK] = "bookmark",   [EVENT_ERROR] = "error",       [EVENT_UNKNOWN] = "unknown",
+        [EVENT_UNCHANGED] = "unchanged",
+    };
+    static const char *const skips[SKIP_COUNT] = {
+        [SKIP_TOO_LARGE] = "too_large",
+        [SKIP_TOO_DEEP] = "too_deep",
+        [SKIP_SYNTAX] = "syntax",
+        [SKIP_MEMORY] = "memory",
+        [SKIP_NOT_A_POD] = "not_a_pod",
+        [SKIP_BAD_IP] = "bad_ip",
+        [SKIP_TOO_MANY_LABELS] = "too_many_labels",
+        [SKIP_TOO_MANY_OBJECTS] = "too_many_objects",
+    };
+    static const char *const target_skips[TARGET_SKIP_COUNT] = {
+        [TARGET_BAD_PORT] = "bad_port",
+        [TARGET_TOO_MANY] = "too_many",
+    };
+    struct metric *groups = metrics_register(
+        metrics, &(struct metric_desc){.name = "profpull_discovery_groups",
+                                       .help = "Sources (pods, static lists) that have targets now",
+                                       .type = METRIC_GAUGE,
+                                       .labels = {"kind"}});
+    c->groups_static = cell(groups, "static");
+    c->groups_kubernetes = cell(groups, "kubernetes");
+    struct metric *m =
+        metrics_register(metrics, &(struct metric_desc){.name = "profpull_discovery_events_total",
+                                                        .help = "Watch events, by what they did",
+                                                        .type = METRIC_COUNTER,
+                                                        .labels = {"event"}});
+    cells(c->events, m, events, EVENT_COUNT);
+    m = metrics_register(
+        metrics, &(struct metric_desc){.name = "profpull_discovery_objects_skipped_total",
+                                       .help = "Objects from the API server that could not be used",
+                                       .type = METRIC_COUNTER,
+                                       .labels = {"reason"}});
+    cells(c->skips, m, skips, SKIP_COUNT);
+    m = metrics_register(metrics,
+                         &(struct metric_desc){.name = "profpull_discovery_targets_skipped_total",
+                                               .help = "Ports of pods that make no target",
+                                               .type = METRIC_COUNTER,
+                                               .labels = {"reason"}});
+    cells(c->target_skips, m, target_skips, TARGET_SKIP_COUNT);
+    c->requests = metrics_register(
+        metrics, &(struct metric_desc){.name = "profpull_discovery_requests_total",
+                                       .help = "Requests to the API server that have ended",
+                                       .type = METRIC_COUNTER,
+                                       .labels = {"verb", "result"}});
+    c->relists = metrics_register(
+        metrics, &(struct metric_desc){.name = "profpull_discovery_relists_total",
+                                       .help = "Lists that were made again, by reason",
+                                       .type = METRIC_COUNTER,
+                                       .labels = {"reason"}});
+}

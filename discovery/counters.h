@@ -1,0 +1,45 @@
+/* The metrics of discovery, made once. All may be NULL, as base/metrics.h allows. */
+#ifndef PROFPULL_DISCOVERY_COUNTERS_H
+#define PROFPULL_DISCOVERY_COUNTERS_H
+
+#include "base/metrics.h"
+
+enum discovery_event {
+    EVENT_ADDED,
+    EVENT_MODIFIED,
+    EVENT_DELETED,
+    EVENT_BOOKMARK,
+    EVENT_ERROR,
+    EVENT_UNKNOWN,
+    EVENT_UNCHANGED, /* an object came that changed no target */
+    EVENT_COUNT,
+};
+
+enum discovery_skip {
+    SKIP_TOO_LARGE,
+    SKIP_TOO_DEEP,
+    SKIP_SYNTAX,
+    SKIP_MEMORY,
+    SKIP_NOT_A_POD,
+    SKIP_BAD_IP,
+    SKIP_TOO_MANY_LABELS,
+    SKIP_TOO_MANY_OBJECTS,
+    SKIP_COUNT,
+};
+
+enum discovery_target_skip { TARGET_BAD_PORT, TARGET_TOO_MANY, TARGET_SKIP_COUNT };
+
+struct discovery_counters {
+    struct metric_cell *groups_static;
+    struct metric_cell *groups_kubernetes;
+    struct metric_cell *events[EVENT_COUNT];
+    struct metric_cell *skips[SKIP_COUNT];
+    struct metric_cell *target_skips[TARGET_SKIP_COUNT];
+    struct metric *requests; /* verb, result */
+    struct metric *relists;  /* reason */
+};
+
+/* metrics may be NULL. */
+void discovery_counters_init(struct discovery_counters *c, struct metrics *metrics);
+
+#endif

@@ -1,0 +1,361 @@
+#include "discovery/discovery.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/counters.h"
+#include "discovery/kubernetes.h"
+#include "discovery/static.h"
+#include "discovery/store.h"
+
+/* Strings of credentials: kubeconfigs with their certificates. */
+#define ARENA_MAX (64 * 1024 * 1024)
+/* "kubernetes/<n>/" */
+#define PREFIX_MAX 40
+/* A source's name: prefix, "pod/", namespace, "/", name. */
+#define SOURCE_MAX (PREFIX_MAX + 8 + POD_NAMESPACE_MAX + POD_NAME_MAX)
+
+/* A source of a job that wants what a watch finds. */
+struct subscriber {
+    size_t job;
+    char prefix[PREFIX_MAX]; /* of the source's name; "" unless the job has several */
+};
+
+struct kube_source {
+    struct discovery *d;
+    const struct config_kubernetes *config;
+    struct kubernetes *kubernetes;
+    struct subscriber *subscribers;
+    size_t n_subscribers;
+};
+
+struct static_source {
+    size_t job;
+    char name[PREFIX_MAX];
+    struct static_group group;
+};
+
+struct discovery {
+    struct discovery_options options;
+    struct discovery_counters counters;
+    struct arena *arena;
+    struct rng rng;
+    struct http_client *http; /* NULL without kubernetes sources */
+    struct loop_timer *start;
+    struct kube_source *kube;
+    size_t n_kube;
+    struct static_source *fixed;
+    size_t n_fixed;
+    size_t n_pending; /* watches that have not listed everything yet */
+    bool started;
+    int64_t groups_static; /* as counted in the metrics */
+    int64_t groups_kubernetes;
+};
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static void set_gauge(struct metric_cell *cell, int64_t *counted, int64_t now)
+{
+    metric_gauge_add(cell, now - *counted);
+    *counted = now;
+}
+
+static void count_groups(struct discovery *d)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < d->n_kube; i++) {
+        n += (int64_t)(kubernetes_count(d->kube[i].kubernetes) * d->kube[i].n_subscribers);
+    }
+    set_gauge(d->counters.groups_kubernetes, &d->groups_kubernetes, n);
+}
+
+static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
+                      const char *ip)
+{
+    struct kube_source *source = arg;
+    struct discovery *d = source->d;
+    for (size_t i = 0; i < source->n_subscribers; i++) {
+        char name[SOURCE_MAX];
+        snprintf(name, sizeof(name), "%spod/%s", source->subscribers[i].prefix, key);
+        struct target_group group = {
+            .job = source->subscribers[i].job,
+            .source = name,
+            .targets = targets,
+            .n_targets = n,
+            .pinned_host = ip,
+        };
+        d->options.on_group(d->options.arg, &group);
+    }
+    count_groups(d);
+}
+
+static void check_synced(struct discovery *d)
+{
+    if (d->started && d->n_pending == 0 && d->options.on_synced != NULL) {
+        d->options.on_synced(d->options.arg);
+    }
+}
+
+static void on_source_synced(void *arg)
+{
+    struct kube_source *source = arg;
+    source->d->n_pending--;
+    check_synced(source->d);
+}
+
+/* The loop runs: tells the static groups, and lets the watches begin. */
+static void on_start(void *arg)
+{
+    struct discovery *d = arg;
+    for (size_t i = 0; i < d->n_fixed; i++) {
+        struct static_source *source = &d->fixed[i];
+        struct target_group group = {
+            .job = source->job,
+            .source = source->name,
+            .targets = source->group.at,
+            .n_targets = source->group.n,
+        };
+        d->options.on_group(d->options.arg, &group);
+        static_group_done(&source->group);
+    }
+    set_gauge(d->counters.groups_static, &d->groups_static, (int64_t)d->n_fixed);
+    d->started = true;
+    for (size_t i = 0; i < d->n_kube; i++) {
+        kubernetes_start(d->kube[i].kubernetes);
+    }
+    check_synced(d);
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_namespaces(const struct config_kubernetes *a, const struct config_kubernetes *b)
+{
+    if (a->own_namespace != b->own_namespace || a->namespaces.n != b->namespaces.n) {
+        return false;
+    }
+    for (size_t i = 0; i < a->namespaces.n; i++) {
+        if (strcmp(a->namespaces.at[i], b->namespaces.at[i]) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_selectors(const struct config_kubernetes *a, const struct config_kubernetes *b)
+{
+    if (a->n_selectors != b->n_selectors) {
+        return false;
+    }
+    for (size_t i = 0; i < a->n_selectors; i++) {
+        if (!same_text(a->selectors[i].role, b->selectors[i].role) ||
+            !same_text(a->selectors[i].label, b->selectors[i].label) ||
+            !same_text(a->selectors[i].field, b->selectors[i].field)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether one watch serves both. Sources with HTTP settings of their own are never taken for one.
+ */
+static bool same_watch(const struct config_kubernetes *a, const struct config_kubernetes *b)
+{
+    return a->api_server == NULL && b->api_server == NULL &&
+           same_text(a->kubeconfig_file, b->kubeconfig_file) && same_text(a->role, b->role) &&
+           same_namespaces(a, b) && same_selectors(a, b);
+}
+
+static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config)
+{
+    for (size_t i = 0; i < d->n_kube; i++) {
+        if (same_watch(d->kube[i].config, config)) {
+            return &d->kube[i];
+        }
+    }
+    return NULL;
+}
+
+static bool need_http(struct discovery *d, struct err *err)
+{
+    if (d->http == NULL) {
+        d->http = http_client_new(
+            &(struct http_client_options){
+                .loop = d->options.loop,
+                .log = d->options.log,
+                .metrics = d->options.metrics,
+                .name = "kubernetes",
+                .user_agent = d->options.user_agent,
+            },
+            err);
+    }
+    return d->http != NULL;
+}
+
+/* max: how many subscribers there can be. */
+static bool add_watch(struct discovery *d, const struct config_kubernetes *config, size_t max,
+                      struct err *err)
+{
+    struct kube_source *source = &d->kube[d->n_kube];
+    struct kube_access access;
+    if (!kube_access_find(config, &(struct kube_env){0}, d->arena, &access, err) ||
+        !need_http(d, err)) {
+        return false;
+    }
+    *source = (struct kube_source){
+        .d = d,
+        .config = config,
+        .subscribers = arena_array(d->arena, max, sizeof(struct subscriber)),
+    };
+    if (source->subscribers == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    source->kubernetes = kubernetes_new(
+        &(struct kubernetes_options){
+            .config = config,
+            .access = access,
+            .loop = d->options.loop,
+            .http = d->http,
+            .intern = d->options.intern,
+            .log = d->options.log,
+            .counters = &d->counters,
+            .rng = &d->rng,
+            .on_change = on_change,
+            .on_synced = on_source_synced,
+            .arg = source,
+        },
+        err);
+    if (source->kubernetes == NULL) {
+        return false;
+    }
+    d->n_kube++;
+    d->n_pending++;
+    return true;
+}
+
+static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool several, size_t max,
+                           struct err *err)
+{
+    const struct config_kubernetes *config =
+        &d->options.config->jobs[job].sources[index].kubernetes;
+    struct kube_source *source = find_watch(d, config);
+    if (source == NULL) {
+        if (!add_watch(d, config, max, err)) {
+            return false;
+        }
+        source = &d->kube[d->n_kube - 1];
+    }
+    struct subscriber *s = &source->subscribers[source->n_subscribers++];
+    s->job = job;
+    if (several) {
+        snprintf(s->prefix, sizeof(s->prefix), "kubernetes/%zu/", index);
+    }
+    return true;
+}
+
+static bool add_static(struct discovery *d, size_t job, size_t index, struct err *err)
+{
+    struct static_source *source = &d->fixed[d->n_fixed];
+    source->job = job;
+    snprintf(source->name, sizeof(source->name), "static/%zu", index);
+    if (!static_group_make(&d->options.config->jobs[job].sources[index].fixed, d->options.intern,
+                           &source->group, err)) {
+        return false;
+    }
+    d->n_fixed++;
+    return true;
+}
+
+static size_t count_kubernetes(const struct config_job *job)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        n += job->sources[i].kind == SOURCE_KUBERNETES ? 1 : 0;
+    }
+    return n;
+}
+
+static bool add_job(struct discovery *d, size_t index, size_t max, struct err *err)
+{
+    const struct config_job *job = &d->options.config->jobs[index];
+    bool several = count_kubernetes(job) > 1;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        bool ok = job->sources[i].kind == SOURCE_KUBERNETES
+                      ? add_kubernetes(d, index, i, several, max, err)
+                      : add_static(d, index, i, err);
+        if (!ok) {
+            const struct config_pos *pos = &job->sources[i].pos;
+            err_wrap(err, "%s:%d:%d: job \"%s\"", pos->file == NULL ? "" : pos->file, pos->line,
+                     pos->column, job->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_jobs(struct discovery *d, struct err *err)
+{
+    const struct config *config = d->options.config;
+    size_t max = 0;
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        max += config->jobs[i].n_sources;
+    }
+    d->arena = arena_new(ARENA_MAX);
+    d->start = loop_timer_new(d->options.loop, on_start, d);
+    d->kube = calloc(max + 1, sizeof(*d->kube));
+    d->fixed = calloc(max + 1, sizeof(*d->fixed));
+    if (d->arena == NULL || d->start == NULL || d->kube == NULL || d->fixed == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        if (!add_job(d, i, max, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct discovery *discovery_new(const struct discovery_options *options, struct err *err)
+{
+    struct discovery *d = calloc(1, sizeof(*d));
+    if (d == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    d->options = *options;
+    rng_seed_random(&d->rng);
+    discovery_counters_init(&d->counters, options->metrics);
+    if (!add_jobs(d, err)) {
+        return discovery_free(d);
+    }
+    loop_timer_after(d->start, 0);
+    return d;
+}
+
+struct discovery *discovery_free(struct discovery *d)
+{
+    if (d == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < d->n_kube; i++) {
+        kubernetes_free(d->kube[i].kubernetes);
+    }
+    for (size_t i = 0; i < d->n_fixed; i++) {
+        static_group_done(&d->fixed[i].group);
+    }
+    set_gauge(d->counters.groups_kubernetes, &d->groups_kubernetes, 0);
+    set_gauge(d->counters.groups_static, &d->groups_static, 0);
+    http_client_free(d->http);
+    loop_timer_free(d->start);
+    arena_free(d->arena);
+    free(d->kube);
+    free(d->fixed);
+    free(d);
+    return NULL;
+}

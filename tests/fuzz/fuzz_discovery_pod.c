@@ -1,0 +1,131 @@
+/* A pod in JSON -> targets. What comes out must hold together, and must be the same when the
+ * members that are not needed are left out on the way in. */
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/discovery.h"
+#include "discovery/json_stream.h"
+#include "discovery/pod.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct result {
+    struct labels_builder *builder;
+    struct pod_targets targets;
+    enum pod_status status;
+    size_t pods;
+    struct buf text;
+};
+
+static void check_target(const struct labels *l, const char *ip)
+{
+    struct sv address = labels_get(l, SV(LABEL_ADDRESS));
+    struct sv host;
+    uint16_t port;
+    struct err err = ERR_INIT;
+    if (!split_host_port(address, &host, &port, &err) || !sv_eq_str(host, ip)) {
+        abort();
+    }
+    if (!sv_eq_str(labels_get(l, SV("__meta_kubernetes_pod_ip")), ip)) {
+        abort();
+    }
+}
+
+static void check_targets(const struct result *r)
+{
+    struct in6_addr address;
+    const char *ip = r->targets.ip;
+    if (r->targets.n > POD_TARGETS_MAX || (ip == NULL && r->targets.n > 0) ||
+        (r->status != POD_OK && r->targets.n > 0)) {
+        abort();
+    }
+    if (ip != NULL && inet_pton(AF_INET, ip, &address) != 1 &&
+        inet_pton(AF_INET6, ip, &address) != 1) {
+        abort();
+    }
+    for (size_t i = 0; i < r->targets.n; i++) {
+        check_target(r->targets.at[i], ip);
+    }
+}
+
+static void on_pod(void *arg, const json_t *pod)
+{
+    struct result *r = arg;
+    struct pod_id id;
+    r->pods++;
+    if (pod_identify(pod, &id)) {
+        buf_printf(&r->text, "%.*s/%.*s\n", SV_ARG(id.namespace), SV_ARG(id.name));
+    }
+    r->status = pod_read(pod, r->builder, &r->targets);
+    check_targets(r);
+    buf_printf(&r->text, "%d %zu %zu %zu\n", (int)r->status, r->targets.bad_ip,
+               r->targets.bad_ports, r->targets.too_many_targets);
+    for (size_t i = 0; i < r->targets.n; i++) {
+        labels_format(r->targets.at[i], &r->text);
+    }
+}
+
+static void ignore_metadata(void *arg, const json_t *json)
+{
+    (void)arg;
+    (void)json;
+}
+
+static void ignore_skip(void *arg, enum json_skip why)
+{
+    (void)arg;
+    (void)why;
+}
+
+static void read_list(struct result *r, struct intern *in, const uint8_t *data, size_t size,
+                      size_t n_omit)
+{
+    *r = (struct result){.builder = labels_builder_new(in)};
+    pod_targets_init(&r->targets);
+    buf_init(&r->text, 64 << 20);
+    struct json_stream *s = json_stream_new(&(struct json_stream_options){
+        .object_max = DISCOVERY_OBJECT_MAX,
+        .depth_max = DISCOVERY_DEPTH_MAX,
+        .omit = pod_omit,
+        .n_omit = n_omit,
+        .on_object = on_pod,
+        .on_metadata = ignore_metadata,
+        .on_skip = ignore_skip,
+        .arg = r,
+    });
+    json_stream_begin(s, JSON_STREAM_LIST);
+    struct err err = ERR_INIT;
+    json_stream_feed(s, "{\"items\":[", 10, &err);
+    json_stream_feed(s, (const char *)data, size, &err);
+    json_stream_feed(s, "]}", 2, &err);
+    json_stream_free(s);
+}
+
+static void done(struct result *r)
+{
+    pod_targets_done(&r->targets);
+    labels_builder_free(r->builder);
+    buf_done(&r->text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct intern *in = intern_new();
+    struct result whole;
+    struct result part;
+    read_list(&whole, in, data, size, 0);
+    read_list(&part, in, data, size, pod_omit_count);
+    /* A mistake within what was left out is not seen, so there may be one pod more, never less. */
+    if (part.pods < whole.pods) {
+        abort();
+    }
+    if (part.pods == whole.pods && strcmp(whole.text.data, part.text.data) != 0) {
+        abort();
+    }
+    done(&whole);
+    done(&part);
+    intern_free(in);
+    return 0;
+}

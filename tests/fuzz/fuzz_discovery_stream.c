@@ -1,0 +1,213 @@
+/* Bytes from an API server -> objects. The same bytes in other pieces must give the same objects;
+ * then the same bytes go through the watch's state machine, as a list and as a watch.
+ *
+ * The first byte of the input chooses the form and the size of the pieces. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/watch.h"
+
+/* Small, so that the limits are met. */
+#define OBJECT_MAX 512
+#define DEPTH_MAX 16
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct json_omit omit[] = {{2, "m"}, {4, "env"}};
+
+/* A hash over all that came out. */
+struct sum {
+    uint64_t hash;
+    size_t n;
+};
+
+static void add(struct sum *s, const char *what, const json_t *json)
+{
+    char *text = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    s->hash = hash_bytes(what, strlen(what), s->hash);
+    if (text != NULL) {
+        s->hash = hash_bytes(text, strlen(text), s->hash);
+    }
+    s->n++;
+    free(text);
+}
+
+static void on_object(void *arg, const json_t *json)
+{
+    if (!json_is_object(json)) {
+        abort();
+    }
+    add(arg, "object", json);
+}
+
+static void on_metadata(void *arg, const json_t *json)
+{
+    add(arg, "metadata", json);
+}
+
+static void on_skip(void *arg, enum json_skip why)
+{
+    static const char *const names[] = {"large", "deep", "syntax", "memory"};
+    add(arg, names[why], NULL);
+}
+
+static struct sum read_stream(const uint8_t *data, size_t size, enum json_stream_form form,
+                              size_t piece)
+{
+    struct sum sum = {0};
+    struct json_stream *s = json_stream_new(&(struct json_stream_options){
+        .object_max = OBJECT_MAX,
+        .depth_max = DEPTH_MAX,
+        .omit = omit,
+        .n_omit = 2,
+        .on_object = on_object,
+        .on_metadata = on_metadata,
+        .on_skip = on_skip,
+        .arg = &sum,
+    });
+    json_stream_begin(s, form);
+    bool ok = true;
+    for (size_t i = 0; i < size && ok; i += piece) {
+        size_t n = size - i < piece ? size - i : piece;
+        struct err err = ERR_INIT;
+        ok = json_stream_feed(s, (const char *)data + i, n, &err);
+        if (ok != (err.kind == ERR_NONE)) {
+            abort();
+        }
+    }
+    add(&sum, !ok ? "broken" : json_stream_complete(s) ? "complete" : "unfinished", NULL);
+    json_stream_free(s);
+    return sum;
+}
+
+/* ---- the state machine ----------------------------------------------------------------------- */
+
+struct seen {
+    size_t lists;
+    size_t ends;
+};
+
+static void watch_list_begin(void *arg)
+{
+    ((struct seen *)arg)->lists++;
+}
+
+static void watch_list_end(void *arg)
+{
+    struct seen *seen = arg;
+    if (seen->lists == 0) {
+        abort();
+    }
+    seen->ends++;
+}
+
+static bool watch_object(void *arg, enum watch_event event, const json_t *object)
+{
+    (void)arg;
+    if (event > WATCH_DELETED || !json_is_object(object)) {
+        abort();
+    }
+    return true;
+}
+
+static void watch_other(void *arg, enum watch_event event, struct sv type)
+{
+    (void)arg;
+    if (event < WATCH_BOOKMARK || type.p == NULL) {
+        abort();
+    }
+}
+
+static void watch_skipped(void *arg, enum json_skip why)
+{
+    (void)arg;
+    (void)why;
+}
+
+static void watch_relist(void *arg, enum watch_relist reason)
+{
+    (void)arg;
+    if (watch_relist_name(reason) == NULL) {
+        abort();
+    }
+}
+
+static void request(struct watch *w, int64_t *now, long status, const char *data, size_t size,
+                    size_t piece)
+{
+    struct watch_request r;
+    int64_t at = watch_next_at(w);
+    *now = at > *now ? at : *now;
+    if (!watch_begin(w, *now, &r)) {
+        return;
+    }
+    watch_head(w, status);
+    bool ok = true;
+    for (size_t i = 0; i < size && ok; i += piece) {
+        ok = watch_data(w, data + i, size - i < piece ? size - i : piece);
+    }
+    struct err err = ERR_INIT;
+    *now += 5000;
+    enum watch_result result =
+        watch_end(w,
+                  &(struct watch_outcome){.result = ok ? HTTP_OK : HTTP_ERR_ABORTED,
+                                          .status = status,
+                                          .retry_after_ms = -1,
+                                          .error = "stopped"},
+                  *now, &err);
+    if ((result == WATCH_DONE) != (err.kind == ERR_NONE) ||
+        watch_next_at(w) > *now + WATCH_RETRY_AFTER_MAX_MS) {
+        abort();
+    }
+}
+
+static void run_machine(const char *data, size_t size, size_t piece)
+{
+    static const char list[] = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}";
+    struct seen seen = {0};
+    struct rng rng;
+    rng_seed(&rng, 7);
+    struct watch *w = watch_new(&(struct watch_options){
+        .handler = {.list_begin = watch_list_begin,
+                    .list_end = watch_list_end,
+                    .object = watch_object,
+                    .other = watch_other,
+                    .skipped = watch_skipped,
+                    .relist = watch_relist,
+                    .arg = &seen},
+        .rng = &rng,
+        .selectors = "",
+        .object_max = OBJECT_MAX,
+        .depth_max = DEPTH_MAX,
+    });
+    int64_t now = 0;
+    request(w, &now, 200, data, size, piece);
+    request(w, &now, 200, list, strlen(list), piece);
+    request(w, &now, 200, data, size, piece);
+    request(w, &now, 504, data, size, piece);
+    request(w, &now, 410, data, size, piece);
+    if (seen.ends > seen.lists) {
+        abort();
+    }
+    watch_free(w);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    size_t piece = (size_t)(data[0] & 0x7f) + 1;
+    enum json_stream_form form = data[0] & 0x80 ? JSON_STREAM_LIST : JSON_STREAM_OBJECTS;
+    data++;
+    size--;
+    struct sum whole = read_stream(data, size, form, size + 1);
+    struct sum pieces = read_stream(data, size, form, piece);
+    struct sum bytes = read_stream(data, size, form, 1);
+    if (whole.hash != pieces.hash || whole.hash != bytes.hash || whole.n != pieces.n) {
+        abort();
+    }
+    run_machine((const char *)data, size, piece);
+    return 0;
+}

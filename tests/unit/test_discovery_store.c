@@ -1,0 +1,227 @@
+/* Which news of pods changes anything: duplicates, heartbeats, lists that miss a pod. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "discovery/store.h"
+
+struct fixture {
+    struct intern *intern;
+    struct store *store;
+    struct buf out; /* "key=<label x>@<ip>" or "key gone", one word each */
+};
+
+static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
+                      const char *ip)
+{
+    struct fixture *f = arg;
+    buf_puts(&f->out, key);
+    if (n == 0) {
+        assert_null(ip);
+        buf_puts(&f->out, ":gone ");
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct sv x = labels_get(targets[i], SV("x"));
+        buf_printf(&f->out, "%s%.*s", i == 0 ? "=" : "+", SV_ARG(x));
+    }
+    buf_printf(&f->out, "@%s ", ip);
+}
+
+static void setup(struct fixture *f, size_t max)
+{
+    f->intern = intern_new();
+    assert_non_null(f->intern);
+    buf_init(&f->out, 1 << 20);
+    f->store = store_new(&(struct store_options){.max = max, .on_change = on_change, .arg = f});
+    assert_non_null(f->store);
+}
+
+static void teardown(struct fixture *f)
+{
+    store_free(f->store);
+    buf_done(&f->out);
+    intern_free(f->intern);
+}
+
+static struct pod_id make_id(const char *name, const char *uid)
+{
+    return (struct pod_id){.namespace = SV("ns"), .name = sv_from(name), .uid = sv_from(uid)};
+}
+
+/* A pod with a target for each letter of xs. */
+static enum store_result put(struct fixture *f, const char *name, const char *uid, const char *xs,
+                             const char *ip)
+{
+    struct labels *at[8];
+    struct pod_targets t = {.at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip};
+    for (size_t i = 0; i < t.n; i++) {
+        char x[2] = {xs[i], '\0'};
+        at[i] = testing_labels(f->intern, "x", x, NULL);
+    }
+    struct pod_id id = make_id(name, uid);
+    enum store_result result = store_put(f->store, &id, &t);
+    for (size_t i = 0; i < t.n; i++) {
+        labels_unref(at[i]);
+    }
+    return result;
+}
+
+static enum store_result drop(struct fixture *f, const char *name, const char *uid)
+{
+    struct pod_id id = make_id(name, uid);
+    return store_remove(f->store, &id);
+}
+
+static void check_out(struct fixture *f, const char *want, const char *row)
+{
+    CHECK_STR(f->out.data, want, row);
+    buf_clear(&f->out);
+}
+
+static void test_changes(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 100);
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "new");
+    check_out(&f, "ns/a=p@10.0.0.1 ", "new");
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_UNCHANGED, "a heartbeat");
+    check_out(&f, "", "a heartbeat");
+    CHECK_INT(put(&f, "a", "1", "pq", "10.0.0.1"), STORE_CHANGED, "one more target");
+    check_out(&f, "ns/a=p+q@10.0.0.1 ", "one more target");
+    CHECK_INT(put(&f, "a", "1", "qp", "10.0.0.1"), STORE_CHANGED, "another order");
+    check_out(&f, "ns/a=q+p@10.0.0.1 ", "another order");
+    CHECK_INT(put(&f, "a", "1", "qp", "10.0.0.2"), STORE_CHANGED, "another address");
+    check_out(&f, "ns/a=q+p@10.0.0.2 ", "another address");
+    CHECK_INT(store_count(f.store), 1, "");
+    CHECK_INT(put(&f, "a", "1", "", NULL), STORE_CHANGED, "no targets any more");
+    check_out(&f, "ns/a:gone ", "no targets any more");
+    CHECK_INT(put(&f, "a", "1", "", NULL), STORE_UNCHANGED, "still none");
+    check_out(&f, "", "still none");
+    CHECK_INT(store_count(f.store), 0, "");
+    teardown(&f);
+}
+
+static void test_removals(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 100);
+    CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "unknown");
+    put(&f, "a", "2", "p", "10.0.0.1");
+    buf_clear(&f.out);
+    CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "its predecessor");
+    check_out(&f, "", "its predecessor");
+    CHECK_INT(drop(&f, "a", "2"), STORE_CHANGED, "itself");
+    CHECK_INT(drop(&f, "a", "2"), STORE_UNCHANGED, "twice");
+    check_out(&f, "ns/a:gone ", "once");
+    put(&f, "a", "3", "p", "10.0.0.1");
+    /* The same pod as far as its labels go, but a new one. */
+    CHECK_INT(put(&f, "a", "4", "p", "10.0.0.1"), STORE_UNCHANGED, "");
+    CHECK_INT(drop(&f, "a", "3"), STORE_UNCHANGED, "the uid that was seen last counts");
+    CHECK_INT(drop(&f, "a", ""), STORE_CHANGED, "without uid the name decides");
+    teardown(&f);
+}
+
+static void test_list_replaces(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 100);
+    store_list_begin(f.store);
+    put(&f, "a", "1", "p", "10.0.0.1");
+    put(&f, "b", "2", "q", "10.0.0.2");
+    store_list_end(f.store);
+    check_out(&f, "ns/a=p@10.0.0.1 ns/b=q@10.0.0.2 ", "first list");
+    put(&f, "c", "3", "r", "10.0.0.3");
+    check_out(&f, "ns/c=r@10.0.0.3 ", "by the watch");
+    store_list_begin(f.store);
+    put(&f, "b", "2", "q", "10.0.0.2");
+    check_out(&f, "", "half a list removes nothing");
+    store_list_begin(f.store);
+    put(&f, "c", "3", "r", "10.0.0.3");
+    put(&f, "b", "2", "Q", "10.0.0.2");
+    put(&f, "d", "4", "", NULL);
+    store_list_end(f.store);
+    check_out(&f, "ns/b=Q@10.0.0.2 ns/a:gone ", "what was missed comes out once");
+    store_list_begin(f.store);
+    store_list_end(f.store);
+    CHECK_INT(store_count(f.store), 0, "an empty list");
+    teardown(&f);
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 2);
+    put(&f, "a", "1", "p", "10.0.0.1");
+    put(&f, "b", "2", "q", "10.0.0.2");
+    buf_clear(&f.out);
+    CHECK_INT(put(&f, "c", "3", "r", "10.0.0.3"), STORE_FULL, "");
+    check_out(&f, "", "");
+    CHECK_INT(put(&f, "a", "1", "P", "10.0.0.1"), STORE_CHANGED, "known ones go on");
+    drop(&f, "b", "2");
+    CHECK_INT(put(&f, "c", "3", "r", "10.0.0.3"), STORE_CHANGED, "there is room again");
+    check_out(&f, "ns/a=P@10.0.0.1 ns/b:gone ns/c=r@10.0.0.3 ", "");
+    teardown(&f);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 10000);
+    char name[16];
+    store_list_begin(f.store);
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        put(&f, name, name, "x", "10.0.0.1");
+    }
+    store_list_end(f.store);
+    CHECK_INT(store_count(f.store), 5000, "");
+    store_list_begin(f.store);
+    for (int i = 0; i < 5000; i += 3) {
+        snprintf(name, sizeof(name), "p%d", i);
+        put(&f, name, name, "x", "10.0.0.1");
+    }
+    buf_clear(&f.out);
+    store_list_end(f.store);
+    CHECK_INT(store_count(f.store), 1667, "");
+    size_t gone = 0;
+    for (const char *p = f.out.data; (p = strstr(p, ":gone ")) != NULL; p++) {
+        gone++;
+    }
+    CHECK_INT(gone, 5000 - 1667, "each once");
+    teardown(&f);
+}
+
+static void test_longest_names(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 10);
+    char namespace[POD_NAMESPACE_MAX + 1];
+    char name[POD_NAME_MAX + 1];
+    memset(namespace, 'n', sizeof(namespace));
+    memset(name, 'p', sizeof(name));
+    struct pod_id id = {.namespace = {namespace, POD_NAMESPACE_MAX}, .name = {name, POD_NAME_MAX}};
+    struct labels *at[1] = {testing_labels(f.intern, "x", "1", NULL)};
+    struct pod_targets t = {.at = at, .n = 1, .ip = "10.0.0.1"};
+    CHECK_INT(store_put(f.store, &id, &t), STORE_CHANGED, "");
+    CHECK_INT(f.out.len, POD_NAMESPACE_MAX + 1 + POD_NAME_MAX + strlen("=1@10.0.0.1 "), "");
+    CHECK_INT(store_remove(f.store, &id), STORE_CHANGED, "");
+    labels_unref(at[0]);
+    teardown(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_changes),       cmocka_unit_test(test_removals),
+        cmocka_unit_test(test_list_replaces), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_longest_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
