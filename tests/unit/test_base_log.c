@@ -36,8 +36,8 @@ static void writes_every_type(void **state)
         LOG_INT("low", INT64_MIN),
         LOG_FLOAT("took", 0.25),
         LOG_FLOAT("many", 1e21),
-        LOG_FLOAT("nan", NAN),
-        LOG_FLOAT("inf", -INFINITY),
+        LOG_FLOAT("nan", (double)NAN),
+        LOG_FLOAT("inf", (double)-INFINITY),
         LOG_STR("null", NULL),
         LOG_END,
     };

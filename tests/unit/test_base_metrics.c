@@ -56,7 +56,7 @@ static void renders(void **state)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         metric_observe(heap, values[i]);
     }
-    metric_observe(heap, NAN); /* not counted: the sum would be lost for good */
+    metric_observe(heap, (double)NAN); /* not counted: the sum would be lost for good */
     CHECK_INT(metric_value(metric_cell(s, (const char *const[]){"pods", "ok"})), 42, "");
     CHECK_INT((int64_t)metric_value(metric_only(q)), -15, "");
     check_page(m, "# HELP profpull_scrapes_total Scrapes by job and result.\n"
@@ -210,7 +210,7 @@ static void collect(struct metrics_out *o, void *arg)
     const char *const labels[][2] = {{"to", "a \"b\""}, {"reason", "x"}};
     metrics_out_sample(o, labels, 2, 0.5);
     metrics_out_family(o, "ledger_age", "Age.", METRIC_GAUGE);
-    metrics_out_sample(o, labels, 1, -INFINITY);
+    metrics_out_sample(o, labels, 1, (double)-INFINITY);
 }
 
 static void runs_collectors(void **state)
