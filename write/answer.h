@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/http.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -54,7 +55,7 @@ struct answer {
     unsigned tries;   /* ANSWER_RETRY_DOUBTFUL: how often it is taken for an answer */
     int64_t delay_ms; /* the endpoint is to rest at least this long; 0 if it did not say */
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */
-    char text[4 * ANSWER_TEXT_MAX + 128];
+    char text[ERR_MSG_MAX];
 };
 
 /* A status decides even when the transfer broke off behind it: the profile may have been stored. */

@@ -71,8 +71,8 @@ struct series {
     struct arena *arena; /* private */
 };
 
-/* False if out of memory (nothing to free then). Views point into l, external and the series: keep
- * all three until series_done(). */
+/* False if out of memory (nothing to free then). Views point into l and the series: keep
+ * both until series_done(). */
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
                   enum config_protocol protocol);
 void series_done(struct series *s);

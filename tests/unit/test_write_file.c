@@ -1,0 +1,369 @@
+/* A file endpoint: names, content, index, and what happens when the disk says no. */
+#include "tests/unit/testing.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/clock.h"
+#include "write/file.h"
+
+/* 2026-11-21T03:23:34.123Z */
+#define UNTIL_NS INT64_C(1795231414123000000)
+
+static const struct config_pairs no_external = {.at = NULL, .n = 0};
+
+struct fixture {
+    char *dir;
+    struct intern *in;
+    struct file_sink *sink;
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    char url[512];
+    struct err err = ERR_INIT;
+    f.dir = testing_mkdtemp();
+    f.in = intern_new();
+    (void)snprintf(url, sizeof(url), "file://%s/a/b", f.dir);
+    f.sink = file_sink_new(url, &err);
+    *state = &f;
+    return f.dir == NULL || f.in == NULL || f.sink == NULL;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    file_sink_unref(f->sink);
+    intern_free(f->in);
+    testing_rmdir(f->dir);
+    free(f->dir);
+    return 0;
+}
+
+static struct profile *make(struct fixture *f, const char *service, const char *type,
+                            const char *data, size_t size)
+{
+    struct labels *l = testing_labels(f->in, "service_name", service, "__name__", type, "instance",
+                                      "10.1.2.3:6060", "quote", "a\"b", NULL);
+    char *copy = malloc(size + 1);
+    assert_non_null(copy);
+    memcpy(copy, data, size);
+    struct profile *p = profile_new(l, copy, size);
+    assert_non_null(p);
+    p->from_ns = UNTIL_NS - 10 * NS_PER_S;
+    p->until_ns = UNTIL_NS;
+    return p;
+}
+
+/* Takes over the profile. */
+static void write_profile(struct fixture *f, struct profile *p, struct answer *a)
+{
+    struct series s;
+    assert_true(series_build(&s, p->labels, &no_external, PROTOCOL_FILE));
+    file_write(f->sink, &s, p, a);
+    series_done(&s);
+    profile_unref(p);
+}
+
+static size_t read_file(struct fixture *f, const char *name, char *out, size_t size)
+{
+    char path[1024];
+    (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        print_error("no file %s\n", path);
+    assert_non_null(file);
+    size_t n = fread(out, 1, size - 1, file);
+    out[n] = '\0';
+    assert_int_equal(fclose(file), 0);
+    return n;
+}
+
+static size_t count_files(struct fixture *f, const char *name)
+{
+    char path[1024];
+    (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
+    DIR *dir = opendir(path);
+    size_t n = 0;
+    if (!dir)
+        return 0;
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
+
+static void test_gzip_byte_for_byte(void **state)
+{
+    struct fixture *f = *state;
+    static const char data[] = "\x1f\x8b\x08\x00 whatever follows\0\xff";
+    struct answer a;
+    char got[256];
+    write_profile(f, make(f, "default/api", "memory", data, sizeof(data)), &a);
+    CHECK_INT(a.class, ANSWER_SENT, a.text);
+    size_t n = read_file(f, "default_api/memory/20261121T032334.123Z_10.1.2.3-6060.pb.gz", got,
+                         sizeof(got));
+    CHECK_INT(n, sizeof(data), "");
+    assert_memory_equal(got, data, sizeof(data));
+    CHECK_INT(count_files(f, "default_api/memory"), 1, "nothing temporary is left");
+}
+
+static void test_plain_is_compressed(void **state)
+{
+    struct fixture *f = *state;
+    static char data[300000];
+    static char back[300001];
+    struct rng rng;
+    struct answer a;
+    char path[1024];
+    rng_seed(&rng, 3);
+    /* Random halves do not compress, so that the output takes many chunks. */
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (char)(i == 0 ? 0x0a : rng_next(&rng));
+    write_profile(f, make(f, "s", "process_cpu", data, sizeof(data)), &a);
+    CHECK_INT(a.class, ANSWER_SENT, a.text);
+    (void)snprintf(path, sizeof(path),
+                   "%s/a/b/s/process_cpu/20261121T032334.123Z_10.1.2.3-6060.pb.gz", f->dir);
+    gzFile gz = gzopen(path, "rb");
+    assert_non_null(gz);
+    CHECK_INT(gzread(gz, back, sizeof(back)), sizeof(data), "");
+    CHECK_INT(gzdirect(gz), 0, "is gzip");
+    gzclose(gz);
+    assert_memory_equal(back, data, sizeof(data));
+}
+
+static void test_index(void **state)
+{
+    struct fixture *f = *state;
+    struct answer a;
+    char text[4096];
+    write_profile(f, make(f, "caf\xc3\xa9", "memory", "\x1f\x8b..", 4), &a);
+    write_profile(f, make(f, "caf\xc3\xa9", "memory", "\x1f\x8b..", 4), &a);
+    read_file(f, FILE_INDEX, text, sizeof(text));
+    char *second = strchr(text, '\n');
+    assert_non_null(second);
+    *second++ = '\0';
+    CHECK_STR(text,
+              "{\"file\":\"caf_/memory/20261121T032334.123Z_10.1.2.3-6060.pb.gz\","
+              "\"from\":\"2026-11-21T03:23:24.123Z\",\"until\":\"2026-11-21T03:23:34.123Z\","
+              "\"size\":4,\"labels\":{\"__name__\":\"memory\",\"instance\":\"10.1.2.3:6060\","
+              "\"quote\":\"a\\\"b\",\"service_name\":\"caf\xc3\xa9\"}}",
+              "");
+    CHECK_CONTAINS(second, "10.1.2.3-6060-2.pb.gz\"", "the same name gets a number");
+    json_t *json = json_loads(second, 0, NULL);
+    assert_non_null(json);
+    json_decref(json);
+    CHECK_INT(count_files(f, "caf_/memory"), 2, "");
+}
+
+static void test_tenant_in_index(void **state)
+{
+    struct fixture *f = *state;
+    struct labels *l = testing_labels(f->in, "service_name", "s", "__tenant_id__", "team-a", NULL);
+    struct profile *p = profile_new(l, strdup("\x1f\x8b"), 2);
+    struct answer a;
+    char text[4096];
+    write_profile(f, p, &a);
+    read_file(f, FILE_INDEX, text, sizeof(text));
+    CHECK_CONTAINS(text, "\"tenant\":\"team-a\"", "");
+    CHECK_CONTAINS(text, "\"file\":\"s/unknown/19700101T000000.000Z_unknown.pb.gz\"", "");
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *want;
+    } cases[] = {
+        {"default/api", "default_api"},
+        {"10.1.2.3:6060", "10.1.2.3-6060"},
+        {"[::1]:6060", "_--1_-6060"},
+        {"..", "_."},
+        {".", "_"},
+        {"../../etc/passwd", "_._.._etc_passwd"},
+        {".hidden", "_hidden"},
+        {"", "unknown"},
+        {"a b\nc", "a_b_c"},
+        {"\xe4\xb8\xad\xe6\x96\x87", "__"},
+        {"\x80", "unknown"},
+    };
+    char out[FILE_PART_MAX + 1];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        file_path_part(sv_from(cases[i].text), out);
+        CHECK_STR(out, cases[i].want, cases[i].text);
+    }
+    char longer[3 * FILE_PART_MAX];
+    memset(longer, 'x', sizeof(longer));
+    file_path_part((struct sv){.p = longer, .n = sizeof(longer)}, out);
+    CHECK_INT(strlen(out), FILE_PART_MAX, "");
+    file_path_part((struct sv){.p = "a\0b", .n = 3}, out);
+    CHECK_STR(out, "a_b", "a NUL");
+}
+
+static void test_bad_urls(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    char url[512];
+    assert_null(file_sink_new("file://host/x", &err));
+    CHECK_CONTAINS(err.msg, "expected a URL", "");
+    err_clear(&err);
+    testing_write_file(f->dir, "plain", "x");
+    (void)snprintf(url, sizeof(url), "file://%s/plain", f->dir);
+    assert_null(file_sink_new(url, &err));
+    CHECK_CONTAINS(err.msg, "/plain: Not a directory", "");
+    err_clear(&err);
+    (void)snprintf(url, sizeof(url), "file://%s/plain/below", f->dir);
+    assert_null(file_sink_new(url, &err));
+    CHECK_CONTAINS(err.msg, "Not a directory", "");
+}
+
+static void test_directory_that_vanishes(void **state)
+{
+    struct fixture *f = *state;
+    struct answer a;
+    char path[512];
+    write_profile(f, make(f, "s", "memory", "\x1f\x8b", 2), &a);
+    CHECK_INT(a.class, ANSWER_SENT, a.text);
+    (void)snprintf(path, sizeof(path), "%s/a/b", f->dir);
+    char moved[600];
+    (void)snprintf(moved, sizeof(moved), "%s/moved", f->dir);
+    assert_int_equal(rename(path, moved), 0);
+    write_profile(f, make(f, "s", "memory", "\x1f\x8b", 2), &a);
+    CHECK_INT(a.class, ANSWER_SENT, a.text);
+    CHECK_INT(count_files(f, "s/memory"), 1, "");
+}
+
+static void test_file_in_the_way(void **state)
+{
+    struct fixture *f = *state;
+    struct answer a;
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/a/b", f->dir);
+    testing_write_file(path, "s", "in the way");
+    write_profile(f, make(f, "s", "memory", "\x1f\x8b", 2), &a);
+    CHECK_INT(a.class, ANSWER_RETRY, "");
+    CHECK_INT(a.answered, false, "");
+    CHECK_CONTAINS(a.text, "/a/b/s/memory: Not a directory", "");
+}
+
+/* A file size limit stands in for a full disk: the write breaks off in the middle. */
+static void test_short_write_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    static char data[65536] = "\x1f\x8b";
+    struct rlimit before;
+    struct answer a;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    write_profile(f, make(f, "s", "memory", data, sizeof(data)), &a);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    CHECK_INT(a.class, ANSWER_RETRY, "");
+    CHECK_CONTAINS(a.text, "File too large", "");
+    CHECK_INT(count_files(f, "s/memory"), 0, "");
+    CHECK_INT(count_files(f, "."), 1, "no index yet");
+}
+
+/* The index is full: the profile is not kept either, and no half line stays. */
+static void test_index_and_file_or_neither(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before;
+    struct answer a;
+    char path[512];
+    char text[8192];
+    char filler[4000];
+    memset(filler, 'x', sizeof(filler));
+    filler[sizeof(filler) - 2] = '\n';
+    filler[sizeof(filler) - 1] = '\0';
+    (void)snprintf(path, sizeof(path), "%s/a/b", f->dir);
+    testing_write_file(path, FILE_INDEX, filler);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    write_profile(f, make(f, "s", "memory", "\x1f\x8b", 2), &a);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    CHECK_INT(a.class, ANSWER_RETRY, "");
+    CHECK_CONTAINS(a.text, "index.jsonl", "");
+    CHECK_INT(count_files(f, "s/memory"), 0, "");
+    CHECK_INT(read_file(f, FILE_INDEX, text, sizeof(text)), strlen(filler), "");
+    write_profile(f, make(f, "s", "memory", "\x1f\x8b", 2), &a);
+    CHECK_INT(a.class, ANSWER_SENT, a.text);
+    CHECK_INT(count_files(f, "s/memory"), 1, "");
+}
+
+#define PER_THREAD 50
+
+static void *write_many(void *arg)
+{
+    struct fixture *f = arg;
+    for (int i = 0; i < PER_THREAD; i++) {
+        struct answer a;
+        struct profile *p = make(f, "s", "memory", "\x0a plain", 7);
+        p->until_ns += i * NS_PER_S;
+        write_profile(f, p, &a);
+        if (a.class != ANSWER_SENT)
+            return f;
+    }
+    return NULL;
+}
+
+/* All workers at once, with the same names. */
+static void test_threads(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_many, f), 0);
+    for (size_t i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    CHECK_INT(count_files(f, "s/memory"), 4 * PER_THREAD, "");
+    static char text[1 << 17];
+    size_t n = read_file(f, FILE_INDEX, text, sizeof(text));
+    size_t lines = 0;
+    for (char *line = text; line < text + n; lines++) {
+        char *end = strchr(line, '\n');
+        assert_non_null(end);
+        *end = '\0';
+        json_t *json = json_loads(line, 0, NULL);
+        assert_non_null(json);
+        json_decref(json);
+        line = end + 1;
+    }
+    CHECK_INT(lines, 4 * PER_THREAD, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_gzip_byte_for_byte),
+        TEST(test_plain_is_compressed),
+        TEST(test_index),
+        TEST(test_tenant_in_index),
+        TEST(test_parts),
+        TEST(test_bad_urls),
+        TEST(test_directory_that_vanishes),
+        TEST(test_file_in_the_way),
+        TEST(test_short_write_leaves_nothing),
+        TEST(test_index_and_file_or_neither),
+        TEST(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
