@@ -126,7 +126,7 @@ struct relabel_scratch *relabel_scratch_free(struct relabel_scratch *s)
 static bool fail_buf(const struct run *run, const struct buf *b, const char *what)
 {
     if (buf_too_big(b)) {
-        return err_set(run->err, ERR_LIMIT, "%s over %d bytes", what, LABELS_BYTES_MAX);
+        return err_set(run->err, ERR_LIMIT, "%s over %zu bytes", what, (size_t)LABELS_BYTES_MAX);
     }
     return err_set(run->err, ERR_MEMORY, "out of memory");
 }
@@ -382,8 +382,8 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
         struct run run = {&r->rules[i], s, b, &v.err};
         v.outcome = run_rule(&run);
         if (v.outcome != RELABEL_FAILED && !labels_builder_ok(b)) {
-            err_set(&v.err, ERR_LIMIT, "more than %d labels or %d bytes of them", LABELS_MAX,
-                    LABELS_BYTES_MAX);
+            err_set(&v.err, ERR_LIMIT, "more than %zu labels or %zu bytes of them",
+                    (size_t)LABELS_MAX, (size_t)LABELS_BYTES_MAX);
             v.outcome = RELABEL_FAILED;
         }
         if (v.outcome == RELABEL_FAILED) {
