@@ -1,0 +1,252 @@
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/http_private.h"
+
+/* Reserved on the word of a Content-Length alone. */
+#define RESERVE_MAX ((size_t)256 * 1024)
+
+/* Ends the transfer from within a callback; the value makes libcurl stop. */
+static size_t stop(struct http_transfer *t, enum http_result result)
+{
+    if (!t->stopped) {
+        t->stopped = true;
+        t->result = result;
+    }
+    return 0;
+}
+
+void http_transfer_reset_response(struct http_transfer *t)
+{
+    buf_clear(&t->body);
+    free(t->location);
+    t->location = NULL;
+    t->header_bytes = 0;
+    t->header_lines = 0;
+    t->content_length = UINT64_MAX;
+    t->discarded = 0;
+    t->retry_after_ms = -1;
+    t->head_done = false;
+    t->following = false;
+    t->curl_error[0] = '\0';
+}
+
+/* ---- headers ------------------------------------------------------------------------------------
+ */
+
+static bool take_location(struct http_transfer *t, struct sv value)
+{
+    free(t->location);
+    t->location = strndup(value.p, value.n);
+    return t->location != NULL;
+}
+
+/* False if out of memory. */
+static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
+{
+    static const char location[] = "location", retry[] = "retry-after", length[] = "content-length";
+    if (name.n == sizeof(location) - 1 && strncasecmp(name.p, location, name.n) == 0)
+        return take_location(t, value);
+    if (name.n == sizeof(retry) - 1 && strncasecmp(name.p, retry, name.n) == 0)
+        t->retry_after_ms = http_retry_after(value, clock_wall_ns());
+    if (name.n == sizeof(length) - 1 && strncasecmp(name.p, length, name.n) == 0 &&
+        !parse_u64(value, INT64_MAX, &t->content_length))
+        t->content_length = UINT64_MAX;
+    return true;
+}
+
+static bool is_redirect(long status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* True if the transfer may go on: this is no redirect, or one that will be followed. */
+static bool check_redirect(struct http_transfer *t)
+{
+    const struct http_settings *s = t->request.settings;
+    bool same = false;
+    if (!is_redirect(t->status) || !s || !s->follow_redirects || t->method != HTTP_GET ||
+        !t->location)
+        return true;
+    char *target = http_url_resolve(t->url.text, t->location, &same);
+    t->following = target && same && t->redirects < HTTP_REDIRECTS_MAX;
+    free(target);
+    return t->following;
+}
+
+/* The body's size is known to be over the limit. The beginning of an error page is of use all the
+ * same. */
+static bool is_announced_too_large(const struct http_transfer *t)
+{
+    return !t->request.on_data && t->method != HTTP_HEAD && t->status < 400 &&
+           t->content_length != UINT64_MAX && t->content_length > t->request.max_body;
+}
+
+static void reserve_body(struct http_transfer *t)
+{
+    size_t n = t->request.size_hint;
+    if (t->request.on_data || t->status >= 300)
+        return;
+    if (t->content_length != UINT64_MAX && t->content_length > n)
+        n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
+    if (n > 0)
+        buf_reserve(&t->body, n);
+}
+
+/* All headers of the final response have come. True to go on. */
+static bool finish_head(struct http_transfer *t)
+{
+    const char *type = NULL;
+    t->head_done = true;
+    if (!check_redirect(t))
+        return stop(t, HTTP_ERR_REDIRECT);
+    if (t->following)
+        return true;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    if (t->request.on_head && !t->request.on_head(t->request.arg, t->status, type ? type : ""))
+        return stop(t, HTTP_ERR_ABORTED);
+    if (is_announced_too_large(t))
+        return stop(t, HTTP_ERR_TOO_LARGE);
+    reserve_body(t);
+    return true;
+}
+
+/* One line without its end; an empty one ends a head. True to go on. */
+static bool take_line(struct http_transfer *t, struct sv line)
+{
+    struct sv name, value;
+    if (t->head_done) /* a trailer */
+        return true;
+    if (line.n == 0) {
+        long status = 0;
+        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        t->status = status;
+        /* An interim response: the final one follows. */
+        return status < 200 || finish_head(t);
+    }
+    if (sv_starts_with(line, SV("HTTP/"))) {
+        t->content_length = UINT64_MAX;
+        t->retry_after_ms = -1;
+        return true;
+    }
+    if (sv_cut(line, ':', &name, &value) && !take_header(t, name, sv_trim(value)))
+        return stop(t, HTTP_ERR_MEMORY);
+    return true;
+}
+
+size_t http_transfer_on_header(char *data, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t len = size * n;
+    struct sv line = {data, len};
+    if (t->state != HTTP_RUNNING)
+        return 0;
+    t->header_bytes += len;
+    t->header_lines++;
+    if (t->header_bytes > HTTP_HEADER_BYTES_MAX || t->header_lines > HTTP_HEADER_LINES_MAX)
+        return stop(t, HTTP_ERR_PROTOCOL);
+    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
+        line.n--;
+    return take_line(t, line) ? len : 0;
+}
+
+/* ---- body ---------------------------------------------------------------------------------------
+ */
+
+static size_t discard(struct http_transfer *t, size_t len)
+{
+    t->discarded += len;
+    return t->discarded <= HTTP_REDIRECT_BODY_MAX ? len : stop(t, HTTP_ERR_TOO_LARGE);
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t len = size * n;
+    if (t->state != HTTP_RUNNING)
+        return 0;
+    if (t->following)
+        return discard(t, len);
+    if (t->request.on_data)
+        return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
+    size_t room = t->request.max_body - t->body.len;
+    size_t take = len < room ? len : room;
+    if (!buf_append(&t->body, data, take))
+        return stop(t, HTTP_ERR_MEMORY);
+    return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
+}
+
+/* ---- upload -------------------------------------------------------------------------------------
+ */
+
+static size_t on_read(char *out, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t room = size * n, len = 0;
+    if (t->state != HTTP_RUNNING)
+        return CURL_READFUNC_ABORT;
+    while (len < room && t->part < t->n_parts) {
+        const struct http_part *part = &t->parts[t->part];
+        size_t left = part->len - t->part_offset;
+        size_t take = left < room - len ? left : room - len;
+        if (take > 0)
+            memcpy(out + len, (const char *)part->data + t->part_offset, take);
+        len += take;
+        t->part_offset += take;
+        if (t->part_offset == part->len) {
+            t->part++;
+            t->part_offset = 0;
+        }
+    }
+    t->body_sent += len;
+    return len;
+}
+
+/* libcurl goes back to the start when it repeats a request on a fresh connection. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct http_transfer *t = arg;
+    if (t->state != HTTP_RUNNING || origin != SEEK_SET || offset < 0 ||
+        (uint64_t)offset > t->body_size)
+        return CURL_SEEKFUNC_FAIL;
+    uint64_t left = (uint64_t)offset;
+    t->body_sent = left;
+    for (t->part = 0; t->part < t->n_parts && left >= t->parts[t->part].len; t->part++)
+        left -= t->parts[t->part].len;
+    t->part_offset = (size_t)left;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* ---- connection ---------------------------------------------------------------------------------
+ */
+
+/* The connection is ready and the request goes out now; again if it is repeated. */
+static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
+{
+    (void)peer_ip;
+    (void)own_ip;
+    (void)peer_port;
+    (void)own_port;
+    struct http_transfer *t = arg;
+    if (t->state != HTTP_RUNNING)
+        return CURL_PREREQFUNC_ABORT;
+    t->sent_ns = clock_mono_ns();
+    return CURL_PREREQFUNC_OK;
+}
+
+void http_transfer_set_callbacks(struct http_transfer *t)
+{
+    /* Setting a function and its argument allocates nothing and cannot fail. */
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, http_transfer_on_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
+    curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
+}
