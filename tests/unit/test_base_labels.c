@@ -211,6 +211,13 @@ static void stops_at_the_byte_limit(void **state)
     labels_builder_reset(f->b, NULL);
     labels_builder_set(f->b, (struct sv){.p = text, .n = SIZE_MAX - 3}, SV("x"));
     assert_false(labels_builder_ok(f->b));
+    /* What is removed makes room. */
+    labels_builder_reset(f->b, NULL);
+    for (int i = 0; i < 300; i++) {
+        labels_builder_set(f->b, SV("a"), (struct sv){.p = text, .n = 8192});
+        labels_builder_del(f->b, SV("a"));
+    }
+    assert_true(labels_builder_ok(f->b));
     /* Values that were replaced live on until the reset, and have their limit as well. */
     labels_builder_reset(f->b, NULL);
     int changes = 0;

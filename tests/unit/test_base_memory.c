@@ -54,6 +54,21 @@ static void use_arena(bool *ret_complete)
     arena_free(a);
 }
 
+/* The counts are right, and a search always comes to an end. */
+static void check_slots(const struct map *m)
+{
+    size_t live = 0;
+    size_t dead = 0;
+    for (size_t i = 0; i < m->n_slots; i++) {
+        live += m->slots[i].hash >= LIVE_MIN;
+        dead += m->slots[i].hash == DEAD;
+        assert_true((m->slots[i].entry != NULL) == (m->slots[i].hash >= LIVE_MIN));
+    }
+    CHECK_INT(m->live, live, "");
+    CHECK_INT(m->dead, dead, "");
+    assert_true((live + dead) * 4 <= m->n_slots * 3);
+}
+
 static void use_map(bool *ret_complete)
 {
     static int values[100];
@@ -70,6 +85,7 @@ static void use_map(bool *ret_complete)
             map_remove(m, sv_from(key));
             put--;
         }
+        check_slots(m);
     }
     *ret_complete = put == 80;
     map_free(m, NULL);

@@ -75,6 +75,24 @@ static void keeps_nuls(void **state)
     buf_done(&out);
 }
 
+/* The rest of the character stands in memory behind the view, and is none of its business. */
+static void stops_at_the_end_of_the_view(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        for (size_t n = 1; n < strlen(texts[i]); n++) {
+            struct buf out;
+            struct sv v = {.p = texts[i], .n = n};
+            buf_init(&out, 100);
+            assert_false(utf8_valid(v));
+            assert_true(utf8_repair(v, &out));
+            CHECK_INT(out.len, 3 * n, "each byte replaced");
+            buf_done(&out);
+        }
+    }
+}
+
 static void reports_a_full_buffer(void **state)
 {
     (void)state;
@@ -128,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repairs),
         cmocka_unit_test(keeps_nuls),
+        cmocka_unit_test(stops_at_the_end_of_the_view),
         cmocka_unit_test(reports_a_full_buffer),
         cmocka_unit_test(escapes_json),
         cmocka_unit_test(encodes_percent),
