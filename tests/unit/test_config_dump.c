@@ -1,0 +1,247 @@
+/* The normalised configuration: golden text, loads again to the same, holds no secret. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "config/config.h"
+
+static const char *env(void *arg, const char *name)
+{
+    (void)arg;
+    return strcmp(name, "TOKEN") == 0 ? "hunter2" : NULL;
+}
+
+/* What the dump of a text is; the caller frees. */
+static char *dump(const char *text)
+{
+    struct config_options o = {.env = env};
+    struct config_errors *errors = config_errors_new();
+    struct config *c = config_parse("f", sv_from(text), &o, errors);
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    if (c == NULL) {
+        config_errors_format(errors, &b);
+        fail_msg("%s\nin:\n%s", b.data, text);
+    }
+    assert_true(config_dump(c, &b));
+    config_unref(c);
+    config_errors_free(errors);
+    return buf_take(&b, NULL);
+}
+
+#define TYPE(name, on, path)                                                                       \
+    "      " name ":\n        enabled: " on "\n        path: \"" path "\"\n"                       \
+    "        interval: 15s\n        timeout: 10s\n"
+
+static const char minimal_dump[] = "global:\n"
+                                   "  scrape_interval: 15s\n"
+                                   "  scrape_timeout: 10s\n"
+                                   "server:\n"
+                                   "  listen: \"0.0.0.0:4041\"\n"
+                                   "log:\n"
+                                   "  level: info\n"
+                                   "  format: logfmt\n"
+                                   "scrape_configs:\n"
+                                   "  - job_name: \"a\"\n"
+                                   "    scrape_interval: 15s\n"
+                                   "    scrape_timeout: 10s\n"
+                                   "    scheme: http\n"
+                                   "    body_size_limit: 16MiB\n"
+                                   "    target_limit: 20000\n"
+                                   "    profiles:\n"
+                                   "      path_prefix: \"\"\n"     /* */
+    TYPE("memory", "true", "/debug/pprof/allocs")                  /* */
+    TYPE("block", "true", "/debug/pprof/block")                    /* */
+    TYPE("goroutine", "true", "/debug/pprof/goroutine")            /* */
+    TYPE("mutex", "true", "/debug/pprof/mutex")                    /* */
+    TYPE("process_cpu", "true", "/debug/pprof/profile")            /* */
+    "        seconds: 14s\n"                                       /* */
+    TYPE("fgprof", "false", "/debug/fgprof")                       /* */
+    "        seconds: 14s\n"                                       /* */
+    TYPE("godeltaprof_memory", "false", "/debug/pprof/delta_heap") /* */
+    TYPE("godeltaprof_mutex", "false", "/debug/pprof/delta_mutex") /* */
+    TYPE("godeltaprof_block", "false", "/debug/pprof/delta_block") /* */
+    "    forward_to: [\"main\"]\n"
+    "    allow_foreign_address: false\n"
+    "write:\n"
+    "  - name: \"main\"\n"
+    "    url: \"http://x\"\n"
+    "    protocol: push\n"
+    "    tenant_id: \"\"\n"
+    "    remote_timeout: 10s\n"
+    "    retry:\n"
+    "      min_backoff: 500ms\n"
+    "      max_backoff: 5m\n"
+    "      max_age: 55m\n"
+    "      on_429: true\n"
+    "    queue:\n"
+    "      max_bytes: 64MiB\n"
+    "    concurrency: 16\n";
+
+static void minimal(void **state)
+{
+    (void)state;
+    char *got = dump("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n");
+    CHECK_STR(got, minimal_dump, "");
+    char *again = dump(got);
+    CHECK_STR(again, got, "");
+    free(again);
+    free(got);
+}
+
+/* Everything that is not in the minimal one, and what is hard to write down. */
+static const char full[] =
+    "global: {scrape_interval: 90s, external_labels: {cluster: prod, q: \"a\\\"b\\\\c\\n\\t\"}}\n"
+    "server: {listen: ''}\n"
+    "log: {level: error, format: json}\n"
+    "scrape_configs:\n"
+    "- job_name: 'it''s $${not} a variable'\n"
+    "  scheme: https\n"
+    "  params: {debug: [1, 2], gc: 1}\n"
+    "  body_size_limit: 1500B\n"
+    "  profiles:\n"
+    "    path_prefix: /x\n"
+    "    memory: {params: {debug: 0}}\n"
+    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s}]\n"
+    "  static_configs:\n"
+    "  - {targets: [a, b], labels: {\"x\\u2028y\": \"\\x7f\\u0085\\ufeff\\uffff\", n: ''}}\n"
+    "  - {targets: []}\n"
+    "  kubernetes_sd_configs:\n"
+    "  - {role: pod, namespaces: {own_namespace: true}}\n"
+    "  - role: pod\n"
+    "    namespaces: {names: [a]}\n"
+    "    selectors: [{role: pod, label: app=x}]\n"
+    "    api_server: https://k:6443\n"
+    "    bearer_token: ${TOKEN}\n"
+    "    tls_config: {ca_file: /ca, insecure_skip_verify: true, min_version: TLS11}\n"
+    "  - {role: pod, kubeconfig_file: kube}\n"
+    "  relabel_configs:\n"
+    "  - {source_labels: [a, b], separator: '', regex: '(${x}.*)$${y}', target_label: c,\n"
+    "     replacement: '${1}'}\n"
+    "  - {action: Hashmod, modulus: 18446744073709551615, target_label: h}\n"
+    "  forward_to: [two, one]\n"
+    "  allow_foreign_address: true\n"
+    "  basic_auth: {username: u, password: hunter2}\n"
+    "write:\n"
+    "- url: http://x\n"
+    "  name: one\n"
+    "  tenant_id: t\n"
+    "  headers: {X-Token: hunter2, X-B: hunter2}\n"
+    "  authorization: {type: Token, credentials: hunter2}\n"
+    "  proxy_url: http://u:hunter2@p:1\n"
+    "  no_proxy: a\n"
+    "  http_headers: {A: {values: [hunter2, b], secrets: [hunter2]}, B: hunter2}\n"
+    "- url: file:///d\n"
+    "  name: two\n"
+    "  retry: {min_backoff: 1s, on_429: false}\n"
+    "- url: https://y\n"
+    "  name: three\n"
+    "  protocol: ingest\n"
+    "  tls_config: {cert: CERT, key: hunter2, server_name: s}\n"
+    "  basic_auth: {username: u, password_file: /p}\n"
+    "  proxy_from_environment: true\n"
+    "  follow_redirects: false\n"
+    "  enable_http2: false\n";
+
+static void whole(void **state)
+{
+    (void)state;
+    char *got = dump(full);
+    assert_null(strstr(got, "hunter2"));
+    static const char *const parts[] = {
+        "  scrape_interval: 1m30s\n  scrape_timeout: 10s\n  external_labels:\n"
+        "    \"cluster\": \"prod\"\n    \"q\": \"a\\\"b\\\\c\\n\\u0009\"\n",
+        "server:\n  listen: \"\"\nlog:\n  level: error\n  format: json\n",
+        "  - job_name: \"it's $${not} a variable\"\n",
+        "    scheme: https\n    params:\n      \"debug\": [\"1\", \"2\"]\n      \"gc\": [\"1\"]\n"
+        "    body_size_limit: 1500B\n",
+        "        params:\n          \"gc\": [\"1\"]\n          \"debug\": [\"0\"]\n      block:\n",
+        "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
+        "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
+        "          timeout: 10s\n          seconds: 5s\n",
+        "      - targets: [\"a\", \"b\"]\n        labels:\n"
+        "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
+        "      - targets: []\n",
+        "      - role: \"pod\"\n        namespaces:\n          own_namespace: true\n"
+        "          names: []\n",
+        "        selectors:\n          - role: \"pod\"\n            label: \"app=x\"\n"
+        "            field: \"\"\n        api_server: \"https://k:6443\"\n        authorization:\n"
+        "          type: \"Bearer\"\n          credentials: \"<secret>\"\n        tls_config:\n"
+        "          ca_file: \"/ca\"\n          insecure_skip_verify: true\n"
+        "          min_version: TLS11\n",
+        "        kubeconfig_file: \"kube\"\n",
+        "      - action: replace\n        source_labels: [\"a\", \"b\"]\n        separator: \"\"\n"
+        "        regex: \"(${x}.*)$${y}\"\n        target_label: \"c\"\n"
+        "        replacement: \"${1}\"\n      - action: hashmod\n"
+        "        modulus: 18446744073709551615\n        target_label: \"h\"\n",
+        "    forward_to: [\"one\", \"two\"]\n    allow_foreign_address: true\n    basic_auth:\n"
+        "      username: \"u\"\n      password: \"<secret>\"\n",
+        "    headers:\n      \"X-Token\": \"<secret>\"\n      \"X-B\": \"<secret>\"\n",
+        "    authorization:\n      type: \"Token\"\n      credentials: \"<secret>\"\n"
+        "    proxy_url: \"http://<secret>@p:1\"\n    no_proxy: \"a\"\n    http_headers:\n"
+        "      \"A\": [\"<secret>\", \"<secret>\", \"<secret>\"]\n      \"B\": [\"<secret>\"]\n",
+        "    url: \"file:///d\"\n    protocol: file\n",
+        "    tls_config:\n      cert: \"CERT\"\n      key: \"<secret>\"\n"
+        "      server_name: \"s\"\n    proxy_from_environment: true\n"
+        "    follow_redirects: false\n    enable_http2: false\n",
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        CHECK_CONTAINS(got, parts[i], "");
+    }
+    char *again = dump(got);
+    CHECK_STR(again, got, "the dump of the dump");
+    free(again);
+    free(got);
+}
+
+/* The values that the dump went through are the same as before, not only its text. */
+static void values_survive(void **state)
+{
+    (void)state;
+    char *first = dump(full);
+    struct config_errors *errors = config_errors_new();
+    struct config *a =
+        config_parse("f", sv_from(full), &(struct config_options){.env = env}, errors);
+    struct config *b = config_parse("f", sv_from(first), NULL, errors);
+    assert_non_null(a);
+    assert_non_null(b);
+    CHECK_STR(b->jobs[0].name, a->jobs[0].name, "");
+    CHECK_STR(a->jobs[0].name, "it's ${not} a variable", "");
+    const struct config_pairs *labels = &b->jobs[0].sources[0].fixed.labels;
+    CHECK_STR(labels->at[0].name, "x\u2028y", "");
+    CHECK_STR(labels->at[0].value, "\x7f\xc2\x85\xef\xbb\xbf\xef\xbf\xbf", "");
+    CHECK_STR(b->global.external_labels.at[1].value, "a\"b\\c\n\t", "");
+    CHECK_STR(b->jobs[0].relabel.at[0].regex, "(${x}.*)$${y}", "");
+    config_unref(a);
+    config_unref(b);
+    config_errors_free(errors);
+    free(first);
+}
+
+static void no_room(void **state)
+{
+    (void)state;
+    struct config_errors *errors = config_errors_new();
+    struct config *c = config_parse(
+        "f", SV("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://u\"}]\n"), NULL, errors);
+    assert_non_null(c);
+    for (size_t max = 0; max < sizeof(minimal_dump) - 1; max += 7) {
+        struct buf b;
+        buf_init(&b, max);
+        assert_false(config_dump(c, &b));
+        buf_done(&b);
+    }
+    config_unref(c);
+    config_errors_free(errors);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(minimal),
+        cmocka_unit_test(whole),
+        cmocka_unit_test(values_survive),
+        cmocka_unit_test(no_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
