@@ -98,6 +98,12 @@ static void on_profile(void *arg, struct profile *profile, uint64_t forward_to)
     writer_put(app->writer, profile, forward_to);
 }
 
+static void on_group(void *arg, const struct target_group *group)
+{
+    struct app *app = arg;
+    pipeline_group(app->pipeline, group);
+}
+
 static void on_synced(void *arg)
 {
     struct app *app = arg;
@@ -178,6 +184,7 @@ static bool make_scraper(struct app *app, struct err *err)
     unsigned fds = process_raise_fd_limit(app->log) / 2;
     struct scraper_options options = {
         .loop = app->network.loop,
+        .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
@@ -209,7 +216,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
-        .on_group = pipeline_group,
+        .on_group = on_group,
         .on_synced = on_synced,
         .arg = app,
     };

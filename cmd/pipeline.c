@@ -141,9 +141,8 @@ static struct target *judge(struct pipeline *p, const struct target_group *group
     return verdict.target;
 }
 
-void pipeline_group(void *arg, const struct target_group *group)
+void pipeline_group(struct pipeline *p, const struct target_group *group)
 {
-    struct pipeline *p = arg;
     struct target **targets = calloc(group->n_targets + 1, sizeof(struct target *));
     if (targets == NULL) {
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));

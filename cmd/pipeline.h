@@ -40,8 +40,8 @@ struct pipeline;
 
 struct pipeline *pipeline_new(const struct pipeline_options *options, struct err *err);
 struct pipeline *pipeline_free(struct pipeline *p); /* accepts NULL, returns NULL */
-/* discovery's on_group; arg is the pipeline. */
-void pipeline_group(void *arg, const struct target_group *group);
+/* Takes what discovery tells, on its thread. */
+void pipeline_group(struct pipeline *p, const struct target_group *group);
 /* The rules of a job, to describe one. */
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job);
 

@@ -16,6 +16,8 @@
 #include "base/buf.h"
 #include "server/targets_json.h"
 
+/* How soon a full server looks whether somebody has left. */
+#define CROWD_CHECK_MS 100
 /* A metrics page of 64 MiB would be a defect, not a page. */
 #define METRICS_PAGE_MAX (64 * 1024 * 1024)
 
@@ -26,8 +28,8 @@ struct server {
     struct loop_thread *thread;
     struct evhttp *http;
     struct evconnlistener *listener;
-    unsigned connections;
-    bool stopping;
+    struct loop_timer *crowd_timer;
+    int own_events; /* that the loop waits for without any connection */
     uint16_t port;
     struct metric_cell *requests;
 };
@@ -127,15 +129,22 @@ static void on_other(struct evhttp_request *req, void *arg)
 }
 
 /* ---- connections ------------------------------------------------------------------------------
- * evhttp 2.1 has no limit on connections and does not say when one ends. A filter that passes
- * everything through does: its context is freed with the connection. At the limit we stop
- * accepting; the kernel's backlog holds the rest until somebody leaves or times out. */
+ * evhttp 2.1 has no limit on connections and does not say when one ends. The loop knows how many
+ * events it waits for, though, and each connection waits for one: while there are too many we do
+ * not accept, and look again a little later. The kernel's backlog holds whoever comes meanwhile. */
 
-static void connection_gone(void *arg)
+static bool crowded(struct server *s)
+{
+    int events = event_base_get_num_events(loop_event_base(s->loop), EVENT_BASE_COUNT_ADDED);
+    return events - s->own_events >= SERVER_CONNECTIONS_MAX;
+}
+
+static void look_again(void *arg)
 {
     struct server *s = arg;
-    s->connections--;
-    if (!s->stopping) {
+    if (crowded(s)) {
+        loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
+    } else {
         evconnlistener_enable(s->listener);
     }
 }
@@ -143,21 +152,12 @@ static void connection_gone(void *arg)
 static struct bufferevent *connection_new(struct event_base *base, void *arg)
 {
     struct server *s = arg;
-    struct bufferevent *plain = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-    if (plain == NULL) {
-        return NULL;
-    }
-    struct bufferevent *counted =
-        bufferevent_filter_new(plain, NULL, NULL, BEV_OPT_CLOSE_ON_FREE, connection_gone, s);
-    if (counted == NULL) {
-        bufferevent_free(plain);
-        return NULL;
-    }
-    s->connections++;
-    if (s->connections >= SERVER_CONNECTIONS_MAX) {
+    /* The one that is being made does not wait for anything yet. */
+    if (crowded(s)) {
         evconnlistener_disable(s->listener);
+        loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
     }
-    return counted;
+    return bufferevent_socket_new(base, -1, 0);
 }
 
 /* ---- start and stop ----------------------------------------------------------------------------
@@ -266,6 +266,11 @@ static bool server_setup(struct server *s, struct err *err)
     if (!server_bind(s, err)) {
         return false;
     }
+    s->crowd_timer = loop_timer_new(s->loop, look_again, s);
+    if (s->crowd_timer == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    s->own_events = event_base_get_num_events(loop_event_base(s->loop), EVENT_BASE_COUNT_ADDED);
     s->thread = loop_thread_start(s->loop, "admin", err);
     return s->thread != NULL;
 }
@@ -303,14 +308,10 @@ struct server *server_stop(struct server *s)
         return NULL;
     }
     loop_thread_join(s->thread);
-    s->stopping = true;
     if (s->http != NULL) {
         evhttp_free(s->http);
     }
-    /* A filter's context is freed by an event of its own: let it come. */
-    if (s->loop != NULL) {
-        loop_run_once(s->loop);
-    }
+    loop_timer_free(s->crowd_timer);
     loop_free(s->loop);
     free(s->version);
     free(s);

@@ -88,7 +88,13 @@ static void stream_free(struct stream *st)
 static void on_close(struct evhttp_connection *connection, void *arg)
 {
     (void)connection;
-    stream_free(arg);
+    struct stream *st = arg;
+    /* When the client hangs up, evhttp cuts the request loose and it is ours; when the server is
+     * taken down, it is freed with its connection. */
+    if (evhttp_request_get_connection(st->req) == NULL) {
+        evhttp_request_free(st->req);
+    }
+    stream_free(st);
 }
 
 static bool wanted(const struct stream *st, const struct scrape_status *status)

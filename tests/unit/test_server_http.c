@@ -1,0 +1,372 @@
+/* The admin server over real sockets: pages, probes, the targets as JSON, and clients that do not
+ * behave. */
+#include <jansson.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/loop.h"
+#include "server/server.h"
+#include "server/targets_json.h"
+#include "tests/unit/testing.h"
+
+#define REPLY_MAX (8 * 1024 * 1024)
+
+struct fixture {
+    struct metrics *metrics;
+    struct intern *intern;
+    struct loop *loop;
+    struct scraper *scraper;
+    struct server *server;
+    atomic_bool well;
+};
+
+static bool probe(void *arg, struct err *err)
+{
+    struct fixture *f = arg;
+    return atomic_load(&f->well) || err_set(err, ERR_SYSTEM, "the network thread has not turned");
+}
+
+static void drop_profile(void *arg, struct profile *profile, uint64_t forward_to)
+{
+    (void)arg;
+    (void)forward_to;
+    profile_unref(profile);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    atomic_store(&f->well, true);
+    struct err err = ERR_INIT;
+    f->metrics = metrics_new();
+    f->intern = intern_new();
+    f->loop = loop_new(&err);
+    assert_non_null(f->loop);
+    struct scraper_options scraper = {.loop = f->loop,
+                                      .intern = f->intern,
+                                      .metrics = f->metrics,
+                                      .user_agent = "test",
+                                      .on_profile = drop_profile};
+    f->scraper = scraper_new(&scraper, &err);
+    assert_non_null(f->scraper);
+    struct server_options options = {
+        .listen = "127.0.0.1:0",
+        .metrics = f->metrics,
+        .scraper = f->scraper,
+        .version = "1.2.3",
+        .healthy = probe,
+        .ready = probe,
+        .arg = f,
+    };
+    f->server = server_start(&options, &err);
+    CHECK_STR(err.msg, "", "server_start");
+    assert_non_null(f->server);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    server_stop(f->server);
+    loop_run_once(f->loop);
+    scraper_free(f->scraper);
+    loop_free(f->loop);
+    intern_free(f->intern);
+    metrics_free(f->metrics);
+    free(f);
+    return 0;
+}
+
+static int dial(const struct fixture *f)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    struct sockaddr_in to = {
+        .sin_family = AF_INET,
+        .sin_port = htons(server_port(f->server)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+/* Reads to the end of the connection. */
+static void read_all(int fd, struct buf *out)
+{
+    char chunk[65536];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+        assert_true(buf_append(out, chunk, (size_t)n));
+    }
+}
+
+/* Sends one request and returns the whole answer; the caller frees. */
+static char *ask(const struct fixture *f, const char *method, const char *path)
+{
+    int fd = dial(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    buf_printf(&text, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path);
+    assert_int_equal(write(fd, text.data, text.len), (ssize_t)text.len);
+    buf_clear(&text);
+    read_all(fd, &text);
+    close(fd);
+    return buf_take(&text, NULL);
+}
+
+static void test_pages(void **state)
+{
+    static const struct {
+        const char *method, *path, *status, *part;
+    } rows[] = {
+        {"GET", "/-/healthy", "HTTP/1.1 200", "ok"},
+        {"GET", "/-/ready", "HTTP/1.1 200", "ok"},
+        {"GET", "/", "HTTP/1.1 200", "profpull 1.2.3"},
+        {"GET", "/metrics", "HTTP/1.1 200", "profpull_admin_requests_total"},
+        {"GET", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
+        {"GET", "/nothing", "HTTP/1.1 404", "not found"},
+        {"GET", "/metrics/../etc/passwd", "HTTP/1.1 404", "not found"},
+        {"POST", "/metrics", "HTTP/1.1 501", ""},
+        {"BREW", "/metrics", "HTTP/1.1 501", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *answer = ask(*state, rows[i].method, rows[i].path);
+        CHECK_CONTAINS(answer, rows[i].status, rows[i].path);
+        CHECK_CONTAINS(answer, rows[i].part, rows[i].path);
+        free(answer);
+    }
+}
+
+static void test_probe_says_why(void **state)
+{
+    struct fixture *f = *state;
+    atomic_store(&f->well, false);
+    char *answer = ask(f, "GET", "/-/healthy");
+    CHECK_CONTAINS(answer, "HTTP/1.1 503", "");
+    CHECK_CONTAINS(answer, "the network thread has not turned", "");
+    free(answer);
+}
+
+static const char config_text[] = "scrape_configs:\n"
+                                  "  - job_name: 'jobs \"x\"'\n"
+                                  "    scrape_interval: 1h\n"
+                                  "    profiles:\n"
+                                  "      process_cpu: {enabled: false}\n"
+                                  "      block: {enabled: false}\n"
+                                  "      goroutine: {enabled: false}\n"
+                                  "    static_configs: [{targets: ['127.0.0.1:1']}]\n"
+                                  "write: [{url: 'http://127.0.0.1:1'}]\n";
+
+static struct config *parse_config(void)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config *config =
+        config_parse("test.yaml", sv_from(config_text), &(struct config_options){0}, errors);
+    assert_non_null(config);
+    config_errors_free(errors);
+    return config;
+}
+
+/* n targets of one job, nothing of which is due soon. */
+static void add_targets(struct fixture *f, size_t n)
+{
+    struct config *config = parse_config();
+    struct labels_builder *b = labels_builder_new(f->intern);
+    struct target **targets = calloc(n, sizeof(*targets));
+    assert_non_null(targets);
+    for (size_t i = 0; i < n; i++) {
+        char address[64];
+        snprintf(address, sizeof(address), "127.0.%zu.%zu:1", 1 + i / 250, 1 + i % 250);
+        labels_builder_reset(b, NULL);
+        labels_builder_set_str(b, "__address__", address);
+        labels_builder_set_str(b, "note", "a\"b\\c\n");
+        struct err err = ERR_INIT;
+        targets[i] = target_new(config, 0, b, NULL, &err);
+        CHECK_STR(err.msg, "", address);
+        assert_non_null(targets[i]);
+    }
+    assert_true(scraper_set_group(f->scraper, 0, "static/0", targets, n));
+    loop_run_once(f->loop);
+    free(targets);
+    labels_builder_free(b);
+    config_unref(config);
+}
+
+/* Undoes chunked transfer coding in place. */
+static void unchunk(char *body)
+{
+    char *in = body;
+    char *out = body;
+    for (;;) {
+        char *end;
+        unsigned long n = strtoul(in, &end, 16);
+        assert_memory_equal(end, "\r\n", 2);
+        if (n == 0) {
+            break;
+        }
+        memmove(out, end + 2, n);
+        out += n;
+        in = end + 2 + n + 2;
+    }
+    *out = '\0';
+}
+
+static json_t *ask_targets(struct fixture *f, const char *path)
+{
+    char *answer = ask(f, "GET", path);
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", path);
+    CHECK_CONTAINS(answer, "application/json", path);
+    char *body = strstr(answer, "\r\n\r\n");
+    assert_non_null(body);
+    unchunk(body + 4);
+    json_error_t error;
+    json_t *root = json_loads(body + 4, 0, &error);
+    if (root == NULL) {
+        fail_msg("%s: not JSON at %d: %s", path, error.position, error.text);
+    }
+    free(answer);
+    return root;
+}
+
+static size_t count_scrapes(struct fixture *f, const char *path)
+{
+    json_t *root = ask_targets(f, path);
+    size_t n = json_array_size(json_object_get(json_object_get(root, "data"), "scrapes"));
+    json_decref(root);
+    return n;
+}
+
+static void test_targets(void **state)
+{
+    struct fixture *f = *state;
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 0, "none yet");
+    add_targets(f, 300);
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 600, "all, over several pages");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?health=unknown"), 600, "health=unknown");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?health=down"), 0, "health=down");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?job=jobs%20%22x%22"), 600, "job");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?job=other"), 0, "other job");
+
+    json_t *root = ask_targets(f, "/api/v1/targets");
+    json_t *first = json_array_get(json_object_get(json_object_get(root, "data"), "scrapes"), 0);
+    CHECK_STR(json_string_value(json_object_get(first, "health")), "unknown", "health");
+    CHECK_STR(json_string_value(json_object_get(first, "job")), "jobs \"x\"", "job");
+    assert_true(json_is_null(json_object_get(first, "lastScrape")));
+    assert_true(json_is_string(json_object_get(first, "nextDue")));
+    json_t *labels = json_object_get(first, "labels");
+    CHECK_STR(json_string_value(json_object_get(labels, "note")), "a\"b\\c\n", "escaping");
+    json_decref(root);
+}
+
+/* A client that hangs up in the middle of a long answer must not hurt the next one. */
+static void test_client_hangs_up(void **state)
+{
+    struct fixture *f = *state;
+    add_targets(f, 2000);
+    for (int i = 0; i < 20; i++) {
+        int fd = dial(f);
+        static const char request[] = "GET /api/v1/targets HTTP/1.1\r\nHost: x\r\n\r\n";
+        assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+        char some[1000];
+        assert_true(read(fd, some, sizeof(some)) > 0);
+        close(fd);
+    }
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 4000, "");
+}
+
+static void test_headers_flood(void **state)
+{
+    struct fixture *f = *state;
+    int fd = dial(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    buf_puts(&text, "GET /metrics HTTP/1.1\r\nHost: x\r\n");
+    for (int i = 0; i < 5000; i++) {
+        buf_printf(&text, "X-%d: y\r\n", i);
+    }
+    buf_puts(&text, "\r\n");
+    /* The server may close before it has read all. */
+    (void)!send(fd, text.data, text.len, MSG_NOSIGNAL);
+    buf_clear(&text);
+    read_all(fd, &text);
+    assert_null(strstr(text.data, "HTTP/1.1 200"));
+    close(fd);
+    buf_done(&text);
+    char *answer = ask(f, "GET", "/-/healthy");
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", "afterwards");
+    free(answer);
+}
+
+/* More silent connections than the limit: the server takes the limit and no more, and is back when
+ * they leave. */
+static void test_connection_limit(void **state)
+{
+    struct fixture *f = *state;
+    int fds[SERVER_CONNECTIONS_MAX];
+    for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+        fds[i] = dial(f);
+    }
+    int late = dial(f); /* the kernel's backlog takes it */
+    static const char request[] = "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert_int_equal(write(late, request, sizeof(request) - 1), sizeof(request) - 1);
+    struct pollfd readable = {.fd = late, .events = POLLIN};
+    CHECK_INT(poll(&readable, 1, 300), 0, "no answer while all places are taken");
+    for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+        close(fds[i]);
+    }
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    read_all(late, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "answered when there is room");
+    close(late);
+    buf_done(&text);
+}
+
+static void test_bad_address(void **state)
+{
+    static const struct {
+        const char *listen, *message;
+    } rows[] = {
+        {"nonsense", "admin server on nonsense: expected"},
+        {"example.com:80", "admin server on example.com:80: expected an IP address and a port"},
+        {"127.0.0.1", "expected host:port"},
+        {"192.0.2.1:80", "cannot listen: "},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct server_options options = {
+            .listen = rows[i].listen, .metrics = f->metrics, .version = "0"};
+        struct err err = ERR_INIT;
+        assert_null(server_start(&options, &err));
+        CHECK_CONTAINS(err.msg, rows[i].message, rows[i].listen);
+    }
+    char taken[32];
+    snprintf(taken, sizeof(taken), "127.0.0.1:%d", server_port(f->server));
+    struct server_options options = {.listen = taken, .metrics = f->metrics, .version = "0"};
+    struct err err = ERR_INIT;
+    assert_null(server_start(&options, &err));
+    CHECK_CONTAINS(err.msg, "Address already in use", taken);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_probe_says_why, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_client_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_headers_flood, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_connection_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_address, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
