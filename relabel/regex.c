@@ -39,6 +39,10 @@ static bool fail_pcre2(int code, struct err *err)
         return err_set(err, ERR_INPUT,
                        "the PCRE2 library of this system does not know that Unicode class");
     }
+    /* PCRE2's words for it name constructs that we never emit. */
+    if (code == PCRE2_ERROR_QUERY_BARJX_NEST_TOO_DEEP) {
+        return err_set(err, ERR_LIMIT, "valid, but nested too deeply for PCRE2");
+    }
     PCRE2_UCHAR text[256] = "";
     pcre2_get_error_message(code, text, sizeof(text));
     return err_set(err, code == PCRE2_ERROR_PATTERN_TOO_LARGE ? ERR_LIMIT : ERR_INPUT,
@@ -282,7 +286,7 @@ size_t regex_word_length(struct sv v)
                                      PCRE2_UTF | PCRE2_ANCHORED, &code, &offset, NULL);
     pcre2_match_data *match = pcre2_match_data_create(1, NULL);
     if (word != NULL && match != NULL &&
-        pcre2_match(word, (PCRE2_SPTR)v.p, v.n, 0, PCRE2_NO_UTF_CHECK, match, NULL) > 0) {
+        pcre2_match(word, (PCRE2_SPTR)v.p, v.n, 0, 0, match, NULL) > 0) {
         length = pcre2_get_ovector_pointer(match)[1];
     }
     pcre2_match_data_free(match);

@@ -68,7 +68,7 @@ enum regex_result regex_match(const struct regex *re, struct regex_scratch *s, s
 struct regex_span regex_group(const struct regex_scratch *s, size_t group);
 
 /* Length in bytes of the letters, digits and underscores (Unicode's L and Nd) at the start of v,
- * which must be valid UTF-8: what a name behind a $ is made of. Out of memory counts as none. */
+ * what a name behind a $ is made of. 0 if v is not valid UTF-8 or memory has run out. */
 size_t regex_word_length(struct sv v);
 
 #endif

@@ -212,9 +212,13 @@ bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *co
     if (r->regex == NULL) {
         return false;
     }
+    /* Elsewhere these are names or not used, and were not judged as templates. */
+    bool has_replacement = r->action == ACTION_REPLACE || r->action == ACTION_LABELMAP;
     if (!keep_texts(r, arena, config) ||
-        !expansion_init(&r->target, arena, r->target_text, r->regex) ||
-        !expansion_init(&r->replacement, arena, r->replacement_text, r->regex)) {
+        (r->action == ACTION_REPLACE &&
+         !expansion_init(&r->target, arena, r->target_text, r->regex)) ||
+        (has_replacement &&
+         !expansion_init(&r->replacement, arena, r->replacement_text, r->regex))) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     return true;

@@ -29,9 +29,9 @@ struct rule {
     struct regex *regex; /* owned */
     uint64_t modulus;
     struct sv target_text;
-    struct expansion target;
+    struct expansion target; /* of replace */
     struct sv replacement_text;
-    struct expansion replacement;
+    struct expansion replacement; /* of replace and labelmap */
 };
 
 /* Judges (like relabel_check_rule()) and compiles. After a failure the rule is to be given to

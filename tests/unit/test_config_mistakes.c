@@ -109,7 +109,7 @@ static void whole_file(void **state)
                                          "\"warn\" or \"error\", got a list\n"},
         {ROOT("log: {level: warning}\n"), "f:3:14: log.level: expected \"debug\", \"info\", "
                                           "\"warn\" or \"error\", got \"warning\"\n"},
-        {ROOT("log: {level: }\n"), "f:3:13: log.level: expected \"debug\", \"info\", \"warn\" or "
+        {ROOT("log: {level: }\n"), "f:3:14: log.level: expected \"debug\", \"info\", \"warn\" or "
                                    "\"error\", got null\n"},
         {ROOT("log: {format: text}\n"),
          "f:3:15: log.format: expected \"logfmt\" or \"json\", got \"text\"\n"},
@@ -133,7 +133,7 @@ static void whole_file(void **state)
          "f:3:28: global.external_labels.__name__: expected a label name of letters, digits, "
          "\"_\" and \".\" that begins with a letter or one \"_\", got \"__name__\"\n"},
         {ROOT("global: {external_labels: {a: }}\n"),
-         "f:3:30: global.external_labels.a: expected a string, got null\n"},
+         "f:3:31: global.external_labels.a: expected a string, got null\n"},
         {ROOT("global: {external_labels: {a: [x]}}\n"),
          "f:3:31: global.external_labels.a: expected a string, got a list\n"},
         {ROOT("global: {external_labels: {a: b, a: c}}\n"),

@@ -48,6 +48,7 @@ static void teardown(struct fixture *f)
 {
     arena_free(f->arena);
     testing_rmdir(f->dir);
+    free(f->dir);
 }
 
 static bool find(struct fixture *f, const struct config_kubernetes *config)

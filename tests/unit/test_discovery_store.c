@@ -57,7 +57,7 @@ static enum store_result put(struct fixture *f, const char *name, const char *ui
     struct pod_targets t = {.at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip};
     for (size_t i = 0; i < t.n; i++) {
         char x[2] = {xs[i], '\0'};
-        at[i] = testing_labels(f->intern, "x", x, NULL);
+        at[i] = testing_labels(f->intern, "x", x, (char *)NULL);
     }
     struct pod_id id = make_id(name, uid);
     enum store_result result = store_put(f->store, &id, &t);
@@ -207,7 +207,7 @@ static void test_longest_names(void **state)
     memset(namespace, 'n', sizeof(namespace));
     memset(name, 'p', sizeof(name));
     struct pod_id id = {.namespace = {namespace, POD_NAMESPACE_MAX}, .name = {name, POD_NAME_MAX}};
-    struct labels *at[1] = {testing_labels(f.intern, "x", "1", NULL)};
+    struct labels *at[1] = {testing_labels(f.intern, "x", "1", (char *)NULL)};
     struct pod_targets t = {.at = at, .n = 1, .ip = "10.0.0.1"};
     CHECK_INT(store_put(f.store, &id, &t), STORE_CHANGED, "");
     CHECK_INT(f.out.len, POD_NAMESPACE_MAX + 1 + POD_NAME_MAX + strlen("=1@10.0.0.1 "), "");

@@ -6,7 +6,7 @@
 #include "discovery/json_stream.h"
 
 /* Small limits, so that cases stay readable. */
-#define OBJECT_MAX 200
+#define OBJECT_MAX ((size_t)200)
 #define DEPTH_MAX 8
 
 static const struct json_omit omit[] = {{2, "managedFields"}, {4, "env"}};
@@ -340,7 +340,7 @@ static void test_bottomless(void **state)
     struct record r;
     buf_init(&r.text, 1 << 20);
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
-        .object_max = 2 * 1024 * 1024,
+        .object_max = 2000000,
         .depth_max = 64,
         .on_object = on_object,
         .on_metadata = on_metadata,
@@ -378,6 +378,41 @@ static void test_begin_again(void **state)
     buf_done(&r.text);
 }
 
+/* Allocations that the parser may still make. */
+static long allowance;
+
+static void *scarce_malloc(size_t size)
+{
+    return allowance-- > 0 ? malloc(size) : NULL;
+}
+
+/* An object that there was no memory for is reported as that, whichever allocation it was, and the
+ * next one is whole. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    static const char object[] = "{\"a\":[1,\"a string\",{\"b\":1.5}]}";
+    struct record r;
+    struct json_stream *s = new_stream(&r);
+    long n = 0;
+    bool failed = true;
+    while (failed) {
+        json_stream_begin(s, JSON_STREAM_OBJECTS);
+        buf_clear(&r.text);
+        json_set_alloc_funcs(scarce_malloc, free);
+        struct err err = ERR_INIT;
+        allowance = n++;
+        assert_true(json_stream_feed(s, object, strlen(object), &err));
+        failed = strcmp(r.text.data, "S memory\n") == 0;
+        json_set_alloc_funcs(malloc, free);
+        assert_true(json_stream_feed(s, "{}", 2, &err));
+        CHECK_STR(r.text.data + (failed ? strlen("S memory\n") : strlen(object) + 3), "O {}\n", "");
+    }
+    assert_in_range(n, 10, 100);
+    json_stream_free(s);
+    buf_done(&r.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_omit),       cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_exact_size), cmocka_unit_test(test_very_deep),
         cmocka_unit_test(test_bottomless), cmocka_unit_test(test_begin_again),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

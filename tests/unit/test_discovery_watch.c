@@ -650,13 +650,12 @@ static void test_bad_events(void **state)
     struct sim s;
     setup(&s, "");
     list_two(&s);
-    char big[OBJECT_MAX + 200];
-    memset(big, 'x', sizeof(big));
-    memcpy(big, "{\"type\":\"ADDED\",\"object\":{\"a\":\"", 31);
-    memcpy(big + sizeof(big) - 5, "\"}}\n", 5);
-    static const char tail[] = EVENT("ADDED", POD("f", "16"));
-    char body[sizeof(big) + sizeof(tail)];
-    snprintf(body, sizeof(body), "%s%s", big, tail);
+    char filler[OBJECT_MAX + 1];
+    memset(filler, 'x', sizeof(filler) - 1);
+    filler[sizeof(filler) - 1] = '\0';
+    char body[2 * OBJECT_MAX];
+    snprintf(body, sizeof(body), EVENT("ADDED", "{\"a\":\"%s\"}") "%s", filler,
+             EVENT("ADDED", POD("f", "16")));
     STEP(&s, .status = 200, .lasted_ms = 5000,
          .body = EVENT("SYNC", POD("x", "11")) EVENT("ADDED", "{\"metadata\":{\"name\":nil}}")
              EVENT("ADDED", "[1]") "{\"type\":7}\n{\"object\":{}}\n<html>\n{}\n" EVENT(

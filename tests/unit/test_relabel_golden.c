@@ -21,7 +21,7 @@
 #define FAST_MIN 40
 /* Of the three ways together. */
 #define EMPTY_LOOP_DIFFERENCES_MAX 48
-#define GIVEN_UP_MAX 8
+#define GIVEN_UP_MAX 12
 
 struct totals {
     size_t lines;

@@ -108,6 +108,9 @@ static const struct verdict verdicts[] = {
      {.target_label = "a", .regex = "a\xff"},
      "regex: error parsing regexp: invalid UTF-8: `a\xff` at byte 0"},
     {"unbalanced", {.target_label = "a", .regex = "a)|(b"}, "unexpected ): `a)|(b` at byte 1"},
+    {"target that is not used",
+     {.action = ACTION_LABELMAP, .target_label = "${\xff", .replacement = "$1"},
+     NULL},
     {"keep", {.action = ACTION_KEEP, .regex = "a"}, NULL},
     {"hashmod", {.action = ACTION_HASHMOD, .target_label = "a", .modulus = UINT64_MAX}, NULL},
 };

@@ -411,6 +411,22 @@ static void too_large(void **state)
     CHECK_CONTAINS(err.msg, "valid, but PCRE2 cannot run it", "");
 }
 
+static void too_deep(void **state)
+{
+    (void)state;
+    enum { DEPTH = 600 };
+    char text[5 * DEPTH + 2] = "";
+    for (size_t i = 0; i < DEPTH; i++) {
+        memcpy(text + 3 * i, "(?:", 3);
+        memcpy(text + 3 * DEPTH + 1 + 2 * i, ")?", 2);
+    }
+    text[3 * DEPTH] = 'a';
+    struct err err = ERR_INIT;
+    assert_null(regex_new(sv_from(text), 0, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    CHECK_STR(err.msg, "valid, but nested too deeply for PCRE2", "");
+}
+
 /* Every way to give up says so. */
 static void limits(void **state)
 {
@@ -515,9 +531,9 @@ int main(void)
         cmocka_unit_test(case_tables),   cmocka_unit_test(class_names),
         cmocka_unit_test(rune_sets),     cmocka_unit_test(fast_or_not),
         cmocka_unit_test(fast_is_right), cmocka_unit_test(too_long),
-        cmocka_unit_test(too_large),     cmocka_unit_test(limits),
-        cmocka_unit_test(long_texts),    cmocka_unit_test(stale_groups),
-        cmocka_unit_test(many_groups),
+        cmocka_unit_test(too_large),     cmocka_unit_test(too_deep),
+        cmocka_unit_test(limits),        cmocka_unit_test(long_texts),
+        cmocka_unit_test(stale_groups),  cmocka_unit_test(many_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

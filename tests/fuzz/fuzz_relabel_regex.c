@@ -1,0 +1,107 @@
+/* A regex, a newline, a text: whatever compiles must give the same answer in every way to run it,
+ * and groups that lie within the text and between runes. The text is used as a template too. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "relabel/expand.h"
+#include "relabel/regex.h"
+#include "relabel/unicode.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static bool starts_rune(struct sv text, size_t at)
+{
+    return at == text.n || ((unsigned char)text.p[at] & 0xc0) != 0x80;
+}
+
+static void check_groups(const struct regex *re, const struct regex_scratch *s, struct sv text)
+{
+    struct regex_span whole = regex_group(s, 0);
+    CHECK(whole.start == 0 && whole.end == text.n);
+    for (size_t i = 0; i < regex_groups(re); i++) {
+        struct regex_span span = regex_group(s, i);
+        if (span.start == REGEX_UNSET) {
+            continue;
+        }
+        CHECK(span.start <= span.end && span.end <= text.n);
+        CHECK(starts_rune(text, span.start) && starts_rune(text, span.end));
+    }
+}
+
+static void same_groups(const struct regex *re, const struct regex_scratch *a,
+                        const struct regex_scratch *b)
+{
+    for (size_t i = 0; i < regex_groups(re); i++) {
+        CHECK(regex_group(a, i).start == regex_group(b, i).start);
+        CHECK(regex_group(a, i).end == regex_group(b, i).end);
+    }
+}
+
+static void expand(const struct regex *re, const struct regex_scratch *s, struct sv text)
+{
+    struct arena *arena = arena_new(1 << 20);
+    struct expansion t;
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    if (arena != NULL && expansion_init(&t, arena, text, re) &&
+        expansion_write(&t, s, text, &out)) {
+        CHECK(utf8_valid((struct sv){out.data, out.len}));
+    }
+    buf_done(&out);
+    arena_free(arena);
+}
+
+static void run(const struct regex *fast, const struct regex *slow, struct sv text)
+{
+    struct err err = ERR_INIT;
+    struct regex_scratch *a = regex_scratch_new();
+    struct regex_scratch *b = regex_scratch_new();
+    CHECK(a != NULL && b != NULL);
+    enum regex_result x = regex_match(fast, a, text, &err);
+    enum regex_result y = regex_match(slow, b, text, &err);
+    CHECK(x != REGEX_FAILED || err.msg[0] != '\0');
+    if (x != REGEX_FAILED && y != REGEX_FAILED) {
+        CHECK(x == y);
+    }
+    if (x == REGEX_MATCH) {
+        check_groups(fast, a, text);
+        expand(fast, a, text);
+    }
+    if (x == REGEX_MATCH && y == REGEX_MATCH) {
+        same_groups(fast, a, b);
+    }
+    regex_scratch_free(a);
+    regex_scratch_free(b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct sv input = {(const char *)data, size};
+    struct sv pattern = input;
+    struct sv rest = SV("");
+    sv_cut(input, '\n', &pattern, &rest);
+    struct err err = ERR_INIT;
+    struct regex *fast = regex_new(pattern, 0, &err);
+    struct regex *slow =
+        fast == NULL ? NULL : regex_new(pattern, REGEX_NO_FAST | REGEX_NO_JIT, &err);
+    CHECK(fast != NULL || err.msg[0] != '\0');
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_puts(&text, "");
+    if (fast != NULL && slow != NULL && utf8_repair(rest, &text)) {
+        CHECK(regex_groups(fast) == regex_groups(slow));
+        run(fast, slow, (struct sv){text.data, text.len});
+    }
+    buf_done(&text);
+    regex_free(fast);
+    regex_free(slow);
+    return 0;
+}
