@@ -11,14 +11,15 @@
 #include "discovery/store.h"
 
 /* Strings of credentials: kubeconfigs with their certificates. */
-#define ARENA_MAX (64 * 1024 * 1024)
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
 /* "kubernetes/<n>/" */
 #define PREFIX_MAX 40
 /* A source's name: prefix, "pod/", namespace, "/", name. */
 #define SOURCE_MAX (PREFIX_MAX + 8 + POD_NAMESPACE_MAX + POD_NAME_MAX)
 
-/* A source of a job that wants what a watch finds. */
+/* A source of a job, and the watch that it wants to hear of. */
 struct subscriber {
+    const struct kube_source *source;
     size_t job;
     char prefix[PREFIX_MAX]; /* of the source's name; "" unless the job has several */
 };
@@ -27,7 +28,6 @@ struct kube_source {
     struct discovery *d;
     const struct config_kubernetes *config;
     struct kubernetes *kubernetes;
-    struct subscriber *subscribers;
     size_t n_subscribers;
 };
 
@@ -46,6 +46,8 @@ struct discovery {
     struct loop_timer *start;
     struct kube_source *kube;
     size_t n_kube;
+    struct subscriber *subscribers;
+    size_t n_subscribers;
     struct static_source *fixed;
     size_t n_fixed;
     size_t n_pending; /* watches that have not listed everything yet */
@@ -76,11 +78,15 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
 {
     struct kube_source *source = arg;
     struct discovery *d = source->d;
-    for (size_t i = 0; i < source->n_subscribers; i++) {
+    for (size_t i = 0; i < d->n_subscribers; i++) {
+        const struct subscriber *s = &d->subscribers[i];
+        if (s->source != source) {
+            continue;
+        }
         char name[SOURCE_MAX];
-        snprintf(name, sizeof(name), "%spod/%s", source->subscribers[i].prefix, key);
+        snprintf(name, sizeof(name), "%spod/%s", s->prefix, key);
         struct target_group group = {
-            .job = source->subscribers[i].job,
+            .job = s->job,
             .source = name,
             .targets = targets,
             .n_targets = n,
@@ -198,9 +204,7 @@ static bool need_http(struct discovery *d, struct err *err)
     return d->http != NULL;
 }
 
-/* max: how many subscribers there can be. */
-static bool add_watch(struct discovery *d, const struct config_kubernetes *config, size_t max,
-                      struct err *err)
+static bool add_watch(struct discovery *d, const struct config_kubernetes *config, struct err *err)
 {
     struct kube_source *source = &d->kube[d->n_kube];
     struct kube_access access;
@@ -208,14 +212,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
         !need_http(d, err)) {
         return false;
     }
-    *source = (struct kube_source){
-        .d = d,
-        .config = config,
-        .subscribers = arena_array(d->arena, max, sizeof(struct subscriber)),
-    };
-    if (source->subscribers == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
-    }
+    *source = (struct kube_source){.d = d, .config = config};
     source->kubernetes = kubernetes_new(
         &(struct kubernetes_options){
             .config = config,
@@ -239,19 +236,21 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
     return true;
 }
 
-static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool several, size_t max,
+static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool several,
                            struct err *err)
 {
     const struct config_kubernetes *config =
         &d->options.config->jobs[job].sources[index].kubernetes;
     struct kube_source *source = find_watch(d, config);
     if (source == NULL) {
-        if (!add_watch(d, config, max, err)) {
+        if (!add_watch(d, config, err)) {
             return false;
         }
         source = &d->kube[d->n_kube - 1];
     }
-    struct subscriber *s = &source->subscribers[source->n_subscribers++];
+    source->n_subscribers++;
+    struct subscriber *s = &d->subscribers[d->n_subscribers++];
+    s->source = source;
     s->job = job;
     if (several) {
         snprintf(s->prefix, sizeof(s->prefix), "kubernetes/%zu/", index);
@@ -281,13 +280,13 @@ static size_t count_kubernetes(const struct config_job *job)
     return n;
 }
 
-static bool add_job(struct discovery *d, size_t index, size_t max, struct err *err)
+static bool add_job(struct discovery *d, size_t index, struct err *err)
 {
     const struct config_job *job = &d->options.config->jobs[index];
     bool several = count_kubernetes(job) > 1;
     for (size_t i = 0; i < job->n_sources; i++) {
         bool ok = job->sources[i].kind == SOURCE_KUBERNETES
-                      ? add_kubernetes(d, index, i, several, max, err)
+                      ? add_kubernetes(d, index, i, several, err)
                       : add_static(d, index, i, err);
         if (!ok) {
             const struct config_pos *pos = &job->sources[i].pos;
@@ -309,12 +308,14 @@ static bool add_jobs(struct discovery *d, struct err *err)
     d->arena = arena_new(ARENA_MAX);
     d->start = loop_timer_new(d->options.loop, on_start, d);
     d->kube = calloc(max + 1, sizeof(*d->kube));
+    d->subscribers = calloc(max + 1, sizeof(*d->subscribers));
     d->fixed = calloc(max + 1, sizeof(*d->fixed));
-    if (d->arena == NULL || d->start == NULL || d->kube == NULL || d->fixed == NULL) {
+    if (d->arena == NULL || d->start == NULL || d->kube == NULL || d->subscribers == NULL ||
+        d->fixed == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     for (size_t i = 0; i < config->n_jobs; i++) {
-        if (!add_job(d, i, max, err)) {
+        if (!add_job(d, i, err)) {
             return false;
         }
     }
@@ -355,6 +356,7 @@ struct discovery *discovery_free(struct discovery *d)
     loop_timer_free(d->start);
     arena_free(d->arena);
     free(d->kube);
+    free(d->subscribers);
     free(d->fixed);
     free(d);
     return NULL;

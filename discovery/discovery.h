@@ -20,7 +20,7 @@
 #include "model/group.h"
 
 /* One Kubernetes object in JSON; a larger one is skipped and counted. */
-#define DISCOVERY_OBJECT_MAX (2 * 1024 * 1024)
+#define DISCOVERY_OBJECT_MAX ((size_t)2 * 1024 * 1024)
 /* Nesting of one object; a deeper one is skipped and counted. */
 #define DISCOVERY_DEPTH_MAX 64
 /* Objects that one watch keeps track of. */

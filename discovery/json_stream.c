@@ -145,9 +145,12 @@ static bool repair_surrogates(struct sv in, struct buf *out)
 
 static json_t *parse(struct sv text, bool *ret_no_memory)
 {
-    json_error_t error;
+    /* Where memory runs out jansson mostly says nothing at all (and leaves the code as it was). For
+     * the text of a string it says "invalid token": that cannot be told from bad syntax. */
+    json_error_t error = {0};
     json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
-    *ret_no_memory = json == NULL && json_error_code(&error) == json_error_out_of_memory;
+    *ret_no_memory = json == NULL &&
+                     (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory);
     return json;
 }
 

@@ -8,8 +8,8 @@
 #include "discovery/watch.h"
 
 /* Of an answer that is not streamed; all of ours are. */
-#define UNSTREAMED_MAX (64 * 1024)
-#define URL_MAX (300 * 1024)
+#define UNSTREAMED_MAX ((size_t)64 * 1024)
+#define URL_MAX ((size_t)300 * 1024)
 
 /* One list and watch: of a namespace, or of the whole cluster. */
 struct pod_watch {
@@ -399,33 +399,34 @@ static bool init_watch(struct pod_watch *pw, struct kubernetes *k, const char *n
     return pw->path != NULL && pw->timer != NULL && pw->store != NULL && pw->machine != NULL;
 }
 
-/* One watch for each different namespace, or one for all. */
+/* Adds a watch unless the namespace has one. There is room. */
+static bool add_watch(struct kubernetes *k, const char *namespace, const char *selectors)
+{
+    for (size_t i = 0; i < k->n_watches; i++) {
+        if (strcmp(namespace_text(&k->watches[i]), namespace) == 0) {
+            return true;
+        }
+    }
+    return init_watch(&k->watches[k->n_watches++], k, namespace, selectors);
+}
+
+/* One watch for each namespace, or one for all. */
 static bool init_watches(struct kubernetes *k, const char *selectors)
 {
     const struct config_kubernetes *config = k->options.config;
-    size_t most = config->namespaces.n + 1;
-    k->watches = calloc(most, sizeof(*k->watches));
+    k->watches = calloc(config->namespaces.n + 1, sizeof(*k->watches));
     if (k->watches == NULL) {
         return false;
     }
-    for (size_t i = 0; i < most; i++) {
-        bool named = i < config->namespaces.n;
-        if (!named && !config->own_namespace && config->namespaces.n > 0) {
-            break;
-        }
-        const char *namespace = named ? config->namespaces.at[i] : NULL;
-        if (!named && config->own_namespace) {
-            namespace = k->options.access.namespace;
-        }
-        bool known = false;
-        for (size_t j = 0; j < k->n_watches; j++) {
-            known = known || strcmp(k->watches[j].namespace, namespace) == 0;
-        }
-        if (!known && !init_watch(&k->watches[k->n_watches++], k, namespace, selectors)) {
-            return false;
-        }
+    if (config->namespaces.n == 0 && !config->own_namespace) {
+        k->n_watches = 1;
+        return init_watch(&k->watches[0], k, NULL, selectors);
     }
-    return true;
+    bool ok = true;
+    for (size_t i = 0; i < config->namespaces.n && ok; i++) {
+        ok = add_watch(k, config->namespaces.at[i], selectors);
+    }
+    return ok && (!config->own_namespace || add_watch(k, k->options.access.namespace, selectors));
 }
 
 static bool init(struct kubernetes *k)

@@ -7,8 +7,8 @@
 #include "discovery/api_status.h"
 
 /* What is read of an answer that is no list and no watch. */
-#define BODY_MAX (16 * 1024)
-#define QUERY_MAX (256 * 1024)
+#define BODY_MAX ((size_t)16 * 1024)
+#define QUERY_MAX ((size_t)256 * 1024)
 
 /* Which version a list asks for. */
 enum list_from { FROM_ANY, FROM_NOT_OLDER, FROM_LATEST };

@@ -50,7 +50,7 @@
 #define WATCH_FAILURES_MAX 5
 /* A longer version or continue token is not believed. */
 #define WATCH_VERSION_MAX 4096
-#define WATCH_CONTINUE_MAX (64 * 1024)
+#define WATCH_CONTINUE_MAX ((size_t)64 * 1024)
 
 enum watch_event {
     WATCH_LISTED,

@@ -1,0 +1,502 @@
+/* The whole of discovery against a small API server in the same loop: what is asked for, what comes
+ * out, what is logged. The faults are in test_discovery_watch.c; here is what holds it together. */
+#include "tests/unit/testing.h"
+
+#include "discovery/discovery.h"
+
+/* Behind the above: it makes macros of names that base/http.h uses. */
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* A test that has not come to its end by then has failed. */
+#define PATIENCE_MS 20000
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+/* What is answered, in order, to requests whose URI has the given part. */
+struct rule {
+    const char *part;
+    const char *body;
+    int status;
+    bool keep_open; /* a watch: the body is sent, and no end */
+    bool used;
+};
+
+struct world {
+    struct loop *loop;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct testing_log *log;
+    struct evhttp *server;
+    char url[64];
+    struct rule *rules;
+    size_t n_rules;
+    struct buf requests; /* URIs, one a line, timeoutSeconds as T */
+    struct buf groups;   /* what was told, one a line */
+    struct buf headers;  /* Authorization and Accept of the last request */
+    const char *until;   /* the test is over when this stands in groups */
+    bool synced;
+    bool late;
+    struct loop_timer *watchdog;
+    struct discovery *d;
+};
+
+static void note_request(struct world *w, struct evhttp_request *r)
+{
+    const char *uri = evhttp_request_get_uri(r);
+    const char *timeout = strstr(uri, "timeoutSeconds=");
+    size_t n = timeout == NULL ? strlen(uri) : (size_t)(timeout - uri) + 15;
+    buf_append(&w->requests, uri, n);
+    if (timeout != NULL) {
+        buf_printf(&w->requests, "T%s", timeout + 15 + strspn(timeout + 15, "0123456789"));
+    }
+    buf_putc(&w->requests, '\n');
+    const struct evkeyvalq *in = evhttp_request_get_input_headers(r);
+    const char *auth = evhttp_find_header(in, "Authorization");
+    const char *accept = evhttp_find_header(in, "Accept");
+    buf_clear(&w->headers);
+    buf_printf(&w->headers, "%s, %s", auth == NULL ? "-" : auth, accept == NULL ? "-" : accept);
+}
+
+static struct rule *find_rule(struct world *w, const char *uri)
+{
+    for (size_t i = 0; i < w->n_rules; i++) {
+        if (!w->rules[i].used && strstr(uri, w->rules[i].part) != NULL) {
+            return &w->rules[i];
+        }
+    }
+    return NULL;
+}
+
+static void serve(struct evhttp_request *r, void *arg)
+{
+    struct world *w = arg;
+    note_request(w, r);
+    struct rule *rule = find_rule(w, evhttp_request_get_uri(r));
+    if (rule == NULL) {
+        /* Nothing more to say: the client waits. */
+        evhttp_send_reply_start(r, 200, "OK");
+        return;
+    }
+    rule->used = true;
+    struct evbuffer *body = evbuffer_new();
+    assert_non_null(body);
+    evbuffer_add(body, rule->body, strlen(rule->body));
+    evhttp_send_reply_start(r, rule->status, "Status");
+    evhttp_send_reply_chunk(r, body);
+    if (!rule->keep_open) {
+        evhttp_send_reply_end(r);
+    }
+    evbuffer_free(body);
+}
+
+static void start_server(struct world *w)
+{
+    w->server = evhttp_new(loop_event_base(w->loop));
+    assert_non_null(w->server);
+    evhttp_set_gencb(w->server, serve, w);
+    struct evhttp_bound_socket *socket = evhttp_bind_socket_with_handle(w->server, "127.0.0.1", 0);
+    assert_non_null(socket);
+    struct sockaddr_in address = {0};
+    socklen_t len = sizeof(address);
+    assert_int_equal(
+        getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&address, &len), 0);
+    snprintf(w->url, sizeof(w->url), "http://127.0.0.1:%u", (unsigned)ntohs(address.sin_port));
+}
+
+/* ---- the client ------------------------------------------------------------------------------ */
+
+static void check_end(struct world *w)
+{
+    if (w->until != NULL && w->synced && strstr(w->groups.data, w->until) != NULL) {
+        loop_stop(w->loop);
+    }
+}
+
+static void on_group(void *arg, const struct target_group *group)
+{
+    struct world *w = arg;
+    buf_printf(&w->groups, "%zu %s", group->job, group->source);
+    for (size_t i = 0; i < group->n_targets; i++) {
+        struct sv address = labels_get(group->targets[i], SV(LABEL_ADDRESS));
+        buf_printf(&w->groups, " %.*s", SV_ARG(address));
+    }
+    buf_printf(&w->groups, " @%s\n", group->pinned_host == NULL ? "-" : group->pinned_host);
+    check_end(w);
+}
+
+static void on_synced(void *arg)
+{
+    struct world *w = arg;
+    assert_false(w->synced);
+    w->synced = true;
+    buf_puts(&w->groups, "synced\n");
+    check_end(w);
+}
+
+static void on_late(void *arg)
+{
+    struct world *w = arg;
+    w->late = true;
+    loop_stop(w->loop);
+}
+
+static void setup(struct world *w, struct rule *rules, size_t n_rules)
+{
+    *w = (struct world){.rules = rules, .n_rules = n_rules};
+    struct err err = ERR_INIT;
+    w->loop = loop_new(&err);
+    w->intern = intern_new();
+    w->metrics = metrics_new();
+    w->log = testing_log_new();
+    assert_non_null(w->loop);
+    assert_non_null(w->intern);
+    assert_non_null(w->metrics);
+    buf_init(&w->requests, 1 << 20);
+    buf_init(&w->groups, 1 << 20);
+    buf_init(&w->headers, 1 << 16);
+    w->watchdog = loop_timer_new(w->loop, on_late, w);
+    start_server(w);
+}
+
+static void start(struct world *w, const struct config *config)
+{
+    struct err err = ERR_INIT;
+    w->d = discovery_new(
+        &(struct discovery_options){
+            .config = config,
+            .loop = w->loop,
+            .intern = w->intern,
+            .log = testing_log(w->log),
+            .metrics = w->metrics,
+            .user_agent = "profpull/test",
+            .on_group = on_group,
+            .on_synced = on_synced,
+            .arg = w,
+        },
+        &err);
+    CHECK_STR(err.msg, "", "discovery_new");
+    assert_non_null(w->d);
+}
+
+/* Runs until everything is synced and the text stands in what was told. */
+static void run(struct world *w, const struct config *config, const char *until)
+{
+    w->until = until;
+    start(w, config);
+    loop_timer_after(w->watchdog, PATIENCE_MS);
+    loop_run(w->loop);
+    CHECK_INT(w->late, false, w->groups.data);
+}
+
+static void check_metric(struct world *w, const char *line, const char *row)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    metrics_render(w->metrics, &text);
+    CHECK_CONTAINS(text.data, line, row);
+    buf_done(&text);
+}
+
+static void teardown(struct world *w)
+{
+    discovery_free(w->d);
+    check_metric(w, "profpull_discovery_groups{kind=\"kubernetes\"} 0\n", "nothing is left");
+    evhttp_free(w->server);
+    loop_timer_free(w->watchdog);
+    loop_free(w->loop);
+    intern_free(w->intern);
+    metrics_free(w->metrics);
+    testing_log_done(w->log);
+    buf_done(&w->requests);
+    buf_done(&w->groups);
+    buf_done(&w->headers);
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+#define POD(name, ip)                                                                              \
+    "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"u-" name \
+    "\",\"resourceVersion\":\"11\",\"managedFields\":[{\"x\":\"}\"}]},"                            \
+    "\"spec\":{\"containers\":[{\"name\":\"c\",\"ports\":[{\"containerPort\":6060}]}]},"           \
+    "\"status\":{\"podIP\":\"" ip "\"}}"
+#define LIST(next, items)                                                                          \
+    "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"" next          \
+    "\"},\"items\":[" items "]}"
+#define EVENT(type, pod) "{\"type\":\"" type "\",\"object\":" pod "}\n"
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void test_pages_and_watch(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = "resourceVersion=0", .status = 200, .body = LIST("t1", POD("a", "10.0.0.1"))},
+        {.part = "continue=t1",
+         .status = 200,
+         .body = LIST("", POD("b", "fd00::2") "," POD("c", ""))},
+        {.part = "watch=1",
+         .status = 200,
+         .keep_open = true,
+         .body = EVENT("MODIFIED", POD("a", "10.0.0.1")) EVENT("ADDED", POD("c", "10.0.0.3"))
+             EVENT("BOOKMARK", POD("x", "")) EVENT("STRANGE", "{}") EVENT("ADDED", "{}")
+                 EVENT("DELETED", POD("b", "fd00::2"))},
+    };
+    struct world w;
+    setup(&w, rules, 3);
+    testing_log_expect(w.log, "unknown type");
+    struct config_selector selector = {.role = "pod", .label = "app=x", .field = "spec.nodeName=n"};
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod",
+                       .selectors = &selector,
+                       .n_selectors = 1,
+                       .api_server = w.url,
+                       .http = {.auth = HTTP_AUTH_HEADER, .credentials = "t0ken"}},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "pod/ns/b @-");
+    CHECK_STR(w.groups.data,
+              "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
+              "0 pod/ns/b [fd00::2]:6060 @fd00::2\n"
+              "synced\n"
+              "0 pod/ns/c 10.0.0.3:6060 @10.0.0.3\n"
+              "0 pod/ns/b @-\n",
+              "");
+#define SELECTORS "labelSelector=app%3Dx&fieldSelector=spec.nodeName%3Dn&"
+    CHECK_STR(w.requests.data,
+              "/api/v1/pods?" SELECTORS "limit=500&resourceVersion=0\n"
+              "/api/v1/pods?" SELECTORS "limit=500&continue=t1\n"
+              "/api/v1/pods?" SELECTORS
+              "watch=1&allowWatchBookmarks=true&timeoutSeconds=T&resourceVersion=10\n",
+              "");
+    CHECK_STR(w.headers.data, "Bearer t0ken, application/json", "");
+    check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 2\n", "");
+    check_metric(&w, "profpull_discovery_events_total{event=\"unchanged\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_events_total{event=\"added\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_events_total{event=\"deleted\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_events_total{event=\"bookmark\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_events_total{event=\"unknown\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_objects_skipped_total{reason=\"not_a_pod\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"ok\"} 2\n", "");
+    assert_null(strstr(testing_log_text(w.log), "t0ken"));
+    teardown(&w);
+}
+
+static void test_namespaces(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = "/namespaces/ns/pods?limit",
+         .status = 200,
+         .body = LIST("", POD("a", "10.0.0.1"))},
+        {.part = "/namespaces/shop/pods?limit", .status = 200, .body = LIST("", "")},
+    };
+    struct world w;
+    setup(&w, rules, 2);
+    const char *names[] = {"ns", "shop", "ns"};
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .namespaces = {names, 3}, .api_server = w.url},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "synced");
+    CHECK_CONTAINS(w.groups.data, "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
+    size_t lists = 0;
+    for (const char *p = w.requests.data; (p = strstr(p, "resourceVersion=0")) != NULL; p++) {
+        lists++;
+    }
+    CHECK_INT(lists, 2, "a namespace that is named twice is watched once");
+    teardown(&w);
+}
+
+/* A pod that vanished while nobody watched, and a server that refuses for a while. */
+static void test_relist(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = "resourceVersion=0",
+         .status = 200,
+         .body = LIST("", POD("a", "10.0.0.1") "," POD("b", "10.0.0.2"))},
+        {.part = "watch=1",
+         .status = 410,
+         .body = "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}"},
+        {.part = "resourceVersion=10&resourceVersionMatch=NotOlderThan",
+         .status = 200,
+         .body = LIST("", POD("b", "10.0.0.2"))},
+        {.part = "watch=1", .status = 200, .keep_open = true, .body = ""},
+    };
+    struct world w;
+    setup(&w, rules, 4);
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .api_server = w.url},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "pod/ns/a @-");
+    CHECK_STR(w.groups.data,
+              "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
+              "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
+              "synced\n"
+              "0 pod/ns/a @-\n",
+              "the other one is not touched");
+    check_metric(&w, "profpull_discovery_relists_total{reason=\"expired\"} 1\n", "");
+    CHECK_CONTAINS(testing_log_text(w.log), "listing the pods again", "");
+    teardown(&w);
+}
+
+static void test_forbidden(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = "limit",
+         .status = 403,
+         .body = "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":"
+                 "\"pods is forbidden: User cannot list resource\"}"},
+        {.part = "limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
+    };
+    struct world w;
+    setup(&w, rules, 2);
+    testing_log_expect(w.log, "not allowed to read pods in the namespace: apply a Role");
+    const char *names[] = {"ns"};
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .namespaces = {names, 1}, .api_server = w.url},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "synced");
+    const char *text = testing_log_text(w.log);
+    CHECK_CONTAINS(text, "verb=list resource=pods namespace=ns", "");
+    CHECK_CONTAINS(text, "the server answered 403: pods is forbidden", "");
+    CHECK_CONTAINS(text, "the API server answers again", "");
+    check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"forbidden\"} 1\n",
+                 "");
+    teardown(&w);
+}
+
+/* Jobs that want the same share a watch; a job with several sources keeps them apart. */
+static void test_sharing(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = "/api/v1/pods?limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
+        {.part = "labelSelector=x&limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
+    };
+    struct world w;
+    setup(&w, rules, 2);
+    char *dir = testing_mkdtemp();
+    char text[512];
+    snprintf(text, sizeof(text),
+             "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+             "clusters: [{name: k, cluster: {server: '%s'}}]\n"
+             "users: [{name: u, user: {token: t0ken}}]\n"
+             "contexts: [{name: c, context: {cluster: k, user: u}}]\n",
+             w.url);
+    testing_write_file(dir, "config", text);
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/config", dir);
+    struct config_selector selector = {.role = "pod", .label = "x"};
+    const char *addresses[] = {"127.0.0.1:6060"};
+    struct config_source first = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .kubeconfig_file = path},
+    };
+    struct config_source second[] = {
+        first,
+        {.kind = SOURCE_STATIC, .fixed = {.targets = {addresses, 1}}},
+        {.kind = SOURCE_KUBERNETES,
+         .kubernetes =
+             {.role = "pod", .kubeconfig_file = path, .selectors = &selector, .n_selectors = 1}},
+    };
+    struct config_job jobs[] = {
+        {.name = "one", .sources = &first, .n_sources = 1},
+        {.name = "two", .sources = second, .n_sources = 3},
+    };
+    struct config config = {.jobs = jobs, .n_jobs = 2};
+    run(&w, &config, "synced");
+    CHECK_CONTAINS(w.groups.data, "1 static/1 127.0.0.1:6060 @-\n", "");
+    CHECK_CONTAINS(w.groups.data, "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
+    CHECK_CONTAINS(w.groups.data, "1 kubernetes/0/pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
+    CHECK_CONTAINS(w.groups.data, "1 kubernetes/2/pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
+    check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"ok\"} 2\n",
+                 "three sources, two watches");
+    check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 3\n", "");
+    check_metric(&w, "profpull_discovery_groups{kind=\"static\"} 1\n", "");
+    teardown(&w);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+static void test_static_only(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w, NULL, 0);
+    const char *addresses[] = {"127.0.0.1:6060", "[::1]:6060"};
+    struct config_source source = {.kind = SOURCE_STATIC, .fixed = {.targets = {addresses, 2}}};
+    struct config_job job = {.name = "fixed", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "synced");
+    CHECK_STR(w.groups.data, "0 static/0 127.0.0.1:6060 [::1]:6060 @-\nsynced\n", "");
+    teardown(&w);
+}
+
+static void test_no_jobs(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w, NULL, 0);
+    struct config config = {0};
+    run(&w, &config, "synced");
+    CHECK_STR(w.groups.data, "synced\n", "");
+    teardown(&w);
+}
+
+static void test_errors_name_the_place(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w, NULL, 0);
+    struct config_source source = {
+        .pos = {.file = "profpull.yaml", .line = 7, .column = 9},
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .kubeconfig_file = "/nonexistent/kubeconfig"},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    struct err err = ERR_INIT;
+    struct discovery_options options = {
+        .config = &config, .loop = w.loop, .intern = w.intern, .on_group = on_group};
+    assert_null(discovery_new(&options, &err));
+    CHECK_CONTAINS(err.msg, "profpull.yaml:7:9: job \"pods\": kubeconfig /nonexistent/kubeconfig",
+                   "");
+    err_clear(&err);
+    source.kubernetes.kubeconfig_file = NULL;
+    source.kubernetes.api_server = w.url;
+    source.kubernetes.own_namespace = true;
+    assert_null(discovery_new(&options, &err));
+    CHECK_CONTAINS(err.msg, "own_namespace: the own namespace is not known", "");
+    /* So that the teardown's check has something to look at. */
+    start(&w, &(struct config){0});
+    teardown(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pages_and_watch), cmocka_unit_test(test_namespaces),
+        cmocka_unit_test(test_relist),          cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_sharing),         cmocka_unit_test(test_static_only),
+        cmocka_unit_test(test_no_jobs),         cmocka_unit_test(test_errors_name_the_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
