@@ -197,7 +197,7 @@ static void read_header(struct reader *r, const struct place *at, const char *na
         add_headers(r, at, name, list);
         return;
     }
-    const struct section section = SECTION(fields, NULL);
+    const struct section section = SECTION(fields, list);
     read_sections(r, at, &section, 1);
     static const char *const keys[] = {"values", "secrets"};
     for (size_t i = 0; i < 2; i++) {

@@ -1,0 +1,63 @@
+/* Any text as a configuration: an answer or errors with places, no crash; what loads must come back
+ * the same through its dump. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+
+#define DUMP_MAX (64 * 1024 * 1024)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *env(void *arg, const char *name)
+{
+    (void)arg;
+    return name[0] == 'A' ? "value" : NULL;
+}
+
+static const struct config_options options = {.env = env};
+
+static struct config *parse(struct sv text)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config *c = config_parse("fuzz.yaml", text, &options, errors);
+    struct buf b;
+    buf_init(&b, 1024 * 1024);
+    if (!config_errors_format(errors, &b) || (c == NULL) != (config_errors_count(errors) > 0)) {
+        abort();
+    }
+    for (size_t i = 1; i < config_errors_count(errors); i++) {
+        const struct config_pos *a = &config_errors_at(errors, i - 1)->pos;
+        const struct config_pos *z = &config_errors_at(errors, i)->pos;
+        if (a->line > z->line || (a->line == z->line && a->column > z->column)) {
+            abort();
+        }
+    }
+    buf_done(&b);
+    config_errors_free(errors);
+    return c;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct config *c = parse((struct sv){(const char *)data, size});
+    if (c == NULL) {
+        return 0;
+    }
+    struct buf first;
+    struct buf second;
+    buf_init(&first, DUMP_MAX);
+    buf_init(&second, DUMP_MAX);
+    if (config_dump(c, &first) && first.len <= CONFIG_FILE_MAX) {
+        struct config *again = parse((struct sv){first.data, first.len});
+        if (again == NULL || !config_dump(again, &second) || strcmp(first.data, second.data) != 0) {
+            abort();
+        }
+        config_unref(again);
+    }
+    buf_done(&first);
+    buf_done(&second);
+    config_unref(c);
+    return 0;
+}

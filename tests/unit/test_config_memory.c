@@ -1,0 +1,208 @@
+/* Every allocation fails once: a configuration that could not be loaded for want of memory gives an
+ * error, never a crash and never a configuration with holes.
+ *
+ * malloc() and its relatives are replaced in this program, in front of glibc's. The sanitizers
+ * replace them too, so in their builds there is nothing to test here. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "config/config.h"
+#include "config/kubeconfig.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+
+static const char text[] =
+    "global: {external_labels: {a: \"${HOME:-x}\"}}\n"
+    "scrape_configs:\n"
+    "- job_name: a\n"
+    "  params: {a: [b, c]}\n"
+    "  profiles: {memory: {params: {d: e}}, custom: [{name: x, path: /x}, {name: y, path: /y}]}\n"
+    "  static_configs: &s [{targets: [\"a:1\"], labels: {x: y}}]\n"
+    "  kubernetes_sd_configs: [{role: pod, selectors: [{role: pod, field: f}], namespaces: {names: "
+    "[n]}}]\n"
+    "  relabel_configs: [{action: keep, source_labels: [a], regex: x}]\n"
+    "- {job_name: b, static_configs: *s, bearer_token_file: t}\n"
+    "write:\n"
+    "- {url: \"http://x\", name: m, headers: {a: b}, http_headers: {c: {values: [d]}}}\n"
+    "- {url: \"http://y\", name: n, basic_auth: {username: u, password: p}}\n";
+
+static const char broken[] = "a: 1\nb: 2\nscrape_configs: [{job_name: [], scheme: x}]\nwrite: []\n";
+
+#ifndef SANITIZED
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static long countdown = -1; /* allocations until one fails; negative: none does */
+
+static bool fails(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+    return fails() ? NULL : __libc_realloc(p, size);
+}
+
+/* Loads with the nth allocation failing. True if there were fewer than n. What loads must give the
+ * dump `whole`; NULL: nothing may load. */
+static bool load_failing(const char *what, long n, const char *whole)
+{
+    countdown = n;
+    struct config_errors *errors = config_errors_new();
+    if (errors == NULL) {
+        countdown = -1;
+        return false;
+    }
+    struct config *c = config_parse("dir/f", sv_from(what), NULL, errors);
+    bool done = countdown >= 0;
+    countdown = -1;
+    size_t count = config_errors_count(errors);
+    CHECK_INT(c == NULL, count > 0, "an error if and only if there is no configuration");
+    if (done) {
+        CHECK_INT(c != NULL, whole != NULL, what);
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_true(strlen(config_errors_at(errors, i)->message) > 0);
+        assert_non_null(config_errors_at(errors, i)->path);
+        assert_non_null(config_errors_at(errors, i)->pos.file);
+    }
+    if (c != NULL) { /* nothing is missing in it */
+        struct buf b;
+        buf_init(&b, 1 << 20);
+        assert_true(config_dump(c, &b));
+        CHECK_STR(b.data, whole, "");
+        buf_done(&b);
+    }
+    config_unref(c);
+    config_errors_free(errors);
+    return done;
+}
+
+static void configuration(void **state)
+{
+    (void)state;
+    struct config_errors *errors = config_errors_new();
+    struct config *c = config_parse("dir/f", sv_from(text), NULL, errors);
+    struct buf whole;
+    buf_init(&whole, 1 << 20);
+    assert_non_null(c);
+    assert_true(config_dump(c, &whole));
+    config_unref(c);
+    config_errors_free(errors);
+    long n = 0;
+    while (!load_failing(text, n, whole.data)) {
+        n++;
+    }
+    buf_done(&whole);
+    assert_true(n > 20); /* it did fail in many places */
+    n = 0;
+    while (!load_failing(broken, n, NULL)) {
+        n++;
+    }
+    assert_true(n > 20);
+}
+
+static void dump(void **state)
+{
+    (void)state;
+    struct config_errors *errors = config_errors_new();
+    struct config *c = config_parse("f", sv_from(text), NULL, errors);
+    assert_non_null(c);
+    long n = 0;
+    for (bool done = false; !done; n++) {
+        struct buf b;
+        buf_init(&b, 1 << 20);
+        countdown = n;
+        bool ok = config_dump(c, &b);
+        done = countdown >= 0;
+        countdown = -1;
+        CHECK_INT(ok, done, "");
+        buf_done(&b);
+    }
+    assert_true(n > 3);
+    config_unref(c);
+    config_errors_free(errors);
+}
+
+static void kubeconfig(void **state)
+{
+    (void)state;
+    static const char k_text[] =
+        "current-context: a\n"
+        "contexts: [{name: a, context: {cluster: b, user: c}}]\n"
+        "clusters: [{name: b, cluster: {server: \"https://h\", certificate-authority-data: "
+        "Q0E=}}]\n"
+        "users: [{name: c, user: {tokenFile: t}}]\n";
+    long n = 0;
+    for (bool done = false; !done; n++) {
+        struct kubeconfig k;
+        struct err err = ERR_INIT;
+        struct arena *a = arena_new(1 << 20);
+        countdown = n;
+        bool ok = kubeconfig_parse("dir/k", sv_from(k_text), NULL, a, &k, &err);
+        done = countdown >= 0;
+        countdown = -1;
+        CHECK_INT(ok, done, "");
+        CHECK_INT(err.msg[0] != '\0', !ok, "");
+        arena_free(a);
+    }
+    assert_true(n > 10);
+}
+
+#else
+
+static void configuration(void **state)
+{
+    (void)state;
+    struct config_errors *errors = config_errors_new();
+    struct config *c = config_parse("dir/f", sv_from(text), NULL, errors);
+    assert_non_null(c);
+    config_unref(c);
+    assert_null(config_parse("dir/f", sv_from(broken), NULL, errors));
+    config_errors_free(errors);
+}
+
+static void dump(void **state)
+{
+    (void)state;
+    skip();
+}
+
+static void kubeconfig(void **state)
+{
+    (void)state;
+    skip();
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(configuration),
+        cmocka_unit_test(dump),
+        cmocka_unit_test(kubeconfig),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
