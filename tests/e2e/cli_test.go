@@ -50,7 +50,7 @@ func expectCall(t *testing.T, code int, stdout, stderr string, args ...string) r
 // a wrong input is 1.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	good := writeConfig(t, "scrape_configs: []\nwrite: [{name: main, url: 'http://127.0.0.1:1'}]\n")
+	good := writeConfig(t, "scrape_configs: [{job_name: a, static_configs: [{targets: ['127.0.0.1:1']}]}]\nwrite: [{name: main, url: 'http://127.0.0.1:1'}]\n")
 	for _, c := range []struct {
 		code           int
 		stdout, stderr string

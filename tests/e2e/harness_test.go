@@ -178,7 +178,7 @@ func run(t *testing.T, config string, args ...string) *program {
 	p := start(t, config, args...)
 	p.wait("the admin server", func() string {
 		if p.ended() {
-			t.Fatalf("the program ended with exit code %d\n%s", p.code, p.stderr.String())
+			t.Fatalf("the program ended: %v", p.cmd.ProcessState)
 		}
 		resp, err := http.Get(p.admin + "/-/healthy")
 		if err != nil {
@@ -256,7 +256,7 @@ func (p *program) stop() time.Duration {
 		p.t.Fatalf("the program did not end after SIGTERM")
 	}
 	if p.code != 0 {
-		p.t.Errorf("exit code %d after SIGTERM, expected 0", p.code)
+		p.t.Errorf("%v after SIGTERM, expected exit status 0", p.cmd.ProcessState)
 	}
 	return time.Since(begin)
 }

@@ -127,136 +127,191 @@ func TestPodsComeAndGo(t *testing.T) {
 	noneRefused(t, server)
 }
 
-// A watch that ends, is cut within an object or is refused is resumed where it was, without a new
-// list, and bookmarks move that place; only "too old" (410) leads to one new list. What happened in
-// the meantime is known afterwards, and targets that have not changed are left alone.
-func TestWatchTroubles(t *testing.T) {
+// watched is a program that watches a fake cluster, in which the pod "a" has a real target.
+type watched struct {
+	*program
+	cluster *kube.Server
+	target  *target.Target
+}
+
+func newWatched(t *testing.T, o kube.Options) *watched {
+	t.Helper()
+	bin(t)
+	w := &watched{target: newTarget(t, target.Options{})}
+	server := newPyroscope(t, pyroscope.Options{})
+	var kubeconfig string
+	w.cluster, kubeconfig = newKube(t, o)
+	w.put("a")
+	w.program = run(t, kubeConfig(kubeconfig, server.URL(), "1s"))
+	w.waitPods("a")
+	w.watching()
+	return w
+}
+
+// put adds pods; those other than "a" have addresses where nobody answers.
+func (w *watched) put(names ...string) {
+	for _, name := range names {
+		pod := kube.Annotated(name, w.target.Addr(), "memory")
+		if name != "a" {
+			pod.IP = loop.Host()
+		}
+		w.cluster.Put(pod)
+	}
+}
+
+func (w *watched) watching() {
+	w.t.Helper()
+	w.wait("one open watch", func() string {
+		if n := w.cluster.Stats().OpenWatches; n != 1 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+}
+
+// after does something and waits until count, a number that only grows, has grown.
+func (w *watched) after(what string, count func(kube.Stats) int, do func()) {
+	w.t.Helper()
+	before := count(w.cluster.Stats())
+	do()
+	w.wait(what, func() string {
+		if count(w.cluster.Stats()) == before {
+			return "not yet"
+		}
+		return ""
+	})
+}
+
+func refused(s kube.Stats) int { return s.Refused }
+func watches(s kube.Stats) int { return s.Watches }
+
+func (w *watched) lists(want int) {
+	w.t.Helper()
+	if n := w.cluster.Stats().Lists; n != want {
+		w.t.Errorf("%d lists, expected %d", n, want)
+	}
+}
+
+// A watch that is cut within an object continues behind the last whole one, without a new list.
+func TestWatchCut(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, kube.Options{})
+	w.cluster.CutNextEvent()
+	w.put("b")
+	w.waitPods("a b")
+	w.watching()
+	w.put("c")
+	w.waitPods("a b c")
+	w.lists(1)
+	w.stop()
+}
+
+// A watch that ends is opened again at the last bookmark, although all that lies before it has been
+// forgotten by the server; there is no new list.
+func TestWatchBookmark(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, kube.Options{})
+	w.cluster.Advance(50)
+	w.after("the bookmark", func(s kube.Stats) int { return s.Bookmarks }, w.cluster.Bookmark)
+	w.cluster.Compact()
+	w.after("a new watch", watches, w.cluster.EndWatches)
+	w.put("b")
+	w.waitPods("a b")
+	w.lists(1)
+	w.stop()
+}
+
+// 429 with Retry-After on a watch: the same place again, after that time, and no new list.
+func TestWatchTooMany(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, kube.Options{})
+	w.put("b") // a watch that ends without an event would count as an error
+	w.waitPods("a b")
+	before := w.cluster.Stats().Watches
+	w.cluster.WatchFaults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {"3"}}, Times: 1})
+	w.after("429", refused, w.cluster.EndWatches)
+	begin := time.Now()
+	w.put("c")
+	w.waitPods("a b c")
+	if took := time.Since(begin); took < 2900*time.Millisecond {
+		t.Errorf("the watch was back after %v, in spite of Retry-After: 3", took)
+	}
+	if n := w.cluster.Stats().Watches - before; n != 2 {
+		t.Errorf("%d attempts to watch, expected 2", n)
+	}
+	w.lists(1)
+	w.stop()
+}
+
+// While the API server is away targets are scraped on; when it is back the watch goes on where it
+// was, without a new list.
+func TestWatchServerAway(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, kube.Options{})
+	w.cluster.Down()
+	before := w.scrape(w.target.Addr()).Successes
+	w.wait("scrapes without an API server", func() string {
+		if n := w.scrape(w.target.Addr()).Successes; n < before+3 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	w.put("b")
+	if err := w.cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
+	w.waitPods("a b")
+	w.lists(1)
+	w.stop()
+}
+
+// What happened while a watch was away and is forgotten (410, as a status or as an event) is found
+// by exactly one new list: pods that went are gone, and targets that have not changed are left alone.
+func TestWatchExpired(t *testing.T) {
 	t.Parallel()
 	for _, asStatus := range []bool{false, true} {
 		asStatus := asStatus
 		t.Run(fmt.Sprintf("410 as status %v", asStatus), func(t *testing.T) {
 			t.Parallel()
-			watchTroubles(t, kube.Options{GoneAsStatus: asStatus})
+			w := newWatched(t, kube.Options{GoneAsStatus: asStatus})
+			w.put("b")
+			w.waitPods("a b")
+			since := w.scrape(w.target.Addr())
+			w.cluster.WatchFaults.Set(&loop.Fault{Status: 503})
+			w.after("a watch that is refused", refused, w.cluster.AbortWatches)
+			w.cluster.Delete("default/b")
+			w.put("c")
+			w.cluster.Compact()
+			w.cluster.WatchFaults.Set(nil)
+			w.waitPods("a c")
+			w.lists(2)
+			if now := w.scrape(w.target.Addr()); now.Successes < since.Successes || now.Failures != since.Failures {
+				t.Errorf("the target that did not change began anew: %+v, before %+v", now, since)
+			}
+			w.stop()
 		})
 	}
 }
 
-func watchTroubles(t *testing.T, o kube.Options) {
-	bin(t)
-	server := newPyroscope(t, pyroscope.Options{})
-	cluster, kubeconfig := newKube(t, o)
-	tg := newTarget(t, target.Options{})
-	pod := func(name string) kube.Pod {
-		pd := kube.Annotated(name, tg.Addr(), "memory")
-		if name != "a" { // several pods at one address would be one target
-			host := loop.Host()
-			pd.IP = host
-		}
-		return pd
-	}
-	cluster.Put(pod("a"))
-	p := run(t, kubeConfig(kubeconfig, server.URL(), "1s"))
-	watching := func() {
-		p.wait("one open watch", func() string {
-			if n := cluster.Stats().OpenWatches; n != 1 {
-				return fmt.Sprint(n)
-			}
-			return ""
-		})
-	}
-	lists := func(when string, want int) {
-		t.Helper()
-		if n := cluster.Stats().Lists; n != want {
-			t.Errorf("%s: %d lists, expected %d", when, n, want)
-		}
-	}
-	p.waitPods("a")
-	watching()
-
-	// Cut within an object.
-	cluster.CutNextEvent()
-	cluster.Put(pod("b"))
-	p.waitPods("a b")
-	watching()
-	lists("cut", 1)
-
-	// Ended after a bookmark that is newer than the last event.
-	cluster.Advance(50)
-	cluster.Bookmark()
-	p.wait("the bookmark", func() string {
-		if cluster.Stats().Bookmarks == 0 {
-			return "not sent"
-		}
-		return ""
+// 410 as an ERROR event within a watch leads to one new list; an event of a kind that nobody knows
+// and one that is no pod cost nothing.
+func TestWatchEvents(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, kube.Options{})
+	w.put("b")
+	w.waitPods("a b")
+	w.cluster.WatchRaw([]byte(`{"type":"SURPRISE","object":{"kind":"Table","rows":[]}}` + "\n"))
+	w.cluster.WatchRaw([]byte(`{"type":"ADDED","object":{"kind":"Pod","metadata":null}}` + "\n"))
+	w.put("c")
+	w.waitPods("a b c")
+	w.lists(1)
+	w.after("a new list", func(s kube.Stats) int { return s.Lists }, func() {
+		w.cluster.WatchError(http.StatusGone, "Expired", "too old resource version")
 	})
-	cluster.Compact()
-	cluster.EndWatches()
-	cluster.Put(pod("c"))
-	p.waitPods("a b c")
-	watching()
-	lists("bookmark", 1)
-
-	// 429 with Retry-After: the same place again, not before the time.
-	cluster.WatchFaults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {"2"}}, Times: 1})
-	opened, begin := cluster.Stats().Watches, time.Now()
-	cluster.EndWatches()
-	cluster.Put(pod("d"))
-	p.waitPods("a b c d")
-	if took := time.Since(begin); took < 2*time.Second {
-		t.Errorf("after 429 with Retry-After: 2 the watch was back after %v", took)
-	}
-	if n := cluster.Stats().Watches - opened; n != 2 {
-		t.Errorf("429: %d attempts to watch, expected 2", n)
-	}
-	lists("429", 1)
-
-	// The API server is away: targets are scraped on, and afterwards the watch is resumed.
-	watching()
-	cluster.Down()
-	before := p.scrape(tg.Addr()).Successes
-	p.wait("scrapes without an API server", func() string {
-		if n := p.scrape(tg.Addr()).Successes; n < before+3 {
-			return fmt.Sprint(n)
-		}
-		return ""
-	})
-	cluster.Put(pod("e"))
-	if err := cluster.Up(); err != nil {
-		t.Fatal(err)
-	}
-	p.waitPods("a b c d e")
-	lists("API server away", 1)
-
-	// While the watch is away one pod goes and one comes, and the history is forgotten.
-	watching()
-	since := p.scrape(tg.Addr())
-	cluster.WatchFaults.Set(&loop.Fault{Status: 503})
-	cluster.AbortWatches()
-	cluster.Delete("default/b")
-	cluster.Put(pod("f"))
-	cluster.Compact()
-	cluster.WatchFaults.Set(nil)
-	p.waitPods("a c d e f")
-	watching()
-	lists("410", 2)
-	if now := p.scrape(tg.Addr()); now.Successes < since.Successes || now.Failures != since.Failures {
-		t.Errorf("the target that did not change began anew: %+v, before %+v", now, since)
-	}
-
-	// The same as an ERROR event in the stream.
-	cluster.WatchError(http.StatusGone, "Expired", "too old resource version")
-	cluster.Delete("default/c")
-	p.waitPods("a d e f")
-	watching()
-	lists("ERROR event", 3)
-
-	// An event that nobody knows, and one that is no pod, cost nothing.
-	cluster.WatchRaw([]byte(`{"type":"SURPRISE","object":{"kind":"Table","rows":[]}}` + "\n"))
-	cluster.WatchRaw([]byte(`{"type":"ADDED","object":{"kind":"Pod","metadata":null}}` + "\n"))
-	cluster.Put(pod("g"))
-	p.waitPods("a d e f g")
-	lists("unknown events", 3)
-	p.stop()
+	w.cluster.Delete("default/b")
+	w.waitPods("a c")
+	w.lists(2)
+	w.stop()
 }
 
 // A list in pages gives every pod; when a page has expired, the list is read anew.
