@@ -1,0 +1,243 @@
+/* A whole request of each protocol: URL, headers, body. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "write/request.h"
+
+static struct intern *table;
+
+static int setup(void **state)
+{
+    (void)state;
+    table = intern_new();
+    return table == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    table = intern_free(table);
+    return 0;
+}
+
+static struct profile *make(const char *type, const char *tenant, const char *data, size_t size)
+{
+    struct labels *l = testing_labels(table, "service_name", "shop.cart", "__name__", type,
+                                      "__tenant_id__", tenant, NULL);
+    char *copy = malloc(size + 1);
+    assert_non_null(copy);
+    memcpy(copy, data, size);
+    struct profile *p = profile_new(l, copy, size);
+    assert_non_null(p);
+    p->from_ns = INT64_C(1795230000) * NS_PER_S;
+    p->until_ns = INT64_C(1795230015) * NS_PER_S;
+    return p;
+}
+
+static struct config_endpoint endpoint_of(enum config_protocol protocol, const char *url)
+{
+    return (struct config_endpoint){
+        .name = "main", .url = url, .protocol = protocol, .remote_timeout_ms = 10000};
+}
+
+struct built {
+    struct series series;
+    struct request request;
+    struct ingest_boundary boundary;
+    enum request_status status;
+};
+
+static void build(struct built *b, const struct config_endpoint *endpoint, const struct profile *p)
+{
+    struct rng rng;
+    rng_seed(&rng, 1);
+    ingest_boundary_new(&b->boundary, &rng);
+    rng_seed(&rng, 1); /* the first new one is the same again */
+    assert_true(
+        series_build(&b->series, p->labels, &endpoint->external_labels, endpoint->protocol));
+    b->status = request_build(&b->request, endpoint, &b->series, p, &b->boundary, &rng);
+}
+
+static void release(struct built *b)
+{
+    request_done(&b->request);
+    series_done(&b->series);
+}
+
+/* "Name: value\n" for each, in order. */
+static void check_headers(const struct request *r, const char *want, const char *row)
+{
+    struct buf text;
+    buf_init(&text, 1 << 16);
+    for (size_t i = 0; i < r->n_headers; i++)
+        buf_printf(&text, "%s: %s\n", r->headers[i].name, r->headers[i].value);
+    CHECK_STR(text.data, want, row);
+    buf_done(&text);
+}
+
+static void test_push(void **state)
+{
+    (void)state;
+    struct config_endpoint endpoint = endpoint_of(PROTOCOL_PUSH, "https://kfuse.example/profile/");
+    struct profile *p = make("memory", "", "\x1f\x8b!", 3);
+    struct built b;
+    build(&b, &endpoint, p);
+    CHECK_INT(b.status, REQUEST_OK, "");
+    CHECK_STR(b.request.url.data, "https://kfuse.example/profile/push.v1.PusherService/Push", "");
+    check_headers(&b.request,
+                  "Content-Type: application/proto\n"
+                  "Connect-Protocol-Version: 1\n"
+                  "Connect-Timeout-Ms: 10000\n",
+                  "");
+    assert_ptr_equal(b.request.body[1].data, p->data); /* not a copy */
+    CHECK_INT(b.request.body[1].len, 3, "");
+    CHECK_INT(b.request.body[2].len, 0, "");
+    release(&b);
+    profile_unref(p);
+}
+
+static void test_ingest(void **state)
+{
+    (void)state;
+    struct config_endpoint endpoint =
+        endpoint_of(PROTOCOL_INGEST, "http://deepflow-agent.deepflow/api/v1/profile/ingest");
+    struct profile *p = make("mutex", "", "\x1f\x8b!", 3);
+    struct built b;
+    build(&b, &endpoint, p);
+    CHECK_INT(b.status, REQUEST_OK, "");
+    CHECK_STR(b.request.url.data,
+              "http://deepflow-agent.deepflow/api/v1/profile/ingest?name=shop.cart&from=1795230000"
+              "&until=1795230015&spyName=gospy&sampleRate=100&units=samples&aggregationType=sum",
+              "");
+    char want[200];
+    (void)snprintf(want, sizeof(want), "Content-Type: multipart/form-data; boundary=%s\n",
+                   b.boundary.text);
+    check_headers(&b.request, want, "");
+    (void)snprintf(want, sizeof(want), "--%s\r\n", b.boundary.text);
+    CHECK_INT(strncmp(b.request.body[0].data, want, strlen(want)), 0, "");
+    CHECK_CONTAINS(b.request.body[2].data, "mutex_count", "");
+    assert_ptr_equal(b.request.body[1].data, p->data);
+    release(&b);
+    profile_unref(p);
+}
+
+static void test_boundary_in_the_profile(void **state)
+{
+    (void)state;
+    struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+    struct rng rng;
+    struct ingest_boundary first;
+    rng_seed(&rng, 1);
+    ingest_boundary_new(&first, &rng);
+    struct profile *p = make("process_cpu", "", first.text, strlen(first.text));
+    struct built b;
+    build(&b, &endpoint, p);
+    assert_int_not_equal(strcmp(b.boundary.text, first.text), 0);
+    CHECK_CONTAINS(b.request.content_type, b.boundary.text, "");
+    CHECK_CONTAINS(b.request.body[2].data, b.boundary.text, "");
+    release(&b);
+    profile_unref(p);
+}
+
+static void test_tenant(void **state)
+{
+    (void)state;
+    static const struct config_pair headers[] = {{"x-scope-orgid", "from-header"}};
+    static const struct {
+        const char *name;
+        const char *label;
+        const char *endpoint;
+        size_t n_headers;
+        const char *want;
+    } cases[] = {
+        {"none", "", "", 0, NULL},
+        {"endpoint", "", "team-e", 0, "X-Scope-OrgID: team-e\n"},
+        {"label wins", "team-l", "team-e", 1, "X-Scope-OrgID: team-l\n"},
+        {"bad label", "team l", "team-e", 1, "X-Scope-OrgID: team-e\n"},
+        {"header", "", "", 1, "x-scope-orgid: from-header\n"},
+        {"label before header", "team-l", "", 1, "X-Scope-OrgID: team-l\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+        endpoint.tenant_id = cases[i].endpoint;
+        endpoint.headers = (struct config_pairs){.at = headers, .n = cases[i].n_headers};
+        struct profile *p = make("process_cpu", cases[i].label, "x", 1);
+        struct built b;
+        char want[300];
+        build(&b, &endpoint, p);
+        (void)snprintf(want, sizeof(want), "Content-Type: multipart/form-data; boundary=%s\n%s",
+                       b.boundary.text, cases[i].want ? cases[i].want : "");
+        check_headers(&b.request, want, cases[i].name);
+        release(&b);
+        profile_unref(p);
+    }
+}
+
+/* Headers that the protocol depends on cannot be overridden, all others are passed on. */
+static void test_configured_headers(void **state)
+{
+    (void)state;
+    static const struct config_pair headers[] = {
+        {"X-Test", "a"}, {"content-type", "text/plain"}, {"Authorization", "Bearer x"}};
+    struct config_endpoint endpoint = endpoint_of(PROTOCOL_PUSH, "http://p");
+    endpoint.headers = (struct config_pairs){.at = headers, .n = 3};
+    endpoint.remote_timeout_ms = 0;
+    struct profile *p = make("process_cpu", "", "x", 1);
+    struct built b;
+    build(&b, &endpoint, p);
+    check_headers(&b.request,
+                  "Content-Type: application/proto\n"
+                  "Connect-Protocol-Version: 1\n"
+                  "X-Test: a\n"
+                  "Authorization: Bearer x\n",
+                  "no deadline without a timeout");
+    release(&b);
+    profile_unref(p);
+}
+
+static void test_labels_that_push_cannot_carry(void **state)
+{
+    (void)state;
+    struct config_endpoint endpoint = endpoint_of(PROTOCOL_PUSH, "http://p");
+    struct profile *p = make("", "", "x", 1);
+    struct built b;
+    build(&b, &endpoint, p);
+    CHECK_INT(b.status, REQUEST_BAD_LABELS, "no __name__");
+    release(&b);
+    endpoint.protocol = PROTOCOL_INGEST;
+    build(&b, &endpoint, p);
+    CHECK_INT(b.status, REQUEST_OK, "needs none");
+    release(&b);
+    profile_unref(p);
+}
+
+static void test_external_labels(void **state)
+{
+    (void)state;
+    static const struct config_pair external[] = {{"cluster", "prod"}};
+    struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+    endpoint.external_labels = (struct config_pairs){.at = external, .n = 1};
+    struct profile *p = make("process_cpu", "", "x", 1);
+    struct built b;
+    build(&b, &endpoint, p);
+    CHECK_CONTAINS(b.request.url.data, "name=shop.cart%7Bcluster%3Dprod%7D&", "");
+    release(&b);
+    profile_unref(p);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_push),
+        TEST(test_ingest),
+        TEST(test_boundary_in_the_profile),
+        TEST(test_tenant),
+        TEST(test_configured_headers),
+        TEST(test_labels_that_push_cannot_carry),
+        TEST(test_external_labels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* One profile on its way out of an endpoint: an HTTP request, or a file written by a worker. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "write/lane.h"
+#include "write/request.h"
+
+/* Of a longer response the rest is not waited for: the connection is closed instead. */
+#define DRAIN_MAX (64 * 1024)
+
+struct attempt {
+    struct lane *lane; /* NULL: abandoned, only the worker still knows it */
+    TAILQ_ENTRY(attempt) link;
+    struct endpoint_item *item;
+    struct profile *profile; /* a reference of its own, for a worker may outlive the item */
+    struct series series;
+    int64_t start_ms;
+    /* HTTP */
+    struct request request;
+    struct http_transfer *transfer;
+    struct buf reply; /* the first ANSWER_BODY_MAX bytes */
+    size_t reply_bytes;
+    /* file */
+    struct work work;
+    struct file_sink *sink;
+    struct answer answer;
+};
+
+static void attempt_free(struct attempt *a)
+{
+    if (a->lane)
+        TAILQ_REMOVE(&a->lane->attempts, a, link);
+    request_done(&a->request);
+    buf_done(&a->reply);
+    series_done(&a->series);
+    profile_unref(a->profile);
+    file_sink_unref(a->sink);
+    free(a);
+}
+
+/* Takes the item along: the attempt is freed. */
+static void finish(struct attempt *a, const struct answer *answer, const char *result)
+{
+    struct lane *l = a->lane;
+    struct report_attempt done = {.profile = a->profile,
+                                  .answer = answer,
+                                  .result = result,
+                                  .attempt = endpoint_item_attempt(a->item),
+                                  .start_ms = a->start_ms,
+                                  .now_ms = clock_mono_ms()};
+    struct endpoint_result outcome = endpoint_done(l->queue, a->item, answer, done.now_ms);
+    done.outcome = &outcome;
+    report_done(&l->report, &done);
+    attempt_free(a);
+    l->on_change(l->arg, l);
+}
+
+/* ---- HTTP ------------------------------------------------------------------------------------ */
+
+static bool on_data(void *arg, const char *data, size_t len)
+{
+    struct attempt *a = arg;
+    size_t room = ANSWER_BODY_MAX - a->reply.len;
+    buf_append(&a->reply, data, len < room ? len : room);
+    a->reply_bytes += len;
+    return a->reply_bytes <= DRAIN_MAX;
+}
+
+static void on_done(void *arg, const struct http_response *r)
+{
+    struct attempt *a = arg;
+    const struct config_endpoint *config = a->lane->config;
+    struct answer_input in = {.protocol = config->protocol,
+                              .retry_on_429 = config->retry_on_429,
+                              .result = r->result,
+                              .status = r->status,
+                              .error = r->error,
+                              .content_type = r->content_type,
+                              .location = r->location,
+                              .retry_after_ms = r->retry_after_ms,
+                              .body = {.p = a->reply.data, .n = a->reply.len},
+                              .wall_ns = clock_wall_ns()};
+    struct answer answer;
+    answer_classify(&in, &answer);
+    finish(a, &answer, answer_result_name(r->result, r->status));
+}
+
+static enum request_status start_http(struct attempt *a)
+{
+    struct lane *l = a->lane;
+    enum request_status status =
+        request_build(&a->request, l->config, &a->series, a->profile, &l->boundary, &l->rng);
+    if (status != REQUEST_OK)
+        return status;
+    struct http_request request = {.method = "POST",
+                                   .url = a->request.url.data,
+                                   .settings = &l->config->http,
+                                   .headers = a->request.headers,
+                                   .n_headers = a->request.n_headers,
+                                   .body = a->request.body,
+                                   .n_body = 3,
+                                   .timeout_ms = l->config->remote_timeout_ms,
+                                   .max_body = ANSWER_BODY_MAX,
+                                   .on_data = on_data,
+                                   .on_done = on_done,
+                                   .arg = a};
+    a->transfer = http_start(l->http, &request);
+    return a->transfer ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static struct attempt *of_work(struct work *w)
+{
+    return (struct attempt *)(void *)((char *)w - offsetof(struct attempt, work));
+}
+
+static void run_file(struct work *w)
+{
+    struct attempt *a = of_work(w);
+    file_write(a->sink, &a->series, a->profile, &a->answer);
+}
+
+static void file_written(struct work *w)
+{
+    struct attempt *a = of_work(w);
+    if (!a->lane) {
+        attempt_free(a);
+        return;
+    }
+    struct answer answer = a->answer;
+    finish(a, &answer, answer.class == ANSWER_SENT ? "written" : "failed");
+}
+
+static enum request_status start_file(struct attempt *a)
+{
+    a->sink = file_sink_ref(a->lane->sink);
+    a->work = (struct work){.home = a->lane->loop, .run = run_file, .done = file_written};
+    worker_submit(a->lane->workers, &a->work);
+    return REQUEST_OK;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static struct attempt *attempt_new(struct lane *l, struct endpoint_item *it, int64_t now_ms)
+{
+    struct attempt *a = calloc(1, sizeof(*a));
+    struct profile *p = endpoint_item_profile(it);
+    if (!a)
+        return NULL;
+    buf_init(&a->reply, ANSWER_BODY_MAX);
+    if (!series_build(&a->series, p->labels, &l->config->external_labels, l->config->protocol)) {
+        free(a);
+        return NULL;
+    }
+    a->lane = l;
+    a->item = it;
+    a->profile = profile_ref(p);
+    a->start_ms = now_ms;
+    TAILQ_INSERT_TAIL(&l->attempts, a, link);
+    return a;
+}
+
+static enum write_drop drop_reason(enum request_status status)
+{
+    switch (status) {
+    case REQUEST_BAD_LABELS:
+        return DROP_LABELS;
+    case REQUEST_TOO_LARGE:
+        return DROP_REJECTED;
+    case REQUEST_OK:
+    case REQUEST_MEMORY:
+    default:
+        return DROP_MEMORY;
+    }
+}
+
+void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
+{
+    struct attempt *a = attempt_new(l, it, now_ms);
+    enum request_status status = REQUEST_MEMORY;
+    bool first = endpoint_item_attempt(it) == 1;
+    if (a)
+        status = l->config->protocol == PROTOCOL_FILE ? start_file(a) : start_http(a);
+    /* A file may be on its way already, but only this thread takes it off the list. */
+    if (a && first)
+        report_changes(&l->report, &a->series);
+    if (status == REQUEST_OK)
+        return;
+    enum write_drop reason = drop_reason(status);
+    report_unsendable(&l->report, endpoint_item_profile(it)->labels, reason, now_ms);
+    if (a)
+        attempt_free(a);
+    endpoint_drop(l->queue, it, reason);
+}
+
+void attempt_abandon_all(struct lane *l)
+{
+    struct attempt *a;
+    while ((a = TAILQ_FIRST(&l->attempts)) != NULL) {
+        struct endpoint_item *it = a->item;
+        if (a->transfer) {
+            http_cancel(a->transfer);
+            attempt_free(a);
+        } else {
+            TAILQ_REMOVE(&l->attempts, a, link);
+            a->lane = NULL;
+        }
+        endpoint_drop(l->queue, it, DROP_SHUTDOWN);
+    }
+}

@@ -1,0 +1,21 @@
+/* The ledgers of all endpoints as metrics, each from one consistent snapshot. Any thread. */
+#ifndef PROFPULL_WRITE_EXPORT_H
+#define PROFPULL_WRITE_EXPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/metrics.h"
+#include "write/endpoint.h"
+
+struct export_row {
+    const char *endpoint;
+    uint64_t limit_bytes;
+    struct endpoint_status status;
+};
+
+/* now_ms: monotonic, for the age. */
+void export_ledgers(struct metrics_out *out, const struct export_row *rows, size_t n,
+                    int64_t now_ms);
+
+#endif

@@ -1,0 +1,166 @@
+/* What the writer says about an endpoint: counters for machines, few lines for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "write/lane.h"
+
+/* Lines about one endpoint in a minute: failures and recoveries, rejected profiles, losses. */
+#define LOG_PERIOD_MS INT64_C(60000)
+#define FAILURES_LOGGED 5
+#define REJECTIONS_LOGGED 5
+
+static const double buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+
+static const struct metric_desc requests_desc = {
+    .name = "profpull_write_requests_total",
+    .help = "Attempts to write a profile, by status class or kind of failure.",
+    .type = METRIC_COUNTER,
+    .labels = {"endpoint", "result"},
+};
+static const struct metric_desc retries_desc = {
+    .name = "profpull_write_retries_total",
+    .help = "Attempts after the first one of a profile.",
+    .type = METRIC_COUNTER,
+    .labels = {"endpoint"},
+};
+static const struct metric_desc sent_bytes_desc = {
+    .name = "profpull_write_sent_bytes_total",
+    .help = "Bytes of the profiles that were written.",
+    .type = METRIC_COUNTER,
+    .labels = {"endpoint"},
+};
+static const struct metric_desc duration_desc = {
+    .name = "profpull_write_request_duration_seconds",
+    .help = "How long one attempt took.",
+    .type = METRIC_HISTOGRAM,
+    .labels = {"endpoint"},
+    .buckets = buckets,
+    .n_buckets = sizeof(buckets) / sizeof(buckets[0]),
+};
+static const struct metric_desc changes_desc = {
+    .name = "profpull_write_label_changes_total",
+    .help = "Labels that were rewritten, cut or dropped for the protocol or its limits.",
+    .type = METRIC_COUNTER,
+    .labels = {"endpoint", "change"},
+};
+
+void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint)
+{
+    const char *const name[] = {endpoint};
+    *r = (struct report){.log = log, .endpoint = endpoint};
+    r->requests = metrics_register(m, &requests_desc);
+    r->retries = metric_cell(metrics_register(m, &retries_desc), name);
+    r->sent_bytes = metric_cell(metrics_register(m, &sent_bytes_desc), name);
+    r->duration = metric_cell(metrics_register(m, &duration_desc), name);
+    struct metric *changes = metrics_register(m, &changes_desc);
+    for (size_t i = 0; i < SERIES_CHANGES; i++) {
+        const char *const values[] = {endpoint, series_change_name((enum series_change)i)};
+        r->changes[i] = metric_cell(changes, values);
+    }
+}
+
+void report_changes(struct report *r, const struct series *s)
+{
+    for (size_t i = 0; i < SERIES_CHANGES; i++) {
+        if (s->changes[i] > 0)
+            metric_add(r->changes[i], s->changes[i]);
+    }
+}
+
+/* ---- log ------------------------------------------------------------------------------------- */
+
+static void log_dropped(struct report *r, const struct labels *l, enum write_drop reason,
+                        const char *why, int64_t now_ms)
+{
+    uint32_t suppressed = 0;
+    if (!log_limit_allow(&r->rejected_limit, now_ms, LOG_PERIOD_MS, REJECTIONS_LOGGED, &suppressed))
+        return;
+    log_warn(r->log, "profile given up", LOG_STR("endpoint", r->endpoint),
+             LOG_STR("reason", write_drop_name(reason)), LOG_STR("err", why),
+             LOG_SV("service_name", labels_get(l, SV(LABEL_SERVICE_NAME))),
+             LOG_SV("type", labels_get(l, SV(LABEL_NAME))),
+             LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))),
+             LOG_INT("suppressed", suppressed));
+}
+
+void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
+                       int64_t now_ms)
+{
+    const char *why = reason == DROP_LABELS     ? "the label __name__ is missing"
+                      : reason == DROP_REJECTED ? "too large for the protocol"
+                                                : "out of memory";
+    log_dropped(r, l, reason, why, now_ms);
+}
+
+/* "HTTP 503", "connect": what has to change for a failure to be news. */
+static void cause_of(const struct report_attempt *a, char *out, size_t size)
+{
+    const char *text = a->answer->text;
+    if (strncmp(text, "HTTP ", 5) == 0)
+        (void)snprintf(out, size, "%.8s", text);
+    else
+        (void)snprintf(out, size, "%s", a->result);
+}
+
+static void log_failure(struct report *r, const struct report_attempt *a)
+{
+    char cause[sizeof(r->cause)];
+    cause_of(a, cause, sizeof(cause));
+    uint32_t suppressed = 0;
+    if (r->failing && strcmp(cause, r->cause) == 0)
+        return;
+    if (!log_limit_allow(&r->cause_limit, a->now_ms, LOG_PERIOD_MS, FAILURES_LOGGED, &suppressed))
+        return;
+    if (!r->failing)
+        r->failing_since_ms = a->now_ms;
+    r->failing = true;
+    memcpy(r->cause, cause, sizeof(cause));
+    log_warn(r->log, "endpoint fails, retrying", LOG_STR("endpoint", r->endpoint),
+             LOG_STR("err", a->answer->text),
+             LOG_FLOAT("retry_in_s", (double)a->outcome->wait_ms / (double)MS_PER_S),
+             LOG_INT("queued", a->outcome->queued), LOG_INT("suppressed", suppressed));
+}
+
+static void log_recovery(struct report *r, const struct report_attempt *a)
+{
+    /* Only if the failure was said. */
+    if (!r->failing)
+        return;
+    r->failing = false;
+    log_info(r->log, "endpoint works again", LOG_STR("endpoint", r->endpoint),
+             LOG_INT("queued", a->outcome->queued),
+             LOG_FLOAT("after_s", (double)(a->now_ms - r->failing_since_ms) / (double)MS_PER_S));
+}
+
+void report_done(struct report *r, const struct report_attempt *a)
+{
+    const char *const values[] = {r->endpoint, a->result};
+    metric_inc(metric_cell(r->requests, values));
+    metric_observe(r->duration, (double)(a->now_ms - a->start_ms) / (double)MS_PER_S);
+    if (a->attempt > 1)
+        metric_inc(r->retries);
+    if (a->outcome->fate == FATE_SENT)
+        metric_add(r->sent_bytes, a->profile->size);
+    if (a->outcome->fate == FATE_DROPPED)
+        log_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
+    bool failed = a->answer->class == ANSWER_RETRY || a->answer->class == ANSWER_RETRY_DOUBTFUL;
+    if (a->outcome->recovered)
+        log_recovery(r, a);
+    /* A failure of an attempt from before the last recovery says nothing about now. */
+    if (failed && a->outcome->failures > 0)
+        log_failure(r, a);
+}
+
+void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_ms)
+{
+    const uint64_t *dropped = s->ledger.dropped;
+    uint64_t lost = dropped[DROP_QUEUE_FULL] + dropped[DROP_EXPIRED] + dropped[DROP_MEMORY];
+    uint32_t suppressed;
+    if (lost == r->lost || !log_limit_allow(&r->lost_limit, now_ms, LOG_PERIOD_MS, 1, &suppressed))
+        return;
+    log_warn(r->log, "profiles lost in the queue", LOG_STR("endpoint", r->endpoint),
+             LOG_INT("profiles", lost - r->lost), LOG_INT("queue_full", dropped[DROP_QUEUE_FULL]),
+             LOG_INT("expired", dropped[DROP_EXPIRED]), LOG_INT("queued", s->ledger.queued));
+    r->lost = lost;
+}

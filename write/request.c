@@ -1,0 +1,132 @@
+#include "write/request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "write/push.h"
+#include "write/url.h"
+
+/* The protocol's bytes before the profile: at most 30 labels at their limits. */
+#define HEAD_MAX (SERIES_LABELS_MAX * (SERIES_NAME_MAX + SERIES_VALUE_MAX + 16) + 64)
+#define TAIL_MAX 4096
+
+/* ---- headers --------------------------------------------------------------------------------- */
+
+static void add_header(struct request *r, const char *name, const char *value)
+{
+    r->headers[r->n_headers++] = (struct http_header){.name = name, .value = value};
+}
+
+static bool has_header(const struct request *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_headers; i++) {
+        if (strcasecmp(r->headers[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The label wins over the endpoint's tenant, which wins over a header that somebody wrote. */
+static void add_tenant(struct request *r, const struct config_endpoint *endpoint,
+                       const struct series *s)
+{
+    const char *tenant = endpoint->tenant_id ? endpoint->tenant_id : "";
+    if (s->tenant.n > 0) {
+        (void)snprintf(r->tenant, sizeof(r->tenant), "%.*s", SV_ARG(s->tenant));
+        tenant = r->tenant;
+    }
+    if (tenant[0] != '\0')
+        add_header(r, "X-Scope-OrgID", tenant);
+}
+
+static bool add_headers(struct request *r, const struct config_endpoint *endpoint,
+                        const struct series *s)
+{
+    r->headers = calloc(REQUEST_HEADERS_MAX + endpoint->headers.n, sizeof(r->headers[0]));
+    if (!r->headers)
+        return false;
+    add_header(r, "Content-Type", r->content_type);
+    add_tenant(r, endpoint, s);
+    if (endpoint->protocol == PROTOCOL_PUSH) {
+        (void)snprintf(r->timeout, sizeof(r->timeout), "%" PRId64, endpoint->remote_timeout_ms);
+        add_header(r, "Connect-Protocol-Version", "1");
+        /* At most ten digits; a server takes it as its deadline. */
+        if (endpoint->remote_timeout_ms > 0 && strlen(r->timeout) <= 10)
+            add_header(r, "Connect-Timeout-Ms", r->timeout);
+    }
+    for (size_t i = 0; i < endpoint->headers.n; i++) {
+        const struct config_pair *pair = &endpoint->headers.at[i];
+        if (!has_header(r, pair->name))
+            add_header(r, pair->name, pair->value);
+    }
+    return true;
+}
+
+/* ---- protocols ------------------------------------------------------------------------------- */
+
+static enum request_status build_push(struct request *r, const struct config_endpoint *endpoint,
+                                      const struct series *s, const struct profile *p)
+{
+    /* The server refuses a series without `__name__`. */
+    if (s->type.n == 0)
+        return REQUEST_BAD_LABELS;
+    if (p->size > PUSH_PROFILE_MAX)
+        return REQUEST_TOO_LARGE;
+    (void)snprintf(r->content_type, sizeof(r->content_type), "%s", PUSH_CONTENT_TYPE);
+    bool ok = push_encode(s, p->size, SV(""), &r->head, &r->tail) &&
+              url_join(sv_from(endpoint->url), SV(PUSH_PATH), SV(""), &r->url);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+static enum request_status build_ingest(struct request *r, const struct config_endpoint *endpoint,
+                                        struct series *s, const struct profile *p,
+                                        const struct ingest_boundary *boundary)
+{
+    struct buf query;
+    buf_init(&query, REQUEST_URL_MAX);
+    (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
+                   boundary->text);
+    bool ok = ingest_query(s, p->from_ns, p->until_ns, &query) &&
+              url_join(sv_from(endpoint->url), SV(INGEST_PATH),
+                       (struct sv){.p = query.data, .n = query.len}, &r->url) &&
+              ingest_body(boundary->text, ingest_sample_type_config(s->type), &r->head, &r->tail);
+    buf_done(&query);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+enum request_status request_build(struct request *r, const struct config_endpoint *endpoint,
+                                  struct series *s, const struct profile *p,
+                                  struct ingest_boundary *boundary, struct rng *rng)
+{
+    *r = (struct request){.n_headers = 0};
+    buf_init(&r->url, REQUEST_URL_MAX);
+    buf_init(&r->head, HEAD_MAX);
+    buf_init(&r->tail, TAIL_MAX);
+    enum request_status status;
+    if (endpoint->protocol == PROTOCOL_PUSH) {
+        status = build_push(r, endpoint, s, p);
+    } else {
+        while (!ingest_boundary_fits(boundary, p->data, p->size))
+            ingest_boundary_new(boundary, rng);
+        status = build_ingest(r, endpoint, s, p, boundary);
+    }
+    if (status == REQUEST_OK && !add_headers(r, endpoint, s))
+        status = REQUEST_MEMORY;
+    r->body[0] = (struct http_part){.data = r->head.data, .len = r->head.len};
+    r->body[1] = (struct http_part){.data = p->data, .len = p->size};
+    r->body[2] = (struct http_part){.data = r->tail.data, .len = r->tail.len};
+    return status;
+}
+
+void request_done(struct request *r)
+{
+    buf_done(&r->url);
+    buf_done(&r->head);
+    buf_done(&r->tail);
+    free(r->headers);
+    r->headers = NULL;
+    r->n_headers = 0;
+}
