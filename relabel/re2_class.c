@@ -354,7 +354,7 @@ static bool class_rune(struct re2_parser *p, struct sv whole, uint32_t *ret_rune
 static bool class_range(struct re2_parser *p, struct members *c, struct sv whole)
 {
     const char *start = p->rest.p;
-    uint32_t lo;
+    uint32_t lo = 0;
     if (!class_rune(p, whole, &lo)) {
         return false;
     }
@@ -475,7 +475,7 @@ struct re2_node *re2_escape(struct re2_parser *p)
     if (is || perl_class(p, &c)) {
         return class_node(p, &c, false);
     }
-    uint32_t rune;
+    uint32_t rune = 0;
     return escape_rune(p, &rune) ? re2_literal(p, rune) : NULL;
 }
 

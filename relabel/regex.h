@@ -19,11 +19,11 @@
  * RELABEL_MATCH_LIMIT; and the most that the JIT's stack may grow to. */
 #define REGEX_DEPTH_LIMIT 20000
 #define REGEX_HEAP_LIMIT_KIB 8192
-#define REGEX_JIT_STACK_MAX (512 * 1024)
+#define REGEX_JIT_STACK_MAX ((size_t)512 * 1024)
 /* PCRE2 patterns that come out of ours, in bytes: classes without case can be long. */
-#define REGEX_EMITTED_MAX (1024 * 1024)
+#define REGEX_EMITTED_MAX ((size_t)1024 * 1024)
 /* Memory for the tree of one pattern. */
-#define REGEX_TREE_MAX (16 * 1024 * 1024)
+#define REGEX_TREE_MAX ((size_t)16 * 1024 * 1024)
 
 struct regex;
 

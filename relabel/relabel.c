@@ -199,7 +199,7 @@ static bool expand(const struct run *run, const struct expansion *t, struct sv v
 
 static enum relabel_outcome replace(const struct run *run)
 {
-    struct sv value;
+    struct sv value = SV("");
     if (!join_valid(run, &value)) {
         return RELABEL_FAILED;
     }
@@ -221,7 +221,7 @@ static enum relabel_outcome replace(const struct run *run)
 
 static enum relabel_outcome keep_or_drop(const struct run *run)
 {
-    struct sv value;
+    struct sv value = SV("");
     if (!join_valid(run, &value)) {
         return RELABEL_FAILED;
     }
@@ -235,7 +235,7 @@ static enum relabel_outcome keep_or_drop(const struct run *run)
 
 static enum relabel_outcome compare(const struct run *run)
 {
-    struct sv value;
+    struct sv value = SV("");
     if (!join(run, &value)) {
         return RELABEL_FAILED;
     }
@@ -246,7 +246,7 @@ static enum relabel_outcome compare(const struct run *run)
 
 static enum relabel_outcome hashmod(const struct run *run)
 {
-    struct sv value;
+    struct sv value = SV("");
     if (!join(run, &value)) {
         return RELABEL_FAILED;
     }
@@ -264,7 +264,7 @@ static enum relabel_outcome hashmod(const struct run *run)
 
 static enum relabel_outcome change_case(const struct run *run)
 {
-    struct sv value;
+    struct sv value = SV("");
     if (!join_valid(run, &value)) {
         return RELABEL_FAILED;
     }

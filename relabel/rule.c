@@ -138,29 +138,41 @@ bool relabel_check_rule(const struct config_rule *rule, struct err *err)
     return re != NULL;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_word(char c)
+{
+    return is_digit(c) || c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* Length of $name or ${name} at the start of v; 0 if there is none. */
+static size_t reference_length(struct sv v)
+{
+    size_t brace = v.n > 1 && v.p[1] == '{';
+    size_t end = 1 + brace;
+    while (end < v.n && is_word(v.p[end])) {
+        end++;
+    }
+    bool closed = brace == 0 || (end < v.n && v.p[end] == '}');
+    return end > 1 + brace && closed ? end + brace : 0;
+}
+
 bool relabel_legacy_target_ok(struct sv text)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-        if (letter || (i > 0 && c >= '0' && c <= '9')) {
-            continue;
+    size_t at = 0;
+    while (at < text.n) {
+        char c = text.p[at];
+        size_t n = is_word(c) && (at > 0 || !is_digit(c));
+        if (c == '$') {
+            n = reference_length((struct sv){text.p + at, text.n - at});
         }
-        if (c != '$') {
+        if (n == 0) {
             return false;
         }
-        bool brace = i + 1 < text.n && text.p[i + 1] == '{';
-        struct sv rest = {text.p + i + 1 + brace, text.n - i - 1 - brace};
-        size_t n = 0;
-        while (n < rest.n &&
-               (rest.p[n] == '_' || (rest.p[n] >= '0' && rest.p[n] <= '9') ||
-                (rest.p[n] >= 'A' && rest.p[n] <= 'Z') || (rest.p[n] >= 'a' && rest.p[n] <= 'z'))) {
-            n++;
-        }
-        if (n == 0 || (brace && (n == rest.n || rest.p[n] != '}'))) {
-            return false;
-        }
-        i += n + 2 * (size_t)brace;
+        at += n;
     }
     return text.n > 0;
 }
