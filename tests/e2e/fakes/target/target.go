@@ -221,13 +221,7 @@ func (t *Target) profile(w http.ResponseWriter, r *http.Request, gz []byte, plai
 	case <-r.Context().Done():
 		return 0, ""
 	}
-	body := gz
-	switch {
-	case plain:
-		body, _ = pprof.Inflate(gz, 1<<30)
-	case !t.opts.Quiet:
-		body = pprof.Stamp(gz, fmt.Sprintf("%s %d", r.Host, atomic.AddInt64(&t.stamp, 1)))
-	}
+	body := t.body(gz, plain)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="profile"`)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -239,6 +233,20 @@ func (t *Target) profile(w http.ResponseWriter, r *http.Request, gz []byte, plai
 	}
 	digest := sha256.Sum256(body)
 	return http.StatusOK, hex.EncodeToString(digest[:])
+}
+
+// body makes an answer that differs from every other.
+func (t *Target) body(gz []byte, plain bool) []byte {
+	if t.opts.Quiet {
+		return gz
+	}
+	stamp := atomic.AddInt64(&t.stamp, 1)
+	if !plain {
+		return pprof.Stamp(gz, fmt.Sprintf("%s %d", t.Addr(), stamp))
+	}
+	body, _ := pprof.Inflate(gz, 1<<30)
+	// A field that nobody knows and everybody must skip.
+	return pprof.AppendBytes(append([]byte(nil), body...), 1000, []byte(fmt.Sprintf("%s %d", t.Addr(), stamp)))
 }
 
 const cpuInUse = "Could not enable CPU profiling: cpu profiling already in use"
