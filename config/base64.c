@@ -11,6 +11,21 @@ static int value_of(char c)
     return at == NULL ? -1 : (int)(at - alphabet);
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* Is the number of digits and "=" right, and nothing in the bits that padding leaves over? */
+static bool ends_well(size_t digits, size_t padding, unsigned bits)
+{
+    size_t rest = digits % 4;
+    if (rest == 0) {
+        return padding == 0;
+    }
+    return rest != 1 && rest + padding == 4 && (bits & (rest == 2 ? 0xfU : 0x3U)) == 0;
+}
+
 bool base64_decode(struct sv text, struct buf *out)
 {
     unsigned bits = 0;
@@ -18,14 +33,14 @@ bool base64_decode(struct sv text, struct buf *out)
     size_t padding = 0;
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        if (c == ' ' || c == '\n' || c == '\r' || c == '\t') {
+        int value = value_of(c);
+        if (is_space(c)) {
             continue;
         }
         if (c == '=') {
             padding++;
             continue;
         }
-        int value = value_of(c);
         if (value < 0 || padding > 0) {
             return false;
         }
@@ -36,9 +51,5 @@ bool base64_decode(struct sv text, struct buf *out)
             buf_putc(out, (char)(bits >> shift & 0xffU));
         }
     }
-    /* The bits that padding leaves over must be none. */
-    size_t rest = digits % 4;
-    bool whole = rest == 0 ? padding == 0 : rest != 1 && rest + padding == 4;
-    unsigned spare = rest == 2 ? 0xfU : rest == 3 ? 0x3U : 0;
-    return whole && (bits & spare) == 0 && buf_ok(out);
+    return ends_well(digits, padding, bits) && buf_ok(out);
 }

@@ -136,8 +136,8 @@ static const struct field root_fields[] = {
 
 static void set_defaults(struct config *c)
 {
-    c->global.scrape_interval_ms = 15 * 1000;
-    c->global.scrape_timeout_ms = 10 * 1000;
+    c->global.scrape_interval_ms = 15000;
+    c->global.scrape_timeout_ms = 10000;
     c->server.listen = "0.0.0.0:4041";
     c->log.level = LOG_INFO;
     c->log.format = LOG_LOGFMT;

@@ -205,7 +205,7 @@ struct config {
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* A file may be this large, hold this many YAML nodes (aliases expanded) and nest this deep. */
-#define CONFIG_FILE_MAX (4 * 1024 * 1024)
+#define CONFIG_FILE_MAX (4 << 20)
 #define CONFIG_NODES_MAX 200000
 #define CONFIG_DEPTH_MAX 64
 /* Errors that are reported for one file; how many more there were is said in one last line. */

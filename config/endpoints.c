@@ -4,7 +4,7 @@
 #include "config/parts.h"
 
 #define DEFAULT_NAME "main"
-#define HOUR_MS (INT64_C(60) * 60 * 1000)
+#define HOUR_MS UINT64_C(3600000)
 
 #define FIELD(key_, read_, member, arg_)                                                           \
     {                                                                                              \
@@ -81,8 +81,8 @@ static void read_headers(struct reader *r, const struct place *at, const void *a
 static void read_retry(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
-    static const struct range backoff = {1, (uint64_t)(24 * HOUR_MS)};
-    static const struct range age = {1, (uint64_t)(7 * 24 * HOUR_MS)};
+    static const struct range backoff = {1, 24 * HOUR_MS};
+    static const struct range age = {1, 7 * 24 * HOUR_MS};
     static const struct field fields[] = {
         FIELD("min_backoff", read_duration, min_backoff_ms, &backoff),
         FIELD("max_backoff", read_duration, max_backoff_ms, &backoff),
@@ -143,10 +143,10 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
     *e = (struct config_endpoint){
         .protocol = PROTOCOL_PUSH,
         .tenant_id = "",
-        .remote_timeout_ms = 10 * 1000,
+        .remote_timeout_ms = 10000,
         .min_backoff_ms = 500,
-        .max_backoff_ms = 5 * 60 * 1000,
-        .max_age_ms = 55 * 60 * 1000,
+        .max_backoff_ms = 300000, /* 5m */
+        .max_age_ms = 3300000,    /* 55m */
         .retry_on_429 = true,
         .queue_max_bytes = UINT64_C(64) * 1024 * 1024,
         .concurrency = 16,

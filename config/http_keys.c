@@ -175,8 +175,9 @@ static void add_headers(struct reader *r, const struct place *at, const char *na
     }
     size_t index = 0;
     for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
-        struct place element = {.parent = at, .index = index++, .node = i->value};
+        struct place element = {.parent = at, .index = index, .node = i->value};
         add_header(r, &element, name, list);
+        index++;
     }
 }
 

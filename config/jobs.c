@@ -93,7 +93,7 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
     uint64_t set = 0;
     size_t index = 0;
     for (const struct node_item *i = at.node->items; i != NULL; i = i->next) {
-        struct place element = {.parent = &at, .index = index++, .node = i->value};
+        struct place element = {.parent = &at, .index = index, .node = i->value};
         const char *name = reader_text(r, &element, &text_nonempty);
         uint64_t bit = name == NULL ? 0 : endpoint_bit(c, name);
         if (name != NULL && bit == 0) {
@@ -102,6 +102,7 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
             reader_error(r, &element, "%s is named twice", reader_quote(r, sv_from(name)));
         }
         set |= bit;
+        index++;
     }
     if (index == 0) {
         reader_error(r, &at, "expected at least one endpoint, got none");

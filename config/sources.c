@@ -259,8 +259,9 @@ void read_sources(struct reader *r, const struct place *job_place, struct config
     }
     size_t n = 0;
     for (size_t i = 0; i < KINDS; i++) {
-        for (size_t j = 0; j < counts[i]; j++) {
-            all[n++] = lists[i][j];
+        if (lists[i] != NULL) {
+            memcpy(all + n, lists[i], counts[i] * sizeof(*all));
+            n += counts[i];
         }
     }
     job->sources = all;

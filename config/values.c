@@ -5,7 +5,7 @@
 #include "config/schema.h"
 
 /* Longest text with its environment variables filled in. */
-#define TEXT_MAX (1024 * 1024)
+#define TEXT_MAX (1 << 20)
 
 static bool not_empty(struct sv v)
 {
@@ -316,8 +316,9 @@ void read_pairs(struct reader *r, const struct place *at, const void *arg, void 
         }
         size_t index = 0;
         for (const struct node_item *v = i->value->items; v != NULL; v = v->next) {
-            struct place element = {.parent = &child, .index = index++, .node = v->value};
+            struct place element = {.parent = &child, .index = index, .node = v->value};
             add_pair(r, &element, kind, name, pairs, &n);
+            index++;
         }
     }
     *(struct config_pairs *)out = (struct config_pairs){pairs, n};
