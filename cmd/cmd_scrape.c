@@ -150,7 +150,7 @@ static bool fill_url(CURLU *u, const struct scrape_args *args, const struct conf
 {
     bool bare = strstr(args->url, "://") == NULL;
     struct buf text;
-    buf_init(&text, 64 * 1024);
+    buf_init(&text, (size_t)64 * 1024);
     buf_printf(&text, "%s%s", bare ? "http://" : "", args->url);
     CURLUcode rc =
         buf_ok(&text) ? curl_url_set(u, CURLUPART_URL, text.data, 0) : CURLUE_MALFORMED_INPUT;
@@ -253,15 +253,15 @@ static int fail_fetch(const char *url, const struct answer *a)
 {
     struct sv body = {.p = a->data == NULL ? "" : a->data, .n = a->data == NULL ? 0 : a->size};
     const char *reason = scrape_failure_reason(a->result, a->status, body);
-    fprintf(stderr, "profpull: %s: %s: ", url, reason);
     if (a->result != HTTP_OK) {
-        fprintf(stderr, "%s\n", a->error);
+        fprintf(stderr, "profpull: %s: %s\n", reason, a->error); /* the sentence has the URL */
         return EXIT_PEER;
     }
-    fprintf(stderr, "HTTP %ld%s%s", a->status, a->location[0] == '\0' ? "" : " to ", a->location);
+    fprintf(stderr, "profpull: %s: GET %s: HTTP %ld%s%s", reason, url, a->status,
+            a->location[0] == '\0' ? "" : " to ", a->location);
     struct buf text;
-    buf_init(&text, 8 * 1024);
-    json_escape((struct sv){.p = body.p, .n = body.n < 1024 ? body.n : 1024}, &text);
+    buf_init(&text, (size_t)8 * 1024);
+    json_escape(sv_trim((struct sv){.p = body.p, .n = body.n < 1024 ? body.n : 1024}), &text);
     fprintf(stderr, "%s%s\n", text.len == 0 ? "" : ": ", buf_ok(&text) ? text.data : "");
     buf_done(&text);
     return EXIT_PEER;
@@ -357,7 +357,7 @@ static int deliver(const char *url, const struct scrape_args *args, const struct
     enum check_result kind = check_profile(a->data, a->size, &err);
     bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
     if (check_reason(kind)[0] != '\0') {
-        fprintf(stderr, "profpull: %s: %s: %s\n", url, check_reason(kind), err.msg);
+        fprintf(stderr, "profpull: %s: GET %s: %s\n", check_reason(kind), url, err.msg);
         return EXIT_PEER;
     }
     describe(to_stdout ? stderr : stdout, url, kind, a);

@@ -8,7 +8,7 @@
 #include "scraper/scraper.h"
 
 /* Most bytes of a gzip that are looked at, and most that come out of them. */
-#define CHECK_INPUT_MAX (16 * 1024)
+#define CHECK_INPUT_MAX ((size_t)16 * 1024)
 #define CHECK_OUTPUT_MAX 4096
 /* Most top-level fields that are walked. */
 #define CHECK_FIELDS_MAX 4096

@@ -5,9 +5,7 @@
 #include "base/clock.h"
 #include "scraper/engine.h"
 
-/* Where a configuration says nothing. */
-#define BODY_DEFAULT (16 * 1024 * 1024)
-#define URL_MAX (16 * 1024)
+#define URL_MAX ((size_t)16 * 1024)
 /* Warnings about failures: as many in each period, the others are counted. */
 #define FAILURES_LOGGED 50
 #define FAILURES_PERIOD_MS 10000
@@ -33,7 +31,8 @@ static struct fetch *fetch_free(struct fetch *f)
     return NULL;
 }
 
-static struct http_transfer *request(struct fetch *f, const char *url)
+/* False if out of memory. */
+static bool send_request(struct fetch *f, const char *url)
 {
     const struct config_job *job = f->target->job_config;
     size_t last = f->scrape->last_size;
@@ -41,12 +40,13 @@ static struct http_transfer *request(struct fetch *f, const char *url)
         .url = url,
         .settings = &job->http,
         .timeout_ms = target_timeout_ms(f->target, f->entry),
-        .max_body = job->body_size_limit == 0 ? BODY_DEFAULT : job->body_size_limit,
+        .max_body = (size_t)job->body_size_limit,
         .size_hint = last + last / 8, /* profiles of one target are much alike */
         .on_done = on_done,
         .arg = f,
     };
-    return f->engine->io.start(f->engine->io.arg, &r);
+    f->transfer = f->engine->io.start(f->engine->io.arg, &r);
+    return f->transfer != NULL;
 }
 
 bool fetch_start(struct engine *e, struct scrape *sc)
@@ -59,11 +59,9 @@ bool fetch_start(struct engine *e, struct scrape *sc)
         .engine = e, .scrape = sc, .target = target_ref(sc->target), .entry = sc->entry};
     struct buf url;
     buf_init(&url, URL_MAX);
-    if (target_scrape_url(f->target, f->entry, &url)) {
-        f->transfer = request(f, url.data);
-    }
+    bool ok = target_scrape_url(f->target, f->entry, &url) && send_request(f, url.data);
     buf_done(&url);
-    if (f->transfer == NULL) {
+    if (!ok) {
         fetch_free(f);
         return false;
     }
@@ -86,7 +84,7 @@ void fetch_cancel(struct engine *e, struct scrape *sc)
 /* "HTTP 404: 404 page not found" */
 static void describe_status(const struct http_response *response, struct err *err)
 {
-    char text[PAGE_EXCERPT + 1];
+    char text[PAGE_EXCERPT + 1] = "";
     size_t n = response->body->len < PAGE_EXCERPT ? response->body->len : PAGE_EXCERPT;
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)response->body->data[i];

@@ -318,7 +318,7 @@ static void admit_waiting(struct engine *e, struct job_room *room)
 
 static bool group_key(struct buf *key, size_t job, const char *source)
 {
-    buf_init(key, 64 * 1024);
+    buf_init(key, (size_t)64 * 1024);
     return buf_printf(key, "%zu/%s", job, source);
 }
 
@@ -381,8 +381,7 @@ static void update(struct engine *e, struct group *g, struct job_room *room, str
     size_t refused_before = g->n - g->n_admitted;
     size_t admitted_before = g->n_admitted;
     if (n > 0) {
-        uint64_t limit = targets[0]->job_config->target_limit;
-        room->limit = limit == 0 ? SIZE_MAX : (size_t)limit; /* 0: none */
+        room->limit = (size_t)targets[0]->job_config->target_limit;
     }
     size_t others = room->admitted - admitted_before;
     size_t free_room = room->limit > others ? room->limit - others : 0;
@@ -419,7 +418,7 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
     if (ok && g == NULL && n > 0) {
         g = make_group(e, &key, job, source);
     }
-    if (g == NULL || room == NULL || (sorted = calloc(n + 1, sizeof(*sorted))) == NULL) {
+    if (g == NULL || room == NULL || (sorted = calloc(n + 1, sizeof(struct target *))) == NULL) {
         unref_targets(targets, n);
         ok = ok && g == NULL && n == 0; /* a group that is not there is removed already */
     } else {

@@ -160,7 +160,7 @@ static bool inflate_all(struct sv body, struct buf *out, struct err *err)
     }
     inflateEnd(&z);
     if (!buf_ok(out)) {
-        return err_set(err, ERR_LIMIT, "inflates to more than %d bytes", SUMMARY_INFLATED_MAX);
+        return err_set(err, ERR_LIMIT, "inflates to more than %zu bytes", SUMMARY_INFLATED_MAX);
     }
     return rc == Z_STREAM_END || err_set(err, ERR_INPUT, "damaged or cut gzip");
 }
@@ -241,7 +241,7 @@ static void read_strings(struct sv plain, struct summary *s)
 static void print_types(const struct summary *s, char out[SUMMARY_TYPES_MAX])
 {
     struct buf text;
-    buf_init(&text, 64 * 1024);
+    buf_init(&text, (size_t)64 * 1024);
     for (size_t i = 0; i < s->n_types; i++) {
         struct sv type = s->types[i].type_text;
         struct sv unit = s->types[i].unit_text;

@@ -45,7 +45,7 @@ bool profile_field_fits(const struct wire_field *f);
  */
 
 /* A profile that inflates to more is not summarised. */
-#define SUMMARY_INFLATED_MAX (64 * 1024 * 1024)
+#define SUMMARY_INFLATED_MAX ((size_t)64 * 1024 * 1024)
 #define SUMMARY_TYPES_MAX 512
 
 struct profile_summary {

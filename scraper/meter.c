@@ -128,7 +128,7 @@ static struct type_meter *make_type(struct meter *m, const char *job, const char
 struct type_meter *meter_type(struct meter *m, const char *job, const char *type)
 {
     struct buf key;
-    buf_init(&key, 64 * 1024);
+    buf_init(&key, (size_t)64 * 1024);
     buf_append(&key, job, strlen(job) + 1);
     buf_puts(&key, type);
     struct type_meter *t = NULL;

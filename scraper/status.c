@@ -7,7 +7,7 @@
 
 /* Scrapes that are copied while the lock is held. */
 #define PAGE 32
-#define URL_MAX (16 * 1024)
+#define URL_MAX ((size_t)16 * 1024)
 
 /* ---- changes (the engine's thread) -------------------------------------------------------------
  */

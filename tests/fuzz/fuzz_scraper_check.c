@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (good != (err.kind == ERR_NONE) || good != (check_reason(r)[0] == '\0')) {
         abort();
     }
-    if (size > 64 * 1024) {
+    if (size > (size_t)64 * 1024) {
         return 0;
     }
     struct profile_summary summary;

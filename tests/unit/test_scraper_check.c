@@ -190,7 +190,7 @@ static void members(void **state)
 static void large_gzips(void **state)
 {
     (void)state;
-    size_t n = 64 * 1024;
+    size_t n = (size_t)64 * 1024;
     unsigned char *big = malloc(n);
     assert_non_null(big);
     memset(big, 0, n);

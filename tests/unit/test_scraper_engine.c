@@ -132,7 +132,7 @@ static void make_job(struct world *w, size_t i)
         .types = w->types,
         .n_types = 4,
         .target_limit = 10000,
-        .body_size_limit = 1024 * 1024,
+        .body_size_limit = UINT64_C(1024) * 1024,
         .forward_to = 5,
     };
 }
@@ -242,7 +242,7 @@ static void answer(struct world *w, struct http_transfer *t, enum http_result re
 {
     assert_true(t->live);
     struct buf buf;
-    buf_init(&buf, 1024 * 1024);
+    buf_init(&buf, (size_t)1024 * 1024);
     buf_append(&buf, body, n);
     struct http_response r = {
         .result = result,
@@ -274,7 +274,7 @@ static const char *label(const struct profile *p, const char *name)
 static uint64_t metric(struct world *w, const char *text)
 {
     struct buf out;
-    buf_init(&out, 1024 * 1024);
+    buf_init(&out, (size_t)1024 * 1024);
     assert_true(metrics_render(w->metrics, &out));
     uint64_t value = 999999;
     const char *at = out.data;
@@ -388,8 +388,8 @@ static void same_phase_after_restart(void **state)
     int64_t phase = first_start(w);
     for (int i = 1; i < 10; i++) {
         engine_free(w->e);
-        w->now_ns = i * 777 * NS_PER_MS;
-        w->wall_offset_ns = WALL_START + i * 3333 * NS_PER_MS;
+        w->now_ns = INT64_C(777) * i * NS_PER_MS;
+        w->wall_offset_ns = WALL_START + INT64_C(3333) * i * NS_PER_MS;
         make_engine(w, 0);
         set(w, 0, "pod", "other", AT("h:1"));
         CHECK_INT(first_start(w), phase, "phase");
@@ -461,21 +461,21 @@ static void failures(void **state)
     struct world *w = *state;
     static const struct {
         enum http_result result;
+        bool logged;
         long status;
         const char *body, *reason, *error;
-        bool logged;
     } rows[] = {
-        {HTTP_ERR_CONNECT, 0, "", "connect", "the connection was refused", true},
-        {HTTP_ERR_CONNECT, 0, "", "connect", "the connection was refused", false},
-        {HTTP_OK, 500, "oops\r\n", "http_500", "HTTP 500: oops", true},
-        {HTTP_OK, 404, "", "http_404", "HTTP 404", true},
-        {HTTP_OK, 404, "other text", "http_404", "HTTP 404: other text", false},
-        {HTTP_OK, 302, "", "redirect", "HTTP 302 to nowhere, which is not followed", true},
-        {HTTP_OK, 200, "", "empty", "empty body", true},
-        {HTTP_OK, 200, "<html>login</html>", "not_pprof_html",
-         "not a profile but an HTML page: \"<html>login</html>\"", true},
-        {HTTP_OK, 500, "Could not enable CPU profiling: cpu profiling already in use", "cpu_in_use",
-         "HTTP 500: Could not enable CPU profiling: cpu profiling already in use", true},
+        {HTTP_ERR_CONNECT, true, 0, "", "connect", "the connection was refused"},
+        {HTTP_ERR_CONNECT, false, 0, "", "connect", "the connection was refused"},
+        {HTTP_OK, true, 500, "oops\r\n", "http_500", "HTTP 500: oops"},
+        {HTTP_OK, true, 404, "", "http_404", "HTTP 404"},
+        {HTTP_OK, false, 404, "other text", "http_404", "HTTP 404: other text"},
+        {HTTP_OK, true, 302, "", "redirect", "HTTP 302 to nowhere, which is not followed"},
+        {HTTP_OK, true, 200, "", "empty", "empty body"},
+        {HTTP_OK, true, 200, "<html>login</html>", "not_pprof_html",
+         "not a profile but an HTML page: \"<html>login</html>\""},
+        {HTTP_OK, true, 500, "Could not enable CPU profiling: cpu profiling already in use",
+         "cpu_in_use", "HTTP 500: Could not enable CPU profiling: cpu profiling already in use"},
     };
     set(w, 0, "pod", "1", AT("h:1"));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,0 +1,105 @@
+/* Labels that a pod may have influenced, made a target: whatever they say, the URL stays one URL
+ * and the pinned host stays the host. The input is lines "name=value". */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scraper/target.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PINNED "10.1.2.3"
+
+static const struct config_type TYPES[] = {
+    {.key = "memory",
+     .name = "memory",
+     .path = "/debug/pprof/allocs",
+     .enabled = true,
+     .interval_ms = 15000,
+     .timeout_ms = 10000},
+    {.key = "process_cpu",
+     .name = "process_cpu",
+     .path = "/debug/pprof/profile",
+     .enabled = true,
+     .sampling = true,
+     .seconds = 14,
+     .interval_ms = 15000,
+     .timeout_ms = 10000},
+};
+
+static void require(bool ok)
+{
+    if (!ok) {
+        abort();
+    }
+}
+
+static void check_url(const char *url)
+{
+    static const char http[] = "http://" PINNED ":";
+    static const char https[] = "https://" PINNED ":";
+    /* An IPv6 spelling of the same address is allowed: check_target() looks at what it means. */
+    require(strncmp(url, http, sizeof(http) - 1) == 0 ||
+            strncmp(url, https, sizeof(https) - 1) == 0 || strstr(url, "://[") != NULL);
+    require(strchr(url, '#') == NULL && strchr(strstr(url, "://") + 3, '/') != NULL);
+    const char *query = strchr(url, '?');
+    require(query == NULL || strchr(query + 1, '?') == NULL);
+    for (const char *c = url; *c != '\0'; c++) {
+        require(*c > ' ' && *c < 0x7f);
+    }
+}
+
+static void check_seconds(const struct target *t, size_t i, const char *url)
+{
+    size_t n = 0;
+    for (const char *at = strchr(url, '?'); at != NULL; at = strpbrk(at + 1, "&")) {
+        n += strncmp(at + 1, "seconds=", 8) == 0;
+    }
+    require(n == (target_scrape_type(t, i)->sampling ? 1 : 0));
+}
+
+static void check_target(const struct target *t, struct labels_builder *b)
+{
+    for (size_t i = 0; i < target_scrape_count(t); i++) {
+        struct buf url;
+        buf_init(&url, (size_t)64 * 1024);
+        require(target_scrape_url(t, i, &url));
+        require(strlen(url.data) == url.len);
+        check_url(url.data);
+        check_seconds(t, i, url.data);
+        buf_done(&url);
+        for (size_t k = 0; k < i; k++) {
+            require(!target_same_scrape(t, i, t, k));
+        }
+        struct labels *series = target_series(t, i, b);
+        require(series != NULL && labels_get(series, SV("__name__")).n > 0);
+        labels_unref(series);
+    }
+    require(strncmp(t->process, PINNED ":", sizeof(PINNED ":") - 1) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct config_job job = {
+        .name = "job", .scheme = "http", .path_prefix = "", .types = TYPES, .n_types = 2};
+    struct intern *in = intern_new();
+    struct labels_builder *b = labels_builder_new(in);
+    struct sv rest = {.p = (const char *)data, .n = size};
+    struct sv line;
+    struct sv name;
+    struct sv value;
+    while (sv_cut(rest, '\n', &line, &rest)) {
+        if (sv_cut(line, '=', &name, &value)) {
+            labels_builder_set(b, name, value);
+        }
+    }
+    struct err err = ERR_INIT;
+    struct target *t = target_make(NULL, 0, &job, b, PINNED, &err);
+    require((t == NULL) == (err.kind != ERR_NONE));
+    if (t != NULL) {
+        check_target(t, b);
+    }
+    target_unref(t);
+    labels_builder_free(b);
+    intern_free(in);
+    return 0;
+}
