@@ -1,4 +1,5 @@
 /* What makes a rule valid, and what a list of rules does beyond the table of cases. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "relabel/relabel.h"
@@ -570,6 +571,51 @@ static void pod_chain(void **state)
     }
 }
 
+/* One list, used by several threads at once, each with a scratch and a builder of its own. */
+#define THREADS 4
+
+struct worker {
+    pthread_t thread;
+    const struct relabel *rules;
+    struct intern *in;
+    size_t good;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct labels_builder *b = labels_builder_new(w->in);
+    struct relabel_scratch *s = relabel_scratch_new();
+    for (int i = 0; i < 200; i++) {
+        labels_builder_reset(b, NULL);
+        labels_builder_set_str(b, "__address__", "10.132.183.40:80");
+        labels_builder_set_str(b, "__meta_kubernetes_pod_container_port_name", "http-metrics");
+        labels_builder_set_str(b, "__meta_kubernetes_pod_label_name", "name");
+        struct relabel_verdict v = relabel_apply(w->rules, s, b, NULL, NULL);
+        w->good +=
+            v.outcome == RELABEL_KEPT && sv_eq_str(labels_builder_get(b, SV("job")), "/name");
+    }
+    relabel_scratch_free(s);
+    labels_builder_free(b);
+    return NULL;
+}
+
+static void threads(void **state)
+{
+    struct fixture *f = *state;
+    struct worker workers[THREADS];
+    struct relabel *r = pod_rules("^1$");
+    for (size_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.rules = r, .in = f->in};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        CHECK_INT(workers[i].good, 200, "");
+    }
+    relabel_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,6 +633,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(explain, set_up, tear_down),
         cmocka_unit_test(describe),
         cmocka_unit_test_setup_teardown(pod_chain, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
