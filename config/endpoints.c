@@ -81,8 +81,8 @@ static void read_headers(struct reader *r, const struct place *at, const void *a
 static void read_retry(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
-    static const struct range backoff = {1, 24 * HOUR_MS};
-    static const struct range age = {1, 7 * 24 * HOUR_MS};
+    static const struct range backoff = {1, HOUR_MS * 24};
+    static const struct range age = {1, HOUR_MS * 24 * 7};
     static const struct field fields[] = {
         FIELD("min_backoff", read_duration, min_backoff_ms, &backoff),
         FIELD("max_backoff", read_duration, max_backoff_ms, &backoff),
