@@ -4,7 +4,13 @@
  * Runs on one loop of its own (the discovery thread); knows no rules and no profiles. It hands
  * target groups to a callback on that thread: the first full picture of a source first, then
  * changes as they come. Kubernetes objects are cut out of the stream and parsed one at a time; what
- * is kept of a pod is its interned label sets.
+ * is kept of a pod is its name and a hash of its label sets, so that an update without effect goes
+ * no further.
+ *
+ * Sources are called "pod/<namespace>/<name>" and "static/<n>"; in a job with several kubernetes
+ * sources, which may find the same pod, "kubernetes/<n>/pod/<namespace>/<name>" (n: index of the
+ * source in the job). Sources that want the same of the same API server (the cluster's own, or one
+ * kubeconfig file) share a watch, across jobs; one with api_server has a watch of its own.
  *
  * Reference: Prometheus discovery/kubernetes for labels, client-go's reflector for list and watch.
  */
@@ -45,7 +51,8 @@ struct discovery_options {
 /* Reads credentials and prepares; nothing is sent before the loop runs. An error names the job and
  * the file or variable that is missing. */
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err);
-/* Ends all requests. On the loop's thread, or when it does not run. */
+/* Ends all requests; tells nothing. On the loop's thread but not from within a callback, or when
+ * the loop does not run. Accepts NULL, returns NULL. */
 struct discovery *discovery_free(struct discovery *d);
 
 #endif
