@@ -8,6 +8,7 @@
 #define PROFPULL_WRITE_ANSWER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -16,9 +17,9 @@
 #include "config/config.h"
 
 /* Most bytes of a response that are kept for classification and logs. */
-#define ANSWER_BODY_MAX 4096
+#define ANSWER_BODY_MAX ((size_t)4096)
 /* Characters of the server's message that are passed on. */
-#define ANSWER_TEXT_MAX 200
+#define ANSWER_TEXT_MAX ((size_t)200)
 /* Longest wait that a server may ask for (Retry-After, "next reset at"). */
 #define ANSWER_DELAY_MAX_MS INT64_C(300000)
 /* Wait after an answer that only an operator can cure: 401, 403, 404, unreadable credentials. */

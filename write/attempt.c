@@ -6,7 +6,7 @@
 #include "write/request.h"
 
 /* Of a longer response the rest is not waited for: the connection is closed instead. */
-#define DRAIN_MAX (64 * 1024)
+#define DRAIN_MAX ((size_t)64 * 1024)
 
 struct attempt {
     struct lane *lane; /* NULL: abandoned, only the worker still knows it */
@@ -196,16 +196,18 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
 
 void attempt_abandon_all(struct lane *l)
 {
-    struct attempt *a;
-    while ((a = TAILQ_FIRST(&l->attempts)) != NULL) {
+    struct attempt *a = TAILQ_FIRST(&l->attempts);
+    TAILQ_INIT(&l->attempts);
+    while (a) {
+        struct attempt *next = TAILQ_NEXT(a, link);
         struct endpoint_item *it = a->item;
+        a->lane = NULL;
+        /* A file attempt is still in a worker's hands, and freed when it comes back. */
         if (a->transfer) {
             http_cancel(a->transfer);
             attempt_free(a);
-        } else {
-            TAILQ_REMOVE(&l->attempts, a, link);
-            a->lane = NULL;
         }
         endpoint_drop(l->queue, it, DROP_SHUTDOWN);
+        a = next;
     }
 }

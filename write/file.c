@@ -17,7 +17,7 @@
 #include "write/url.h"
 
 #define PATH_BYTES_MAX 4096
-#define LINE_BYTES_MAX (8 * 1024 * 1024) /* all labels, every byte escaped */
+#define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
 #define CHUNK 65536
 #define NAME_SIZE (32 + FILE_PART_MAX + 32)
 
@@ -115,16 +115,24 @@ struct file_sink *file_sink_unref(struct file_sink *s)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+static char path_char(char c, bool first)
+{
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+        return c;
+    if (c == '-' || (c == '.' && !first))
+        return c;
+    return c == ':' ? '-' : '_';
+}
+
 void file_path_part(struct sv v, char out[FILE_PART_MAX + 1])
 {
     size_t n = 0;
     for (size_t i = 0; i < v.n && n < FILE_PART_MAX; i++) {
-        char c = v.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-' || (c == '.' && n > 0);
-        bool continuation = ((unsigned char)c & 0xc0) == 0x80;
-        if (!continuation)
-            out[n++] = word ? c : c == ':' ? '-' : '_';
+        bool continuation = ((unsigned char)v.p[i] & 0xc0) == 0x80;
+        if (!continuation) {
+            out[n] = path_char(v.p[i], n == 0);
+            n++;
+        }
     }
     if (n == 0) {
         memcpy(out, "unknown", sizeof("unknown"));

@@ -19,9 +19,9 @@
 #define INGEST_PATH "/ingest"
 /* Bytes of the encoded name parameter. The request line has to stay below the 8 KiB of common
  * proxies; labels that are worth least are dropped until the name fits. */
-#define INGEST_NAME_MAX 4096
+#define INGEST_NAME_MAX ((size_t)4096)
 /* Bytes of the application name. */
-#define INGEST_APP_MAX 512
+#define INGEST_APP_MAX ((size_t)512)
 
 /* "profpull" and 32 hex digits, with the NUL. */
 #define INGEST_BOUNDARY_SIZE (8 + 32 + 1)

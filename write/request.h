@@ -17,7 +17,7 @@
 
 /* The protocol's own headers; those of the configuration come on top. */
 #define REQUEST_HEADERS_MAX 4
-#define REQUEST_URL_MAX (64 * 1024)
+#define REQUEST_URL_MAX ((size_t)64 * 1024)
 
 struct request {
     struct buf url;

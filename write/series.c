@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Names of at most LABELS_MAX labels and the external ones, and the values that are kept. */
-#define SERIES_ARENA_MAX (8 * 1024 * 1024)
+#define SERIES_ARENA_MAX ((size_t)8 * 1024 * 1024)
 
 /* Groups of worth, see series.h. */
 enum { WORTH_REQUIRED, WORTH_IDENTITY, WORTH_EXTERNAL, WORTH_REST };

@@ -20,15 +20,16 @@ bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out)
         head = before;
     head = strip_slashes(head);
 
-    bool ok = buf_append(out, head.p, head.n);
+    buf_append(out, head.p, head.n);
     if (!sv_ends_with(head, path))
-        ok = buf_append(out, path.p, path.n);
+        buf_append(out, path.p, path.n);
     if (own_query.n > 0 || query.n > 0)
-        ok = buf_putc(out, '?');
-    ok = buf_append(out, own_query.p, own_query.n);
+        buf_putc(out, '?');
+    buf_append(out, own_query.p, own_query.n);
     if (own_query.n > 0 && query.n > 0)
-        ok = buf_putc(out, '&');
-    return buf_append(out, query.p, query.n) && ok;
+        buf_putc(out, '&');
+    buf_append(out, query.p, query.n);
+    return buf_ok(out);
 }
 
 static int hex_value(char c)

@@ -325,7 +325,7 @@ static void test_text_is_short_and_clean(void **state)
     /* 200 characters of three bytes */
     for (size_t i = 0; i + 3 <= sizeof(body); i += 3)
         memcpy(body + i, "\xe4\xb8\xad", 3);
-    in.body.n = 3 * 300;
+    in.body.n = (size_t)3 * 300;
     answer_classify(&in, &a);
     CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + 3 * ANSWER_TEXT_MAX, "");
 }

@@ -8,7 +8,7 @@
 #include "write/endpoint.h"
 
 #define HOUR_MS INT64_C(3600000)
-#define COST 2048 /* of the profiles of make() */
+#define COST ((size_t)2048) /* of the profiles of make() */
 
 static struct intern *table;
 
@@ -578,7 +578,7 @@ static void test_random_walk(void **state)
             now += rng_range(&rng, 0, 2000);
             int64_t what = rng_range(&rng, 0, 10);
             if (what < 4) {
-                size_t size = (size_t)rng_range(&rng, 1, 3 * COST);
+                size_t size = (size_t)rng_range(&rng, 1, (int64_t)(3 * COST));
                 endpoint_put(e, make_sized(step, now, size), now);
             } else if (what < 7) {
                 struct endpoint_item *it = endpoint_take(e, now);

@@ -159,8 +159,8 @@ static bool next_field(struct sv *in, struct field *f)
 {
     if (in->n == 0)
         return false;
-    size_t tag;
-    size_t size;
+    size_t tag = 0;
+    size_t size = 0;
     assert_true(next_varint(in, &tag));
     CHECK_INT(tag & 7, 2, "wire type");
     assert_true(next_varint(in, &size));
@@ -173,8 +173,8 @@ static bool next_field(struct sv *in, struct field *f)
 
 static void check_label(struct sv pair, struct series_label want)
 {
-    struct field name;
-    struct field value;
+    struct field name = {.content = SV("")};
+    struct field value = {.content = SV("")};
     assert_true(next_field(&pair, &name));
     assert_true(next_field(&pair, &value));
     CHECK_INT(pair.n, 0, "");
@@ -186,11 +186,11 @@ static void check_label(struct sv pair, struct series_label want)
 
 static void check_request(struct sv request, const struct series *s, struct sv profile)
 {
-    struct field series;
+    struct field series = {.content = SV("")};
     assert_true(next_field(&request, &series));
     CHECK_INT(series.number, 1, "");
     CHECK_INT(request.n, 0, "one series");
-    struct field f;
+    struct field f = {.content = SV("")};
     for (size_t i = 0; i < s->n; i++) {
         assert_true(next_field(&series.content, &f));
         CHECK_INT(f.number, 1, "");
@@ -199,7 +199,7 @@ static void check_request(struct sv request, const struct series *s, struct sv p
     assert_true(next_field(&series.content, &f));
     CHECK_INT(f.number, 2, "");
     CHECK_INT(series.content.n, 0, "one sample");
-    struct field raw;
+    struct field raw = {.content = SV("")};
     assert_true(next_field(&f.content, &raw));
     CHECK_INT(raw.number, 1, "");
     CHECK_INT(f.content.n, 0, "no id");
