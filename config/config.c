@@ -10,7 +10,7 @@
 #include "config/parts.h"
 
 /* All memory of one configuration, and of one loading. */
-#define ARENA_MAX (UINT64_C(128) * 1024 * 1024)
+#define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
 
 /* What a `struct config` is embedded in. The arena holds it and all that it points to. */
 struct box {

@@ -32,15 +32,18 @@ static void read_protocol(struct reader *r, const struct place *at, const void *
     read_choice(r, at, &choices, out);
 }
 
-/* file:// and a path, absolute or relative to the working directory. */
+/* file:// and an absolute path that is more than the root. */
 static bool is_file_url(struct sv v)
 {
-    if (!sv_starts_with(v, SV("file://"))) {
+    static const struct sv scheme = {"file://", 7};
+    if (!sv_starts_with(v, scheme)) {
         return false;
     }
-    struct sv path = {v.p + 7, v.n - 7};
-    return sv_starts_with(path, SV("/")) || sv_starts_with(path, SV("./")) ||
-           sv_starts_with(path, SV("../"));
+    struct sv path = {v.p + scheme.n, v.n - scheme.n};
+    while (path.n > 0 && path.p[path.n - 1] == '/') {
+        path.n--;
+    }
+    return path.n > 0 && path.p[0] == '/' && !sv_starts_with(path, SV("//"));
 }
 
 static bool check_url(struct sv v)

@@ -96,7 +96,7 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
         struct place element = {.parent = &at, .index = index, .node = i->value};
         const char *name = reader_text(r, &element, &text_nonempty);
         uint64_t bit = name == NULL ? 0 : endpoint_bit(c, name);
-        if (name != NULL && bit == 0) {
+        if (name != NULL && bit == 0 && c->n_endpoints > 0) { /* none: said already */
             unknown_endpoint(r, &element, c, name);
         } else if ((set & bit) != 0) {
             reader_error(r, &element, "%s is named twice", reader_quote(r, sv_from(name)));

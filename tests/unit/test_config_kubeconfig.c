@@ -1,8 +1,7 @@
 /* Kubeconfigs: which server, which credentials, and what is refused. */
 #include "tests/unit/testing.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "config/base64.h"
 #include "config/config.h"
@@ -231,6 +230,7 @@ static void files(void **state)
     CHECK_CONTAINS(err.msg, "is a directory", "");
     arena_free(a);
     testing_rmdir(dir);
+    free(dir);
 }
 
 static void no_memory(void **state)

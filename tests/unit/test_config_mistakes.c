@@ -406,6 +406,12 @@ static void endpoints(void **state)
          "f:2:15: write[0].url: " URL_EXPECTED ", got \"http://x:99999\"\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'file://host/x'}]\n",
          "f:2:15: write[0].url: " URL_EXPECTED ", got \"file://host/x\"\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'file://./x'}]\n",
+         "f:2:15: write[0].url: " URL_EXPECTED ", got \"file://./x\"\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'file:///'}]\n",
+         "f:2:15: write[0].url: " URL_EXPECTED ", got \"file:///\"\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'file:'}]\n",
+         "f:2:15: write[0].url: " URL_EXPECTED ", got \"file:\"\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'http://x/ingest'}]\n",
          "f:2:15: write[0].url: the URL ends in \"/ingest\": give the base URL, and protocol: "
          "ingest if that is what is meant\n"},

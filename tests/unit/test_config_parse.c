@@ -541,7 +541,6 @@ static void command_line(void **state)
     } cases[] = {
         {"", "http://n", "main=http://n(push)"},
         {"", "file:///d", "main=file:///d(file)"},
-        {"", "file://./d", "main=file://./d(file)"},
         {"write: [{url: \"http://o\", protocol: ingest}]\n", "http://n", "main=http://n(push)"},
         {"write: [{tenant_id: t}]\n", "http://n", "main=http://n(push)"},
         {"write: [{url: \"http://o\", name: other}]\n", "http://n",
@@ -729,6 +728,7 @@ static void files(void **state)
     check_load_error(path, "cannot open the file: Permission denied");
     assert_int_equal(seteuid(uid), 0);
     testing_rmdir(dir);
+    free(dir);
 }
 
 static void rule_files(void **state)
@@ -772,6 +772,7 @@ static void rule_files(void **state)
         config_errors_free(errors);
     }
     testing_rmdir(dir);
+    free(dir);
 }
 
 static void rule_limit(void **state)
