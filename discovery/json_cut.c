@@ -27,6 +27,19 @@ void json_cut_done(struct json_cut *c)
     buf_done(&c->text);
 }
 
+/* Bit d - 1: something may be left out of an object of depth d. */
+static uint64_t find_depths(const struct json_cut *c)
+{
+    uint64_t depths = 0;
+    for (size_t i = 0; i < c->n_omit; i++) {
+        unsigned depth = c->omit[i].depth + c->omit_offset;
+        if (depth >= 1 && depth <= JSON_CUT_NAMES_DEPTH) {
+            depths |= UINT64_C(1) << (depth - 1);
+        }
+    }
+    return depths;
+}
+
 void json_cut_begin(struct json_cut *c, bool keep)
 {
     buf_clear(&c->text);
@@ -35,9 +48,11 @@ void json_cut_begin(struct json_cut *c, bool keep)
     c->depth = 0;
     c->objects = 0;
     c->omit_depth = 0;
-    c->name_at = 0;
+    c->omit_depths = find_depths(c);
+    c->name_len = 0;
     c->name_next = false;
     c->in_name = false;
+    c->comma = false;
     c->keep = keep;
     c->too_deep = false;
     c->broken = false;
@@ -76,31 +91,43 @@ static bool in_object(const struct json_cut *c)
            (c->objects >> (c->depth - 1) & 1) != 0;
 }
 
-static bool names_matter_here(const struct json_cut *c)
+/* Whether members of the object that we are in may be left out. */
+static bool choosing(const struct json_cut *c)
 {
-    if (!c->keep || c->omit_depth != 0) {
-        return false;
-    }
+    return c->keep && c->omit_depth == 0 && in_object(c) &&
+           (c->omit_depths >> (c->depth - 1) & 1) != 0;
+}
+
+/* name is in quotes. */
+static bool is_omitted(const struct json_cut *c, const char *name, size_t len)
+{
     for (size_t i = 0; i < c->n_omit; i++) {
-        if (c->omit[i].depth + c->omit_offset == c->depth) {
+        const struct json_omit *o = &c->omit[i];
+        if (o->name[0] == name[1] && o->depth + c->omit_offset == c->depth &&
+            sv_eq_str((struct sv){.p = name + 1, .n = len - 2}, o->name)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_omitted(const struct json_cut *c, struct sv name)
+/* A comma waits until it is known that what follows is kept. Within a member that is left out the
+ * one before that member goes on waiting. */
+static void keep_comma(struct json_cut *c)
 {
-    for (size_t i = 0; i < c->n_omit; i++) {
-        if (c->omit[i].depth + c->omit_offset == c->depth && sv_eq_str(name, c->omit[i].name)) {
-            return true;
-        }
+    if (c->comma && c->omit_depth == 0) {
+        c->comma = false;
+        keep_bytes(c, ",", 1);
     }
-    return false;
 }
 
-static void open_container(struct json_cut *c, bool object)
+static void open_container(struct json_cut *c, const char *data, size_t *run, size_t at,
+                           bool object)
 {
+    if (c->comma) {
+        flush(c, data, run, at);
+        keep_comma(c);
+    }
     c->depth++;
     c->name_next = object;
     if (c->depth > c->depth_max) {
@@ -116,22 +143,76 @@ static void open_container(struct json_cut *c, bool object)
 }
 
 /* The member that was left out is over when its object goes on or ends. */
-static void end_omission(struct json_cut *c, size_t *run, size_t at)
+static bool end_omission(struct json_cut *c)
 {
-    if (c->omit_depth != 0 && c->omit_depth == c->depth) {
-        c->omit_depth = 0;
+    if (c->omit_depth == 0 || c->omit_depth != c->depth) {
+        return false;
+    }
+    c->omit_depth = 0;
+    return true;
+}
+
+static void take_comma(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    c->name_next = in_object(c);
+    if (end_omission(c)) {
+        /* The comma before the member, if there was one, waits for the next. */
+        *run = at + 1;
+    } else if (choosing(c)) {
+        flush(c, data, run, at);
+        keep_comma(c);
+        c->comma = true;
+        *run = at + 1;
+    }
+}
+
+/* That it is the right bracket is the parser's business. */
+static void close_container(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    if (end_omission(c)) {
+        c->comma = false;
         *run = at;
+    } else if (c->comma) {
+        /* A comma too many: for the parser to see. */
+        flush(c, data, run, at);
+        keep_comma(c);
+    }
+    c->name_next = false;
+    c->depth--;
+    if (c->depth == 0) {
+        c->state = AT_END;
     }
 }
 
 static void open_string(struct json_cut *c, const char *data, size_t *run, size_t at)
 {
     c->state = IN_STRING;
-    c->in_name = c->name_next && names_matter_here(c);
+    c->in_name = c->name_next && choosing(c);
     c->name_next = false;
     if (c->in_name) {
-        flush(c, data, run, at + 1);
-        c->name_at = c->text.len;
+        flush(c, data, run, at);
+        c->name_len = 0;
+    }
+}
+
+/* The name is kept after all. */
+static void keep_name(struct json_cut *c)
+{
+    c->in_name = false;
+    keep_comma(c);
+    keep_bytes(c, c->name, c->name_len);
+}
+
+/* Takes bytes of the name, to be kept or not when it is known whole. */
+static void add_to_name(struct json_cut *c, const char *data, size_t *run, size_t to)
+{
+    size_t n = to - *run;
+    if (n <= sizeof(c->name) - c->name_len) {
+        memcpy(c->name + c->name_len, data + *run, n);
+        c->name_len += n;
+        *run = to;
+    } else {
+        keep_name(c);
     }
 }
 
@@ -141,15 +222,15 @@ static void close_string(struct json_cut *c, const char *data, size_t *run, size
     if (!c->in_name) {
         return;
     }
-    c->in_name = false;
-    flush(c, data, run, at + 1);
-    if (!c->keep) {
+    add_to_name(c, data, run, at + 1);
+    if (!c->in_name) {
         return;
     }
-    struct sv name = {.p = c->text.data + c->name_at, .n = c->text.len - c->name_at - 1};
-    if (is_omitted(c, name)) {
-        keep_bytes(c, ":0", 2);
+    if (is_omitted(c, c->name, c->name_len)) {
+        c->in_name = false;
         c->omit_depth = c->depth;
+    } else {
+        keep_name(c);
     }
 }
 
@@ -161,22 +242,14 @@ static void step(struct json_cut *c, const char *data, size_t *run, size_t at)
         open_string(c, data, run, at);
         break;
     case '{':
-        open_container(c, true);
-        break;
     case '[':
-        open_container(c, false);
+        open_container(c, data, run, at, data[at] == '{');
         break;
     case ',':
-        end_omission(c, run, at);
-        c->name_next = in_object(c);
+        take_comma(c, data, run, at);
         break;
-    default: /* a closing bracket; that it is the right one is the parser's business */
-        end_omission(c, run, at);
-        c->name_next = false;
-        c->depth--;
-        if (c->depth == 0) {
-            c->state = AT_END;
-        }
+    default:
+        close_container(c, data, run, at);
         break;
     }
 }
@@ -243,6 +316,9 @@ size_t json_cut_feed(struct json_cut *c, const char *data, size_t len, bool *ret
     size_t i = 0;
     while (i < len && c->state != AT_END) {
         i = scan(c, data, i, len, &run);
+    }
+    if (c->in_name) {
+        add_to_name(c, data, &run, i);
     }
     flush(c, data, &run, i);
     c->raw += i;

@@ -18,9 +18,11 @@
 /* Names are followed to this depth; nothing is left out further in. */
 #define JSON_CUT_NAMES_DEPTH 64
 
+/* A longer name is never left out. */
+#define JSON_CUT_NAME_MAX 32
+
 /* A member to leave out, by its name and the depth of the object it stands in (the outermost is 1).
- * The number 0 stands in place of its value. The depth is needed: "env" is a list in a container
- * and may be the name of a label. */
+ * The depth is needed: "env" is a list in a container and may be the name of a label. */
 struct json_omit {
     unsigned depth;
     const char *name;
@@ -49,10 +51,13 @@ struct json_cut {
     size_t raw;
     size_t depth;
     uint64_t objects;
+    uint64_t omit_depths;
     size_t omit_depth;
-    size_t name_at;
+    char name[JSON_CUT_NAME_MAX + 2];
+    size_t name_len;
     bool name_next;
     bool in_name;
+    bool comma;
     bool keep;
     bool too_deep;
     bool broken;

@@ -220,6 +220,29 @@ static void test_list(void **state)
     CHECK_CASES(cases, JSON_STREAM_LIST);
 }
 
+/* What is wrong beside a member that is left out stays wrong. */
+static void test_omit_keeps_mistakes(void **state)
+{
+    (void)state;
+    static const struct stream_case cases[] = {
+        {"comma at the end", "{\"m\":{\"a\":1,}}{}", "S syntax\nO {}\ncomplete"},
+        {"two commas", "{\"m\":{\"a\":1,,\"b\":2}}{}", "S syntax\nO {}\ncomplete"},
+        {"comma at the start", "{\"m\":{,\"a\":1}}{}", "S syntax\nO {}\ncomplete"},
+        {"no name", "{\"m\":{\"a\":1,{\"b\":2}}}{}", "S syntax\nO {}\ncomplete"},
+        {"no comma", "{\"m\":{\"a\":1 \"b\":2}}{}", "S syntax\nO {}\ncomplete"},
+        {"a number for a name", "{\"m\":{\"a\":1,2}}{}", "S syntax\nO {}\ncomplete"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char in[200];
+        snprintf(in, sizeof(in), "{\"o\":%s", cases[i].in);
+        /* The object is closed one level later: in a watch names are looked at one level deeper. */
+        char *end = strstr(in, "}}{}");
+        assert_non_null(end);
+        snprintf(end, sizeof(in) - (size_t)(end - in), "}}}{}");
+        check_all_ways(cases[i].name, JSON_STREAM_OBJECTS, sv_from(in), cases[i].want);
+    }
+}
+
 static void test_omit(void **state)
 {
     (void)state;
@@ -227,8 +250,8 @@ static void test_omit(void **state)
         {"left out at its depth",
          "{\"metadata\":{\"managedFields\":[{\"a\":\"}]\\\"\"},1],\"name\":\"x\"},"
          "\"spec\":{\"c\":[{\"env\":[{\"name\":\"A\"}],\"n\":1},{\"n\":2,\"env\":null}]}}",
-         "O {\"metadata\":{\"managedFields\":0,\"name\":\"x\"},"
-         "\"spec\":{\"c\":[{\"env\":0,\"n\":1},{\"env\":0,\"n\":2}]}}\n"},
+         "O {\"metadata\":{\"name\":\"x\"},"
+         "\"spec\":{\"c\":[{\"n\":1},{\"n\":2}]}}\n"},
         {"kept elsewhere",
          "{\"managedFields\":1,\"metadata\":{\"env\":\"e\",\"labels\":{\"env\":\"prod\","
          "\"managedFields\":\"m\"}},\"s\":[[\"managedFields\",{\"managedFields\":1}]]}",
@@ -236,9 +259,25 @@ static void test_omit(void **state)
          "\"managedFields\":\"m\"}},\"s\":[[\"managedFields\",{\"managedFields\":1}]]}\n"},
         {"a value is no name", "{\"m\":{\"a\":\"managedFields\",\"b\":2}}",
          "O {\"m\":{\"a\":\"managedFields\",\"b\":2}}\n"},
+        {"in the middle",
+         "{\"m\":{\"a\":1,\"managedFields\":{\"x\":[1,{\"y\":2,\"z\":3}]},\"b\":2}}",
+         "O {\"m\":{\"a\":1,\"b\":2}}\n"},
+        {"first, last and alone",
+         "{\"m\":{\"managedFields\":[{},1],\"a\":1},\"n\":{\"a\":1,\"managedFields\":[[2],3]},"
+         "\"o\":{ \"managedFields\" : {\"a\":[]} }}",
+         "O {\"m\":{\"a\":1},\"n\":{\"a\":1},\"o\":{}}\n"},
+        {"several in a row",
+         "{\"m\":{\"managedFields\":1,\"managedFields\":[],\"a\":1,\"managedFields\":{},"
+         "\"managedFields\":\"x\",\"b\":2,\"managedFields\":null}}",
+         "O {\"m\":{\"a\":1,\"b\":2}}\n"},
+        {"names like it",
+         "{\"m\":{\"managedField\":1,\"managedFields2\":2,\"\":3,\"m\":4,\"managedFields\\\"\":5,"
+         "\"a name that is longer than what can be left out\":6}}",
+         "O {\"m\":{\"\":3,\"a name that is longer than what can be left out\":6,\"m\":4,"
+         "\"managedField\":1,\"managedFields\\\"\":5,\"managedFields2\":2}}\n"},
         {"word and string",
          "{\"m\":{\"managedFields\":true,\"b\":2},\"n\":{\"managedFields\":\"x\"}}",
-         "O {\"m\":{\"b\":2,\"managedFields\":0},\"n\":{\"managedFields\":0}}\n"},
+         "O {\"m\":{\"b\":2},\"n\":{}}\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char in[600];
@@ -437,7 +476,7 @@ int main(void)
         cmocka_unit_test(test_omit),       cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_exact_size), cmocka_unit_test(test_very_deep),
         cmocka_unit_test(test_bottomless), cmocka_unit_test(test_begin_again),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_omit_keeps_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
