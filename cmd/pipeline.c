@@ -19,7 +19,7 @@ struct pipeline {
 static bool compile_rules(struct pipeline *p, struct err *err)
 {
     const struct config *config = p->options.config;
-    p->rules = calloc(config->n_jobs + 1, sizeof(*p->rules));
+    p->rules = calloc(config->n_jobs + 1, sizeof(struct relabel *));
     if (p->rules == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }

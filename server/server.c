@@ -212,7 +212,7 @@ static bool parse_listen(const char *listen, struct sockaddr_storage *ret, sockl
 
 static bool server_bind(struct server *s, struct err *err)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t len = 0;
     if (!parse_listen(s->options.listen, &address, &len, err)) {
         return false;
