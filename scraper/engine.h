@@ -109,7 +109,6 @@ void fetch_cancel(struct engine *e, struct scrape *sc);
 void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const struct err *err);
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
-void status_health(struct engine *e, struct scrape *sc, enum scrape_health health);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);

@@ -418,7 +418,11 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
     if (ok && g == NULL && n > 0) {
         g = make_group(e, &key, job, source);
     }
-    if (g == NULL || room == NULL || (sorted = calloc(n + 1, sizeof(struct target *))) == NULL) {
+    if (n > 0) {
+        sorted = calloc(n, sizeof(struct target *));
+    }
+    if (g == NULL || room == NULL || (n > 0 && sorted == NULL)) {
+        free(sorted);
         unref_targets(targets, n);
         ok = ok && g == NULL && n == 0; /* a group that is not there is removed already */
     } else {

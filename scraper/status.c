@@ -25,14 +25,6 @@ static void move_gauge(struct engine *e, struct scrape *sc, enum scrape_health h
     metric_gauge_add(e->meter.health[health], 1);
 }
 
-void status_health(struct engine *e, struct scrape *sc, enum scrape_health health)
-{
-    move_gauge(e, sc, health);
-    table_lock(&e->table);
-    sc->health = (uint8_t)health;
-    table_unlock(&e->table);
-}
-
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
     table_lock(&e->table);
