@@ -210,6 +210,18 @@ static bool parse_listen(const char *listen, struct sockaddr_storage *ret, sockl
     return err_set(err, ERR_INPUT, "expected an IP address and a port");
 }
 
+static uint16_t port_of(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, address, sizeof(v6));
+        return ntohs(v6.sin6_port);
+    }
+    struct sockaddr_in v4;
+    memcpy(&v4, address, sizeof(v4));
+    return ntohs(v4.sin_port);
+}
+
 static bool server_bind(struct server *s, struct err *err)
 {
     struct sockaddr_storage address = {0};
@@ -228,8 +240,7 @@ static bool server_bind(struct server *s, struct err *err)
     if (getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&address, &len) != 0) {
         return err_sys(err, "getsockname");
     }
-    s->port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                                  : ((struct sockaddr_in *)&address)->sin_port);
+    s->port = port_of(&address);
     /* From here on evhttp owns the listener. */
     struct evconnlistener *listener = s->listener;
     if (evhttp_bind_listener(s->http, listener) == NULL) {
