@@ -125,13 +125,9 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
     };
     http_defaults(&job->http);
     const struct section sections[] = {SECTION(job_fields, job), http_section(&job->http)};
-    size_t before = r->reported;
     read_sections(r, at, sections, 2);
     if (at->node->kind != NODE_MAPPING) {
-        if (before == r->reported) {
-            reader_error(r, at, "expected a mapping, got null");
-        }
-        return;
+        return; /* reported: null lacks the name */
     }
     http_check(r, at);
     read_profiles(r, at, job);

@@ -98,6 +98,7 @@ static void whole_file(void **state)
         {ROOT("sharding: {mode: none}\n"), "f:3:11: sharding: sharding is not supported yet\n"},
         {ROOT("log: {}\nlog: {}\n"), "f:4:1: log: duplicate key (first on line 3)\n"},
         {ROOT("? [a]\n: b\n"), "f:3:3: ?: expected a string as key, got a list\n"},
+        {ROOT("\"a\\0b\": 1\n"), "f:3:1: a: a NUL character is not allowed\n"},
         {ROOT("log: [info]\n"), "f:3:6: log: expected a mapping, got a list\n"},
         {ROOT("log: info\n"), "f:3:6: log: expected a mapping, got a value\n"},
         {ROOT("log: !!map {}\n"), "f:3:6: log: tags (such as !!binary) are not supported\n"},
@@ -394,6 +395,12 @@ static void endpoints(void **state)
         {"scrape_configs: [{job_name: a}]\n", "f:1:1: write: at least one endpoint is needed\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: {url: x}\n",
          "f:2:8: write: expected a list, got a mapping\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [~, x]\n",
+         "f:2:9: write[0]: expected a mapping, got null\n"
+         "f:2:12: write[1]: expected a mapping, got a value\n"},
+        {WRITE("  headers: [a]\n"), "f:4:12: write[0].headers: expected a mapping, got a list\n"},
+        {WRITE("  concurrency: !!int 1\n"),
+         "f:4:16: write[0].concurrency: tags (such as !!binary) are not supported\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: [{}]\n",
          "f:2:9: write[0]: missing required key \"url\"\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'ftp://x'}]\n",
@@ -685,6 +692,14 @@ static void hostile_text(void **state)
 {
     (void)state;
     check_errors(ROOT("\"a\\nb\\e[31m\": 1\n"), "f:3:1: a\\nb\\u001b[31m: unknown key\n", &options);
+    /* Cut between characters, not within one. */
+    check_errors(
+        ROOT("log: {level: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+             "xxxxxxxxxxxxétail}\n"),
+        "f:3:14: log.level: expected \"debug\", \"info\", \"warn\" or \"error\", got "
+        "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+        "...\"\n",
+        &options);
     char value[2000] = "";
     memset(value, 'x', 1000);
     struct buf text;
