@@ -121,6 +121,7 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
     t->request.n_headers = 0;
     t->request.body = NULL;
     t->request.n_body = 0;
+    t->fd = CURL_SOCKET_BAD;
     t->easy = easy_take(c);
     return t->easy && copy_parts(t, r) ? t : http_transfer_free(t);
 }
@@ -161,9 +162,10 @@ static enum http_result prepare(struct http_transfer *t, const struct http_reque
     enum http_result result = set_url(t, r, err);
     if (result == HTTP_OK)
         result = set_method(t, r, err);
-    if (result == HTTP_OK)
-        result = http_options_apply(t, r, err);
-    return result;
+    if (result != HTTP_OK)
+        return result;
+    t->shard = &t->client->shards[http_url_origin_hash(&t->url) % t->client->n_shards];
+    return http_options_apply(t, r, err);
 }
 
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
@@ -178,7 +180,7 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
     if (result != HTTP_OK)
         http_transfer_fail(t, result, &err);
     else
-        http_shard_add(&c->shards[http_url_origin_hash(&t->url) % c->n_shards], t);
+        http_shard_add(t);
     return t;
 }
 
@@ -215,6 +217,20 @@ void http_transfer_fail(struct http_transfer *t, enum http_result result, const 
     end(t);
 }
 
+/* Back to libcurl with the same easy handle. */
+static void start_again(struct http_transfer *t)
+{
+    struct err err = ERR_INIT;
+    t->end_ns = 0;
+    t->sent_ns = 0;
+    http_transfer_reset_response(t);
+    enum http_result result = http_options_apply_hop(t, &err);
+    if (result != HTTP_OK)
+        http_transfer_fail(t, result, &err);
+    else
+        http_shard_add(t);
+}
+
 /* Asks for the place where the redirect leads, which is on the same host. */
 static void follow(struct http_transfer *t)
 {
@@ -229,12 +245,21 @@ static void follow(struct http_transfer *t)
     free(t->url.text);
     t->url.text = target;
     t->redirects++;
-    http_transfer_reset_response(t);
-    enum http_result result = http_options_apply_hop(t, &err);
-    if (result != HTTP_OK)
-        http_transfer_fail(t, result, &err);
-    else
-        http_shard_add(t->shard, t);
+    start_again(t);
+}
+
+/* The server closed a kept connection at the moment when the request was sent on it. libcurl sees
+ * to that when receiving fails, but not when sending a body does. */
+static bool must_repeat(const struct http_transfer *t)
+{
+    return t->code == CURLE_SEND_ERROR && t->reused && !t->repeated && !t->head_done;
+}
+
+static void repeat(struct http_transfer *t)
+{
+    t->repeated = true;
+    curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+    start_again(t);
 }
 
 static void note_connection(struct http_transfer *t)
@@ -264,11 +289,18 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
     t->code = code;
     t->end_ns = clock_mono_ns();
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    t->status = status >= 200 ? status : 0;
+    /* libcurl knows nothing of an answer that was taken late. */
+    if (status >= 200)
+        t->status = status;
+    else if (!t->head_done)
+        t->status = 0;
     note_connection(t);
     if (code == CURLE_OK && t->following && !t->stopped) {
-        t->end_ns = 0;
         follow(t);
+        return;
+    }
+    if (must_repeat(t)) {
+        repeat(t);
         return;
     }
     if (t->status == 401)

@@ -27,6 +27,8 @@
 #include "base/map.h"
 #include "base/str.h"
 
+/* What is read of a response that came although sending failed. */
+#define HTTP_LATE_MAX (16 * 1024)
 /* Response headers of one hop, interim (1xx) and trailing ones included. */
 #define HTTP_HEADER_BYTES_MAX (16 * 1024)
 #define HTTP_HEADER_LINES_MAX 100
@@ -123,6 +125,7 @@ struct http_transfer {
     struct http_shard *shard;
     CURL *easy;
     enum http_state state;
+    curl_socket_t fd; /* the one that libcurl waited on last for it, or CURL_SOCKET_BAD */
 
     /* What was asked. */
     struct http_request request; /* url, headers and body are NULL here */
@@ -138,7 +141,6 @@ struct http_transfer {
     struct http_part *parts;
     size_t n_parts;
     uint64_t body_size;
-    uint64_t body_sent;
     size_t part;        /* the next byte to send lies in this part */
     size_t part_offset; /* at this place */
 
@@ -153,6 +155,7 @@ struct http_transfer {
     unsigned redirects;
     bool head_done; /* the head of the final response is complete */
     bool following; /* this response is a redirect that will be followed */
+    bool repeated;  /* on a fresh connection, which is done once */
     bool setopt_failed;
 
     /* How it ended. */
@@ -219,10 +222,12 @@ struct http_client {
 bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *err);
 /* The lists must be empty. */
 void http_shard_done(struct http_shard *s);
-/* Gives a prepared transfer to libcurl, at once or as soon as it is not busy. */
-void http_shard_add(struct http_shard *s, struct http_transfer *t);
+/* Gives a prepared transfer to libcurl (t->shard), at once or as soon as it is not busy. */
+void http_shard_add(struct http_transfer *t);
 /* Takes a transfer out of whatever list it is in and from libcurl; the shard must not be busy. */
 void http_shard_remove(struct http_transfer *t);
+/* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
+int http_shard_close_socket(void *shard, curl_socket_t fd);
 /* After an error of the multi handle its state is undefined: all its transfers fail, it is made
  * anew and the event is counted. */
 void http_shard_rebuild(struct http_shard *s, CURLMcode code);
@@ -256,8 +261,9 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
 void http_transfer_set_callbacks(struct http_transfer *t);
 /* Forgets what came, before another hop. */
 void http_transfer_reset_response(struct http_transfer *t);
-/* For tests: one header line as libcurl hands it over, line end included. */
-size_t http_transfer_on_header(char *data, size_t size, size_t n, void *arg);
+/* Takes the beginning of a response that libcurl has not read because sending failed first. Calls
+ * neither on_head() nor on_data(). */
+void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
 
 /* ---- http_result.c ------------------------------------------------------------------------------
  */

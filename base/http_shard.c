@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/http_private.h"
@@ -70,12 +71,8 @@ static void set_option(curl_socket_t fd, int level, int option, int value)
 
 /* Done when the socket is first watched for a request, and not when it is made: the connection may
  * be an older request's. */
-static void watch_peer(CURL *easy, curl_socket_t fd)
+static void watch_peer(curl_socket_t fd)
 {
-    struct http_transfer *t = NULL;
-    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
-    if (!t || !t->request.detect_dead_peer)
-        return;
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, PEER_IDLE_S);
     set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, PEER_INTERVAL_S);
@@ -87,21 +84,51 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
 {
     struct http_shard *s = shard_arg;
     struct http_socket *socket = socket_arg;
+    struct http_transfer *t = NULL;
     if (what == CURL_POLL_REMOVE) {
         /* The number may be another socket's at once: nothing of the old one may stay. */
         if (socket)
             socket_free(socket);
         return 0;
     }
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
+    if (t)
+        t->fd = fd;
     if (!socket) {
         socket = socket_new(s);
         if (!socket || curl_multi_assign(s->multi, fd, socket) != CURLM_OK)
             return -1;
-        watch_peer(easy, fd);
+        if (t && t->request.detect_dead_peer)
+            watch_peer(fd);
     }
     short wanted =
         (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
     return socket_watch(socket, fd, wanted) ? 0 : -1;
+}
+
+/* The transfer whose upload has just failed on this socket, if any. */
+static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
+{
+    struct http_transfer *t = TAILQ_FIRST(&s->running);
+    while (t && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https))
+        t = TAILQ_NEXT(t, link);
+    return t;
+}
+
+/* A server that refuses a body answers, closes and resets the connection. If libcurl sends into the
+ * reset before it has seen the answer, it gives up without reading; but the answer is there. */
+int http_shard_close_socket(void *shard, curl_socket_t fd)
+{
+    struct http_shard *s = shard;
+    char bytes[HTTP_LATE_MAX];
+    struct http_transfer *t = s->busy ? find_upload(s, fd) : NULL;
+    if (t) {
+        ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        t->fd = CURL_SOCKET_BAD;
+        if (n > 0)
+            http_transfer_take_late(t, (struct sv){bytes, (size_t)n});
+    }
+    return close(fd);
 }
 
 static int on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
@@ -211,9 +238,9 @@ static void add_now(struct http_shard *s, struct http_transfer *t)
     fail_to_add(t, code);
 }
 
-void http_shard_add(struct http_shard *s, struct http_transfer *t)
+void http_shard_add(struct http_transfer *t)
 {
-    t->shard = s;
+    struct http_shard *s = t->shard;
     if (!s->busy) {
         add_now(s, t);
         return;

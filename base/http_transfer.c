@@ -21,6 +21,7 @@ static size_t stop(struct http_transfer *t, enum http_result result)
 void http_transfer_reset_response(struct http_transfer *t)
 {
     buf_clear(&t->body);
+    t->status = 0;
     free(t->location);
     t->location = NULL;
     t->header_bytes = 0;
@@ -113,43 +114,59 @@ static bool finish_head(struct http_transfer *t)
     return true;
 }
 
-/* One line without its end; an empty one ends a head. True to go on. */
-static bool take_line(struct http_transfer *t, struct sv line)
+/* "HTTP/1.1 413 Payload Too Large" -> 413; 0 if it is not of that form. */
+static long status_of(struct sv line)
+{
+    struct sv version, rest, code;
+    uint64_t status;
+    if (!sv_cut(line, ' ', &version, &rest))
+        return 0;
+    code = (struct sv){rest.p, rest.n < 3 ? rest.n : 3};
+    return parse_u64(code, 999, &status) ? (long)status : 0;
+}
+
+/* A line of the head without its end. False if out of memory. */
+static bool take_field(struct http_transfer *t, struct sv line)
 {
     struct sv name, value;
-    if (t->head_done) /* a trailer */
-        return true;
-    if (line.n == 0) {
-        long status = 0;
-        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-        t->status = status;
-        /* An interim response: the final one follows. */
-        return status < 200 || finish_head(t);
-    }
     if (sv_starts_with(line, SV("HTTP/"))) {
+        t->status = status_of(line);
         t->content_length = UINT64_MAX;
         t->retry_after_ms = -1;
         return true;
     }
-    if (sv_cut(line, ':', &name, &value) && !take_header(t, name, sv_trim(value)))
-        return stop(t, HTTP_ERR_MEMORY);
-    return true;
+    return !sv_cut(line, ':', &name, &value) || take_header(t, name, sv_trim(value));
 }
 
-size_t http_transfer_on_header(char *data, size_t size, size_t n, void *arg)
+static bool is_over_limit(const struct http_transfer *t)
+{
+    return t->header_bytes > HTTP_HEADER_BYTES_MAX || t->header_lines > HTTP_HEADER_LINES_MAX;
+}
+
+static struct sv cut_line_end(struct sv line)
+{
+    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
+        line.n--;
+    return line;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     size_t len = size * n;
-    struct sv line = {data, len};
+    struct sv line = cut_line_end((struct sv){data, len});
     if (t->state != HTTP_RUNNING)
         return 0;
     t->header_bytes += len;
     t->header_lines++;
-    if (t->header_bytes > HTTP_HEADER_BYTES_MAX || t->header_lines > HTTP_HEADER_LINES_MAX)
+    if (is_over_limit(t))
         return stop(t, HTTP_ERR_PROTOCOL);
-    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
-        line.n--;
-    return take_line(t, line) ? len : 0;
+    if (t->head_done) /* a trailer */
+        return len;
+    if (line.n > 0)
+        return take_field(t, line) ? len : stop(t, HTTP_ERR_MEMORY);
+    /* The end of a head; after an interim one another follows. */
+    return t->status < 200 || finish_head(t) ? len : 0;
 }
 
 /* ---- body ---------------------------------------------------------------------------------------
@@ -178,6 +195,30 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
     return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
 }
 
+void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
+{
+    struct sv line, rest;
+    http_transfer_reset_response(t);
+    while (sv_cut(bytes, '\n', &line, &rest)) {
+        bytes = rest;
+        line = cut_line_end(line);
+        t->header_bytes += line.n;
+        t->header_lines++;
+        if (is_over_limit(t) || (t->status == 0 && !sv_starts_with(line, SV("HTTP/1."))))
+            return;
+        if (line.n > 0 && !take_field(t, line))
+            return;
+        t->head_done = line.n == 0 && t->status >= 200;
+        if (t->head_done)
+            break;
+    }
+    /* Without a length it may be chunked; the status is what counts. */
+    if (t->head_done && t->content_length != UINT64_MAX && !t->request.on_data) {
+        size_t n = bytes.n < t->request.max_body ? bytes.n : t->request.max_body;
+        buf_append(&t->body, bytes.p, n < t->content_length ? n : (size_t)t->content_length);
+    }
+}
+
 /* ---- upload -------------------------------------------------------------------------------------
  */
 
@@ -200,8 +241,14 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
             t->part_offset = 0;
         }
     }
-    t->body_sent += len;
     return len;
+}
+
+static void rewind_to(struct http_transfer *t, uint64_t offset)
+{
+    for (t->part = 0; t->part < t->n_parts && offset >= t->parts[t->part].len; t->part++)
+        offset -= t->parts[t->part].len;
+    t->part_offset = (size_t)offset;
 }
 
 /* libcurl goes back to the start when it repeats a request on a fresh connection. */
@@ -211,11 +258,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     if (t->state != HTTP_RUNNING || origin != SEEK_SET || offset < 0 ||
         (uint64_t)offset > t->body_size)
         return CURL_SEEKFUNC_FAIL;
-    uint64_t left = (uint64_t)offset;
-    t->body_sent = left;
-    for (t->part = 0; t->part < t->n_parts && left >= t->parts[t->part].len; t->part++)
-        left -= t->parts[t->part].len;
-    t->part_offset = (size_t)left;
+    rewind_to(t, (uint64_t)offset);
     return CURL_SEEKFUNC_OK;
 }
 
@@ -233,13 +276,15 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     if (t->state != HTTP_RUNNING)
         return CURL_PREREQFUNC_ABORT;
     t->sent_ns = clock_mono_ns();
+    http_transfer_reset_response(t);
+    rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;
 }
 
 void http_transfer_set_callbacks(struct http_transfer *t)
 {
     /* Setting a function and its argument allocates nothing and cannot fail. */
-    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, http_transfer_on_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
@@ -249,4 +294,7 @@ void http_transfer_set_callbacks(struct http_transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
     curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
+    /* The connection keeps this one, and lives longer than the transfer. */
+    curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, http_shard_close_socket);
+    curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->shard);
 }

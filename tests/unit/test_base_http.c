@@ -635,6 +635,7 @@ static void test_cancel_of_an_ended_one(void **state)
     CHECK_INT(first.done, 1, "");
     CHECK_INT(second.done, 0, "");
     CHECK_INT(http_in_flight(f.client), 0, "");
+    call_clear(&first);
     fixture_done(&f);
 }
 
@@ -707,6 +708,8 @@ static void test_failing_at_once_does_not_stop_the_loop(void **state)
     CHECK_INT(retry.left, 0, "");
     assert_true(turns.count >= 25); /* once or so for each attempt, and not once for all */
     loop_timer_free(turns.timer);
+    call_clear(&call);
+    call_clear(&retry.again);
     fixture_done(&f);
 }
 
