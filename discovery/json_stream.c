@@ -146,7 +146,8 @@ static bool repair_surrogates(struct sv in, struct buf *out)
 static json_t *parse(struct sv text, bool *ret_no_memory)
 {
     /* Where memory runs out jansson mostly says nothing at all (and leaves the code as it was). For
-     * the text of a string it says "invalid token": that cannot be told from bad syntax. */
+     * the text of a string it says "invalid token", which looks like bad syntax; that the text is
+     * parsed once more then has to be enough. */
     json_error_t error = {0};
     json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
     *ret_no_memory = json == NULL &&
@@ -154,8 +155,8 @@ static json_t *parse(struct sv text, bool *ret_no_memory)
     return json;
 }
 
-/* jansson refuses what Go's decoder replaces by U+FFFD. Rare, so the text is simply parsed again.
- */
+/* jansson refuses what the decoder of Go replaces by U+FFFD. That is rare, so the text is simply
+ * parsed again. */
 static json_t *parse_repaired(struct sv text, bool *ret_no_memory)
 {
     /* One byte becomes three at most. */
@@ -166,9 +167,7 @@ static json_t *parse_repaired(struct sv text, bool *ret_no_memory)
     json_t *json = NULL;
     if (utf8_repair(text, &utf8) &&
         repair_surrogates((struct sv){.p = utf8.data, .n = utf8.len}, &repaired)) {
-        if (repaired.len != text.n || memcmp(repaired.data, text.p, text.n) != 0) {
-            json = parse((struct sv){.p = repaired.data, .n = repaired.len}, ret_no_memory);
-        }
+        json = parse((struct sv){.p = repaired.data, .n = repaired.len}, ret_no_memory);
     } else {
         *ret_no_memory = true;
     }

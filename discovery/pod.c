@@ -108,6 +108,42 @@ bool pod_identify(const json_t *object, struct pod_id *ret)
     return true;
 }
 
+/* ---- making label sets ----------------------------------------------------------------------- */
+
+/* What a pod's targets are made with. */
+struct maker {
+    struct labels_builder *b;
+    struct labels *shared; /* what all targets of the pod have */
+    struct pod_targets *out;
+    bool ipv6;
+    size_t bytes; /* set so far */
+    size_t shared_bytes;
+    bool over; /* the builder failed at one of its limits, not for want of memory */
+};
+
+static void set(struct maker *m, struct sv name, struct sv value)
+{
+    if (!labels_builder_ok(m->b)) {
+        return;
+    }
+    labels_builder_set(m->b, name, value);
+    m->bytes += name.n + value.n;
+    if (!labels_builder_ok(m->b)) {
+        m->over = m->bytes > LABELS_BYTES_MAX || labels_builder_count(m->b) >= LABELS_MAX;
+    }
+}
+
+static void set_text(struct maker *m, const char *name, const char *value)
+{
+    set(m, sv_from(name), sv_from(value));
+}
+
+/* Why there is no label set. */
+static enum pod_status failure(const struct maker *m)
+{
+    return !labels_builder_ok(m->b) && m->over ? POD_TOO_MANY_LABELS : POD_NO_MEMORY;
+}
+
 /* ---- the pod's own labels ------------------------------------------------------------------- */
 
 /* Appends a name with every character outside of [a-zA-Z0-9_] as one underscore (Prometheus'
@@ -167,7 +203,7 @@ static struct member *sorted_members(const json_t *object, size_t *ret_n)
 }
 
 /* Sets <prefix>_<name> = value and <prefix>present_<name> = "true" for each member. */
-static bool set_members(struct labels_builder *b, const json_t *object, const char *prefix)
+static bool set_members(struct maker *m, const json_t *object, const char *prefix)
 {
     size_t n;
     struct member *members = sorted_members(object, &n);
@@ -177,16 +213,16 @@ static bool set_members(struct labels_builder *b, const json_t *object, const ch
     struct buf name;
     buf_init(&name, LABELS_BYTES_MAX);
     bool ok = true;
-    for (size_t i = 0; i < n && ok && labels_builder_ok(b); i++) {
+    for (size_t i = 0; i < n && ok && labels_builder_ok(m->b); i++) {
         buf_clear(&name);
         buf_printf(&name, "%s_", prefix);
         sanitize(members[i].name, &name);
-        labels_builder_set(b, (struct sv){name.data, name.len}, members[i].value);
+        set(m, (struct sv){name.data, name.len}, members[i].value);
         buf_clear(&name);
         buf_printf(&name, "%spresent_", prefix);
         sanitize(members[i].name, &name);
         ok = buf_ok(&name) || buf_too_big(&name);
-        labels_builder_set(b, (struct sv){name.data, name.len}, SV("true"));
+        set(m, (struct sv){name.data, name.len}, SV("true"));
     }
     buf_done(&name);
     free(members);
@@ -203,7 +239,7 @@ static void lower(struct sv v, char *out, size_t size)
     out[n] = '\0';
 }
 
-static void set_ready(struct labels_builder *b, const json_t *status)
+static void set_ready(struct maker *m, const json_t *status)
 {
     char ready[16] = "unknown";
     const json_t *conditions = json_object_get(status, "conditions");
@@ -214,40 +250,40 @@ static void set_ready(struct labels_builder *b, const json_t *status)
             break;
         }
     }
-    labels_builder_set_str(b, POD "ready", ready);
+    set_text(m, POD "ready", ready);
 }
 
 /* The first owner that says it is the controller. */
-static void set_controller(struct labels_builder *b, const json_t *metadata)
+static void set_controller(struct maker *m, const json_t *metadata)
 {
     const json_t *owners = json_object_get(metadata, "ownerReferences");
     for (size_t i = 0; i < json_array_size(owners); i++) {
         const json_t *owner = json_array_get(owners, i);
         if (json_is_true(json_object_get(owner, "controller"))) {
-            labels_builder_set(b, SV(POD "controller_kind"), get_string(owner, "kind"));
-            labels_builder_set(b, SV(POD "controller_name"), get_string(owner, "name"));
+            set(m, SV(POD "controller_kind"), get_string(owner, "kind"));
+            set(m, SV(POD "controller_name"), get_string(owner, "name"));
             return;
         }
     }
 }
 
 /* The labels that all targets of the pod share. False if out of memory. */
-static bool set_pod_labels(struct labels_builder *b, const json_t *pod)
+static bool set_pod_labels(struct maker *m, const json_t *pod)
 {
     const json_t *metadata = json_object_get(pod, "metadata");
     const json_t *spec = json_object_get(pod, "spec");
     const json_t *status = json_object_get(pod, "status");
-    labels_builder_set(b, SV(META "namespace"), get_string(metadata, "namespace"));
-    labels_builder_set(b, SV(POD "name"), get_string(metadata, "name"));
-    labels_builder_set(b, SV(POD "uid"), get_string(metadata, "uid"));
-    labels_builder_set(b, SV(POD "ip"), get_string(status, "podIP"));
-    labels_builder_set(b, SV(POD "host_ip"), get_string(status, "hostIP"));
-    labels_builder_set(b, SV(POD "phase"), get_string(status, "phase"));
-    labels_builder_set(b, SV(POD "node_name"), get_string(spec, "nodeName"));
-    set_ready(b, status);
-    set_controller(b, metadata);
-    return set_members(b, json_object_get(metadata, "labels"), POD "label") &&
-           set_members(b, json_object_get(metadata, "annotations"), POD "annotation");
+    set(m, SV(META "namespace"), get_string(metadata, "namespace"));
+    set(m, SV(POD "name"), get_string(metadata, "name"));
+    set(m, SV(POD "uid"), get_string(metadata, "uid"));
+    set(m, SV(POD "ip"), get_string(status, "podIP"));
+    set(m, SV(POD "host_ip"), get_string(status, "hostIP"));
+    set(m, SV(POD "phase"), get_string(status, "phase"));
+    set(m, SV(POD "node_name"), get_string(spec, "nodeName"));
+    set_ready(m, status);
+    set_controller(m, metadata);
+    return set_members(m, json_object_get(metadata, "labels"), POD "label") &&
+           set_members(m, json_object_get(metadata, "annotations"), POD "annotation");
 }
 
 /* ---- targets -------------------------------------------------------------------------------- */
@@ -287,19 +323,6 @@ static bool make_room(struct pod_targets *t)
     return true;
 }
 
-/* What a pod's targets are made with. */
-struct maker {
-    struct labels_builder *b;
-    struct labels *shared;
-    struct pod_targets *out;
-    bool ipv6;
-};
-
-static enum pod_status builder_status(const struct labels_builder *b)
-{
-    return labels_builder_ok(b) ? POD_NO_MEMORY : POD_TOO_MANY_LABELS;
-}
-
 /* Adds what the builder holds as one more target. */
 static enum pod_status add_target(struct maker *m)
 {
@@ -308,7 +331,7 @@ static enum pod_status add_target(struct maker *m)
     }
     struct labels *labels = labels_builder_build(m->b);
     if (labels == NULL) {
-        return builder_status(m->b);
+        return failure(m);
     }
     m->out->at[m->out->n++] = labels;
     return POD_OK;
@@ -329,10 +352,10 @@ static void set_container(struct maker *m, const json_t *container, const json_t
                           bool init)
 {
     struct sv name = get_string(container, "name");
-    labels_builder_set(m->b, SV(CONTAINER "name"), name);
-    labels_builder_set(m->b, SV(CONTAINER "image"), get_string(container, "image"));
-    labels_builder_set(m->b, SV(CONTAINER "id"), container_id(statuses, name));
-    labels_builder_set_str(m->b, CONTAINER "init", init ? "true" : "false");
+    set(m, SV(CONTAINER "name"), name);
+    set(m, SV(CONTAINER "image"), get_string(container, "image"));
+    set(m, SV(CONTAINER "id"), container_id(statuses, name));
+    set_text(m, CONTAINER "init", init ? "true" : "false");
 }
 
 /* port 0: none. */
@@ -347,7 +370,7 @@ static bool set_address(struct maker *m, unsigned port)
     if (n < 0 || (size_t)n >= sizeof(address)) {
         return false;
     }
-    labels_builder_set_str(m->b, LABEL_ADDRESS, address);
+    set_text(m, LABEL_ADDRESS, address);
     return true;
 }
 
@@ -361,9 +384,9 @@ static enum pod_status add_port(struct maker *m, const json_t *port)
     }
     char text[8];
     snprintf(text, sizeof(text), "%u", (unsigned)n);
-    labels_builder_set(m->b, SV(CONTAINER "port_name"), get_string(port, "name"));
-    labels_builder_set_str(m->b, CONTAINER "port_number", text);
-    labels_builder_set(m->b, SV(CONTAINER "port_protocol"), get_string(port, "protocol"));
+    set(m, SV(CONTAINER "port_name"), get_string(port, "name"));
+    set_text(m, CONTAINER "port_number", text);
+    set(m, SV(CONTAINER "port_protocol"), get_string(port, "protocol"));
     return add_target(m);
 }
 
@@ -371,6 +394,7 @@ static enum pod_status add_container(struct maker *m, const json_t *container,
                                      const json_t *statuses, bool init)
 {
     labels_builder_reset(m->b, m->shared);
+    m->bytes = m->shared_bytes;
     set_container(m, container, statuses, init);
     const json_t *ports = json_object_get(container, "ports");
     size_t n = json_array_size(ports);
@@ -454,13 +478,14 @@ enum pod_status pod_read(const json_t *pod, struct labels_builder *builder, stru
         return POD_OK;
     }
     labels_builder_reset(builder, NULL);
-    if (!set_pod_labels(builder, pod)) {
+    if (!set_pod_labels(&m, pod)) {
         return POD_NO_MEMORY;
     }
     m.shared = labels_builder_build(builder);
     if (m.shared == NULL) {
-        return builder_status(builder);
+        return failure(&m);
     }
+    m.shared_bytes = m.bytes;
     enum pod_status status = add_targets(&m, pod);
     labels_unref(m.shared);
     if (status != POD_OK) {

@@ -73,21 +73,40 @@ const char *watch_result_name(enum watch_result result)
 
 /* ---- what comes out of the stream ----------------------------------------------------------- */
 
-/* Keeps a string from the server if it is one and of a sane length. */
-static void take_string(struct buf *b, const json_t *v)
+/* Reading on would lose an object: the request is ended, and goes on from before it. */
+static void out_of_memory(struct watch *w)
+{
+    err_set(&w->stream_err, ERR_MEMORY, "out of memory");
+}
+
+/* Keeps a string from the server, if it is one that is not empty. False if it is too long. */
+static bool take_string(struct watch *w, struct buf *b, const json_t *v)
 {
     size_t len = json_string_length(v);
-    if (len > 0 && len < b->max) {
-        buf_clear(b);
-        buf_append(b, json_string_value(v), len);
+    if (len == 0) {
+        return true;
     }
+    if (len >= b->max) {
+        return false;
+    }
+    buf_clear(b);
+    if (!buf_append(b, json_string_value(v), len)) {
+        out_of_memory(w);
+    }
+    return true;
 }
 
 static void on_list_metadata(void *arg, const json_t *metadata)
 {
     struct watch *w = arg;
-    take_string(&w->page_version, json_object_get(metadata, "resourceVersion"));
-    take_string(&w->page_continue, json_object_get(metadata, "continue"));
+    /* Without its continue token a page would be taken for the end of the list. */
+    if (!take_string(w, &w->page_version, json_object_get(metadata, "resourceVersion")) ||
+        !take_string(w, &w->page_continue, json_object_get(metadata, "continue"))) {
+        err_set(&w->stream_err, ERR_LIMIT,
+                "the list's resourceVersion or continue token is too long (at most %d and %zu "
+                "bytes)",
+                WATCH_VERSION_MAX, WATCH_CONTINUE_MAX);
+    }
 }
 
 static enum watch_event event_of(struct sv type)
@@ -105,12 +124,6 @@ static enum watch_event event_of(struct sv type)
         }
     }
     return WATCH_UNKNOWN;
-}
-
-/* Reading on would lose an object: the request is ended, and goes on from before it. */
-static void out_of_memory(struct watch *w)
-{
-    err_set(&w->stream_err, ERR_MEMORY, "out of memory");
 }
 
 static void on_event(struct watch *w, const json_t *json)
@@ -143,8 +156,9 @@ static void on_event(struct watch *w, const json_t *json)
         return;
     }
     w->events++;
-    take_string(&w->version,
-                json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
+    /* One that is too long is not taken: the watch would go on from the one before. */
+    (void)take_string(w, &w->version,
+                      json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
 }
 
 static void on_object(void *arg, const json_t *object)

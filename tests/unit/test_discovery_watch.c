@@ -67,7 +67,7 @@ static void on_relist(void *arg, enum watch_relist reason)
     buf_printf(&((struct sim *)arg)->out, "relist:%s ", watch_relist_name(reason));
 }
 
-static void setup(struct sim *s, const char *selectors)
+static void setup_sized(struct sim *s, const char *selectors, size_t object_max)
 {
     *s = (struct sim){.now = 1000000};
     buf_init(&s->query, 1 << 16);
@@ -83,10 +83,15 @@ static void setup(struct sim *s, const char *selectors)
                     .arg = s},
         .rng = &s->rng,
         .selectors = selectors,
-        .object_max = OBJECT_MAX,
+        .object_max = object_max,
         .depth_max = 16,
     });
     assert_non_null(s->w);
+}
+
+static void setup(struct sim *s, const char *selectors)
+{
+    setup_sized(s, selectors, OBJECT_MAX);
 }
 
 static void teardown(struct sim *s)
@@ -716,23 +721,40 @@ static void test_long_error_text(void **state)
     teardown(&s);
 }
 
-/* The continue token may be long, within reason. */
-static void test_long_version(void **state)
+/* A version or a continue token may be long, within reason. A page whose token is not taken is not
+ * the end of the list. */
+static void test_long_strings(void **state)
 {
     (void)state;
-    struct sim s;
-    setup(&s, "");
-    struct buf body;
-    buf_init(&body, 1 << 20);
-    buf_puts(&body, "{\"metadata\":{\"resourceVersion\":\"");
-    for (int i = 0; i < WATCH_VERSION_MAX; i++) {
-        buf_putc(&body, '9');
+    static const struct {
+        const char *member;
+        size_t len;
+        bool ok;
+    } cases[] = {
+        {"resourceVersion", WATCH_VERSION_MAX - 1, true},
+        {"resourceVersion", WATCH_VERSION_MAX, false},
+        {"continue", WATCH_CONTINUE_MAX - 1, true},
+        {"continue", WATCH_CONTINUE_MAX, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sim s;
+        setup_sized(&s, "", 2 * WATCH_CONTINUE_MAX);
+        struct buf body;
+        buf_init(&body, 1 << 20);
+        buf_printf(&body, "{\"metadata\":{\"resourceVersion\":\"10\",\"%s\":\"", cases[i].member);
+        for (size_t n = 0; n < cases[i].len; n++) {
+            buf_putc(&body, '9');
+        }
+        buf_puts(&body, "\"},\"items\":[]}");
+        STEP(&s, .status = 200, .body = body.data);
+        CHECK_INT(s.result, cases[i].ok ? WATCH_DONE : WATCH_FAILED, cases[i].member);
+        if (!cases[i].ok) {
+            CHECK_CONTAINS(s.err.msg, "too long", cases[i].member);
+            check_out(&s, "begin ", cases[i].member);
+        }
+        buf_done(&body);
+        teardown(&s);
     }
-    buf_puts(&body, "\"},\"items\":[]}");
-    STEP(&s, .status = 200, .body = body.data);
-    CHECK_INT(s.result, WATCH_FAILED, "a version of that length is none");
-    buf_done(&body);
-    teardown(&s);
 }
 
 /* Nothing is lost when memory runs out for a while: the object comes again. */
@@ -789,7 +811,7 @@ int main(void)
         cmocka_unit_test(test_bad_events),
         cmocka_unit_test(test_bad_lists),
         cmocka_unit_test(test_long_error_text),
-        cmocka_unit_test(test_long_version),
+        cmocka_unit_test(test_long_strings),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
