@@ -158,6 +158,8 @@ static void put_cut(const struct http_transfer *t, struct reason *out)
     else if (t->head_done)
         (void)snprintf(out->text, sizeof(out->text), "the response broke after %zu bytes: %s",
                        t->body.len, why);
+    else if (t->code == CURLE_OK)
+        (void)snprintf(out->text, sizeof(out->text), "the connection broke within the headers");
     else
         (void)snprintf(out->text, sizeof(out->text), "the connection broke before a response: %s",
                        why);
@@ -229,7 +231,8 @@ static enum http_result from_code(const struct http_transfer *t)
 {
     switch ((int)t->code) {
     case CURLE_OK:
-        return HTTP_OK;
+        /* To libcurl a connection that ends within the headers is the end of the response. */
+        return t->head_done ? HTTP_OK : HTTP_ERR_CUT;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
         return HTTP_ERR_RESOLVE;
