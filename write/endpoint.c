@@ -32,7 +32,7 @@ struct endpoint {
     uint64_t in_flight_bytes;
     unsigned failures;   /* in a row; 0 = the endpoint works */
     int64_t rest_until;  /* counts while failures > 0 */
-    uint64_t generation; /* changes with every failure and recovery that counts */
+    uint64_t generation; /* changes with every failure that counts */
     bool probing;
     bool closed;
     bool draining;
@@ -272,7 +272,6 @@ static bool judge(struct endpoint *e, const struct endpoint_item *it, const stru
     if (!failed && current && e->failures > 0) {
         e->failures = 0;
         e->rest_until = 0;
-        e->generation++;
         return true;
     }
     if (!failed)

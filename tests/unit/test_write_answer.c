@@ -34,6 +34,7 @@ static const struct row rows[] = {
     {"E29 html", PUSH, 200, "text/html; charset=utf-8", "<html>", DOUBTFUL, "text/html"},
     {"no type", PUSH, 200, "", "", DOUBTFUL, "HTTP 200"},
     {"prefix of a type", PUSH, 200, "application/protocol", "", DOUBTFUL, ""},
+    {"201", PUSH, 201, "application/proto", "", DOUBTFUL, "HTTP 201"},
     {"204", PUSH, 204, "", "", DOUBTFUL, "HTTP 204"},
     /* push: errors in Connect's JSON */
     {"E26 empty", PUSH, 400, JSON,
@@ -62,6 +63,7 @@ static const struct row rows[] = {
      "{\"code\":\"resource_exhausted\",\"message\":\"message size 300000000 is larger than "
      "configured max 268435456\"}",
      REJECTED, "larger than"},
+    {"429 other size", PUSH, 429, "text/plain", "message size quota", DOUBTFUL, ""},
     {"429 proxy", PUSH, 429, "text/html", "slow down", DOUBTFUL, "slow down"},
     {"499", PUSH, 499, JSON, "{\"code\":\"canceled\",\"message\":\"m\"}", RETRY, ""},
     {"E24 EOF", PUSH, 500, JSON,
@@ -269,6 +271,7 @@ static void test_delays(void **state)
         {"zero", 503, 0, "", 0},
         {"30 s", 429, 30000, "", 30000},
         {"capped", 503, 1000000000, "", ANSWER_DELAY_MAX_MS},
+        {"just capped", 503, 300001, "", ANSWER_DELAY_MAX_MS},
         {"401 rests", 401, -1, "", ANSWER_SLOW_MS},
         {"401 rests longer", 401, 60000, "", 60000},
         {"403 rests at least", 403, 1000, "", ANSWER_SLOW_MS},

@@ -309,6 +309,27 @@ static void test_jitter_depends_on_the_seed(void **state)
     assert_true(different > 0);
 }
 
+/* Where the next step would be just over the cap, half of the range is kept. */
+static void test_jitter_at_the_cap(void **state)
+{
+    (void)state;
+    size_t low = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct endpoint_options options = {.max_bytes = 1 << 20,
+                                           .concurrency = 1,
+                                           .min_backoff_ms = 59999,
+                                           .max_backoff_ms = 60000,
+                                           .seed = seed};
+        struct endpoint *e = endpoint_new(&options);
+        endpoint_put(e, make(1, 0), 0);
+        int64_t wait = done(e, take(e, 0, 1), &refused, 0).wait_ms;
+        assert_true(wait >= 30000 && wait <= 60000);
+        low += wait < 59000;
+        endpoint_free(e);
+    }
+    assert_true(low > 0);
+}
+
 static void test_one_probe_then_all(void **state)
 {
     (void)state;
@@ -382,7 +403,25 @@ static void test_late_failure_does_not_start_a_rest(void **state)
     struct endpoint_result r = done(e, slow, &limited, 10000);
     CHECK_INT(r.failures, 0, "");
     CHECK_INT(r.wait_ms, 0, "");
-    done(e, take(e, 10000, 1), &sent, 10000);
+    /* Nor is its delay kept for later. */
+    assert_true(done(e, take(e, 10000, 1), &refused, 10000).wait_ms <= 1000);
+    done(e, take(e, 11000, 1), &sent, 11000);
+    endpoint_free(e);
+}
+
+/* Whoever comes home late does not make room for a second probe. */
+static void test_late_one_beside_the_probe(void **state)
+{
+    (void)state;
+    struct endpoint *e = new_endpoint(3, 1 << 20);
+    put(e, 1, 5, 0);
+    struct endpoint_item *late = take(e, 0, 1);
+    done(e, take(e, 0, 2), &unavailable, 0);
+    struct endpoint_item *probe = take(e, 2000, 3);
+    done(e, late, &sent, 2001);
+    assert_null(endpoint_take(e, 2002));
+    CHECK_INT(done(e, probe, &sent, 2003).recovered, true, "");
+    done(e, take(e, 2003, 4), &sent, 2003);
     endpoint_free(e);
 }
 
@@ -659,10 +698,12 @@ int main(void)
         TEST(test_expired_on_return),
         TEST(test_backoff_grows_and_is_capped),
         TEST(test_jitter_depends_on_the_seed),
+        TEST(test_jitter_at_the_cap),
         TEST(test_one_probe_then_all),
         TEST(test_failures_together_count_once),
         TEST(test_late_success_does_not_end_the_rest),
         TEST(test_late_failure_does_not_start_a_rest),
+        TEST(test_late_one_beside_the_probe),
         TEST(test_server_delay),
         TEST(test_rejection_shows_that_it_lives),
         TEST(test_unanswered_keep_their_order),

@@ -236,6 +236,41 @@ static void test_long_name_drops_labels(void **state)
     labels_builder_free(b);
 }
 
+/* Exactly up to the limit: no label is dropped that would have fitted. */
+static void test_name_limit_is_exact(void **state)
+{
+    (void)state;
+    char service[INGEST_APP_MAX + 1] = "";
+    memset(service, 's', INGEST_APP_MAX);
+    for (size_t length = 100; length < 400; length++) {
+        char value[400] = "";
+        memset(value, length % 2 ? '/' : 'v', length);
+        struct labels_builder *b = labels_builder_new(table);
+        labels_builder_reset(b, NULL);
+        for (int i = 0; i < 26; i++) {
+            char name[16];
+            (void)snprintf(name, sizeof(name), "l%02d", i);
+            labels_builder_set_str(b, name, value);
+        }
+        labels_builder_set_str(b, "service_name", service);
+        struct labels *l = labels_builder_build(b);
+        struct series s;
+        assert_true(series_build(&s, l, &no_external, PROTOCOL_INGEST));
+        struct buf out;
+        buf_init(&out, 1 << 16);
+        assert_true(ingest_name(&s, &out));
+        size_t size = encoded_size(out.data, out.len);
+        size_t one_more = 3 + 3 + 3 + encoded_size(value, length);
+        assert_true(size <= INGEST_NAME_MAX);
+        if (s.changes[SERIES_SURPLUS] > 0)
+            assert_true(size + one_more > INGEST_NAME_MAX);
+        buf_done(&out);
+        series_done(&s);
+        labels_unref(l);
+        labels_builder_free(b);
+    }
+}
+
 static void test_long_service_name(void **state)
 {
     (void)state;
@@ -452,6 +487,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_times_have_ten_digits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_goroutines_are_averaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_name_drops_labels, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_name_limit_is_exact, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_service_name, setup, teardown),
         cmocka_unit_test(test_body_e1),
         cmocka_unit_test(test_body_e3),

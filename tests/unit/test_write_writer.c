@@ -45,6 +45,7 @@ struct server {
     bool stopping;
     int in_progress;
     int most_in_progress;
+    int unread;  /* answers that the other side did not read to the end */
     int broken;  /* so many answers first: the connection is closed without one */
     int failing; /* then so many with status `status` */
     int status;
@@ -139,7 +140,7 @@ static int judge(struct server *s, const struct buf *in, size_t head, size_t siz
 static bool answer(struct server *s, int fd, int status)
 {
     struct buf out;
-    buf_init(&out, 1 << 22);
+    buf_init(&out, 1 << 26);
     if (status == 200)
         buf_puts(&out, "HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\n"
                        "Content-Length: 0\r\n\r\n");
@@ -148,8 +149,12 @@ static bool answer(struct server *s, int fd, int status)
                    "HTTP/1.1 %d No\r\nContent-Type: application/json\r\n%sContent-Length: "
                    "%zu\r\n\r\n%s",
                    status, s->extra, strlen(s->body), s->body);
-    bool ok = send_text(fd, out.data, out.len);
+    bool ok = buf_ok(&out) && send_text(fd, out.data, out.len);
     buf_done(&out);
+    pthread_mutex_lock(&s->lock);
+    s->unread += !ok;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
     return ok;
 }
 
@@ -595,6 +600,34 @@ static void test_failure_and_recovery(void **state)
     free(text);
 }
 
+static size_t count_lines(struct fixture *f, const char *part)
+{
+    size_t n = 0;
+    for (const char *at = testing_log_text(f->log); (at = strstr(at, part)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Each outage is news, five times a minute; a recovery only if its outage was said. */
+static void test_many_outages(void **state)
+{
+    struct fixture *f = *state;
+    f->server[0].status = 503;
+    f->endpoints[0].concurrency = 1;
+    testing_log_expect(f->log, "endpoint fails, retrying");
+    start(f);
+    for (uint64_t i = 1; i <= 7; i++) {
+        pthread_mutex_lock(&f->server[0].lock);
+        f->server[0].failing = 2;
+        pthread_mutex_unlock(&f->server[0].lock);
+        put(f, 1, 1);
+        wait_settled(f, 0, i);
+    }
+    drain(f, FAR_MS);
+    CHECK_INT(count_lines(f, "endpoint fails"), 5, "");
+    CHECK_INT(count_lines(f, "endpoint works again"), 5, "");
+}
+
 static void test_closed_without_an_answer(void **state)
 {
     struct fixture *f = *state;
@@ -628,7 +661,7 @@ static void test_rejected(void **state)
 static void test_huge_error_page(void **state)
 {
     struct fixture *f = *state;
-    size_t size = 1 << 20;
+    size_t size = 1 << 25; /* far more than socket buffers hold */
     char *page = malloc(size + 1);
     memset(page, 'x', size);
     page[size] = '\0';
@@ -644,6 +677,13 @@ static void test_huge_error_page(void **state)
     CHECK_INT(ledger(f, 0).sent, 1, "");
     CHECK_INT(ledger(f, 0).dropped[DROP_REJECTED], 1, "");
     CHECK_CONTAINS(testing_log_text(f->log), "HTTP 413: xxxx", "");
+    struct timespec end = give_up_at();
+    int rc = 0;
+    pthread_mutex_lock(&f->server[0].lock);
+    while (f->server[0].unread == 0 && rc == 0)
+        rc = pthread_cond_timedwait(&f->server[0].changed, &f->server[0].lock, &end);
+    pthread_mutex_unlock(&f->server[0].lock);
+    CHECK_INT(rc, 0, "the rest was not waited for");
     char *text = render(f);
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"4xx\"} 1", "");
     free(text);
@@ -891,6 +931,7 @@ int main(void)
         TEST(test_concurrency),
         TEST(test_endpoints_do_not_wait_for_each_other),
         TEST(test_failure_and_recovery),
+        TEST(test_many_outages),
         TEST(test_closed_without_an_answer),
         TEST(test_rejected),
         TEST(test_huge_error_page),
