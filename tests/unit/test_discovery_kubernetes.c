@@ -383,13 +383,44 @@ static void test_forbidden(void **state)
     teardown(&w);
 }
 
+/* A watch may stay open for minutes: that it works is said when it does, not when it ends. */
+static void test_found_again(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = "limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
+        {.part = "watch=1", .status = 500, .body = "etcd is away"},
+        {.part = "watch=1",
+         .status = 200,
+         .keep_open = true,
+         .body = EVENT("DELETED", POD("a", "10.0.0.1"))},
+    };
+    struct world w;
+    setup(&w, rules, 3);
+    testing_log_expect(w.log, "does not answer as it should");
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .api_server = w.url},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "pod/ns/a @-");
+    /* The line comes with the bytes of the event. */
+    loop_run_once(w.loop);
+    const char *text = testing_log_text(w.log);
+    CHECK_CONTAINS(text, "the server answered 500: etcd is away", "");
+    CHECK_CONTAINS(text, "the API server answers again", "");
+    check_metric(&w, "profpull_discovery_requests_total{verb=\"watch\",result=\"failed\"} 1\n", "");
+    teardown(&w);
+}
+
 /* Jobs that want the same share a watch; a job with several sources keeps them apart. */
 static void test_sharing(void **state)
 {
     (void)state;
     struct rule rules[] = {
         {.part = "/api/v1/pods?limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
-        {.part = "labelSelector=x&limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
+        {.part = "labelSelector=x&limit", .status = 200, .body = LIST("", POD("x", "10.0.0.9"))},
     };
     struct world w;
     setup(&w, rules, 2);
@@ -426,7 +457,9 @@ static void test_sharing(void **state)
     CHECK_CONTAINS(w.groups.data, "1 static/1 127.0.0.1:6060 @-\n", "");
     CHECK_CONTAINS(w.groups.data, "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
     CHECK_CONTAINS(w.groups.data, "1 kubernetes/0/pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
-    CHECK_CONTAINS(w.groups.data, "1 kubernetes/2/pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
+    CHECK_CONTAINS(w.groups.data, "1 kubernetes/2/pod/ns/x 10.0.0.9:6060 @10.0.0.9\n", "");
+    assert_null(strstr(w.groups.data, "0 pod/ns/x"));
+    assert_null(strstr(w.groups.data, "kubernetes/0/pod/ns/x"));
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"ok\"} 2\n",
                  "three sources, two watches");
     check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 3\n", "");
@@ -497,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_relist),          cmocka_unit_test(test_forbidden),
         cmocka_unit_test(test_sharing),         cmocka_unit_test(test_static_only),
         cmocka_unit_test(test_no_jobs),         cmocka_unit_test(test_errors_name_the_place),
+        cmocka_unit_test(test_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

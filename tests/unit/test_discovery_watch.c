@@ -277,11 +277,11 @@ static void test_pages(void **state)
     CHECK_INT(watch_synced(s.w), false, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t=2", POD("b", "1")));
     CHECK_STR(s.query.data, "limit=500&continue=t%3D1", "no version with a continue token");
-    STEP(&s, .status = 200, .body = PAGE("10", "", POD("c", "1")));
+    STEP(&s, .status = 200, .body = PAGE("12", "", POD("c", "1")));
     CHECK_STR(s.query.data, "limit=500&continue=t%3D2", "");
     check_out(&s, "L:b L:c end ", "");
     begin(&s);
-    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    CHECK_STR(s.query.data, WATCH_QUERY("10"), "from the first page's version nothing is missed");
     teardown(&s);
 }
 
@@ -510,6 +510,23 @@ static void test_watch_keeps_failing(void **state)
     teardown(&s);
 }
 
+/* Failures that are not in a row are no reason for a list. */
+static void test_watch_fails_now_and_then(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    list_two(&s);
+    for (int i = 0; i < 3 * WATCH_FAILURES_MAX; i++) {
+        STEP(&s, .status = 500);
+        if (i % 3 == 0) {
+            STEP(&s, .status = 200, .lasted_ms = 5000);
+        }
+    }
+    check_out(&s, "", "");
+    teardown(&s);
+}
+
 /* ---- expired --------------------------------------------------------------------------------- */
 
 static void test_expired(void **state)
@@ -595,6 +612,10 @@ static void test_expired_page(void **state)
     check_out(&s, "begin L:b L:c end ", "a new list from its beginning");
     STEP(&s, .status = 200, .lasted_ms = 5000);
     CHECK_STR(s.query.data, WATCH_QUERY("20"), "");
+    STEP(&s, .status = 410);
+    STEP(&s, .status = 410);
+    begin(&s);
+    CHECK_STR(s.query.data, "limit=500", "the next list is in pages again");
     teardown(&s);
 }
 
@@ -802,6 +823,7 @@ int main(void)
         cmocka_unit_test(test_page_refused),
         cmocka_unit_test(test_forbidden),
         cmocka_unit_test(test_watch_keeps_failing),
+        cmocka_unit_test(test_watch_fails_now_and_then),
         cmocka_unit_test(test_expired),
         cmocka_unit_test(test_expired_twice),
         cmocka_unit_test(test_expired_loop),
