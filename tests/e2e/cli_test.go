@@ -157,7 +157,7 @@ scrape_configs:
     static_configs: [{targets: ["127.0.0.1:1"], labels: {"odd name": "x: [y]"}}]
     relabel_configs: [{source_labels: [a], regex: "b|c", target_label: d, replacement: "${1}"}]
 write:
-  - {name: main, url: "http://127.0.0.1:1", authorization: {credentials: hidden-word}}
+  - {name: main, url: "http://127.0.0.1:1", authorization: {credentials: hidden-word}, headers: {X-Key: hidden-word}}
 `)
 	first := expectCall(t, exitDone, "*", "", "check", "--dump", "--config", file)
 	if strings.Contains(first.stdout, "hidden-word") || !strings.Contains(first.stdout, "<secret>") {

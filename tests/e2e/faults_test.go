@@ -259,6 +259,9 @@ write:
 	})
 	p.stop()
 	checkArrived(t, later.Profiles(), nameOfPath, tg)
+	if asked := later.Asked(); asked[1].Sub(asked[0]) < 1900*time.Millisecond {
+		t.Errorf("the next request came %v after 429 with Retry-After: 2", asked[1].Sub(asked[0]))
+	}
 	if st := never.Stats(); st.Requests > int64(len(tg.Requests())) {
 		t.Errorf("%d requests for %d profiles that will never be taken", st.Requests, len(tg.Requests()))
 	}

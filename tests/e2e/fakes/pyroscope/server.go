@@ -91,6 +91,7 @@ type Server struct {
 	mu       sync.Mutex
 	profiles []Received
 	refused  []string
+	asked    []time.Time
 	stats    Stats
 }
 
@@ -128,6 +129,13 @@ func (s *Server) Refused() []string {
 	return append([]string(nil), s.refused...)
 }
 
+// Asked lists when each request came, whatever became of it (not in Cheap mode).
+func (s *Server) Asked() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.asked...)
+}
+
 // Stats returns a copy of the counters.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
@@ -163,6 +171,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.stats.Requests++
 	s.stats.InFlight++
+	if !s.opts.Cheap {
+		s.asked = append(s.asked, time.Now())
+	}
 	if s.stats.InFlight > s.stats.MaxBusy {
 		s.stats.MaxBusy = s.stats.InFlight
 	}
