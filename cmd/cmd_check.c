@@ -16,16 +16,11 @@ static const char help[] =
     "\n"
     "Exit code: 0 the configuration is good, 1 it is not, 2 usage.\n";
 
-static const char *source_kind(const struct config_source *source)
-{
-    return source->kind == SOURCE_STATIC ? "static" : "kubernetes";
-}
-
 static void print_job(const struct config_job *job)
 {
     printf("job %s:", job->name);
     for (size_t i = 0; i < job->n_sources; i++) {
-        printf(" %s", source_kind(&job->sources[i]));
+        printf(" %s", config_source_kind_name(job->sources[i].kind));
     }
     printf(", %zu relabel rule%s, types", job->relabel.n, job->relabel.n == 1 ? "" : "s");
     for (size_t i = 0; i < job->n_types; i++) {

@@ -79,6 +79,22 @@ const struct text_kind text_http_url = {
     .url = true,
 };
 
+static bool check_query_url(struct sv v)
+{
+    struct sv scheme;
+    struct sv authority;
+    struct sv path;
+    return cut_url(v, &scheme, &authority, &path) &&
+           (sv_eq_str(scheme, "http") || sv_eq_str(scheme, "https")) && !has_any(authority, "@") &&
+           check_authority(authority) && !has_any(path, "#");
+}
+
+const struct text_kind text_query_url = {
+    .expected = "a URL such as \"http://host/targets\" without user and fragment",
+    .ok = check_query_url,
+    .url = true,
+};
+
 static bool check_proxy_url(struct sv v)
 {
     static const char *const schemes[] = {"http",    "https",  "socks4",

@@ -103,11 +103,27 @@ struct config_type {
 
 /* ---- sources -------------------------------------------------------------------------------- */
 
-enum config_source_kind { SOURCE_STATIC, SOURCE_KUBERNETES };
+enum config_source_kind { SOURCE_STATIC, SOURCE_FILE, SOURCE_HTTP, SOURCE_KUBERNETES };
+/* "static", "file", "http", "kubernetes". */
+const char *config_source_kind_name(enum config_source_kind kind);
 
 struct config_static {
     struct config_strings targets; /* host:port */
     struct config_pairs labels;
+};
+
+/* Files with lists of targets (target_file.h). */
+struct config_file_sd {
+    /* Resolved against the directory of the configuration; the last part may hold wildcards. */
+    struct config_strings files;
+    int64_t refresh_ms;
+};
+
+/* A URL that answers with a list of targets in JSON. */
+struct config_http_sd {
+    const char *url;
+    int64_t refresh_ms; /* also the deadline of a request */
+    struct http_settings http;
 };
 
 struct config_selector {
@@ -132,6 +148,8 @@ struct config_source {
     enum config_source_kind kind;
     union {
         struct config_static fixed;
+        struct config_file_sd file;
+        struct config_http_sd http;
         struct config_kubernetes kubernetes;
     };
 };

@@ -391,6 +391,44 @@ static void dump_kubernetes(struct dumper *d, const struct config_kubernetes *k)
     dump_http(d, &k->http);
 }
 
+/* The query of a URL may hold a token. */
+static void dump_query_url(struct dumper *d, const char *key, const char *url)
+{
+    const char *query = strchr(url, '?');
+    if (query == NULL) {
+        dump_text(d, key, url);
+        return;
+    }
+    struct buf hidden;
+    buf_init(&hidden, d->out->max);
+    buf_append(&hidden, url, (size_t)(query + 1 - url));
+    buf_puts(&hidden, SECRET);
+    dump_text(d, key, buf_ok(&hidden) ? hidden.data : SECRET);
+    buf_done(&hidden);
+}
+
+static void dump_source(struct dumper *d, const struct config_source *s)
+{
+    switch (s->kind) {
+    case SOURCE_STATIC:
+        dump_strings(d, "targets", &s->fixed.targets);
+        dump_pairs(d, "labels", &s->fixed.labels, false);
+        break;
+    case SOURCE_FILE:
+        dump_strings(d, "files", &s->file.files);
+        dump_duration(d, "refresh_interval", s->file.refresh_ms);
+        break;
+    case SOURCE_HTTP:
+        dump_query_url(d, "url", s->http.url);
+        dump_duration(d, "refresh_interval", s->http.refresh_ms);
+        dump_http(d, &s->http.http);
+        break;
+    case SOURCE_KUBERNETES:
+        dump_kubernetes(d, &s->kubernetes);
+        break;
+    }
+}
+
 static void dump_sources(struct dumper *d, const struct config_job *job,
                          enum config_source_kind kind, const char *key)
 {
@@ -405,12 +443,7 @@ static void dump_sources(struct dumper *d, const struct config_job *job,
             open = true;
         }
         dump_element(d);
-        if (kind == SOURCE_STATIC) {
-            dump_strings(d, "targets", &s->fixed.targets);
-            dump_pairs(d, "labels", &s->fixed.labels, false);
-        } else {
-            dump_kubernetes(d, &s->kubernetes);
-        }
+        dump_source(d, s);
         dump_end(d);
     }
     if (open) {
@@ -470,6 +503,8 @@ static void dump_job(struct dumper *d, const struct config *c, const struct conf
     dump_number(d, "target_limit", job->target_limit);
     dump_profiles(d, job);
     dump_sources(d, job, SOURCE_STATIC, "static_configs");
+    dump_sources(d, job, SOURCE_FILE, "file_sd_configs");
+    dump_sources(d, job, SOURCE_HTTP, "http_sd_configs");
     dump_sources(d, job, SOURCE_KUBERNETES, "kubernetes_sd_configs");
     dump_rules(d, &job->relabel);
     dump_forward_to(d, c, job->forward_to);

@@ -5,7 +5,7 @@
 
 #include "config/file.h"
 
-static bool read_all(int fd, size_t max, struct buf *out, struct err *err)
+bool file_read_fd(int fd, size_t max, struct buf *out, struct err *err)
 {
     char chunk[16384];
     for (;;) {
@@ -38,7 +38,7 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err)
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         ok = err_set(err, ERR_INPUT, "is a directory");
     } else {
-        ok = read_all(fd, max, out, err);
+        ok = file_read_fd(fd, max, out, err);
     }
     close(fd);
     return ok;

@@ -11,6 +11,7 @@
  */
 
 extern const struct text_kind text_http_url;  /* no user, query or fragment */
+extern const struct text_kind text_query_url; /* may have a query, which may hold a secret */
 extern const struct text_kind text_proxy_url; /* may hold a password: never shown */
 extern const struct text_kind text_header_value;
 extern const struct text_kind text_label_name;

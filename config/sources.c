@@ -28,6 +28,92 @@ static void read_static(struct reader *r, const struct place *at, const void *ar
     read_sections(r, at, &section, 1);
 }
 
+/* ---- file and http
+ * ------------------------------------------------------------------------------------- */
+
+#define DEFAULT_FILE_REFRESH_MS (INT64_C(5) * 60 * 1000)
+#define DEFAULT_HTTP_REFRESH_MS (INT64_C(60) * 1000)
+
+/* Prometheus' rule: ends in .json, .yml or .yaml, wildcards in the last part only. */
+static bool check_target_file(struct sv v)
+{
+    static const char *const endings[] = {".json", ".yml", ".yaml", ".JSON", ".YML", ".YAML"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        known = known || sv_ends_with(v, sv_from(endings[i]));
+    }
+    bool wild = false;
+    for (size_t i = 0; i < v.n; i++) {
+        wild = wild || v.p[i] == '*' || v.p[i] == '?' || v.p[i] == '[';
+        if (v.p[i] == '\0' || (wild && v.p[i] == '/')) {
+            return false;
+        }
+    }
+    return known;
+}
+
+static const struct text_kind text_target_file = {
+    .expected = "the name of a file that ends in .json, .yml or .yaml, with wildcards in its last "
+                "part only",
+    .ok = check_target_file,
+    .file_name = true,
+};
+
+static const struct range range_refresh = {.min = 1000, .max = UINT64_C(24) * 60 * 60 * 1000};
+
+static const struct field file_fields[] = {
+    {.key = "files",
+     .read = read_strings,
+     .offset = offsetof(struct config_file_sd, files),
+     .arg = &text_target_file,
+     .required = true},
+    {.key = "refresh_interval",
+     .read = read_duration,
+     .offset = offsetof(struct config_file_sd, refresh_ms),
+     .arg = &range_refresh},
+};
+
+static void read_file(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct config_source *source = out;
+    const struct section section = SECTION(file_fields, &source->file);
+    source->pos = place_pos(r, at);
+    source->kind = SOURCE_FILE;
+    source->file.refresh_ms = DEFAULT_FILE_REFRESH_MS;
+    size_t before = r->reported;
+    read_sections(r, at, &section, 1);
+    if (before == r->reported && source->file.files.n == 0) {
+        reader_error(r, at, "file service discovery config must contain at least one path name");
+    }
+}
+
+static const struct field http_sd_fields[] = {
+    {.key = "url",
+     .read = read_text,
+     .offset = offsetof(struct config_http_sd, url),
+     .arg = &text_query_url,
+     .required = true},
+    {.key = "refresh_interval",
+     .read = read_duration,
+     .offset = offsetof(struct config_http_sd, refresh_ms),
+     .arg = &range_refresh},
+};
+
+static void read_http(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct config_source *source = out;
+    struct config_http_sd *h = &source->http;
+    source->pos = place_pos(r, at);
+    source->kind = SOURCE_HTTP;
+    h->refresh_ms = DEFAULT_HTTP_REFRESH_MS;
+    http_defaults(&h->http);
+    const struct section sections[] = {SECTION(http_sd_fields, h), http_section(&h->http)};
+    read_sections(r, at, sections, 2);
+    http_check(r, at);
+}
+
 /* ---- kubernetes
  * ------------------------------------------------------------------------------------- */
 
@@ -226,14 +312,27 @@ static void read_kubernetes(struct reader *r, const struct place *at, const void
     http_check(r, at);
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------------- */
+/* ---- all of them
+ * ------------------------------------------------------------------------------------ */
+
+const char *config_source_kind_name(enum config_source_kind kind)
+{
+    static const char *const names[] = {
+        [SOURCE_STATIC] = "static",
+        [SOURCE_FILE] = "file",
+        [SOURCE_HTTP] = "http",
+        [SOURCE_KUBERNETES] = "kubernetes",
+    };
+    return names[kind];
+}
 
 static const struct {
     const char *key;
     read_fn *read;
 } kinds[] = {
     {"static_configs", read_static},
+    {"file_sd_configs", read_file},
+    {"http_sd_configs", read_http},
     {"kubernetes_sd_configs", read_kubernetes},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -14,6 +14,24 @@ static void cells(struct metric_cell **out, struct metric *m, const char *const 
     }
 }
 
+static void init_refreshes(struct discovery_counters *c, struct metrics *metrics)
+{
+    struct metric *m = metrics_register(
+        metrics, &(struct metric_desc){.name = "profpull_discovery_refreshes_total",
+                                       .help = "Files and URLs with targets that were read",
+                                       .type = METRIC_COUNTER,
+                                       .labels = {"kind", "result"}});
+    static const char *const results[REFRESH_COUNT] = {
+        [REFRESH_CHANGED] = "changed",
+        [REFRESH_UNCHANGED] = "unchanged",
+        [REFRESH_FAILED] = "failed",
+    };
+    for (size_t i = 0; i < REFRESH_COUNT; i++) {
+        c->file_refreshes[i] = metric_cell(m, (const char *const[]){"file", results[i]});
+        c->http_refreshes[i] = metric_cell(m, (const char *const[]){"http", results[i]});
+    }
+}
+
 void discovery_counters_init(struct discovery_counters *c, struct metrics *metrics)
 {
     static const char *const events[EVENT_COUNT] = {
@@ -31,6 +49,12 @@ void discovery_counters_init(struct discovery_counters *c, struct metrics *metri
         [SKIP_TOO_MANY_LABELS] = "too_many_labels",
         [SKIP_TOO_MANY_OBJECTS] = "too_many_objects",
     };
+    static const char *const group_kinds[GROUP_COUNT] = {
+        [GROUP_STATIC] = "static",
+        [GROUP_FILE] = "file",
+        [GROUP_HTTP] = "http",
+        [GROUP_KUBERNETES] = "kubernetes",
+    };
     static const char *const target_skips[TARGET_SKIP_COUNT] = {
         [TARGET_BAD_PORT] = "bad_port",
         [TARGET_TOO_MANY] = "too_many",
@@ -40,8 +64,8 @@ void discovery_counters_init(struct discovery_counters *c, struct metrics *metri
                                        .help = "Sources (pods, static lists) that have targets now",
                                        .type = METRIC_GAUGE,
                                        .labels = {"kind"}});
-    c->groups_static = cell(groups, "static");
-    c->groups_kubernetes = cell(groups, "kubernetes");
+    cells(c->groups, groups, group_kinds, GROUP_COUNT);
+    init_refreshes(c, metrics);
     struct metric *m =
         metrics_register(metrics, &(struct metric_desc){.name = "profpull_discovery_events_total",
                                                         .help = "Watch events, by what they did",

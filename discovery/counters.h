@@ -27,11 +27,16 @@ enum discovery_skip {
     SKIP_COUNT,
 };
 
+enum discovery_group { GROUP_STATIC, GROUP_FILE, GROUP_HTTP, GROUP_KUBERNETES, GROUP_COUNT };
+
+enum discovery_refresh { REFRESH_CHANGED, REFRESH_UNCHANGED, REFRESH_FAILED, REFRESH_COUNT };
+
 enum discovery_target_skip { TARGET_BAD_PORT, TARGET_TOO_MANY, TARGET_SKIP_COUNT };
 
 struct discovery_counters {
-    struct metric_cell *groups_static;
-    struct metric_cell *groups_kubernetes;
+    struct metric_cell *groups[GROUP_COUNT];
+    struct metric_cell *file_refreshes[REFRESH_COUNT];
+    struct metric_cell *http_refreshes[REFRESH_COUNT];
     struct metric_cell *events[EVENT_COUNT];
     struct metric_cell *skips[SKIP_COUNT];
     struct metric_cell *target_skips[TARGET_SKIP_COUNT];

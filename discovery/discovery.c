@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "discovery/counters.h"
+#include "discovery/file_sd.h"
+#include "discovery/http_sd.h"
 #include "discovery/kubernetes.h"
 #include "discovery/static.h"
 #include "discovery/store.h"
@@ -31,10 +33,14 @@ struct kube_source {
     size_t n_subscribers;
 };
 
-struct static_source {
+/* A source that lists its targets: static, a set of files, a URL. */
+struct list_source {
+    struct discovery *d;
     size_t job;
-    char name[PREFIX_MAX];
-    struct static_group group;
+    char name[PREFIX_MAX]; /* of files: what stands before the path */
+    struct static_group fixed;
+    struct file_sd *files;
+    struct http_sd *url;
 };
 
 struct discovery {
@@ -42,26 +48,44 @@ struct discovery {
     struct discovery_counters counters;
     struct arena *arena;
     struct rng rng;
-    struct http_client *http; /* NULL without kubernetes sources */
+    struct http_client *http;    /* NULL without kubernetes sources */
+    struct http_client *http_sd; /* NULL without http sources */
     struct loop_timer *start;
     struct kube_source *kube;
     size_t n_kube;
     struct subscriber *subscribers;
     size_t n_subscribers;
-    struct static_source *fixed;
-    size_t n_fixed;
-    size_t n_pending; /* watches that have not listed everything yet */
+    struct list_source *lists;
+    size_t n_lists;
+    size_t n_pending; /* watches and URLs that have not been read yet */
     bool started;
-    int64_t groups_static; /* as counted in the metrics */
-    int64_t groups_kubernetes;
+    int64_t groups[GROUP_COUNT]; /* as counted in the metrics */
 };
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static void set_gauge(struct metric_cell *cell, int64_t *counted, int64_t now)
+static void set_groups(struct discovery *d, enum discovery_group kind, int64_t now)
 {
-    metric_gauge_add(cell, now - *counted);
-    *counted = now;
+    metric_gauge_add(d->counters.groups[kind], now - d->groups[kind]);
+    d->groups[kind] = now;
+}
+
+static void count_lists(struct discovery *d)
+{
+    int64_t n[GROUP_COUNT] = {0};
+    for (size_t i = 0; i < d->n_lists; i++) {
+        const struct list_source *s = &d->lists[i];
+        if (s->files != NULL) {
+            n[GROUP_FILE] += (int64_t)file_sd_count(s->files);
+        } else if (s->url != NULL) {
+            n[GROUP_HTTP] += http_sd_has_targets(s->url) ? 1 : 0;
+        } else {
+            n[GROUP_STATIC]++;
+        }
+    }
+    set_groups(d, GROUP_STATIC, n[GROUP_STATIC]);
+    set_groups(d, GROUP_FILE, n[GROUP_FILE]);
+    set_groups(d, GROUP_HTTP, n[GROUP_HTTP]);
 }
 
 static void count_groups(struct discovery *d)
@@ -70,7 +94,7 @@ static void count_groups(struct discovery *d)
     for (size_t i = 0; i < d->n_kube; i++) {
         n += (int64_t)(kubernetes_count(d->kube[i].kubernetes) * d->kube[i].n_subscribers);
     }
-    set_gauge(d->counters.groups_kubernetes, &d->groups_kubernetes, n);
+    set_groups(d, GROUP_KUBERNETES, n);
 }
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
@@ -111,22 +135,52 @@ static void on_source_synced(void *arg)
     check_synced(source->d);
 }
 
-/* The loop runs: tells the static groups, and lets the watches begin. */
+static void on_list(void *arg, const char *source, struct labels *const *targets, size_t n)
+{
+    struct list_source *s = arg;
+    struct target_group group = {
+        .job = s->job,
+        .source = source,
+        .targets = targets,
+        .n_targets = n,
+    };
+    s->d->options.on_group(s->d->options.arg, &group);
+}
+
+static void on_read(void *arg, const char *source, struct labels *const *targets, size_t n)
+{
+    struct list_source *s = arg;
+    on_list(arg, source, targets, n);
+    count_lists(s->d);
+}
+
+static void on_url_synced(void *arg)
+{
+    struct list_source *s = arg;
+    s->d->n_pending--;
+    check_synced(s->d);
+}
+
+static void start_list(struct list_source *s)
+{
+    if (s->files != NULL) {
+        file_sd_start(s->files);
+    } else if (s->url != NULL) {
+        http_sd_start(s->url);
+    } else {
+        on_list(s, s->name, s->fixed.at, s->fixed.n);
+        static_group_done(&s->fixed);
+    }
+}
+
+/* The loop runs: tells the lists, and lets the watches begin. */
 static void on_start(void *arg)
 {
     struct discovery *d = arg;
-    for (size_t i = 0; i < d->n_fixed; i++) {
-        struct static_source *source = &d->fixed[i];
-        struct target_group group = {
-            .job = source->job,
-            .source = source->name,
-            .targets = source->group.at,
-            .n_targets = source->group.n,
-        };
-        d->options.on_group(d->options.arg, &group);
-        static_group_done(&source->group);
+    for (size_t i = 0; i < d->n_lists; i++) {
+        start_list(&d->lists[i]);
     }
-    set_gauge(d->counters.groups_static, &d->groups_static, (int64_t)d->n_fixed);
+    count_lists(d);
     d->started = true;
     for (size_t i = 0; i < d->n_kube; i++) {
         kubernetes_start(d->kube[i].kubernetes);
@@ -188,20 +242,21 @@ static struct kube_source *find_watch(struct discovery *d, const struct config_k
     return NULL;
 }
 
-static bool need_http(struct discovery *d, struct err *err)
+static bool need_http(struct discovery *d, struct http_client **client, const char *name,
+                      struct err *err)
 {
-    if (d->http == NULL) {
-        d->http = http_client_new(
+    if (*client == NULL) {
+        *client = http_client_new(
             &(struct http_client_options){
                 .loop = d->options.loop,
                 .log = d->options.log,
                 .metrics = d->options.metrics,
-                .name = "kubernetes",
+                .name = name,
                 .user_agent = d->options.user_agent,
             },
             err);
     }
-    return d->http != NULL;
+    return *client != NULL;
 }
 
 static bool add_watch(struct discovery *d, const struct config_kubernetes *config, struct err *err)
@@ -209,7 +264,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
     struct kube_source *source = &d->kube[d->n_kube];
     struct kube_access access;
     if (!kube_access_find(config, &(struct kube_env){0}, d->arena, &access, err) ||
-        !need_http(d, err)) {
+        !need_http(d, &d->http, "kubernetes", err)) {
         return false;
     }
     *source = (struct kube_source){.d = d, .config = config};
@@ -258,17 +313,62 @@ static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool s
     return true;
 }
 
-static bool add_static(struct discovery *d, size_t job, size_t index, struct err *err)
+static bool add_files(struct list_source *s, const struct config_file_sd *config)
 {
-    struct static_source *source = &d->fixed[d->n_fixed];
-    source->job = job;
-    snprintf(source->name, sizeof(source->name), "static/%zu", index);
-    if (!static_group_make(&d->options.config->jobs[job].sources[index].fixed, d->options.intern,
-                           &source->group, err)) {
+    struct discovery *d = s->d;
+    s->files = file_sd_new(&(struct file_sd_options){
+        .config = config,
+        .prefix = s->name,
+        .loop = d->options.loop,
+        .intern = d->options.intern,
+        .log = d->options.log,
+        .counters = &d->counters,
+        .on_change = on_read,
+        .arg = s,
+    });
+    return s->files != NULL;
+}
+
+static bool add_url(struct list_source *s, const struct config_http_sd *config, struct err *err)
+{
+    struct discovery *d = s->d;
+    if (!need_http(d, &d->http_sd, "http_sd", err)) {
         return false;
     }
-    d->n_fixed++;
+    s->url = http_sd_new(&(struct http_sd_options){
+        .config = config,
+        .source = s->name,
+        .loop = d->options.loop,
+        .http = d->http_sd,
+        .intern = d->options.intern,
+        .log = d->options.log,
+        .counters = &d->counters,
+        .on_change = on_read,
+        .on_synced = on_url_synced,
+        .arg = s,
+    });
+    if (s->url == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    d->n_pending++;
     return true;
+}
+
+static bool add_list(struct discovery *d, size_t job, size_t index, struct err *err)
+{
+    const struct config_source *config = &d->options.config->jobs[job].sources[index];
+    struct list_source *s = &d->lists[d->n_lists++];
+    *s = (struct list_source){.d = d, .job = job};
+    snprintf(s->name, sizeof(s->name), "%s/%zu%s", config_source_kind_name(config->kind), index,
+             config->kind == SOURCE_FILE ? "/" : "");
+    switch (config->kind) {
+    case SOURCE_FILE:
+        return add_files(s, &config->file) || err_set(err, ERR_MEMORY, "out of memory");
+    case SOURCE_HTTP:
+        return add_url(s, &config->http, err);
+    default:
+        return static_group_make(&config->fixed, 1, NULL, d->options.intern, &s->fixed, err);
+    }
 }
 
 static size_t count_kubernetes(const struct config_job *job)
@@ -287,7 +387,7 @@ static bool add_job(struct discovery *d, size_t index, struct err *err)
     for (size_t i = 0; i < job->n_sources; i++) {
         bool ok = job->sources[i].kind == SOURCE_KUBERNETES
                       ? add_kubernetes(d, index, i, several, err)
-                      : add_static(d, index, i, err);
+                      : add_list(d, index, i, err);
         if (!ok) {
             const struct config_pos *pos = &job->sources[i].pos;
             err_wrap(err, "%s:%d:%d: job \"%s\"", pos->file == NULL ? "" : pos->file, pos->line,
@@ -309,9 +409,9 @@ static bool add_jobs(struct discovery *d, struct err *err)
     d->start = loop_timer_new(d->options.loop, on_start, d);
     d->kube = calloc(max + 1, sizeof(*d->kube));
     d->subscribers = calloc(max + 1, sizeof(*d->subscribers));
-    d->fixed = calloc(max + 1, sizeof(*d->fixed));
+    d->lists = calloc(max + 1, sizeof(*d->lists));
     if (d->arena == NULL || d->start == NULL || d->kube == NULL || d->subscribers == NULL ||
-        d->fixed == NULL) {
+        d->lists == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     for (size_t i = 0; i < config->n_jobs; i++) {
@@ -347,17 +447,21 @@ struct discovery *discovery_free(struct discovery *d)
     for (size_t i = 0; i < d->n_kube; i++) {
         kubernetes_free(d->kube[i].kubernetes);
     }
-    for (size_t i = 0; i < d->n_fixed; i++) {
-        static_group_done(&d->fixed[i].group);
+    for (size_t i = 0; i < d->n_lists; i++) {
+        static_group_done(&d->lists[i].fixed);
+        file_sd_free(d->lists[i].files);
+        http_sd_free(d->lists[i].url);
     }
-    set_gauge(d->counters.groups_kubernetes, &d->groups_kubernetes, 0);
-    set_gauge(d->counters.groups_static, &d->groups_static, 0);
+    for (int kind = 0; kind < GROUP_COUNT; kind++) {
+        set_groups(d, (enum discovery_group)kind, 0);
+    }
     http_client_free(d->http);
+    http_client_free(d->http_sd);
     loop_timer_free(d->start);
     arena_free(d->arena);
     free(d->kube);
     free(d->subscribers);
-    free(d->fixed);
+    free(d->lists);
     free(d);
     return NULL;
 }

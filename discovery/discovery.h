@@ -7,7 +7,8 @@
  * is kept of a pod is its name and a hash of its label sets, so that an update without effect goes
  * no further.
  *
- * Sources are called "pod/<namespace>/<name>" and "static/<n>"; in a job with several kubernetes
+ * Sources are called "pod/<namespace>/<name>" and "static/<n>",
+ * "file/<n>/<path>" and "http/<n>"; in a job with several kubernetes
  * sources, which may find the same pod, "kubernetes/<n>/pod/<namespace>/<name>" (n: index of the
  * source in the job). Sources that want the same of the same API server (the cluster's own, or one
  * kubeconfig file) share a watch, across jobs; one with api_server has a watch of its own.

@@ -1,6 +1,6 @@
 /* What discovery tells: the raw label sets that one source stands for now.
  *
- * A source is a Kubernetes object ("pod/default/web-7f"), a static list, later a file or a URL. A
+ * A source is a Kubernetes object ("pod/default/web-7f"), a static list, a file or a URL. A
  * group replaces all that was known of its source; one without label sets removes it. Made by
  * discovery on its thread, valid during the callback; take references to keep label sets.
  */

@@ -106,6 +106,9 @@ static const char full[] =
     "  static_configs:\n"
     "  - {targets: [a, b], labels: {\"x\\u2028y\": \"\\x7f\\u0085\\ufeff\\uffff\", n: ''}}\n"
     "  - {targets: []}\n"
+    "  http_sd_configs:\n"
+    "  - {url: 'http://sd/list?token=hunter2', bearer_token: hunter2}\n"
+    "  file_sd_configs: [{files: [/t/*.yml, b.json], refresh_interval: 90s}]\n"
     "  kubernetes_sd_configs:\n"
     "  - {role: pod, namespaces: {own_namespace: true}}\n"
     "  - role: pod\n"
@@ -161,7 +164,13 @@ static void whole(void **state)
         "          timeout: 10s\n          seconds: 5s\n",
         "      - targets: [\"a\", \"b\"]\n        labels:\n"
         "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
-        "      - targets: []\n",
+        "      - targets: []\n"
+        "    file_sd_configs:\n      - files: [\"/t/*.yml\", \"b.json\"]\n"
+        "        refresh_interval: 1m30s\n"
+        "    http_sd_configs:\n      - url: \"http://sd/list?<secret>\"\n"
+        "        refresh_interval: 1m\n        authorization:\n          type: \"Bearer\"\n"
+        "          credentials: \"<secret>\"\n"
+        "    kubernetes_sd_configs:\n",
         "      - role: \"pod\"\n        namespaces:\n          own_namespace: true\n"
         "          names: []\n",
         "        selectors:\n          - role: \"pod\"\n            label: \"app=x\"\n"

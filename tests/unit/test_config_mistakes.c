@@ -201,10 +201,26 @@ static void jobs(void **state)
          "f:3:22: scrape_configs[0].forward_to[1]: \"main\" is named twice\n"},
         {JOB("  forward_to: main\n"),
          "f:3:15: scrape_configs[0].forward_to: expected a list, got a value\n"},
-        {JOB("  file_sd_configs: []\n"),
-         "f:3:20: scrape_configs[0].file_sd_configs: file_sd_configs is not supported yet\n"},
-        {JOB("  http_sd_configs: []\n"),
-         "f:3:20: scrape_configs[0].http_sd_configs: http_sd_configs is not supported yet\n"},
+        {JOB("  file_sd_configs: [{files: []}]\n"),
+         "f:3:21: scrape_configs[0].file_sd_configs[0]: file service discovery config must contain "
+         "at least one path name\n"},
+        {JOB("  file_sd_configs: [{files: [a.txt]}]\n"),
+         "f:3:30: scrape_configs[0].file_sd_configs[0].files[0]: expected the name of a file that "
+         "ends in .json, .yml or .yaml, with wildcards in its last part only, got \"a.txt\"\n"},
+        {JOB("  file_sd_configs: [{files: [\"a*/b.yml\"], refresh_interval: 0s}]\n"),
+         "f:3:30: scrape_configs[0].file_sd_configs[0].files[0]: expected the name of a file that "
+         "ends in .json, .yml or .yaml, with wildcards in its last part only, got \"a*/b.yml\"\n"
+         "f:3:61: scrape_configs[0].file_sd_configs[0].refresh_interval: expected a duration from "
+         "1s to 1d, got \"0s\"\n"},
+        {JOB("  http_sd_configs: [{refresh_interval: 1m}]\n"),
+         "f:3:21: scrape_configs[0].http_sd_configs[0]: missing required key \"url\"\n"},
+        {JOB("  http_sd_configs: [{url: \"ftp://x?token=secret\"}]\n"),
+         "f:3:27: scrape_configs[0].http_sd_configs[0].url: expected a URL such as "
+         "\"http://host/targets\" without user and fragment\n"},
+        {JOB("  http_sd_configs: [{url: \"http://x\", bearer_token: a, basic_auth: {username: "
+             "u}}]\n"),
+         "f:3:53: scrape_configs[0].http_sd_configs[0].bearer_token: at most one of basic_auth, "
+         "authorization, oauth2, bearer_token & bearer_token_file must be configured\n"},
         {JOB("  profile_relabel_configs: []\n"),
          "f:3:28: scrape_configs[0].profile_relabel_configs: profile_relabel_configs is not "
          "supported yet\n"},

@@ -192,7 +192,7 @@ static void test_static(void **state)
     struct config_static config = {.targets = {targets, 2}, .labels = {labels, 3}};
     struct static_group group;
     struct err err = ERR_INIT;
-    assert_true(static_group_make(&config, in, &group, &err));
+    assert_true(static_group_make(&config, 1, NULL, in, &group, &err));
     CHECK_INT(group.n, 2, "");
     struct buf out;
     buf_init(&out, 4096);
@@ -206,7 +206,7 @@ static void test_static(void **state)
     static_group_done(&group);
     static_group_done(&group);
     config.targets.n = 0;
-    assert_true(static_group_make(&config, in, &group, &err));
+    assert_true(static_group_make(&config, 1, NULL, in, &group, &err));
     CHECK_INT(group.n, 0, "none is allowed");
     static_group_done(&group);
     intern_free(in);
@@ -224,9 +224,9 @@ static void test_static_too_large(void **state)
     struct config_static config = {.targets = {targets, 1}, .labels = {labels, 1}};
     struct static_group group;
     struct err err = ERR_INIT;
-    assert_false(static_group_make(&config, in, &group, &err));
+    assert_false(static_group_make(&config, 1, NULL, in, &group, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "");
-    CHECK_CONTAINS(err.msg, "static target \"127.0.0.1:6060\"", "");
+    CHECK_CONTAINS(err.msg, "target \"127.0.0.1:6060\"", "");
     CHECK_INT(group.n, 0, "");
     free(value);
     intern_free(in);

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// addresses lists the targets that the program has.
+func (p *program) addresses() string {
+	p.t.Helper()
+	var all []string
+	for _, s := range p.scrapes("") {
+		all = append(all, s.Labels["instance"])
+	}
+	sort.Strings(all)
+	return strings.Join(all, " ")
+}
+
+func (p *program) waitAddresses(want ...string) {
+	p.t.Helper()
+	sort.Strings(want)
+	p.wait("the targets "+strings.Join(want, " "), func() string {
+		if got := p.addresses(); got != strings.Join(want, " ") {
+			return "there are: " + got
+		}
+		return ""
+	})
+}
+
+const memoryOnly = `    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, goroutine: {enabled: false}}
+`
+
+// A file is read when it is replaced; one that is cut off in the middle keeps its targets.
+func TestFilesOfTargets(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	first, second := newTarget(t, target.Options{}), newTarget(t, target.Options{})
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		temporary := filepath.Join(dir, "temporary")
+		if err := os.WriteFile(temporary, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(temporary, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a.yaml", "- targets: ['"+first.Addr()+"']\n  labels: {service_name: shop/first}\n")
+	p := run(t, `
+scrape_configs:
+  - job_name: files
+    scrape_interval: 1s
+`+memoryOnly+`
+    file_sd_configs: [{files: ["`+dir+`/*.yaml", "`+dir+`/b.json"], refresh_interval: 1d}]
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.waitAddresses(first.Addr())
+	waitProfiles(t, server, 1, func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "shop/first" })
+	put("b.json", `[{"targets": ["`+second.Addr()+`"]}]`)
+	p.waitAddresses(first.Addr(), second.Addr())
+
+	put("a.yaml", "- targets: ['"+first.Addr())
+	failed := func() float64 {
+		return p.metrics().sum("profpull_discovery_refreshes_total", "kind", "file", "result", "failed")
+	}
+	p.wait("the broken file", func() string {
+		if strings.Contains(p.stderr.String(), "a.yaml") {
+			return ""
+		}
+		return "nothing is said"
+	})
+	if got := p.addresses(); !strings.Contains(got, first.Addr()) {
+		t.Errorf("a broken file took its targets along: %s", got)
+	}
+	if failed() < 2 { // b.json was missing at first
+		t.Errorf("the broken file was not counted")
+	}
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	p.waitAddresses(second.Addr())
+	p.stop()
+}
+
+// The list of a URL is asked for again and again; an answer that is none keeps the targets.
+func TestListFromURL(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	only := newTarget(t, target.Options{})
+	var mu sync.Mutex
+	status, kind, body, asked := 200, "application/json; charset=utf-8", "", 0
+	body = `[{"targets": ["` + only.Addr() + `"], "labels": {"service_name": "shop/url"}}]`
+	set := func(s int, k, b string) (already int) {
+		mu.Lock()
+		defer mu.Unlock()
+		status, kind, body = s, k, b
+		return asked
+	}
+	sd, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		if r.Header.Get("X-Prometheus-Refresh-Interval-Seconds") != "1" ||
+			r.Header.Get("Authorization") != "Bearer letmein" || r.Header.Get("Accept") != "application/json" {
+			t.Errorf("unexpected headers: %v", r.Header)
+		}
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sd.Down() })
+	p := run(t, `
+scrape_configs:
+  - job_name: urls
+    scrape_interval: 1s
+`+memoryOnly+`
+    http_sd_configs: [{url: "`+sd.URL()+`/list?token=secret", refresh_interval: 1s, bearer_token: letmein}]
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.waitAddresses(only.Addr())
+	waitProfiles(t, server, 1, func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "shop/url" })
+	for _, bad := range []struct {
+		status     int
+		kind, body string
+	}{
+		{500, "application/json", `[]`},
+		{200, "text/html", `[]`},
+		{200, "application/json", `[{"targets": ["`},
+	} {
+		already := set(bad.status, bad.kind, bad.body)
+		p.wait("two more requests", func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked >= already+2 {
+				return ""
+			}
+			return "none"
+		})
+		if got := p.addresses(); got != only.Addr() {
+			t.Errorf("%d %s %s: the targets are %q", bad.status, bad.kind, bad.body, got)
+		}
+	}
+	set(200, "application/json", `[]`)
+	p.waitAddresses()
+	p.stop()
+	if strings.Contains(p.stderr.String(), "secret") || strings.Contains(p.stderr.String(), "letmein") {
+		t.Errorf("a secret in the log:\n%s", p.stderr.String())
+	}
+}

@@ -1,0 +1,37 @@
+/* Any text as a list of targets: a list or an error, never both, no crash. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/target_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena *arena = arena_new(TARGET_FILE_ARENA_MAX);
+    struct target_file file = {0};
+    struct err err = ERR_INIT;
+    if (arena == NULL) {
+        return 0;
+    }
+    bool ok = target_file_parse((struct sv){(const char *)data, size}, arena, &file, &err);
+    if (ok == (err.kind != ERR_NONE)) {
+        abort();
+    }
+    for (size_t i = 0; ok && i < file.n; i++) {
+        for (size_t k = 0; k < file.groups[i].targets.n; k++) {
+            if (file.groups[i].targets.at[k][0] == '\0') {
+                abort();
+            }
+        }
+        for (size_t k = 0; k < file.groups[i].labels.n; k++) {
+            if (file.groups[i].labels.at[k].name[0] == '\0' ||
+                !utf8_valid(sv_from(file.groups[i].labels.at[k].value))) {
+                abort();
+            }
+        }
+    }
+    arena_free(arena);
+    return 0;
+}

@@ -1,0 +1,285 @@
+/* Sources that list their targets: files (with inotify) and URLs. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "discovery/file_sd.h"
+#include "discovery/http_sd.h"
+#include "discovery/listing.h"
+
+/* A test that has not come to its end by then has failed. */
+#define PATIENCE_MS 20000
+
+struct world {
+    struct loop *loop;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct testing_log *log;
+    struct discovery_counters counters;
+    struct loop_timer *watchdog;
+    struct buf told; /* source and addresses, one change a line */
+    const char *until;
+    bool late;
+    char *dir;
+};
+
+static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n)
+{
+    struct world *w = arg;
+    const char *name = strrchr(source, '/');
+    buf_puts(&w->told, name == NULL ? source : name + 1);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
+        struct sv path = labels_get(targets[i], SV("__meta_filepath"));
+        assert_true(strncmp(source, "file/0/", 7) != 0 || sv_eq_str(path, source + 7));
+    }
+    buf_putc(&w->told, '\n');
+    if (w->until != NULL && strstr(w->told.data, w->until) != NULL) {
+        loop_stop(w->loop);
+    }
+}
+
+static void on_late(void *arg)
+{
+    struct world *w = arg;
+    w->late = true;
+    loop_stop(w->loop);
+}
+
+static void setup(struct world *w)
+{
+    struct err err = ERR_INIT;
+    *w = (struct world){.loop = loop_new(&err), .intern = intern_new()};
+    w->metrics = metrics_new();
+    w->log = testing_log_new();
+    w->dir = testing_mkdtemp();
+    w->watchdog = loop_timer_new(w->loop, on_late, w);
+    buf_init(&w->told, 1 << 20);
+    discovery_counters_init(&w->counters, w->metrics);
+}
+
+static void teardown(struct world *w)
+{
+    loop_timer_free(w->watchdog);
+    loop_free(w->loop);
+    intern_free(w->intern);
+    metrics_free(w->metrics);
+    testing_log_done(w->log);
+    testing_rmdir(w->dir);
+    free(w->dir);
+    buf_done(&w->told);
+}
+
+/* Waits for a change. */
+static void wait_for(struct world *w, const char *until)
+{
+    w->until = until;
+    if (strstr(w->told.data, until) == NULL) {
+        loop_timer_after(w->watchdog, PATIENCE_MS);
+        loop_run(w->loop);
+    }
+    CHECK_INT(w->late, false, until);
+    w->until = NULL;
+    buf_clear(&w->told);
+}
+
+static void check_metric(struct world *w, const char *line)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    metrics_render(w->metrics, &text);
+    CHECK_CONTAINS(text.data, line, "");
+    buf_done(&text);
+}
+
+static void listings(void **state)
+{
+    (void)state;
+    struct intern *in = intern_new();
+    struct listing l = {.mark = {"__meta_url", "http://x"}};
+    static const struct {
+        const char *text;
+        enum discovery_refresh want;
+        size_t n;
+        bool news;
+    } rows[] = {
+        {"oops", REFRESH_FAILED, 0, true},
+        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", REFRESH_CHANGED,
+         2, true},
+        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", REFRESH_UNCHANGED,
+         2, false},
+        {"[{\"targets\":[\"a:1\",", REFRESH_FAILED, 2, true},
+        {"[{\"targets\":[\"a:1\",", REFRESH_FAILED, 2, false},
+        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", REFRESH_UNCHANGED,
+         2, true},
+        {"[]", REFRESH_CHANGED, 0, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct static_group targets = {0};
+        struct err err = ERR_INIT;
+        enum discovery_refresh got = listing_take(&l, sv_from(rows[i].text), in, &targets, &err);
+        CHECK_INT(got, rows[i].want, rows[i].text);
+        CHECK_INT(l.n, rows[i].n, rows[i].text);
+        CHECK_INT(listing_note(&l, got), rows[i].news, rows[i].text);
+        CHECK_INT(err.kind != ERR_NONE, got == REFRESH_FAILED, err.msg);
+        if (targets.n > 0) {
+            assert_true(sv_eq_str(labels_get(targets.at[0], SV("__meta_url")), "http://x"));
+        }
+        static_group_done(&targets);
+    }
+    intern_free(in);
+}
+
+static struct file_sd *start_files(struct world *w, const struct config_file_sd *config)
+{
+    struct file_sd *f = file_sd_new(&(struct file_sd_options){
+        .config = config,
+        .prefix = "file/0/",
+        .loop = w->loop,
+        .intern = w->intern,
+        .log = testing_log(w->log),
+        .counters = &w->counters,
+        .on_change = on_change,
+        .arg = w,
+    });
+    assert_non_null(f);
+    file_sd_start(f);
+    return f;
+}
+
+static void write_and_rename(struct world *w, const char *name, const char *text)
+{
+    char from[4096];
+    char to[4096];
+    testing_write_file(w->dir, "new.tmp", text);
+    snprintf(from, sizeof(from), "%s/new.tmp", w->dir);
+    snprintf(to, sizeof(to), "%s/%s", w->dir, name);
+    assert_int_equal(rename(from, to), 0);
+}
+
+static void remove_file(struct world *w, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", w->dir, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* The refresh interval is a day: whatever is seen is seen because the directory is watched. */
+static void files(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w);
+    char wild[4096];
+    char named[4096];
+    char again[4096];
+    snprintf(wild, sizeof(wild), "%s/t*.yaml", w.dir);
+    snprintf(named, sizeof(named), "%s/named.json", w.dir);
+    snprintf(again, sizeof(again), "%s/t1.yaml", w.dir);
+    const char *names[] = {wild, named, again};
+    struct config_file_sd config = {.files = {names, 3}, .refresh_ms = INT64_C(86400) * 1000};
+    testing_write_file(w.dir, "t1.yaml", "- targets: [a:1]\n");
+    testing_write_file(w.dir, "other.yaml", "- targets: [z:1]\n");
+    testing_log_expect(w.log, "cannot be used");
+    struct file_sd *f = start_files(&w, &config);
+    CHECK_STR(w.told.data, "t1.yaml a:1\n", "once, though two patterns name it");
+    CHECK_CONTAINS(testing_log_text(w.log), "named.json", "what is not there is said");
+    buf_clear(&w.told);
+
+    testing_write_file(w.dir, "named.json", "[{\"targets\":[\"n:1\"]}]");
+    wait_for(&w, "named.json n:1\n");
+    testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, b:2]\n");
+    wait_for(&w, "t2.yaml b:1 b:2\n");
+    CHECK_INT(file_sd_count(f), 3, "");
+
+    /* Broken and gone: nothing is told, as the change behind them shows. */
+    testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, ");
+    remove_file(&w, "named.json");
+    write_and_rename(&w, "t1.yaml", "- targets: [a:2]\n");
+    w.until = "a:2";
+    loop_timer_after(w.watchdog, PATIENCE_MS);
+    loop_run(w.loop);
+    CHECK_STR(w.told.data, "t1.yaml a:2\n", "");
+    CHECK_INT(file_sd_count(f), 3, "");
+    buf_clear(&w.told);
+
+    /* The file of a pattern that is removed takes its targets with it. */
+    remove_file(&w, "t2.yaml");
+    wait_for(&w, "t2.yaml\n");
+    testing_write_file(w.dir, "named.json", "[]");
+    wait_for(&w, "named.json\n");
+    CHECK_INT(file_sd_count(f), 1, "");
+    check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"changed\"} 5\n");
+    CHECK_CONTAINS(testing_log_text(w.log), "good again", "");
+    file_sd_free(f);
+    teardown(&w);
+}
+
+static void lost_directory(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w);
+    char sub[4096];
+    char moved[4096];
+    char wild[8192];
+    snprintf(sub, sizeof(sub), "%s/sub", w.dir);
+    snprintf(moved, sizeof(moved), "%s/moved", w.dir);
+    snprintf(wild, sizeof(wild), "%s/*.yml", sub);
+    const char *names[] = {wild};
+    /* Nothing tells of a directory that comes: this is what the refresh is for. */
+    struct config_file_sd config = {.files = {names, 1}, .refresh_ms = 50};
+    testing_log_expect(w.log, "targets of this pattern stay");
+    struct file_sd *f = start_files(&w, &config);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    testing_write_file(sub, "a.yml", "- targets: [a:1]\n");
+    wait_for(&w, "a.yml a:1\n");
+    assert_int_equal(rename(sub, moved), 0);
+    loop_timer_after(w.watchdog, 300);
+    loop_run(w.loop);
+    assert_true(w.late);
+    w.late = false;
+    CHECK_STR(w.told.data, "", "a directory that is away takes nothing along");
+    CHECK_INT(file_sd_count(f), 1, "");
+    assert_int_equal(rename(moved, sub), 0);
+    testing_write_file(sub, "a.yml", "- targets: [a:2]\n");
+    wait_for(&w, "a.yml a:2\n");
+    file_sd_free(f);
+    teardown(&w);
+}
+
+static void content_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        bool want;
+    } rows[] = {
+        {"application/json", true},
+        {"Application/JSON", true},
+        {"application/json; charset=utf-8", true},
+        {"application/json;charset=UTF-8", true},
+        {"application/json; charset=\"utf-8\"", true},
+        {"application/json; charset=latin1", false},
+        {"application/json;", false},
+        {"application/jsonx", false},
+        {"text/html", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CHECK_INT(http_sd_is_json(rows[i].type), rows[i].want, rows[i].type);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listings),
+        cmocka_unit_test(files),
+        cmocka_unit_test(lost_directory),
+        cmocka_unit_test(content_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
