@@ -1,6 +1,7 @@
 #include "cmd/pipeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -85,6 +86,26 @@ static void count(struct pipeline *p, size_t job, const char *outcome)
     metric_inc(metric_cell(p->outcomes, values));
 }
 
+#define HOST_MAX 256
+
+/* The host that the target must have; NULL if it may have any. out is storage. */
+static const char *pinned_host(const struct target_group *group, const struct labels *discovered,
+                               char out[HOST_MAX])
+{
+    if (!group->pin_addresses) {
+        return group->pinned_host;
+    }
+    struct sv host;
+    uint16_t port;
+    struct sv address = labels_get(discovered, SV(LABEL_ADDRESS));
+    if (!split_host_port(address, &host, &port, NULL) || host.n >= HOST_MAX) {
+        return ""; /* no host is this one */
+    }
+    memcpy(out, host.p, host.n);
+    out[host.n] = '\0';
+    return out;
+}
+
 /* One label set through the rules and into a target. */
 static struct target *make_target(struct pipeline *p, const struct target_group *group,
                                   const struct labels *discovered, struct pipeline_verdict *verdict,
@@ -104,8 +125,9 @@ static struct target *make_target(struct pipeline *p, const struct target_group 
         err_set(err, v.err.kind, "relabel rule %zu: %s", v.rule, v.err.msg);
         return NULL;
     }
-    struct target *t =
-        target_new(p->options.config, group->job, p->builder, group->pinned_host, err);
+    char host[HOST_MAX];
+    struct target *t = target_new(p->options.config, group->job, p->builder,
+                                  pinned_host(group, discovered, host), err);
     if (t == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "invalid");

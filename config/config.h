@@ -127,13 +127,15 @@ struct config_http_sd {
 };
 
 struct config_selector {
-    const char *role; /* "pod" */
+    const char *role; /* of what is selected: "pod", "node", ... */
     const char *label;
     const char *field;
 };
 
 struct config_kubernetes {
-    const char *role; /* "pod" is the only one so far */
+    const char *role; /* "pod", "service", "endpoints", "endpointslice", "node" or "ingress" */
+    bool attach_node; /* the labels of nodes (pods and endpoints only) */
+    bool attach_namespace;
     bool own_namespace;
     struct config_strings namespaces; /* none and not own_namespace: all */
     const struct config_selector *selectors;

@@ -386,6 +386,12 @@ static void dump_kubernetes(struct dumper *d, const struct config_kubernetes *k)
     if (k->n_selectors > 0) {
         dump_end(d);
     }
+    if (k->attach_node || k->attach_namespace) {
+        dump_begin(d, "attach_metadata");
+        dump_bool(d, "node", k->attach_node);
+        dump_bool(d, "namespace", k->attach_namespace);
+        dump_end(d);
+    }
     dump_text(d, "api_server", k->api_server);
     dump_text(d, "kubeconfig_file", k->kubeconfig_file);
     dump_http(d, &k->http);

@@ -138,11 +138,8 @@ static void read_role(struct reader *r, const struct place *at, const void *arg,
     if (role == NULL) {
         return;
     }
-    if (strcmp(role, "pod") == 0) {
+    if (is_role(role)) {
         *(const char **)out = role;
-    } else if (is_role(role)) {
-        reader_error(r, at, "role %s is not supported yet (only pod)",
-                     reader_quote(r, sv_from(role)));
     } else if (role[0] == '\0') {
         reader_error(r, at,
                      "role missing (one of: pod, service, endpoints, endpointslice, node, "
@@ -155,27 +152,90 @@ static void read_role(struct reader *r, const struct place *at, const void *arg,
     }
 }
 
-static void read_selector_role(struct reader *r, const struct place *at, const void *arg, void *out)
+/* What each role selects by. */
+static const struct {
+    const char *role;
+    const char *allowed[4];
+    const char *list;
+} selector_roles[] = {
+    {"pod", {"pod", "node"}, "pod, node"},
+    {"service", {"service"}, "service"},
+    {"endpointslice", {"pod", "service", "endpointslice"}, "pod, service, endpointslice"},
+    {"endpoints", {"pod", "service", "endpoints"}, "pod, service, endpoints"},
+    {"node", {"node"}, "node"},
+    {"ingress", {"ingress"}, "ingress"},
+};
+
+static bool may_select(size_t row, const char *role)
 {
-    (void)arg;
-    const char *role = reader_text(r, at, &text_any);
-    if (role == NULL) {
+    for (size_t i = 0; selector_roles[row].allowed[i] != NULL; i++) {
+        if (strcmp(selector_roles[row].allowed[i], role) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_selector(struct reader *r, const struct place *at,
+                           const struct config_kubernetes *k, size_t index)
+{
+    const char *role = k->selectors[index].role;
+    for (size_t i = 0; i < sizeof(selector_roles) / sizeof(selector_roles[0]); i++) {
+        if (strcmp(selector_roles[i].role, k->role) == 0 && !may_select(i, role)) {
+            struct place place = place_of_key(at, "role");
+            reader_error(r, &place, "%s role supports only %s selectors, got %s", k->role,
+                         selector_roles[i].list, reader_quote(r, sv_from(role)));
+        }
+    }
+    if (strcmp(k->role, "pod") == 0 && strcmp(role, "node") == 0 && !k->attach_node) {
+        reader_error(r, at, "a selector of role node needs attach_metadata.node");
+    }
+    for (size_t i = 0; i < index; i++) {
+        if (k->selectors[i].role != NULL && strcmp(k->selectors[i].role, role) == 0) {
+            reader_error(r, at, "duplicated selector role: %s", role);
+            return;
+        }
+    }
+}
+
+/* When the role is known. */
+static void check_selectors(struct reader *r, const struct place *source,
+                            const struct config_kubernetes *k)
+{
+    struct place at = place_of_key(source, "selectors");
+    if (k->role == NULL || k->n_selectors == 0 || at.node->kind != NODE_LIST) {
         return;
     }
-    if (strcmp(role, "pod") == 0) {
-        *(const char **)out = role;
-    } else if (strcmp(role, "node") == 0) {
-        reader_error(r, at, "selectors of role \"node\" are not supported yet (only pod)");
-    } else {
-        reader_error(r, at, "pod role supports only pod, node selectors, got %s",
-                     reader_quote(r, sv_from(role)));
+    size_t index = 0;
+    for (const struct node_item *i = at.node->items; i != NULL && index < k->n_selectors;
+         i = i->next, index++) {
+        struct place element = {.parent = &at, .index = index, .node = i->value};
+        if (k->selectors[index].role != NULL) {
+            check_selector(r, &element, k, index);
+        }
+    }
+}
+
+static void check_attach(struct reader *r, const struct place *at,
+                         const struct config_kubernetes *k)
+{
+    bool ok = k->role == NULL || strcmp(k->role, "pod") == 0 ||
+              strncmp(k->role, "endpoints", strlen("endpoints")) == 0;
+    if (k->attach_node && !ok) {
+        struct place place = place_of_key(at, "attach_metadata");
+        reader_error(r, &place, "the role %s has no node to attach", k->role);
+    }
+    if (k->attach_namespace && k->role != NULL && strcmp(k->role, "node") == 0) {
+        struct place place = place_of_key(at, "attach_metadata");
+        reader_error(r, &place, "the role node has no namespace to attach");
     }
 }
 
 static const struct field selector_fields[] = {
     {.key = "role",
-     .read = read_selector_role,
+     .read = read_text,
      .offset = offsetof(struct config_selector, role),
+     .arg = &text_nonempty,
      .required = true},
     {.key = "label", .read = read_text, .offset = offsetof(struct config_selector, label)},
     {.key = "field", .read = read_text, .offset = offsetof(struct config_selector, field)},
@@ -197,18 +257,7 @@ static void read_selectors(struct reader *r, const struct place *at, const void 
     void *array = NULL;
     size_t n = 0;
     read_list(r, at, sizeof(struct config_selector), read_selector, arg, &array, &n);
-    const struct config_selector *selectors = array;
-    size_t index = 0;
-    size_t pods = 0;
-    for (const struct node_item *i = at->node->items; i != NULL && index < n; i = i->next) {
-        struct place element = {.parent = at, .index = index, .node = i->value};
-        pods += selectors[index].role != NULL;
-        if (selectors[index].role != NULL && pods > 1) {
-            reader_error(r, &element, "duplicated selector role: %s", selectors[index].role);
-        }
-        index++;
-    }
-    k->selectors = selectors;
+    k->selectors = array;
     k->n_selectors = n;
 }
 
@@ -228,25 +277,17 @@ static void read_namespaces(struct reader *r, const struct place *at, const void
     read_sections(r, at, &section, 1);
 }
 
-/* Only false is understood so far. */
-static void read_attach(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)out;
-    (void)arg;
-    bool value = false;
-    read_bool(r, at, NULL, &value);
-    if (value) {
-        reader_error(r, at, "attaching metadata of the %s is not supported yet", at->key);
-    }
-}
-
 static void read_attach_metadata(struct reader *r, const struct place *at, const void *arg,
                                  void *out)
 {
     (void)arg;
     static const struct field fields[] = {
-        {.key = "node", .read = read_attach},
-        {.key = "namespace", .read = read_attach},
+        {.key = "node",
+         .read = read_bool,
+         .offset = offsetof(struct config_kubernetes, attach_node)},
+        {.key = "namespace",
+         .read = read_bool,
+         .offset = offsetof(struct config_kubernetes, attach_namespace)},
     };
     const struct section section = SECTION(fields, out);
     read_sections(r, at, &section, 1);
@@ -308,6 +349,8 @@ static void read_kubernetes(struct reader *r, const struct place *at, const void
                      "role missing (one of: pod, service, endpoints, endpointslice, node, "
                      "ingress)");
     }
+    check_selectors(r, at, k);
+    check_attach(r, at, k);
     check_connection(r, at, k);
     http_check(r, at);
 }

@@ -44,7 +44,7 @@ void discovery_counters_init(struct discovery_counters *c, struct metrics *metri
         [SKIP_TOO_DEEP] = "too_deep",
         [SKIP_SYNTAX] = "syntax",
         [SKIP_MEMORY] = "memory",
-        [SKIP_NOT_A_POD] = "not_a_pod",
+        [SKIP_WRONG_KIND] = "wrong_kind",
         [SKIP_BAD_IP] = "bad_ip",
         [SKIP_TOO_MANY_LABELS] = "too_many_labels",
         [SKIP_TOO_MANY_OBJECTS] = "too_many_objects",

@@ -20,7 +20,7 @@ enum discovery_skip {
     SKIP_TOO_DEEP,
     SKIP_SYNTAX,
     SKIP_MEMORY,
-    SKIP_NOT_A_POD,
+    SKIP_WRONG_KIND,
     SKIP_BAD_IP,
     SKIP_TOO_MANY_LABELS,
     SKIP_TOO_MANY_OBJECTS,

@@ -16,8 +16,8 @@
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 /* "kubernetes/<n>/" */
 #define PREFIX_MAX 40
-/* A source's name: prefix, "pod/", namespace, "/", name. */
-#define SOURCE_MAX (PREFIX_MAX + 8 + POD_NAMESPACE_MAX + POD_NAME_MAX)
+/* A source's name: prefix, role, "/", namespace, "/", name. */
+#define SOURCE_MAX (PREFIX_MAX + 32 + OBJECT_KEY_MAX)
 
 /* A source of a job, and the watch that it wants to hear of. */
 struct subscriber {
@@ -51,6 +51,7 @@ struct discovery {
     struct http_client *http;    /* NULL without kubernetes sources */
     struct http_client *http_sd; /* NULL without http sources */
     struct loop_timer *start;
+    struct reflectors reflectors;
     struct kube_source *kube;
     size_t n_kube;
     struct subscriber *subscribers;
@@ -108,13 +109,14 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
             continue;
         }
         char name[SOURCE_MAX];
-        snprintf(name, sizeof(name), "%spod/%s", s->prefix, key);
+        snprintf(name, sizeof(name), "%s%s", s->prefix, key);
         struct target_group group = {
             .job = s->job,
             .source = name,
             .targets = targets,
             .n_targets = n,
             .pinned_host = ip,
+            .pin_addresses = ip == NULL,
         };
         d->options.on_group(d->options.arg, &group);
     }
@@ -182,9 +184,7 @@ static void on_start(void *arg)
     }
     count_lists(d);
     d->started = true;
-    for (size_t i = 0; i < d->n_kube; i++) {
-        kubernetes_start(d->kube[i].kubernetes);
-    }
+    reflectors_start(&d->reflectors);
     check_synced(d);
 }
 
@@ -229,6 +229,7 @@ static bool same_watch(const struct config_kubernetes *a, const struct config_ku
 {
     return a->api_server == NULL && b->api_server == NULL &&
            same_text(a->kubeconfig_file, b->kubeconfig_file) && same_text(a->role, b->role) &&
+           a->attach_node == b->attach_node && a->attach_namespace == b->attach_namespace &&
            same_namespaces(a, b) && same_selectors(a, b);
 }
 
@@ -259,6 +260,20 @@ static bool need_http(struct discovery *d, struct http_client **client, const ch
     return *client != NULL;
 }
 
+/* What tells API servers (with credentials) apart: NULL is the cluster's own. */
+static const void *server_id(const struct discovery *d, const struct config_kubernetes *config)
+{
+    if (config->api_server != NULL) {
+        return config;
+    }
+    for (size_t i = 0; config->kubeconfig_file != NULL && i < d->n_kube; i++) {
+        if (same_text(d->kube[i].config->kubeconfig_file, config->kubeconfig_file)) {
+            return d->kube[i].config->kubeconfig_file;
+        }
+    }
+    return config->kubeconfig_file;
+}
+
 static bool add_watch(struct discovery *d, const struct config_kubernetes *config, struct err *err)
 {
     struct kube_source *source = &d->kube[d->n_kube];
@@ -272,6 +287,8 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
         &(struct kubernetes_options){
             .config = config,
             .access = access,
+            .server_id = server_id(d, config),
+            .reflectors = &d->reflectors,
             .loop = d->options.loop,
             .http = d->http,
             .intern = d->options.intern,
@@ -444,6 +461,7 @@ struct discovery *discovery_free(struct discovery *d)
     if (d == NULL) {
         return NULL;
     }
+    reflectors_free(&d->reflectors);
     for (size_t i = 0; i < d->n_kube; i++) {
         kubernetes_free(d->kube[i].kubernetes);
     }

@@ -3,74 +3,111 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "discovery/discovery.h"
+#include "discovery/endpoints.h"
+#include "discovery/ingress.h"
+#include "discovery/join.h"
+#include "discovery/node.h"
 #include "discovery/pod.h"
+#include "discovery/service.h"
 #include "discovery/store.h"
-#include "discovery/watch.h"
 
-/* Of an answer that is not streamed; all of ours are. */
-#define UNSTREAMED_MAX ((size_t)64 * 1024)
-#define URL_MAX ((size_t)300 * 1024)
+#define SELECTORS_MAX ((size_t)300 * 1024)
+/* Targets of one Endpoints object or slice. */
+#define ENDPOINTS_TARGETS_MAX 10000
 
-/* One list and watch: of a namespace, or of the whole cluster. */
-struct pod_watch {
+typedef enum object_status read_fn(const json_t *object, struct labels_builder *builder,
+                                   struct object_targets *ret);
+
+struct role {
+    const char *name;
+    const char *source; /* what names of groups begin with */
+    enum kube_resource resource;
+    read_fn *read;
+    enum join_role join;
+    bool endpoints; /* services and pods are joined */
+    size_t targets_max;
+};
+
+static const struct role roles[] = {
+    {"pod", "pod", RESOURCE_PODS, pod_read, JOIN_ROLE_POD, false, OBJECT_TARGETS_MAX},
+    {"node", "node", RESOURCE_NODES, node_read, JOIN_ROLE_OTHER, false, OBJECT_TARGETS_MAX},
+    {"service", "svc", RESOURCE_SERVICES, service_read, JOIN_ROLE_OTHER, false, OBJECT_TARGETS_MAX},
+    {"ingress", "ingress", RESOURCE_INGRESSES, ingress_read, JOIN_ROLE_OTHER, false,
+     OBJECT_TARGETS_MAX},
+    {"endpoints", "endpoints", RESOURCE_ENDPOINTS, endpoints_read, JOIN_ROLE_ENDPOINTS, true,
+     ENDPOINTS_TARGETS_MAX},
+    {"endpointslice", "endpointslice", RESOURCE_SLICES, slice_read, JOIN_ROLE_SLICE, true,
+     ENDPOINTS_TARGETS_MAX},
+};
+
+/* What the source wants of one reflector: its own objects, or what is joined to them. */
+struct part {
     struct kubernetes *k;
-    const char *namespace; /* NULL: all */
-    char *path;            /* URL without the query */
-    struct watch *machine;
-    struct store *store;
-    struct loop_timer *timer;
-    struct http_transfer *transfer;
-    bool is_watch; /* the request that runs */
-    bool accepted; /* it was answered with 200 */
-    bool lost;     /* the last request failed; said so in the log */
-    bool told_full;
-    bool told_unknown;
+    struct reflector_listener listener;
+    unsigned list;       /* its number in the join */
+    bool primary;        /* the role's own objects */
+    enum join_kind kind; /* else: what they contribute */
+    enum kube_resource resource;
+    struct store *store; /* of a primary to which nothing is joined */
+    const char *namespace;
     bool synced;
-    enum watch_result problem; /* what was said, when lost */
+    bool told_full;
 };
 
 struct kubernetes {
     struct kubernetes_options options;
+    const struct role *role;
     struct labels_builder *builder;
-    struct pod_targets targets; /* scratch */
-    struct pod_watch *watches;
-    size_t n_watches;
+    struct object_targets targets; /* scratch */
+    struct join *join;             /* NULL if nothing is joined */
+    struct part *parts;
+    size_t n_parts;
     size_t n_synced;
 };
 
-static const char *namespace_text(const struct pod_watch *pw)
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static void tell(struct kubernetes *k, const char *key, struct labels *const *targets, size_t n,
+                 const char *ip)
 {
-    return pw->namespace == NULL ? "all" : pw->namespace;
+    char source[OBJECT_KEY_MAX + 32];
+    snprintf(source, sizeof(source), "%s/%s", k->role->source, key);
+    k->options.on_change(k->options.arg, source, targets, n, ip);
 }
 
-/* ---- what the state machine tells ------------------------------------------------------------ */
-
-static void count(struct metric_cell *const *cells, int which)
+static void on_store_change(void *arg, const char *key, struct labels *const *targets, size_t n,
+                            const char *ip)
 {
-    metric_inc(cells[which]);
+    tell(arg, key, targets, n, ip);
 }
 
-static void on_list_begin(void *arg)
+static void on_join_change(void *arg, const char *key, struct labels *const *targets, size_t n)
 {
-    struct pod_watch *pw = arg;
-    store_list_begin(pw->store);
+    tell(arg, key, targets, n, NULL);
 }
 
-static void on_list_end(void *arg)
+static void tell_full(struct part *p)
 {
-    struct pod_watch *pw = arg;
-    struct kubernetes *k = pw->k;
-    store_list_end(pw->store);
-    if (pw->synced) {
-        return;
+    metric_inc(p->k->options.counters->skips[SKIP_TOO_MANY_OBJECTS]);
+    if (!p->told_full) {
+        p->told_full = true;
+        log_warn(p->k->options.log,
+                 "kubernetes: too many objects, ignoring new ones (use namespaces or selectors)",
+                 LOG_STR("role", p->k->role->name),
+                 LOG_STR("namespace", p->namespace == NULL ? "all" : p->namespace),
+                 LOG_INT("limit", DISCOVERY_OBJECTS_MAX));
     }
-    pw->synced = true;
-    log_info(k->options.log, "kubernetes: pods listed, watching them",
-             LOG_STR("server", k->options.access.server), LOG_STR("namespace", namespace_text(pw)),
-             LOG_INT("with_targets", store_count(pw->store)));
-    if (++k->n_synced == k->n_watches) {
-        k->options.on_synced(k->options.arg);
+}
+
+static enum reflector_result result_of(struct part *p, enum store_result result)
+{
+    if (result == STORE_FULL) {
+        tell_full(p);
     }
+    return result == STORE_NO_MEMORY ? REFLECTOR_NO_MEMORY
+           : result == STORE_CHANGED ? REFLECTOR_CHANGED
+                                     : REFLECTOR_UNCHANGED;
 }
 
 static void count_left_out(struct kubernetes *k)
@@ -81,253 +118,127 @@ static void count_left_out(struct kubernetes *k)
     metric_add(c->target_skips[TARGET_TOO_MANY], k->targets.too_many_targets);
 }
 
-static void tell_full(struct pod_watch *pw)
-{
-    metric_inc(pw->k->options.counters->skips[SKIP_TOO_MANY_OBJECTS]);
-    if (!pw->told_full) {
-        pw->told_full = true;
-        log_warn(pw->k->options.log,
-                 "kubernetes: too many pods, ignoring new ones (use namespaces or selectors)",
-                 LOG_STR("namespace", namespace_text(pw)), LOG_INT("limit", DISCOVERY_OBJECTS_MAX));
-    }
-}
+/* ---- the role's own objects ------------------------------------------------------------------ */
 
-/* A pod as it is now. False if out of memory. */
-static bool put_pod(struct pod_watch *pw, const struct pod_id *id, const json_t *object,
-                    bool *ret_changed)
+static enum store_result put_primary(struct part *p, const struct object_id *id,
+                                     const json_t *object)
 {
-    struct kubernetes *k = pw->k;
-    enum pod_status status = pod_read(object, k->builder, &k->targets);
+    struct kubernetes *k = p->k;
+    enum object_status status = k->role->read(object, k->builder, &k->targets);
     count_left_out(k);
-    if (status == POD_NO_MEMORY) {
-        return false;
+    if (status == OBJECT_NO_MEMORY) {
+        return STORE_NO_MEMORY;
     }
-    if (status == POD_TOO_MANY_LABELS) {
+    if (status == OBJECT_TOO_MANY_LABELS) {
         /* It cannot be described any more: what it was described as is out of date. */
         metric_inc(k->options.counters->skips[SKIP_TOO_MANY_LABELS]);
     }
-    enum store_result result = store_put(pw->store, id, &k->targets);
-    pod_targets_clear(&k->targets);
-    if (result == STORE_FULL) {
-        tell_full(pw);
-    }
-    *ret_changed = result == STORE_CHANGED;
-    return result != STORE_NO_MEMORY;
+    return k->join == NULL ? store_put(p->store, id, &k->targets)
+                           : join_put(k->join, p->list, id, &k->targets);
 }
 
-static void count_event(struct kubernetes *k, enum watch_event event, bool changed)
+static enum store_result remove_primary(struct part *p, const struct object_id *id)
 {
-    static const enum discovery_event names[] = {
-        [WATCH_ADDED] = EVENT_ADDED,
-        [WATCH_MODIFIED] = EVENT_MODIFIED,
-        [WATCH_DELETED] = EVENT_DELETED,
-    };
-    if (event != WATCH_LISTED) {
-        count(k->options.counters->events, changed ? (int)names[event] : EVENT_UNCHANGED);
-    }
+    return p->k->join == NULL ? store_remove(p->store, id) : join_remove(p->k->join, id);
 }
 
-static bool on_object(void *arg, enum watch_event event, const json_t *object)
+/* ---- what is joined to them ------------------------------------------------------------------ */
+
+/* The family that stands for a dual-stack service: its first one. */
+static char first_family(const json_t *service)
 {
-    struct pod_watch *pw = arg;
-    struct kubernetes *k = pw->k;
-    struct pod_id id;
-    if (!pod_identify(object, &id)) {
-        metric_inc(k->options.counters->skips[SKIP_NOT_A_POD]);
-        return true;
+    const json_t *spec = json_object_get(service, "spec");
+    struct sv policy = object_string(spec, "ipFamilyPolicy");
+    if (!sv_eq_str(policy, "PreferDualStack") && !sv_eq_str(policy, "RequireDualStack")) {
+        return 0;
     }
-    bool changed = false;
-    if (event == WATCH_DELETED) {
-        changed = store_remove(pw->store, &id) == STORE_CHANGED;
-    } else if (!put_pod(pw, &id, object, &changed)) {
-        metric_inc(k->options.counters->skips[SKIP_MEMORY]);
-        return false;
-    }
-    count_event(k, event, changed);
-    return true;
+    const json_t *first = json_array_get(json_object_get(spec, "ipFamilies"), 0);
+    const char *family = json_is_string(first) ? json_string_value(first) : "";
+    return strcmp(family, "IPv4") == 0 ? '4' : strcmp(family, "IPv6") == 0 ? '6' : (char)0;
 }
 
-static void on_other(void *arg, enum watch_event event, struct sv type)
+static enum object_status read_fact(struct kubernetes *k, enum join_kind kind, const json_t *object,
+                                    struct join_fact *ret)
 {
-    struct pod_watch *pw = arg;
-    const struct discovery_counters *c = pw->k->options.counters;
-    if (event != WATCH_UNKNOWN) {
-        count(c->events, event == WATCH_BOOKMARK ? EVENT_BOOKMARK : EVENT_ERROR);
-        return;
+    const json_t *metadata = json_object_get(object, "metadata");
+    struct maker m;
+    if (kind == JOIN_POD) {
+        enum object_status status = pod_read(object, k->builder, &k->targets);
+        ret->pods = &k->targets;
+        return status;
     }
-    count(c->events, EVENT_UNKNOWN);
-    if (!pw->told_unknown) {
-        pw->told_unknown = true;
-        log_warn(pw->k->options.log, "kubernetes: watch event of an unknown type, ignoring it",
-                 LOG_SV("type", type), LOG_STR("namespace", namespace_text(pw)));
-    }
-}
-
-static void on_skipped(void *arg, enum json_skip why)
-{
-    static const enum discovery_skip names[] = {
-        [JSON_SKIP_TOO_LARGE] = SKIP_TOO_LARGE,
-        [JSON_SKIP_TOO_DEEP] = SKIP_TOO_DEEP,
-        [JSON_SKIP_SYNTAX] = SKIP_SYNTAX,
-        [JSON_SKIP_MEMORY] = SKIP_MEMORY,
-    };
-    const struct pod_watch *pw = arg;
-    count(pw->k->options.counters->skips, (int)names[why]);
-}
-
-static void on_relist(void *arg, enum watch_relist reason)
-{
-    const struct pod_watch *pw = arg;
-    const char *name = watch_relist_name(reason);
-    metric_inc(metric_cell(pw->k->options.counters->relists, (const char *const[]){name}));
-    log_info(pw->k->options.log, "kubernetes: listing the pods again", LOG_STR("reason", name),
-             LOG_STR("namespace", namespace_text(pw)));
-}
-
-/* ---- changes of state in the log ------------------------------------------------------------- */
-
-static void say_forbidden(const struct pod_watch *pw, const struct err *err)
-{
-    bool all = pw->namespace == NULL;
-    log_error(
-        pw->k->options.log,
-        all ? "kubernetes: not allowed to read pods in the whole cluster: apply a ClusterRole "
-              "with list and watch on pods and bind it to the service account, or name "
-              "namespaces; targets stay as they are, retrying"
-            : "kubernetes: not allowed to read pods in the namespace: apply a Role with list "
-              "and watch on pods there and bind it to the service account; targets stay as "
-              "they are, retrying",
-        LOG_STR("verb", pw->is_watch ? "watch" : "list"), LOG_STR("resource", "pods"),
-        LOG_STR("namespace", namespace_text(pw)), LOG_ERR(err));
-}
-
-static void say_lost(struct pod_watch *pw, enum watch_result result, int64_t retry_ms,
-                     const struct err *err)
-{
-    /* What expired is listed again at once: the handler says so. */
-    if (result == WATCH_EXPIRED || (pw->lost && pw->problem == result)) {
-        return;
-    }
-    pw->lost = true;
-    pw->problem = result;
-    if (result == WATCH_FORBIDDEN) {
-        say_forbidden(pw, err);
-        return;
-    }
-    log_warn(pw->k->options.log,
-             "kubernetes: the API server does not answer as it should; targets stay as they are, "
-             "retrying",
-             LOG_STR("server", pw->k->options.access.server),
-             LOG_STR("verb", pw->is_watch ? "watch" : "list"),
-             LOG_STR("namespace", namespace_text(pw)), LOG_INT("retry_in_ms", retry_ms),
-             LOG_ERR(err));
-}
-
-static void say_found(struct pod_watch *pw)
-{
-    if (pw->lost) {
-        pw->lost = false;
-        log_info(pw->k->options.log, "kubernetes: the API server answers again",
-                 LOG_STR("server", pw->k->options.access.server),
-                 LOG_STR("verb", pw->is_watch ? "watch" : "list"),
-                 LOG_STR("namespace", namespace_text(pw)));
-    }
-}
-
-/* ---- requests -------------------------------------------------------------------------------- */
-
-static void end_request(struct pod_watch *pw, const struct watch_outcome *outcome)
-{
-    struct kubernetes *k = pw->k;
-    struct err err = ERR_INIT;
-    int64_t now_ms = clock_mono_ms();
-    enum watch_result result = watch_end(pw->machine, outcome, now_ms, &err);
-    metric_inc(metric_cell(
-        k->options.counters->requests,
-        (const char *const[]){pw->is_watch ? "watch" : "list", watch_result_name(result)}));
-    if (result == WATCH_DONE) {
-        say_found(pw);
+    maker_init(&m, k->builder, &k->targets);
+    if (kind == JOIN_NAMESPACE) {
+        maker_set_marks(&m, metadata, "namespace");
     } else {
-        say_lost(pw, result, watch_next_at(pw->machine) - now_ms, &err);
+        maker_set_meta(&m, metadata, kind == JOIN_NODE ? "node" : "service");
     }
-    loop_timer_at(pw->timer, watch_next_at(pw->machine));
+    ret->family = kind == JOIN_SERVICE ? first_family(object) : (char)0;
+    return maker_done(&m, maker_share(&m));
 }
 
-static bool on_head(void *arg, long status, const char *content_type)
+static enum store_result put_fact(struct part *p, const struct object_id *id, const json_t *object)
 {
-    struct pod_watch *pw = arg;
-    (void)content_type;
-    pw->accepted = status == 200;
-    watch_head(pw->machine, status);
-    return true;
-}
-
-static bool on_data(void *arg, const char *data, size_t len)
-{
-    struct pod_watch *pw = arg;
-    bool go_on = watch_data(pw->machine, data, len);
-    /* Not earlier: a server may accept a watch and close it at once. */
-    if (go_on && pw->accepted) {
-        say_found(pw);
+    struct kubernetes *k = p->k;
+    struct join_fact fact = {.kind = p->kind};
+    enum object_status status = read_fact(k, p->kind, object, &fact);
+    if (status == OBJECT_NO_MEMORY) {
+        return STORE_NO_MEMORY;
     }
-    return go_on;
-}
-
-static void on_done(void *arg, const struct http_response *response)
-{
-    struct pod_watch *pw = arg;
-    pw->transfer = NULL;
-    end_request(pw, &(struct watch_outcome){
-                        .result = response->result,
-                        .status = response->status,
-                        .retry_after_ms = response->retry_after_ms,
-                        .error = response->error,
-                    });
-}
-
-static struct http_transfer *send_request(struct pod_watch *pw, const struct watch_request *request)
-{
-    static const struct http_header accept = {.name = "Accept", .value = "application/json"};
-    struct buf url;
-    buf_init(&url, URL_MAX);
-    buf_printf(&url, "%s%s%s", pw->path, request->query[0] == '\0' ? "" : "?", request->query);
-    struct http_transfer *transfer = NULL;
-    if (buf_ok(&url)) {
-        transfer = http_start(pw->k->options.http, &(struct http_request){
-                                                       .url = url.data,
-                                                       .settings = &pw->k->options.access.http,
-                                                       .headers = &accept,
-                                                       .n_headers = 1,
-                                                       .timeout_ms = request->timeout_ms,
-                                                       .max_body = UNSTREAMED_MAX,
-                                                       .detect_dead_peer = true,
-                                                       .on_head = on_head,
-                                                       .on_data = on_data,
-                                                       .on_done = on_done,
-                                                       .arg = pw,
-                                                   });
+    if (status == OBJECT_TOO_MANY_LABELS) {
+        metric_inc(k->options.counters->skips[SKIP_TOO_MANY_LABELS]);
+        return join_fact_remove(k->join, p->kind, id);
     }
-    buf_done(&url);
-    return transfer;
+    fact.labels = k->targets.shared;
+    return join_fact_put(k->join, p->list, id, &fact);
 }
 
-/* The next request is due. */
-static void on_timer(void *arg)
+/* ---- listening ------------------------------------------------------------------------------- */
+
+static enum reflector_result on_object(void *arg, enum reflector_event event,
+                                       const struct object_id *id, const json_t *object)
 {
-    struct pod_watch *pw = arg;
-    struct watch_request request;
-    if (!watch_begin(pw->machine, clock_mono_ms(), &request)) {
-        loop_timer_at(pw->timer, watch_next_at(pw->machine));
+    struct part *p = arg;
+    enum store_result result;
+    if (event == OBJECT_GONE) {
+        result = p->primary ? remove_primary(p, id) : join_fact_remove(p->k->join, p->kind, id);
+    } else {
+        result = p->primary ? put_primary(p, id, object) : put_fact(p, id, object);
+    }
+    object_targets_clear(&p->k->targets);
+    return result_of(p, result);
+}
+
+static void on_list_begin(void *arg)
+{
+    struct part *p = arg;
+    if (p->k->join == NULL) {
+        store_list_begin(p->store);
+    } else {
+        join_list_begin(p->k->join, p->list);
+    }
+}
+
+static void on_list_end(void *arg)
+{
+    struct part *p = arg;
+    struct kubernetes *k = p->k;
+    if (k->join == NULL) {
+        store_list_end(p->store);
+    } else {
+        join_list_end(k->join, p->list);
+    }
+    if (p->synced) {
         return;
     }
-    pw->is_watch = request.is_watch;
-    pw->accepted = false;
-    pw->transfer = send_request(pw, &request);
-    if (pw->transfer == NULL) {
-        end_request(pw, &(struct watch_outcome){.result = HTTP_ERR_MEMORY,
-                                                .retry_after_ms = -1,
-                                                .error = "out of memory"});
+    p->synced = true;
+    if (++k->n_synced < k->n_parts) {
+        return;
     }
+    if (k->join != NULL && !join_ready(k->join)) {
+        metric_inc(k->options.counters->skips[SKIP_MEMORY]);
+    }
+    k->options.on_synced(k->options.arg);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -341,10 +252,21 @@ static bool append_selector(struct buf *out, const char *name, const char *value
     return percent_encode(sv_from(value), out);
 }
 
-static bool make_selectors(const struct config_kubernetes *config, struct buf *out)
+/* The selectors of one resource, by the name that it has as a role. */
+static bool make_selectors(const struct config_kubernetes *config, enum kube_resource resource,
+                           struct buf *out)
 {
+    static const char *const names[RESOURCE_COUNT] = {
+        [RESOURCE_PODS] = "pod",
+        [RESOURCE_NODES] = "node",
+        [RESOURCE_NAMESPACES] = "",
+        [RESOURCE_SERVICES] = "service",
+        [RESOURCE_ENDPOINTS] = "endpoints",
+        [RESOURCE_SLICES] = "endpointslice",
+        [RESOURCE_INGRESSES] = "ingress",
+    };
     for (size_t i = 0; i < config->n_selectors; i++) {
-        if (strcmp(config->selectors[i].role, "pod") == 0 &&
+        if (strcmp(config->selectors[i].role, names[resource]) == 0 &&
             !(append_selector(out, "labelSelector", config->selectors[i].label) &&
               append_selector(out, "fieldSelector", config->selectors[i].field))) {
             return false;
@@ -353,92 +275,137 @@ static bool make_selectors(const struct config_kubernetes *config, struct buf *o
     return buf_ok(out);
 }
 
-static char *make_path(const char *server, const char *namespace)
+static bool listen(struct part *p)
 {
-    struct buf path;
-    buf_init(&path, URL_MAX);
-    buf_printf(&path, "%s/api/v1/", server);
-    if (namespace != NULL) {
-        buf_puts(&path, "namespaces/");
-        percent_encode(sv_from(namespace), &path);
-        buf_putc(&path, '/');
+    struct kubernetes *k = p->k;
+    struct buf selectors;
+    buf_init(&selectors, SELECTORS_MAX);
+    struct reflector *r = NULL;
+    if (make_selectors(k->options.config, p->resource, &selectors)) {
+        r = reflectors_get(k->options.reflectors, &(struct reflector_options){
+                                                      .resource = p->resource,
+                                                      .access = k->options.access,
+                                                      .namespace = p->namespace,
+                                                      .selectors = selectors.data,
+                                                      .server_id = k->options.server_id,
+                                                      .loop = k->options.loop,
+                                                      .http = k->options.http,
+                                                      .log = k->options.log,
+                                                      .counters = k->options.counters,
+                                                      .rng = k->options.rng,
+                                                  });
     }
-    buf_puts(&path, "pods");
-    char *text = buf_take(&path, NULL);
-    buf_done(&path);
-    return text;
+    buf_done(&selectors);
+    if (r == NULL) {
+        return false;
+    }
+    p->listener = (struct reflector_listener){
+        .list_begin = on_list_begin, .list_end = on_list_end, .object = on_object, .arg = p};
+    reflector_listen(r, &p->listener);
+    return true;
 }
 
-static bool init_watch(struct pod_watch *pw, struct kubernetes *k, const char *namespace,
-                       const char *selectors)
+/* Listens to a resource in one namespace, or everywhere, unless it does already. There is room. */
+static bool add_part(struct kubernetes *k, const struct part *wanted, const char *namespace)
 {
-    pw->k = k;
-    pw->namespace = namespace;
-    pw->path = make_path(k->options.access.server, namespace);
-    pw->timer = loop_timer_new(k->options.loop, on_timer, pw);
-    pw->store = store_new(&(struct store_options){
-        .max = DISCOVERY_OBJECTS_MAX,
-        .on_change = k->options.on_change,
-        .arg = k->options.arg,
-    });
-    pw->machine = watch_new(&(struct watch_options){
-        .handler = {.list_begin = on_list_begin,
-                    .list_end = on_list_end,
-                    .object = on_object,
-                    .other = on_other,
-                    .skipped = on_skipped,
-                    .relist = on_relist,
-                    .arg = pw},
-        .rng = k->options.rng,
-        .selectors = selectors,
-        .object_max = DISCOVERY_OBJECT_MAX,
-        .depth_max = DISCOVERY_DEPTH_MAX,
-        .omit = pod_omit,
-        .n_omit = pod_omit_count,
-    });
-    return pw->path != NULL && pw->timer != NULL && pw->store != NULL && pw->machine != NULL;
-}
-
-/* Adds a watch unless the namespace has one. There is room. */
-static bool add_watch(struct kubernetes *k, const char *namespace, const char *selectors)
-{
-    for (size_t i = 0; i < k->n_watches; i++) {
-        if (strcmp(namespace_text(&k->watches[i]), namespace) == 0) {
+    for (size_t i = 0; i < k->n_parts; i++) {
+        const char *other = k->parts[i].namespace;
+        if (k->parts[i].resource == wanted->resource && (other == NULL) == (namespace == NULL) &&
+            (namespace == NULL || strcmp(other, namespace) == 0)) {
             return true;
         }
     }
-    return init_watch(&k->watches[k->n_watches++], k, namespace, selectors);
+    struct part *p = &k->parts[k->n_parts];
+    *p = *wanted;
+    p->k = k;
+    p->list = (unsigned)k->n_parts++;
+    p->namespace = namespace;
+    if (k->join == NULL) {
+        p->store = store_new(&(struct store_options){
+            .max = DISCOVERY_OBJECTS_MAX, .on_change = on_store_change, .arg = k});
+        if (p->store == NULL) {
+            return false;
+        }
+    }
+    return listen(p);
 }
 
-/* One watch for each namespace, or one for all. */
-static bool init_watches(struct kubernetes *k, const char *selectors)
+/* What is not in namespaces is read everywhere. */
+static bool add_parts(struct kubernetes *k, const struct part *wanted)
 {
     const struct config_kubernetes *config = k->options.config;
-    k->watches = calloc(config->namespaces.n + 1, sizeof(*k->watches));
-    if (k->watches == NULL) {
-        return false;
-    }
-    if (config->namespaces.n == 0 && !config->own_namespace) {
-        k->n_watches = 1;
-        return init_watch(&k->watches[0], k, NULL, selectors);
+    if (!kube_resource_namespaced(wanted->resource) ||
+        (config->namespaces.n == 0 && !config->own_namespace)) {
+        return add_part(k, wanted, NULL);
     }
     bool ok = true;
     for (size_t i = 0; i < config->namespaces.n && ok; i++) {
-        ok = add_watch(k, config->namespaces.at[i], selectors);
+        ok = add_part(k, wanted, config->namespaces.at[i]);
     }
-    return ok && (!config->own_namespace || add_watch(k, k->options.access.namespace, selectors));
+    return ok && (!config->own_namespace || add_part(k, wanted, k->options.access.namespace));
+}
+
+static bool init_join(struct kubernetes *k)
+{
+    const struct config_kubernetes *config = k->options.config;
+    struct join_options options = {
+        .role = k->role->join,
+        .uses = {[JOIN_NODE] = config->attach_node,
+                 [JOIN_NAMESPACE] = config->attach_namespace,
+                 [JOIN_SERVICE] = k->role->endpoints,
+                 [JOIN_POD] = k->role->endpoints},
+        .max = DISCOVERY_OBJECTS_MAX,
+        .intern = k->options.intern,
+        .too_many_labels = k->options.counters->skips[SKIP_TOO_MANY_LABELS],
+        .on_change = on_join_change,
+        .arg = k,
+    };
+    if (!config->attach_node && !config->attach_namespace && !k->role->endpoints) {
+        return true;
+    }
+    k->targets.keep_shared = true;
+    k->join = join_new(&options);
+    return k->join != NULL;
+}
+
+/* The joined first: their lists are short, and the others wait for them. */
+static bool init_parts(struct kubernetes *k)
+{
+    const struct config_kubernetes *config = k->options.config;
+    const struct part joined[] = {
+        {.kind = JOIN_NODE, .resource = RESOURCE_NODES},
+        {.kind = JOIN_NAMESPACE, .resource = RESOURCE_NAMESPACES},
+        {.kind = JOIN_SERVICE, .resource = RESOURCE_SERVICES},
+        {.kind = JOIN_POD, .resource = RESOURCE_PODS},
+    };
+    const bool uses[] = {config->attach_node, config->attach_namespace, k->role->endpoints,
+                         k->role->endpoints};
+    k->parts = calloc((config->namespaces.n + 2) * 5, sizeof(*k->parts));
+    bool ok = k->parts != NULL;
+    for (size_t i = 0; i < 4 && ok; i++) {
+        ok = !uses[i] || add_parts(k, &joined[i]);
+    }
+    const struct part own = {.primary = true, .resource = k->role->resource};
+    return ok && add_parts(k, &own);
+}
+
+static const struct role *find_role(const char *name)
+{
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        if (strcmp(roles[i].name, name) == 0) {
+            return &roles[i];
+        }
+    }
+    return &roles[0];
 }
 
 static bool init(struct kubernetes *k)
 {
-    struct buf selectors;
-    buf_init(&selectors, URL_MAX);
-    pod_targets_init(&k->targets);
+    k->role = find_role(k->options.config->role);
+    object_targets_init(&k->targets);
+    k->targets.max = k->role->targets_max;
     k->builder = labels_builder_new(k->options.intern);
-    bool ok = k->builder != NULL && make_selectors(k->options.config, &selectors) &&
-              init_watches(k, selectors.data);
-    buf_done(&selectors);
-    return ok;
+    return k->builder != NULL && init_join(k) && init_parts(k);
 }
 
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err)
@@ -455,24 +422,18 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
         if (init(k)) {
             return k;
         }
+        /* Reflectors still know its parts, but they are not started after an error. */
         kubernetes_free(k);
     }
     err_set(err, ERR_MEMORY, "out of memory");
     return NULL;
 }
 
-void kubernetes_start(struct kubernetes *k)
-{
-    for (size_t i = 0; i < k->n_watches; i++) {
-        loop_timer_after(k->watches[i].timer, 0);
-    }
-}
-
 size_t kubernetes_count(const struct kubernetes *k)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < k->n_watches; i++) {
-        n += store_count(k->watches[i].store);
+    size_t n = k->join == NULL ? 0 : join_count(k->join);
+    for (size_t i = 0; i < k->n_parts; i++) {
+        n += k->parts[i].store == NULL ? 0 : store_count(k->parts[i].store);
     }
     return n;
 }
@@ -482,18 +443,12 @@ struct kubernetes *kubernetes_free(struct kubernetes *k)
     if (k == NULL) {
         return NULL;
     }
-    for (size_t i = 0; i < k->n_watches; i++) {
-        struct pod_watch *pw = &k->watches[i];
-        if (pw->transfer != NULL) {
-            http_cancel(pw->transfer);
-        }
-        loop_timer_free(pw->timer);
-        watch_free(pw->machine);
-        store_free(pw->store);
-        free(pw->path);
+    for (size_t i = 0; i < k->n_parts; i++) {
+        store_free(k->parts[i].store);
     }
-    free(k->watches);
-    pod_targets_done(&k->targets);
+    free(k->parts);
+    join_free(k->join);
+    object_targets_done(&k->targets);
     labels_builder_free(k->builder);
     free(k);
     return NULL;

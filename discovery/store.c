@@ -18,8 +18,6 @@ struct store {
     uint32_t list;
 };
 
-#define KEY_SIZE (POD_NAMESPACE_MAX + 1 + POD_NAME_MAX + 1)
-
 struct store *store_new(const struct store_options *options)
 {
     struct store *s = calloc(1, sizeof(*s));
@@ -45,20 +43,13 @@ size_t store_count(const struct store *s)
     return map_count(s->pods);
 }
 
-/* pod_identify() has checked the lengths. */
-static struct sv make_key(const struct pod_id *id, char *out)
-{
-    int n = snprintf(out, KEY_SIZE, "%.*s/%.*s", SV_ARG(id->namespace), SV_ARG(id->name));
-    return (struct sv){.p = out, .n = n < 0 ? 0 : (size_t)n};
-}
-
-static uint64_t hash_uid(const struct pod_id *id)
+static uint64_t hash_uid(const struct object_id *id)
 {
     return hash_bytes(id->uid.p, id->uid.n, 0);
 }
 
 /* Order counts, as it does in the group. */
-static uint64_t hash_targets(const struct pod_targets *t)
+static uint64_t hash_targets(const struct object_targets *t)
 {
     uint64_t hash = hash_bytes(t->ip, sv_from(t->ip).n, t->n);
     for (size_t i = 0; i < t->n; i++) {
@@ -96,11 +87,11 @@ static struct entry *add(struct store *s, struct sv key)
     return entry;
 }
 
-enum store_result store_put(struct store *s, const struct pod_id *id,
-                            const struct pod_targets *targets)
+enum store_result store_put(struct store *s, const struct object_id *id,
+                            const struct object_targets *targets)
 {
-    char text[KEY_SIZE];
-    struct sv key = make_key(id, text);
+    char text[OBJECT_KEY_MAX];
+    struct sv key = object_key(id, text);
     if (targets->n == 0) {
         return forget(s, key);
     }
@@ -124,10 +115,10 @@ enum store_result store_put(struct store *s, const struct pod_id *id,
     return STORE_CHANGED;
 }
 
-enum store_result store_remove(struct store *s, const struct pod_id *id)
+enum store_result store_remove(struct store *s, const struct object_id *id)
 {
-    char text[KEY_SIZE];
-    struct sv key = make_key(id, text);
+    char text[OBJECT_KEY_MAX];
+    struct sv key = object_key(id, text);
     const struct entry *entry = map_get(s->pods, key);
     if (entry == NULL || (id->uid.n > 0 && entry->uid != hash_uid(id))) {
         return STORE_UNCHANGED;
@@ -148,7 +139,7 @@ void store_list_end(struct store *s)
     while (map_next(s->pods, &cursor, &key, &value)) {
         struct entry *entry = value;
         if (entry->list != s->list) {
-            char text[KEY_SIZE];
+            char text[OBJECT_KEY_MAX];
             snprintf(text, sizeof(text), "%.*s", SV_ARG(key));
             map_remove_at(s->pods, cursor);
             free(entry);

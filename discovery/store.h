@@ -1,8 +1,8 @@
-/* Which pods of one watch have targets, and whether news of a pod changes anything.
+/* Which objects of one watch have targets, and whether news of one changes anything.
  *
- * Kept of a pod: its name, 64 bits each of its uid and of its label sets. An update with the same
- * label sets (a heartbeat of the kubelet) goes no further. A list marks what it names; what it does
- * not name is removed when it is complete, and never before. Pure, one owner.
+ * Kept of an object: its name, 64 bits each of its uid and of its label sets. An update with the
+ * same label sets (a heartbeat of the kubelet) goes no further. A list marks what it names; what it
+ * does not name is removed when it is complete, and never before. Pure, one owner.
  */
 #ifndef PROFPULL_DISCOVERY_STORE_H
 #define PROFPULL_DISCOVERY_STORE_H
@@ -11,11 +11,12 @@
 #include <stddef.h>
 
 #include "base/labels.h"
-#include "discovery/pod.h"
+#include "discovery/object.h"
 
 struct store_options {
-    size_t max; /* pods; new ones beyond are refused */
-    /* What a pod stands for now: key is "namespace/name", NUL-terminated; n 0 removes it. */
+    size_t max; /* objects; new ones beyond are refused */
+    /* What an object stands for now: key is "namespace/name" (or "name"), NUL-terminated; n 0
+     * removes it. */
     void (*on_change)(void *arg, const char *key, struct labels *const *targets, size_t n,
                       const char *ip);
     void *arg;
@@ -26,7 +27,7 @@ struct store;
 struct store *store_new(const struct store_options *options); /* NULL if out of memory */
 /* Tells nobody. Accepts NULL, returns NULL. */
 struct store *store_free(struct store *s);
-/* Pods with targets. */
+/* Objects with targets. */
 size_t store_count(const struct store *s);
 
 enum store_result {
@@ -36,11 +37,12 @@ enum store_result {
     STORE_NO_MEMORY, /* nothing has changed */
 };
 
-/* A pod as it is now. */
-enum store_result store_put(struct store *s, const struct pod_id *id,
-                            const struct pod_targets *targets);
-/* A pod that is gone. One with another uid than the known one is a predecessor: nothing happens. */
-enum store_result store_remove(struct store *s, const struct pod_id *id);
+/* An object as it is now. */
+enum store_result store_put(struct store *s, const struct object_id *id,
+                            const struct object_targets *targets);
+/* An object that is gone. One with another uid than the known one is a predecessor: nothing
+ * happens. */
+enum store_result store_remove(struct store *s, const struct object_id *id);
 
 /* A list begins (or starts over). */
 void store_list_begin(struct store *s);

@@ -20,6 +20,9 @@ struct target_group {
     /* The host that may be contacted for these targets ("10.1.2.3"), when the one who labels them
      * must not choose it: a pod's own address. NULL where the operator wrote the address. */
     const char *pinned_host;
+    /* The same where every target has a host of its own: it may not be another one than that of the
+     * __address__ here. */
+    bool pin_addresses;
 };
 
 #endif

@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct result {
     struct labels_builder *builder;
-    struct pod_targets targets;
-    enum pod_status status;
+    struct object_targets targets;
+    enum object_status status;
     size_t pods;
     struct buf text;
 };
@@ -37,8 +37,8 @@ static void check_targets(const struct result *r)
 {
     struct in6_addr address;
     const char *ip = r->targets.ip;
-    if (r->targets.n > POD_TARGETS_MAX || (ip == NULL && r->targets.n > 0) ||
-        (r->status != POD_OK && r->targets.n > 0)) {
+    if (r->targets.n > OBJECT_TARGETS_MAX || (ip == NULL && r->targets.n > 0) ||
+        (r->status != OBJECT_OK && r->targets.n > 0)) {
         abort();
     }
     if (ip != NULL && inet_pton(AF_INET, ip, &address) != 1 &&
@@ -53,9 +53,9 @@ static void check_targets(const struct result *r)
 static void on_pod(void *arg, const json_t *pod)
 {
     struct result *r = arg;
-    struct pod_id id;
+    struct object_id id;
     r->pods++;
-    if (pod_identify(pod, &id)) {
+    if (object_identify(pod, "Pod", true, &id)) {
         buf_printf(&r->text, "%.*s/%.*s\n", SV_ARG(id.namespace), SV_ARG(id.name));
     }
     r->status = pod_read(pod, r->builder, &r->targets);
@@ -83,7 +83,7 @@ static void read_list(struct result *r, struct intern *in, const uint8_t *data, 
                       size_t n_omit)
 {
     *r = (struct result){.builder = labels_builder_new(in)};
-    pod_targets_init(&r->targets);
+    object_targets_init(&r->targets);
     buf_init(&r->text, 64 << 20);
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
         .object_max = DISCOVERY_OBJECT_MAX,
@@ -105,7 +105,7 @@ static void read_list(struct result *r, struct intern *in, const uint8_t *data, 
 
 static void done(struct result *r)
 {
-    pod_targets_done(&r->targets);
+    object_targets_done(&r->targets);
     labels_builder_free(r->builder);
     buf_done(&r->text);
 }

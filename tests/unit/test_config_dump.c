@@ -114,6 +114,7 @@ static const char full[] =
     "  - role: pod\n"
     "    namespaces: {names: [a]}\n"
     "    selectors: [{role: pod, label: app=x}]\n"
+    "    attach_metadata: {namespace: true}\n"
     "    api_server: https://k:6443\n"
     "    bearer_token: ${TOKEN}\n"
     "    tls_config: {ca_file: /ca, insecure_skip_verify: true, min_version: TLS11}\n"
@@ -174,7 +175,9 @@ static void whole(void **state)
         "      - role: \"pod\"\n        namespaces:\n          own_namespace: true\n"
         "          names: []\n",
         "        selectors:\n          - role: \"pod\"\n            label: \"app=x\"\n"
-        "            field: \"\"\n        api_server: \"https://k:6443\"\n        authorization:\n"
+        "            field: \"\"\n        attach_metadata:\n          node: false\n"
+        "          namespace: true\n        api_server: \"https://k:6443\"\n        "
+        "authorization:\n"
         "          type: \"Bearer\"\n          credentials: \"<secret>\"\n        tls_config:\n"
         "          ca_file: \"/ca\"\n          insecure_skip_verify: true\n"
         "          min_version: TLS11\n",

@@ -312,9 +312,21 @@ static void sources(void **state)
         {JOB("  static_configs: [{targets: [a], labels: {'': x}}]\n"),
          "f:3:44: scrape_configs[0].static_configs[0].labels.: expected a label name that is not "
          "empty, got \"\"\n"},
-        {JOB("  kubernetes_sd_configs: [{role: node}]\n"),
-         "f:3:34: scrape_configs[0].kubernetes_sd_configs[0].role: role \"node\" is not supported "
-         "yet (only pod)\n"},
+        {JOB("  kubernetes_sd_configs: [{role: node}, {role: service}, {role: ingress}, "
+             "{role: endpoints}, {role: endpointslice}]\n"),
+         ""},
+        {JOB("  kubernetes_sd_configs: [{role: service, attach_metadata: {node: true}}]\n"),
+         "f:3:60: scrape_configs[0].kubernetes_sd_configs[0].attach_metadata: the role service has "
+         "no node to attach\n"},
+        {JOB("  kubernetes_sd_configs: [{role: node, attach_metadata: {namespace: true}}]\n"),
+         "f:3:57: scrape_configs[0].kubernetes_sd_configs[0].attach_metadata: the role node has no "
+         "namespace to attach\n"},
+        {JOB("  kubernetes_sd_configs: [{role: endpoints, selectors: [{role: endpointslice}]}]\n"),
+         "f:3:64: scrape_configs[0].kubernetes_sd_configs[0].selectors[0].role: endpoints role "
+         "supports only pod, service, endpoints selectors, got \"endpointslice\"\n"},
+        {JOB("  kubernetes_sd_configs: [{role: ingress, selectors: [{role: pod}]}]\n"),
+         "f:3:62: scrape_configs[0].kubernetes_sd_configs[0].selectors[0].role: ingress role "
+         "supports only ingress selectors, got \"pod\"\n"},
         {JOB("  kubernetes_sd_configs: [{role: pods}]\n"),
          "f:3:34: scrape_configs[0].kubernetes_sd_configs[0].role: unknown Kubernetes SD role "
          "\"pods\"; did you mean \"pod\"?\n"},
@@ -337,13 +349,11 @@ static void sources(void **state)
         {SD("    selectors: [{role: service}, {role: node}]\n"),
          "f:5:24: scrape_configs[0].kubernetes_sd_configs[0].selectors[0].role: pod role supports "
          "only pod, node selectors, got \"service\"\n"
-         "f:5:41: scrape_configs[0].kubernetes_sd_configs[0].selectors[1].role: selectors of role "
-         "\"node\" are not supported yet (only pod)\n"},
-        {SD("    attach_metadata: {node: true, namespace: true}\n"),
-         "f:5:29: scrape_configs[0].kubernetes_sd_configs[0].attach_metadata.node: attaching "
-         "metadata of the node is not supported yet\n"
-         "f:5:46: scrape_configs[0].kubernetes_sd_configs[0].attach_metadata.namespace: attaching "
-         "metadata of the namespace is not supported yet\n"},
+         "f:5:34: scrape_configs[0].kubernetes_sd_configs[0].selectors[1]: a selector of role node "
+         "needs attach_metadata.node\n"},
+        {SD("    attach_metadata: {node: true, namespace: true}\n"
+            "    selectors: [{role: node, label: a}, {role: pod}]\n"),
+         ""},
         {SD("    attach_metadata: {node: false, namespace: false}\n"), ""},
         {SD("    api_server: https://x\n    kubeconfig_file: y\n"),
          "f:6:22: scrape_configs[0].kubernetes_sd_configs[0].kubeconfig_file: cannot use "

@@ -283,7 +283,7 @@ static void test_pages_and_watch(void **state)
     check_metric(&w, "profpull_discovery_events_total{event=\"deleted\"} 1\n", "");
     check_metric(&w, "profpull_discovery_events_total{event=\"bookmark\"} 1\n", "");
     check_metric(&w, "profpull_discovery_events_total{event=\"unknown\"} 1\n", "");
-    check_metric(&w, "profpull_discovery_objects_skipped_total{reason=\"not_a_pod\"} 1\n", "");
+    check_metric(&w, "profpull_discovery_objects_skipped_total{reason=\"wrong_kind\"} 1\n", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"ok\"} 2\n", "");
     assert_null(strstr(testing_log_text(w.log), "t0ken"));
     teardown(&w);
@@ -349,7 +349,7 @@ static void test_relist(void **state)
               "0 pod/ns/a @-\n",
               "the other one is not touched");
     check_metric(&w, "profpull_discovery_relists_total{reason=\"expired\"} 1\n", "");
-    CHECK_CONTAINS(testing_log_text(w.log), "listing the pods again", "");
+    CHECK_CONTAINS(testing_log_text(w.log), "listing again", "");
     teardown(&w);
 }
 

@@ -10,7 +10,7 @@
 struct fixture {
     struct intern *intern;
     struct labels_builder *builder;
-    struct pod_targets targets;
+    struct object_targets targets;
 };
 
 static void setup(struct fixture *f)
@@ -19,12 +19,12 @@ static void setup(struct fixture *f)
     assert_non_null(f->intern);
     f->builder = labels_builder_new(f->intern);
     assert_non_null(f->builder);
-    pod_targets_init(&f->targets);
+    object_targets_init(&f->targets);
 }
 
 static void teardown(struct fixture *f)
 {
-    pod_targets_done(&f->targets);
+    object_targets_done(&f->targets);
     labels_builder_free(f->builder);
     intern_free(f->intern);
 }
@@ -88,7 +88,7 @@ static void check_pod(const char *row, const char *text, const char *want)
     struct fixture f;
     setup(&f);
     json_t *pod = parse(text);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), POD_OK, row);
+    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, row);
     struct sv rest = sv_from(want);
     size_t n = 0;
     while (rest.n > 0) {
@@ -277,7 +277,7 @@ static void test_counts(void **state)
     setup(&f);
     char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
     json_t *pod = parse(text);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), POD_OK, "");
+    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.bad_ip, 1, "");
     assert_null(f.targets.ip);
     json_decref(pod);
@@ -287,7 +287,7 @@ static void test_counts(void **state)
                     "{\"containerPort\":65536},{\"containerPort\":65535}]}]",
                     WITH_IP);
     pod = parse(text);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), POD_OK, "");
+    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.bad_ip, 0, "counts are of one pod");
     CHECK_INT(f.targets.bad_ports, 2, "");
     CHECK_INT(f.targets.n, 1, "");
@@ -303,7 +303,7 @@ static void test_too_many_targets(void **state)
     struct buf spec;
     buf_init(&spec, 1 << 20);
     buf_puts(&spec, "\"containers\":[{\"name\":\"c\",\"ports\":[");
-    for (int i = 1; i <= POD_TARGETS_MAX + 10; i++) {
+    for (int i = 1; i <= OBJECT_TARGETS_MAX + 10; i++) {
         buf_printf(&spec, "%s{\"containerPort\":%d}", i == 1 ? "" : ",", i);
     }
     buf_puts(&spec, "]},{\"name\":\"d\"}]");
@@ -311,8 +311,8 @@ static void test_too_many_targets(void **state)
     json_t *pod = parse(text);
     struct fixture f;
     setup(&f);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), POD_OK, "");
-    CHECK_INT(f.targets.n, POD_TARGETS_MAX, "");
+    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    CHECK_INT(f.targets.n, OBJECT_TARGETS_MAX, "");
     CHECK_INT(f.targets.too_many_targets, 11, "");
     teardown(&f);
     json_decref(pod);
@@ -321,7 +321,7 @@ static void test_too_many_targets(void **state)
 }
 
 /* Fills a pod with n labels or one value of n bytes. */
-static enum pod_status read_big(size_t n_labels, size_t value_len)
+static enum object_status read_big(size_t n_labels, size_t value_len)
 {
     json_t *pod = parse("{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":{}},"
                         "\"spec\":{" ONE_PORT "},\"status\":{" WITH_IP "}}");
@@ -337,12 +337,12 @@ static enum pod_status read_big(size_t n_labels, size_t value_len)
     assert_int_equal(json_object_set_new(annotations, "big", json_string(value)), 0);
     struct fixture f;
     setup(&f);
-    enum pod_status status = pod_read(pod, f.builder, &f.targets);
-    CHECK_INT(f.targets.n, status == POD_OK ? 1 : 0, "all or nothing");
+    enum object_status status = pod_read(pod, f.builder, &f.targets);
+    CHECK_INT(f.targets.n, status == OBJECT_OK ? 1 : 0, "all or nothing");
     /* The builder is as good as before. */
     char *text = make_pod("", ONE_PORT, WITH_IP);
     json_t *small = parse(text);
-    CHECK_INT(pod_read(small, f.builder, &f.targets), POD_OK, "");
+    CHECK_INT(pod_read(small, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, 1, "");
     json_decref(small);
     free(text);
@@ -355,10 +355,10 @@ static enum pod_status read_big(size_t n_labels, size_t value_len)
 static void test_too_many_labels(void **state)
 {
     (void)state;
-    CHECK_INT(read_big(100, 100), POD_OK, "usual");
-    CHECK_INT(read_big(LABELS_MAX / 2, 1), POD_TOO_MANY_LABELS, "number");
-    CHECK_INT(read_big(0, 300000), POD_OK, "more than Kubernetes allows");
-    CHECK_INT(read_big(0, LABELS_BYTES_MAX), POD_TOO_MANY_LABELS, "bytes");
+    CHECK_INT(read_big(100, 100), OBJECT_OK, "usual");
+    CHECK_INT(read_big(LABELS_MAX / 2, 1), OBJECT_TOO_MANY_LABELS, "number");
+    CHECK_INT(read_big(0, 300000), OBJECT_OK, "more than Kubernetes allows");
+    CHECK_INT(read_big(0, LABELS_BYTES_MAX), OBJECT_TOO_MANY_LABELS, "bytes");
 }
 
 static void test_identify(void **state)
@@ -383,8 +383,8 @@ static void test_identify(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         json_t *json = parse(cases[i].text);
-        struct pod_id id;
-        bool ok = pod_identify(json, &id);
+        struct object_id id;
+        bool ok = object_identify(json, "Pod", true, &id);
         CHECK_INT(ok, cases[i].want != NULL, cases[i].text);
         if (ok && cases[i].want != NULL) {
             char got[64];

@@ -44,9 +44,9 @@ static void teardown(struct fixture *f)
     intern_free(f->intern);
 }
 
-static struct pod_id make_id(const char *name, const char *uid)
+static struct object_id make_id(const char *name, const char *uid)
 {
-    return (struct pod_id){.namespace = SV("ns"), .name = sv_from(name), .uid = sv_from(uid)};
+    return (struct object_id){.namespace = SV("ns"), .name = sv_from(name), .uid = sv_from(uid)};
 }
 
 /* A pod with a target for each letter of xs. */
@@ -54,12 +54,12 @@ static enum store_result put(struct fixture *f, const char *name, const char *ui
                              const char *ip)
 {
     struct labels *at[8];
-    struct pod_targets t = {.at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip};
+    struct object_targets t = {.at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip};
     for (size_t i = 0; i < t.n; i++) {
         char x[2] = {xs[i], '\0'};
         at[i] = testing_labels(f->intern, "x", x, (char *)NULL);
     }
-    struct pod_id id = make_id(name, uid);
+    struct object_id id = make_id(name, uid);
     enum store_result result = store_put(f->store, &id, &t);
     for (size_t i = 0; i < t.n; i++) {
         labels_unref(at[i]);
@@ -69,7 +69,7 @@ static enum store_result put(struct fixture *f, const char *name, const char *ui
 
 static enum store_result drop(struct fixture *f, const char *name, const char *uid)
 {
-    struct pod_id id = make_id(name, uid);
+    struct object_id id = make_id(name, uid);
     return store_remove(f->store, &id);
 }
 
@@ -202,15 +202,16 @@ static void test_longest_names(void **state)
     (void)state;
     struct fixture f;
     setup(&f, 10);
-    char namespace[POD_NAMESPACE_MAX + 1];
-    char name[POD_NAME_MAX + 1];
+    char namespace[OBJECT_NAMESPACE_MAX + 1];
+    char name[OBJECT_NAME_MAX + 1];
     memset(namespace, 'n', sizeof(namespace));
     memset(name, 'p', sizeof(name));
-    struct pod_id id = {.namespace = {namespace, POD_NAMESPACE_MAX}, .name = {name, POD_NAME_MAX}};
+    struct object_id id = {.namespace = {namespace, OBJECT_NAMESPACE_MAX},
+                           .name = {name, OBJECT_NAME_MAX}};
     struct labels *at[1] = {testing_labels(f.intern, "x", "1", (char *)NULL)};
-    struct pod_targets t = {.at = at, .n = 1, .ip = "10.0.0.1"};
+    struct object_targets t = {.at = at, .n = 1, .ip = "10.0.0.1"};
     CHECK_INT(store_put(f.store, &id, &t), STORE_CHANGED, "");
-    CHECK_INT(f.out.len, POD_NAMESPACE_MAX + 1 + POD_NAME_MAX + strlen("=1@10.0.0.1 "), "");
+    CHECK_INT(f.out.len, OBJECT_NAMESPACE_MAX + 1 + OBJECT_NAME_MAX + strlen("=1@10.0.0.1 "), "");
     CHECK_INT(store_remove(f.store, &id), STORE_CHANGED, "");
     labels_unref(at[0]);
     teardown(&f);

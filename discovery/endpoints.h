@@ -1,0 +1,18 @@
+/* Endpoints and EndpointSlices in JSON -> the targets of their addresses, as Prometheus'
+ * kubernetes_sd roles "endpoints" and "endpointslice" make them, before services, pods and nodes
+ * are joined (join.h). Pure.
+ *
+ * An address that is not an IP address makes no target, but in slices whose type is FQDN.
+ */
+#ifndef PROFPULL_DISCOVERY_ENDPOINTS_H
+#define PROFPULL_DISCOVERY_ENDPOINTS_H
+
+#include "discovery/object.h"
+
+/* Fill *ret (cleared first). The builder is scratch. */
+enum object_status endpoints_read(const json_t *endpoints, struct labels_builder *builder,
+                                  struct object_targets *ret);
+enum object_status slice_read(const json_t *slice, struct labels_builder *builder,
+                              struct object_targets *ret);
+
+#endif

@@ -1,0 +1,442 @@
+#include "discovery/reflector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/discovery.h"
+#include "discovery/ingress.h"
+#include "discovery/node.h"
+#include "discovery/pod.h"
+#include "discovery/service.h"
+
+/* Of an answer that is not streamed; all of ours are. */
+#define UNSTREAMED_MAX ((size_t)64 * 1024)
+#define URL_MAX ((size_t)300 * 1024)
+
+struct resource {
+    const char *api;
+    const char *plural;
+    const char *kind;
+    bool namespaced;
+    const struct json_omit *omit;
+    const size_t *n_omit;
+};
+
+static const struct json_omit small_omit[] = {{2, "managedFields"}};
+static const size_t small_omit_count = 1;
+
+static const struct resource resources[RESOURCE_COUNT] = {
+    [RESOURCE_PODS] = {"api/v1", "pods", "Pod", true, pod_omit, &pod_omit_count},
+    [RESOURCE_NODES] = {"api/v1", "nodes", "Node", false, node_omit, &node_omit_count},
+    [RESOURCE_NAMESPACES] = {"api/v1", "namespaces", "Namespace", false, small_omit,
+                             &small_omit_count},
+    [RESOURCE_SERVICES] = {"api/v1", "services", "Service", true, service_omit,
+                           &service_omit_count},
+    [RESOURCE_ENDPOINTS] = {"api/v1", "endpoints", "Endpoints", true, small_omit,
+                            &small_omit_count},
+    [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "endpointslices", "EndpointSlice", true,
+                         small_omit, &small_omit_count},
+    [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "ingresses", "Ingress", true, ingress_omit,
+                            &ingress_omit_count},
+};
+
+bool kube_resource_namespaced(enum kube_resource r)
+{
+    return resources[r].namespaced;
+}
+
+struct reflector {
+    struct reflector *next;
+    struct reflector_options options;
+    const struct resource *resource;
+    struct reflector_listener *listeners;
+    char *path; /* URL without the query */
+    char *selectors;
+    struct watch *machine;
+    struct loop_timer *timer;
+    struct http_transfer *transfer;
+    size_t listed; /* objects of the list that is being read */
+    bool is_watch; /* the request that runs */
+    bool accepted; /* it was answered with 200 */
+    bool lost;     /* the last request failed; said so in the log */
+    bool told_unknown;
+    bool synced;
+    enum watch_result problem; /* what was said, when lost */
+};
+
+static const char *namespace_text(const struct reflector *r)
+{
+    return r->options.namespace == NULL ? "all" : r->options.namespace;
+}
+
+/* ---- what the state machine tells ------------------------------------------------------------ */
+
+static void count(struct metric_cell *const *cells, int which)
+{
+    metric_inc(cells[which]);
+}
+
+static void on_list_begin(void *arg)
+{
+    struct reflector *r = arg;
+    r->listed = 0;
+    for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
+        l->list_begin(l->arg);
+    }
+}
+
+static void on_list_end(void *arg)
+{
+    struct reflector *r = arg;
+    if (!r->synced) {
+        r->synced = true;
+        log_info(r->options.log, "kubernetes: listed, watching",
+                 LOG_STR("resource", r->resource->plural),
+                 LOG_STR("server", r->options.access.server),
+                 LOG_STR("namespace", namespace_text(r)), LOG_INT("objects", r->listed));
+    }
+    for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
+        l->list_end(l->arg);
+    }
+}
+
+static void count_event(struct reflector *r, enum watch_event event, bool changed)
+{
+    static const enum discovery_event names[] = {
+        [WATCH_ADDED] = EVENT_ADDED,
+        [WATCH_MODIFIED] = EVENT_MODIFIED,
+        [WATCH_DELETED] = EVENT_DELETED,
+    };
+    if (event != WATCH_LISTED) {
+        count(r->options.counters->events, changed ? (int)names[event] : EVENT_UNCHANGED);
+    }
+}
+
+static bool on_object(void *arg, enum watch_event event, const json_t *object)
+{
+    struct reflector *r = arg;
+    struct object_id id;
+    if (!object_identify(object, r->resource->kind, r->resource->namespaced, &id)) {
+        metric_inc(r->options.counters->skips[SKIP_WRONG_KIND]);
+        return true;
+    }
+    enum reflector_event what = event == WATCH_DELETED  ? OBJECT_GONE
+                                : event == WATCH_LISTED ? OBJECT_LISTED
+                                                        : OBJECT_PUT;
+    bool changed = false;
+    for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
+        enum reflector_result result = l->object(l->arg, what, &id, object);
+        if (result == REFLECTOR_NO_MEMORY) {
+            metric_inc(r->options.counters->skips[SKIP_MEMORY]);
+            return false;
+        }
+        changed = changed || result == REFLECTOR_CHANGED;
+    }
+    r->listed++;
+    count_event(r, event, changed);
+    return true;
+}
+
+static void on_other(void *arg, enum watch_event event, struct sv type)
+{
+    struct reflector *r = arg;
+    const struct discovery_counters *c = r->options.counters;
+    if (event != WATCH_UNKNOWN) {
+        count(c->events, event == WATCH_BOOKMARK ? EVENT_BOOKMARK : EVENT_ERROR);
+        return;
+    }
+    count(c->events, EVENT_UNKNOWN);
+    if (!r->told_unknown) {
+        r->told_unknown = true;
+        log_warn(r->options.log, "kubernetes: watch event of an unknown type, ignoring it",
+                 LOG_SV("type", type), LOG_STR("namespace", namespace_text(r)));
+    }
+}
+
+static void on_skipped(void *arg, enum json_skip why)
+{
+    static const enum discovery_skip names[] = {
+        [JSON_SKIP_TOO_LARGE] = SKIP_TOO_LARGE,
+        [JSON_SKIP_TOO_DEEP] = SKIP_TOO_DEEP,
+        [JSON_SKIP_SYNTAX] = SKIP_SYNTAX,
+        [JSON_SKIP_MEMORY] = SKIP_MEMORY,
+    };
+    const struct reflector *r = arg;
+    count(r->options.counters->skips, (int)names[why]);
+}
+
+static void on_relist(void *arg, enum watch_relist reason)
+{
+    const struct reflector *r = arg;
+    const char *name = watch_relist_name(reason);
+    metric_inc(metric_cell(r->options.counters->relists, (const char *const[]){name}));
+    log_info(r->options.log, "kubernetes: listing again", LOG_STR("resource", r->resource->plural),
+             LOG_STR("reason", name), LOG_STR("namespace", namespace_text(r)));
+}
+
+/* ---- changes of state in the log ------------------------------------------------------------- */
+
+static void say_forbidden(const struct reflector *r, const struct err *err)
+{
+    const char *plural = r->resource->plural;
+    char text[512];
+    if (r->options.namespace != NULL) {
+        snprintf(text, sizeof(text),
+                 "kubernetes: not allowed to read %s in the namespace: apply a Role with list and "
+                 "watch on %s there and bind it to the service account; targets stay as they are, "
+                 "retrying",
+                 plural, plural);
+    } else {
+        snprintf(text, sizeof(text),
+                 "kubernetes: not allowed to read %s in the whole cluster: apply a ClusterRole "
+                 "with list and watch on %s and bind it to the service account%s; targets stay as "
+                 "they are, retrying",
+                 plural, plural, r->resource->namespaced ? ", or name namespaces" : "");
+    }
+    log_error(r->options.log, text, LOG_STR("verb", r->is_watch ? "watch" : "list"),
+              LOG_STR("resource", plural), LOG_STR("namespace", namespace_text(r)), LOG_ERR(err));
+}
+
+static void say_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
+                     const struct err *err)
+{
+    /* What expired is listed again at once: the handler says so. */
+    if (result == WATCH_EXPIRED || (r->lost && r->problem == result)) {
+        return;
+    }
+    r->lost = true;
+    r->problem = result;
+    if (result == WATCH_FORBIDDEN) {
+        say_forbidden(r, err);
+        return;
+    }
+    log_warn(r->options.log,
+             "kubernetes: the API server does not answer as it should; targets stay as they are, "
+             "retrying",
+             LOG_STR("server", r->options.access.server),
+             LOG_STR("verb", r->is_watch ? "watch" : "list"),
+             LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
+             LOG_INT("retry_in_ms", retry_ms), LOG_ERR(err));
+}
+
+static void say_found(struct reflector *r)
+{
+    if (r->lost) {
+        r->lost = false;
+        log_info(r->options.log, "kubernetes: the API server answers again",
+                 LOG_STR("server", r->options.access.server),
+                 LOG_STR("verb", r->is_watch ? "watch" : "list"),
+                 LOG_STR("namespace", namespace_text(r)));
+    }
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void end_request(struct reflector *r, const struct watch_outcome *outcome)
+{
+    struct err err = ERR_INIT;
+    int64_t now_ms = clock_mono_ms();
+    enum watch_result result = watch_end(r->machine, outcome, now_ms, &err);
+    metric_inc(metric_cell(
+        r->options.counters->requests,
+        (const char *const[]){r->is_watch ? "watch" : "list", watch_result_name(result)}));
+    if (result == WATCH_DONE) {
+        say_found(r);
+    } else {
+        say_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
+    }
+    loop_timer_at(r->timer, watch_next_at(r->machine));
+}
+
+static bool on_head(void *arg, long status, const char *content_type)
+{
+    struct reflector *r = arg;
+    (void)content_type;
+    r->accepted = status == 200;
+    watch_head(r->machine, status);
+    return true;
+}
+
+static bool on_data(void *arg, const char *data, size_t len)
+{
+    struct reflector *r = arg;
+    bool go_on = watch_data(r->machine, data, len);
+    /* Not earlier: a server may accept a watch and close it at once. */
+    if (go_on && r->accepted) {
+        say_found(r);
+    }
+    return go_on;
+}
+
+static void on_done(void *arg, const struct http_response *response)
+{
+    struct reflector *r = arg;
+    r->transfer = NULL;
+    end_request(r, &(struct watch_outcome){
+                       .result = response->result,
+                       .status = response->status,
+                       .retry_after_ms = response->retry_after_ms,
+                       .error = response->error,
+                   });
+}
+
+static struct http_transfer *send_request(struct reflector *r, const struct watch_request *request)
+{
+    static const struct http_header accept = {.name = "Accept", .value = "application/json"};
+    struct buf url;
+    buf_init(&url, URL_MAX);
+    buf_printf(&url, "%s%s%s", r->path, request->query[0] == '\0' ? "" : "?", request->query);
+    struct http_transfer *transfer = NULL;
+    if (buf_ok(&url)) {
+        transfer = http_start(r->options.http, &(struct http_request){
+                                                   .url = url.data,
+                                                   .settings = &r->options.access.http,
+                                                   .headers = &accept,
+                                                   .n_headers = 1,
+                                                   .timeout_ms = request->timeout_ms,
+                                                   .max_body = UNSTREAMED_MAX,
+                                                   .detect_dead_peer = true,
+                                                   .on_head = on_head,
+                                                   .on_data = on_data,
+                                                   .on_done = on_done,
+                                                   .arg = r,
+                                               });
+    }
+    buf_done(&url);
+    return transfer;
+}
+
+/* The next request is due. */
+static void on_timer(void *arg)
+{
+    struct reflector *r = arg;
+    struct watch_request request;
+    if (!watch_begin(r->machine, clock_mono_ms(), &request)) {
+        loop_timer_at(r->timer, watch_next_at(r->machine));
+        return;
+    }
+    r->is_watch = request.is_watch;
+    r->accepted = false;
+    r->transfer = send_request(r, &request);
+    if (r->transfer == NULL) {
+        end_request(r, &(struct watch_outcome){.result = HTTP_ERR_MEMORY,
+                                               .retry_after_ms = -1,
+                                               .error = "out of memory"});
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static char *make_path(const struct reflector_options *o)
+{
+    struct buf path;
+    buf_init(&path, URL_MAX);
+    buf_printf(&path, "%s/%s/", o->access.server, resources[o->resource].api);
+    if (o->namespace != NULL) {
+        buf_puts(&path, "namespaces/");
+        percent_encode(sv_from(o->namespace), &path);
+        buf_putc(&path, '/');
+    }
+    buf_puts(&path, resources[o->resource].plural);
+    char *text = buf_take(&path, NULL);
+    buf_done(&path);
+    return text;
+}
+
+static struct reflector *reflector_free(struct reflector *r)
+{
+    if (r->transfer != NULL) {
+        http_cancel(r->transfer);
+    }
+    loop_timer_free(r->timer);
+    watch_free(r->machine);
+    free(r->path);
+    free(r->selectors);
+    free(r);
+    return NULL;
+}
+
+static struct reflector *reflector_new(const struct reflector_options *options)
+{
+    struct reflector *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return NULL;
+    }
+    r->options = *options;
+    r->resource = &resources[options->resource];
+    r->path = make_path(options);
+    r->selectors = strdup(options->selectors);
+    r->timer = loop_timer_new(options->loop, on_timer, r);
+    r->machine = watch_new(&(struct watch_options){
+        .handler = {.list_begin = on_list_begin,
+                    .list_end = on_list_end,
+                    .object = on_object,
+                    .other = on_other,
+                    .skipped = on_skipped,
+                    .relist = on_relist,
+                    .arg = r},
+        .rng = options->rng,
+        .selectors = options->selectors,
+        .object_max = DISCOVERY_OBJECT_MAX,
+        .depth_max = DISCOVERY_DEPTH_MAX,
+        .omit = r->resource->omit,
+        .n_omit = *r->resource->n_omit,
+    });
+    if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->machine == NULL) {
+        return reflector_free(r);
+    }
+    return r;
+}
+
+static bool same(const struct reflector *r, const struct reflector_options *o)
+{
+    return r->options.resource == o->resource && r->options.server_id == o->server_id &&
+           strcmp(r->options.access.server, o->access.server) == 0 &&
+           strcmp(namespace_text(r), o->namespace == NULL ? "all" : o->namespace) == 0 &&
+           (r->options.namespace == NULL) == (o->namespace == NULL) &&
+           strcmp(r->selectors, o->selectors) == 0;
+}
+
+struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
+{
+    for (struct reflector *r = all->first; r != NULL; r = r->next) {
+        if (same(r, options)) {
+            return r;
+        }
+    }
+    struct reflector *r = reflector_new(options);
+    if (r != NULL) {
+        struct reflector **end = &all->first;
+        while (*end != NULL) {
+            end = &(*end)->next;
+        }
+        *end = r;
+    }
+    return r;
+}
+
+void reflectors_start(struct reflectors *all)
+{
+    for (struct reflector *r = all->first; r != NULL; r = r->next) {
+        loop_timer_after(r->timer, 0);
+    }
+}
+
+void reflectors_free(struct reflectors *all)
+{
+    while (all->first != NULL) {
+        struct reflector *r = all->first;
+        all->first = r->next;
+        reflector_free(r);
+    }
+}
+
+void reflector_listen(struct reflector *r, struct reflector_listener *listener)
+{
+    struct reflector_listener **end = &r->listeners;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    listener->next = NULL;
+    *end = listener;
+}

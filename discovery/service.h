@@ -1,0 +1,16 @@
+/* One service in JSON -> the targets of its ports, as Prometheus' kubernetes_sd role "service"
+ * makes them. Pure. The address is the service's name in the cluster's DNS.
+ */
+#ifndef PROFPULL_DISCOVERY_SERVICE_H
+#define PROFPULL_DISCOVERY_SERVICE_H
+
+#include "discovery/object.h"
+
+/* Fills *ret (cleared first). The builder is scratch. */
+enum object_status service_read(const json_t *service, struct labels_builder *builder,
+                                struct object_targets *ret);
+
+extern const struct json_omit service_omit[];
+extern const size_t service_omit_count;
+
+#endif
