@@ -280,11 +280,12 @@ static long min_version(enum http_tls_version v)
 static enum http_result set_tls(struct http_transfer *t, const struct http_settings *s,
                                 struct err *err)
 {
+    bool verify = !s || !s->tls.insecure_skip_verify;
     SET(t, CURLOPT_SSLVERSION, min_version(s ? s->tls.min_version : HTTP_TLS_DEFAULT));
+    SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
+    SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
     if (!s)
         return HTTP_OK;
-    SET(t, CURLOPT_SSL_VERIFYPEER, s->tls.insecure_skip_verify ? 0L : 1L);
-    SET(t, CURLOPT_SSL_VERIFYHOST, s->tls.insecure_skip_verify ? 0L : 2L);
     enum http_result result = set_ca(t, s, err);
     return result == HTTP_OK ? set_client_cert(t, s, err) : result;
 }
@@ -361,7 +362,7 @@ static void set_proxy(struct http_transfer *t, const struct http_settings *s)
 /* ---- method and body ----------------------------------------------------------------------------
  */
 
-static void set_method(struct http_transfer *t)
+static void set_curl_method(struct http_transfer *t)
 {
     curl_off_t size = (curl_off_t)t->body_size;
     switch (t->method) {
@@ -389,7 +390,8 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
     SET(t, CURLOPT_NOPROGRESS, 1L);
-    SET(t, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
+    /* Fails on a handle whose last transfer left its buffer behind; that one does as well. */
+    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
     SET(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Headers for the server, credentials among them, are not for a proxy. */
     SET(t, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
@@ -404,7 +406,7 @@ static void set_constants(struct http_transfer *t)
 /* ---- all of it ----------------------------------------------------------------------------------
  */
 
-static enum http_result set_url(struct http_transfer *t, struct err *err)
+static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
 {
     if (!uses_server_name(t)) {
         SET(t, CURLOPT_URL, t->url.text);
@@ -440,7 +442,7 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
 {
     const struct http_request *r = &t->request;
     int64_t connect = r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
-    enum http_result result = set_url(t, err);
+    enum http_result result = set_curl_url(t, err);
     if (result != HTTP_OK)
         return result;
     if (r->timeout_ms > 0) {
@@ -458,7 +460,7 @@ enum http_result http_options_apply(struct http_transfer *t, const struct http_r
 {
     const struct http_settings *s = r->settings;
     set_constants(t);
-    set_method(t);
+    set_curl_method(t);
     http_transfer_set_callbacks(t);
     SET(t, CURLOPT_HTTP_VERSION,
         s && s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);

@@ -260,7 +260,8 @@ static enum http_result from_code(const struct http_transfer *t)
     case CURLE_RECV_ERROR:
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_FAIL_REWIND:
-        return HTTP_ERR_CUT;
+        /* Before the request could be sent it was a proxy that broke off. */
+        return t->sent_ns != 0 ? HTTP_ERR_CUT : HTTP_ERR_CONNECT;
     case CURLE_OUT_OF_MEMORY:
     case CODE_TOO_LARGE:
         /* libcurl 7 says "out of memory" of a header line that is over its own limit. */

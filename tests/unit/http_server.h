@@ -34,7 +34,9 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 
-#define SERVER_CONNS_MAX 512
+#define SERVER_CONNS_MAX 4096
+/* There may be thousands of threads that wait to be joined. */
+#define SERVER_STACK ((size_t)512 * 1024)
 #define SERVER_HEAD_MAX (32 * 1024)
 
 struct server;
@@ -181,12 +183,16 @@ static inline bool server_serve(struct server *s, int fd)
     c->server = s;
     c->fd = fd;
     c->number = atomic_fetch_add(&s->accepted, 1) + 1;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, SERVER_STACK);
     pthread_mutex_lock(&s->lock);
     bool ok = !s->stopping && s->n_conns < SERVER_CONNS_MAX &&
-              pthread_create(&c->thread, NULL, server_conn_main, c) == 0;
+              pthread_create(&c->thread, &attr, server_conn_main, c) == 0;
     if (ok)
         s->conns[s->n_conns++] = c;
     pthread_mutex_unlock(&s->lock);
+    pthread_attr_destroy(&attr);
     if (!ok)
         free(c);
     return ok;
@@ -309,7 +315,7 @@ struct call {
     void *then_arg;
 };
 
-static inline void call_done(void *arg, const struct http_response *r)
+static inline void call_note(void *arg, const struct http_response *r)
 {
     struct call *call = arg;
     call->transfer = NULL;
@@ -363,7 +369,7 @@ static inline void fixture_start(struct fixture *f, struct call *call, const str
     struct http_request request = *r;
     if (request.max_body == 0)
         request.max_body = (size_t)1024 * 1024;
-    request.on_done = call_done;
+    request.on_done = call_note;
     request.arg = call;
     call->fixture = f;
     f->waiting++;

@@ -226,6 +226,7 @@ static void files_done(struct files *f)
 {
     http_files_free(f->files);
     testing_rmdir(f->dir);
+    free(f->dir);
     testing_log_done(f->log);
 }
 
