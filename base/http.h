@@ -95,13 +95,13 @@ const char *http_result_name(enum http_result r);
 struct http_response {
     enum http_result result;
     long status; /* 0 if none came; set even when result is not HTTP_OK, if a status line came */
-    const char *error;         /* a sentence if result != HTTP_OK, else "" */
-    const char *content_type;  /* "" if none */
-    const char *location;      /* absolute; "" if none */
-    int64_t retry_after_ms;    /* from Retry-After, seconds or HTTP-date; -1 if none or nonsense */
-    struct buf *body;          /* what came (with on_data: empty); buf_take() it to keep it */
-    int64_t start_ns;          /* monotonic: the request was started */
-    int64_t sent_ns;           /* the connection was ready and the request went out; 0 if never */
+    const char *error;        /* a sentence if result != HTTP_OK, else "" */
+    const char *content_type; /* "" if none */
+    const char *location;     /* absolute; "" if none */
+    int64_t retry_after_ms;   /* from Retry-After, seconds or HTTP-date; -1 if none or nonsense */
+    struct buf *body;         /* what came (with on_data: empty); buf_take() it to keep it */
+    int64_t start_ns;         /* monotonic: the request was started */
+    int64_t sent_ns;          /* the connection was ready and the request went out; 0 if never */
     int64_t end_ns;
     bool connection_reused;
 };
@@ -139,7 +139,7 @@ struct http_client_options {
     struct metrics *metrics; /* may be NULL */
     const char *name;        /* label "client" of the metrics: "scrape", "write", "kubernetes" */
     const char *user_agent;
-    unsigned shards;         /* multi handles; 0 = 1 */
+    unsigned shards;               /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
 };
 

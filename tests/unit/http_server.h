@@ -55,7 +55,6 @@ typedef void server_handler(struct server_conn *c);
 
 struct server {
     server_handler *handler;
-    void *arg;
     int fd;
     uint16_t port;
     pthread_t thread;
@@ -63,13 +62,21 @@ struct server {
     atomic_uint requests;
     pthread_mutex_t lock; /* guards what follows */
     bool stopping;
+    void *arg; /* for the handlers */
     unsigned n_conns;
     struct server_conn *conns[SERVER_CONNS_MAX];
     char last_head[SERVER_HEAD_MAX]; /* of any connection */
 };
 
-/* ---- inside a handler ---------------------------------------------------------------------------
- */
+/* What the handlers work by; may be changed between requests, what it points to may not. */
+static inline void server_set_arg(struct server *s, const void *arg)
+{
+    pthread_mutex_lock(&s->lock);
+    s->arg = (void *)(uintptr_t)arg;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- inside a handler ----------------------------------------------------------------------- */
 
 static inline bool server_send_bytes(struct server_conn *c, const void *data, size_t len)
 {
@@ -87,6 +94,14 @@ static inline bool server_send_bytes(struct server_conn *c, const void *data, si
 static inline bool server_send(struct server_conn *c, const char *text)
 {
     return server_send_bytes(c, text, strlen(text));
+}
+
+static inline void *server_arg(struct server_conn *c)
+{
+    pthread_mutex_lock(&c->server->lock);
+    void *arg = c->server->arg;
+    pthread_mutex_unlock(&c->server->lock);
+    return arg;
 }
 
 /* Blocks until the client has closed. */
@@ -161,8 +176,7 @@ static inline void server_reset(struct server_conn *c)
     (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
-/* ---- the server ---------------------------------------------------------------------------------
- */
+/* ---- the server ----------------------------------------------------------------------------- */
 
 static inline void *server_conn_main(void *arg)
 {
@@ -224,12 +238,12 @@ static inline int server_listen(uint16_t *ret_port)
     return fd;
 }
 
-static inline struct server *server_new(server_handler *handler, void *arg)
+static inline struct server *server_new(server_handler *handler, const void *arg)
 {
     struct server *s = calloc(1, sizeof(*s));
     assert_non_null(s);
     s->handler = handler;
-    s->arg = arg;
+    s->arg = (void *)(uintptr_t)arg;
     s->fd = server_listen(&s->port);
     pthread_mutex_init(&s->lock, NULL);
     assert_int_equal(pthread_create(&s->thread, NULL, server_main, s), 0);
@@ -283,8 +297,7 @@ static inline bool server_saw_text(struct server *s, const char *text)
     return found;
 }
 
-/* ---- the client ---------------------------------------------------------------------------------
- */
+/* ---- the client ----------------------------------------------------------------------------- */
 
 struct fixture {
     struct loop *loop;
