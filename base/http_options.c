@@ -440,7 +440,8 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
     if (result != HTTP_OK)
         return result;
     if (r->timeout_ms > 0) {
-        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS;
+        /* One more: libcurl counts in whole milliseconds, and must not be early. */
+        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS + 1;
         SET(t, CURLOPT_TIMEOUT_MS, to_curl_ms(left));
         if (connect > left)
             connect = left;
