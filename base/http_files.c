@@ -180,6 +180,11 @@ static void refresh(struct http_files *f, struct entry *e, const char *path, siz
     err_clear(&e->reason);
     struct http_file *fresh = read_file(e, path, max, &e->reason);
     e->bad = fresh == NULL;
+    /* Not the file's fault: the same file may be good the next time. */
+    if (!fresh && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT)
+        e->stamped = false;
+    if (!fresh && e->reason.kind == ERR_MEMORY)
+        e->checked_ms = 0;
     if (fresh) {
         http_file_unref(e->content);
         e->content = fresh;

@@ -20,8 +20,7 @@ static enum http_result no_memory(struct err *err)
     return HTTP_ERR_MEMORY;
 }
 
-/* ---- headers ------------------------------------------------------------------------------------
- */
+/* ---- headers -------------------------------------------------------------------------------- */
 
 static bool append_line(struct http_transfer *t, const char *line)
 {
@@ -107,8 +106,7 @@ static bool append_suppressions(struct http_transfer *t, const struct http_reque
            (is_given(r, "Content-Type") || append_line(t, "Content-Type:"));
 }
 
-/* ---- credentials --------------------------------------------------------------------------------
- */
+/* ---- credentials ---------------------------------------------------------------------------- */
 
 /* The text of a file without white space at its ends, which the caller wipes and frees. */
 static enum http_result read_secret(struct http_transfer *t, const char *path, char **ret_secret,
@@ -203,8 +201,7 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
     return HTTP_OK;
 }
 
-/* ---- TLS ----------------------------------------------------------------------------------------
- */
+/* ---- TLS ------------------------------------------------------------------------------------ */
 
 /* The PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The file is
  * held for as long as the transfer lives. */
@@ -280,17 +277,17 @@ static long min_version(enum http_tls_version v)
 static enum http_result set_tls(struct http_transfer *t, const struct http_settings *s,
                                 struct err *err)
 {
+    bool verify = !s || !s->tls.insecure_skip_verify;
     SET(t, CURLOPT_SSLVERSION, min_version(s ? s->tls.min_version : HTTP_TLS_DEFAULT));
+    SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
+    SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
     if (!s)
         return HTTP_OK;
-    SET(t, CURLOPT_SSL_VERIFYPEER, s->tls.insecure_skip_verify ? 0L : 1L);
-    SET(t, CURLOPT_SSL_VERIFYHOST, s->tls.insecure_skip_verify ? 0L : 2L);
     enum http_result result = set_ca(t, s, err);
     return result == HTTP_OK ? set_client_cert(t, s, err) : result;
 }
 
-/* ---- where to -----------------------------------------------------------------------------------
- */
+/* ---- where to ------------------------------------------------------------------------------- */
 
 static bool uses_server_name(const struct http_transfer *t)
 {
@@ -358,10 +355,9 @@ static void set_proxy(struct http_transfer *t, const struct http_settings *s)
         SET(t, CURLOPT_NOPROXY, s->no_proxy);
 }
 
-/* ---- method and body ----------------------------------------------------------------------------
- */
+/* ---- method and body ------------------------------------------------------------------------ */
 
-static void set_method(struct http_transfer *t)
+static void set_curl_method(struct http_transfer *t)
 {
     curl_off_t size = (curl_off_t)t->body_size;
     switch (t->method) {
@@ -389,7 +385,8 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
     SET(t, CURLOPT_NOPROGRESS, 1L);
-    SET(t, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
+    /* Fails on a handle whose last transfer left its buffer behind; that one does as well. */
+    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
     SET(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Headers for the server, credentials among them, are not for a proxy. */
     SET(t, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
@@ -401,10 +398,9 @@ static void set_constants(struct http_transfer *t)
         SET(t, CURLOPT_USERAGENT, t->client->user_agent);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
-static enum http_result set_url(struct http_transfer *t, struct err *err)
+static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
 {
     if (!uses_server_name(t)) {
         SET(t, CURLOPT_URL, t->url.text);
@@ -440,11 +436,12 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
 {
     const struct http_request *r = &t->request;
     int64_t connect = r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
-    enum http_result result = set_url(t, err);
+    enum http_result result = set_curl_url(t, err);
     if (result != HTTP_OK)
         return result;
     if (r->timeout_ms > 0) {
-        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS;
+        /* One more: libcurl counts in whole milliseconds, and must not be early. */
+        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS + 1;
         SET(t, CURLOPT_TIMEOUT_MS, to_curl_ms(left));
         if (connect > left)
             connect = left;
@@ -458,7 +455,7 @@ enum http_result http_options_apply(struct http_transfer *t, const struct http_r
 {
     const struct http_settings *s = r->settings;
     set_constants(t);
-    set_method(t);
+    set_curl_method(t);
     http_transfer_set_callbacks(t);
     SET(t, CURLOPT_HTTP_VERSION,
         s && s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);

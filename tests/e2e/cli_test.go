@@ -344,12 +344,8 @@ write:
 	cmd := command(t, "run", "--config", config, "--listen", loop.Host()+":4041", "--drain-timeout", "1s")
 	if os.Geteuid() == 0 {
 		// Root may read everything.
-		for dir := filepath.Dir(config); dir != "/"; dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(config); dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
 			_ = os.Chmod(dir, 0o755)
-			if dir == os.TempDir() {
-				_ = os.Chmod(dir, 0o1777)
-				break
-			}
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}

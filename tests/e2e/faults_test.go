@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -158,22 +159,42 @@ write:
 		}
 		return ""
 	})
-	// The newest that is certainly in the queue now.
-	var newest target.Request
-	for _, r := range tg.Requests() {
-		if r.SHA256 != "" && r.End.Before(time.Now().Add(-300*time.Millisecond)) {
-			newest = r
-		}
-	}
 	if err := server.Up(); err != nil {
 		t.Fatal(err)
 	}
-	waitProfiles(t, server, 1, func(r *pyroscope.Received) bool { return r.SHA256 == newest.SHA256 })
+	waitProfiles(t, server, 40, nil)
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, tg)
+	expectNewest(t, tg, server.Profiles(), 8)
 	summary := endpointSummary(t, p, "main")
 	if summary["accepted"] != summary["sent"]+summary["dropped"] || summary["sent"] != server.Count() {
 		t.Errorf("%v, and %d have arrived", summary, server.Count())
+	}
+}
+
+// expectNewest checks that the last n profiles that the target had sent when the first one arrived
+// have all arrived: they were the newest in the queue.
+func expectNewest(t *testing.T, tg *target.Target, got []pyroscope.Received, n int) {
+	t.Helper()
+	first := got[0].At
+	arrived := map[string]bool{}
+	for _, r := range got {
+		arrived[r.SHA256] = true
+		if r.At.Before(first) {
+			first = r.At
+		}
+	}
+	var sent []target.Request
+	for _, r := range tg.Requests() {
+		if r.SHA256 != "" && r.End.Before(first) {
+			sent = append(sent, r)
+		}
+	}
+	sort.Slice(sent, func(i, j int) bool { return sent[i].End.Before(sent[j].End) })
+	for i, r := range sent[len(sent)-n:] {
+		if !arrived[r.SHA256] {
+			t.Errorf("of the last %d profiles before the server came back number %d is missing", n, i+1)
+		}
 	}
 }
 

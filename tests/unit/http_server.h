@@ -20,6 +20,7 @@
 #include "tests/unit/testing.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -34,7 +35,9 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 
-#define SERVER_CONNS_MAX 512
+#define SERVER_CONNS_MAX 4096
+/* There may be thousands of threads that wait to be joined. */
+#define SERVER_STACK ((size_t)512 * 1024)
 #define SERVER_HEAD_MAX (32 * 1024)
 
 struct server;
@@ -53,7 +56,6 @@ typedef void server_handler(struct server_conn *c);
 
 struct server {
     server_handler *handler;
-    void *arg;
     int fd;
     uint16_t port;
     pthread_t thread;
@@ -61,13 +63,21 @@ struct server {
     atomic_uint requests;
     pthread_mutex_t lock; /* guards what follows */
     bool stopping;
+    void *arg; /* for the handlers */
     unsigned n_conns;
     struct server_conn *conns[SERVER_CONNS_MAX];
     char last_head[SERVER_HEAD_MAX]; /* of any connection */
 };
 
-/* ---- inside a handler ---------------------------------------------------------------------------
- */
+/* What the handlers work by; may be changed between requests, what it points to may not. */
+static inline void server_set_arg(struct server *s, const void *arg)
+{
+    pthread_mutex_lock(&s->lock);
+    s->arg = (void *)(uintptr_t)arg;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- inside a handler ----------------------------------------------------------------------- */
 
 static inline bool server_send_bytes(struct server_conn *c, const void *data, size_t len)
 {
@@ -85,6 +95,14 @@ static inline bool server_send_bytes(struct server_conn *c, const void *data, si
 static inline bool server_send(struct server_conn *c, const char *text)
 {
     return server_send_bytes(c, text, strlen(text));
+}
+
+static inline void *server_arg(struct server_conn *c)
+{
+    pthread_mutex_lock(&c->server->lock);
+    void *arg = c->server->arg;
+    pthread_mutex_unlock(&c->server->lock);
+    return arg;
 }
 
 /* Blocks until the client has closed. */
@@ -159,8 +177,7 @@ static inline void server_reset(struct server_conn *c)
     (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
-/* ---- the server ---------------------------------------------------------------------------------
- */
+/* ---- the server ----------------------------------------------------------------------------- */
 
 static inline void *server_conn_main(void *arg)
 {
@@ -181,12 +198,16 @@ static inline bool server_serve(struct server *s, int fd)
     c->server = s;
     c->fd = fd;
     c->number = atomic_fetch_add(&s->accepted, 1) + 1;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, SERVER_STACK);
     pthread_mutex_lock(&s->lock);
     bool ok = !s->stopping && s->n_conns < SERVER_CONNS_MAX &&
-              pthread_create(&c->thread, NULL, server_conn_main, c) == 0;
+              pthread_create(&c->thread, &attr, server_conn_main, c) == 0;
     if (ok)
         s->conns[s->n_conns++] = c;
     pthread_mutex_unlock(&s->lock);
+    pthread_attr_destroy(&attr);
     if (!ok)
         free(c);
     return ok;
@@ -197,6 +218,10 @@ static inline void *server_main(void *arg)
     struct server *s = arg;
     for (;;) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0 && errno == EMFILE) { /* a test of that; it ends */
+            usleep(1000);
+            continue;
+        }
         if (fd < 0)
             return NULL;
         if (!server_serve(s, fd))
@@ -218,12 +243,12 @@ static inline int server_listen(uint16_t *ret_port)
     return fd;
 }
 
-static inline struct server *server_new(server_handler *handler, void *arg)
+static inline struct server *server_new(server_handler *handler, const void *arg)
 {
     struct server *s = calloc(1, sizeof(*s));
     assert_non_null(s);
     s->handler = handler;
-    s->arg = arg;
+    s->arg = (void *)(uintptr_t)arg;
     s->fd = server_listen(&s->port);
     pthread_mutex_init(&s->lock, NULL);
     assert_int_equal(pthread_create(&s->thread, NULL, server_main, s), 0);
@@ -277,8 +302,7 @@ static inline bool server_saw_text(struct server *s, const char *text)
     return found;
 }
 
-/* ---- the client ---------------------------------------------------------------------------------
- */
+/* ---- the client ----------------------------------------------------------------------------- */
 
 struct fixture {
     struct loop *loop;
@@ -309,7 +333,7 @@ struct call {
     void *then_arg;
 };
 
-static inline void call_done(void *arg, const struct http_response *r)
+static inline void call_note(void *arg, const struct http_response *r)
 {
     struct call *call = arg;
     call->transfer = NULL;
@@ -363,7 +387,7 @@ static inline void fixture_start(struct fixture *f, struct call *call, const str
     struct http_request request = *r;
     if (request.max_body == 0)
         request.max_body = (size_t)1024 * 1024;
-    request.on_done = call_done;
+    request.on_done = call_note;
     request.arg = call;
     call->fixture = f;
     f->waiting++;

@@ -1,0 +1,204 @@
+/* The HTTP client when memory runs out, its own and libcurl's: each allocation fails once. Whatever
+ * fails, on_done() comes once or http_start() says no, and the next request works. */
+#include "tests/unit/http_server.h"
+
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "tests/unit/torture.h"
+
+static char *torture_strndup(const char *s, size_t n)
+{
+    size_t len = strnlen(s, n);
+    char *copy = malloc(len + 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, s, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+static char *torture_strdup(const char *s)
+{
+    return torture_strndup(s, SIZE_MAX);
+}
+
+#undef strdup
+#undef strndup
+#define strdup(s) torture_strdup(s)
+#define strndup(s, n) torture_strndup(s, n)
+
+/* NOLINTBEGIN(bugprone-suspicious-include) */
+#include "base/http.c"
+#include "base/http_files.c"
+#include "base/http_options.c"
+#include "base/http_result.c"
+#include "base/http_shard.c"
+#include "base/http_transfer.c"
+#include "base/http_url.c"
+/* NOLINTEND(bugprone-suspicious-include) */
+
+/* /start leads to /end. */
+static void serve(struct server_conn *c)
+{
+    char body[5];
+    while (server_read_request(c)) {
+        if (strncmp(c->head, "POST", 4) == 0 && !server_read_body(c, body, sizeof(body)))
+            return;
+        if (strstr(c->head, " /start"))
+            server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end?a=1\r\nContent-Length: 0\r\n\r\n");
+        else
+            server_send(c,
+                        "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello");
+    }
+}
+
+/* Scenarios have no parameter: what they need stands here. */
+static struct {
+    struct server *server;
+    char dir[256];
+    char secret[300];
+} place;
+
+struct outcome {
+    struct loop *loop;
+    unsigned done;
+    enum http_result result;
+    bool whole;
+};
+
+static void note_outcome(void *arg, const struct http_response *r)
+{
+    struct outcome *o = arg;
+    o->done++;
+    o->result = r->result;
+    o->whole = r->result == HTTP_OK && r->body->len == 5;
+    assert_true(r->result == HTTP_OK || r->error[0] != '\0');
+    loop_stop(o->loop);
+}
+
+static bool run_one(struct http_client *client, struct loop *l, const struct http_request *r)
+{
+    struct outcome o = {.loop = l};
+    struct http_request request = *r;
+    request.on_done = note_outcome;
+    request.arg = &o;
+    if (http_start(client, &request)) {
+        CHECK_INT(o.done, 0, "not from within http_start");
+        loop_run(l);
+        CHECK_INT(o.done, 1, "once");
+    }
+    return o.whole;
+}
+
+/* With one allocation failing the first request may go wrong, but not the client: it has memory
+ * again for the next one. (Or the one after that: a handle whose curl_easy_reset() found no memory
+ * is good for nothing, cannot be told from others, and is repaired by the next reset.) */
+static void run_twice(const struct http_request *r, bool *ret_complete)
+{
+    struct err err = ERR_INIT;
+    struct loop *l = loop_new(&err);
+    assert_non_null(l);
+    struct http_client *client = http_client_new(
+        &(struct http_client_options){.loop = l, .name = "test", .user_agent = "a", .shards = 2},
+        &err);
+    if (client) {
+        *ret_complete = run_one(client, l, r);
+        assert_true(*ret_complete || torture_state.failed);
+        if (torture_state.failed)
+            assert_true(run_one(client, l, r) || run_one(client, l, r));
+        CHECK_INT(http_in_flight(client), 0, "");
+        http_client_free(client);
+    } else {
+        CHECK_INT(err.kind == ERR_MEMORY || err.kind == ERR_SYSTEM, true, "http_client_new");
+    }
+    loop_free(l);
+}
+
+static void get_scenario(bool *ret_complete)
+{
+    static const struct http_header headers[] = {{"X-One", "1"}, {"X-Two", ""}};
+    char url[URL_SIZE];
+    struct http_settings settings = {.auth = HTTP_AUTH_HEADER,
+                                     .credentials_file = place.secret,
+                                     .follow_redirects = true,
+                                     .headers = headers,
+                                     .n_headers = 2};
+    run_twice(&(struct http_request){.url = server_url(place.server, "/start", url),
+                                     .settings = &settings,
+                                     .max_body = 100,
+                                     .size_hint = 10},
+              ret_complete);
+}
+
+/* The deadline, which nothing else here comes near, is for such a handle: it does not send its
+ * body. */
+static void post_scenario(bool *ret_complete)
+{
+    static const struct http_part parts[] = {{"ab", 2}, {"cde", 3}};
+    char url[URL_SIZE];
+    struct http_settings settings = {
+        .auth = HTTP_AUTH_BASIC, .username = "u", .password_file = place.secret};
+    run_twice(&(struct http_request){.method = "POST",
+                                     .url = server_url(place.server, "/", url),
+                                     .settings = &settings,
+                                     .body = parts,
+                                     .n_body = 2,
+                                     .timeout_ms = 2000,
+                                     .max_body = 100},
+              ret_complete);
+}
+
+static void test_get(void **state)
+{
+    (void)state;
+    size_t n = torture(get_scenario);
+    print_message("%zu allocations\n", n);
+    assert_true(n > 50);
+}
+
+static void test_post(void **state)
+{
+    (void)state;
+    assert_true(torture(post_scenario) > 50);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char *dir = testing_mkdtemp();
+    (void)snprintf(place.dir, sizeof(place.dir), "%s", dir);
+    (void)snprintf(place.secret, sizeof(place.secret), "%s/secret", dir);
+    testing_write_file(dir, "secret", "abc");
+    free(dir);
+    place.server = server_new(serve, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    server_free(place.server);
+    testing_rmdir(place.dir);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_post),
+    };
+    /* Before anything else initialises libcurl: its allocations fail as well. */
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, torture_malloc, free, torture_realloc,
+                             torture_strdup, torture_calloc) != CURLE_OK)
+        return 1;
+    alarm(TEST_HANG_S);
+    int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    curl_global_cleanup();
+    return failed;
+}
