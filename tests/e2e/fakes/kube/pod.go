@@ -20,6 +20,9 @@ type Pod struct {
 	NotReady        bool
 	HostNetwork     bool
 	Controller      string // name of the owning ReplicaSet
+	// Of what is no pod: its resource ("services") and the object as it is.
+	Resource string
+	Raw      object
 }
 
 // Container of a pod.
@@ -35,13 +38,21 @@ type Port struct {
 	Protocol string // "" = TCP
 }
 
-func (p *Pod) key() string { return p.Namespace + "/" + p.Name }
+func (p *Pod) key() string {
+	if p.Resource != "" {
+		return p.Resource + "/" + p.Namespace + "/" + p.Name
+	}
+	return p.Namespace + "/" + p.Name
+}
 
 func (p *Pod) complete() {
 	set := func(s *string, v string) {
 		if *s == "" {
 			*s = v
 		}
+	}
+	if p.Resource != "" {
+		return
 	}
 	set(&p.Namespace, "default")
 	set(&p.UID, "uid-"+p.Namespace+"-"+p.Name)
@@ -53,6 +64,19 @@ type object = map[string]any
 
 // object is the pod as the API server writes it.
 func (p *Pod) object(version uint64) object {
+	if p.Resource != "" {
+		meta := object{}
+		for k, v := range p.Raw["metadata"].(object) {
+			meta[k] = v
+		}
+		meta["resourceVersion"] = fmt.Sprint(version)
+		all := object{}
+		for k, v := range p.Raw {
+			all[k] = v
+		}
+		all["metadata"] = meta
+		return all
+	}
 	meta := object{
 		"name": p.Name, "namespace": p.Namespace, "uid": p.UID,
 		"resourceVersion":   fmt.Sprint(version),

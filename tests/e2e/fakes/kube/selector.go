@@ -10,8 +10,8 @@ import (
 type matcher func(p *Pod) bool
 
 // parseSelectors reads both kinds of selectors and the namespace of a request.
-func parseSelectors(namespace, labels, fields string) (matcher, error) {
-	var all []matcher
+func parseSelectors(resource, namespace, labels, fields string) (matcher, error) {
+	all := []matcher{func(p *Pod) bool { return p.Resource == resource }}
 	if namespace != "" {
 		all = append(all, func(p *Pod) bool { return p.Namespace == namespace })
 	}

@@ -1,5 +1,5 @@
-// Package kube is a fake Kubernetes API server that knows pods: list with paging, watch with
-// resource versions and bookmarks, selectors, bearer tokens, TLS, and the faults of a real one.
+// Package kube is a fake Kubernetes API server that knows pods, and takes objects of other resources
+// as they are: list with paging, watch with resource versions and bookmarks, selectors, bearer tokens, TLS, and the faults of a real one.
 package kube
 
 import (
@@ -97,7 +97,26 @@ func (s *Server) Put(p Pod) {
 	s.store.put(p)
 }
 
-// Delete removes a pod ("namespace/name").
+// PutObject adds or replaces an object of another resource ("services"), written in JSON.
+func (s *Server) PutObject(resource, text string) error {
+	var raw object
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return err
+	}
+	meta, _ := raw["metadata"].(object)
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	labels := map[string]string{}
+	if given, ok := meta["labels"].(object); ok {
+		for k, v := range given {
+			labels[k], _ = v.(string)
+		}
+	}
+	s.Put(Pod{Resource: resource, Raw: raw, Name: name, Namespace: namespace, Labels: labels})
+	return nil
+}
+
+// Delete removes a pod ("namespace/name") or another object ("services/namespace/name").
 func (s *Server) Delete(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +187,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		return
 	}
-	namespace, ok := podsPath(r.URL.Path)
+	resource, namespace, ok := resourcePath(r.URL.Path)
 	if !ok {
 		s.refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 		return
@@ -178,7 +197,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := r.URL.Query()
-	match, err := parseSelectors(namespace, q.Get("labelSelector"), q.Get("fieldSelector"))
+	match, err := parseSelectors(resource, namespace, q.Get("labelSelector"), q.Get("fieldSelector"))
 	if err != nil {
 		s.refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
@@ -203,15 +222,31 @@ func (s *Server) authorized(r *http.Request) bool {
 	return false
 }
 
-func podsPath(path string) (namespace string, ok bool) {
-	if path == "/api/v1/pods" {
-		return "", true
+// resources that are served besides pods, and where.
+var resources = map[string]string{
+	"pods": "/api/v1", "nodes": "/api/v1", "namespaces": "/api/v1", "services": "/api/v1",
+	"endpoints": "/api/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
+	"ingresses": "/apis/networking.k8s.io/v1",
+}
+
+// resourcePath takes a path apart; pods are "".
+func resourcePath(path string) (resource, namespace string, ok bool) {
+	resource = path[strings.LastIndexByte(path, '/')+1:]
+	api, ok := resources[resource]
+	if !ok {
+		return "", "", false
 	}
-	parts := strings.Split(path, "/")
-	if len(parts) == 6 && path == "/api/v1/namespaces/"+parts[4]+"/pods" && parts[4] != "" {
-		return parts[4], true
+	rest := strings.TrimSuffix(strings.TrimPrefix(path, api+"/"), resource)
+	if rest != "" {
+		namespace = strings.TrimSuffix(strings.TrimPrefix(rest, "namespaces/"), "/")
+		if rest != "namespaces/"+namespace+"/" || namespace == "" || strings.Contains(namespace, "/") {
+			return "", "", false
+		}
 	}
-	return "", false
+	if resource == "pods" {
+		resource = ""
+	}
+	return resource, namespace, true
 }
 
 func (s *Server) refuse(w http.ResponseWriter, code int, reason, message string) {
