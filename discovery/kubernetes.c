@@ -45,12 +45,12 @@ static const struct role roles[] = {
 struct part {
     struct kubernetes *k;
     struct reflector_listener listener;
-    unsigned list;       /* its number in the join */
-    bool primary;        /* the role's own objects */
-    enum join_kind kind; /* else: what they contribute */
-    enum kube_resource resource;
     struct store *store; /* of a primary to which nothing is joined */
     const char *namespace;
+    unsigned list;       /* its number in the join */
+    enum join_kind kind; /* what its objects contribute, unless primary */
+    enum kube_resource resource;
+    bool primary; /* the role's own objects */
     bool synced;
     bool told_full;
 };

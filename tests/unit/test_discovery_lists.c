@@ -101,20 +101,20 @@ static void listings(void **state)
     struct listing l = {.mark = {"__meta_url", "http://x"}};
     static const struct {
         const char *text;
-        enum discovery_refresh want;
         size_t n;
+        enum discovery_refresh want;
         bool news;
     } rows[] = {
-        {"oops", REFRESH_FAILED, 0, true},
-        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", REFRESH_CHANGED,
-         2, true},
-        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", REFRESH_UNCHANGED,
-         2, false},
-        {"[{\"targets\":[\"a:1\",", REFRESH_FAILED, 2, true},
-        {"[{\"targets\":[\"a:1\",", REFRESH_FAILED, 2, false},
-        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", REFRESH_UNCHANGED,
-         2, true},
-        {"[]", REFRESH_CHANGED, 0, false},
+        {"oops", 0, REFRESH_FAILED, true},
+        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", 2,
+         REFRESH_CHANGED, true},
+        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", 2,
+         REFRESH_UNCHANGED, false},
+        {"[{\"targets\":[\"a:1\",", 2, REFRESH_FAILED, true},
+        {"[{\"targets\":[\"a:1\",", 2, REFRESH_FAILED, false},
+        {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", 2,
+         REFRESH_UNCHANGED, true},
+        {"[]", 0, REFRESH_CHANGED, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct static_group targets = {0};

@@ -1,0 +1,127 @@
+/* Any JSON as an object of any role, joined with itself and with others: targets within the limits,
+ * the same when they are told again, nothing left when all is removed. The first byte chooses what
+ * the rest is; further objects follow behind line ends. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/endpoints.h"
+#include "discovery/ingress.h"
+#include "discovery/join.h"
+#include "discovery/node.h"
+#include "discovery/pod.h"
+#include "discovery/service.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef enum object_status read_fn(const json_t *object, struct labels_builder *builder,
+                                   struct object_targets *ret);
+
+static const struct {
+    read_fn *read;
+    const char *kind;
+    bool namespaced;
+} roles[] = {
+    {pod_read, "Pod", true},
+    {node_read, "Node", false},
+    {service_read, "Service", true},
+    {ingress_read, "Ingress", true},
+    {endpoints_read, "Endpoints", true},
+    {slice_read, "EndpointSlice", true},
+};
+#define ROLES (sizeof(roles) / sizeof(roles[0]))
+
+struct run {
+    struct labels_builder *builder;
+    struct object_targets targets;
+    struct join *join;
+};
+
+static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n)
+{
+    (void)arg;
+    if (key[0] == '\0' || n > JOIN_TARGETS_MAX) {
+        abort();
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (labels_count(targets[i]) == 0) {
+            abort();
+        }
+    }
+}
+
+/* One object, as primary and as fact; kinds that the join does not know come as pods. */
+static void feed(struct run *r, unsigned char what, const char *text, size_t n)
+{
+    size_t role = what % ROLES;
+    json_t *object = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+    struct object_id id;
+    if (object != NULL && object_identify(object, roles[role].kind, roles[role].namespaced, &id)) {
+        enum object_status status = roles[role].read(object, r->builder, &r->targets);
+        if (status != OBJECT_OK && r->targets.n > 0) {
+            abort();
+        }
+        if ((what & 0x40) != 0 && r->targets.shared != NULL) {
+            struct join_fact fact = {.kind = (enum join_kind)(what / ROLES % JOIN_KINDS),
+                                     .labels = r->targets.shared,
+                                     .pods = role == 0 ? &r->targets : NULL,
+                                     .family = (what & 0x80) != 0 ? '4' : (char)0};
+            (void)join_fact_put(r->join, 1, &id, &fact);
+            if (join_fact_put(r->join, 1, &id, &fact) == STORE_CHANGED) {
+                abort();
+            }
+        } else {
+            (void)join_put(r->join, 0, &id, &r->targets);
+            if (join_put(r->join, 0, &id, &r->targets) == STORE_CHANGED) {
+                abort();
+            }
+        }
+    }
+    object_targets_clear(&r->targets);
+    json_decref(object);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    struct intern *in = intern_new();
+    struct run r = {.builder = labels_builder_new(in)};
+    object_targets_init(&r.targets);
+    r.targets.keep_shared = true;
+    r.join = join_new(&(struct join_options){
+        .role = (enum join_role)(data[0] % 4),
+        .uses = {(data[0] & 4) != 0, (data[0] & 8) != 0, (data[0] & 16) != 0, (data[0] & 32) != 0},
+        .max = 8,
+        .intern = in,
+        .on_change = on_change,
+        .arg = &r,
+    });
+    if ((data[0] & 64) != 0) {
+        (void)join_ready(r.join);
+    }
+    const char *p = (const char *)data + 1;
+    const char *end = (const char *)data + size;
+    while (p < end) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)((stop == NULL ? end : stop) - p);
+        if (n > 1) {
+            feed(&r, (unsigned char)p[0], p + 1, n - 1);
+        }
+        p += n + 1;
+    }
+    (void)join_ready(r.join);
+    for (unsigned list = 0; list < 2; list++) {
+        join_list_begin(r.join, list);
+        join_list_end(r.join, list);
+    }
+    if (join_count(r.join) != 0) {
+        abort();
+    }
+    join_free(r.join);
+    object_targets_done(&r.targets);
+    labels_builder_free(r.builder);
+    intern_free(in);
+    return 0;
+}
