@@ -110,8 +110,8 @@ bool gzip_deflate(struct sv plain, struct gzip_out *ret)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)plain.p, .avail_in = (uInt)plain.n};
     *ret = (struct gzip_out){.data = NULL};
-    if (plain.n > UINT32_MAX / 2 || deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW_GZIP, MEM_LEVEL,
-                                                 Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (plain.n > UINT32_MAX / 2 ||
+        deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW_GZIP, MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
         return false;
     }
     size_t cap = deflateBound(&z, (uLong)plain.n);

@@ -34,73 +34,128 @@ static inline struct wire_reader wire_reader_of(struct sv in)
     return (struct wire_reader){.in = in};
 }
 
-/* Private: what wire_next() and wire_number() do beyond their short ways. */
-bool wire_next_slow(struct wire_reader *r, struct wire_field *ret);
-bool wire_number_slow(struct wire_reader *r, uint64_t *ret);
+/* ---- numbers -----------------------------------------------------------------------------------
+ * Everything is passed by value, so that a loop over fields stays in registers: nearly all of the
+ * time that a delta takes is spent here. */
 
-/* Reads a number without a tag, as they stand in packed fields. False at the end of the input too:
- * ask r->at == r->in.n first. */
-static inline bool wire_number(struct wire_reader *r, uint64_t *ret)
+struct wire_varint {
+    const char *next; /* behind the number; NULL if there is none */
+    uint64_t value;   /* the number; without one: is the input cut? */
+};
+
+/* Private: numbers of more than two bytes, and bad ones. */
+struct wire_varint wire_varint_slow(const char *p, const char *end);
+
+static inline struct wire_varint wire_varint(const char *p, const char *end)
 {
-    if (r->at < r->in.n && (unsigned char)r->in.p[r->at] < 0x80) {
-        *ret = (unsigned char)r->in.p[r->at++];
-        return true;
+    uint64_t first = p < end ? (unsigned char)p[0] : 0x80;
+    if (first < 0x80) {
+        return (struct wire_varint){p + 1, first};
     }
-    return wire_number_slow(r, ret);
+    if (end - p >= 2 && (unsigned char)p[1] < 0x80) {
+        return (struct wire_varint){p + 2, (first & 0x7f) | (uint64_t)(unsigned char)p[1] << 7};
+    }
+    return wire_varint_slow(p, end);
+}
+
+static inline bool wire_fail(struct wire_reader *r, const char *problem, bool cut)
+{
+    r->problem = problem;
+    r->cut = cut;
+    return false;
+}
+
+static inline bool wire_fail_number(struct wire_reader *r, uint64_t cut)
+{
+    return wire_fail(r, cut != 0 ? "a number without end" : "a number of more than 64 bits",
+                     cut != 0);
+}
+
+/* ---- fields ------------------------------------------------------------------------------------
+ */
+
+/* What follows the tag: sets value and bytes. */
+static inline bool wire_value(struct wire_reader *r, const char *p, struct wire_field *ret)
+{
+    const char *end = r->in.p + r->in.n;
+    uint64_t size = ret->type == WIRE_FIXED64 ? 8 : 4;
+    if (ret->type == WIRE_VARINT || ret->type == WIRE_BYTES) {
+        struct wire_varint v = wire_varint(p, end);
+        if (v.next == NULL) {
+            return wire_fail_number(r, v.value);
+        }
+        p = v.next;
+        ret->value = v.value;
+        size = ret->type == WIRE_BYTES ? v.value : 0;
+    } else if (ret->type != WIRE_FIXED64 && ret->type != WIRE_FIXED32) {
+        return wire_fail(r, "a wire type that does not exist", false);
+    }
+    if (size > (uint64_t)(end - p)) {
+        return wire_fail(r, "a field that runs past the end", true);
+    }
+    ret->bytes.p = p;
+    ret->bytes.n = (size_t)size;
+    r->at = (size_t)(p - r->in.p) + (size_t)size;
+    return true;
 }
 
 /* Reads one field. False at the end, or at a problem. */
 static inline bool wire_next(struct wire_reader *r, struct wire_field *ret)
 {
-    size_t left = r->in.n - r->at;
-    if (left < 2 || r->problem != NULL) {
-        return wire_next_slow(r, ret);
-    }
-    const unsigned char *p = (const unsigned char *)r->in.p + r->at;
-    unsigned type = p[0] & 7U;
-    size_t n = type == WIRE_BYTES ? p[1] : 0;
-    /* A tag of one byte with a number or a length of one byte. */
-    bool is_short = p[0] >= 8 && p[0] < 0x80 && p[1] < 0x80 && n <= left - 2 &&
-                    (type == WIRE_VARINT || type == WIRE_BYTES);
-    if (!is_short) {
-        return wire_next_slow(r, ret);
-    }
     r->field_start = r->at;
-    r->at += 2 + n;
-    *ret = (struct wire_field){.number = p[0] >> 3,
-                               .type = type,
-                               .value = p[1],
-                               .bytes = {r->in.p + (r->at - n), n}};
-    return true;
+    if (r->problem != NULL || r->at == r->in.n) {
+        return false;
+    }
+    struct wire_varint tag = wire_varint(r->in.p + r->at, r->in.p + r->in.n);
+    if (tag.next == NULL) {
+        return wire_fail_number(r, tag.value);
+    }
+    ret->number = tag.value >> 3;
+    ret->type = (unsigned)(tag.value & 7);
+    ret->value = 0;
+    if (ret->number == 0) {
+        return wire_fail(r, "a field with number 0", false);
+    }
+    if (ret->number > 0x1fffffff) {
+        return wire_fail(r, "a field number that is too large", false);
+    }
+    return wire_value(r, tag.next, ret);
 }
 
 /* The numbers of a repeated field, packed or not: give it each field of that number. */
 struct wire_numbers {
-    struct wire_reader in;
+    const char *at; /* NULL once something is wrong */
+    const char *end;
     uint64_t single;
     bool is_single;
+    bool cut;
 };
 
 static inline struct wire_numbers wire_numbers_of(const struct wire_field *f)
 {
     return (struct wire_numbers){
-        .in = wire_reader_of(f->bytes),
+        .at = f->bytes.p,
+        .end = f->bytes.p + f->bytes.n,
         .single = f->value,
         .is_single = f->type == WIRE_VARINT,
     };
 }
 
-/* False at the end; n->in.problem says whether the end is a good one. */
+/* False at the end; it is a bad one if n->at is NULL then. */
 static inline bool wire_numbers_next(struct wire_numbers *n, uint64_t *ret)
 {
     if (n->is_single) {
         n->is_single = false;
-        n->in.in.n = 0;
-        n->in.at = 0;
         *ret = n->single;
         return true;
     }
-    return n->in.at < n->in.in.n && wire_number(&n->in, ret);
+    if (n->at == n->end || n->at == NULL) {
+        return false;
+    }
+    struct wire_varint v = wire_varint(n->at, n->end);
+    n->at = v.next;
+    *ret = v.value;
+    return v.next != NULL;
 }
 
 /* ---- pprof's messages --------------------------------------------------------------------------
