@@ -227,7 +227,7 @@ static bool check_message(struct pass *p, const struct shape *shape, struct sv m
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f;
-    size_t base = message.n == 0 ? 0 : (size_t)(message.p - p->plain.p);
+    size_t base = (size_t)(message.p - p->plain.p);
     bool has_id = shape->id == 0;
     while (wire_next(&r, &f)) {
         if (!check_field(p, shape, &f, base + r.field_start)) {

@@ -160,7 +160,7 @@ static void whole(void **state)
         "    body_size_limit: 1500B\n",
         "        params:\n          \"gc\": [\"1\"]\n          \"debug\": [\"0\"]\n"
         "        delta: auto\n      block:\n",
-        "        seconds: 89s\n        params:\n          \"debug\": [\"1\", \"2\"]\n"
+        "        seconds: 1m29s\n        params:\n          \"debug\": [\"1\", \"2\"]\n"
         "          \"gc\": [\"1\"]\n        delta: server\n      process_cpu:\n",
         "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
         "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
