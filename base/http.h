@@ -7,7 +7,10 @@
  * Only http and https; no Expect: header; no Accept-Encoding unless asked; redirects are never
  * followed by the client itself, but for the case follow_same_host below. Credentials and TLS files
  * named in the settings are re-read when they change on disk (checked at most once a second).
- * Secrets never appear in an error.
+ * Secrets never appear in an error. A file that has become unreadable or empty is logged and its
+ * old content stays in use.
+ *
+ * The program must ignore SIGPIPE: libcurl sends with MSG_NOSIGNAL, but OpenSSL does not.
  */
 #ifndef PROFPULL_BASE_HTTP_H
 #define PROFPULL_BASE_HTTP_H
@@ -95,13 +98,13 @@ const char *http_result_name(enum http_result r);
 struct http_response {
     enum http_result result;
     long status; /* 0 if none came; set even when result is not HTTP_OK, if a status line came */
-    const char *error;         /* a sentence if result != HTTP_OK, else "" */
-    const char *content_type;  /* "" if none */
-    const char *location;      /* absolute; "" if none */
-    int64_t retry_after_ms;    /* from Retry-After, seconds or HTTP-date; -1 if none or nonsense */
-    struct buf *body;          /* what came (with on_data: empty); buf_take() it to keep it */
-    int64_t start_ns;          /* monotonic: the request was started */
-    int64_t sent_ns;           /* the connection was ready and the request went out; 0 if never */
+    const char *error;        /* a sentence if result != HTTP_OK, else "" */
+    const char *content_type; /* "" if none */
+    const char *location;     /* absolute, "" if none; query values are hidden, as in errors */
+    int64_t retry_after_ms;   /* from Retry-After, seconds or HTTP-date; -1 if none or nonsense */
+    struct buf *body;         /* what came (with on_data: empty); buf_take() it to keep it */
+    int64_t start_ns;         /* monotonic: the request was started */
+    int64_t sent_ns;          /* the connection was ready and the request went out; 0 if never */
     int64_t end_ns;
     bool connection_reused;
 };
@@ -118,7 +121,8 @@ struct http_request {
     size_t n_body;
     int64_t timeout_ms;         /* whole request: name lookup to last byte; 0 = none */
     int64_t connect_timeout_ms; /* 0 = 10 s, never over timeout_ms */
-    size_t max_body;            /* ceiling of the response body; required */
+    size_t max_body;            /* ceiling of the response body; required. A longer one is not read,
+                                   but for the beginning if it comes with a status >= 400 */
     size_t size_hint;           /* expected response size, to reserve at once */
     bool detect_dead_peer;      /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
@@ -139,7 +143,7 @@ struct http_client_options {
     struct metrics *metrics; /* may be NULL */
     const char *name;        /* label "client" of the metrics: "scrape", "write", "kubernetes" */
     const char *user_agent;
-    unsigned shards;         /* multi handles; 0 = 1 */
+    unsigned shards;               /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
 };
 
@@ -147,8 +151,9 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 /* Ends all transfers (on_done with HTTP_ERR_ABORTED). Accepts NULL, returns NULL. */
 struct http_client *http_client_free(struct http_client *c);
 
-/* Starts a request. Returns NULL only if out of memory (on_done is not called then); every other
- * failure arrives through on_done. The transfer is gone when on_done has returned. */
+/* Starts a request. Returns NULL only if out of memory or while the client is being freed (on_done
+ * is not called then); every other failure arrives through on_done. The transfer is gone when
+ * on_done has returned. on_done may start and cancel others, but not free the client. */
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request);
 /* Ends a transfer without calling on_done. Not from within its own callbacks. */
 void http_cancel(struct http_transfer *t);

@@ -20,8 +20,7 @@ static enum http_result no_memory(struct err *err)
     return HTTP_ERR_MEMORY;
 }
 
-/* ---- headers ------------------------------------------------------------------------------------
- */
+/* ---- headers -------------------------------------------------------------------------------- */
 
 static bool append_line(struct http_transfer *t, const char *line)
 {
@@ -107,8 +106,7 @@ static bool append_suppressions(struct http_transfer *t, const struct http_reque
            (is_given(r, "Content-Type") || append_line(t, "Content-Type:"));
 }
 
-/* ---- credentials --------------------------------------------------------------------------------
- */
+/* ---- credentials ---------------------------------------------------------------------------- */
 
 /* The text of a file without white space at its ends, which the caller wipes and frees. */
 static enum http_result read_secret(struct http_transfer *t, const char *path, char **ret_secret,
@@ -203,8 +201,7 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
     return HTTP_OK;
 }
 
-/* ---- TLS ----------------------------------------------------------------------------------------
- */
+/* ---- TLS ------------------------------------------------------------------------------------ */
 
 /* The PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The file is
  * held for as long as the transfer lives. */
@@ -290,8 +287,7 @@ static enum http_result set_tls(struct http_transfer *t, const struct http_setti
     return result == HTTP_OK ? set_client_cert(t, s, err) : result;
 }
 
-/* ---- where to -----------------------------------------------------------------------------------
- */
+/* ---- where to ------------------------------------------------------------------------------- */
 
 static bool uses_server_name(const struct http_transfer *t)
 {
@@ -359,8 +355,7 @@ static void set_proxy(struct http_transfer *t, const struct http_settings *s)
         SET(t, CURLOPT_NOPROXY, s->no_proxy);
 }
 
-/* ---- method and body ----------------------------------------------------------------------------
- */
+/* ---- method and body ------------------------------------------------------------------------ */
 
 static void set_curl_method(struct http_transfer *t)
 {
@@ -403,8 +398,7 @@ static void set_constants(struct http_transfer *t)
         SET(t, CURLOPT_USERAGENT, t->client->user_agent);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
 {
@@ -446,7 +440,8 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
     if (result != HTTP_OK)
         return result;
     if (r->timeout_ms > 0) {
-        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS;
+        /* One more: libcurl counts in whole milliseconds, and must not be early. */
+        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS + 1;
         SET(t, CURLOPT_TIMEOUT_MS, to_curl_ms(left));
         if (connect > left)
             connect = left;

@@ -23,8 +23,7 @@ struct http_socket {
 
 static void enter(struct http_shard *s, curl_socket_t fd, int mask);
 
-/* ---- sockets and timer, as libcurl asks for them ------------------------------------------------
- */
+/* ---- sockets and timer, as libcurl asks for them -------------------------------------------- */
 
 static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 {
@@ -147,8 +146,7 @@ static void on_timer(void *arg)
     enter(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* ---- the multi handle ---------------------------------------------------------------------------
- */
+/* ---- the multi handle ----------------------------------------------------------------------- */
 
 static bool make_multi(struct http_shard *s)
 {
@@ -168,8 +166,11 @@ static void drop_multi(struct http_shard *s)
     if (s->multi)
         curl_multi_cleanup(s->multi);
     s->multi = NULL;
-    while (!LIST_EMPTY(&s->sockets))
-        socket_free(LIST_FIRST(&s->sockets));
+    struct http_socket *next;
+    for (struct http_socket *socket = LIST_FIRST(&s->sockets); socket; socket = next) {
+        next = LIST_NEXT(socket, link);
+        socket_free(socket);
+    }
     loop_timer_cancel(s->timer);
 }
 
@@ -204,8 +205,7 @@ static void set_running(struct http_shard *s, size_t n)
         curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard + (long)n);
 }
 
-/* ---- transfers in and out -----------------------------------------------------------------------
- */
+/* ---- transfers in and out ------------------------------------------------------------------- */
 
 static void take_out(struct http_transfer *t)
 {
@@ -256,8 +256,7 @@ void http_shard_remove(struct http_transfer *t)
     http_list_move(t, NULL);
 }
 
-/* ---- driving ------------------------------------------------------------------------------------
- */
+/* ---- driving -------------------------------------------------------------------------------- */
 
 static void add_pending(struct http_shard *s)
 {

@@ -34,8 +34,7 @@ void http_transfer_reset_response(struct http_transfer *t)
     t->curl_error[0] = '\0';
 }
 
-/* ---- headers ------------------------------------------------------------------------------------
- */
+/* ---- headers -------------------------------------------------------------------------------- */
 
 static bool take_location(struct http_transfer *t, struct sv value)
 {
@@ -169,8 +168,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     return t->status < 200 || finish_head(t) ? len : 0;
 }
 
-/* ---- body ---------------------------------------------------------------------------------------
- */
+/* ---- body ----------------------------------------------------------------------------------- */
 
 static size_t discard(struct http_transfer *t, size_t len)
 {
@@ -219,8 +217,7 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
     }
 }
 
-/* ---- upload -------------------------------------------------------------------------------------
- */
+/* ---- upload --------------------------------------------------------------------------------- */
 
 static size_t on_read(char *out, size_t size, size_t n, void *arg)
 {
@@ -262,8 +259,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* ---- connection ---------------------------------------------------------------------------------
- */
+/* ---- connection ----------------------------------------------------------------------------- */
 
 /* The connection is ready and the request goes out now; again if it is repeated. */
 static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)

@@ -21,7 +21,8 @@ struct loop;
 struct loop *loop_new(struct err *err);
 /* Runs posted tasks that are still queued, then frees. Accepts NULL, returns NULL. */
 struct loop *loop_free(struct loop *l);
-/* Runs until loop_stop(). A stop that came before makes it return at once. */
+/* Runs until loop_stop(). A stop that came before makes it return at once. Returning uses the stop
+ * up: the loop may be run again. */
 void loop_run(struct loop *l);
 /* Any thread, and idempotent. */
 void loop_stop(struct loop *l);

@@ -12,11 +12,11 @@
 
 /* Embedded in the submitter's object, like struct loop_task. */
 struct work {
-    struct loop_task task;           /* private */
-    struct work *next;               /* private */
-    struct loop *home;               /* where done() runs */
-    void (*run)(struct work *w);     /* on a worker thread */
-    void (*done)(struct work *w);    /* on the home loop; owns the object from here on */
+    struct loop_task task;        /* private */
+    struct work *next;            /* private */
+    struct loop *home;            /* where done() runs */
+    void (*run)(struct work *w);  /* on a worker thread */
+    void (*done)(struct work *w); /* on the home loop; owns the object from here on */
 };
 
 struct worker_pool;

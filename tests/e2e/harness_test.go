@@ -175,10 +175,17 @@ func writeConfig(t *testing.T, text string) string {
 // program is ended when the test is over, if the test has not done so.
 func run(t *testing.T, config string, args ...string) *program {
 	t.Helper()
-	p := start(t, config, args...)
+	p := startUnder(t, nil, config, args...)
+	p.waitUp()
+	return p
+}
+
+// waitUp waits until the admin server answers.
+func (p *program) waitUp() {
+	p.t.Helper()
 	p.wait("the admin server", func() string {
 		if p.ended() {
-			t.Fatalf("the program ended: %v", p.cmd.ProcessState)
+			p.t.Fatalf("the program ended: %v", p.cmd.ProcessState)
 		}
 		resp, err := http.Get(p.admin + "/-/healthy")
 		if err != nil {
@@ -187,16 +194,19 @@ func run(t *testing.T, config string, args ...string) *program {
 		resp.Body.Close()
 		return ""
 	})
-	return p
 }
 
-// start is run without waiting.
-func start(t *testing.T, config string, args ...string) *program {
+// startUnder is run without waiting; wrapper is a command in front of the program, which it must
+// replace itself with.
+func startUnder(t *testing.T, wrapper []string, config string, args ...string) *program {
 	t.Helper()
 	p := &program{t: t, config: writeConfig(t, config), done: make(chan struct{})}
 	listen := loop.Host() + ":4041"
 	p.admin = "http://" + listen
 	p.cmd = command(t, append([]string{"run", "--config", p.config, "--listen", listen}, args...)...)
+	if len(wrapper) > 0 {
+		p.cmd.Path, p.cmd.Args = wrapper[0], append(append([]string(nil), wrapper...), p.cmd.Args...)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

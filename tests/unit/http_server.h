@@ -20,6 +20,7 @@
 #include "tests/unit/testing.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -55,7 +56,6 @@ typedef void server_handler(struct server_conn *c);
 
 struct server {
     server_handler *handler;
-    void *arg;
     int fd;
     uint16_t port;
     pthread_t thread;
@@ -63,13 +63,21 @@ struct server {
     atomic_uint requests;
     pthread_mutex_t lock; /* guards what follows */
     bool stopping;
+    void *arg; /* for the handlers */
     unsigned n_conns;
     struct server_conn *conns[SERVER_CONNS_MAX];
     char last_head[SERVER_HEAD_MAX]; /* of any connection */
 };
 
-/* ---- inside a handler ---------------------------------------------------------------------------
- */
+/* What the handlers work by; may be changed between requests, what it points to may not. */
+static inline void server_set_arg(struct server *s, const void *arg)
+{
+    pthread_mutex_lock(&s->lock);
+    s->arg = (void *)(uintptr_t)arg;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- inside a handler ----------------------------------------------------------------------- */
 
 static inline bool server_send_bytes(struct server_conn *c, const void *data, size_t len)
 {
@@ -87,6 +95,14 @@ static inline bool server_send_bytes(struct server_conn *c, const void *data, si
 static inline bool server_send(struct server_conn *c, const char *text)
 {
     return server_send_bytes(c, text, strlen(text));
+}
+
+static inline void *server_arg(struct server_conn *c)
+{
+    pthread_mutex_lock(&c->server->lock);
+    void *arg = c->server->arg;
+    pthread_mutex_unlock(&c->server->lock);
+    return arg;
 }
 
 /* Blocks until the client has closed. */
@@ -161,8 +177,7 @@ static inline void server_reset(struct server_conn *c)
     (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
-/* ---- the server ---------------------------------------------------------------------------------
- */
+/* ---- the server ----------------------------------------------------------------------------- */
 
 static inline void *server_conn_main(void *arg)
 {
@@ -203,6 +218,10 @@ static inline void *server_main(void *arg)
     struct server *s = arg;
     for (;;) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0 && errno == EMFILE) { /* a test of that; it ends */
+            usleep(1000);
+            continue;
+        }
         if (fd < 0)
             return NULL;
         if (!server_serve(s, fd))
@@ -224,12 +243,12 @@ static inline int server_listen(uint16_t *ret_port)
     return fd;
 }
 
-static inline struct server *server_new(server_handler *handler, void *arg)
+static inline struct server *server_new(server_handler *handler, const void *arg)
 {
     struct server *s = calloc(1, sizeof(*s));
     assert_non_null(s);
     s->handler = handler;
-    s->arg = arg;
+    s->arg = (void *)(uintptr_t)arg;
     s->fd = server_listen(&s->port);
     pthread_mutex_init(&s->lock, NULL);
     assert_int_equal(pthread_create(&s->thread, NULL, server_main, s), 0);
@@ -283,8 +302,7 @@ static inline bool server_saw_text(struct server *s, const char *text)
     return found;
 }
 
-/* ---- the client ---------------------------------------------------------------------------------
- */
+/* ---- the client ----------------------------------------------------------------------------- */
 
 struct fixture {
     struct loop *loop;

@@ -15,8 +15,7 @@ static void hello(struct server_conn *c)
         server_send(c, OK_HEAD "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello");
 }
 
-/* ---- one request --------------------------------------------------------------------------------
- */
+/* ---- one request ---------------------------------------------------------------------------- */
 
 static void test_get(void **state)
 {
@@ -141,8 +140,7 @@ static void test_head(void **state)
     server_free(s);
 }
 
-/* ---- bodies that we send ------------------------------------------------------------------------
- */
+/* ---- bodies that we send -------------------------------------------------------------------- */
 
 #define UPLOAD_MAX ((size_t)4 * 1024 * 1024)
 
@@ -153,7 +151,7 @@ struct upload {
 
 static void take_upload(struct server_conn *c)
 {
-    struct upload *up = c->server->arg;
+    struct upload *up = server_arg(c);
     char length[32];
     uint64_t n;
     while (server_read_request(c)) {
@@ -279,8 +277,7 @@ static void test_early_answer_counts(void **state)
     free(big);
 }
 
-/* ---- connections --------------------------------------------------------------------------------
- */
+/* ---- connections ---------------------------------------------------------------------------- */
 
 static void test_connections_are_reused(void **state)
 {
@@ -344,8 +341,7 @@ static void test_request_on_dead_connection_is_repeated(void **state)
     server_free(s);
 }
 
-/* ---- many at once -------------------------------------------------------------------------------
- */
+/* ---- many at once --------------------------------------------------------------------------- */
 
 #define PARALLEL 300
 
@@ -358,7 +354,7 @@ struct gate {
 /* Answers only when all are there: so they were in flight together. */
 static void wait_for_all(struct server_conn *c)
 {
-    struct gate *gate = c->server->arg;
+    struct gate *gate = server_arg(c);
     if (!server_read_request(c))
         return;
     pthread_mutex_lock(&gate->lock);
@@ -399,8 +395,7 @@ static void test_many_in_parallel(void **state)
     server_free(s);
 }
 
-/* ---- streams ------------------------------------------------------------------------------------
- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 static void stream_lines(struct server_conn *c)
 {
@@ -511,7 +506,7 @@ static int socket_option(curl_socket_t fd, int level, int option)
 static int client_socket(const struct server *s)
 {
     for (int fd = 3; fd < 1024; fd++) {
-        struct sockaddr_in peer;
+        struct sockaddr_in peer = {0};
         socklen_t len = sizeof(peer);
         if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && peer.sin_family == AF_INET &&
             ntohs(peer.sin_port) == s->port)
@@ -746,8 +741,7 @@ static void test_free_aborts(void **state)
     server_free(s);
 }
 
-/* ---- what may go wrong with the machine ---------------------------------------------------------
- */
+/* ---- what may go wrong with the machine ----------------------------------------------------- */
 
 static void test_no_descriptors_left(void **state)
 {

@@ -88,8 +88,7 @@ static void test_userinfo_in_url(void **state)
     fixture_done(&f);
 }
 
-/* ---- credentials in files -----------------------------------------------------------------------
- */
+/* ---- credentials in files ------------------------------------------------------------------- */
 
 struct secret {
     char *dir;
@@ -216,8 +215,7 @@ static void test_refused_token_is_read_again(void **state)
     free(secret.dir);
 }
 
-/* ---- credentials and redirects ------------------------------------------------------------------
- */
+/* ---- credentials and redirects -------------------------------------------------------------- */
 
 static void redirect_to_arg(struct server_conn *c)
 {
@@ -225,7 +223,7 @@ static void redirect_to_arg(struct server_conn *c)
     while (server_read_request(c)) {
         (void)snprintf(answer, sizeof(answer),
                        "HTTP/1.1 302 Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n",
-                       (const char *)c->server->arg);
+                       (const char *)server_arg(c));
         server_send(c, answer);
     }
 }
@@ -252,8 +250,7 @@ static void test_no_credentials_elsewhere(void **state)
     server_free(other);
 }
 
-/* ---- proxies ------------------------------------------------------------------------------------
- */
+/* ---- proxies -------------------------------------------------------------------------------- */
 
 static void clear_environment(void)
 {
@@ -270,24 +267,24 @@ static void test_proxies(void **state)
         const char *name;
         const char *variable; /* set to the proxy's URL */
         const char *no_proxy_variable;
-        bool proxy_url;
+        unsigned proxy_url;
+        unsigned from_environment;
         const char *no_proxy;
-        bool from_environment;
         bool want_proxy;
     } rows[] = {
-        {"none", NULL, NULL, false, NULL, false, false},
-        {"environment ignored", "http_proxy", NULL, false, NULL, false, false},
-        {"ALL_PROXY ignored", "ALL_PROXY", NULL, false, NULL, false, false},
-        {"http_proxy", "http_proxy", NULL, false, NULL, true, true},
-        {"HTTP_PROXY", "HTTP_PROXY", NULL, false, NULL, true, true},
-        {"https_proxy is not for http", "https_proxy", NULL, false, NULL, true, false},
-        {"NO_PROXY=*", "http_proxy", "*", false, NULL, true, false},
-        {"NO_PROXY of others", "http_proxy", "example.com", false, NULL, true, true},
-        {"asked for, none there", NULL, NULL, false, NULL, true, false},
-        {"configured", NULL, NULL, true, NULL, false, true},
-        {"configured, but not for this host", NULL, NULL, true, "127.0.0.1", false, false},
-        {"configured, for others not", NULL, NULL, true, "example.com", false, true},
-        {"the variable does not touch it", NULL, "*", true, NULL, false, true},
+        {"none", NULL, NULL, false, false, NULL, false},
+        {"environment ignored", "http_proxy", NULL, false, false, NULL, false},
+        {"ALL_PROXY ignored", "ALL_PROXY", NULL, false, false, NULL, false},
+        {"http_proxy", "http_proxy", NULL, false, true, NULL, true},
+        {"HTTP_PROXY", "HTTP_PROXY", NULL, false, true, NULL, true},
+        {"https_proxy is not for http", "https_proxy", NULL, false, true, NULL, false},
+        {"NO_PROXY=*", "http_proxy", "*", false, true, NULL, false},
+        {"NO_PROXY of others", "http_proxy", "example.com", false, true, NULL, true},
+        {"asked for, none there", NULL, NULL, false, true, NULL, false},
+        {"configured", NULL, NULL, true, false, NULL, true},
+        {"configured, but not for this host", NULL, NULL, true, false, "127.0.0.1", false},
+        {"configured, for others not", NULL, NULL, true, false, "example.com", true},
+        {"the variable does not touch it", NULL, "*", true, false, NULL, true},
     };
     struct fixture f;
     char proxy_url[URL_SIZE];

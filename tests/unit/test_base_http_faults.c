@@ -9,13 +9,14 @@
 /* Sends the same bytes on each connection and closes it. */
 static void send_script(struct server_conn *c)
 {
-    const char *const *script = c->server->arg;
-    if (server_read_request(c) && *script)
-        server_send(c, *script);
+    if (!server_read_request(c))
+        return;
+    const char *script = server_arg(c);
+    if (script)
+        server_send(c, script);
 }
 
-/* ---- broken responses ---------------------------------------------------------------------------
- */
+/* ---- broken responses ----------------------------------------------------------------------- */
 
 static void test_broken_responses(void **state)
 {
@@ -55,13 +56,12 @@ static void test_broken_responses(void **state)
          "99999999\r\n\r\n" OK_HEAD "Content-Length: 2\r\n\r\nab",
          HTTP_OK, 200, ""},
     };
-    const char *script = NULL;
     struct fixture f;
-    struct server *s = server_new(send_script, &script);
+    struct server *s = server_new(send_script, NULL);
     fixture_init(&f, 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call call = {0};
-        script = rows[i].script;
+        server_set_arg(s, rows[i].script);
         fixture_get(&f, &call, s, NULL);
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_INT(call.status, rows[i].status, rows[i].name);
@@ -76,8 +76,7 @@ static void test_broken_responses(void **state)
     server_free(s);
 }
 
-/* ---- headers without end ------------------------------------------------------------------------
- */
+/* ---- headers without end -------------------------------------------------------------------- */
 
 struct flood {
     const char *start;
@@ -86,8 +85,10 @@ struct flood {
 
 static void send_flood(struct server_conn *c)
 {
-    const struct flood *flood = c->server->arg;
-    if (!server_read_request(c) || !server_send(c, flood->start))
+    if (!server_read_request(c))
+        return;
+    const struct flood *flood = server_arg(c);
+    if (!server_send(c, flood->start))
         return;
     while (server_send(c, flood->line))
         ;
@@ -99,8 +100,11 @@ static void test_header_floods(void **state)
     char *long_line = malloc(8000), *endless = malloc(8000);
     assert_true(long_line && endless);
     memset(long_line, 'a', 7999);
-    memcpy(long_line, "X: ", 3);
-    memcpy(long_line + 7997, "\r\n", 3);
+    long_line[0] = 'X';
+    long_line[1] = ':';
+    long_line[7997] = '\r';
+    long_line[7998] = '\n';
+    long_line[7999] = '\0';
     memset(endless, 'a', 7999);
     endless[7999] = '\0';
     const struct {
@@ -116,13 +120,12 @@ static void test_header_floods(void **state)
         {"one line without end", {OK_HEAD "X: ", endless}, ""},
         {"a status line without end", {"HTTP/1.1 200 ", endless}, ""},
     };
-    struct flood flood;
     struct fixture f;
-    struct server *s = server_new(send_flood, &flood);
+    struct server *s = server_new(send_flood, NULL);
     fixture_init(&f, 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call call = {0};
-        flood = rows[i].flood;
+        server_set_arg(s, &rows[i].flood);
         fixture_get(&f, &call, s, NULL);
         check_result(&call, HTTP_ERR_PROTOCOL, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
@@ -158,8 +161,7 @@ static void test_many_headers_are_fine(void **state)
     server_free(s);
 }
 
-/* ---- bodies over the limit ----------------------------------------------------------------------
- */
+/* ---- bodies over the limit ------------------------------------------------------------------ */
 
 static void test_body_limits(void **state)
 {
@@ -184,14 +186,13 @@ static void test_body_limits(void **state)
          HTTP_ERR_TOO_LARGE, "it", "got one of 8 bytes"},
         {"no body", "HTTP/1.1 204 No\r\n\r\n", 1, HTTP_OK, "", ""},
     };
-    const char *script = NULL;
     struct fixture f;
-    struct server *s = server_new(send_script, &script);
+    struct server *s = server_new(send_script, NULL);
     fixture_init(&f, 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call call = {0};
         char url[URL_SIZE];
-        script = rows[i].script;
+        server_set_arg(s, rows[i].script);
         fixture_do(&f, &call,
                    &(struct http_request){.url = server_url(s, "/", url),
                                           .max_body = rows[i].max,
@@ -234,8 +235,7 @@ static void test_body_without_end(void **state)
     server_free(s);
 }
 
-/* ---- silence ------------------------------------------------------------------------------------
- */
+/* ---- silence -------------------------------------------------------------------------------- */
 
 static void say_nothing(struct server_conn *c)
 {
@@ -355,8 +355,7 @@ static void test_refused_and_unknown(void **state)
     fixture_done(&f);
 }
 
-/* ---- redirects ----------------------------------------------------------------------------------
- */
+/* ---- redirects ------------------------------------------------------------------------------ */
 
 struct redirects {
     const char *target; /* Location on any path but /end */
@@ -365,9 +364,9 @@ struct redirects {
 
 static void redirect(struct server_conn *c)
 {
-    const struct redirects *r = c->server->arg;
     char answer[600];
     while (server_read_request(c)) {
+        const struct redirects *r = server_arg(c);
         if (strstr(c->head, " /end")) {
             server_send(c, OK_HEAD "Content-Length: 3\r\n\r\nend");
             continue;
@@ -395,7 +394,7 @@ static void test_redirects(void **state)
     static const struct {
         const char *name;
         const char *method;
-        bool follow;
+        long follow;
         long status;
         const char *target; /* %u stands for the server's port */
         enum http_result result;
@@ -428,9 +427,8 @@ static void test_redirects(void **state)
         {"nonsense", "GET", true, 302, "http://[", HTTP_ERR_REDIRECT, "", "http://[",
          "not followed"},
     };
-    struct redirects r;
     struct fixture f;
-    struct server *s = server_new(redirect, &r);
+    struct server *s = server_new(redirect, NULL);
     fixture_init(&f, 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call call = {0};
@@ -438,7 +436,8 @@ static void test_redirects(void **state)
         char url[URL_SIZE], target[URL_SIZE], location[URL_SIZE];
         put_port(rows[i].target, s->port, target);
         put_port(rows[i].location, s->port, location);
-        r = (struct redirects){target, rows[i].status};
+        struct redirects r = {target, rows[i].status};
+        server_set_arg(s, &r);
         fixture_do(&f, &call,
                    &(struct http_request){.url = server_url(s, "/a/start", url),
                                           .method = rows[i].method,
@@ -498,8 +497,7 @@ static void test_redirect_bodies_and_heads(void **state)
     server_free(big);
 }
 
-/* ---- Retry-After as it arrives ------------------------------------------------------------------
- */
+/* ---- Retry-After as it arrives -------------------------------------------------------------- */
 
 static void test_retry_after(void **state)
 {
@@ -507,7 +505,7 @@ static void test_retry_after(void **state)
     const char *script = "HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno";
     struct fixture f;
     struct call call = {0};
-    struct server *s = server_new(send_script, &script);
+    struct server *s = server_new(send_script, script);
     fixture_init(&f, 1);
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_OK, "");

@@ -25,7 +25,7 @@ static pid_t start_openssl(const char *const *args, int out)
     const char *argv[ARGS_MAX] = {"openssl"};
     pid_t pid = -1;
     posix_spawn_file_actions_t actions;
-    for (size_t i = 0; args[i] && i < ARGS_MAX - 2; i++)
+    for (size_t i = 0; i < ARGS_MAX - 2 && args[i]; i++)
         argv[i + 1] = args[i];
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addchdir_np(&actions, dir);
@@ -108,8 +108,7 @@ static char *read_text(const char *name)
     return text;
 }
 
-/* ---- the server ---------------------------------------------------------------------------------
- */
+/* ---- the server ----------------------------------------------------------------------------- */
 
 struct tls_server {
     pid_t pid;
@@ -160,8 +159,7 @@ static void tls_get(struct fixture *f, struct call *call, const struct tls_serve
     fixture_do(f, call, &(struct http_request){.url = url, .settings = settings});
 }
 
-/* ---- tests --------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 #define SKIP_WITHOUT_OPENSSL()                                                                     \
     do {                                                                                           \

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"profpull.test/e2e/fakes/loop"
 )
 
 var (
@@ -34,7 +36,8 @@ var (
 	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
 )
 
-const adminAddress, sinkAddress = "127.0.0.1:24041", "127.0.0.1:24040"
+// Addresses of this run alone: two runs at a time disturb each other's figures, but still work.
+var adminAddress, sinkAddress = loop.Host() + ":4041", loop.Host() + ":4040"
 
 func main() {
 	flag.Parse()
@@ -77,10 +80,27 @@ func launch(core int, name string, args ...string) *process {
 	out, err := p.cmd.StdoutPipe()
 	check(err)
 	p.stdout = bufio.NewReader(out)
-	p.cmd.Stderr, err = os.Create(filepath.Join(*dir, fmt.Sprintf("bench-%d.log", core)))
+	p.cmd.Stderr, err = os.Create(p.logName(core))
 	check(err)
+	// If this program dies, so do its children. The signal belongs to the thread that starts them.
+	runtime.LockOSThread()
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(p.cmd.Start())
 	return p
+}
+
+func (p *process) logName(core int) string {
+	return filepath.Join(*dir, fmt.Sprintf("bench-%d.log", core))
+}
+
+// failed ends everything, with the last that the process said.
+func (p *process) failed(core int, what string, err error) {
+	_ = p.cmd.Process.Kill()
+	text, _ := os.ReadFile(p.logName(core))
+	if len(text) > 2000 {
+		text = text[len(text)-2000:]
+	}
+	log.Fatalf("%s: %v\n%s", what, err, text)
 }
 
 func (p *process) end() {
@@ -98,7 +118,7 @@ func startFakes() *process {
 	p := launch(1, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap")
 	line, err := p.stdout.ReadBytes('\n')
 	if err != nil {
-		log.Fatalf("the fakes did not start (see %s): %v", filepath.Join(*dir, "bench-1.log"), err)
+		p.failed(1, "the fakes did not start", err)
 	}
 	check(json.Unmarshal(line, &p.hello))
 	return p
@@ -139,8 +159,7 @@ func waitReady(p *process) {
 			}
 		}
 		if time.Now().After(deadline) {
-			_ = p.cmd.Process.Kill()
-			log.Fatalf("the program is not ready (see %s): %v", filepath.Join(*dir, "bench-0.log"), err)
+			p.failed(0, "the program is not ready", err)
 		}
 	}
 }

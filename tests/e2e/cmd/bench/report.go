@@ -18,7 +18,7 @@ func report(before, after sample) {
 	done := after.scrapes["ok"] - before.scrapes["ok"]
 	other := 0.0
 	for result, n := range after.scrapes {
-		if result != "ok" {
+		if result != "ok" && result != "skipped" {
 			other += n - before.scrapes[result]
 		}
 	}
@@ -28,7 +28,7 @@ func report(before, after sample) {
 
 	fmt.Printf("%d targets x %d types every %s, measured for %.0f s on %d cores\n", *nTargets, types, *interval, elapsed, runtime.NumCPU())
 	line("scrapes", "%.0f of %.0f due (%.1f %%), %.0f/s", done, due, 100*done/due, done/elapsed)
-	line("failed, skipped", "%.0f, %.0f%s", other, after.skipped-before.skipped, reasons(before, after))
+	line("failed, skipped", "%.0f, %.0f%s", other, after.scrapes["skipped"]-before.scrapes["skipped"], reasons(before, after))
 	line("lateness p50 / p99 / max", "%s / %s / %s", late(before, after, 0.5), late(before, after, 0.99), late(before, after, 1))
 	line("profiles sent, dropped, waiting", "%.0f, %.0f, %.0f", sent, after.dropped-before.dropped, after.queued)
 	line("ledger", "%s", ledger(after))

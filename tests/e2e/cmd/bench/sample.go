@@ -133,9 +133,6 @@ func (s *sample) take(name, labels string, value float64, buckets map[float64]fl
 	case "profpull_write_queued_profiles", "profpull_write_in_flight_profiles":
 		s.queued += value
 	}
-	if strings.HasPrefix(name, "profpull_scrape") && strings.Contains(name, "skipped") {
-		s.skipped += value
-	}
 	if name == "profpull_scrape_size_bytes_sum" || name == "profpull_scrape_bytes_total" {
 		s.bytes += value
 	}
