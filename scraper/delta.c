@@ -141,7 +141,7 @@ static bool read_frames(const struct making *m, const struct wire_field *f, size
             return err_set(m->err, ERR_INPUT, "sample at byte %zu: location %llu is not there", at,
                            (unsigned long long)id);
         }
-        const struct pprof_key *key = &m->x.locations[place].key;
+        const struct pprof_key *key = &m->x.location_keys[place];
         s->frames.half[0] = s->frames.half[0] * ORDER_0 + key->half[0];
         s->frames.half[1] = s->frames.half[1] * ORDER_1 + key->half[1];
         s->n_frames++;
@@ -183,7 +183,9 @@ static bool read_sample(const struct making *m, struct sv message, struct readin
     struct wire_field f;
     size_t at = (size_t)(message.p - m->x.plain.p);
     uint64_t value;
-    *s = (struct reading){.n_values = 0};
+    s->frames = s->labels = (struct pprof_key){{0, 0}};
+    s->n_frames = s->n_labels = 0;
+    s->n_values = 0;
     while (wire_next(&r, &f)) {
         struct wire_numbers numbers = wire_numbers_of(&f);
         switch (f.number) {
@@ -452,6 +454,7 @@ static bool write_out(struct making *m, bool known, struct delta_output *ret)
     struct buf plain;
     struct gzip_out zipped = {.data = NULL};
     buf_init(&plain, 2 * DELTA_PLAIN_MAX);
+    buf_reserve(&plain, m->x.plain.n); /* most of the time less is needed, and never touched */
     ret->samples_out =
         delta_write(&m->x, m->stacks, m->values, m->n, duration_of(m, known), &plain);
     bool ok = buf_ok(&plain);

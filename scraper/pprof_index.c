@@ -44,15 +44,8 @@ static size_t slot_of(const struct pprof_ids *ids, uint64_t id)
     return i;
 }
 
-bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
+bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret)
 {
-    if (id - 1 < ids->n && ids->at[id - 1] == id) {
-        *ret = (size_t)(id - 1);
-        return true;
-    }
-    if (ids->slots == NULL) {
-        return false;
-    }
     uint32_t place = ids->slots[slot_of(ids, id)];
     *ret = (size_t)place - 1;
     return place != 0;
@@ -110,6 +103,7 @@ static bool make_tables(struct pprof_index *x)
     x->strings = table(x->info.strings, sizeof(*x->strings), &ok);
     x->string_used = table(x->info.strings, sizeof(*x->string_used), &ok);
     x->locations = table(x->info.locations, sizeof(*x->locations), &ok);
+    x->location_keys = table(x->info.locations, sizeof(*x->location_keys), &ok);
     x->functions = table(x->info.functions, sizeof(*x->functions), &ok);
     x->mappings = table(x->info.mappings, sizeof(*x->mappings), &ok);
     x->location_ids.at = table(x->info.locations, sizeof(uint64_t), &ok);
@@ -278,8 +272,10 @@ static struct pprof_key address_key(const struct pprof_index *x, const struct pp
     return pprof_key_of(x->seed, parts, 4);
 }
 
-static bool key_location(struct pprof_index *x, struct pprof_location *l, struct err *err)
+static bool key_location(struct pprof_index *x, size_t i, struct err *err)
 {
+    const struct pprof_location *l = &x->locations[i];
+    struct pprof_key *key = &x->location_keys[i];
     struct sv message = pprof_span_of(x, l->span);
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f;
@@ -299,10 +295,10 @@ static bool key_location(struct pprof_index *x, struct pprof_location *l, struct
         m = &x->mappings[place];
     }
     const uint64_t start[] = {BY_LINES, address == 0 && m != NULL ? m->key : 0};
-    l->key = address != 0 ? address_key(x, m, address) : pprof_key_of(x->seed, start, 2);
+    *key = address != 0 ? address_key(x, m, address) : pprof_key_of(x->seed, start, 2);
     r = wire_reader_of(message);
     while (wire_next(&r, &f)) {
-        if (f.number == LOCATION_LINE && !take_line(x, f.bytes, &l->key, address == 0, err)) {
+        if (f.number == LOCATION_LINE && !take_line(x, f.bytes, key, address == 0, err)) {
             return false;
         }
     }
@@ -324,7 +320,7 @@ bool pprof_index(struct pprof_index *x, struct sv plain, const struct pprof_info
     }
     key_mappings(x);
     for (size_t i = 0; i < x->location_ids.n; i++) {
-        if (!key_location(x, &x->locations[i], err)) {
+        if (!key_location(x, i, err)) {
             return false;
         }
     }
@@ -336,6 +332,7 @@ void pprof_index_done(struct pprof_index *x)
     free(x->strings);
     free(x->string_used);
     free(x->locations);
+    free(x->location_keys);
     free(x->functions);
     free(x->mappings);
     struct pprof_ids *const ids[] = {&x->location_ids, &x->function_ids, &x->mapping_ids};

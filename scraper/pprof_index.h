@@ -31,7 +31,6 @@ struct pprof_ids {
 };
 
 struct pprof_location {
-    struct pprof_key key;
     struct pprof_span span; /* of the message */
     bool used;
 };
@@ -60,6 +59,7 @@ struct pprof_index {
     uint64_t seed;
     struct pprof_span *strings;
     struct pprof_location *locations;
+    struct pprof_key *location_keys; /* apart, since they alone are looked at for each frame */
     struct pprof_function *functions;
     struct pprof_mapping *mappings;
     bool *string_used;
@@ -75,8 +75,19 @@ bool pprof_index(struct pprof_index *x, struct sv plain, const struct pprof_info
                  uint64_t seed, struct err *err);
 void pprof_index_done(struct pprof_index *x);
 
+/* Private: of ids that are not 1, 2, 3, ... */
+bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
+
 /* The place of an id. False if it is not there. */
-bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret);
+static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
+{
+    if (ids->slots != NULL) {
+        return pprof_ids_find_slot(ids, id, ret);
+    }
+    *ret = (size_t)(id - 1);
+    return id - 1 < ids->n;
+}
+
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span);
 struct sv pprof_string(const struct pprof_index *x, uint64_t i);
 

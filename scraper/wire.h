@@ -75,7 +75,8 @@ static inline bool wire_fail_number(struct wire_reader *r, uint64_t cut)
  */
 
 /* What follows the tag: sets value and bytes. */
-static inline bool wire_value(struct wire_reader *r, const char *p, struct wire_field *ret)
+static inline __attribute__((always_inline)) bool wire_value(struct wire_reader *r, const char *p,
+                                                             struct wire_field *ret)
 {
     const char *end = r->in.p + r->in.n;
     uint64_t size = ret->type == WIRE_FIXED64 ? 8 : 4;
@@ -100,7 +101,8 @@ static inline bool wire_value(struct wire_reader *r, const char *p, struct wire_
 }
 
 /* Reads one field. False at the end, or at a problem. */
-static inline bool wire_next(struct wire_reader *r, struct wire_field *ret)
+static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
+                                                            struct wire_field *ret)
 {
     r->field_start = r->at;
     if (r->problem != NULL || r->at == r->in.n) {
@@ -142,7 +144,8 @@ static inline struct wire_numbers wire_numbers_of(const struct wire_field *f)
 }
 
 /* False at the end; it is a bad one if n->at is NULL then. */
-static inline bool wire_numbers_next(struct wire_numbers *n, uint64_t *ret)
+static inline __attribute__((always_inline)) bool wire_numbers_next(struct wire_numbers *n,
+                                                                    uint64_t *ret)
 {
     if (n->is_single) {
         n->is_single = false;

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pprof"
@@ -76,7 +75,14 @@ write:
 	all := map[string]int64{} // name/counter -> what all processes counted
 	largest := map[string]int64{}
 	for round := 0; round < 4; round++ {
-		time.Sleep(time.Duration(2+round%2) * time.Second)
+		before := p.metrics().sum("profpull_delta_total", "result", "delta")
+		p.wait("some deltas of each type", func() string {
+			n := p.metrics().sum("profpull_delta_total", "result", "delta") - before
+			if n < float64(9+3*round) {
+				return fmt.Sprint(n)
+			}
+			return ""
+		})
 		for name, path := range types {
 			sums := totals(t, "http://"+address+"/debug/pprof/"+path)
 			for _, counter := range counters {

@@ -166,7 +166,7 @@ func expectFunctions(t *testing.T, server *pyroscope.Server) {
 		{"block", "main.blockOnChannel", "delay"},
 	} {
 		match := func(r *pyroscope.Received) bool {
-			if r.Name() != c.name || r.Labels["service_name"] != "loadgen" {
+			if r.Name() != c.name || r.Labels["service_name"] != "loadgen" || r.Profile.Sums()[c.index] == 0 {
 				return false
 			}
 			for _, f := range r.Profile.Functions {

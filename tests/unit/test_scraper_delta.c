@@ -189,6 +189,7 @@ static void lean(void **state)
     struct sv body = {plain.data, plain.len};
     assert_int_equal(step_bytes(&s, body), DELTA_FIRST);
     delta_output_done(&s.out);
+    buf_done(&s.text);
     assert_int_equal(step_bytes(&s, body), DELTA_MADE);
     CHECK_STR(s.text.data, "a;m; 0 0 1 1\nduration 0\n", "");
     struct gzip_out out;

@@ -4,6 +4,7 @@
 //	deltaref -tool build/tests/delta-tool -pairs 1000            random pairs
 //	deltaref -tool build/tests/delta-tool -loadgen build/loadgen pairs of a Go program under load
 //	deltaref -bench BEFORE AFTER                                 what the same costs in Go
+//	deltaref -make 1150 BEFORE AFTER                             writes two heap profiles
 package main
 
 import (
@@ -30,8 +31,13 @@ func main() {
 	loadgen := flag.String("loadgen", "", "program to take pairs from")
 	bench := flag.Bool("bench", false, "measure the model with the files BEFORE AFTER")
 	times := flag.Int("n", 20, "rounds of -bench")
+	samples := flag.Int("make", 0, "samples of the heap profiles to write")
 	flag.Parse()
 	log.SetFlags(0)
+	if *samples > 0 {
+		makeHeaps(*samples, flag.Arg(0), flag.Arg(1))
+		return
+	}
 	if *bench {
 		runBench(flag.Arg(0), flag.Arg(1), *times)
 		return
