@@ -71,7 +71,7 @@ static struct value_type read_type(const struct pprof_index *x, struct sv messag
 {
     struct value_type t = {.type = {.p = "", .n = 0}, .unit = {.p = "", .n = 0}};
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number == VALUE_TYPE_TYPE) {
             t.type = pprof_string(x, f.value);
@@ -85,7 +85,7 @@ static struct value_type read_type(const struct pprof_index *x, struct sv messag
 static void read_types(const struct pprof_index *x, struct value_type *types)
 {
     struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t n = 0;
     while (n < x->info.types && wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE_TYPE) {
@@ -97,7 +97,7 @@ static void read_types(const struct pprof_index *x, struct value_type *types)
 /* The known counters; if there are none and any may be, all but inuse_*. */
 static void choose_columns(const struct pprof_index *x, bool any_counter, struct columns *ret)
 {
-    struct value_type types[DELTA_TYPES_MAX];
+    struct value_type types[DELTA_TYPES_MAX] = {{.type = {.p = "", .n = 0}}};
     bool known = false;
     *ret = (struct columns){.types = x->info.types};
     read_types(x, types);
@@ -158,7 +158,7 @@ static uint64_t hash_string(const struct pprof_index *x, uint64_t i)
 static void read_label(const struct making *m, struct sv message, struct reading *s)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t fields[LABEL_NUM_UNIT + 1] = {0};
     while (wire_next(&r, &f)) {
         if (f.number <= LABEL_NUM_UNIT) {
@@ -180,7 +180,7 @@ static void read_label(const struct making *m, struct sv message, struct reading
 static bool read_sample(const struct making *m, struct sv message, struct reading *s)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t at = (size_t)(message.p - m->x.plain.p);
     uint64_t value;
     s->frames = s->labels = (struct pprof_key){{0, 0}};
@@ -282,7 +282,7 @@ static enum delta_result read_stacks(struct making *m)
         return no_memory(m->err);
     }
     struct wire_reader r = wire_reader_of(m->x.plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE && !add_sample(m, f.bytes)) {
             return DELTA_BAD_PPROF;

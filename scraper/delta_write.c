@@ -46,7 +46,7 @@ static void use_string(struct pprof_index *x, uint64_t i)
 static void use_strings(struct pprof_index *x, struct sv message, unsigned fields)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number < 32 && (fields >> f.number & 1U) != 0) {
             use_string(x, f.value);
@@ -89,7 +89,7 @@ static void use_locations(struct pprof_index *x, const struct wire_field *f)
 static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
 {
     struct wire_reader r = wire_reader_of(pprof_span_of(w->x, sample));
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     unsigned char packed[DELTA_TYPES_MAX * NUMBER_MAX];
     size_t n = 0;
     buf_clear(&w->message);
@@ -131,7 +131,7 @@ static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks
 static void use_function(struct pprof_index *x, struct sv line)
 {
     struct wire_reader r = wire_reader_of(line);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t place;
     while (wire_next(&r, &f)) {
         if (f.number == LINE_FUNCTION_ID && pprof_ids_find(&x->function_ids, f.value, &place) &&
@@ -158,7 +158,7 @@ static void use_parts_of_locations(struct pprof_index *x)
             continue;
         }
         struct wire_reader r = wire_reader_of(pprof_span_of(x, x->locations[i].span));
-        struct wire_field f;
+        struct wire_field f = {.number = 0};
         while (wire_next(&r, &f)) {
             if (f.number == LOCATION_LINE) {
                 use_function(x, f.bytes);
@@ -173,7 +173,7 @@ static void use_parts_of_locations(struct pprof_index *x)
 static void use_strings_of_profile(struct pprof_index *x)
 {
     struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t string;
     use_string(x, 0);
     while (wire_next(&r, &f)) {
@@ -206,7 +206,7 @@ static void use_strings_of_profile(struct pprof_index *x)
 static void put_types(struct writer_out *w)
 {
     struct wire_reader r = wire_reader_of(w->x->plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t n = 0;
     while (n < w->x->info.types && wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE_TYPE) {
@@ -221,7 +221,7 @@ static void put_rest(struct writer_out *w)
 {
     struct pprof_index *x = w->x;
     struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t seen[PROFILE_STRING + 1] = {0};
     while (wire_next(&r, &f)) {
         size_t i = f.number <= PROFILE_STRING ? seen[f.number]++ : 0;

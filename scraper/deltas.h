@@ -42,13 +42,15 @@ struct delta_work {
     struct err err;
 };
 
+TAILQ_HEAD(delta_line, delta_work);
+
 struct deltas {
     uint64_t seed;
     size_t max_bytes;
     size_t bytes; /* of all baselines */
     size_t stacks;
     size_t pending_bytes;
-    TAILQ_HEAD(, delta_work) pending;
+    struct delta_line pending;
     struct map *kept;       /* identity -> struct kept: of scrapes that have gone */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
     struct log *log;

@@ -226,6 +226,12 @@ static void finish(struct fetch *f, struct profile *profile, const char *reason,
     engine_landed(e, sc);
 }
 
+static void finish_good(struct fetch *f, struct profile *profile)
+{
+    const struct err none = ERR_INIT;
+    finish(f, profile, "", &none);
+}
+
 static void finish_without(struct fetch *f, const char *reason)
 {
     struct err err = ERR_INIT;
@@ -291,7 +297,7 @@ static void on_delta(void *arg, struct delta_work *w)
         w->out.next = NULL;
     }
     deltas_count(&e->deltas, result);
-    finish(f, p, "", NULL);
+    finish_good(f, p);
 }
 
 static bool wants_delta(const struct fetch *f)
@@ -319,7 +325,7 @@ static void on_good_body(struct fetch *f, char *data)
     if (p == NULL) {
         finish_without(f, reason);
     } else {
-        finish(f, p, "", NULL);
+        finish_good(f, p);
     }
 }
 

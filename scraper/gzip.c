@@ -28,7 +28,7 @@ static bool grow(struct growing *g, size_t cap)
     if (cap > g->limit + 1) {
         cap = g->limit + 1; /* one byte more shows that there is too much */
     }
-    char *data = realloc(g->data, cap);
+    char *data = cap == 0 ? NULL : realloc(g->data, cap);
     if (data == NULL) {
         return false;
     }
