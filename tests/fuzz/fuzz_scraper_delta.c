@@ -30,7 +30,7 @@ struct sums {
 static void add_sample(struct sv message, struct sums *s)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t i = 0;
     bool zero = true;
     while (wire_next(&r, &f)) {
@@ -50,7 +50,7 @@ static struct sums sum_up(struct sv plain)
 {
     struct sums s = {.zero_sample = false};
     struct err err = ERR_INIT;
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     must(pprof_check(plain, &s.info, &err));
     must(s.info.types <= TYPES_MAX);
     struct wire_reader r = wire_reader_of(plain);

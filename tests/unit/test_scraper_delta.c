@@ -43,8 +43,8 @@ static void put_values(struct buf *b, const struct wire_field *f)
 static void put_frame(const struct pprof_index *x, struct buf *b, uint64_t id)
 {
     size_t place;
-    struct wire_field f;
-    struct wire_field line;
+    struct wire_field f = {.number = 0};
+    struct wire_field line = {.number = 0};
     assert_true(pprof_ids_find(&x->location_ids, id, &place));
     struct wire_reader r = wire_reader_of(pprof_span_of(x, x->locations[place].span));
     while (wire_next(&r, &f)) {
@@ -61,7 +61,7 @@ static void put_frame(const struct pprof_index *x, struct buf *b, uint64_t id)
 static void put_sample(const struct pprof_index *x, struct buf *b, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         struct wire_numbers ids = wire_numbers_of(&f);
         uint64_t id;
@@ -85,7 +85,7 @@ static void print(struct sv zipped, struct buf *b)
     struct err err = ERR_INIT;
     struct pprof_info info;
     struct pprof_index x;
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     assert_int_equal(gzip_inflate(zipped, 10000000, 0, &plain, &err), GZIP_OK);
     struct sv v = {plain.data, plain.n};
     assert_true(pprof_check(v, &info, &err));
