@@ -226,7 +226,7 @@ static bool check_values(struct pass *p, size_t at)
 static bool check_message(struct pass *p, const struct shape *shape, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t base = (size_t)(message.p - p->plain.p);
     bool has_id = shape->id == 0;
     while (wire_next(&r, &f)) {
@@ -265,7 +265,7 @@ static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
 static bool check_top(struct pass *p)
 {
     struct wire_reader r = wire_reader_of(p->plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (!check_field(p, &profile_shape, &f, r.field_start)) {
             return false;

@@ -121,7 +121,7 @@ static struct pprof_span span_of(const struct pprof_index *x, struct sv v)
 static uint64_t read_id(struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t id = 0;
     while (wire_next(&r, &f)) {
         id = f.number == LOCATION_ID ? f.value : id; /* 1, as in functions */
@@ -141,7 +141,7 @@ static void add_function(struct pprof_index *x, struct sv message)
     size_t i = x->function_ids.n++;
     struct pprof_function *function = &x->functions[i];
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     function->span = span_of(x, message);
     while (wire_next(&r, &f)) {
         switch (f.number) {
@@ -166,7 +166,7 @@ static void add_mapping(struct pprof_index *x, struct sv message)
     size_t i = x->mapping_ids.n++;
     struct pprof_mapping *m = &x->mappings[i];
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t build_id = 0;
     uint64_t file = 0;
     m->span = span_of(x, message);
@@ -186,7 +186,7 @@ static void add_mapping(struct pprof_index *x, struct sv message)
 static void fill_tables(struct pprof_index *x)
 {
     struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     size_t n_strings = 0;
     while (wire_next(&r, &f)) {
         switch (f.number) {
@@ -236,7 +236,7 @@ static bool take_line(struct pprof_index *x, struct sv message, struct pprof_key
                       bool by_lines, struct err *err)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t function = 0;
     uint64_t line = 0;
     size_t place;
@@ -278,7 +278,7 @@ static bool key_location(struct pprof_index *x, size_t i, struct err *err)
     struct pprof_key *key = &x->location_keys[i];
     struct sv message = pprof_span_of(x, l->span);
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t address = 0;
     uint64_t mapping = 0;
     size_t place;
