@@ -104,6 +104,12 @@ $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/t
 endef
 $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 
+# The delta of two profiles by hand.
+$(BUILD)/tests/delta-tool: $(BUILD)/obj/tests/tools/delta_tool.o $(call libs,scraper)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
 # Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
 # with libFuzzer by `make fuzz`.
@@ -127,10 +133,10 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta check asan tsan valgrind fuzz fuzz-build lint bench coverage \
         install uninstall clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY)
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(BUILD)/tests/delta-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -149,7 +155,10 @@ test: unit replay ## unit tests and the replay of the fuzz corpora
 e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
 
-check: ## all tests: unit, corpora, end to end
+delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against a reference in Go
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
+
+check: ## all tests: unit, corpora, deltas, end to end
 	BUILD=$(BUILD) MAKE="$(MAKE)" ./scripts/check.sh
 
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -174,6 +183,9 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 
 bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
+
+bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside a model in Go
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh
 
 coverage: ## line coverage of the unit and end-to-end tests (gcovr)
 	$(MAKE) BUILD=$(BUILD)/coverage SANITIZE="--coverage" OPT="-O0" HARDEN_LD=-pie check

@@ -189,6 +189,8 @@ static bool make_scraper(struct app *app, struct err *err)
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
         .max_in_flight = fds > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : fds,
+        .workers = app->workers,
+        .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
         .on_profile = on_profile,
         .arg = app,
     };

@@ -86,6 +86,15 @@ struct config_rules {
 
 /* ---- profile types -------------------------------------------------------------------------- */
 
+/* What becomes of counters since process start. */
+enum config_delta {
+    DELTA_OFF,    /* they are passed on as they are */
+    DELTA_AUTO,   /* the scraper subtracts what the last profile had */
+    DELTA_SERVER, /* the target does, over `seconds` (Go: ?seconds=N) */
+};
+/* "off", "auto", "server" */
+const char *config_delta_name(enum config_delta delta);
+
 /* One profile type of one job, complete: defaults and job-wide settings are filled in. */
 struct config_type {
     const char *key;  /* name in the configuration: "godeltaprof_memory" */
@@ -93,8 +102,9 @@ struct config_type {
     const char *path; /* "/debug/pprof/allocs" */
     bool enabled;
     bool sampling;   /* the target samples for `seconds` while we wait: adds seconds=N */
-    bool cumulative; /* counters since process start: the place for deltas */
-    bool is_delta;   /* the target makes the delta itself (godeltaprof): `__delta__`=false */
+    bool cumulative; /* a built-in type with counters since process start */
+    bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
+    enum config_delta delta;
     int64_t seconds; /* N of seconds=N, whole seconds; 0 if not sampling */
     int64_t interval_ms;
     int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
@@ -208,6 +218,7 @@ struct config {
         int64_t scrape_interval_ms;
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
+        uint64_t delta_state_max_bytes; /* baselines of all deltas together */
     } global;
     struct {
         const char *listen; /* host:port; "" = no admin server */

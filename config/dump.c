@@ -340,6 +340,7 @@ static void dump_type(struct dumper *d, const struct config_type *t)
         dump_duration(d, "seconds", t->seconds * MS_PER_S);
     }
     dump_params(d, "params", &t->params);
+    dump_plain(d, "delta", config_delta_name(t->delta));
 }
 
 static void dump_profiles(struct dumper *d, const struct config_job *job)
@@ -357,7 +358,7 @@ static void dump_profiles(struct dumper *d, const struct config_job *job)
         for (; i < job->n_types; i++) {
             dump_element(d);
             dump_text(d, "name", job->types[i].name);
-            dump_bool(d, "sampling", job->types[i].sampling);
+            dump_bool(d, "sampling", job->types[i].sampling && job->types[i].delta != DELTA_SERVER);
             dump_type(d, &job->types[i]);
             dump_end(d);
         }
@@ -553,6 +554,7 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_duration(d, "scrape_interval", c->global.scrape_interval_ms);
     dump_duration(d, "scrape_timeout", c->global.scrape_timeout_ms);
     dump_pairs(d, "external_labels", &c->global.external_labels, false);
+    dump_size(d, "delta_state_max_bytes", c->global.delta_state_max_bytes);
     dump_end(d);
     dump_begin(d, "server");
     dump_text(d, "listen", c->server.listen);

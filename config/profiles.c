@@ -15,18 +15,21 @@ static const struct config_type built_in[BUILT_IN] = {
      .name = "memory",
      .path = "/debug/pprof/allocs",
      .enabled = true,
-     .cumulative = true},
+     .cumulative = true,
+     .delta = DELTA_AUTO},
     {.key = "block",
      .name = "block",
      .path = "/debug/pprof/block",
      .enabled = true,
-     .cumulative = true},
+     .cumulative = true,
+     .delta = DELTA_AUTO},
     {.key = "goroutine", .name = "goroutine", .path = "/debug/pprof/goroutine", .enabled = true},
     {.key = "mutex",
      .name = "mutex",
      .path = "/debug/pprof/mutex",
      .enabled = true,
-     .cumulative = true},
+     .cumulative = true,
+     .delta = DELTA_AUTO},
     {.key = "process_cpu",
      .name = "process_cpu",
      .path = "/debug/pprof/profile",
@@ -54,15 +57,12 @@ struct type_context {
     const struct config_job *job;
 };
 
-static void read_delta(struct reader *r, const struct place *at, const void *arg, void *out)
+static const char *const delta_names[] = {"off", "auto", "server"};
+static const struct choices delta_choices = {delta_names, 3};
+
+const char *config_delta_name(enum config_delta delta)
 {
-    (void)arg;
-    (void)out;
-    const char *text = reader_text(r, at, &text_any);
-    if (text != NULL && strcmp(text, "off") != 0) {
-        reader_error(r, at, "delta: %s is not supported yet (only \"off\")",
-                     reader_quote(r, sv_from(text)));
-    }
+    return delta_names[delta];
 }
 
 /* Whole seconds from 1s to a day. */
@@ -119,7 +119,7 @@ static const struct field type_fields[] = {
     FIELD("timeout", read_duration, timeout_ms, &range_interval),
     FIELD("seconds", read_seconds, seconds, NULL),
     FIELD("params", read_pairs, params, &pairs_params),
-    {.key = "delta", .read = read_delta},
+    FIELD("delta", read_choice, delta, &delta_choices),
 };
 
 static const struct field custom_fields[] = {
@@ -163,6 +163,44 @@ static void finish_seconds(const struct type_context *c, const struct place *at,
                          reader_quote(c->r, sv_from(t->key)), interval);
         }
         t->seconds = t->seconds < 1 ? 0 : t->seconds;
+    }
+}
+
+/* Why a type cannot have this kind of delta, or NULL. */
+static const char *delta_problem(const struct config_type *t, bool custom)
+{
+    if (t->delta == DELTA_OFF) {
+        return NULL;
+    }
+    if (t->is_delta) {
+        return "the target makes the delta already";
+    }
+    if (t->sampling) {
+        return "it samples over time: there is nothing to subtract";
+    }
+    if (!custom && !t->cumulative) {
+        return "it is a snapshot: there is nothing to subtract";
+    }
+    if (!custom && t->delta == DELTA_SERVER && strcmp(t->key, "memory") == 0) {
+        return "Go would make differences of inuse_* too; use auto, or godeltaprof_memory";
+    }
+    return NULL;
+}
+
+/* at: the mapping of the type, or NULL. */
+static void finish_delta(const struct type_context *c, const struct place *at, bool custom,
+                         struct config_type *t)
+{
+    const char *problem = delta_problem(t, custom);
+    if (problem != NULL) {
+        struct place place = place_of_key(at, "delta"); /* no default has a problem */
+        reader_error(c->r, &place, "delta: \"%s\" does not go with %s: %s",
+                     config_delta_name(t->delta), reader_quote(c->r, sv_from(t->key)), problem);
+        t->delta = DELTA_OFF;
+    }
+    if (t->delta == DELTA_SERVER) {
+        t->sampling = true;
+        t->is_delta = true;
     }
 }
 
@@ -212,6 +250,7 @@ static void read_type(const struct type_context *c, const struct place *at, bool
     }
     t->key = custom ? t->name : t->key;
     if (t->key != NULL) {
+        finish_delta(c, at, custom, t);
         finish_seconds(c, at, t);
     }
     finish_params(c, t);

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "scraper/inspect.h"
 #include "scraper/scraper.h"
+#include "scraper/wire.h"
 
 /* Most bytes of a gzip that are looked at, and most that come out of them. */
 #define CHECK_INPUT_MAX ((size_t)16 * 1024)

@@ -9,6 +9,7 @@ static struct engine *engine_done(struct engine *e)
 {
     schedule_done(&e->schedule);
     turns_done(&e->turns);
+    deltas_done(&e->deltas);
     meter_done(&e->meter);
     map_free(e->groups, NULL);
     labels_builder_free(e->builder);
@@ -40,6 +41,8 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
     e->builder = labels_builder_new(options->intern);
     bool ok = table_init(&e->table);
     ok = turns_init(&e->turns) && ok;
+    ok = deltas_init(&e->deltas, options->log, options->metrics, options->delta_state_max_bytes) &&
+         ok;
     ok = meter_init(&e->meter, options->metrics) && ok;
     if (!ok || e->groups == NULL || e->builder == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
@@ -66,7 +69,10 @@ int64_t engine_now_ms(struct engine *e)
 void engine_rearm(struct engine *e)
 {
     int64_t due;
-    if (!e->stopped && schedule_head(&e->schedule, &due) != NULL && due < e->armed_ms) {
+    if (schedule_head(&e->schedule, &due) == NULL || e->deltas.next_expiry_ms < due) {
+        due = e->deltas.next_expiry_ms;
+    }
+    if (!e->stopped && due < e->armed_ms) {
         e->armed_ms = due;
         e->io.wake_at(e->io.arg, due);
     }
@@ -141,10 +147,17 @@ static void pump(struct engine *e)
     }
 }
 
+/* A process samples one CPU profile at a time; differences that it makes do not get in each other's
+ * way. */
+static bool takes_turns(const struct config_type *type)
+{
+    return type->sampling && type->delta != DELTA_SERVER;
+}
+
 static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
     sc->due_ms = due_ms;
-    if (scrape_type(sc)->sampling) {
+    if (takes_turns(scrape_type(sc))) {
         struct err err = ERR_INIT;
         switch (turns_take(&e->turns, sc)) {
         case TURN_LATER:
@@ -183,6 +196,7 @@ void engine_wake(struct engine *e)
         return;
     }
     int64_t now = engine_now_ms(e);
+    deltas_expire(&e->deltas, now);
     for (int i = 0; i < ENGINE_BATCH; i++) {
         int64_t due;
         struct schedule_item *item = schedule_head(&e->schedule, &due);

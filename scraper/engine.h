@@ -2,13 +2,15 @@
  *
  * Time, the timer and HTTP are given to it, so that tests need neither sockets nor sleep. All calls
  * on one thread, but for engine_snapshot(). Files: engine.c (ticks, turns, slots), groups.c (what
- * is to be scraped), fetch.c (one scrape from request to profile), status.c (what others see).
+ * is to be scraped), fetch.c (one scrape from request to profile), status.c (what others see),
+ * deltas.c (baselines and work on the pool).
  */
 #ifndef PROFPULL_SCRAPER_ENGINE_H
 #define PROFPULL_SCRAPER_ENGINE_H
 
 #include <stdint.h>
 
+#include "scraper/deltas.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
 #include "scraper/table.h"
@@ -28,6 +30,9 @@ struct engine_io {
     /* Calls engine_wake() once at this instant; replaces the one asked for before. */
     void (*wake_at)(void *arg, int64_t mono_ms);
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
+    /* Runs work->run() on some thread, then work->done() on the engine's, later: never within this
+     * call. NULL: no deltas are made. */
+    void (*submit)(void *arg, struct work *work);
     void *arg;
 };
 
@@ -36,7 +41,8 @@ struct engine_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    unsigned max_in_flight; /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
+    unsigned max_in_flight;       /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
+    size_t delta_state_max_bytes; /* 0 = DELTAS_STATE_DEFAULT */
 };
 
 struct engine;
@@ -75,6 +81,7 @@ struct engine {
     struct schedule schedule;
     struct table table;
     struct turns turns;
+    struct deltas deltas;
     struct scrape_line slot_line; /* due, and waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
     struct job_room **jobs;       /* by index; NULL where none was needed yet */

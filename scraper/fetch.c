@@ -19,7 +19,12 @@ struct fetch {
     struct scrape *scrape;
     struct target *target;
     size_t entry;
-    struct http_transfer *transfer;
+    struct http_transfer *transfer; /* NULL once it is done */
+    struct delta_work *work;        /* then, if a delta is being made */
+    int64_t start_ns;               /* of the transfer, as are these */
+    int64_t sent_ns;
+    int64_t end_ns;
+    size_t size;
 };
 
 static void on_done(void *arg, const struct http_response *response);
@@ -74,7 +79,11 @@ bool fetch_start(struct engine *e, struct scrape *sc)
 
 void fetch_cancel(struct engine *e, struct scrape *sc)
 {
-    e->io.cancel(e->io.arg, sc->fetch->transfer);
+    if (sc->fetch->work != NULL) {
+        deltas_cancel(sc->fetch->work);
+    } else {
+        e->io.cancel(e->io.arg, sc->fetch->transfer);
+    }
     sc->fetch = fetch_free(sc->fetch);
 }
 
@@ -117,38 +126,25 @@ static const char *judge(const struct http_response *response, struct err *err)
     return scrape_failure_reason(response->result, response->status, body);
 }
 
-/* Between the check and the queue: what must happen to the bytes of a profile. Profiles of
- * cumulative types (type->cumulative) go to the delta engine from here, with sc as the place of
- * their baseline, and get `__delta__`="false"; so far every profile is passed on byte for byte. */
-static void process_body(const struct scrape *sc, char **data, size_t *size)
-{
-    (void)sc;
-    (void)data;
-    (void)size;
-}
-
-/* from: the request went out; until: the last byte came. Both by one offset of the wall clock, so
- * that the window is as long as it was, even if the clock was set meanwhile. */
-static struct profile *make_profile(struct fetch *f, const struct http_response *response)
+/* Takes over the bytes. from: the request went out; until: the last byte came. Both by one offset
+ * of the wall clock, so that the window is as long as it was, even if the clock was set meanwhile.
+ * NULL if out of memory. */
+static struct profile *make_profile(const struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
     int64_t offset = e->io.wall_offset_ns(e->io.arg);
     struct labels *labels = target_series(f->target, f->entry, e->builder);
-    size_t size;
-    char *data = buf_take(response->body, &size);
-    if (labels == NULL || data == NULL) {
-        labels_unref(labels);
+    if (labels == NULL) {
         free(data);
         return NULL;
     }
-    process_body(f->scrape, &data, &size);
     struct profile *p = profile_new(labels, data, size);
     if (p == NULL) {
         return NULL;
     }
-    p->from_ns = (response->sent_ns != 0 ? response->sent_ns : response->start_ns) + offset;
-    p->until_ns = response->end_ns + offset;
-    p->scraped_ms = response->end_ns / NS_PER_MS;
+    p->from_ns = f->sent_ns + offset;
+    p->until_ns = f->end_ns + offset;
+    p->scraped_ms = f->end_ns / NS_PER_MS;
     p->is_delta = target_scrape_type(f->target, f->entry)->is_delta;
     return p;
 }
@@ -208,27 +204,144 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-static void on_done(void *arg, const struct http_response *response)
+/* The end of a scrape. reason: "" if it is a good one; then profile may still be NULL, if nothing
+ * is to be passed on. */
+static void finish(struct fetch *f, struct profile *profile, const char *reason,
+                   const struct err *err)
 {
-    struct fetch *f = arg;
     struct engine *e = f->engine;
     struct scrape *sc = f->scrape;
-    struct err err = ERR_INIT;
-    int64_t duration = response->end_ns - response->start_ns;
-    size_t size = response->body->len;
-    const char *reason = judge(response, &err);
-    struct profile *profile = NULL;
-    if (reason[0] == '\0' && (profile = make_profile(f, response)) == NULL) {
-        err_set(&err, ERR_MEMORY, "out of memory");
-        reason = "memory";
-    }
+    int64_t duration = f->end_ns - f->start_ns;
+    size_t size = f->size;
     uint64_t forward_to = f->target->job_config->forward_to;
     sc->fetch = fetch_free(f);
-    if (profile == NULL) {
-        report_failure(e, sc, duration, reason, &err);
+    if (reason[0] != '\0') {
+        report_failure(e, sc, duration, reason, err);
     } else {
         report_success(e, sc, duration, size);
+    }
+    if (profile != NULL) {
         e->io.on_profile(e->io.arg, profile, forward_to);
     }
     engine_landed(e, sc);
+}
+
+static void finish_good(struct fetch *f, struct profile *profile)
+{
+    const struct err none = ERR_INIT;
+    finish(f, profile, "", &none);
+}
+
+static void finish_without(struct fetch *f, const char *reason)
+{
+    struct err err = ERR_INIT;
+    if (strcmp(reason, "busy") == 0) {
+        err_set(&err, ERR_LIMIT, "too many profiles wait for their delta to be made");
+    } else {
+        err_set(&err, ERR_MEMORY, "out of memory");
+    }
+    finish(f, NULL, reason, &err);
+}
+
+/* ---- deltas ------------------------------------------------------------------------------------
+ */
+
+/* The profile of what came out; a body without counters goes as it came. NULL with *ok if there is
+ * nothing to pass on. */
+static struct profile *profile_of_delta(const struct fetch *f, struct delta_work *w, bool *ok)
+{
+    bool passed = w->result == DELTA_PASSED;
+    char *data = passed ? w->body : w->out.data;
+    size_t size = passed ? w->size : w->out.size;
+    w->body = passed ? NULL : w->body;
+    w->out.data = NULL;
+    *ok = true;
+    if (data == NULL) {
+        return NULL;
+    }
+    struct profile *p = make_profile(f, data, size);
+    *ok = p != NULL;
+    if (p != NULL && !passed) {
+        p->is_delta = true;
+        if (w->result == DELTA_MADE && w->baseline->until_ns < p->until_ns) {
+            p->from_ns = w->baseline->until_ns;
+        }
+    }
+    return p;
+}
+
+/* The new baseline holds from the moment when the profile has been handed on, not before: what is
+ * lost on the way is part of the next delta. */
+static void on_delta(void *arg, struct delta_work *w)
+{
+    struct fetch *f = arg;
+    struct engine *e = f->engine;
+    const char *result = delta_result_name(w->result);
+    bool ok;
+    if (w->result > DELTA_PASSED) {
+        deltas_count(&e->deltas, "failed");
+        finish(f, NULL, result, &w->err);
+        return;
+    }
+    struct profile *p = profile_of_delta(f, w, &ok);
+    if (!ok) {
+        deltas_count(&e->deltas, "failed");
+        finish_without(f, "memory");
+        return;
+    }
+    if (w->out.next != NULL) {
+        w->out.next->until_ns = f->end_ns + e->io.wall_offset_ns(e->io.arg);
+        if (!deltas_commit(e, f->scrape, w->out.next)) {
+            result = "no_room";
+        }
+        w->out.next = NULL;
+    }
+    deltas_count(&e->deltas, result);
+    finish_good(f, p);
+}
+
+static bool wants_delta(const struct fetch *f)
+{
+    return target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO &&
+           f->engine->io.submit != NULL;
+}
+
+/* ---- what came is good -------------------------------------------------------------------------
+ */
+
+static void on_good_body(struct fetch *f, char *data)
+{
+    const char *reason = "memory";
+    if (data != NULL && wants_delta(f)) {
+        f->work = deltas_start(f->engine, f->scrape, data, f->size, on_delta, f, &reason);
+        if (f->work == NULL) {
+            deltas_count(&f->engine->deltas, "failed");
+            free(data);
+            finish_without(f, reason);
+        }
+        return;
+    }
+    struct profile *p = data == NULL ? NULL : make_profile(f, data, f->size);
+    if (p == NULL) {
+        finish_without(f, reason);
+    } else {
+        finish_good(f, p);
+    }
+}
+
+static void on_done(void *arg, const struct http_response *response)
+{
+    struct fetch *f = arg;
+    struct err err = ERR_INIT;
+    f->transfer = NULL;
+    f->start_ns = response->start_ns;
+    f->sent_ns = response->sent_ns != 0 ? response->sent_ns : response->start_ns;
+    f->end_ns = response->end_ns;
+    f->size = response->body->len;
+    const char *reason = judge(response, &err);
+    if (reason[0] == '\0') {
+        on_good_body(f, buf_take(response->body, NULL));
+    } else {
+        finish(f, NULL, reason, &err);
+    }
 }

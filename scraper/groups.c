@@ -66,6 +66,7 @@ static bool create(struct engine *e, struct group *g, struct target *t, size_t i
         free_scrape(e, sc);
         return false;
     }
+    deltas_adopt(e, sc);
     metric_gauge_add(e->meter.health[SCRAPE_UNKNOWN], 1);
     return true;
 }
@@ -73,6 +74,7 @@ static bool create(struct engine *e, struct group *g, struct target *t, size_t i
 static void destroy(struct engine *e, struct scrape *sc)
 {
     engine_abort(e, sc);
+    deltas_keep(e, sc);
     schedule_remove(&e->schedule, &sc->item);
     table_remove(&e->table, sc);
     metric_gauge_add(e->meter.health[sc->health], -1);

@@ -16,6 +16,7 @@
 
 struct group;
 struct fetch;
+struct delta_state;
 
 enum scrape_state {
     STATE_IDLE,       /* waits for its next tick */
@@ -46,9 +47,10 @@ struct scrape {
     bool has_turn;         /* of its process */
     struct claim *waiting; /* first come, first served */
     struct type_meter *meter;
-    struct fetch *fetch;      /* while in flight */
-    TAILQ_ENTRY(scrape) link; /* in the line where it waits, if it waits */
-    int64_t due_ms;           /* the tick that is being served */
+    struct fetch *fetch;          /* while in flight */
+    struct delta_state *baseline; /* of its deltas, a reference; NULL if there is none */
+    TAILQ_ENTRY(scrape) link;     /* in the line where it waits, if it waits */
+    int64_t due_ms;               /* the tick that is being served */
 
     /* Seen by others. */
     const char *reason; /* of the last failure, static; "" after a success, NULL before the first */

@@ -19,6 +19,7 @@ struct scraper {
     struct log *log;
     struct loop_timer *timer;
     struct http_client *http;
+    struct worker_pool *workers;
     struct engine *engine; /* NULL once freed: tasks that come later do nothing */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
@@ -72,6 +73,13 @@ static void io_on_profile(void *arg, struct profile *profile, uint64_t forward_t
     s->on_profile(s->arg, profile, forward_to);
 }
 
+static void io_submit(void *arg, struct work *work)
+{
+    struct scraper *s = arg;
+    work->home = s->loop;
+    worker_submit(s->workers, work);
+}
+
 static void on_timer(void *arg)
 {
     struct scraper *s = arg;
@@ -92,12 +100,14 @@ static bool make_engine(struct scraper *s, const struct scraper_options *options
                 .cancel = io_cancel,
                 .wake_at = io_wake_at,
                 .on_profile = io_on_profile,
+                .submit = options->workers == NULL ? NULL : io_submit,
                 .arg = s,
             },
         .intern = options->intern,
         .log = options->log,
         .metrics = options->metrics,
         .max_in_flight = options->max_in_flight,
+        .delta_state_max_bytes = options->delta_state_max_bytes,
     };
     s->engine = engine_new(&engine, err);
     return s->engine != NULL;
@@ -132,6 +142,7 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
     atomic_init(&s->refs, 1);
     atomic_init(&s->stopping, false);
     s->loop = options->loop;
+    s->workers = options->workers;
     s->log = options->log;
     s->on_profile = options->on_profile;
     s->arg = options->arg;

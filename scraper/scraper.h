@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
+#include "base/worker.h"
 #include "config/config.h"
 #include "model/profile.h"
 
@@ -58,6 +59,8 @@ struct scraper_options {
     /* Transfers at once; further ones wait their turn. 0 = 16384: ten thousand targets that are
      * sampled nearly all the time, and room for the short ones. */
     unsigned max_in_flight;
+    struct worker_pool *workers; /* for deltas; NULL: none are made, counters go out as they come */
+    size_t delta_state_max_bytes; /* their baselines; 0 = 256 MiB */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;

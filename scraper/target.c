@@ -445,13 +445,19 @@ uint64_t target_scrape_hash(const struct target *t, size_t i)
     return hash_bytes(name.p, name.n, h);
 }
 
+bool target_scrape_key(const struct target *t, size_t i, struct buf *out)
+{
+    struct sv name = series_name(t, i);
+    return target_scrape_url(t, i, out) && buf_putc(out, '\0') && buf_append(out, name.p, name.n);
+}
+
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b)
 {
     const struct config_type *type = target_scrape_type(t, i);
     labels_builder_reset(b, t->labels);
     set_default(b, LABEL_NAME, sv_from(type->name));
     set_default(b, LABEL_PROFILE_PATH, sv_from(type->path));
-    if (type->is_delta) {
+    if (type->is_delta || type->delta == DELTA_AUTO) {
         labels_builder_set_str(b, LABEL_DELTA, "false");
     }
     return labels_builder_build(b);

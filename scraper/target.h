@@ -40,8 +40,11 @@ const char *target_path(const struct target *t, size_t i);
  * public labels are not part of it, so a scrape keeps its state when they change. */
 bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j);
 uint64_t target_scrape_hash(const struct target *t, size_t i);
+/* Appends the same as text, for a key. False if out of memory. */
+bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
 /* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, and
- * `__delta__`="false" where the target makes the delta. NULL if out of memory. */
+ * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
+ * memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
 /* The whole request may take this long. */
 int64_t target_timeout_ms(const struct target *t, size_t i);

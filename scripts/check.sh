@@ -13,7 +13,7 @@ code=0
 
 $make -j"$jobs" BUILD="$build" all tests-build || exit 1
 
-for part in unit replay e2e; do
+for part in unit replay delta-diff e2e; do
   echo "== $part"
   { $make --no-print-directory BUILD="$build" "$part" 2>&1; echo $? >"$log.code"; } | tee -a "$log"
   [ "$(cat "$log.code")" -eq 0 ] || code=1
@@ -22,11 +22,11 @@ rm -f "$log.code"
 
 # Each part closes with "<part>: N passed, N failed[, N skipped]".
 awk -v code="$code" '
-  /^(unit|replay|e2e): [0-9]+ passed, [0-9]+ failed/ {
+  /^(unit|replay|delta-diff|e2e): [0-9]+ passed, [0-9]+ failed/ {
     passed += $2; failed += $4; if ($7 ~ /skipped/) skipped += $6; parts++
   }
   END {
-    if (parts != 3) { print "check: not every part came to its end"; if (failed == 0) failed = 1 }
+    if (parts != 4) { print "check: not every part came to its end"; if (failed == 0) failed = 1 }
     else if (code != 0 && failed == 0) { failed = 1 }
     printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
   }' "$log"

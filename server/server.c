@@ -142,11 +142,18 @@ static bool crowded(struct server *s)
 static void look_again(void *arg)
 {
     struct server *s = arg;
-    if (crowded(s)) {
-        loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
-    } else {
+    if (!crowded(s)) {
         evconnlistener_enable(s->listener);
     }
+    loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
+}
+
+/* accept() failed, for want of descriptors most likely. The listener stays readable: to try again at
+ * once would take a core, so that look_again() does. (The argument is evhttp's.) */
+static void accept_failed(struct evconnlistener *listener, void *arg)
+{
+    (void)arg;
+    evconnlistener_disable(listener);
 }
 
 static struct bufferevent *connection_new(struct event_base *base, void *arg)
@@ -155,7 +162,6 @@ static struct bufferevent *connection_new(struct event_base *base, void *arg)
     /* The one that is being made does not wait for anything yet. */
     if (crowded(s)) {
         evconnlistener_disable(s->listener);
-        loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
     }
     return bufferevent_socket_new(base, -1, 0);
 }
@@ -281,6 +287,8 @@ static bool server_setup(struct server *s, struct err *err)
     if (s->crowd_timer == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
+    loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
+    evconnlistener_set_error_cb(s->listener, accept_failed);
     s->own_events = event_base_get_num_events(loop_event_base(s->loop), EVENT_BASE_COUNT_ADDED);
     s->thread = loop_thread_start(s->loop, "admin", err);
     return s->thread != NULL;

@@ -68,7 +68,7 @@ func TestPushIsByteForByte(t *testing.T) {
 global: {scrape_interval: 2s}
 scrape_configs:
   - job_name: bytes
-    profiles: {process_cpu: {seconds: 1s}}
+    profiles: {memory: {delta: off}, mutex: {delta: off}, block: {delta: off}, process_cpu: {seconds: 1s}}
     static_configs:
 `+staticTargets("shop/cart", big, small, plain)+`
 write:
@@ -126,7 +126,7 @@ func TestIngestIsUnderstood(t *testing.T) {
 global: {scrape_interval: 2s}
 scrape_configs:
   - job_name: ingest
-    profiles: {process_cpu: {seconds: 1s}, fgprof: {enabled: true, seconds: 1s, interval: 4s}}
+    profiles: {memory: {delta: off}, mutex: {delta: off}, block: {delta: off}, process_cpu: {seconds: 1s}, fgprof: {enabled: true, seconds: 1s, interval: 4s}}
     static_configs:
       - targets: ["`+tg.Addr()+`"]
         labels: {service_name: shop.cart, "app.kubernetes.io/name": cart, odd: "a,b}c={d} e", zone: "Zürich & more"}
@@ -172,7 +172,7 @@ func TestFiles(t *testing.T) {
 global: {scrape_interval: 2s}
 scrape_configs:
   - job_name: files
-    profiles: {process_cpu: {seconds: 1s}}
+    profiles: {memory: {delta: off}, mutex: {delta: off}, block: {delta: off}, process_cpu: {seconds: 1s}}
     static_configs:
 `+staticTargets("shop/../../cart", tg)+`
 write:

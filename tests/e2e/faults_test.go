@@ -13,8 +13,9 @@ import (
 	"profpull.test/e2e/fakes/target"
 )
 
-// snapshotsOnly enables the types that answer at once.
-const snapshotsOnly = "{process_cpu: {enabled: false}}"
+// snapshotsOnly enables the types that answer at once, and passes them on as they come, so that what
+// arrives can be compared.
+const snapshotsOnly = "{process_cpu: {enabled: false}, memory: {delta: off}, mutex: {delta: off}, block: {delta: off}}"
 
 func outage() time.Duration {
 	if os.Getenv("E2E_LONG") == "1" {

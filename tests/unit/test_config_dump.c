@@ -29,13 +29,16 @@ static char *dump(const char *text)
     return buf_take(&b, NULL);
 }
 
-#define TYPE(name, on, path)                                                                       \
+#define TYPE(name, on, path, rest)                                                                 \
     "      " name ":\n        enabled: " on "\n        path: \"" path "\"\n"                       \
-    "        interval: 15s\n        timeout: 10s\n"
+    "        interval: 15s\n        timeout: 10s\n" rest
+#define DELTA(how) "        delta: " how "\n"
+#define SECONDS "        seconds: 14s\n"
 
 static const char minimal_dump[] = "global:\n"
                                    "  scrape_interval: 15s\n"
                                    "  scrape_timeout: 10s\n"
+                                   "  delta_state_max_bytes: 256MiB\n"
                                    "server:\n"
                                    "  listen: \"0.0.0.0:4041\"\n"
                                    "log:\n"
@@ -49,18 +52,16 @@ static const char minimal_dump[] = "global:\n"
                                    "    body_size_limit: 16MiB\n"
                                    "    target_limit: 20000\n"
                                    "    profiles:\n"
-                                   "      path_prefix: \"\"\n"     /* */
-    TYPE("memory", "true", "/debug/pprof/allocs")                  /* */
-    TYPE("block", "true", "/debug/pprof/block")                    /* */
-    TYPE("goroutine", "true", "/debug/pprof/goroutine")            /* */
-    TYPE("mutex", "true", "/debug/pprof/mutex")                    /* */
-    TYPE("process_cpu", "true", "/debug/pprof/profile")            /* */
-    "        seconds: 14s\n"                                       /* */
-    TYPE("fgprof", "false", "/debug/fgprof")                       /* */
-    "        seconds: 14s\n"                                       /* */
-    TYPE("godeltaprof_memory", "false", "/debug/pprof/delta_heap") /* */
-    TYPE("godeltaprof_mutex", "false", "/debug/pprof/delta_mutex") /* */
-    TYPE("godeltaprof_block", "false", "/debug/pprof/delta_block") /* */
+                                   "      path_prefix: \"\"\n"                   /* */
+    TYPE("memory", "true", "/debug/pprof/allocs", DELTA("auto"))                 /* */
+    TYPE("block", "true", "/debug/pprof/block", DELTA("auto"))                   /* */
+    TYPE("goroutine", "true", "/debug/pprof/goroutine", DELTA("off"))            /* */
+    TYPE("mutex", "true", "/debug/pprof/mutex", DELTA("auto"))                   /* */
+    TYPE("process_cpu", "true", "/debug/pprof/profile", SECONDS DELTA("off"))    /* */
+    TYPE("fgprof", "false", "/debug/fgprof", SECONDS DELTA("off"))               /* */
+    TYPE("godeltaprof_memory", "false", "/debug/pprof/delta_heap", DELTA("off")) /* */
+    TYPE("godeltaprof_mutex", "false", "/debug/pprof/delta_mutex", DELTA("off")) /* */
+    TYPE("godeltaprof_block", "false", "/debug/pprof/delta_block", DELTA("off")) /* */
     "    forward_to: [\"main\"]\n"
     "    allow_foreign_address: false\n"
     "write:\n"
@@ -102,7 +103,9 @@ static const char full[] =
     "  profiles:\n"
     "    path_prefix: /x\n"
     "    memory: {params: {debug: 0}}\n"
-    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s}]\n"
+    "    mutex: {delta: server}\n"
+    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s},\n"
+    "      {name: locks, path: /l, delta: server}]\n"
     "  static_configs:\n"
     "  - {targets: [a, b], labels: {\"x\\u2028y\": \"\\x7f\\u0085\\ufeff\\uffff\", n: ''}}\n"
     "  - {targets: []}\n"
@@ -159,10 +162,15 @@ static void whole(void **state)
         "  - job_name: \"it's $${not} a variable\"\n",
         "    scheme: https\n    params:\n      \"debug\": [\"1\", \"2\"]\n      \"gc\": [\"1\"]\n"
         "    body_size_limit: 1500B\n",
-        "        params:\n          \"gc\": [\"1\"]\n          \"debug\": [\"0\"]\n      block:\n",
+        "        params:\n          \"gc\": [\"1\"]\n          \"debug\": [\"0\"]\n"
+        "        delta: auto\n      block:\n",
+        "        seconds: 1m29s\n        params:\n          \"debug\": [\"1\", \"2\"]\n"
+        "          \"gc\": [\"1\"]\n        delta: server\n      process_cpu:\n",
         "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
         "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
         "          timeout: 10s\n          seconds: 5s\n",
+        "        - name: \"locks\"\n          sampling: false\n",
+        "  delta_state_max_bytes: 256MiB\n",
         "      - targets: [\"a\", \"b\"]\n        labels:\n"
         "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
         "      - targets: []\n"

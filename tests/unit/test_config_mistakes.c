@@ -274,9 +274,27 @@ static void profiles(void **state)
          "f:1:18: scrape_configs[0]: the interval must be at least 2s for the sampling type "
          "\"process_cpu\", got \"1s\"\n"},
         {JOB("  scrape_interval: 1s\n  profiles: {process_cpu: {enabled: false}}\n"), ""},
-        {JOB("  profiles: {memory: {delta: auto}}\n"),
-         "f:3:30: scrape_configs[0].profiles.memory.delta: delta: \"auto\" is not supported yet "
-         "(only \"off\")\n"},
+        {JOB("  profiles: {memory: {delta: on}}\n"),
+         "f:3:30: scrape_configs[0].profiles.memory.delta: expected \"off\", \"auto\" or "
+         "\"server\", got \"on\"\n"},
+        {JOB("  profiles: {memory: {delta: server}}\n"),
+         "f:3:30: scrape_configs[0].profiles.memory.delta: delta: \"server\" does not go with "
+         "\"memory\": Go would make differences of inuse_* too; use auto, or "
+         "godeltaprof_memory\n"},
+        {JOB("  profiles: {goroutine: {delta: auto}}\n"),
+         "f:3:33: scrape_configs[0].profiles.goroutine.delta: delta: \"auto\" does not go with "
+         "\"goroutine\": it is a snapshot: there is nothing to subtract\n"},
+        {JOB("  profiles: {fgprof: {delta: server}}\n"),
+         "f:3:30: scrape_configs[0].profiles.fgprof.delta: delta: \"server\" does not go with "
+         "\"fgprof\": it samples over time: there is nothing to subtract\n"},
+        {JOB("  profiles: {godeltaprof_block: {delta: auto}}\n"),
+         "f:3:41: scrape_configs[0].profiles.godeltaprof_block.delta: delta: \"auto\" does not go "
+         "with \"godeltaprof_block\": the target makes the delta already\n"},
+        {JOB("  profiles: {custom: [{name: n, path: /p, sampling: true, delta: auto}]}\n"),
+         "f:3:66: scrape_configs[0].profiles.custom[0].delta: delta: \"auto\" does not go with "
+         "\"n\": it samples over time: there is nothing to subtract\n"},
+        {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
+         "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},
         {JOB("  profiles: {custom: [{}]}\n"),
          "f:3:23: scrape_configs[0].profiles.custom[0]: missing required key \"name\"\n"

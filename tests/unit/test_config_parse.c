@@ -65,6 +65,7 @@ static void defaults(void **state)
     CHECK_STR(c->file, "dir/f.yaml", "");
     CHECK_INT(c->global.scrape_interval_ms, 15000, "");
     CHECK_INT(c->global.scrape_timeout_ms, 10000, "");
+    CHECK_INT(c->global.delta_state_max_bytes, 256 * 1024 * 1024, "");
     CHECK_INT(c->global.external_labels.n, 0, "");
     CHECK_STR(c->server.listen, "0.0.0.0:4041", "");
     CHECK_INT(c->log.level, LOG_INFO, "");
@@ -116,12 +117,14 @@ static void built_in_types(void **state)
          .name = "memory",
          .path = "/debug/pprof/allocs",
          .enabled = true,
-         .cumulative = true},
+         .cumulative = true,
+         .delta = DELTA_AUTO},
         {.key = "block",
          .name = "block",
          .path = "/debug/pprof/block",
          .enabled = true,
-         .cumulative = true},
+         .cumulative = true,
+         .delta = DELTA_AUTO},
         {.key = "goroutine",
          .name = "goroutine",
          .path = "/debug/pprof/goroutine",
@@ -130,7 +133,8 @@ static void built_in_types(void **state)
          .name = "mutex",
          .path = "/debug/pprof/mutex",
          .enabled = true,
-         .cumulative = true},
+         .cumulative = true,
+         .delta = DELTA_AUTO},
         {.key = "process_cpu",
          .name = "process_cpu",
          .path = "/debug/pprof/profile",
@@ -166,6 +170,7 @@ static void built_in_types(void **state)
         CHECK_INT(got->sampling, want[i].sampling, want[i].key);
         CHECK_INT(got->cumulative, want[i].cumulative, want[i].key);
         CHECK_INT(got->is_delta, want[i].is_delta, want[i].key);
+        CHECK_INT(got->delta, want[i].delta, want[i].key);
         CHECK_INT(got->seconds, want[i].seconds, want[i].key);
         CHECK_INT(got->interval_ms, 15000, want[i].key);
         CHECK_INT(got->timeout_ms, 10000, want[i].key);
@@ -228,6 +233,37 @@ static void params(void **state)
     check_pairs(&type(j, "memory")->params, "gc=1 debug=0 x=");
     check_pairs(&type(j, "block")->params, "debug=1 debug=2 gc=1");
     check_pairs(&type(j, "process_cpu")->params, "debug=1 debug=2 gc=1");
+    config_unref(c);
+}
+
+static void deltas(void **state)
+{
+    (void)state;
+    struct config *c =
+        parse("global: {delta_state_max_bytes: 8MiB}\n"
+              "write: [{url: \"http://x\"}]\n"
+              "scrape_configs:\n"
+              "- job_name: a\n"
+              "  profiles:\n"
+              "    memory: {delta: off}\n"
+              "    block: {delta: auto}\n"
+              "    mutex: {delta: server}\n"
+              "    goroutine: {delta: off}\n"
+              "    custom:\n"
+              "    - {name: threadcreate, path: /t, delta: auto}\n"
+              "    - {name: locks, path: /l, delta: server, interval: 30s, seconds: 20s}\n");
+    const struct config_job *j = &c->jobs[0];
+    CHECK_INT(c->global.delta_state_max_bytes, 8 * 1024 * 1024, "");
+    CHECK_INT(type(j, "memory")->delta, DELTA_OFF, "");
+    CHECK_INT(type(j, "block")->delta, DELTA_AUTO, "");
+    CHECK_INT(type(j, "threadcreate")->delta, DELTA_AUTO, "");
+    assert_false(type(j, "threadcreate")->is_delta);
+    const struct config_type *t = type(j, "mutex");
+    CHECK_INT(t->delta, DELTA_SERVER, "");
+    CHECK_INT(t->seconds, 14, "");
+    assert_true(t->sampling);
+    assert_true(t->is_delta);
+    CHECK_INT(type(j, "locks")->seconds, 20, "");
     config_unref(c);
 }
 
@@ -804,6 +840,7 @@ int main(void)
         cmocka_unit_test(built_in_types),
         cmocka_unit_test(seconds),
         cmocka_unit_test(params),
+        cmocka_unit_test(deltas),
         cmocka_unit_test(custom_types),
         cmocka_unit_test(every_key_of_a_job),
         cmocka_unit_test(every_key_of_an_endpoint),

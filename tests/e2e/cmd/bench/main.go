@@ -33,6 +33,7 @@ var (
 	seconds     = flag.Duration("time", time.Minute, "how long to measure, after one interval to warm up")
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 	pinned      = flag.Bool("pin", true, "give the program and the fakes a core each")
+	delta       = flag.String("delta", "off", "deltas of memory, mutex and block: off or auto")
 	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
 )
 
@@ -130,16 +131,17 @@ func (p *process) config() string {
 		fmt.Fprintf(&list, "          - %q\n", t)
 	}
 	// CPU profiles take all but a second of the interval, as by default.
-	text := fmt.Sprintf(`global: {scrape_interval: %s, external_labels: {cluster: bench}}
-server: {listen: "%s"}
+	text := fmt.Sprintf(`global: {scrape_interval: %[1]s, external_labels: {cluster: bench}}
+server: {listen: "%[2]s"}
 scrape_configs:
   - job_name: bench
+    profiles: {memory: {delta: %[5]s}, mutex: {delta: %[5]s}, block: {delta: %[5]s}}
     static_configs:
       - labels: {service_name: bench, namespace: bench, pod: bench-0}
         targets:
-%swrite:
-  - {name: main, url: "http://%s"}
-`, *interval, adminAddress, list.String(), sinkAddress)
+%[3]swrite:
+  - {name: main, url: "http://%[4]s"}
+`, *interval, adminAddress, list.String(), sinkAddress, *delta)
 	file := filepath.Join(*dir, "bench.yaml")
 	check(os.WriteFile(file, []byte(text), 0o600))
 	return file

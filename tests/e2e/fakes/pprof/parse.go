@@ -21,10 +21,21 @@ type Profile struct {
 	PeriodType    ValueType
 	Samples       int
 	NonZero       bool // at least one value is not zero
+	Negative      bool // at least one is negative
+	sums          []int64
 	TimeNanos     int64
 	DurationNanos int64
 	Functions     []string
 	Size          int // uncompressed
+}
+
+// Sums adds up the values of each sample type.
+func (p *Profile) Sums() map[string]int64 {
+	out := map[string]int64{}
+	for i, t := range p.SampleTypes {
+		out[t.Type] += p.sums[i]
+	}
+	return out
 }
 
 // HasSampleType says whether one of the sample types is called name.
@@ -298,12 +309,15 @@ func (r *raw) check() (*Profile, error) {
 }
 
 func (r *raw) checkGraph(p *Profile) error {
+	p.sums = make([]int64, len(r.types))
 	for _, s := range r.samples {
 		if len(s.values) != len(r.types) {
 			return invalid("sample value length mismatch: %d values, %d types", len(s.values), len(r.types))
 		}
-		for _, v := range s.values {
+		for i, v := range s.values {
 			p.NonZero = p.NonZero || v != 0
+			p.Negative = p.Negative || int64(v) < 0
+			p.sums[i] += int64(v)
 		}
 		for _, id := range s.locations {
 			if _, ok := r.locations[id]; !ok || id == 0 {

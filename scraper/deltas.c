@@ -1,0 +1,284 @@
+#include "scraper/deltas.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "scraper/engine.h"
+
+#define KEY_MAX ((size_t)32 * 1024)
+/* The lack of room is logged at most once in this time. */
+#define ROOM_PERIOD_MS 60000
+
+struct kept {
+    struct delta_state *state;
+    int64_t until_ms;
+};
+
+static const struct metric_desc RESULTS = {
+    .name = "profpull_delta_total",
+    .help = "Deltas by how they went. first, rebased, no_room: only gauges were passed on.",
+    .type = METRIC_COUNTER,
+    .labels = {"result"},
+};
+static const struct metric_desc BYTES = {
+    .name = "profpull_delta_state_bytes",
+    .help = "Memory of the baselines of deltas.",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc STACKS = {
+    .name = "profpull_delta_state_stacks",
+    .help = "Stacks in the baselines of deltas.",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc PENDING = {
+    .name = "profpull_delta_pending_bytes",
+    .help = "Bodies that wait for their delta to be made, or of which it is being made.",
+    .type = METRIC_GAUGE,
+};
+
+bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, size_t max_bytes)
+{
+    struct rng rng;
+    rng_seed_random(&rng);
+    *d = (struct deltas){
+        .seed = rng_next(&rng),
+        .max_bytes = max_bytes == 0 ? DELTAS_STATE_DEFAULT : max_bytes,
+        .next_expiry_ms = INT64_MAX,
+        .log = log,
+        .kept = map_new(),
+        .results = metrics_register(metrics, &RESULTS),
+        .bytes_cell = metric_only(metrics_register(metrics, &BYTES)),
+        .stacks_cell = metric_only(metrics_register(metrics, &STACKS)),
+        .pending_cell = metric_only(metrics_register(metrics, &PENDING)),
+    };
+    TAILQ_INIT(&d->pending);
+    return d->kept != NULL;
+}
+
+static void free_kept(void *value)
+{
+    struct kept *k = value;
+    delta_state_unref(k->state);
+    free(k);
+}
+
+void deltas_done(struct deltas *d)
+{
+    struct delta_work *w;
+    while ((w = TAILQ_FIRST(&d->pending)) != NULL) {
+        TAILQ_REMOVE(&d->pending, w, link);
+        w->deltas = NULL;
+        w->arg = NULL;
+    }
+    d->kept = map_free(d->kept, free_kept);
+}
+
+void deltas_count(struct deltas *d, const char *result)
+{
+    metric_inc(metric_cell(d->results, (const char *[]){result}));
+}
+
+/* ---- work --------------------------------------------------------------------------------------
+ */
+
+/* On a worker. */
+static void run(struct work *work)
+{
+    struct delta_work *w = (struct delta_work *)work;
+    const struct delta_input in = {
+        .body = {w->body, w->size},
+        .baseline = w->baseline,
+        .any_counter = w->any_counter,
+        .seed = w->seed,
+    };
+    w->result = delta_make(&in, &w->out, &w->err);
+}
+
+static void end(struct work *work)
+{
+    struct delta_work *w = (struct delta_work *)work;
+    if (w->deltas != NULL) {
+        TAILQ_REMOVE(&w->deltas->pending, w, link);
+        w->deltas->pending_bytes -= w->size;
+        metric_set(w->deltas->pending_cell, (int64_t)w->deltas->pending_bytes);
+    }
+    if (w->arg != NULL) {
+        w->done(w->arg, w);
+    }
+    delta_output_done(&w->out);
+    delta_state_unref(w->baseline);
+    free(w->body);
+    free(w);
+}
+
+struct delta_work *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
+                                void (*done)(void *arg, struct delta_work *w), void *arg,
+                                const char **ret_reason)
+{
+    struct deltas *d = &e->deltas;
+    if (size > DELTAS_PENDING_MAX - d->pending_bytes) {
+        *ret_reason = "busy";
+        return NULL;
+    }
+    struct delta_work *w = malloc(sizeof(*w));
+    if (w == NULL) {
+        *ret_reason = "memory";
+        return NULL;
+    }
+    *w = (struct delta_work){
+        .work = {.run = run, .done = end},
+        .deltas = d,
+        .done = done,
+        .arg = arg,
+        .body = body,
+        .size = size,
+        .baseline = sc->baseline == NULL ? NULL : delta_state_ref(sc->baseline),
+        .any_counter = !scrape_type(sc)->cumulative,
+        .seed = d->seed,
+        .err = ERR_INIT,
+    };
+    TAILQ_INSERT_TAIL(&d->pending, w, link);
+    d->pending_bytes += size;
+    metric_set(d->pending_cell, (int64_t)d->pending_bytes);
+    e->io.submit(e->io.arg, &w->work);
+    return w;
+}
+
+void deltas_cancel(struct delta_work *w)
+{
+    w->arg = NULL;
+}
+
+/* ---- baselines ---------------------------------------------------------------------------------
+ */
+
+static void account(struct deltas *d, const struct delta_state *s, bool come)
+{
+    if (s == NULL) {
+        return;
+    }
+    d->bytes = come ? d->bytes + s->bytes : d->bytes - s->bytes;
+    d->stacks = come ? d->stacks + s->n : d->stacks - s->n;
+    metric_set(d->bytes_cell, (int64_t)d->bytes);
+    metric_set(d->stacks_cell, (int64_t)d->stacks);
+}
+
+static void drop(struct deltas *d, struct delta_state *s)
+{
+    account(d, s, false);
+    delta_state_unref(s);
+}
+
+void deltas_expire(struct deltas *d, int64_t now_ms)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    if (now_ms < d->next_expiry_ms) {
+        return;
+    }
+    d->next_expiry_ms = INT64_MAX;
+    while (map_next(d->kept, &cursor, &key, &value)) {
+        struct kept *k = value;
+        if (k->until_ms <= now_ms) {
+            map_remove_at(d->kept, cursor);
+            drop(d, k->state);
+            free(k);
+        } else if (k->until_ms < d->next_expiry_ms) {
+            d->next_expiry_ms = k->until_ms;
+        }
+    }
+}
+
+static bool has_room(struct deltas *d, size_t bytes)
+{
+    return bytes <= d->max_bytes && d->bytes <= d->max_bytes - bytes;
+}
+
+static void log_no_room(struct engine *e)
+{
+    uint32_t suppressed;
+    if (log_enabled(e->log, LOG_WARN) &&
+        log_limit_allow(&e->deltas.room_limit, engine_now_ms(e), ROOM_PERIOD_MS, 1, &suppressed)) {
+        log_warn(e->log, "no room for the baseline of a delta: only gauges are passed on",
+                 LOG_INT("delta_state_max_bytes", e->deltas.max_bytes),
+                 LOG_INT("suppressed", suppressed));
+    }
+}
+
+bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next)
+{
+    struct deltas *d = &e->deltas;
+    drop(d, sc->baseline);
+    sc->baseline = NULL;
+    if (!has_room(d, next->bytes) && d->next_expiry_ms != INT64_MAX) {
+        d->next_expiry_ms = 0;
+        deltas_expire(d, INT64_MAX); /* what is kept for scrapes that have gone makes way */
+    }
+    if (!has_room(d, next->bytes)) {
+        delta_state_unref(next);
+        log_no_room(e);
+        return false;
+    }
+    account(d, next, true);
+    sc->baseline = next;
+    return true;
+}
+
+/* Appends what the scrape is; false if out of memory. */
+static bool make_key(const struct scrape *sc, struct buf *key)
+{
+    buf_init(key, KEY_MAX);
+    return target_scrape_key(sc->target, sc->entry, key);
+}
+
+void deltas_keep(struct engine *e, struct scrape *sc)
+{
+    struct deltas *d = &e->deltas;
+    struct delta_state *state = sc->baseline;
+    if (state == NULL) {
+        return;
+    }
+    sc->baseline = NULL;
+    int64_t keep_ms = 2 * scrape_type(sc)->interval_ms;
+    struct kept *k = malloc(sizeof(*k));
+    struct buf key;
+    if (k == NULL) {
+        drop(d, state);
+        return;
+    }
+    *k = (struct kept){
+        .state = state,
+        .until_ms =
+            engine_now_ms(e) + (keep_ms < DELTAS_KEPT_MIN_MS ? DELTAS_KEPT_MIN_MS : keep_ms),
+    };
+    void *old = NULL;
+    if (make_key(sc, &key) && map_put(d->kept, (struct sv){key.data, key.len}, k, &old)) {
+        d->next_expiry_ms = k->until_ms < d->next_expiry_ms ? k->until_ms : d->next_expiry_ms;
+    } else {
+        free(k);
+        drop(d, state);
+    }
+    if (old != NULL) {
+        drop(d, ((struct kept *)old)->state);
+        free(old);
+    }
+    buf_done(&key);
+}
+
+void deltas_adopt(struct engine *e, struct scrape *sc)
+{
+    struct buf key;
+    if (map_count(e->deltas.kept) == 0) {
+        return;
+    }
+    struct kept *k = NULL;
+    if (make_key(sc, &key)) {
+        k = map_remove(e->deltas.kept, (struct sv){key.data, key.len});
+    }
+    buf_done(&key);
+    if (k != NULL) {
+        sc->baseline = k->state;
+        free(k);
+    }
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# The delta engine against a plain reference in Go, sample by sample: 1,000 random pairs
+# (DELTA_PAIRS), and pairs of a Go program under load.
+#
+#   BUILD=build scripts/delta-diff.sh
+set -u
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${BUILD:-$root/build}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+go=${GO:-go}
+export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+
+if ! command -v "$go" >/dev/null 2>&1; then
+  echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2
+  exit 1
+fi
+(cd "$root/tests/tools/deltaref" && "$go" vet . && "$go" build -o "$build/deltaref" .) || exit 1
+(cd "$root/tests/tools/loadgen" && "$go" build -o "$build/loadgen" .) || exit 1
+
+passed=0
+failed=0
+for how in "-pairs ${DELTA_PAIRS:-1000}" "-loadgen $build/loadgen"; do
+  # shellcheck disable=SC2086  # two words
+  if "$build/deltaref" -tool "$build/tests/delta-tool" $how; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+done
+echo "delta-diff: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,125 @@
+/* The delta of two profiles by hand, for tests and figures.
+ *
+ *   delta-tool BEFORE AFTER OUT     writes the delta; prints how it went and the number of samples
+ *   delta-tool -b N BEFORE AFTER    makes it N times; prints what one takes
+ *
+ * OUT is empty when nothing is left to pass on. Exit status 1 when a profile is bad.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "scraper/delta.h"
+#include "scraper/gzip.h"
+
+#define FILE_MAX ((size_t)256 * 1024 * 1024)
+#define SEED 42
+
+static bool read_file(const char *path, struct buf *out)
+{
+    char chunk[65536];
+    FILE *f = fopen(path, "rbe");
+    if (f == NULL) {
+        perror(path);
+        return false;
+    }
+    buf_init(out, FILE_MAX);
+    size_t n;
+    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
+        buf_append(out, chunk, n);
+    }
+    (void)fclose(f);
+    return buf_ok(out);
+}
+
+static enum delta_result make(const struct buf *body, const struct delta_state *baseline,
+                              struct delta_output *out)
+{
+    struct err err = ERR_INIT;
+    struct delta_input in = {
+        .body = {body->data, body->len}, .baseline = baseline, .any_counter = true, .seed = SEED};
+    enum delta_result r = delta_make(&in, out, &err);
+    if (r > DELTA_PASSED) {
+        (void)fprintf(stderr, "%s: %s\n", delta_result_name(r), err.msg);
+    }
+    return r;
+}
+
+static int write_delta(const struct buf *after, struct delta_state *baseline, const char *path)
+{
+    struct delta_output out;
+    enum delta_result r = make(after, baseline, &out);
+    if (r > DELTA_PASSED) {
+        return 1;
+    }
+    FILE *f = fopen(path, "wbe");
+    bool ok = f != NULL && (out.size == 0 || fwrite(out.data, out.size, 1, f) == 1);
+    ok = f != NULL && fclose(f) == 0 && ok;
+    (void)printf("%s samples=%zu\n", delta_result_name(r), out.samples_out);
+    delta_output_done(&out);
+    return ok ? 0 : 1;
+}
+
+static double cpu_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int bench(const struct buf *after, const struct delta_state *baseline, long n)
+{
+    struct delta_output out = {.data = NULL};
+    double best = 1e9;
+    double start = cpu_ms();
+    for (long i = 0; i < n; i++) {
+        double from = cpu_ms();
+        delta_output_done(&out);
+        if (make(after, baseline, &out) > DELTA_PASSED) {
+            return 1;
+        }
+        double took = cpu_ms() - from;
+        best = took < best ? took : best;
+    }
+    if (out.next == NULL) {
+        (void)fprintf(stderr, "no counters\n");
+        return 1;
+    }
+    (void)printf("cpu_ms mean=%.3f best=%.3f in=%zu out=%zu stacks=%zu samples_out=%zu "
+                 "state_bytes=%zu live=%zu bytes_per_stack=%.1f\n",
+                 (cpu_ms() - start) / (double)n, best, after->len, out.size, out.stacks_in,
+                 out.samples_out, out.next->bytes, out.next->n,
+                 out.next->n == 0 ? 0.0 : (double)out.next->bytes / (double)out.next->n);
+    delta_output_done(&out);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool is_bench = argc == 5 && strcmp(argv[1], "-b") == 0;
+    uint64_t n = 0;
+    if (!is_bench && argc != 4) {
+        (void)fprintf(stderr, "usage: delta-tool BEFORE AFTER OUT | -b N BEFORE AFTER\n");
+        return 2;
+    }
+    if (is_bench && (!parse_u64(sv_from(argv[2]), 1000000, &n) || n == 0)) {
+        return 2;
+    }
+    struct buf before;
+    struct buf after;
+    struct delta_output first;
+    int at = is_bench ? 3 : 1;
+    if (!read_file(argv[at], &before) || !read_file(argv[at + 1], &after) ||
+        make(&before, NULL, &first) > DELTA_PASSED) {
+        return 1;
+    }
+    int rc = is_bench ? bench(&after, first.next, (long)n)
+                      : write_delta(&after, first.next, argv[at + 2]);
+    delta_output_done(&first);
+    buf_done(&before);
+    buf_done(&after);
+    return rc;
+}

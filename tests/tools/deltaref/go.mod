@@ -1,0 +1,3 @@
+module profpull.test/deltaref
+
+go 1.19

@@ -1,0 +1,562 @@
+/* Deltas within the engine, in a world without sockets and threads: when a baseline is taken, kept,
+ * given up. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "scraper/engine.h"
+#include "tests/unit/pprof_writer.h"
+
+#define HEAP "alloc_objects/count inuse_objects/count"
+#define INTERVAL_MS 15000
+#define WORKS_MAX 8
+
+struct http_transfer {
+    bool live;
+    char url[128];
+    int64_t start_ns;
+    void (*on_done)(void *arg, const struct http_response *response);
+    void *arg;
+};
+
+struct world {
+    int64_t now_ns;
+    int64_t armed_ms;
+    struct http_transfer transfers[256];
+    size_t n_transfers;
+    struct work *works[WORKS_MAX]; /* that wait */
+    size_t n_works;
+    struct profile *profile; /* the last one */
+    size_t n_profiles;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct testing_log *log;
+    struct labels_builder *b;
+    struct engine *e;
+    struct config_type types[2];
+    struct config_job job;
+};
+
+static int64_t world_mono(void *arg)
+{
+    return ((struct world *)arg)->now_ns;
+}
+
+static int64_t world_offset(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static struct http_transfer *world_start(void *arg, const struct http_request *r)
+{
+    struct world *w = arg;
+    assert_true(w->n_transfers < 256);
+    struct http_transfer *t = &w->transfers[w->n_transfers++];
+    *t = (struct http_transfer){
+        .live = true, .start_ns = w->now_ns, .on_done = r->on_done, .arg = r->arg};
+    snprintf(t->url, sizeof(t->url), "%s", r->url);
+    return t;
+}
+
+static void world_cancel(void *arg, struct http_transfer *t)
+{
+    (void)arg;
+    assert_true(t->live);
+    t->live = false;
+}
+
+static void world_wake_at(void *arg, int64_t mono_ms)
+{
+    ((struct world *)arg)->armed_ms = mono_ms;
+}
+
+static void world_profile(void *arg, struct profile *p, uint64_t forward_to)
+{
+    struct world *w = arg;
+    (void)forward_to;
+    profile_unref(w->profile);
+    w->profile = p;
+    w->n_profiles++;
+}
+
+static void world_submit(void *arg, struct work *work)
+{
+    struct world *w = arg;
+    assert_true(w->n_works < WORKS_MAX);
+    w->works[w->n_works++] = work;
+}
+
+/* Does the work that waits. */
+static void work(struct world *w)
+{
+    size_t n = w->n_works;
+    w->n_works = 0;
+    for (size_t i = 0; i < n; i++) {
+        w->works[i]->run(w->works[i]);
+        w->works[i]->done(w->works[i]);
+    }
+}
+
+static void make_engine(struct world *w, size_t max_bytes)
+{
+    struct engine_options options = {
+        .io = {.mono_ns = world_mono,
+               .wall_offset_ns = world_offset,
+               .start = world_start,
+               .cancel = world_cancel,
+               .wake_at = world_wake_at,
+               .on_profile = world_profile,
+               .submit = world_submit,
+               .arg = w},
+        .intern = w->intern,
+        .log = testing_log(w->log),
+        .metrics = w->metrics,
+        .delta_state_max_bytes = max_bytes,
+    };
+    struct err err = ERR_INIT;
+    w->armed_ms = INT64_MAX;
+    w->e = engine_new(&options, &err);
+    assert_non_null(w->e);
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    assert_non_null(w);
+    w->now_ns = 1000 * NS_PER_S;
+    w->intern = intern_new();
+    w->metrics = metrics_new();
+    w->log = testing_log_new();
+    w->b = labels_builder_new(w->intern);
+    w->types[0] = (struct config_type){.key = "memory",
+                                       .name = "memory",
+                                       .path = "/mem",
+                                       .cumulative = true,
+                                       .enabled = true,
+                                       .delta = DELTA_AUTO,
+                                       .interval_ms = INTERVAL_MS,
+                                       .timeout_ms = 1000};
+    w->types[1] = (struct config_type){.key = "mutex",
+                                       .name = "mutex",
+                                       .path = "/mutex",
+                                       .cumulative = true,
+                                       .sampling = true,
+                                       .is_delta = true,
+                                       .delta = DELTA_SERVER,
+                                       .seconds = 14,
+                                       .interval_ms = INTERVAL_MS,
+                                       .timeout_ms = 1000};
+    w->job = (struct config_job){.name = "one",
+                                 .scheme = "http",
+                                 .path_prefix = "",
+                                 .types = w->types,
+                                 .n_types = 2,
+                                 .target_limit = 10000,
+                                 .body_size_limit = UINT64_C(128) * 1024 * 1024};
+    make_engine(w, 0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    engine_free(w->e);
+    work(w); /* what ends after the engine has gone */
+    profile_unref(w->profile);
+    labels_builder_free(w->b);
+    metrics_free(w->metrics);
+    intern_free(w->intern);
+    testing_log_done(w->log);
+    free(w);
+    return 0;
+}
+
+static void set(struct world *w, const char *label, const char *address)
+{
+    struct target *t = NULL;
+    struct err err = ERR_INIT;
+    if (address != NULL) {
+        labels_builder_reset(w->b, NULL);
+        labels_builder_set_str(w->b, "__address__", address);
+        labels_builder_set_str(w->b, "v", label);
+        t = target_make(NULL, 0, &w->job, w->b, NULL, &err);
+        assert_non_null(t);
+    }
+    assert_true(engine_set_group(w->e, 0, "pod", &t, t != NULL));
+}
+
+static void turn(struct world *w, int64_t ms)
+{
+    int64_t end = w->now_ns + ms * NS_PER_MS;
+    while (w->armed_ms <= end / NS_PER_MS) {
+        if (w->armed_ms * NS_PER_MS > w->now_ns) {
+            w->now_ns = w->armed_ms * NS_PER_MS;
+        }
+        w->armed_ms = INT64_MAX;
+        engine_wake(w->e);
+    }
+    w->now_ns = end;
+}
+
+static struct http_transfer *next_start(struct world *w)
+{
+    size_t before = w->n_transfers;
+    for (int i = 0; i < 60000 && w->n_transfers == before; i++) {
+        turn(w, 1);
+    }
+    assert_true(w->n_transfers > before);
+    return &w->transfers[before];
+}
+
+static void answer(struct world *w, struct http_transfer *t, const void *data, size_t n)
+{
+    struct buf body;
+    buf_init(&body, (size_t)128 * 1024 * 1024);
+    buf_append(&body, data, n);
+    struct http_response r = {.result = HTTP_OK,
+                              .status = 200,
+                              .error = "",
+                              .content_type = "",
+                              .location = "",
+                              .body = &body,
+                              .start_ns = t->start_ns,
+                              .sent_ns = t->start_ns,
+                              .end_ns = w->now_ns};
+    t->live = false;
+    t->on_done(t->arg, &r);
+    buf_done(&body);
+}
+
+/* Waits for the next request and answers it with counters and gauges of one stack. */
+static void scrape(struct world *w, int64_t allocated, int64_t in_use)
+{
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = w->now_ns};
+    const struct pprof_row row = {"a m", NULL, {allocated, in_use}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    struct http_transfer *t = next_start(w);
+    turn(w, 100);
+    answer(w, t, body.data, body.len);
+    buf_done(&body);
+}
+
+/* The values of the only sample of the last profile. */
+static void check_values(struct world *w, int64_t allocated, int64_t in_use, const char *row)
+{
+    struct delta_input in = {.body = {w->profile->data, w->profile->size}, .any_counter = true};
+    struct delta_output out;
+    struct err err = ERR_INIT;
+    assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+    CHECK_INT(out.stacks_in, 1, row);
+    size_t n = out.next->n;
+    CHECK_INT(n, allocated != 0, row);
+    for (size_t i = 0; i < out.next->cap && n > 0; i++) {
+        if (!delta_state_is_free(out.next, i)) {
+            CHECK_INT(delta_state_values(out.next, i)[0], allocated, row);
+        }
+    }
+    CHECK_INT(out.samples_out, in_use != 0, row);
+    delta_output_done(&out);
+}
+
+static uint64_t metric(struct world *w, const char *text)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1024 * 1024);
+    assert_true(metrics_render(w->metrics, &out));
+    uint64_t value = 999999;
+    const char *at = out.data;
+    while ((at = strstr(at, text)) != NULL) {
+        struct sv number;
+        struct sv tail;
+        at += strlen(text);
+        if (*at == ' ' && sv_cut(sv_from(at + 1), '\n', &number, &tail) &&
+            parse_u64(number, UINT64_MAX, &value)) {
+            break;
+        }
+    }
+    buf_done(&out);
+    return value;
+}
+
+#define RESULT(w, r) metric((w), "profpull_delta_total{result=\"" r "\"}")
+
+/* ---- the tests ---------------------------------------------------------------------------------
+ */
+
+static void gauges_then_deltas(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 5);
+    CHECK_INT(w->n_profiles, 0, "not before the work is done");
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "busy");
+    assert_true(metric(w, "profpull_delta_pending_bytes") > 50);
+    work(w);
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "done");
+    CHECK_INT(metric(w, "profpull_delta_pending_bytes"), 0, "");
+    CHECK_INT(w->n_profiles, 1, "");
+    check_values(w, 0, 5, "first");
+    CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
+    assert_true(w->profile->is_delta);
+    CHECK_INT(w->profile->until_ns - w->profile->from_ns, 100 * NS_PER_MS, "its own window");
+    int64_t until = w->profile->until_ns;
+    scrape(w, 17, 3);
+    work(w);
+    check_values(w, 7, 3, "second");
+    CHECK_INT(w->profile->from_ns, until, "from the end of the last one");
+    scrape(w, 2, 1);
+    work(w);
+    check_values(w, 0, 1, "restarted");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "delta"), 1, "");
+    CHECK_INT(RESULT(w, "rebased"), 1, "");
+    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "");
+    CHECK_INT(metric(w, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+}
+
+/* Nothing to pass on is a good scrape all the same. */
+static void nothing_left(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 0);
+    work(w);
+    CHECK_INT(w->n_profiles, 0, "");
+    scrape(w, 10, 0);
+    work(w);
+    CHECK_INT(w->n_profiles, 0, "");
+    scrape(w, 11, 0);
+    work(w);
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"), 3,
+              "");
+}
+
+/* A scrape whose delta is still being made is busy: its tick is skipped. */
+static void busy(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    turn(w, 2 * INTERVAL_MS);
+    CHECK_INT(w->n_transfers, 1, "no second one");
+    CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
+              2, "");
+    work(w);
+    scrape(w, 14, 1);
+    work(w);
+    check_values(w, 4, 1, "");
+}
+
+/* Bodies that wait are bounded; the baseline stays, and the next delta covers both intervals. */
+static void backlog(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "scrape failed");
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    w->e->deltas.pending_bytes = DELTAS_PENDING_MAX - 10;
+    scrape(w, 20, 1);
+    CHECK_INT(w->n_works, 0, "not taken");
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
+    w->e->deltas.pending_bytes = 0;
+    scrape(w, 30, 1);
+    work(w);
+    check_values(w, 20, 1, "both");
+}
+
+static void bad_body(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "scrape failed");
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    /* Good to the quick check, and not good. */
+    static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
+    answer(w, next_start(w), bad, sizeof(bad) - 1);
+    work(w);
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"bad_pprof\"}"), 1, "");
+    CHECK_INT(RESULT(w, "failed"), 1, "");
+    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "");
+    scrape(w, 12, 1);
+    work(w);
+    check_values(w, 2, 1, "the baseline has stayed");
+}
+
+/* What has no counters is passed on as it came. */
+static void passed(void **state)
+{
+    struct world *w = *state;
+    struct pprof_spec spec = {.types = "objects/count"};
+    const struct pprof_row row = {"a", NULL, {5}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    set(w, "1", "h:1");
+    answer(w, next_start(w), body.data, body.len);
+    work(w);
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(w->profile->size, body.len, "");
+    assert_memory_equal(w->profile->data, body.data, body.len);
+    assert_false(w->profile->is_delta);
+    CHECK_INT(RESULT(w, "passed"), 1, "");
+    buf_done(&body);
+}
+
+/* Labels may change, and the target may go and come back: the baseline is the same. */
+static void survives(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    set(w, "2", "h:1");
+    scrape(w, 11, 1);
+    work(w);
+    check_values(w, 1, 1, "other labels");
+    CHECK_STR(labels_get(w->profile->labels, SV("v")).p, "2", "");
+    set(w, "2", NULL);
+    turn(w, 100000);
+    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "kept");
+    set(w, "2", "h:1");
+    scrape(w, 15, 1);
+    work(w);
+    check_values(w, 4, 1, "back again");
+    set(w, "2", "h:2");
+    scrape(w, 100, 1);
+    work(w);
+    check_values(w, 0, 1, "another target");
+    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 2, "");
+}
+
+/* What has gone for good is freed, also when nothing else is to be done. */
+static void freed(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    set(w, "1", NULL);
+    turn(w, DELTAS_KEPT_MIN_MS - 1);
+    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "kept");
+    turn(w, 2);
+    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 0, "freed");
+    CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "freed");
+    set(w, "1", "h:1");
+    scrape(w, 30, 1);
+    work(w);
+    check_values(w, 0, 1, "a first one");
+}
+
+/* A target that goes while its delta is being made takes the result with it, not the baseline. */
+static void gone_meanwhile(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    scrape(w, 20, 1);
+    set(w, "1", NULL);
+    work(w);
+    CHECK_INT(w->n_profiles, 1, "dropped");
+    CHECK_INT(metric(w, "profpull_delta_pending_bytes"), 0, "");
+    set(w, "1", "h:1");
+    scrape(w, 30, 1);
+    work(w);
+    check_values(w, 20, 1, "since the first one");
+    scrape(w, 31, 1); /* and the engine goes while this one is being made */
+}
+
+/* Without room for a baseline: gauges only, never a wrong delta; with room again, deltas again. */
+static void no_room(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "no room for the baseline");
+    set(w, "1", "h:1");
+    w->e->deltas.max_bytes = 100;
+    for (int i = 1; i <= 3; i++) {
+        scrape(w, 10 * i, 1);
+        work(w);
+        check_values(w, 0, 1, "no room");
+        CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "no room");
+    }
+    CHECK_INT(RESULT(w, "no_room"), 3, "");
+    w->e->deltas.max_bytes = 100000;
+    scrape(w, 100, 1);
+    work(w);
+    check_values(w, 0, 1, "first");
+    scrape(w, 107, 1);
+    work(w);
+    check_values(w, 7, 1, "delta");
+    w->e->deltas.max_bytes = 100;
+    scrape(w, 110, 1);
+    work(w);
+    check_values(w, 3, 1, "the last delta is still right");
+    scrape(w, 120, 1);
+    work(w);
+    check_values(w, 0, 1, "no room again");
+}
+
+/* What is kept for targets that have gone makes way for those that are there. */
+static void kept_makes_way(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    w->e->deltas.max_bytes = w->e->deltas.bytes + 10;
+    set(w, "1", "h:2");
+    scrape(w, 10, 1);
+    work(w);
+    CHECK_INT(RESULT(w, "no_room"), 999999, "there was room");
+    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "of the new one");
+    scrape(w, 12, 1);
+    work(w);
+    check_values(w, 2, 1, "delta");
+}
+
+/* Deltas that the target makes are passed on as they come, and do not take turns. */
+static void made_by_the_target(void **state)
+{
+    struct world *w = *state;
+    w->types[0].enabled = false;
+    w->types[1].enabled = true;
+    struct pprof_spec spec = {.types = "contentions/count delay/nanoseconds"};
+    const struct pprof_row row = {"a", NULL, {5, 6}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    set(w, "1", "h:1");
+    struct http_transfer *t = next_start(w);
+    CHECK_STR(t->url, "http://h:1/mutex?seconds=14", "");
+    CHECK_INT(w->e->turns.processes == NULL ? 0 : map_count(w->e->turns.processes), 0, "no turn");
+    answer(w, t, body.data, body.len);
+    CHECK_INT(w->n_works, 0, "");
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(w->profile->size, body.len, "");
+    CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
+    assert_true(w->profile->is_delta);
+    buf_done(&body);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(gauges_then_deltas),
+        TEST(nothing_left),
+        TEST(busy),
+        TEST(backlog),
+        TEST(bad_body),
+        TEST(passed),
+        TEST(survives),
+        TEST(freed),
+        TEST(gone_meanwhile),
+        TEST(no_room),
+        TEST(kept_makes_way),
+        TEST(made_by_the_target),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
