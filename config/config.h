@@ -105,7 +105,8 @@ struct config_type {
     bool cumulative; /* a built-in type with counters since process start */
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
-    int64_t seconds; /* N of seconds=N, whole seconds; 0 if not sampling */
+    int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
+    bool seconds_given; /* it stands in the file: does not follow the interval of a target */
     int64_t interval_ms;
     int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */

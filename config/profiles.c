@@ -144,6 +144,7 @@ static void finish_seconds(const struct type_context *c, const struct place *at,
                            struct config_type *t)
 {
     char interval[32];
+    t->seconds_given = t->seconds > 0;
     format_duration_ms(t->interval_ms, interval, sizeof(interval));
     if (t->seconds > 0 && !t->sampling) {
         struct place place = place_of_key(at, "seconds");
