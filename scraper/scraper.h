@@ -129,11 +129,15 @@ enum check_result {
     CHECK_TOO_SHORT, /* "not_pprof_short" */
     CHECK_BAD_GZIP,  /* "bad_gzip" */
     CHECK_BAD_WIRE,  /* "bad_protobuf" */
+    CHECK_JFR,       /* a recording of Java's Flight Recorder, gzip or plain: good */
+    CHECK_NOT_JFR,   /* "not_jfr" */
 };
 /* Judges a body by its content alone. On failure err says what was found, with its first bytes.
  * Costs a bounded amount of work whatever the size of the body. */
 enum check_result check_profile(const void *data, size_t size, struct err *err);
-/* "" for the two good ones. */
+/* The same for a type of the format jfr: what is none is told apart as above. */
+enum check_result check_jfr(const void *data, size_t size, struct err *err);
+/* "" for the good ones. */
 const char *check_reason(enum check_result r);
 
 /* Reason code for a failed transfer or status: "connect", "timeout", "http_404", "cpu_in_use", ...
