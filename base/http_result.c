@@ -157,6 +157,8 @@ static void put_cut(const struct http_transfer *t, struct reason *out)
     else if (t->head_done)
         (void)snprintf(out->text, sizeof(out->text), "the response broke after %zu bytes: %s",
                        t->body.len, why);
+    else if (t->code == CURLE_ABORTED_BY_CALLBACK)
+        (void)snprintf(out->text, sizeof(out->text), "the connection broke before a response");
     else if (t->code == CURLE_OK)
         (void)snprintf(out->text, sizeof(out->text), "the connection broke within the headers");
     else

@@ -271,7 +271,13 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     struct http_transfer *t = arg;
     if (t->state != HTTP_RUNNING)
         return CURL_PREREQFUNC_ABORT;
-    t->sent_ns = clock_mono_ns();
+    int64_t now_ns = clock_mono_ns();
+    if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
+        t->stopped = true;
+        t->result = HTTP_ERR_CUT;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    t->sent_ns = now_ns;
     http_transfer_reset_response(t);
     rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;

@@ -106,6 +106,7 @@ struct config_type {
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
     int64_t seconds; /* N of seconds=N, whole seconds; 0 if not sampling */
+    bool continuous; /* sampling: the next one starts when the last one has ended */
     int64_t interval_ms;
     int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
@@ -177,6 +178,9 @@ struct config_job {
     struct config_pairs params;
     uint64_t body_size_limit;
     uint64_t target_limit;
+    /* What is scraped of the processes of each service; 100 and 0: all. */
+    unsigned sample_percent;
+    unsigned sample_max;
     const char *path_prefix;
     const struct config_type *types; /* built-in ones first, all of them; then custom */
     size_t n_types;

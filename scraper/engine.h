@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "scraper/deltas.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
@@ -43,6 +44,7 @@ struct engine_options {
     struct metrics *metrics;
     unsigned max_in_flight;       /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
     size_t delta_state_max_bytes; /* 0 = DELTAS_STATE_DEFAULT */
+    uint64_t seed;                /* of what is left to chance; 0: from the system */
 };
 
 struct engine;
@@ -82,6 +84,7 @@ struct engine {
     struct table table;
     struct turns turns;
     struct deltas deltas;
+    struct rng rng;
     struct scrape_line slot_line; /* due, and waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
     struct job_room **jobs;       /* by index; NULL where none was needed yet */
@@ -102,6 +105,9 @@ void engine_rearm(struct engine *e);
 bool engine_schedule(struct engine *e, struct scrape *sc);
 /* Ends a scrape that waits or runs, without a result; others move up. */
 void engine_abort(struct engine *e, struct scrape *sc);
+/* A scrape has ended with this reason ("" if well); it was started at start_ms. Decides when it is
+ * due next; engine_landed() and engine_rearm() come after. */
+void engine_plan(struct engine *e, struct scrape *sc, const char *reason, int64_t start_ms);
 /* A transfer has ended: slot and turn go to the next. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
@@ -117,6 +123,7 @@ void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
+void status_cadence(struct engine *e, struct scrape *sc, struct cadence cadence);
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);
 /* duration_ns < 0: there was no transfer. */

@@ -64,8 +64,9 @@ static const struct metric_desc TARGETS = {
 };
 static const struct metric_desc STATES = {
     .name = "profpull_scrapes",
-    .help = "Targets x profile types by health; duplicate: set aside, since another target is "
-            "scraped at the same URL for the same type.",
+    .help = "Targets x profile types by health; absent: the path is not there, asked for rarely; "
+            "duplicate: set aside, since another target is scraped at the same URL for the same "
+            "type.",
     .type = METRIC_GAUGE,
     .labels = {"state"},
 };
@@ -98,6 +99,7 @@ bool meter_init(struct meter *m, struct metrics *metrics)
     m->health[0] = cell(states, "unknown");
     m->health[1] = cell(states, "up");
     m->health[2] = cell(states, "down");
+    m->health[3] = cell(states, "absent");
     m->duplicates = cell(states, "duplicate");
     struct metric *refused = metrics_register(metrics, &REFUSED);
     m->refused_limit = cell(refused, "limit");

@@ -45,6 +45,8 @@ size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
 bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
+/* Every how many milliseconds its i-th scrape is due, by the target's labels or the type. */
+int64_t target_interval_ms(const struct target *t, size_t i);
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
@@ -85,7 +87,9 @@ void scraper_stop(struct scraper *s);
 
 /* ---- what the admin server and commands see (any thread) ------------------------------------- */
 
-enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN };
+/* Absent: the path is not there (404, several times in a row); asked for rarely. */
+enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN, SCRAPE_ABSENT };
+#define SCRAPE_HEALTHS (SCRAPE_ABSENT + 1)
 
 struct scrape_status {
     struct labels *labels; /* a reference: the profile's labels with `__name__` */
@@ -101,6 +105,8 @@ struct scrape_status {
     uint64_t last_size;
     int64_t next_due_ns; /* wall clock */
     uint64_t successes, failures, skipped;
+    /* Of the last attempts (at most 16) so many found the process being profiled by another. */
+    unsigned conflicts, attempts;
 };
 
 /* A consistent copy of up to max scrapes, continuing at *cursor (start with 0); returns how many.

@@ -415,6 +415,11 @@ bool target_scrape_url(const struct target *t, size_t i, struct buf *out)
     return buf_printf(out, "%s://%s%s", t->https ? "https" : "http", t->address, target_path(t, i));
 }
 
+int64_t target_interval_ms(const struct target *t, size_t i)
+{
+    return target_scrape_type(t, i)->interval_ms;
+}
+
 int64_t target_timeout_ms(const struct target *t, size_t i)
 {
     return target_scrape_type(t, i)->timeout_ms + (int64_t)t->entries[i].seconds * MS_PER_S;

@@ -32,6 +32,8 @@ static const char *health_name(enum scrape_health health)
         return "up";
     case SCRAPE_DOWN:
         return "down";
+    case SCRAPE_ABSENT:
+        return "absent";
     case SCRAPE_UNKNOWN:
         break;
     }
@@ -73,8 +75,9 @@ bool targets_json_status(const struct scrape_status *st, struct buf *out)
     buf_printf(out, "\"inFlight\":%s,", st->in_flight ? "true" : "false");
     buf_printf(out, "\"lastDurationSeconds\":%.3f,", (double)st->last_duration_ms / 1000.0);
     buf_printf(out, "\"lastSizeBytes\":%" PRIu64 ",", st->last_size);
-    buf_printf(out, "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
+    buf_printf(out, "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 ",",
                st->successes, st->failures, st->skipped);
+    buf_printf(out, "\"conflicts\":{\"found\":%u,\"of\":%u}}", st->conflicts, st->attempts);
     return buf_ok(out);
 }
 
