@@ -121,6 +121,7 @@ static inline void make_engine(struct world *w, unsigned max_in_flight)
         .log = testing_log(w->log),
         .metrics = w->metrics,
         .max_in_flight = max_in_flight,
+        .seed = 1,
     };
     struct err err = ERR_INIT;
     w->armed_ms = INT64_MAX;
