@@ -178,9 +178,9 @@ struct config_job {
     struct config_pairs params;
     uint64_t body_size_limit;
     uint64_t target_limit;
-    /* What is scraped of the processes of each service; 100 and 0: all. */
-    unsigned sample_percent;
-    unsigned sample_max;
+    /* What is scraped of the processes of each service. */
+    unsigned sample_percent; /* 100 or 0: all */
+    unsigned sample_max;     /* 0: any number */
     const char *path_prefix;
     const struct config_type *types; /* built-in ones first, all of them; then custom */
     size_t n_types;

@@ -15,7 +15,7 @@ static struct engine *engine_done(struct engine *e)
     labels_builder_free(e->builder);
     table_done(&e->table);
     for (size_t i = 0; i < e->n_jobs; i++) {
-        free(e->jobs[i]);
+        groups_free_room(e->jobs[i]);
     }
     free(e->jobs);
     free(e);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "scraper/deltas.h"
+#include "scraper/sampling.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
 #include "scraper/table.h"
@@ -61,17 +62,24 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
 void engine_stop(struct engine *e);
 /* As scraper_snapshot(). Any thread. */
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
+/* As scraper_sampled(). Any thread. */
+size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max);
 
 /* ---- private to the four files -----------------------------------------------------------------
  */
 
 TAILQ_HEAD(group_line, group);
 
-/* How many targets of a job there are, and which groups have some that found no room. */
+/* How many targets of a job there are, and which groups have some that found no room. Groups hold
+ * what the sampler has kept. */
 struct job_room {
     size_t admitted;
     size_t limit; /* as of the last update */
     struct group_line short_of_room;
+    struct sampler *sampler; /* NULL: all targets are scraped (read under the table's lock) */
+    char *name;              /* of the job, if there is a sampler */
+    unsigned sample_percent;
+    unsigned sample_max;
 };
 
 struct engine {
@@ -87,7 +95,7 @@ struct engine {
     struct rng rng;
     struct scrape_line slot_line; /* due, and waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
-    struct job_room **jobs;       /* by index; NULL where none was needed yet */
+    struct job_room **jobs;       /* by index; NULL where none was needed yet (the same) */
     size_t n_jobs;
     unsigned in_flight;
     unsigned max_in_flight;
@@ -113,6 +121,7 @@ void engine_landed(struct engine *e, struct scrape *sc);
 
 /* Removes all groups and scrapes. */
 void groups_clear(struct engine *e);
+void groups_free_room(struct job_room *room); /* accepts NULL */
 
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);

@@ -58,7 +58,7 @@ static const struct metric_desc WAITING = {
 };
 static const struct metric_desc TARGETS = {
     .name = "profpull_targets",
-    .help = "Targets; refused: over the target_limit of their job.",
+    .help = "Targets; refused: over the target_limit of their job; left_out: by its sampling.",
     .type = METRIC_GAUGE,
     .labels = {"state"},
 };
@@ -95,6 +95,7 @@ bool meter_init(struct meter *m, struct metrics *metrics)
     struct metric *targets = metrics_register(metrics, &TARGETS);
     m->targets = cell(targets, "active");
     m->targets_refused = cell(targets, "refused");
+    m->targets_left_out = cell(targets, "left_out");
     struct metric *states = metrics_register(metrics, &STATES);
     m->health[0] = cell(states, "unknown");
     m->health[1] = cell(states, "up");

@@ -114,6 +114,22 @@ struct scrape_status {
 size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max);
 void scrape_status_done(struct scrape_status *st);
 
+/* A service of which not all processes are scraped (`sampling` of the job). */
+struct sampled_service {
+    char *job; /* owned, as is service */
+    char *service;
+    size_t processes;
+    size_t scraped;
+};
+
+/* Services shown by one call. */
+#define SCRAPER_SAMPLED_MAX 1000
+
+/* Up to max of them, in no order; returns how many. Free each with sampled_service_done(). Locks
+ * shortly; safe while the loop works. */
+size_t scraper_sampled(struct scraper *s, struct sampled_service *out, size_t max);
+void sampled_service_done(struct sampled_service *v);
+
 /* ---- one fetch by hand: `profpull scrape` ---------------------------------------------------- */
 
 /* What a body turned out to be. */

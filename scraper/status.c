@@ -210,6 +210,31 @@ size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *o
     return n;
 }
 
+size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max)
+{
+    size_t n = 0;
+    table_lock(&e->table);
+    for (size_t i = 0; i < e->n_jobs; i++) {
+        const struct job_room *room = e->jobs[i];
+        if (room == NULL || room->sampler == NULL) {
+            continue;
+        }
+        size_t got = sampler_list(room->sampler, out + n, max - n);
+        for (size_t k = n; k < n + got; k++) {
+            out[k].job = strdup(room->name);
+        }
+        n += got;
+    }
+    table_unlock(&e->table);
+    return n;
+}
+
+void sampled_service_done(struct sampled_service *v)
+{
+    free(v->job);
+    free(v->service);
+}
+
 void scrape_status_done(struct scrape_status *st)
 {
     labels_unref(st->labels);

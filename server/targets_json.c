@@ -135,6 +135,37 @@ static bool fill_page(struct stream *st, struct evbuffer *page)
     return true;
 }
 
+static void put_sampled(struct buf *out, const struct sampled_service *v)
+{
+    buf_putc(out, '{');
+    put_string(out, "job", v->job == NULL ? "" : v->job);
+    put_string(out, "service", v->service);
+    buf_printf(out, "\"processes\":%zu,\"scraped\":%zu}", v->processes, v->scraped);
+}
+
+/* Services of which not all is scraped. */
+static void add_sampled(struct stream *st, struct evbuffer *page)
+{
+    struct sampled_service *services = calloc(SCRAPER_SAMPLED_MAX, sizeof(*services));
+    size_t n = services == NULL ? 0 : scraper_sampled(st->scraper, services, SCRAPER_SAMPLED_MAX);
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        struct buf text;
+        buf_init(&text, STATUS_JSON_MAX);
+        put_sampled(&text, &services[i]);
+        bool shown =
+            st->job == NULL || (services[i].job != NULL && strcmp(st->job, services[i].job) == 0);
+        if (shown && buf_ok(&text)) {
+            evbuffer_add_printf(page, "%s\n", any ? "," : "");
+            evbuffer_add(page, text.data, text.len);
+            any = true;
+        }
+        buf_done(&text);
+        sampled_service_done(&services[i]);
+    }
+    free(services);
+}
+
 static void next_page(struct evhttp_connection *connection, void *arg)
 {
     struct stream *st = arg;
@@ -146,6 +177,8 @@ static void next_page(struct evhttp_connection *connection, void *arg)
     }
     struct evhttp_request *req = st->req;
     if (page != NULL) {
+        evbuffer_add_printf(page, "\n],\"sampled\":[");
+        add_sampled(st, page);
         evbuffer_add_printf(page, "\n]}}\n");
         evhttp_send_reply_chunk(req, page);
         evbuffer_free(page);

@@ -271,7 +271,7 @@ static inline void succeed(struct world *w, struct http_transfer *t)
     answer(w, t, HTTP_OK, 200, PROFILE, sizeof(PROFILE) - 1);
 }
 
-static const char *label(const struct profile *p, const char *name)
+static inline const char *label(const struct profile *p, const char *name)
 {
     return labels_get(p->labels, sv_from(name)).p;
 }
