@@ -81,6 +81,16 @@ static void destroy(struct engine *e, struct scrape *sc)
     free_scrape(e, sc);
 }
 
+/* An address has gone to another pod: nothing that is known of the old one holds, and an answer
+ * that is on its way may be either's. */
+static void start_anew(struct engine *e, struct scrape *sc)
+{
+    const struct cadence none = {0};
+    engine_abort(e, sc);
+    deltas_forget(e, sc);
+    status_cadence(e, sc, none);
+}
+
 /* Another target stands for the scrape: new labels and settings from the next profile on. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
@@ -89,6 +99,9 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
     if (meter != NULL) {
         sc->meter = meter;
+    }
+    if (target_is_another_pod(sc->target, t)) {
+        start_anew(e, sc);
     }
     sc->group = g;
     sc->round = e->round;

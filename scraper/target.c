@@ -9,6 +9,7 @@
 #include "scraper/url.h"
 
 #define META_PREFIX SV("__meta_")
+#define META_POD_UID SV("__meta_kubernetes_pod_uid")
 
 /* Everything that is needed while one target is being made. */
 struct maker {
@@ -307,6 +308,8 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     if (t == NULL) {
         return NULL;
     }
+    struct sv uid = labels_builder_get(m->b, META_POD_UID);
+    t->generation = uid.n == 0 ? 0 : hash_bytes(uid.p, uid.n, 1);
     t->labels = finish_labels(m);
     if (t->labels == NULL) {
         free(t);
@@ -439,6 +442,11 @@ bool target_same_scrape(const struct target *a, size_t i, const struct target *b
     return a->https == b->https && strcmp(a->address, b->address) == 0 &&
            strcmp(target_path(a, i), target_path(b, j)) == 0 &&
            sv_eq(series_name(a, i), series_name(b, j));
+}
+
+bool target_is_another_pod(const struct target *a, const struct target *b)
+{
+    return a->generation != 0 && b->generation != 0 && a->generation != b->generation;
 }
 
 uint64_t target_scrape_hash(const struct target *t, size_t i)

@@ -26,6 +26,7 @@ struct target {
     const char *address; /* host:port, brackets around IPv6 */
     const char *process; /* the same with the host in its one canonical form */
     bool https;
+    uint64_t generation; /* a hash of the pod's UID; 0 if there is none or it is not known */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */
 };
@@ -46,6 +47,8 @@ bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
  * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
  * memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
+/* Whether another pod than a's stands behind b, as far as that is known. */
+bool target_is_another_pod(const struct target *a, const struct target *b);
 /* The whole request may take this long. */
 int64_t target_timeout_ms(const struct target *t, size_t i);
 

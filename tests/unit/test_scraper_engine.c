@@ -477,6 +477,36 @@ static void duplicates_with_equal_labels(void **state)
     CHECK_INT(w->n_profiles, 1, "profile");
 }
 
+/* F22: an address goes to another pod between two events. What comes is labelled as was known when
+ * it was asked for, and dropped once it is known that the pod is another one. */
+static void address_goes_to_another_pod(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *before, *after;
+        bool dropped;
+    } rows[] = {
+        {"uid-1", "uid-1", false}, {"uid-1", "uid-2", true}, {"", "uid-1", false},
+        {"uid-1", "", false},      {"", "", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct target *t = make_target(w, 0, "a:1", "__meta_kubernetes_pod_uid", rows[i].before);
+        assert_true(engine_set_group(w->e, 0, "slice", &t, 1));
+        struct http_transfer *transfer = next_start(w);
+        t = make_target(w, 0, "a:1", "__meta_kubernetes_pod_uid", rows[i].after);
+        assert_true(engine_set_group(w->e, 0, "slice", &t, 1));
+        CHECK_INT(transfer->cancelled, rows[i].dropped, rows[i].after);
+        if (transfer->live) {
+            succeed(w, transfer);
+        }
+        int64_t start_ns = transfer->start_ns;
+        transfer = next_start(w);
+        CHECK_INT(transfer->start_ns - start_ns, 15 * NS_PER_S, "in its phase");
+        succeed(w, transfer);
+        assert_true(engine_set_group(w->e, 0, "slice", NULL, 0));
+    }
+}
+
 static void target_limit(void **state)
 {
     struct world *w = *state;
@@ -662,6 +692,7 @@ int main(void)
         TEST(interval_changes),
         TEST(duplicates),
         TEST(duplicates_with_equal_labels),
+        TEST(address_goes_to_another_pod),
         TEST(target_limit),
         TEST(stopping),
         TEST(snapshots_in_pages),
