@@ -181,6 +181,9 @@ static void built_in_types(void **state)
     config_unref(c);
 }
 
+/* S08: the duration given, or one second less than the interval. There an interval of 10s is refused
+ * without a duration (the default stays 14s), durations are cut to whole seconds (we want whole
+ * ones), and 14s cannot be told from no duration at all. */
 static void seconds(void **state)
 {
     (void)state;
@@ -190,6 +193,8 @@ static void seconds(void **state)
     } cases[] = {
         {"", 14},
         {"  scrape_interval: 60s\n", 59},
+        {"  scrape_interval: 10s\n", 9},
+        {"  scrape_interval: 60s\n  profiles: {process_cpu: {seconds: 20s}}\n", 20},
         {"  scrape_interval: 2s\n", 1},
         {"  scrape_interval: 3500ms\n", 2},
         {"  scrape_interval: 3s\n  profiles: {process_cpu: {seconds: 2s}}\n", 2},
