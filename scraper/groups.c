@@ -120,7 +120,7 @@ static void log_duplicate(struct engine *e, const struct scrape *sc, const struc
     if (!log_enabled(e->log, LOG_DEBUG)) {
         return;
     }
-    log_debug(e->log, "duplicate scrape set aside", LOG_STR("address", t->address),
+    log_debug(e->log, "duplicate scrape set aside", LOG_STR("address", target_address(t, i)),
               LOG_STR("path", target_path(t, i)), LOG_STR("type", target_scrape_type(t, i)->name),
               LOG_STR("job", t->job_config->name), LOG_STR("source", g->source),
               LOG_STR("scraped_by_job", sc->target->job_config->name),

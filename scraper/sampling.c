@@ -245,7 +245,8 @@ static void settle(struct sampler *s, unsigned percent, unsigned max)
 /* All types of a target are kept or left out together. */
 static uint64_t rank_of(const struct target *t)
 {
-    return hash_bytes(t->process, strlen(t->process), RANK_SEED);
+    struct sv address = labels_get(t->labels, SV("__address__"));
+    return hash_bytes(address.p, address.n, RANK_SEED);
 }
 
 /* Finds each member its service, with room for it and for those before it in this offer. */
