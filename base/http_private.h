@@ -158,6 +158,7 @@ struct http_transfer {
     bool following; /* this response is a redirect that will be followed */
     bool repeated;  /* on a fresh connection, which is done once */
     bool setopt_failed;
+    bool no_descriptor; /* there was none for a socket */
 
     /* How it ended. */
     bool stopped; /* one of our callbacks said stop, for this reason: */

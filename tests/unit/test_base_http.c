@@ -793,7 +793,8 @@ static void test_no_descriptors_left(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     for (int i = 0; i < 3; i++) {
         fixture_get(&f, &call, s, NULL);
-        CHECK_STR(http_result_name(call.result), "connect", "no socket to be had");
+        CHECK_STR(http_result_name(call.result), "descriptors", "no socket to be had");
+        CHECK_CONTAINS(call.error, "no file descriptor left", "");
     }
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     fixture_get(&f, &call, s, NULL);
