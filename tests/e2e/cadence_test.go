@@ -140,8 +140,8 @@ write:
 	p.stop()
 }
 
-// Servers that allow an answer less time than the profile takes: one that says so, as Go did until
-// 1.22, and one that cuts the connection.
+// Servers that allow an answer less time than the profile takes: one that says so, as older
+// versions of Go do, and one that cuts the connection.
 func TestWriteTimeout(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
