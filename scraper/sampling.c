@@ -36,8 +36,10 @@ struct service {
     TAILQ_ENTRY(service) touched_link;
     bool is_touched;
     struct ranked {
+        uint64_t rank; /* and kept: the member's, here since all of them are looked through */
         struct member *member;
         struct offer *offer;
+        bool kept;
     } * ranked;
     size_t n;
     size_t cap;
@@ -154,7 +156,7 @@ static size_t place_of(const struct service *v, uint64_t rank)
     size_t high = v->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (v->ranked[middle].member->rank < rank) {
+        if (v->ranked[middle].rank < rank) {
             low = middle + 1;
         } else {
             high = middle;
@@ -168,7 +170,7 @@ static void insert(struct sampler *s, struct offer *o, struct member *m)
     struct service *v = m->service;
     size_t at = place_of(v, m->rank);
     memmove(&v->ranked[at + 1], &v->ranked[at], (v->n - at) * sizeof(v->ranked[0]));
-    v->ranked[at] = (struct ranked){m, o};
+    v->ranked[at] = (struct ranked){.rank = m->rank, .member = m, .offer = o};
     v->n++;
     s->n_targets++;
     touch(s, v);
@@ -190,7 +192,7 @@ static void take_out(struct sampler *s, struct member *m)
 
 static bool starts_process(const struct service *v, size_t i)
 {
-    return i == 0 || v->ranked[i].member->rank != v->ranked[i - 1].member->rank;
+    return i == 0 || v->ranked[i].rank != v->ranked[i - 1].rank;
 }
 
 static void mark_dirty(struct sampler *s, struct offer *o)
@@ -213,13 +215,14 @@ static void decide(struct sampler *s, struct service *v, unsigned percent, unsig
     }
     size_t process = 0;
     for (size_t i = 0; i < v->n; i++) {
-        struct member *m = v->ranked[i].member;
+        struct ranked *r = &v->ranked[i];
         process += starts_process(v, i);
         bool keep = process <= v->n_kept;
-        if (keep != m->kept) {
-            m->kept = keep;
+        if (keep != r->kept) {
+            r->kept = keep;
+            r->member->kept = keep;
             s->n_kept += keep ? 1U : (size_t)-1;
-            mark_dirty(s, v->ranked[i].offer);
+            mark_dirty(s, r->offer);
         }
     }
 }

@@ -50,7 +50,7 @@ static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, uns
     snprintf(address, sizeof(address), "10.0.%u.%u:80", i / 250, i % 250);
     snprintf(source, sizeof(source), "p%u", i);
     for (size_t k = 0; k < n; k++) {
-        char path[16];
+        char path[32];
         snprintf(path, sizeof(path), "/%zu", k);
         labels_builder_reset(c->w->b, NULL);
         labels_builder_set_str(c->w->b, "__address__", address);
