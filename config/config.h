@@ -111,7 +111,7 @@ struct config_type {
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
     enum config_format format;
-    bool continuous; /* sampling: the next one starts when the last one has ended */
+    bool continuous;    /* sampling: the next one starts when the last one has ended */
     int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
     bool seconds_given; /* it stands in the file: does not follow the interval of a target */
     int64_t interval_ms;

@@ -1,8 +1,8 @@
 /* Failures that come from how long a profile samples: recognised, and told with what to do.
  *
- * A server that gives an answer less time than the profile takes says so (older versions of Go: 400 with
- * "profile duration exceeds server's WriteTimeout"), or cuts the connection: when the profile is
- * done and it is too late to answer, or, as proxies do, always after the same time. Pure logic.
+ * A server that gives an answer less time than the profile takes says so (older versions of Go: 400
+ * with "profile duration exceeds server's WriteTimeout"), or cuts the connection: when the profile
+ * is done and it is too late to answer, or, as proxies do, always after the same time. Pure logic.
  */
 #ifndef PROFPULL_SCRAPER_REMEDY_H
 #define PROFPULL_SCRAPER_REMEDY_H

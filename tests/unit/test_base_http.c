@@ -302,7 +302,7 @@ static void test_connections_are_reused(void **state)
     server_free(s);
 }
 
-/* Closes a kept connection at the moment when its second request has been sent. */
+/* F21: closes a kept connection at the moment when its second request has been sent. */
 static void close_on_second(struct server_conn *c)
 {
     char body[5];

@@ -191,9 +191,9 @@ static void built_in_types(void **state)
     config_unref(c);
 }
 
-/* S08: the duration given, or one second less than the interval. There an interval of 10s is refused
- * without a duration (the default stays 14s), durations are cut to whole seconds (we want whole
- * ones), and 14s cannot be told from no duration at all. */
+/* S08: the duration given, or one second less than the interval. There an interval of 10s is
+ * refused without a duration (the default stays 14s), durations are cut to whole seconds (we want
+ * whole ones), and 14s cannot be told from no duration at all. */
 static void seconds(void **state)
 {
     (void)state;

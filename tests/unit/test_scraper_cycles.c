@@ -156,8 +156,8 @@ static void continuous_after_a_pause(void **state)
 /* ---- somebody else profiles the process --------------------------------------------------------
  */
 
-/* Another scraper takes ten seconds of every fifteen, at just our phase. We look for a gap, find it
- * and stay there. */
+/* F20: another scraper takes ten seconds of every fifteen, at just our phase. We look for a gap,
+ * find it and stay there. */
 static void finds_the_gap(void **state)
 {
     struct world *w = *state;

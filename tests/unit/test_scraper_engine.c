@@ -98,7 +98,7 @@ static void same_phase_after_restart(void **state)
     }
 }
 
-/* The wall clock jumps an hour each way: no burst, no pause. */
+/* F32: the wall clock jumps an hour each way: no burst, no pause. */
 static void wall_clock_jumps(void **state)
 {
     struct world *w = *state;
@@ -118,6 +118,7 @@ static void wall_clock_jumps(void **state)
     }
 }
 
+/* F32, F36: the machine slept, or the process was stopped, for five minutes. */
 static void stall(void **state)
 {
     struct world *w = *state;
@@ -153,6 +154,36 @@ static void ticks_are_skipped_while_one_runs(void **state)
     scrape_status_done(&st);
     succeed(w, t);
     CHECK_INT(next_start(w)->start_ns - t->start_ns, 45 * NS_PER_S, "the phase is kept");
+}
+
+/* F18: a target that never answers delays nobody, and its place is free when its time is over. */
+static void a_hung_target_delays_nobody(void **state)
+{
+    struct world *w = *state;
+    w->types[CPU].enabled = true;
+    testing_log_expect(w->log, "scrape failed");
+    set(w, 0, "s", "1", AT("hung:1", "a:1", "b:1"));
+    size_t seen = 0;
+    size_t live = 0;
+    while (w->n_transfers < 200) {
+        turn(w, 1);
+        for (; seen < w->n_transfers; seen++) {
+            if (strncmp(w->transfers[seen].url, "http://hung:1/", 14) != 0) {
+                succeed(w, &w->transfers[seen]);
+            } else {
+                live++;
+            }
+        }
+    }
+    CHECK_INT(live, 2, "of the hung one nothing is asked again");
+    CHECK_INT(w->e->in_flight, 2, "and nothing else is in flight");
+    CHECK_INT(metric(w, "profpull_scrape_lateness_seconds_bucket{le=\"0.001\"}"), 200, "in time");
+    for (size_t i = 0; i < w->n_transfers; i++) {
+        if (w->transfers[i].live) {
+            answer(w, &w->transfers[i], HTTP_ERR_TIMEOUT, 0, "", 0);
+        }
+    }
+    CHECK_INT(w->e->in_flight, 0, "free");
 }
 
 /* ---- failures ----------------------------------------------------------------------------------
@@ -680,6 +711,7 @@ int main(void)
         TEST(wall_clock_jumps),
         TEST(stall),
         TEST(ticks_are_skipped_while_one_runs),
+        TEST(a_hung_target_delays_nobody),
         TEST(failures),
         TEST(no_memory_for_a_transfer),
         TEST(sampling_never_overlaps),
