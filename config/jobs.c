@@ -66,7 +66,7 @@ static const struct field job_fields[] = {
     {.key = "file_sd_configs", .read = read_elsewhere},
     {.key = "http_sd_configs", .read = read_elsewhere},
     FIELD("relabel_configs", read_rules, relabel, NULL),
-    {.key = "profile_relabel_configs", .read = read_later},
+    FIELD("profile_relabel_configs", read_rules, profile_relabel, NULL),
     {.key = "forward_to", .read = read_elsewhere},
     FIELD("allow_foreign_address", read_bool, allow_foreign_address, NULL),
 };

@@ -221,9 +221,13 @@ static void jobs(void **state)
              "u}}]\n"),
          "f:3:53: scrape_configs[0].http_sd_configs[0].bearer_token: at most one of basic_auth, "
          "authorization, oauth2, bearer_token & bearer_token_file must be configured\n"},
-        {JOB("  profile_relabel_configs: []\n"),
-         "f:3:28: scrape_configs[0].profile_relabel_configs: profile_relabel_configs is not "
-         "supported yet\n"},
+        {JOB("  profile_relabel_configs: []\n"), ""},
+        {JOB("  profile_relabel_configs: [{action: dorp}]\n"),
+         "f:3:38: scrape_configs[0].profile_relabel_configs[0].action: expected "
+         "\"replace\", \"keep\", \"drop\", \"keepequal\", \"dropequal\", \"hashmod\", "
+         "\"labelmap\", "
+         "\"labeldrop\", \"labelkeep\", \"lowercase\" or \"uppercase\", got \"dorp\"; did you mean "
+         "\"drop\"?\n"},
     };
     CHECK_TABLE(cases);
 }
@@ -322,6 +326,17 @@ static void profiles(void **state)
         {JOB("  profiles: {custom: [{name: n, path: /p, sampling: true, delta: auto}]}\n"),
          "f:3:66: scrape_configs[0].profiles.custom[0].delta: delta: \"auto\" does not go with "
          "\"n\": it samples over time: there is nothing to subtract\n"},
+        {ROOT("global: {label_limits: {max_names: 4}}\n"),
+         "f:3:36: global.label_limits.max_names: expected a whole number from 5 to 1024, got "
+         "\"4\"\n"},
+        {ROOT("global: {label_limits: {max_name_length: 15}}\n"),
+         "f:3:42: global.label_limits.max_name_length: expected a whole number from 16 to 65536, "
+         "got "
+         "\"15\"\n"},
+        {ROOT("global: {label_limits: {max_value_length: 65537}}\n"),
+         "f:3:43: global.label_limits.max_value_length: expected a whole number from 16 to 65536, "
+         "got "
+         "\"65537\"\n"},
         {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
          "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},

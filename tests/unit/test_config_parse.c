@@ -361,6 +361,24 @@ static void formats(void **state)
     config_unref(c);
 }
 
+/* An endpoint has the global limits, but for those that it gives itself. */
+static void label_limits(void **state)
+{
+    (void)state;
+    struct config *c = parse("global: {label_limits: {max_names: 40, max_value_length: 100}}\n"
+                             "write: [{url: \"http://x\", name: a},\n"
+                             "        {url: \"http://x\", name: b,\n"
+                             "         label_limits: {max_names: 5, max_name_length: 65536}}]\n"
+                             "scrape_configs: [{job_name: a}]\n");
+    CHECK_INT(c->endpoints[0].label_limits.max_names, 40, "");
+    CHECK_INT(c->endpoints[0].label_limits.max_name_length, 1024, "");
+    CHECK_INT(c->endpoints[0].label_limits.max_value_length, 100, "");
+    CHECK_INT(c->endpoints[1].label_limits.max_names, 5, "");
+    CHECK_INT(c->endpoints[1].label_limits.max_name_length, 65536, "");
+    CHECK_INT(c->endpoints[1].label_limits.max_value_length, 100, "");
+    config_unref(c);
+}
+
 static void every_key_of_a_job(void **state)
 {
     (void)state;
@@ -903,6 +921,7 @@ int main(void)
         cmocka_unit_test(deltas),
         cmocka_unit_test(custom_types),
         cmocka_unit_test(formats),
+        cmocka_unit_test(label_limits),
         cmocka_unit_test(every_key_of_a_job),
         cmocka_unit_test(every_key_of_an_endpoint),
         cmocka_unit_test(ways_to_authorize),

@@ -281,7 +281,7 @@ static void wrong_labels_of_sampling_types(void **state)
         {{"__profile_process_cpu_seconds__", "99999999999999999999"}, "expected whole seconds"},
         {{"__profile_process_cpu_interval__", "1s"}, "expected a duration from 2s to 1d"},
         {{"__scrape_interval__", "1s"},
-         "label __scrape_interval__: expected at least 2s for process_cpu, got \"1s\""},
+         "label __scrape_interval__: expected an interval of at least 2s, got \"1s\""},
         {{"__scrape_interval__", "10s", "__profile_process_cpu_seconds__", "10"},
          "expected whole seconds from 1 to 9"},
     };
@@ -316,6 +316,25 @@ static void seconds_that_were_given(void **state)
     CHECK_CONTAINS(target_problem(t, 0, &type), "expected a duration from 6s to 1d, got \"5s\"",
                    "too short");
     target_unref(t);
+}
+
+/* A type that the configuration leaves off may have no time to sample. */
+static void enabled_without_time(void **state)
+{
+    struct fixture *f = *state;
+    f->types[FGPROF].interval_ms = 1000;
+    f->types[FGPROF].seconds = 0;
+    struct err err = ERR_INIT;
+    struct target *t = make(f, LABELS("__profile_fgprof_enabled__", "true"), NULL, &err);
+    const char *type;
+    CHECK_INT(target_problem_count(t), 1, "no time");
+    CHECK_STR(target_problem(t, 0, &type),
+              "profile type fgprof: label __profile_fgprof_enabled__: expected an interval of at "
+              "least 2s, got \"1s\"",
+              "no time");
+    target_unref(t);
+    check(f, LABELS("__profile_fgprof_enabled__", "true", "__profile_fgprof_interval__", "5s"),
+          MEMORY_LINE "\n" CPU_LINE "\nhttp://10.1.2.3:80/fgprof?seconds=4 5000/9000");
 }
 
 /* What is said for all types, and wrong, costs the target. */
@@ -502,6 +521,7 @@ int main(void)
         TEST(wrong_labels),
         TEST(wrong_labels_of_sampling_types),
         TEST(seconds_that_were_given),
+        TEST(enabled_without_time),
         TEST(wrong_for_all),
         TEST(nothing_left),
         TEST(unknown_types),
