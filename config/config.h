@@ -111,6 +111,7 @@ struct config_type {
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
     enum config_format format;
+    bool continuous;    /* sampling: the next one starts when the last one has ended */
     int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
     bool seconds_given; /* it stands in the file: does not follow the interval of a target */
     int64_t interval_ms;
@@ -184,6 +185,9 @@ struct config_job {
     struct config_pairs params;
     uint64_t body_size_limit;
     uint64_t target_limit;
+    /* What is scraped of the processes of each service. */
+    unsigned sample_percent; /* 100 or 0: all */
+    unsigned sample_max;     /* 0: any number */
     const char *path_prefix;
     const struct config_type *types; /* built-in ones first, all of them; then custom */
     size_t n_types;

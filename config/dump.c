@@ -339,6 +339,9 @@ static void dump_type(struct dumper *d, const struct config_type *t)
     if (t->seconds > 0) {
         dump_duration(d, "seconds", t->seconds * MS_PER_S);
     }
+    if (t->continuous) {
+        dump_bool(d, "continuous", true);
+    }
     dump_params(d, "params", &t->params);
     dump_plain(d, "delta", config_delta_name(t->delta));
 }
@@ -499,6 +502,19 @@ static void dump_forward_to(struct dumper *d, const struct config *c, uint64_t s
     buf_puts(d->out, "]\n");
 }
 
+static void dump_sampling(struct dumper *d, const struct config_job *job)
+{
+    if (job->sample_percent == 100 && job->sample_max == 0) {
+        return;
+    }
+    dump_begin(d, "sampling");
+    dump_number(d, "percent", job->sample_percent);
+    if (job->sample_max > 0) {
+        dump_number(d, "max_per_service", job->sample_max);
+    }
+    dump_end(d);
+}
+
 static void dump_job(struct dumper *d, const struct config *c, const struct config_job *job)
 {
     dump_element(d);
@@ -509,6 +525,7 @@ static void dump_job(struct dumper *d, const struct config *c, const struct conf
     dump_params(d, "params", &job->params);
     dump_size(d, "body_size_limit", job->body_size_limit);
     dump_number(d, "target_limit", job->target_limit);
+    dump_sampling(d, job);
     dump_profiles(d, job);
     dump_sources(d, job, SOURCE_STATIC, "static_configs");
     dump_sources(d, job, SOURCE_FILE, "file_sd_configs");

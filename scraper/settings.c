@@ -215,6 +215,12 @@ bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, 
            refuse(&r, SETTING_ENABLED, "\"true\" or \"false\"", err);
 }
 
+/* What the interval must leave of itself when the target has sampled, for its answer. */
+static int64_t margin_s(const struct config_type *type)
+{
+    return type->continuous ? 0 : 1;
+}
+
 /* The configuration has seen to it that types which it enables have time to sample. */
 static bool check_shortest(const struct reading *r, int64_t interval_ms, int64_t min,
                            struct err *err)
@@ -238,7 +244,8 @@ static bool resolve_interval(const struct reading *r, struct type_settings *t, s
     struct sv value = own(r, SETTING_INTERVAL);
     int64_t min = SETTING_INTERVAL_MIN_MS;
     if (r->type->sampling) {
-        min = r->type->seconds_given ? (r->type->seconds + 1) * MS_PER_S : 2 * MS_PER_S;
+        int64_t seconds = r->type->seconds_given ? r->type->seconds : 1;
+        min = (seconds + margin_s(r->type)) * MS_PER_S;
     }
     if (value.n > 0) {
         return read_duration(label_of(r, SETTING_INTERVAL, label), value, min,
@@ -303,15 +310,15 @@ static bool resolve_seconds(const struct reading *r, struct type_settings *t, st
 {
     const struct config_type *type = r->type;
     struct sv value = own(r, SETTING_SECONDS);
-    int64_t longest = t->interval_ms / MS_PER_S - 1;
+    int64_t longest = t->interval_ms / MS_PER_S - margin_s(type);
     char expected[96];
     if (!type->sampling) {
         return value.n == 0 ||
                refuse(r, SETTING_SECONDS, "no such label: the type does not sample", err);
     }
     if (value.n > 0) {
-        snprintf(expected, sizeof(expected), "whole seconds from 1 to %lld (the interval minus 1)",
-                 (long long)longest);
+        snprintf(expected, sizeof(expected), "whole seconds from 1 to %lld (the interval%s)",
+                 (long long)longest, type->continuous ? "" : " minus 1");
         return parse_seconds(value, longest < 1 ? 0 : (uint64_t)longest, &t->seconds) ||
                refuse(r, SETTING_SECONDS, expected, err);
     }

@@ -106,6 +106,11 @@ bool target_same_scrape(const struct target *a, size_t i, const struct target *b
            sv_eq(series_name(a, i), series_name(b, j));
 }
 
+bool target_is_another_pod(const struct target *a, const struct target *b)
+{
+    return a->generation != 0 && b->generation != 0 && a->generation != b->generation;
+}
+
 uint64_t target_scrape_hash(const struct target *t, size_t i)
 {
     struct sv name = series_name(t, i);

@@ -10,6 +10,7 @@
 #include "scraper/url.h"
 
 #define META_PREFIX SV("__meta_")
+#define META_POD_UID SV("__meta_kubernetes_pod_uid")
 /* Problems that one target may tell of, besides one for each type. */
 #define UNKNOWN_MAX 8
 #define PROBLEM_BYTES_MAX ((size_t)64 * 1024)
@@ -422,6 +423,8 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     if (t == NULL) {
         return NULL;
     }
+    struct sv uid = labels_builder_get(m->b, META_POD_UID);
+    t->generation = uid.n == 0 ? 0 : hash_bytes(uid.p, uid.n, 1);
     t->labels = finish_labels(m);
     if (t->labels == NULL) {
         free(t);

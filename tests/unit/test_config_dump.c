@@ -110,11 +110,13 @@ static const char full[] =
     "  scheme: https\n"
     "  params: {debug: [1, 2], gc: 1}\n"
     "  body_size_limit: 1500B\n"
+    "  sampling: {percent: 10, max_per_service: 3}\n"
     "  profiles:\n"
     "    path_prefix: /x\n"
     "    memory: {params: {debug: 0}}\n"
     "    mutex: {delta: server}\n"
-    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s},\n"
+    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s, "
+    "continuous: true},\n"
     "      {name: locks, path: /l, delta: server}]\n"
     "  static_configs:\n"
     "  - {targets: [a, b], labels: {\"x\\u2028y\": \"\\x7f\\u0085\\ufeff\\uffff\", n: ''}}\n"
@@ -181,7 +183,8 @@ static void whole(void **state)
         "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
         "          format: pprof\n"
         "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
-        "          timeout: 10s\n          seconds: 5s\n",
+        "          timeout: 10s\n          seconds: 5s\n          continuous: true\n",
+        "    sampling:\n      percent: 10\n      max_per_service: 3\n",
         "        - name: \"locks\"\n          sampling: false\n",
         "  delta_state_max_bytes: 256MiB\n",
         "      - targets: [\"a\", \"b\"]\n        labels:\n"

@@ -265,6 +265,35 @@ static void profiles(void **state)
         {JOB("  profiles: {process_cpu: {seconds: 1s500ms}}\n"),
          "f:3:37: scrape_configs[0].profiles.process_cpu.seconds: expected whole seconds, got "
          "\"1s500ms\"\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true, seconds: 16s}}\n"),
+         "f:3:55: scrape_configs[0].profiles.process_cpu.seconds: seconds must not be larger than "
+         "the interval (15s)\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true, interval: 900ms}}\n"),
+         "f:3:56: scrape_configs[0].profiles.process_cpu.interval: the interval must be at least "
+         "1s for the sampling type \"process_cpu\", got \"900ms\"\n"},
+        {JOB("  profiles: {memory: {continuous: true}}\n"),
+         "f:3:35: scrape_configs[0].profiles.memory.continuous: \"memory\" does not sample over "
+         "time\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true}, fgprof: {continuous: true, enabled: "
+             "true}}\n"),
+         "f:3:68: scrape_configs[0].profiles.fgprof.continuous: \"process_cpu\" is continuous "
+         "already: a process is sampled for one type at a time\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true}, custom: [{name: n, path: /p}, {name: "
+             "m, path: /m, sampling: true, continuous: true}]}\n"),
+         "f:3:125: scrape_configs[0].profiles.custom[1].continuous: \"process_cpu\" is continuous "
+         "already: a process is sampled for one type at a time\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true}, fgprof: {continuous: true}}\n"), ""},
+        {JOB("  profiles: {process_cpu: {continuous: true}, mutex: {delta: server, continuous: "
+             "true}}\n"),
+         ""},
+        {JOB("  sampling: {percent: 0}\n"),
+         "f:3:23: scrape_configs[0].sampling.percent: expected a whole number from 1 to 100, got "
+         "\"0\"\n"},
+        {JOB("  sampling: {max_per_service: many}\n"),
+         "f:3:31: scrape_configs[0].sampling.max_per_service: expected a whole number from 1 to "
+         "1000000, got \"many\"\n"},
+        {JOB("  sampling: 10%\n"),
+         "f:3:13: scrape_configs[0].sampling: expected a mapping, got a value\n"},
         {JOB("  profiles: {memory: {seconds: 5s}}\n"),
          "f:3:32: scrape_configs[0].profiles.memory.seconds: \"memory\" does not sample over time "
          "(a custom type with sampling: true does)\n"},

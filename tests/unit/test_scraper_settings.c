@@ -190,6 +190,38 @@ static void good_labels(void **state)
     }
 }
 
+/* One that is continuous fills its interval. */
+static void continuous_types(void **state)
+{
+    struct fixture *f = *state;
+    f->types[CPU].continuous = true;
+    f->types[CPU].seconds = 15;
+    static const struct {
+        const char *labels[4];
+        const char *want;
+    } rows[] = {
+        {{"x", "y"}, MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=15 15000/25000"},
+        {{"__profile_process_cpu_interval__", "1s"},
+         MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=1 1000/2000"},
+        {{"__profile_process_cpu_interval__", "1m"},
+         MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=60 60000/70000"},
+        {{"__profile_process_cpu_seconds__", "15"},
+         MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=15 15000/25000"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *labels[5] = {NULL};
+        memcpy(labels, rows[i].labels, sizeof(rows[i].labels));
+        check(f, labels, rows[i].want);
+    }
+    struct err err = ERR_INIT;
+    struct target *t = make(f, LABELS("__profile_process_cpu_seconds__", "16"), NULL, &err);
+    assert_non_null(t);
+    const char *type;
+    CHECK_CONTAINS(target_problem(t, 0, &type),
+                   "expected whole seconds from 1 to 15 (the interval), got \"16\"", "");
+    target_unref(t);
+}
+
 /* A wrong label costs its type, is told of, and the neighbour is scraped as ever. */
 static void wrong_labels(void **state)
 {
@@ -485,6 +517,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(good_labels),
+        TEST(continuous_types),
         TEST(wrong_labels),
         TEST(wrong_labels_of_sampling_types),
         TEST(seconds_that_were_given),
