@@ -124,6 +124,7 @@ static bool from_kubeconfig(const char *path, struct arena *arena, struct kube_a
     ret->server = kubeconfig.server;
     ret->namespace = kubeconfig.namespace;
     ret->http = kubeconfig.http;
+    ret->exec = kubeconfig.exec;
     return true;
 }
 
