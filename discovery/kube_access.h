@@ -36,4 +36,7 @@ struct kube_env {
 bool kube_access_find(const struct config_kubernetes *config, const struct kube_env *env,
                       struct arena *arena, struct kube_access *ret, struct err *err);
 
+/* Do both lead to the same API server, with the same credentials? */
+bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b);
+
 #endif
