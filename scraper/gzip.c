@@ -1,6 +1,5 @@
 #include "scraper/gzip.h"
 
-#include <stdlib.h>
 #include <zlib.h>
 
 #define WINDOW_GZIP (15 + 16)
@@ -15,8 +14,21 @@ bool gzip_is(struct sv body)
     return body.n >= 2 && (unsigned char)body.p[0] == 0x1f && (unsigned char)body.p[1] == 0x8b;
 }
 
+/* The state of zlib lies in the scratch, too. */
+static void *allocate(void *s, unsigned n, unsigned size)
+{
+    return scratch_array(s, n, size);
+}
+
+static void release(void *s, void *p)
+{
+    (void)s;
+    (void)p;
+}
+
 /* An output that grows up to a limit. */
 struct growing {
+    struct scratch *scratch;
     char *data;
     size_t n;
     size_t cap;
@@ -28,7 +40,7 @@ static bool grow(struct growing *g, size_t cap)
     if (cap > g->limit + 1) {
         cap = g->limit + 1; /* one byte more shows that there is too much */
     }
-    char *data = cap == 0 ? NULL : realloc(g->data, cap);
+    char *data = scratch_grow(g->scratch, g->data, g->n, cap);
     if (data == NULL) {
         return false;
     }
@@ -81,12 +93,18 @@ static enum gzip_result judge(int rc, const struct growing *g, struct err *err)
     return GZIP_OK;
 }
 
-enum gzip_result gzip_inflate(struct sv body, size_t max, size_t hint, struct gzip_out *ret,
-                              struct err *err)
+enum gzip_result gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint,
+                              struct sv *ret, struct err *err)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)body.p, .avail_in = (uInt)body.n};
-    struct growing g = {.limit = limit_of(body, max)};
-    *ret = (struct gzip_out){.data = NULL};
+    z_stream z = {
+        .next_in = (Bytef *)(uintptr_t)body.p,
+        .avail_in = (uInt)body.n,
+        .zalloc = allocate,
+        .zfree = release,
+        .opaque = s,
+    };
+    struct growing g = {.scratch = s, .limit = limit_of(body, max)};
+    *ret = (struct sv){.p = "", .n = 0};
     if (body.n > UINT32_MAX || max >= UINT32_MAX) {
         err_set(err, ERR_LIMIT, "larger than 4 GiB");
         return GZIP_TOO_LARGE;
@@ -98,37 +116,35 @@ enum gzip_result gzip_inflate(struct sv body, size_t max, size_t hint, struct gz
         inflateEnd(&z);
     }
     enum gzip_result r = judge(rc, &g, err);
-    if (r != GZIP_OK) {
-        free(g.data);
-        return r;
+    if (r == GZIP_OK) {
+        *ret = (struct sv){.p = g.data, .n = g.n};
     }
-    *ret = (struct gzip_out){.data = g.data, .n = g.n};
-    return GZIP_OK;
+    return r;
 }
 
-bool gzip_deflate(struct sv plain, struct gzip_out *ret)
+bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)plain.p, .avail_in = (uInt)plain.n};
-    *ret = (struct gzip_out){.data = NULL};
+    z_stream z = {
+        .next_in = (Bytef *)(uintptr_t)plain.p,
+        .avail_in = (uInt)plain.n,
+        .zalloc = allocate,
+        .zfree = release,
+        .opaque = s,
+    };
+    *ret = (struct sv){.p = "", .n = 0};
     if (plain.n > UINT32_MAX / 2 ||
         deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW_GZIP, MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
         return false;
     }
     size_t cap = deflateBound(&z, (uLong)plain.n);
-    char *data = malloc(cap);
+    char *data = scratch_array(s, cap, 1);
     bool ok = false;
     if (data != NULL) {
         z.next_out = (Bytef *)data;
         z.avail_out = (uInt)cap;
         ok = deflate(&z, Z_FINISH) == Z_STREAM_END;
+        *ret = (struct sv){.p = data, .n = cap - z.avail_out};
     }
-    size_t n = cap - z.avail_out;
     deflateEnd(&z);
-    char *shrunk = ok ? realloc(data, n) : NULL;
-    if (shrunk == NULL) {
-        free(data);
-        return false;
-    }
-    *ret = (struct gzip_out){.data = shrunk, .n = n};
-    return true;
+    return ok;
 }

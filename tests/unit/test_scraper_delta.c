@@ -81,15 +81,16 @@ static void put_sample(const struct pprof_index *x, struct buf *b, struct sv mes
 /* "leaf;main; 1 2 3 4\n" for each sample, then the duration. */
 static void print(struct sv zipped, struct buf *b)
 {
-    struct gzip_out plain;
+    struct sv v;
     struct err err = ERR_INIT;
     struct pprof_info info;
     struct pprof_index x;
     struct wire_field f = {.number = 0};
-    assert_int_equal(gzip_inflate(zipped, 10000000, 0, &plain, &err), GZIP_OK);
-    struct sv v = {plain.data, plain.n};
+    struct scratch *scratch = scratch_new();
+    assert_non_null(scratch);
+    assert_int_equal(gzip_inflate(scratch, zipped, 10000000, 0, &v, &err), GZIP_OK);
     assert_true(pprof_check(v, &info, &err));
-    assert_true(pprof_index(&x, v, &info, 5, &err));
+    assert_true(pprof_index(&x, scratch, v, &info, 5, &err));
     struct wire_reader r = wire_reader_of(v);
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE) {
@@ -97,8 +98,7 @@ static void print(struct sv zipped, struct buf *b)
         }
     }
     buf_printf(b, "duration %lld\n", (long long)info.duration_nanos);
-    pprof_index_done(&x);
-    free(plain.data);
+    scratch_free(scratch);
 }
 
 static enum delta_result step_bytes(struct series *s, struct sv body)
@@ -129,17 +129,17 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
     snprintf(row, sizeof(row), "line %d", line);
     struct buf plain = pprof_make(spec, rows, n);
     struct sv body = {plain.data, plain.len};
-    struct gzip_out zipped = {.data = NULL};
+    struct scratch *scratch = scratch_new();
+    assert_non_null(scratch);
     if (line % 2 == 0) {
-        assert_true(gzip_deflate(body, &zipped));
-        body = (struct sv){zipped.data, zipped.n};
+        assert_true(gzip_deflate(scratch, body, &body));
     }
     CHECK_STR(delta_result_name(step_bytes(s, body)), delta_result_name(want), row);
     CHECK_STR(s->text.len == 0 ? "" : s->text.data, text, row);
     delta_output_done(&s->out);
     buf_done(&s->text);
     buf_done(&plain);
-    free(zipped.data);
+    scratch_free(scratch);
 }
 #define STEP(s, spec, want, text, ...)                                                             \
     step_((s), &(spec), ROWS(__VA_ARGS__), (want), (text), __LINE__)
@@ -192,21 +192,23 @@ static void lean(void **state)
     buf_done(&s.text);
     assert_int_equal(step_bytes(&s, body), DELTA_MADE);
     CHECK_STR(s.text.data, "a;m; 0 0 1 1\nduration 0\n", "");
-    struct gzip_out out;
+    struct sv out;
     struct err err = ERR_INIT;
     struct pprof_info info;
-    assert_int_equal(gzip_inflate((struct sv){s.out.data, s.out.size}, 100000, 0, &out, &err),
-                     GZIP_OK);
-    assert_true(pprof_check((struct sv){out.data, out.n}, &info, &err));
+    struct scratch *scratch = scratch_new();
+    assert_non_null(scratch);
+    body = (struct sv){s.out.data, s.out.size};
+    assert_int_equal(gzip_inflate(scratch, body, 100000, 0, &out, &err), GZIP_OK);
+    assert_true(pprof_check(out, &info, &err));
     CHECK_INT(info.locations, 2, "locations");
     CHECK_INT(info.functions, 2, "functions");
     CHECK_INT(info.mappings, 1, "mappings");
     assert_true(out.n < plain.len);
-    assert_null(memmem(out.data, out.n, "rarely", 6));
-    assert_null(memmem(out.data, out.n, "rare", 4));
-    assert_non_null(memmem(out.data, out.n, "often", 5));
-    assert_non_null(memmem(out.data, out.n, "inuse_space", 11));
-    free(out.data);
+    assert_null(memmem(out.p, out.n, "rarely", 6));
+    assert_null(memmem(out.p, out.n, "rare", 4));
+    assert_non_null(memmem(out.p, out.n, "often", 5));
+    assert_non_null(memmem(out.p, out.n, "inuse_space", 11));
+    scratch_free(scratch);
     delta_output_done(&s.out);
     series_done(&s);
     buf_done(&plain);
