@@ -302,7 +302,7 @@ static void gzip_members(void **state)
 static void gzip_bomb(void **state)
 {
     (void)state;
-    size_t n = 8 * 1024 * 1024;
+    size_t n = 16 * 1024 * 1024;
     char *zeros = calloc(1, n);
     assert_non_null(zeros);
     struct zipped z = zip(zeros, n);
