@@ -191,6 +191,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .max_in_flight = fds > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : fds,
         .workers = app->workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
+        .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
         .on_profile = on_profile,
         .arg = app,
     };

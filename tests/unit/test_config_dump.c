@@ -39,6 +39,7 @@ static const char minimal_dump[] = "global:\n"
                                    "  scrape_interval: 15s\n"
                                    "  scrape_timeout: 10s\n"
                                    "  delta_state_max_bytes: 256MiB\n"
+                                   "  bodies_max_bytes: 256MiB\n"
                                    "server:\n"
                                    "  listen: \"0.0.0.0:4041\"\n"
                                    "log:\n"
@@ -170,7 +171,7 @@ static void whole(void **state)
         "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
         "          timeout: 10s\n          seconds: 5s\n",
         "        - name: \"locks\"\n          sampling: false\n",
-        "  delta_state_max_bytes: 256MiB\n",
+        "  delta_state_max_bytes: 256MiB\n  bodies_max_bytes: 256MiB\n",
         "      - targets: [\"a\", \"b\"]\n        labels:\n"
         "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
         "      - targets: []\n"

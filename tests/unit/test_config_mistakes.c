@@ -295,6 +295,8 @@ static void profiles(void **state)
          "\"n\": it samples over time: there is nothing to subtract\n"},
         {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
          "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
+        {ROOT("global: {bodies_max_bytes: 1KiB}\n"),
+         "f:3:28: global.bodies_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},
         {JOB("  profiles: {custom: [{}]}\n"),
          "f:3:23: scrape_configs[0].profiles.custom[0]: missing required key \"name\"\n"
