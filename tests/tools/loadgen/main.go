@@ -22,12 +22,14 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:6060", "address to serve /debug/pprof on")
 	busy := flag.Float64("busy", 0.1, "share of one core to burn")
 	parked := flag.Int("goroutines", 20, "goroutines that wait in waitForever")
+	rate := flag.Int("memprofilerate", 4096, "bytes between two allocations that are recorded")
+	countsFile := flag.String("counts", "", "file to append to what was counted at each profile")
 	flag.Parse()
 
 	runtime.SetMutexProfileFraction(1)
 	runtime.SetBlockProfileRate(1)
 	// Small allocations must show in the heap profile soon.
-	runtime.MemProfileRate = 4096
+	runtime.MemProfileRate = *rate
 
 	ln, err := net.Listen("tcp", *listen)
 	if err != nil {
@@ -43,7 +45,11 @@ func main() {
 	go contendOnMutex(&lock)
 	go blockOnChannel()
 
-	go func() { log.Fatal(http.Serve(ln, nil)) }()
+	var handler http.Handler = http.DefaultServeMux
+	if *countsFile != "" {
+		handler = counting(*countsFile, handler)
+	}
+	go func() { log.Fatal(http.Serve(ln, handler)) }()
 	fmt.Printf("listening on %s\n", ln.Addr())
 
 	stop := make(chan os.Signal, 1)
