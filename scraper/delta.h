@@ -24,7 +24,7 @@
 
 /* A profile that inflates to more is refused, as is one with more entries of a kind: what is needed
  * to work on it grows with them. The largest real ones have 3 MB and 41,000 samples. */
-#define DELTA_PLAIN_MAX ((size_t)64 * 1024 * 1024)
+#define DELTA_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define DELTA_ENTRIES_MAX 500000
 #define DELTA_VALUES_MAX 2000000
 #define DELTA_TYPES_MAX 64

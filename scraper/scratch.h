@@ -39,7 +39,7 @@ void scratch_reset(struct scratch *s);
 /* Bytes that it holds, used or not. */
 size_t scratch_bytes(const struct scratch *s);
 
-/* What the scratches that nobody uses may hold together: enough for three profiles of 40,000
+/* What the scratches that nobody uses may hold together: enough for two profiles of 40,000
  * samples at a time. What is beyond goes back to the system. */
 #define SCRATCH_POOL_MAX ((size_t)32 * 1024 * 1024)
 

@@ -82,7 +82,7 @@ static int by_size(const void *a, const void *b)
 
 /* One delta after the other in one scratch, as a worker makes them. took[n]: what each cost. */
 static bool measure(const struct buf *after, const struct delta_state *baseline, double *took,
-                    size_t n, struct delta_output *out)
+                    size_t n, struct delta_output *out, size_t *ret_scratch)
 {
     struct scratch *scratch = scratch_new();
     bool ok = scratch != NULL;
@@ -92,6 +92,7 @@ static bool measure(const struct buf *after, const struct delta_state *baseline,
         ok = make(after, baseline, scratch, out) < DELTA_PASSED;
         took[i] = cpu_ms() - from;
     }
+    *ret_scratch = ok ? scratch_bytes(scratch) : 0;
     scratch_free(scratch);
     return ok;
 }
@@ -100,14 +101,17 @@ static int bench(const struct buf *after, const struct delta_state *baseline, si
 {
     struct delta_output out = {.data = NULL};
     double *took = calloc(n, sizeof(*took));
-    bool ok = took != NULL && measure(after, baseline, took, n, &out);
+    size_t scratch = 0;
+    bool ok = took != NULL && measure(after, baseline, took, n, &out, &scratch);
     if (ok) {
         qsort(took, n, sizeof(*took), by_size);
         (void)printf("cpu_ms median=%.3f best=%.3f p90=%.3f in=%zu out=%zu stacks=%zu "
-                     "samples_out=%zu state_bytes=%zu live=%zu bytes_per_stack=%.1f\n",
+                     "samples_out=%zu state_bytes=%zu live=%zu bytes_per_stack=%.1f "
+                     "scratch=%zu\n",
                      took[n / 2], took[0], took[n * 9 / 10], after->len, out.size, out.stacks_in,
                      out.samples_out, out.next->bytes, out.next->n,
-                     out.next->n == 0 ? 0.0 : (double)out.next->bytes / (double)out.next->n);
+                     out.next->n == 0 ? 0.0 : (double)out.next->bytes / (double)out.next->n,
+                     scratch);
     }
     delta_output_done(&out);
     free(took);
