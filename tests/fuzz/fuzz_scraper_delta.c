@@ -104,7 +104,10 @@ static void check_output(const struct delta_output *out, enum delta_result resul
         must(got.info.samples == out->samples_out && got.info.samples <= now.info.samples);
         must(got.info.time_nanos == now.info.time_nanos);
     }
-    struct sums old = before.n == 0 ? (struct sums){.zero_sample = false} : sum_up(before);
+    struct sums old = {.zero_sample = false};
+    if (before.n > 0) {
+        old = sum_up(before);
+    }
     for (size_t i = 0; i < now.info.types; i++) {
         bool gauge = got.total[i] == now.total[i];
         bool unknown = result != DELTA_MADE && got.total[i] == 0;
