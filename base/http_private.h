@@ -156,6 +156,7 @@ struct http_transfer {
 
     /* What came. */
     struct buf body;
+    size_t body_counted; /* of its storage, in the client's body_bytes */
     size_t header_bytes;
     size_t header_lines;
     uint64_t content_length; /* as announced; UINT64_MAX if not */
@@ -209,6 +210,8 @@ struct http_client {
     struct http_list ended;
     struct loop_timer *ended_timer; /* for what ends outside of libcurl */
     size_t in_flight;
+    size_t body_bytes; /* storage of all bodies that are being read */
+    size_t bodies_max_bytes;
     long idle_per_shard;
     bool closing;
     bool driving;   /* whoever is on the stack will call http_client_run_ended() */
@@ -219,6 +222,7 @@ struct http_client {
     size_t idle_cap;
     struct metric_cell *requests[HTTP_RESULTS];
     struct metric_cell *in_flight_gauge;
+    struct metric_cell *body_bytes_gauge;
     struct metric_cell *connections_new;
     struct metric_cell *connections_reused;
     struct metric_cell *rebuilds;
