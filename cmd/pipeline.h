@@ -20,9 +20,9 @@
 struct pipeline_verdict {
     const struct target_group *group;
     const struct labels *discovered; /* before the rules */
-    const struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it */
-    struct target *target;           /* NULL if there is none; borrowed */
-    bool set_aside;                  /* kept, but no type is scraped here: see ports.h */
+    struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
+    struct target *target;     /* NULL if there is none; borrowed */
+    bool set_aside;            /* kept, but no type is scraped here: see ports.h */
     enum relabel_outcome outcome;
     size_t rule;           /* that dropped or failed; 0 if the target itself was refused */
     const struct err *err; /* set unless kept or dropped */
