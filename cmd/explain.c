@@ -389,6 +389,18 @@ static bool is_scraped_as(const struct seen *s, const struct config_type *type)
     return false;
 }
 
+/* What is wrong with the settings of single types. */
+static void put_problems(const struct seen *s, struct buf *out)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct target *t = s->pieces[i].target;
+        for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
+            const char *type;
+            buf_printf(out, " Not scraped: %s.", target_problem(t, j, &type));
+        }
+    }
+}
+
 /* Types that are wanted by a port name that nobody has. */
 static bool put_missing_ports(const struct config_job *job, const struct seen *s, struct buf *out)
 {
@@ -450,6 +462,7 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
         put_not_scraped(e, s, out);
     } else {
         put_scraped(job, s, out);
+        put_problems(s, out);
         put_missing_ports(job, s, out);
     }
     bool said = p->target == NULL && !p->set_aside && p->outcome == RELABEL_DROPPED;

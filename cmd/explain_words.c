@@ -1,5 +1,6 @@
 #include "cmd/explain_words.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -38,6 +39,8 @@ static const char *const types[] = {
     "goroutine",
     "mutex",
     "block",
+    "heap",
+    "threadcreate",
     "fgprof",
     "godeltaprof_memory",
     "godeltaprof_mutex",
