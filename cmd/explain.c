@@ -322,7 +322,7 @@ bool explain_log_line(struct explain *e, const char *msg, const struct log_field
     if (strstr(msg, "not allowed") == NULL || resource.n == 0) {
         return false;
     }
-    bool whole = namespace.n == 0 || sv_eq_str(namespace, "*");
+    bool whole = strstr(msg, "whole cluster") != NULL;
     buf_printf(&e->forbidden,
                "profpull is not allowed to %.*s %.*s in %s%.*s, so it cannot see them. Give its "
                "service account a %s with the verbs list and watch on %.*s%s. `kubectl auth can-i "

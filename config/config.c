@@ -293,7 +293,7 @@ static struct config *load(const char *path, const struct config_options *option
     struct buf text;
     struct config *c = NULL;
     if (path == NULL) {
-        return parse(CONFIG_BUILTIN_NAME, SV(""), options, errors, fn, ret_rules);
+        return parse(CONFIG_BUILTIN_NAME, config_builtin(), options, errors, fn, ret_rules);
     }
     buf_init(&text, CONFIG_FILE_MAX + 1);
     if (file_read(path, CONFIG_FILE_MAX, &text, &err)) {
