@@ -190,6 +190,7 @@ static void put_reason(const struct config_job *job, const struct piece *p, stru
         break;
     }
     words_rule(job, p->rule, out);
+    buf_printf(out, " of job \"%s\"", job->name);
 }
 
 static void add_reason(struct explain *e, const char *text)
@@ -323,18 +324,18 @@ bool explain_log_line(struct explain *e, const char *msg, const struct log_field
         return false;
     }
     bool whole = strstr(msg, "whole cluster") != NULL;
-    buf_printf(&e->forbidden,
-               "profpull is not allowed to %.*s %.*s in %s%.*s, so it cannot see them. Give its "
-               "service account a %s with the verbs list and watch on %.*s%s. `kubectl auth can-i "
-               "%.*s %.*s %s%.*s --as=system:serviceaccount:NAMESPACE:ACCOUNT` shows whether it "
-               "has the right.\n",
-               SV_ARG(verb), SV_ARG(resource), whole ? "the whole cluster" : "the namespace ",
-               whole ? 0 : (int)namespace.n, namespace.p,
-               whole ? "ClusterRole (manifests/clusterrole.yaml)" : "Role", SV_ARG(resource),
-               whole ? ""
-                     : " in that namespace, and a RoleBinding (manifests/namespaced/role.yaml)",
-               SV_ARG(verb), SV_ARG(resource), whole ? "--all-namespaces" : "-n ",
-               whole ? 0 : (int)namespace.n, namespace.p);
+    buf_printf(
+        &e->forbidden,
+        "profpull is not allowed to %.*s %.*s in %s%.*s, so it cannot see them. Give its "
+        "service account a %s with the verbs list and watch on %.*s%s. `kubectl auth can-i "
+        "%.*s %.*s %s%.*s --as=system:serviceaccount:NAMESPACE:ACCOUNT` shows whether it "
+        "has the right.\n",
+        SV_ARG(verb), SV_ARG(resource), whole ? "the whole cluster" : "the namespace ",
+        whole ? 0 : (int)namespace.n, namespace.p,
+        whole ? "ClusterRole (manifests/cluster/clusterrole.yaml)" : "Role", SV_ARG(resource),
+        whole ? "" : " in that namespace, and a RoleBinding (manifests/namespaced/role.yaml)",
+        SV_ARG(verb), SV_ARG(resource), whole ? "--all-namespaces" : "-n ",
+        whole ? 0 : (int)namespace.n, namespace.p);
     return true;
 }
 
@@ -389,14 +390,19 @@ static bool is_scraped_as(const struct seen *s, const struct config_type *type)
     return false;
 }
 
-/* What is wrong with the settings of single types. */
+/* What is wrong with the settings of single types. Labels that name no type come from annotations
+ * that have no meaning, and those are told of by words_annotations(). */
 static void put_problems(const struct seen *s, struct buf *out)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct target *t = s->pieces[i].target;
         for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
             const char *type;
-            buf_printf(out, " Not scraped: %s.", target_problem(t, j, &type));
+            const char *sentence = target_problem(t, j, &type);
+            bool unknown = strcmp(type, "unknown") == 0;
+            if (!unknown) {
+                buf_printf(out, " Not scraped: %s.", sentence);
+            }
         }
     }
 }

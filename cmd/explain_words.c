@@ -274,7 +274,7 @@ enum rule_about words_about(const struct config_rule *rule)
 void words_rule(const struct config_job *job, size_t rule, struct buf *out)
 {
     const struct config_pos *pos = &job->relabel.at[rule - 1].pos;
-    buf_printf(out, "rule %zu of job \"%s\" (%s:%d)", rule, job->name, pos->file, pos->line);
+    buf_printf(out, "rule %zu (%s:%d)", rule, pos->file, pos->line);
 }
 
 /* A label as its readers know it: the annotation, the pod's label, or the label's own name. */

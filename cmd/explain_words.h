@@ -18,7 +18,7 @@ enum rule_about {
 };
 enum rule_about words_about(const struct config_rule *rule);
 
-/* "rule 3 of job "x" (file.yaml:12)" */
+/* "rule 3 (file.yaml:12)" */
 void words_rule(const struct config_job *job, size_t rule, struct buf *out);
 /* Why the rule dropped a pod and what to change. at_rule: the labels that the rule saw;
  * discovered: those of the pod before all rules. */

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 	"testing"
@@ -361,7 +362,7 @@ func TestExplain(t *testing.T) {
 		wants []string
 	}{
 		{"shop/good", []string{"is scraped by job \"annotated-pods\": process_cpu at http://10.1.2.3:9090/debug/pprof/profile?seconds=14", "container side, service_name \"cart\""}},
-		{"shop/pending", []string{"is not scraped", "rule 1 of job \"annotated-pods\" (built-in configuration:", "its phase is Pending"}},
+		{"shop/pending", []string{"is not scraped", "rule 1 (built-in configuration:", "its phase is Pending"}},
 		{"shop/done", []string{"exists, and no job looks at it", "status.phase!=Succeeded", "is \"Succeeded\""}},
 		{"shop/away", []string{"No pod that is watched has the name shop/away", "no IP address yet"}},
 		{"shop/nobody", []string{"No pod that is watched has the name shop/nobody", "kubectl get pods"}},
@@ -430,4 +431,117 @@ write: [{url: "http://127.0.0.1:1"}]
 		}
 	})
 	expectCall(t, exitUsage, "", "--pod goes with --explain", "discover", "--pod", "a/b")
+}
+
+// ---- manifests ----------------------------------------------------------------------------------
+
+var (
+	manifestArgs = regexp.MustCompile(`(?m)^ +args: \[(.*)\]$`)
+	manifestEnv  = regexp.MustCompile(`(?m)^ +- name: (\w+)\n +value: (.+)$`)
+	manifestURL  = regexp.MustCompile(`(?m)^ +- url=(\S+)$`)
+	patchedEnv   = regexp.MustCompile(`\{name: (\w+), value: "(.*)"\}`)
+)
+
+func readManifest(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../manifests", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The arguments and the environment of each variant start the program, which then asks the API
+// server for nothing that its role does not allow.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	for _, v := range []struct{ name, workload, kustomization, role, path string }{
+		{"deployment", "base/deployment.yaml", "kustomization.yaml", "cluster/clusterrole.yaml", "/api/v1/pods"},
+		{"namespaced", "base/deployment.yaml", "namespaced/kustomization.yaml", "namespaced/role.yaml", "/api/v1/namespaces/profpull/pods"},
+		{"daemonset", "daemonset/daemonset.yaml", "daemonset/kustomization.yaml", "cluster/clusterrole.yaml", "/api/v1/pods"},
+	} {
+		v := v
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			server := newPyroscope(t, pyroscope.Options{})
+			kustomization := readManifest(t, v.kustomization)
+			url := manifestURL.FindStringSubmatch(kustomization)
+			if url == nil || !strings.HasPrefix(url[1], "http://") {
+				t.Fatalf("no URL: %q", url)
+			}
+			vars := map[string]string{"PYROSCOPE_URL": server.URL(), "NODE_NAME": "node-1"}
+			text := readManifest(t, v.workload)
+			for _, m := range append(manifestEnv.FindAllStringSubmatch(text, -1), patchedEnv.FindAllStringSubmatch(kustomization, -1)...) {
+				vars[m[1]] = m[2]
+			}
+			// As the kubelet does: $(NAME) of what stands before.
+			expand := func(s string) string {
+				for name, value := range vars {
+					s = strings.ReplaceAll(s, "$("+name+")", value)
+				}
+				return s
+			}
+			var args []string
+			for _, a := range strings.Split(manifestArgs.FindStringSubmatch(text)[1], ",") {
+				args = append(args, expand(strings.Trim(strings.TrimSpace(a), `"`)))
+			}
+			cluster, env := newCluster(t)
+			for name, value := range vars {
+				env = append(env, name+"="+expand(value))
+			}
+			here := kube.Annotated("here", newTarget(t, target.Options{}).Addr(), "goroutine")
+			here.Namespace = "profpull"
+			cluster.Put(here)
+			if args[0] != "run" {
+				t.Fatalf("args: %q", args)
+			}
+			p := runWithin(t, env, args[1:]...)
+			p.waitPods("here")
+			p.wait("a watch", func() string {
+				if cluster.Stats().OpenWatches == 0 {
+					return "none"
+				}
+				return ""
+			})
+			p.stop()
+			for _, path := range cluster.Stats().Paths {
+				if path != v.path {
+					t.Errorf("asked for %s, which %s does not allow", path, v.role)
+				}
+			}
+			if n := len(cluster.Stats().Paths); n < 1 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// Where kubectl is installed: each variant builds, has one workload, and no name that is left over.
+func TestKustomize(t *testing.T) {
+	t.Parallel()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("no kubectl, which has kustomize in it")
+	}
+	for dir, kind := range map[string]string{".": "Deployment", "namespaced": "Deployment", "daemonset": "DaemonSet"} {
+		out, err := exec.Command(kubectl, "kustomize", filepath.Join("../../manifests", dir)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", dir, err, out)
+			continue
+		}
+		n := 0
+		for _, line := range strings.Split(string(out), "\n") {
+			if line == "kind: Deployment" || line == "kind: DaemonSet" || line == "kind: StatefulSet" {
+				n++
+			}
+		}
+		if n != 1 || !strings.Contains(string(out), "\nkind: "+kind+"\n") {
+			t.Errorf("%s: %d workloads\n%s", dir, n, out)
+		}
+		// The ConfigMap's name has a hash, and the container refers to that one.
+		if strings.Count(string(out), "name: profpull-") < 2 {
+			t.Errorf("%s: the URL does not reach the container\n%s", dir, out)
+		}
+	}
 }
