@@ -478,32 +478,33 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
     buf_putc(out, '\n');
 }
 
-/* A pod that no job was told of: why not. */
-static void put_absent(struct explain *e, struct buf *out)
+static bool looks_at_pods(const struct config *config)
+{
+    for (size_t j = 0; j < config->n_jobs; j++) {
+        for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
+            const struct config_source *s = &config->jobs[j].sources[i];
+            if (s->kind == SOURCE_KUBERNETES && strcmp(s->kubernetes.role, "pod") == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Which of the jobs' sources leaves the pod out, and how. False if none does. */
+static bool put_left_out(const struct explain *e, struct sv namespace, struct buf *out)
 {
     const struct config *config = e->options.config;
-    const char *pattern = e->options.pattern;
-    const char *slash = strchr(pattern, '/');
-    struct sv namespace = slash == NULL || strpbrk(pattern, "*?[") != NULL
-                              ? SV("")
-                              : (struct sv){.p = pattern, .n = (size_t)(slash - pattern)};
-    size_t sources = 0;
     bool said = false;
-    buf_printf(out,
-               e->exists == NULL ? "No pod that is watched has the name %s."
-                                 : "Pod %s exists, and no job looks at it.",
-               pattern);
     for (size_t j = 0; j < config->n_jobs; j++) {
         for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
             const struct config_source *source = &config->jobs[j].sources[i];
+            struct buf why;
             if (source->kind != SOURCE_KUBERNETES || strcmp(source->kubernetes.role, "pod") != 0) {
                 continue;
             }
-            struct buf why;
             buf_init(&why, TEXT_MAX);
-            sources++;
-            if (namespace.n > 0 &&
-                words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
+            if (words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
                 buf_printf(out, " Job \"%s\" (%s:%d):%s", config->jobs[j].name, source->pos.file,
                            source->pos.line, why.data);
                 said = true;
@@ -511,9 +512,23 @@ static void put_absent(struct explain *e, struct buf *out)
             buf_done(&why);
         }
     }
-    if (sources == 0) {
+    return said;
+}
+
+/* A pod that no job was told of: why not. */
+static void put_absent(const struct explain *e, struct buf *out)
+{
+    const char *pattern = e->options.pattern;
+    const char *slash = strchr(pattern, '/');
+    bool exact = slash != NULL && strpbrk(pattern, "*?[") == NULL;
+    buf_printf(out,
+               e->exists == NULL ? "No pod that is watched has the name %s."
+                                 : "Pod %s exists, and no job looks at it.",
+               pattern);
+    if (!looks_at_pods(e->options.config)) {
         buf_puts(out, " No job has kubernetes_sd_configs with the role pod.");
-    } else if (!said) {
+    } else if (!exact ||
+               !put_left_out(e, (struct sv){.p = pattern, .n = (size_t)(slash - pattern)}, out)) {
         buf_puts(out,
                  " Either there is none (`kubectl get pods -n NAMESPACE` lists them), or it has "
                  "no IP address yet: a pod can be scraped once it has one.");
@@ -556,6 +571,9 @@ static void put_reasons(struct explain *e, struct buf *out)
 
 static void put_summary(struct explain *e, struct buf *out)
 {
+    if (!looks_at_pods(e->options.config)) {
+        return;
+    }
     buf_printf(out, "%zu pod%s seen: %zu scraped (%zu profile types in all), %zu not%s\n", e->pods,
                e->pods == 1 ? "" : "s", e->scraped, e->scrapes, e->pods - e->scraped,
                e->pods == e->scraped ? "." : ", because");

@@ -16,7 +16,7 @@
 /* What one label set wants. */
 struct wish {
     uint32_t own;      /* the port that it was discovered with; PORT_NOWHERE if none */
-    struct sv host;    /* of its address, relabelled */
+    struct sv host;    /* of its address, relabelled; p is NULL if that is no address */
     uint32_t port;     /* of its address, relabelled */
     uint64_t steering; /* a hash of all else that steers its scrapes */
     uint32_t *at;      /* for each type of the job */
@@ -78,14 +78,11 @@ static uint32_t port_of(const struct labels *labels, struct sv *ret_host)
     struct sv host;
     uint16_t port = 0;
     struct sv address = labels_get(labels, SV(LABEL_ADDRESS));
-    if (!split_host_port(address, &host, &port, NULL)) {
-        host = address;
-        port = 0;
-    }
+    bool ok = split_host_port(address, &host, &port, NULL);
     if (ret_host != NULL) {
-        *ret_host = host;
+        *ret_host = ok ? host : (struct sv){.p = NULL, .n = 0};
     }
-    return port;
+    return ok ? port : 0;
 }
 
 /* Names that say nothing about how a scrape is made, or that wishes tell apart by themselves. */
@@ -106,7 +103,7 @@ static bool steers(struct sv name)
 
 static uint64_t hash_steering(const struct labels *labels, struct sv host)
 {
-    uint64_t h = hash_bytes(host.p, host.n, 1);
+    uint64_t h = hash_bytes(host.p == NULL ? "" : host.p, host.n, 1);
     for (size_t i = 0; i < labels_count(labels); i++) {
         struct label l = labels_at(labels, i);
         if (steers(l.name)) {
@@ -215,7 +212,8 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
 {
     uint32_t base = w->port;
     char name[LABEL_MAX];
-    for (size_t t = job->n_types; t > 0; t--) {
+    /* What is no address stays as it is, for the scraper to refuse. */
+    for (size_t t = w->host.p == NULL ? 0 : job->n_types; t > 0; t--) {
         base = is_port(w->at[t - 1]) ? w->at[t - 1] : base;
     }
     labels_builder_reset(b, labels);
