@@ -28,6 +28,7 @@ static const char help[] =
 struct discover {
     struct loop *loop;
     struct pipeline *pipeline;
+    struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
     bool explain;
     bool synced;
@@ -70,10 +71,36 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
     }
 }
 
+/* Whether a target is another replica's business. One who is no replica wants to see them all. */
+static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
+{
+    return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
+           !sharding_is_ours(d->sharding, v->key);
+}
+
+static void put_owner(const struct discover *d, const struct pipeline_verdict *v, struct buf *line)
+{
+    if (d->sharding == NULL || v->target == NULL) {
+        return;
+    }
+    const char *owner = sharding_owner(d->sharding, v->key);
+    buf_puts(line, ",\"owner\":\"");
+    json_escape(sv_from(owner == NULL ? "" : owner), line);
+    buf_putc(line, '"');
+    struct buf words;
+    buf_init(&words, LINE_MAX_BYTES);
+    if (d->explain && sharding_explain(d->sharding, v->key, &words)) {
+        buf_puts(line, ",\"shard\":\"");
+        json_escape(sv_from(words.data), line);
+        buf_putc(line, '"');
+    }
+    buf_done(&words);
+}
+
 static void on_verdict(void *arg, const struct pipeline_verdict *v)
 {
     struct discover *d = arg;
-    if (v->target == NULL && !d->explain) {
+    if ((v->target == NULL || is_elsewhere(d, v)) && !d->explain) {
         return;
     }
     struct buf line;
@@ -89,6 +116,7 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
     } else {
         put_scrapes(v->target, &line);
     }
+    put_owner(d, v, &line);
     buf_puts(&line, "}\n");
     if (buf_ok(&line)) {
         fwrite(line.data, 1, line.len, stdout);
@@ -127,6 +155,7 @@ static int run_discovery(struct discover *d, struct log *log, struct intern *int
         .on_group = on_group,
         .on_synced = on_synced,
         .arg = d,
+        .sharing = sharding_of_discovery(d->sharding),
     };
     struct discovery *discovery = discovery_new(&options, &err);
     if (discovery == NULL) {
@@ -140,11 +169,38 @@ static int run_discovery(struct discover *d, struct log *log, struct intern *int
     loop_timer_free(timer);
     discovery_free(discovery);
     fflush(stdout);
+    if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
+        fprintf(stderr,
+                "profpull: this is %s, which is no member of the Service: the targets of all "
+                "members are shown\n",
+                sharding_self(d->sharding));
+    }
     if (!d->synced) {
         fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
         return EXIT_PEER;
     }
     return EXIT_DONE;
+}
+
+static bool make_sharding(struct discover *d, struct log *log, struct err *err)
+{
+    if (d->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    d->sharding = sharding_new(
+        &(struct sharding_options){.config = d->config, .loop = d->loop, .log = log}, err);
+    return d->sharding != NULL;
+}
+
+static bool make_pipeline(struct discover *d, struct intern *intern, struct err *err)
+{
+    d->pipeline = pipeline_new(&(struct pipeline_options){.config = d->config,
+                                                          .intern = intern,
+                                                          .sharding = d->sharding,
+                                                          .on_verdict = on_verdict,
+                                                          .arg = d},
+                               err);
+    return d->pipeline != NULL;
 }
 
 static int discover(const struct cmd_config_flags *flags, bool explain, int64_t timeout_ms)
@@ -158,16 +214,15 @@ static int discover(const struct cmd_config_flags *flags, bool explain, int64_t 
     struct intern *intern = intern_new();
     struct log *log = log_new(STDERR_FILENO, LOG_WARN, config->log.format);
     struct discover d = {.config = config, .explain = explain, .loop = loop_new(&err)};
-    struct pipeline_options options = {
-        .config = config, .intern = intern, .on_verdict = on_verdict, .arg = &d};
     if (intern == NULL || log == NULL || d.loop == NULL) {
         fputs("profpull: out of memory\n", stderr);
-    } else if ((d.pipeline = pipeline_new(&options, &err)) == NULL) {
+    } else if (!make_sharding(&d, log, &err) || !make_pipeline(&d, intern, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
         code = run_discovery(&d, log, intern, timeout_ms);
     }
     pipeline_free(d.pipeline);
+    sharding_free(d.sharding);
     loop_free(d.loop);
     intern_free(intern);
     log_free(log);

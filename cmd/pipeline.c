@@ -125,15 +125,18 @@ static struct target *make_target(struct pipeline *p, const struct target_group 
         err_set(err, v.err.kind, "relabel rule %zu: %s", v.rule, v.err.msg);
         return NULL;
     }
-    char host[HOST_MAX];
-    struct target *t = target_new(p->options.config, group->job, p->builder,
-                                  pinned_host(group, discovered, host), err);
+    char storage[HOST_MAX];
+    const char *host = pinned_host(group, discovered, storage);
+    struct target *t = target_new(p->options.config, group->job, p->builder, host, err);
     if (t == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "invalid");
         return NULL;
     }
     count(p, group->job, "kept");
+    if (p->options.sharding != NULL) {
+        verdict->key = sharding_key(p->options.sharding, t, group->job, host);
+    }
     return t;
 }
 
@@ -148,7 +151,8 @@ static void log_refused(struct pipeline *p, const struct target_group *group, co
              LOG_STR("source", group->source), LOG_ERR(err), LOG_INT("suppressed", suppressed));
 }
 
-static struct target *judge(struct pipeline *p, const struct target_group *group, size_t i)
+static struct target *judge(struct pipeline *p, const struct target_group *group, size_t i,
+                            uint64_t *ret_key)
 {
     struct err err = ERR_INIT;
     struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
@@ -160,29 +164,40 @@ static struct target *judge(struct pipeline *p, const struct target_group *group
     if (p->options.on_verdict != NULL) {
         p->options.on_verdict(p->options.arg, &verdict);
     }
+    *ret_key = verdict.key;
     return verdict.target;
+}
+
+/* Takes over the references. */
+static bool hand_over(struct pipeline *p, const struct target_group *group,
+                      struct target *const *targets, const uint64_t *keys, size_t n)
+{
+    const struct pipeline_options *o = &p->options;
+    if (o->sharding != NULL) {
+        return sharding_put(o->sharding, group->job, group->source, targets, keys, n);
+    }
+    if (o->scraper != NULL) {
+        return scraper_set_group(o->scraper, group->job, group->source, targets, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        target_unref(targets[i]);
+    }
+    return true;
 }
 
 void pipeline_group(struct pipeline *p, const struct target_group *group)
 {
     struct target **targets = calloc(group->n_targets + 1, sizeof(struct target *));
-    if (targets == NULL) {
-        log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
-        return;
-    }
+    uint64_t *keys = calloc(group->n_targets + 1, sizeof(*keys));
+    bool ok = targets != NULL && keys != NULL;
     size_t n = 0;
-    for (size_t i = 0; i < group->n_targets; i++) {
-        struct target *t = judge(p, group, i);
-        if (t != NULL) {
-            targets[n++] = t;
-        }
+    for (size_t i = 0; ok && i < group->n_targets; i++) {
+        targets[n] = judge(p, group, i, &keys[n]);
+        n += targets[n] != NULL ? 1 : 0;
     }
-    if (p->options.scraper == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            target_unref(targets[i]);
-        }
-    } else if (!scraper_set_group(p->options.scraper, group->job, group->source, targets, n)) {
+    if (!ok || !hand_over(p, group, targets, keys, n)) {
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
     }
     free(targets);
+    free(keys);
 }

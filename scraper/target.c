@@ -395,6 +395,11 @@ const struct labels *target_labels(const struct target *t)
     return t->labels;
 }
 
+const char *target_process(const struct target *t)
+{
+    return t->process;
+}
+
 size_t target_scrape_count(const struct target *t)
 {
     return t->n;

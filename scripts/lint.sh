@@ -5,7 +5,7 @@ set -u
 make=${MAKE:-make}
 build=${BUILD:-build}
 failed=0
-rooms="base model config relabel discovery scraper write server cmd"
+rooms="base shard model config relabel discovery scraper write server cmd"
 # shellcheck disable=SC2086  # a list of directories
 sources="profpull.c $(find $rooms -name '*.c' | sort)"
 # shellcheck disable=SC2086
