@@ -215,7 +215,7 @@ uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t j
                       const char *pinned_host)
 {
     bool foreign = s->options.config->jobs[job].allow_foreign_address;
-    return rendezvous_hash(rendezvous_key(sv_from(target_process(t)), pinned_host, foreign));
+    return rendezvous_hash(rendezvous_key(sv_from(target_canonical(t)), pinned_host, foreign));
 }
 
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,

@@ -30,7 +30,7 @@ static bool tell(void *arg, size_t job, const char *source, struct target *const
     len += (size_t)snprintf(w->told + len, sizeof(w->told) - len, "%zu/%s=", job, source);
     for (size_t i = 0; i < n; i++) {
         len += (size_t)snprintf(w->told + len, sizeof(w->told) - len, "%s%s", i == 0 ? "" : ",",
-                                target_process(targets[i]));
+                                target_canonical(targets[i]));
         target_unref(targets[i]);
     }
     snprintf(w->told + len, sizeof(w->told) - len, "%s;", ok ? "" : " failed");
