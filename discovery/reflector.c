@@ -273,7 +273,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
         say_found(r);
     } else {
         say_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
-        tell_reachable(r, result == WATCH_EXPIRED);
+        tell_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
     }
     loop_timer_at(r->timer, watch_next_at(r->machine));
 }
