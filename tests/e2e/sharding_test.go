@@ -342,12 +342,12 @@ func TestReplicasShareTargets(t *testing.T) {
 	bin(t)
 	const n = 300
 	targets := newFarm(t, n)
-	handover := "2s" // far longer than anybody needs to hear of a change
+	handover := "1500ms" // far longer than anybody needs to hear of a change
 	if instrumented(t) {
 		handover = "10s"
 	}
 	f := newFleet(t, targets, "2s", "1s", handover)
-	f.late, f.lateFor = late(t, f.cluster.Addr(), 700*time.Millisecond), "p-1"
+	f.late, f.lateFor = late(t, f.cluster.Addr(), 400*time.Millisecond), "p-1"
 	all := []string{"p-0", "p-1", "p-2"}
 	for _, name := range all {
 		f.start(name)
@@ -439,7 +439,8 @@ func TestReplicasShareTargets(t *testing.T) {
 }
 
 // Who shares the targets is not known: nothing is scraped, not even what the configuration lists, and
-// the replica is not ready; then it is.
+// the replica is not ready; then it is. A replica that has been cut off from the API server for longer
+// than isolation_timeout scrapes nothing until it is back.
 func TestSharingWaitsForMembers(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -447,7 +448,8 @@ func TestSharingWaitsForMembers(t *testing.T) {
 	f := newFleet(t, targets, "2s", "1s", "1s")
 	config := f.config
 	f.config = func(name string) string {
-		return strings.Replace(config(name), "    kubernetes_sd_configs:",
+		return strings.Replace(strings.Replace(config(name), "handover: 1s", "handover: 1s, isolation_timeout: 2s", 1),
+			"    kubernetes_sd_configs:",
 			"    static_configs: [{targets: [\""+strings.Join(targets.addrs, `", "`)+"\"]}]\n    kubernetes_sd_configs:", 1)
 	}
 	f.cluster.ListFaults.Set(&loop.Fault{Status: 403})
@@ -465,6 +467,21 @@ func TestSharingWaitsForMembers(t *testing.T) {
 	f.cluster.ListFaults.Set(nil)
 	f.ready("p-0")
 	f.endpoints("p-0")
+	f.shares(3, "p-0")
+
+	f.cluster.Down()
+	p.wait("the replica to give up", func() string {
+		if got := len(p.scrapes("")); got != 0 {
+			return fmt.Sprintf("it has %d targets", got)
+		}
+		return ""
+	})
+	if !strings.Contains(p.stderr.String(), "cut off from the API server") {
+		t.Error("no word about why nothing is scraped")
+	}
+	if err := f.cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
 	f.shares(3, "p-0")
 	p.stop()
 	targets.checkOverlaps(t)
