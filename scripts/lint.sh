@@ -65,6 +65,7 @@ check_layers() {
   done
   grep -nE '#include "(model|config|discovery|relabel|scraper|write|server|cmd)/' base/*.[ch] && bad=1
   grep -nE '#include "(discovery|relabel|scraper|write|server|cmd)/' config/*.[ch] && bad=1
+  grep -nE '#include "(model|config|discovery|relabel|scraper|write|server|cmd)/' shard/*.[ch] && bad=1
   return $bad
 }
 

@@ -67,6 +67,7 @@ static void check_target(const struct target *t, struct labels_builder *b)
         check_url(url.data);
         check_seconds(t, i, url.data);
         buf_done(&url);
+        require(strncmp(target_process(t, i), PINNED ":", sizeof(PINNED ":") - 1) == 0);
         for (size_t k = 0; k < i; k++) {
             require(!target_same_scrape(t, i, t, k));
         }
@@ -74,7 +75,7 @@ static void check_target(const struct target *t, struct labels_builder *b)
         require(series != NULL && labels_get(series, SV("__name__")).n > 0);
         labels_unref(series);
     }
-    require(strncmp(t->process, PINNED ":", sizeof(PINNED ":") - 1) == 0);
+    require(strncmp(target_canonical(t), PINNED ":", sizeof(PINNED ":") - 1) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
