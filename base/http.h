@@ -79,20 +79,21 @@ struct http_part {
 /* How a transfer ended. HTTP_OK means that a whole response came, whatever its status. */
 enum http_result {
     HTTP_OK,
-    HTTP_ERR_RESOLVE,   /* host name not found */
-    HTTP_ERR_CONNECT,   /* refused, unreachable, connect timeout */
-    HTTP_ERR_TLS,       /* handshake or verification */
-    HTTP_ERR_TIMEOUT,   /* the deadline of the whole request */
-    HTTP_ERR_TOO_LARGE, /* body over max_body */
-    HTTP_ERR_REDIRECT,  /* to another host, or too many */
-    HTTP_ERR_CUT,       /* the connection broke within the response or before it */
-    HTTP_ERR_PROTOCOL,  /* not HTTP, or headers over the limit */
-    HTTP_ERR_ABORTED,   /* on_head() or on_data() said stop */
-    HTTP_ERR_CONFIG,    /* bad URL, unreadable credentials or TLS files */
+    HTTP_ERR_RESOLVE,     /* host name not found */
+    HTTP_ERR_CONNECT,     /* refused, unreachable, connect timeout */
+    HTTP_ERR_TLS,         /* handshake or verification */
+    HTTP_ERR_TIMEOUT,     /* the deadline of the whole request */
+    HTTP_ERR_TOO_LARGE,   /* body over max_body */
+    HTTP_ERR_REDIRECT,    /* to another host, or too many */
+    HTTP_ERR_CUT,         /* the connection broke within the response or before it */
+    HTTP_ERR_PROTOCOL,    /* not HTTP, or headers over the limit */
+    HTTP_ERR_ABORTED,     /* on_head() or on_data() said stop */
+    HTTP_ERR_DESCRIPTORS, /* this process has no file descriptor left for a connection */
+    HTTP_ERR_CONFIG,      /* bad URL, unreadable credentials or TLS files */
     HTTP_ERR_MEMORY,
 };
 /* Short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout", "too_large",
- * "redirect", "cut", "protocol", "aborted", "config", "memory". */
+ * "redirect", "cut", "protocol", "aborted", "descriptors", "config", "memory". */
 const char *http_result_name(enum http_result r);
 
 struct http_response {

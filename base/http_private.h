@@ -32,6 +32,10 @@
 /* Response headers of one hop, interim (1xx) and trailing ones included. */
 #define HTTP_HEADER_BYTES_MAX (16 * 1024)
 #define HTTP_HEADER_LINES_MAX 100
+/* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. What
+ * breaks later than this after sending was not a connection that had been closed meanwhile, but a
+ * server that did not answer in time: it is not asked to work as long once more. */
+#define HTTP_REPEAT_MAX_MS 1000
 /* Redirects that one request may follow. */
 #define HTTP_REDIRECTS_MAX 5
 /* Body of a redirect that is read and thrown away to keep the connection. */
@@ -154,6 +158,7 @@ struct http_transfer {
     bool following; /* this response is a redirect that will be followed */
     bool repeated;  /* on a fresh connection, which is done once */
     bool setopt_failed;
+    bool no_descriptor; /* there was none for a socket */
 
     /* How it ended. */
     bool stopped; /* one of our callbacks said stop, for this reason: */

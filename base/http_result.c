@@ -23,6 +23,7 @@ const char *http_result_name(enum http_result r)
         [HTTP_ERR_CUT] = "cut",
         [HTTP_ERR_PROTOCOL] = "protocol",
         [HTTP_ERR_ABORTED] = "aborted",
+        [HTTP_ERR_DESCRIPTORS] = "descriptors",
         [HTTP_ERR_CONFIG] = "config",
         [HTTP_ERR_MEMORY] = "memory",
     };
@@ -157,6 +158,8 @@ static void put_cut(const struct http_transfer *t, struct reason *out)
     else if (t->head_done)
         (void)snprintf(out->text, sizeof(out->text), "the response broke after %zu bytes: %s",
                        t->body.len, why);
+    else if (t->code == CURLE_ABORTED_BY_CALLBACK)
+        (void)snprintf(out->text, sizeof(out->text), "the connection broke before a response");
     else if (t->code == CURLE_OK)
         (void)snprintf(out->text, sizeof(out->text), "the connection broke within the headers");
     else
@@ -204,6 +207,10 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
     case HTTP_ERR_ABORTED:
         (void)snprintf(out->text, sizeof(out->text), "given up by the reader");
         break;
+    case HTTP_ERR_DESCRIPTORS:
+        (void)snprintf(out->text, sizeof(out->text),
+                       "no file descriptor left (the limit is that of this program)");
+        break;
     case HTTP_OK:
     case HTTP_ERR_RESOLVE:
     case HTTP_ERR_TLS:
@@ -237,7 +244,7 @@ static enum http_result from_code(const struct http_transfer *t)
     case CURLE_COULDNT_CONNECT:
     case CURLE_INTERFACE_FAILED:
     case CURLE_PROXY:
-        return HTTP_ERR_CONNECT;
+        return t->no_descriptor ? HTTP_ERR_DESCRIPTORS : HTTP_ERR_CONNECT;
     case CURLE_OPERATION_TIMEDOUT:
         return which_timeout(t);
     case CURLE_SSL_CONNECT_ERROR:

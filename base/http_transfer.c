@@ -1,6 +1,8 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/http_private.h"
@@ -261,6 +263,16 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 
 /* ---- connection ----------------------------------------------------------------------------- */
 
+/* libcurl tells of any socket that it could not make as of a host that does not answer. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct http_transfer *t = arg;
+    (void)purpose;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    t->no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    return fd;
+}
+
 /* The connection is ready and the request goes out now; again if it is repeated. */
 static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
 {
@@ -271,7 +283,13 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     struct http_transfer *t = arg;
     if (t->state != HTTP_RUNNING)
         return CURL_PREREQFUNC_ABORT;
-    t->sent_ns = clock_mono_ns();
+    int64_t now_ns = clock_mono_ns();
+    if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
+        t->stopped = true;
+        t->result = HTTP_ERR_CUT;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    t->sent_ns = now_ns;
     http_transfer_reset_response(t);
     rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;
@@ -290,6 +308,8 @@ void http_transfer_set_callbacks(struct http_transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
     curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
     /* The connection keeps this one, and lives longer than the transfer. */
     curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, http_shard_close_socket);
     curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->shard);

@@ -225,11 +225,19 @@ bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next
     return true;
 }
 
-/* Appends what the scrape is; false if out of memory. */
+void deltas_forget(struct engine *e, struct scrape *sc)
+{
+    drop(&e->deltas, sc->baseline);
+    sc->baseline = NULL;
+}
+
+/* Appends what the scrape is, and of which pod; false if out of memory. */
 static bool make_key(const struct scrape *sc, struct buf *key)
 {
     buf_init(key, KEY_MAX);
-    return target_scrape_key(sc->target, sc->entry, key);
+    const uint64_t *generation = &sc->target->generation;
+    return target_scrape_key(sc->target, sc->entry, key) &&
+           buf_append(key, generation, sizeof(*generation));
 }
 
 void deltas_keep(struct engine *e, struct scrape *sc)

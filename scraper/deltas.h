@@ -81,6 +81,8 @@ bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next
 /* Counts how one went. */
 void deltas_count(struct deltas *d, const char *result);
 
+/* Another process stands behind the scrape: its counters have nothing to do with the baseline. */
+void deltas_forget(struct engine *e, struct scrape *sc);
 /* A scrape goes: its baseline is kept for a while. */
 void deltas_keep(struct engine *e, struct scrape *sc);
 /* A scrape has come: it gets the baseline that was kept for it. */

@@ -253,6 +253,11 @@ void scraper_stop(struct scraper *s)
     }
 }
 
+size_t scraper_sampled(struct scraper *s, struct sampled_service *out, size_t max)
+{
+    return engine_sampled(s->engine, out, max);
+}
+
 size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max)
 {
     return engine_snapshot(s->engine, cursor, out, max);

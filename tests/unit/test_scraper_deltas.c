@@ -181,7 +181,8 @@ static void set(struct world *w, const char *label, const char *address)
     if (address != NULL) {
         labels_builder_reset(w->b, NULL);
         labels_builder_set_str(w->b, "__address__", address);
-        labels_builder_set_str(w->b, "v", label);
+        labels_builder_set_str(
+            w->b, strncmp(label, "uid", 3) == 0 ? "__meta_kubernetes_pod_uid" : "v", label);
         t = target_make(NULL, 0, &w->job, w->b, NULL, &err);
         assert_non_null(t);
     }
@@ -315,6 +316,34 @@ static void gauges_then_deltas(void **state)
     CHECK_INT(RESULT(w, "rebased"), 1, "");
     CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "");
     CHECK_INT(metric(w, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+}
+
+/* The counters of one pod are no baseline for another that has got its address: neither when it
+ * takes its place at once, nor when it comes later. */
+static void another_pod_starts_anew(void **state)
+{
+    struct world *w = *state;
+    set(w, "uid-1", "h:1");
+    scrape(w, 10, 5);
+    work(w);
+    set(w, "uid-2", "h:1");
+    scrape(w, 1000, 6);
+    work(w);
+    check_values(w, 0, 6, "at once");
+    scrape(w, 1001, 6);
+    work(w);
+    check_values(w, 1, 6, "its own baseline");
+    set(w, "", NULL);
+    set(w, "uid-3", "h:1");
+    scrape(w, 9000, 7);
+    work(w);
+    check_values(w, 0, 7, "later");
+    set(w, "", NULL);
+    set(w, "uid-3", "h:1");
+    scrape(w, 9003, 7);
+    work(w);
+    check_values(w, 3, 7, "the same one comes back");
+    CHECK_INT(RESULT(w, "first"), 3, "");
 }
 
 /* Nothing to pass on is a good scrape all the same. */
@@ -546,6 +575,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(gauges_then_deltas),
+        TEST(another_pod_starts_anew),
         TEST(nothing_left),
         TEST(busy),
         TEST(backlog),
