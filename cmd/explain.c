@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "cmd/explain_words.h"
 #include "cmd/ports.h"
+#include "cmd/sharding.h"
 
 #define POD "__meta_kubernetes_pod_"
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
@@ -21,6 +22,7 @@ struct piece {
     bool set_aside;
     enum relabel_outcome outcome;
     size_t rule;
+    uint64_t key; /* by which its owner is found, with sharding */
     char *error;
 };
 
@@ -301,6 +303,7 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
     p->set_aside = v->set_aside;
     p->outcome = v->outcome;
     p->rule = v->rule;
+    p->key = v->key;
     p->error = v->err == NULL ? NULL : strdup(v->err->msg);
     s->n++;
 }
@@ -374,6 +377,16 @@ static void put_scraped(const struct config_job *job, const struct seen *s, stru
         buf_printf(out, "; container %.*s, service_name \"%.*s\".",
                    SV_ARG(get(s->pieces[i].discovered, POD "container_name")),
                    SV_ARG(get(labels, LABEL_SERVICE_NAME)));
+    }
+}
+
+/* Which replica has the pod. */
+static void put_owner(const struct explain *e, const struct piece *p, struct buf *out)
+{
+    if (e->options.sharding != NULL) {
+        buf_puts(out, " With sharding it is ");
+        sharding_explain(e->options.sharding, p->key, out);
+        buf_putc(out, '.');
     }
 }
 
@@ -468,6 +481,7 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
         put_not_scraped(e, s, out);
     } else {
         put_scraped(job, s, out);
+        put_owner(e, p, out);
         put_problems(s, out);
         put_missing_ports(job, s, out);
     }
