@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 60
 VERSION := $(shell cat VERSION)
 
 # What the linker and compiler need of each library.
-PACKAGES := libcurl jansson yaml-0.1 zlib libpcre2-8 libevent
+PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
@@ -72,6 +72,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The built-in configuration as the bytes of an array.
+$(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+$(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
 
 # Everything is made again when the compiler or its options change.
 $(BUILD)/flags: FORCE

@@ -78,6 +78,8 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
         return NULL;
     t->client->in_flight--;
     metric_gauge_add(t->client->in_flight_gauge, -1);
+    t->client->body_bytes -= t->body_counted;
+    metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
     if (t->easy)
         easy_give(t->client, t->easy);
     free_headers(t->headers);
@@ -390,6 +392,12 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .type = METRIC_GAUGE,
                                  .labels = {"client"}});
     c->in_flight_gauge = metric_cell(in_flight, (const char *const[]){c->name});
+    struct metric *bodies = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_body_bytes",
+                                 .help = "Memory of the bodies of responses that are being read.",
+                                 .type = METRIC_GAUGE,
+                                 .labels = {"client"}});
+    c->body_bytes_gauge = metric_cell(bodies, (const char *const[]){c->name});
     struct metric *connections = metrics_register(
         m, &(struct metric_desc){.name = "profpull_http_connections_total",
                                  .help = "Connections made and requests on kept connections.",
@@ -447,6 +455,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->log = options->log;
     c->n_shards = n;
     c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
+    c->bodies_max_bytes = options->bodies_max_bytes;
     TAILQ_INIT(&c->ended);
     return init_client(c, options, err) ? c : http_client_free(c);
 }

@@ -402,6 +402,7 @@ type scrape struct {
 	LastDurationSeconds                       float64
 	LastSizeBytes                             int64
 	Successes, Failures, Skipped              int64
+	Conflicts                                 struct{ Found, Of int }
 }
 
 func (p *program) scrapes(query string) []scrape {

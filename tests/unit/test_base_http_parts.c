@@ -200,6 +200,7 @@ static void test_result_names(void **state)
     for (int i = 0; i < HTTP_RESULTS; i++)
         assert_true(strlen(http_result_name((enum http_result)i)) > 1);
     CHECK_STR(http_result_name(HTTP_ERR_TOO_LARGE), "too_large", "");
+    CHECK_STR(http_result_name(HTTP_ERR_NO_ROOM), "no_room", "");
     CHECK_STR(http_result_name((enum http_result)99), "unknown", "");
 }
 
