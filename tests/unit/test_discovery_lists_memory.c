@@ -36,6 +36,7 @@ __attribute__((format(printf, 2, 3))) static int torture_asprintf(char **ret, co
 
 #undef strdup
 #undef strndup
+#undef asprintf
 #define strdup(s) torture_strndup(s, SIZE_MAX)
 #define strndup(s, n) torture_strndup(s, n)
 #define asprintf(...) torture_asprintf(__VA_ARGS__)
