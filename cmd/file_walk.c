@@ -138,7 +138,8 @@ static bool read_all(int fd, struct buf *out, struct err *err)
     return ok;
 }
 
-bool file_read(const struct file_found *f, struct buf *out, int64_t *ret_mtime_ns, struct err *err)
+bool file_walk_read(const struct file_found *f, struct buf *out, int64_t *ret_mtime_ns,
+                    struct err *err)
 {
     struct stat st;
     int fd = f->open == NULL ? STDIN_FILENO : open(f->open, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -33,6 +33,7 @@ enum walk_result file_walk_next(struct file_walk *w, struct file_found *ret, str
 
 /* Reads a whole file into out, which has its own ceiling: ERR_LIMIT if there is more. The error has
  * no name in it. *ret_mtime_ns is 0 for what is no regular file. */
-bool file_read(const struct file_found *f, struct buf *out, int64_t *ret_mtime_ns, struct err *err);
+bool file_walk_read(const struct file_found *f, struct buf *out, int64_t *ret_mtime_ns,
+                    struct err *err);
 
 #endif
