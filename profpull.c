@@ -31,9 +31,9 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"run", cmd_run},         {"check", cmd_check},   {"discover", cmd_discover},
-    {"relabel", cmd_relabel}, {"scrape", cmd_scrape}, {"import", cmd_import} /*V*/,
-    {"version", cmd_version},
+    {"run", cmd_run},         {"check", cmd_check},     {"discover", cmd_discover},
+    {"relabel", cmd_relabel}, {"scrape", cmd_scrape},   {"import", cmd_import},
+    {"verify", cmd_verify},   {"version", cmd_version},
 };
 
 int main(int argc, char **argv)
