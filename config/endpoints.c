@@ -107,18 +107,53 @@ static void read_retry(struct reader *r, const struct place *at, const void *arg
     }
 }
 
+/* A duration, "always" or "never". */
+static void read_fsync(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct range wait = {1, 60000};
+    int64_t *ms = out;
+    int64_t any;
+    (void)arg;
+    if (at->node->kind == NODE_SCALAR && sv_eq_str(at->node->text, "always")) {
+        *ms = CONFIG_FSYNC_ALWAYS;
+    } else if (at->node->kind == NODE_SCALAR && sv_eq_str(at->node->text, "never")) {
+        *ms = CONFIG_FSYNC_NEVER;
+    } else if (at->node->kind == NODE_SCALAR && !parse_duration_ms(at->node->text, &any, NULL)) {
+        reader_error(r, at, "expected a duration such as \"15s\", \"always\" or \"never\", got %s",
+                     reader_got(r, at->node));
+    } else {
+        read_duration(r, at, &wait, out);
+    }
+}
+
+static void check_spool(struct reader *r, const struct place *at, const struct config_endpoint *e)
+{
+    static const char *const keys[] = {"spool_max_bytes", "fsync"};
+    for (size_t i = 0; e->spool_directory == NULL && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct place place = place_of_key(at, keys[i]);
+        if (place.node != at->node) {
+            reader_error(r, &place, "has no effect without spool_directory");
+        }
+    }
+}
+
 static void read_queue(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     static const struct range bytes = {1024, UINT64_C(1) << 40};
+    static const struct range spool_bytes = {1 << 20, UINT64_C(1) << 44};
     static const struct field fields[] = {
         FIELD("max_bytes", read_size, queue_max_bytes, &bytes),
-        {.key = "spool_directory", .read = read_later},
-        {.key = "spool_max_bytes", .read = read_later},
-        {.key = "fsync", .read = read_later},
+        FIELD("spool_directory", read_text, spool_directory, &text_file_name),
+        FIELD("spool_max_bytes", read_size, spool_max_bytes, &spool_bytes),
+        FIELD("fsync", read_fsync, spool_fsync_ms, NULL),
     };
     const struct section section = SECTION(fields, out);
+    size_t before = r->reported;
     read_sections(r, at, &section, 1);
+    if (r->reported == before && at->node->kind == NODE_MAPPING) {
+        check_spool(r, at, out);
+    }
 }
 
 /* ---- an endpoint
@@ -152,6 +187,8 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
         .max_age_ms = 3300000,    /* 55m */
         .retry_on_429 = true,
         .queue_max_bytes = UINT64_C(64) * 1024 * 1024,
+        .spool_max_bytes = UINT64_C(1024) * 1024 * 1024,
+        .spool_fsync_ms = 500,
         .concurrency = 16,
         .external_labels = c->global.external_labels,
     };
