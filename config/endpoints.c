@@ -107,22 +107,36 @@ static void read_retry(struct reader *r, const struct place *at, const void *arg
     }
 }
 
+#define FSYNC_MAX_MS 60000
+
 /* A duration, "always" or "never". */
+static bool parse_fsync(struct sv v, int64_t *ret_ms)
+{
+    if (sv_eq_str(v, "always")) {
+        *ret_ms = CONFIG_FSYNC_ALWAYS;
+        return true;
+    }
+    if (sv_eq_str(v, "never")) {
+        *ret_ms = CONFIG_FSYNC_NEVER;
+        return true;
+    }
+    return parse_duration_ms(v, ret_ms, NULL) && *ret_ms >= 1 && *ret_ms <= FSYNC_MAX_MS;
+}
+
+static bool check_fsync(struct sv v)
+{
+    int64_t ms;
+    return parse_fsync(v, &ms);
+}
+
 static void read_fsync(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    static const struct range wait = {1, 60000};
-    int64_t *ms = out;
-    int64_t any;
+    static const struct text_kind kind = {
+        .expected = "\"always\", \"never\" or a duration from 1ms to 1m", .ok = check_fsync};
     (void)arg;
-    if (at->node->kind == NODE_SCALAR && sv_eq_str(at->node->text, "always")) {
-        *ms = CONFIG_FSYNC_ALWAYS;
-    } else if (at->node->kind == NODE_SCALAR && sv_eq_str(at->node->text, "never")) {
-        *ms = CONFIG_FSYNC_NEVER;
-    } else if (at->node->kind == NODE_SCALAR && !parse_duration_ms(at->node->text, &any, NULL)) {
-        reader_error(r, at, "expected a duration such as \"15s\", \"always\" or \"never\", got %s",
-                     reader_got(r, at->node));
-    } else {
-        read_duration(r, at, &wait, out);
+    const char *text = reader_text(r, at, &kind);
+    if (text != NULL) {
+        (void)parse_fsync(sv_from(text), out);
     }
 }
 

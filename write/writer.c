@@ -74,7 +74,8 @@ static bool is_flushed(struct writer *w)
 {
     for (size_t i = 0; i < w->n_lanes; i++) {
         struct lane *l = &w->lanes[i];
-        if (l->spool && (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0))
+        if (l->spool &&
+            (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0))
             return false;
     }
     return true;

@@ -515,13 +515,16 @@ static void endpoints(void **state)
          "f:4:28: write[0].queue.spool_max_bytes: has no effect without spool_directory\n"
          "f:4:41: write[0].queue.fsync: has no effect without spool_directory\n"},
         {WRITE("  queue: {spool_directory: '', spool_max_bytes: 1MB, fsync: sometimes}\n"),
-         "f:4:28: write[0].queue.spool_directory: expected a file name, got the string \"\"\n"
+         "f:4:28: write[0].queue.spool_directory: expected a file name, got \"\"\n"
          "f:4:49: write[0].queue.spool_max_bytes: expected a size from 1MiB to 16TiB, got "
          "\"1MB\"\n"
-         "f:4:61: write[0].queue.fsync: expected a duration such as \"15s\", \"always\" or "
-         "\"never\", got \"sometimes\"\n"},
+         "f:4:61: write[0].queue.fsync: expected \"always\", \"never\" or a duration from 1ms to "
+         "1m, "
+         "got \"sometimes\"\n"},
         {WRITE("  queue: {spool_directory: /x, fsync: 2m}\n"),
-         "f:4:39: write[0].queue.fsync: expected a duration from 1ms to 1m, got \"2m\"\n"},
+         "f:4:39: write[0].queue.fsync: expected \"always\", \"never\" or a duration from 1ms to "
+         "1m, "
+         "got \"2m\"\n"},
     };
     CHECK_TABLE(cases);
 }
