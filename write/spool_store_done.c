@@ -224,7 +224,8 @@ static struct spool_entry *entry_of(struct spool_segment *g, const struct spool_
     e->segment = g;
     e->offset = (uint32_t)found->offset;
     e->head = found->head;
-    e->scraped_ms = (found->head.scraped_ns - wall_offset_ns) / NS_PER_MS;
+    /* To the nearest: the two clocks are never read at the same instant. */
+    e->scraped_ms = (found->head.scraped_ns - wall_offset_ns + NS_PER_MS / 2) / NS_PER_MS;
     return e;
 }
 
