@@ -170,7 +170,7 @@ struct spool_status spool_status(struct spool *s)
 
 /* ---- failure and recovery; the thread -------------------------------------------------------- */
 
-static void fail(struct spool *s, const struct err *err, int64_t now_ms)
+static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
 {
     uint32_t suppressed = 0;
     bool news = !s->failing;
@@ -223,7 +223,7 @@ static void release(struct spool *s, struct spool_entry *e, unsigned wants, int6
 {
     struct err err = ERR_INIT;
     if (!spool_store_done(s->store, e, &err))
-        fail(s, &err, now_ms);
+        note_failure(s, &err, now_ms);
     s->acknowledged += (wants & WANTS_HOLD) != 0;
 }
 
@@ -310,7 +310,7 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
 }
 
 /* From here on it is the store's; what was wanted meanwhile is asked for now. */
-static void settle(struct spool *s, struct spool_entry *e)
+static void hand_to_store(struct spool *s, struct spool_entry *e)
 {
     e->profile = profile_unref(e->profile);
     pthread_mutex_lock(&s->lock);
@@ -341,7 +341,7 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
             TAILQ_INSERT_TAIL(ret_written, e, link);
         } else {
             s->too_large++;
-            settle(s, e);
+            hand_to_store(s, e);
         }
     }
     return true;
@@ -366,14 +366,14 @@ static void write_batch(struct spool *s, int64_t now_ms)
             s->stored++;
             s->options.events.written(s->options.events.arg, e);
         }
-        settle(s, e);
+        hand_to_store(s, e);
     }
     put_back(s, &batch, now_ms);
     s->changed = true;
     if (ok && safe)
         recover(s);
     else
-        fail(s, ok ? &sync_err : &err, now_ms);
+        note_failure(s, ok ? &sync_err : &err, now_ms);
 }
 
 /* ---- one round ------------------------------------------------------------------------------- */
@@ -417,13 +417,13 @@ static void retry(struct spool *s, int64_t now_ms)
     struct err err = ERR_INIT;
     if (!spool_store_is_listed(s->store)) {
         if (!spool_store_list(s->store, &err)) {
-            fail(s, &err, now_ms);
+            note_failure(s, &err, now_ms);
             return;
         }
         s->all_read = false;
     }
     if (!spool_store_retry(s->store, &err))
-        fail(s, &err, now_ms);
+        note_failure(s, &err, now_ms);
     else if (!is_waiting(s))
         recover(s);
 }
@@ -571,20 +571,20 @@ void spool_stop(struct spool *s)
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-static bool on_found(void *arg, struct spool_entry *e)
+static bool store_found(void *arg, struct spool_entry *e)
 {
     struct spool *s = arg;
     e->state = ENTRY_STORED;
     return s->options.events.found(s->options.events.arg, e);
 }
 
-static void on_unread_lost(void *arg, bool for_memory)
+static void store_unread_lost(void *arg, bool for_memory)
 {
     struct spool *s = arg;
     s->options.events.unread_lost(s->options.events.arg, for_memory);
 }
 
-static void on_lost(void *arg, struct spool_entry *e)
+static void store_lost(void *arg, struct spool_entry *e)
 {
     struct spool *s = arg;
     s->options.events.lost(s->options.events.arg, e);
@@ -603,7 +603,10 @@ static bool make_store(struct spool *s, struct err *err)
         .max_bytes = s->options.max_bytes,
         .sync = s->options.fsync_ms != SPOOL_FSYNC_NEVER,
         .io = s->io,
-        .events = {.arg = s, .found = on_found, .unread_lost = on_unread_lost, .lost = on_lost},
+        .events = {.arg = s,
+                   .found = store_found,
+                   .unread_lost = store_unread_lost,
+                   .lost = store_lost},
         .seed = s->options.seed,
     };
     if (ok)

@@ -468,7 +468,7 @@ static bool write_entry(struct spool_store *s, struct spool_entry *e, uint64_t s
 }
 
 /* It stays in memory only. */
-static enum spool_append refuse(struct spool_store *s, struct spool_entry *e)
+static enum spool_append refuse_entry(struct spool_store *s, struct spool_entry *e)
 {
     TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);
     return SPOOL_APPEND_TOO_LARGE;
@@ -480,13 +480,13 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
     const struct profile *p = e->profile;
     if (!encode_labels(s, p->labels)) {
         if (buf_too_big(&s->head))
-            return refuse(s, e);
+            return refuse_entry(s, e);
         err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
         return SPOOL_APPEND_FAILED;
     }
     uint64_t size = (uint64_t)s->head.len + p->size;
     if (p->size > SPOOL_DATA_MAX || size + SPOOL_HEADER_SIZE > s->options.max_bytes)
-        return refuse(s, e);
+        return refuse_entry(s, e);
     const char *labels = s->head.data + SPOOL_HEAD_SIZE;
     e->head = (struct spool_head){
         .flags = p->is_delta ? SPOOL_FLAG_DELTA : 0,

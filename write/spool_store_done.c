@@ -86,7 +86,7 @@ bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct e
     return remove_segment(s, g, err);
 }
 
-static void free_entry(struct spool_entry *e)
+static void drop_entry(struct spool_entry *e)
 {
     profile_unref(e->profile);
     free(e);
@@ -97,7 +97,7 @@ bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *
     struct spool_segment *g = e->segment;
     if (!g) {
         TAILQ_REMOVE(&s->orphans, e, in_segment);
-        free_entry(e);
+        drop_entry(e);
         return true;
     }
     e->done = true;
@@ -111,7 +111,7 @@ bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *
     if (!write_ack(s, g, e, err))
         return false;
     TAILQ_REMOVE(&g->unacked, e, in_segment);
-    free_entry(e);
+    drop_entry(e);
     return true;
 }
 
@@ -122,7 +122,7 @@ static bool retry_acks(struct spool_store *s, struct spool_segment *g, struct er
         if (!write_ack(s, g, e, err))
             return false;
         TAILQ_REMOVE(&g->unacked, e, in_segment);
-        free_entry(e);
+        drop_entry(e);
     }
     return true;
 }
@@ -152,7 +152,7 @@ void spool_store_end_walk(struct spool_store *s)
     s->walking = NULL;
 }
 
-static void mark_read(struct spool_store *s, struct spool_segment *g)
+static void mark_as_read(struct spool_store *s, struct spool_segment *g)
 {
     if (!g->read)
         s->counts.unread_bytes -= g->size;
@@ -183,7 +183,7 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
         break;
     case SPOOL_WALK_EMPTY:
         count_damage(s, g->size);
-        mark_read(s, g);
+        mark_as_read(s, g);
         (void)spool_store_retire(s, g, NULL);
         return 0;
     case SPOOL_WALK_NEWER:
@@ -270,7 +270,7 @@ static void finish_walk(struct spool_store *s)
 {
     struct spool_segment *g = s->walking;
     spool_store_end_walk(s);
-    mark_read(s, g);
+    mark_as_read(s, g);
     (void)spool_store_retire(s, g, NULL);
 }
 
@@ -330,7 +330,7 @@ void spool_store_give_up(struct spool_store *s)
         return;
     count_damage(s, g->size - (s->walking ? s->walk.offset : 0));
     spool_store_end_walk(s);
-    mark_read(s, g);
+    mark_as_read(s, g);
     /* Never done: so the file stays for the next process, which may be able to read it. */
     g->live++;
 }
@@ -381,7 +381,7 @@ static bool drop_oldest(struct spool_store *s, struct err *err)
         return false;
     if (s->walking == g)
         lose_unread(s);
-    mark_read(s, g);
+    mark_as_read(s, g);
     orphan_entries(s, g);
     if (g->ack_size > 0)
         (void)remove_file(s, g->id, true, NULL);
