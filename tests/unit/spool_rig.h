@@ -47,7 +47,7 @@ struct rig {
     bool quiet; /* no log: the test cannot know what will be said */
 };
 
-static bool rig_fails(struct faults *f, bool writes)
+static inline bool rig_fails(struct faults *f, bool writes)
 {
     if (f->writes_only && !writes)
         return false;
@@ -59,28 +59,30 @@ static bool rig_fails(struct faults *f, bool writes)
     return true;
 }
 
-static int rig_make_directory(void *arg, const char *path)
+static inline int rig_make_directory(void *arg, const char *path)
 {
     struct faults *f = arg;
     return rig_fails(f, true) ? -1 : f->real.make_directory(f->real.arg, path);
 }
-static int rig_open_directory(void *arg, const char *path)
+static inline int rig_open_directory(void *arg, const char *path)
 {
     struct faults *f = arg;
     return rig_fails(f, false) ? -1 : f->real.open_directory(f->real.arg, path);
 }
-static int rig_open(void *arg, int dir, const char *name, enum spool_open how, uint64_t *size)
+static inline int rig_open(void *arg, int dir, const char *name, enum spool_open how,
+                           uint64_t *size)
 {
     struct faults *f = arg;
     return rig_fails(f, how != SPOOL_OPEN_READ) ? -1
                                                 : f->real.open(f->real.arg, dir, name, how, size);
 }
-static ssize_t rig_read(void *arg, int fd, void *p, size_t n, uint64_t offset)
+static inline ssize_t rig_read(void *arg, int fd, void *p, size_t n, uint64_t offset)
 {
     struct faults *f = arg;
     return rig_fails(f, false) ? -1 : f->real.read(f->real.arg, fd, p, n, offset);
 }
-static ssize_t rig_write(void *arg, int fd, const struct iovec *parts, int n, uint64_t offset)
+static inline ssize_t rig_write(void *arg, int fd, const struct iovec *parts, int n,
+                                uint64_t offset)
 {
     struct faults *f = arg;
     struct iovec one = parts[0].iov_len > 0 ? parts[0] : parts[1];
@@ -91,52 +93,52 @@ static ssize_t rig_write(void *arg, int fd, const struct iovec *parts, int n, ui
     }
     return rig_fails(f, true) ? -1 : f->real.write(f->real.arg, fd, parts, n, offset);
 }
-static int rig_truncate(void *arg, int fd, uint64_t size)
+static inline int rig_truncate(void *arg, int fd, uint64_t size)
 {
     struct faults *f = arg;
     return rig_fails(f, true) ? -1 : f->real.truncate(f->real.arg, fd, size);
 }
-static int rig_sync(void *arg, int fd)
+static inline int rig_sync(void *arg, int fd)
 {
     struct faults *f = arg;
     (void)fd;
     /* No test loses its power. */
     return rig_fails(f, true) ? -1 : 0;
 }
-static int rig_remove(void *arg, int dir, const char *name)
+static inline int rig_remove(void *arg, int dir, const char *name)
 {
     struct faults *f = arg;
     return rig_fails(f, true) ? -1 : f->real.remove(f->real.arg, dir, name);
 }
-static int rig_list(void *arg, int dir, bool (*fn)(void *, const char *), void *fn_arg)
+static inline int rig_list(void *arg, int dir, bool (*fn)(void *, const char *), void *fn_arg)
 {
     struct faults *f = arg;
     return rig_fails(f, false) ? -1 : f->real.list(f->real.arg, dir, fn, fn_arg);
 }
-static int rig_lock(void *arg, int fd, bool exclusive)
+static inline int rig_lock(void *arg, int fd, bool exclusive)
 {
     struct faults *f = arg;
     return rig_fails(f, false) ? -1 : f->real.lock(f->real.arg, fd, exclusive);
 }
-static void rig_close(void *arg, int fd)
+static inline void rig_close(void *arg, int fd)
 {
     struct faults *f = arg;
     f->real.close(f->real.arg, fd);
 }
 
-static void rig_changed(void *arg)
+static inline void rig_changed(void *arg)
 {
     struct rig *r = arg;
     r->changed++;
 }
 
-static void rig_flushed(void *arg)
+static inline void rig_flushed(void *arg)
 {
     struct rig *r = arg;
     r->flushed++;
 }
 
-static void rig_init(struct rig *r, const char *dir)
+static inline void rig_init(struct rig *r, const char *dir)
 {
     memset(r, 0, sizeof(*r));
     r->faults.real = spool_io_posix;
@@ -159,7 +161,7 @@ static void rig_init(struct rig *r, const char *dir)
 }
 
 /* A new process. False if it does not start, with the reason in *err. */
-static bool rig_open_all(struct rig *r, struct err *err)
+static inline bool rig_open_all(struct rig *r, struct err *err)
 {
     if (!r->log && !r->quiet)
         r->log = testing_log_new();
@@ -193,7 +195,7 @@ static bool rig_open_all(struct rig *r, struct err *err)
     return r->s != NULL;
 }
 
-static void check_balance_(struct rig *r, const char *file, int line)
+static inline void check_balance_(struct rig *r, const char *file, int line)
 {
     struct write_ledger l = endpoint_status(r->e).ledger;
     uint64_t sum = l.sent + l.queued + l.in_flight;
@@ -213,21 +215,21 @@ static void check_balance_(struct rig *r, const char *file, int line)
     } while (0)
 
 /* Rounds of the spool until it has nothing to do at this time. */
-static void rig_settle(struct rig *r)
+static inline void rig_settle(struct rig *r)
 {
     for (int i = 0; i < 10000 && spool_step(r->s, r->now) <= r->now; i++)
         CHECK_BALANCE(r);
     CHECK_BALANCE(r);
 }
 
-static void rig_pass(struct rig *r, int64_t ms)
+static inline void rig_pass(struct rig *r, int64_t ms)
 {
     r->now += ms;
     rig_settle(r);
 }
 
 /* The end of the process: what is not sent stays on disk, if it can be written. */
-static void rig_close_all(struct rig *r)
+static inline void rig_close_all(struct rig *r)
 {
     if (r->e)
         endpoint_stop(r->e);
@@ -239,7 +241,7 @@ static void rig_close_all(struct rig *r)
     r->s = spool_free(r->s);
 }
 
-static void rig_done(struct rig *r)
+static inline void rig_done(struct rig *r)
 {
     rig_close_all(r);
     intern_free(r->in);
@@ -250,7 +252,7 @@ static void rig_done(struct rig *r)
 }
 
 /* A profile number n of so many bytes, each telling the number. NULL if out of memory. */
-static struct profile *rig_profile(struct rig *r, unsigned n, size_t size)
+static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size)
 {
     char name[16];
     (void)snprintf(name, sizeof(name), "%u", n);
@@ -277,7 +279,7 @@ static struct profile *rig_profile(struct rig *r, unsigned n, size_t size)
     return p;
 }
 
-static void rig_put(struct rig *r, unsigned n, size_t size)
+static inline void rig_put(struct rig *r, unsigned n, size_t size)
 {
     struct profile *p = rig_profile(r, n, size);
     if (p)
@@ -286,7 +288,7 @@ static void rig_put(struct rig *r, unsigned n, size_t size)
 }
 
 /* The number of a profile; checks everything else of it. */
-static unsigned rig_number(const struct profile *p)
+static inline unsigned rig_number(const struct profile *p)
 {
     uint64_t n = 0;
     assert_true(parse_u64(labels_get(p->labels, SV("n")), 1000000, &n));
@@ -302,7 +304,7 @@ static unsigned rig_number(const struct profile *p)
 static const struct answer answer_sent = {.class = ANSWER_SENT, .answered = true};
 
 /* Takes the next one, from the disk if need be; NULL if there is none. */
-static struct endpoint_item *rig_take(struct rig *r)
+static inline struct endpoint_item *rig_take(struct rig *r)
 {
     for (int i = 0; i < 3; i++) {
         struct endpoint_item *it = endpoint_take(r->e, r->now);
@@ -315,7 +317,7 @@ static struct endpoint_item *rig_take(struct rig *r)
 }
 
 /* Sends at most max of what is queued; the numbers go to seen[] (how often each came). */
-static unsigned rig_send(struct rig *r, unsigned max, unsigned *seen, unsigned n_seen)
+static inline unsigned rig_send(struct rig *r, unsigned max, unsigned *seen, unsigned n_seen)
 {
     unsigned sent = 0;
     struct endpoint_item *it;
