@@ -489,6 +489,7 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
         return refuse_entry(s, e);
     const char *labels = s->head.data + SPOOL_HEAD_SIZE;
     e->head = (struct spool_head){
+        .format = (uint8_t)p->format,
         .flags = p->is_delta ? SPOOL_FLAG_DELTA : 0,
         .labels_size = (uint32_t)(s->head.len - SPOOL_HEAD_SIZE),
         .data_size = (uint32_t)p->size,
@@ -558,8 +559,11 @@ static bool open_for_reading(struct spool_store *s, struct spool_segment *g)
 static struct profile *make_profile(const struct spool_entry *e, const uint8_t *labels, char *data,
                                     struct labels_builder *builder, enum spool_load *ret_result)
 {
-    bool memory;
-    struct labels *l = spool_labels_parse(labels, e->head.labels_size, builder, &memory);
+    bool memory = false;
+    struct labels *l = NULL;
+    /* Of a format that this version does not know nothing can be sent. */
+    if (e->head.format <= PROFILE_JFR)
+        l = spool_labels_parse(labels, e->head.labels_size, builder, &memory);
     *ret_result = l || memory ? SPOOL_LOAD_MEMORY : SPOOL_LOAD_DAMAGED;
     if (!l) {
         free(data);
@@ -570,6 +574,7 @@ static struct profile *make_profile(const struct spool_entry *e, const uint8_t *
         p->from_ns = e->head.from_ns;
         p->until_ns = e->head.until_ns;
         p->scraped_ms = e->scraped_ms;
+        p->format = (enum profile_format)e->head.format;
         p->is_delta = (e->head.flags & SPOOL_FLAG_DELTA) != 0;
     }
     return p;
