@@ -188,6 +188,7 @@ static const struct field endpoint_fields[] = {
     {.key = "retry", .read = read_retry},
     {.key = "queue", .read = read_queue},
     FIELD("concurrency", read_unsigned, concurrency, &range_concurrency),
+    FIELD("label_limits", read_label_limits, label_limits, NULL),
 };
 
 static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
@@ -205,6 +206,7 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
         .spool_fsync_ms = 500,
         .concurrency = 16,
         .external_labels = c->global.external_labels,
+        .label_limits = c->global.label_limits,
     };
     http_defaults(&e->http);
 }
