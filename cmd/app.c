@@ -220,6 +220,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .max_idle_connections = share,
         .workers = app->workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
+        .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
         .on_profile = on_profile,
         .arg = app,
     };

@@ -88,7 +88,7 @@ static const struct pairs_kind pairs_external = {.name = &text_external_name, .v
         .key = (key_), .read = (read_), .offset = offsetof(struct config, member), .arg = (arg_)   \
     }
 
-static const struct range range_delta_state = {1024 * 1024, UINT64_C(1) << 40};
+static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};
 
 static void read_global(struct reader *r, const struct place *at, const void *arg, void *out)
 {
@@ -97,7 +97,8 @@ static void read_global(struct reader *r, const struct place *at, const void *ar
         FIELD("scrape_interval", read_duration, global.scrape_interval_ms, &range_interval),
         FIELD("scrape_timeout", read_duration, global.scrape_timeout_ms, &range_interval),
         FIELD("external_labels", read_pairs, global.external_labels, &pairs_external),
-        FIELD("delta_state_max_bytes", read_size, global.delta_state_max_bytes, &range_delta_state),
+        FIELD("delta_state_max_bytes", read_size, global.delta_state_max_bytes, &range_memory),
+        FIELD("bodies_max_bytes", read_size, global.bodies_max_bytes, &range_memory),
         FIELD("label_limits", read_label_limits, global.label_limits, NULL),
     };
     const struct section section = SECTION(fields, out);
@@ -143,6 +144,7 @@ static void set_defaults(struct config *c)
     c->global.scrape_interval_ms = 15000;
     c->global.scrape_timeout_ms = 10000;
     c->global.delta_state_max_bytes = UINT64_C(256) * 1024 * 1024;
+    c->global.bodies_max_bytes = UINT64_C(256) * 1024 * 1024;
     c->global.label_limits = (struct config_label_limits)CONFIG_LABEL_LIMITS_DEFAULT;
     c->server.listen = "0.0.0.0:4041";
     c->log.level = LOG_INFO;

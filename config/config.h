@@ -244,6 +244,7 @@ struct config {
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
         uint64_t delta_state_max_bytes;          /* baselines of all deltas together */
+        uint64_t bodies_max_bytes;               /* bodies that are being received, all together */
         struct config_label_limits label_limits; /* of endpoints that have none of their own */
     } global;
     struct {

@@ -584,6 +584,7 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_duration(d, "scrape_timeout", c->global.scrape_timeout_ms);
     dump_pairs(d, "external_labels", &c->global.external_labels, false);
     dump_size(d, "delta_state_max_bytes", c->global.delta_state_max_bytes);
+    dump_size(d, "bodies_max_bytes", c->global.bodies_max_bytes);
     dump_label_limits(d, &c->global.label_limits);
     dump_end(d);
     dump_begin(d, "server");

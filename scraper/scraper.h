@@ -71,6 +71,7 @@ struct scraper_options {
     unsigned max_idle_connections; /* kept for the next scrape; 0 = 4096, the most there can be */
     struct worker_pool *workers; /* for deltas; NULL: none are made, counters go out as they come */
     size_t delta_state_max_bytes; /* their baselines; 0 = 256 MiB */
+    size_t bodies_max_bytes;      /* all bodies that are being received; 0 = 256 MiB */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;

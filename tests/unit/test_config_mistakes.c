@@ -340,6 +340,8 @@ static void profiles(void **state)
          "\"65537\"\n"},
         {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
          "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
+        {ROOT("global: {bodies_max_bytes: 1KiB}\n"),
+         "f:3:28: global.bodies_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: avro}]}\n"),
          "f:3:51: scrape_configs[0].profiles.custom[0].format: expected \"pprof\" or \"jfr\", got "
