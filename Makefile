@@ -73,6 +73,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# The built-in configuration as the bytes of an array.
+$(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+$(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
+
 # Everything is made again when the compiler or its options change.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)

@@ -411,6 +411,13 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .type = METRIC_COUNTER,
                                  .labels = {"client"}});
     c->rebuilds = metric_cell(rebuilds, (const char *const[]){c->name});
+    struct metric *failures = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_file_failures_total",
+                                 .help = "Files with credentials or certificates that were read "
+                                         "again and not taken; the old content stays in use.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"client"}});
+    c->file_failures = metric_cell(failures, (const char *const[]){c->name});
 }
 
 static bool init_client(struct http_client *c, const struct http_client_options *o, struct err *err)
@@ -420,11 +427,12 @@ static bool init_client(struct http_client *c, const struct http_client_options 
         return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
     c->name = strdup(o->name ? o->name : "");
     c->user_agent = o->user_agent ? strdup(o->user_agent) : NULL;
-    c->files = http_files_new(o->log);
     c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
+    if (c->name)
+        register_metrics(c, o->metrics);
+    c->files = http_files_new(o->log, c->file_failures);
     if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->ended_timer)
         return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
-    register_metrics(c, o->metrics);
     for (unsigned i = 0; i < c->n_shards; i++)
         if (!http_shard_init(&c->shards[i], c, err))
             return false;

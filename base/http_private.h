@@ -92,13 +92,22 @@ struct http_file {
     char data[]; /* and a NUL */
 };
 
+/* What a file must be to take the place of its old content. */
+struct http_file_rule {
+    size_t max;
+    bool (*check)(struct sv text, struct err *err); /* may be NULL */
+};
+
 struct http_files;
-struct http_files *http_files_new(struct log *log); /* NULL if out of memory */
+/* failures counts files that were read and not taken; may be NULL. NULL if out of memory. */
+struct http_files *http_files_new(struct log *log, struct metric_cell *failures);
 struct http_files *http_files_free(struct http_files *f);
 /* A reference to the content, at most HTTP_FILE_CHECK_MS old. If the file has become unreadable,
- * empty or larger than max, the old content stays in use and a warning is logged; without old
+ * empty or against the rule, the old content stays in use, which is counted and
+ * logged; without old
  * content NULL with an error that names the file and never its content. */
-struct http_file *http_files_get(struct http_files *f, const char *path, size_t max, int64_t now_ms,
+struct http_file *http_files_get(struct http_files *f, const char *path,
+                                 const struct http_file_rule *rule, int64_t now_ms,
                                  struct err *err);
 /* Makes the next http_files_get() read the file again: the other side refused the content. */
 void http_files_forget(struct http_files *f, const char *path);
@@ -217,6 +226,7 @@ struct http_client {
     struct metric_cell *connections_new;
     struct metric_cell *connections_reused;
     struct metric_cell *rebuilds;
+    struct metric_cell *file_failures;
     unsigned n_shards;
     struct http_shard shards[];
 };

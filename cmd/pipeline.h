@@ -1,5 +1,6 @@
-/* From a discovered group to scrape targets: relabel each label set, make a target of what is kept,
- * hand the group to the scraper (or to whoever asks, see on_target).
+/* From a discovered group to scrape targets: relabel each label set, choose among those of one pod
+ * (ports.h), make a target of what is kept, hand the group to the scraper (or to whoever asks, see
+ * on_verdict).
  *
  * One pipeline belongs to one thread, the one that discovery calls back on. It owns the compiled
  * rules of every job. A label set that cannot be relabelled or made a target costs nothing but
@@ -19,7 +20,9 @@
 struct pipeline_verdict {
     const struct target_group *group;
     const struct labels *discovered; /* before the rules */
-    struct target *target;           /* NULL if there is none; borrowed */
+    struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
+    struct target *target;     /* NULL if there is none; borrowed */
+    bool set_aside;            /* kept, but no type is scraped here: see ports.h */
     enum relabel_outcome outcome;
     size_t rule;           /* that dropped or failed; 0 if the target itself was refused */
     const struct err *err; /* set unless kept or dropped */

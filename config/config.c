@@ -164,6 +164,24 @@ static void apply_listen(struct reader *r, struct config *c)
     c->server.listen = reader_strndup(r, listen, strlen(listen));
 }
 
+/* The jobs of the built-in configuration. What is wrong with them can only come from the variables
+ * of the environment that it uses. */
+static void read_builtin_jobs(struct reader *r, struct config *c)
+{
+    struct yaml_place where;
+    struct err err = ERR_INIT;
+    const struct node *root = NULL;
+    r->file = CONFIG_BUILTIN_NAME;
+    config_errors_set_file(r->errors, r->file);
+    if (yaml_parse(config_builtin(), r->scratch, &root, &where, &err)) {
+        struct place at = {.node = root};
+        read_jobs(r, &at, c);
+    } else {
+        config_errors_add(r->errors, where.line, where.column, "", err.msg);
+        r->reported++;
+    }
+}
+
 static void read_root(struct reader *r, const struct node *root, struct config *c,
                       struct config_rules *ret_rules)
 {
@@ -178,7 +196,11 @@ static void read_root(struct reader *r, const struct node *root, struct config *
     read_sections(r, &at, &section, 1);
     apply_listen(r, c);
     read_endpoints(r, &at, c);
-    read_jobs(r, &at, c);
+    if (node_get(root, "scrape_configs") != NULL) {
+        read_jobs(r, &at, c);
+    } else if (r->reported == 0) { /* an error names one file only */
+        read_builtin_jobs(r, c);
+    }
 }
 
 /* A list of rules, or a mapping with the key relabel_configs. */
@@ -274,6 +296,9 @@ static struct config *load(const char *path, const struct config_options *option
     struct err err = ERR_INIT;
     struct buf text;
     struct config *c = NULL;
+    if (path == NULL) {
+        return parse(CONFIG_BUILTIN_NAME, config_builtin(), options, errors, fn, ret_rules);
+    }
     buf_init(&text, CONFIG_FILE_MAX + 1);
     if (file_read(path, CONFIG_FILE_MAX, &text, &err)) {
         c = parse(path, (struct sv){text.data, text.len}, options, errors, fn, ret_rules);

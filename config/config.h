@@ -297,9 +297,16 @@ struct config_options {
     const char *listen; /* replaces server.listen; NULL = none */
 };
 
-/* Reads and checks a file, or text with a name for messages. NULL if there was any error: all are
- * in errors then, which the caller owns. Files named in it are not opened here, but secrets given
- * both inline and by file and the like are refused. Thread: any, no shared state. */
+/* The name of the built-in configuration in places and messages. */
+#define CONFIG_BUILTIN_NAME "built-in configuration"
+/* Its text, a configuration like any other; its scrape_configs are those of files without any. */
+struct sv config_builtin(void);
+
+/* Reads and checks a file, or text with a name for messages. A path of NULL stands for
+ * config_builtin(). Without the key scrape_configs the jobs are those of config_builtin(); their
+ * places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in errors then, which the
+ * caller owns. Files named in it are not opened here, but secrets given both inline and by file and
+ * the like are refused. Thread: any, no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

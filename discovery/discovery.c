@@ -223,12 +223,10 @@ static bool same_selectors(const struct config_kubernetes *a, const struct confi
     return true;
 }
 
-/* Whether one watch serves both. Sources with HTTP settings of their own are never taken for one.
- */
+/* Whether one watch serves both. */
 static bool same_watch(const struct config_kubernetes *a, const struct config_kubernetes *b)
 {
-    return a->api_server == NULL && b->api_server == NULL &&
-           same_text(a->kubeconfig_file, b->kubeconfig_file) && same_text(a->role, b->role) &&
+    return kube_access_same(a, b) && same_text(a->role, b->role) &&
            a->attach_node == b->attach_node && a->attach_namespace == b->attach_namespace &&
            same_namespaces(a, b) && same_selectors(a, b);
 }
@@ -263,15 +261,15 @@ static bool need_http(struct discovery *d, struct http_client **client, const ch
 /* What tells API servers (with credentials) apart: NULL is the cluster's own. */
 static const void *server_id(const struct discovery *d, const struct config_kubernetes *config)
 {
-    if (config->api_server != NULL) {
-        return config;
+    if (config->api_server == NULL && config->kubeconfig_file == NULL) {
+        return NULL;
     }
-    for (size_t i = 0; config->kubeconfig_file != NULL && i < d->n_kube; i++) {
-        if (same_text(d->kube[i].config->kubeconfig_file, config->kubeconfig_file)) {
-            return d->kube[i].config->kubeconfig_file;
+    for (size_t i = 0; i < d->n_kube; i++) {
+        if (kube_access_same(d->kube[i].config, config)) {
+            return d->kube[i].config;
         }
     }
-    return config->kubeconfig_file;
+    return config;
 }
 
 static bool add_watch(struct discovery *d, const struct config_kubernetes *config, struct err *err)

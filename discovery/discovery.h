@@ -10,8 +10,8 @@
  * Sources are called "pod/<namespace>/<name>" and "static/<n>",
  * "file/<n>/<path>" and "http/<n>"; in a job with several kubernetes
  * sources, which may find the same pod, "kubernetes/<n>/pod/<namespace>/<name>" (n: index of the
- * source in the job). Sources that want the same of the same API server (the cluster's own, or one
- * kubeconfig file) share a watch, across jobs; one with api_server has a watch of its own.
+ * source in the job). Sources that want the same of the same API server (the cluster's own, one
+ * kubeconfig file, or one api_server with the same HTTP settings) share a watch, across jobs.
  *
  * Reference: Prometheus discovery/kubernetes for labels, client-go's reflector for list and watch.
  */

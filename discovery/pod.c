@@ -119,6 +119,8 @@ static void set_container(struct maker *m, const json_t *container, const json_t
     maker_set(m, SV(CONTAINER "image"), object_string(container, "image"));
     maker_set(m, SV(CONTAINER "id"), container_id(statuses, name));
     maker_set_text(m, CONTAINER "init", init ? "true" : "false");
+    /* Not Prometheus': tells a sidecar ("Always") from what has finished when the pod runs. */
+    maker_set(m, SV(CONTAINER "restart_policy"), object_string(container, "restartPolicy"));
 }
 
 static enum object_status add_port(struct maker *m, const json_t *port)

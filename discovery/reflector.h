@@ -56,10 +56,12 @@ struct reflector_options {
 };
 
 struct reflector;
+struct server_login;
 
 /* The reflectors of one discovery. Zeroed is empty. */
 struct reflectors {
     struct reflector *first;
+    struct server_login *logins; /* one for each server that has an exec plugin */
 };
 
 /* The reflector for these options, a new one if there is none yet; before the loop runs. NULL if

@@ -86,8 +86,9 @@ static void whole_file(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
-        {"", "f:1:1: write: at least one endpoint is needed\n"
-             "f:1:1: scrape_configs: at least one job is needed\n"},
+        {"", "f:1:1: write: at least one endpoint is needed\n"},
+        {"scrape_configs: []\n", "f:1:1: write: at least one endpoint is needed\n"
+                                 "f:1:17: scrape_configs: at least one job is needed\n"},
         {"a", "f:1:1: expected a mapping, got a value\n"},
         {"[]", "f:1:1: expected a mapping, got a list\n"},
         {"a: [", "f:2:1: not valid YAML: did not find expected node content while parsing a flow "
