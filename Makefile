@@ -38,9 +38,10 @@ ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
-ROOMS := base model config relabel discovery scraper write server cmd
+ROOMS := base shard model config relabel discovery scraper write server cmd
 # Whose libraries the tests of a room need, in link order.
 DEPS_base      := base
+DEPS_shard     := shard base
 DEPS_model     := model base
 DEPS_config    := config base
 DEPS_relabel   := relabel config base
@@ -48,7 +49,7 @@ DEPS_discovery := discovery config model base
 DEPS_scraper   := scraper config model base
 DEPS_write     := write config model base
 DEPS_server    := server scraper config model base
-DEPS_cmd       := cmd server write scraper discovery relabel config model base
+DEPS_cmd       := cmd server write scraper discovery relabel config model shard base
 DEPS_all       := $(DEPS_cmd)
 
 Q := $(if $(V),,@)

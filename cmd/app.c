@@ -13,6 +13,7 @@
 #include "cmd/pipeline.h"
 #include "cmd/process.h"
 #include "cmd/profile_rules.h"
+#include "cmd/sharding.h"
 #include "discovery/discovery.h"
 #include "scraper/scraper.h"
 #include "server/server.h"
@@ -48,6 +49,7 @@ struct app {
     struct writer *writer;
     struct profile_rules *profile_rules; /* of the network thread */
     struct scraper *scraper;
+    struct sharding *sharding; /* NULL unless targets are shared */
     struct pipeline *pipeline;
     struct discovery *discovery;
     struct server *server;
@@ -228,6 +230,22 @@ static bool make_scraper(struct app *app, struct err *err)
     return app->scraper != NULL;
 }
 
+static bool make_sharding(struct app *app, struct err *err)
+{
+    if (app->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {
+        .config = app->config,
+        .loop = app->discovering.loop,
+        .log = app->log,
+        .metrics = app->metrics,
+        .scraper = app->scraper,
+    };
+    app->sharding = sharding_new(&options, err);
+    return app->sharding != NULL;
+}
+
 static bool make_discovery(struct app *app, struct err *err)
 {
     struct pipeline_options pipeline = {
@@ -236,6 +254,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .scraper = app->scraper,
+        .sharding = app->sharding,
     };
     app->pipeline = pipeline_new(&pipeline, err);
     if (app->pipeline == NULL) {
@@ -251,6 +270,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .on_group = on_group,
         .on_synced = on_synced,
         .arg = app,
+        .sharing = sharding_of_discovery(app->sharding),
     };
     app->discovery = discovery_new(&options, err);
     return app->discovery != NULL;
@@ -266,7 +286,7 @@ struct app *app_new(const struct config *config, struct err *err)
     app->drained_fd = -1;
     app->config = config_ref(config);
     if (!make_base(app, err) || !make_writer(app, err) || !make_profile_rules(app, err) ||
-        !make_scraper(app, err) || !make_discovery(app, err)) {
+        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -364,6 +384,7 @@ struct app *app_free(struct app *app)
     stop_sources(app);
     room_stop(&app->writing);
     pipeline_free(app->pipeline);
+    sharding_free(app->sharding);
     scraper_free(app->scraper);
     profile_rules_free(app->profile_rules);
     writer_free(app->writer);

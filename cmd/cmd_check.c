@@ -47,6 +47,12 @@ static void print_summary(const struct config *config)
         const struct config_endpoint *e = &config->endpoints[i];
         printf("endpoint %s: %s\n", e->name, config_protocol_name(e->protocol));
     }
+    const struct config_sharding *sharding = &config->sharding;
+    if (sharding->mode == SHARDING_STATIC) {
+        printf("sharding: static, index %u of %u replicas\n", sharding->index, sharding->replicas);
+    } else if (sharding->mode == SHARDING_KUBERNETES) {
+        printf("sharding: kubernetes, the endpoints of the Service %s\n", sharding->service);
+    }
     printf("%s: the configuration is good\n", config->file);
 }
 

@@ -40,6 +40,7 @@ struct discover {
     struct intern *intern;
     struct log *log;
     struct pipeline *pipeline;
+    struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
     bool explain;
     const char *pod;       /* NULL: all */
@@ -103,13 +104,39 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
     }
 }
 
+/* Whether a target is another replica's business. One who is no replica wants to see them all. */
+static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
+{
+    return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
+           !sharding_is_ours(d->sharding, v->key);
+}
+
+static void put_owner(const struct discover *d, const struct pipeline_verdict *v, struct buf *line)
+{
+    if (d->sharding == NULL || v->target == NULL) {
+        return;
+    }
+    const char *owner = sharding_owner(d->sharding, v->key);
+    buf_puts(line, ",\"owner\":\"");
+    json_escape(sv_from(owner == NULL ? "" : owner), line);
+    buf_putc(line, '"');
+    struct buf words;
+    buf_init(&words, LINE_MAX_BYTES);
+    if (d->explain && sharding_explain(d->sharding, v->key, &words)) {
+        buf_puts(line, ",\"shard\":\"");
+        json_escape(sv_from(words.data), line);
+        buf_putc(line, '"');
+    }
+    buf_done(&words);
+}
+
 static void on_verdict(void *arg, const struct pipeline_verdict *v)
 {
     struct discover *d = arg;
     if (d->words != NULL) {
         explain_verdict(d->words, v);
     }
-    if (d->pod != NULL || (v->target == NULL && !d->explain)) {
+    if (d->pod != NULL || ((v->target == NULL || is_elsewhere(d, v)) && !d->explain)) {
         return;
     }
     struct buf line;
@@ -126,6 +153,7 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
         put_scrapes(v->target, &line);
         put_problems(v->target, &line);
     }
+    put_owner(d, v, &line);
     buf_puts(&line, "}\n");
     if (buf_ok(&line)) {
         fwrite(line.data, 1, line.len, stdout);
@@ -205,6 +233,12 @@ static int conclude(struct discover *d)
     }
     bool ok = d->words == NULL || print_words(d, d->pod != NULL ? stdout : stderr);
     fflush(stdout);
+    if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
+        fprintf(stderr,
+                "profpull: this is %s, which is no member of the Service: the targets of all "
+                "members are shown\n",
+                sharding_self(d->sharding));
+    }
     if (!d->synced) {
         fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
         return EXIT_PEER;
@@ -224,6 +258,7 @@ static int run_discovery(struct discover *d)
         .on_group = on_group,
         .on_synced = on_synced,
         .arg = d,
+        .sharing = sharding_of_discovery(d->sharding),
     };
     struct discovery *discovery = discovery_new(&options, &err);
     if (discovery == NULL) {
@@ -243,6 +278,16 @@ static int run_discovery(struct discover *d)
     return conclude(d);
 }
 
+static bool make_sharding(struct discover *d, struct err *err)
+{
+    if (d->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {.config = d->config, .loop = d->loop, .log = d->log};
+    d->sharding = sharding_new(&options, err);
+    return d->sharding != NULL;
+}
+
 static bool prepare(struct discover *d, struct err *err)
 {
     d->intern = intern_new();
@@ -251,14 +296,27 @@ static bool prepare(struct discover *d, struct err *err)
     if (d->intern == NULL || d->log == NULL || d->loop == NULL) {
         return err->kind == ERR_NONE && err_set(err, ERR_MEMORY, "out of memory");
     }
+    if (!make_sharding(d, err)) {
+        return false;
+    }
     struct pipeline_options options = {
-        .config = d->config, .intern = d->intern, .on_verdict = on_verdict, .arg = d};
+        .config = d->config,
+        .intern = d->intern,
+        .sharding = d->sharding,
+        .on_verdict = on_verdict,
+        .arg = d,
+    };
     d->pipeline = pipeline_new(&options, err);
     if (d->pipeline == NULL || !d->explain) {
         return d->pipeline != NULL;
     }
     struct explain_options words = {
-        .config = d->config, .intern = d->intern, .pipeline = d->pipeline, .pattern = d->pod};
+        .config = d->config,
+        .intern = d->intern,
+        .pipeline = d->pipeline,
+        .sharding = d->sharding,
+        .pattern = d->pod,
+    };
     d->words = explain_new(&words);
     return d->words != NULL || err_set(err, ERR_MEMORY, "out of memory");
 }
@@ -274,6 +332,7 @@ static int discover(const struct cmd_config_flags *flags, struct discover *d)
     int code = prepare(d, &err) ? run_discovery(d) : cmd_fail(EXIT_INPUT, &err);
     explain_free(d->words);
     pipeline_free(d->pipeline);
+    sharding_free(d->sharding);
     loop_free(d->loop);
     intern_free(d->intern);
     log_free(d->log);

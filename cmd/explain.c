@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "cmd/explain_words.h"
 #include "cmd/ports.h"
+#include "cmd/sharding.h"
 
 #define POD "__meta_kubernetes_pod_"
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
@@ -21,6 +22,7 @@ struct piece {
     bool set_aside;
     enum relabel_outcome outcome;
     size_t rule;
+    uint64_t key; /* by which its owner is found, with sharding */
     char *error;
 };
 
@@ -301,6 +303,7 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
     p->set_aside = v->set_aside;
     p->outcome = v->outcome;
     p->rule = v->rule;
+    p->key = v->key;
     p->error = v->err == NULL ? NULL : strdup(v->err->msg);
     s->n++;
 }
@@ -377,6 +380,16 @@ static void put_scraped(const struct config_job *job, const struct seen *s, stru
     }
 }
 
+/* Which replica has the pod. */
+static void put_owner(const struct explain *e, const struct piece *p, struct buf *out)
+{
+    if (e->options.sharding != NULL) {
+        buf_puts(out, " With sharding it is ");
+        sharding_explain(e->options.sharding, p->key, out);
+        buf_putc(out, '.');
+    }
+}
+
 static bool is_scraped_as(const struct seen *s, const struct config_type *type)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -390,17 +403,16 @@ static bool is_scraped_as(const struct seen *s, const struct config_type *type)
     return false;
 }
 
-/* What is wrong with the settings of single types. Labels that name no type come from annotations
- * that have no meaning, and those are told of by words_annotations(). */
-static void put_problems(const struct seen *s, struct buf *out)
+/* What is wrong with the settings of single types. Labels that name no type come, with
+ * the built-in rules, from annotations without meaning: words_annotations() tells of those. */
+static void put_problems(const struct seen *s, bool built_in, struct buf *out)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct target *t = s->pieces[i].target;
         for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
             const char *type;
             const char *sentence = target_problem(t, j, &type);
-            bool unknown = strcmp(type, "unknown") == 0;
-            if (!unknown) {
+            if (!built_in || strcmp(type, "unknown") != 0) {
                 buf_printf(out, " Not scraped: %s.", sentence);
             }
         }
@@ -462,17 +474,20 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
 {
     const struct config_job *job = &e->options.config->jobs[s->job];
     const struct piece *p = furthest(s);
+    /* Which annotations mean something to rules of one's own cannot be told. */
+    bool built_in = strcmp(job->pos.file, CONFIG_BUILTIN_NAME) == 0;
     buf_puts(out, "Pod ");
     put_name(s->pieces[0].discovered, out);
     if (p->target == NULL) {
         put_not_scraped(e, s, out);
     } else {
         put_scraped(job, s, out);
-        put_problems(s, out);
+        put_owner(e, p, out);
+        put_problems(s, built_in, out);
         put_missing_ports(job, s, out);
     }
-    bool said = p->target == NULL && !p->set_aside && p->outcome == RELABEL_DROPPED;
-    if (!said) {
+    /* Where a rule dropped it, what there is to say of annotations stands with the rule. */
+    if (built_in && (p->target != NULL || p->set_aside || p->outcome != RELABEL_DROPPED)) {
         words_annotations(s->pieces[0].discovered, out);
     }
     buf_putc(out, '\n');

@@ -19,6 +19,7 @@ struct explain_options {
     const struct config *config;
     struct intern *intern;
     const struct pipeline *pipeline; /* for its rules */
+    const struct sharding *sharding; /* NULL unless targets are shared */
     /* NAMESPACE/NAME, with wildcards as in file names; without a slash it is part of a name. NULL:
      * a summary of all. */
     const char *pattern;

@@ -136,15 +136,18 @@ static bool run_rules(struct pipeline *p, const struct target_group *group,
 static struct target *make_target(struct pipeline *p, const struct target_group *group,
                                   struct pipeline_verdict *verdict, struct err *err)
 {
-    char host[HOST_MAX];
-    struct target *t = target_new(p->options.config, group->job, p->builder,
-                                  pinned_host(group, verdict->discovered, host), err);
+    char storage[HOST_MAX];
+    const char *host = pinned_host(group, verdict->discovered, storage);
+    struct target *t = target_new(p->options.config, group->job, p->builder, host, err);
     if (t == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "invalid");
         return NULL;
     }
     count(p, group->job, "kept");
+    if (p->options.sharding != NULL) {
+        verdict->key = sharding_key(p->options.sharding, t, group->job, host);
+    }
     return t;
 }
 
@@ -179,7 +182,15 @@ static void report_problems(struct pipeline *p, const struct target_group *group
     }
 }
 
-static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const struct err *err)
+/* The targets of one group, and for each the key by which its owner is found. */
+struct made {
+    struct target **targets;
+    uint64_t *keys;
+    size_t n;
+};
+
+static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const struct err *err,
+                     struct made *made)
 {
     if (err->kind != ERR_NONE) {
         verdict->err = err;
@@ -191,13 +202,15 @@ static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const
     if (p->options.on_verdict != NULL) {
         p->options.on_verdict(p->options.arg, verdict);
     }
+    if (verdict->target != NULL) {
+        made->targets[made->n] = verdict->target;
+        made->keys[made->n++] = verdict->key;
+    }
 }
 
 /* Label sets that have nothing to do with each other. */
-static size_t judge_each(struct pipeline *p, const struct target_group *group,
-                         struct target **targets)
+static void judge_each(struct pipeline *p, const struct target_group *group, struct made *made)
 {
-    size_t n = 0;
     for (size_t i = 0; i < group->n_targets; i++) {
         struct err err = ERR_INIT;
         struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
@@ -205,12 +218,8 @@ static size_t judge_each(struct pipeline *p, const struct target_group *group,
         if (run_rules(p, group, &verdict, &err)) {
             verdict.target = make_target(p, group, &verdict, &err);
         }
-        conclude(p, &verdict, &err);
-        if (verdict.target != NULL) {
-            targets[n++] = verdict.target;
-        }
+        conclude(p, &verdict, &err, made);
     }
-    return n;
 }
 
 /* What is known of one label set of a pod on its way. */
@@ -243,8 +252,8 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
     }
 }
 
-static struct target *finish_pod(struct pipeline *p, const struct target_group *group,
-                                 struct passage *a, struct port_candidate *c)
+static void finish_pod(struct pipeline *p, const struct target_group *group, struct passage *a,
+                       struct port_candidate *c, struct made *made)
 {
     if (c->labels != NULL) {
         labels_builder_reset(p->builder, c->labels);
@@ -253,19 +262,16 @@ static struct target *finish_pod(struct pipeline *p, const struct target_group *
         a->verdict.set_aside = true;
         count(p, group->job, "set_aside");
     }
-    conclude(p, &a->verdict, &a->err);
+    conclude(p, &a->verdict, &a->err, made);
     labels_unref(a->relabelled);
     labels_unref(c->labels);
-    return a->verdict.target;
 }
 
 /* The label sets of one pod: what several of them stand for is scraped once. */
-static size_t judge_pod(struct pipeline *p, const struct target_group *group,
-                        struct target **targets)
+static void judge_pod(struct pipeline *p, const struct target_group *group, struct made *made)
 {
     struct passage *passages = calloc(group->n_targets + 1, sizeof(*passages));
     struct port_candidate *candidates = calloc(group->n_targets + 1, sizeof(*candidates));
-    size_t n = 0;
     if (passages == NULL || candidates == NULL) {
         log_error(p->options.log, "out of memory: pod ignored", LOG_STR("source", group->source));
     } else {
@@ -276,33 +282,46 @@ static size_t judge_pod(struct pipeline *p, const struct target_group *group,
                       LOG_STR("source", group->source));
         }
         for (size_t i = 0; i < group->n_targets; i++) {
-            struct target *t = finish_pod(p, group, &passages[i], &candidates[i]);
-            if (t != NULL) {
-                targets[n++] = t;
-            }
+            finish_pod(p, group, &passages[i], &candidates[i], made);
         }
     }
     free(passages);
     free(candidates);
-    return n;
+}
+
+/* Takes over the references. */
+static bool hand_over(struct pipeline *p, const struct target_group *group, const struct made *made)
+{
+    const struct pipeline_options *o = &p->options;
+    if (o->sharding != NULL) {
+        return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
+                            made->n);
+    }
+    if (o->scraper != NULL) {
+        return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
+    }
+    for (size_t i = 0; i < made->n; i++) {
+        target_unref(made->targets[i]);
+    }
+    return true;
 }
 
 void pipeline_group(struct pipeline *p, const struct target_group *group)
 {
-    struct target **targets = calloc(group->n_targets + 1, sizeof(struct target *));
-    if (targets == NULL) {
-        log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
-        return;
-    }
+    struct made made = {
+        .targets = calloc(group->n_targets + 1, sizeof(struct target *)),
+        .keys = calloc(group->n_targets + 1, sizeof(uint64_t)),
+    };
+    bool ok = made.targets != NULL && made.keys != NULL;
     /* Pods are what has one host for all its label sets. */
-    size_t n =
-        group->pinned_host != NULL ? judge_pod(p, group, targets) : judge_each(p, group, targets);
-    if (p->options.scraper == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            target_unref(targets[i]);
-        }
-    } else if (!scraper_set_group(p->options.scraper, group->job, group->source, targets, n)) {
+    if (ok && group->pinned_host != NULL) {
+        judge_pod(p, group, &made);
+    } else if (ok) {
+        judge_each(p, group, &made);
+    }
+    if (!ok || !hand_over(p, group, &made)) {
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
     }
-    free(targets);
+    free(made.targets);
+    free(made.keys);
 }

@@ -12,6 +12,7 @@
 #include "base/labels.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "cmd/sharding.h"
 #include "config/config.h"
 #include "model/group.h"
 #include "relabel/relabel.h"
@@ -26,6 +27,7 @@ struct pipeline_verdict {
     enum relabel_outcome outcome;
     size_t rule;           /* that dropped or failed; 0 if the target itself was refused */
     const struct err *err; /* set unless kept or dropped */
+    uint64_t key;          /* of the target, where targets are shared: see cmd/sharding.h */
 };
 
 struct pipeline_options {
@@ -33,7 +35,8 @@ struct pipeline_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    struct scraper *scraper; /* may be NULL */
+    struct scraper *scraper;   /* may be NULL */
+    struct sharding *sharding; /* hands the targets to the scraper instead; NULL: all are ours */
     /* For each discovered label set, in order. May be NULL. */
     void (*on_verdict)(void *arg, const struct pipeline_verdict *verdict);
     void *arg;

@@ -136,7 +136,7 @@ static const struct field root_fields[] = {
     {.key = "log", .read = read_log},
     {.key = "write", .read = read_elsewhere},
     {.key = "scrape_configs", .read = read_elsewhere},
-    {.key = "sharding", .read = read_later},
+    {.key = "sharding", .read = read_sharding},
 };
 
 static void set_defaults(struct config *c)
@@ -149,6 +149,7 @@ static void set_defaults(struct config *c)
     c->server.listen = "0.0.0.0:4041";
     c->log.level = LOG_INFO;
     c->log.format = LOG_LOGFMT;
+    sharding_defaults(&c->sharding);
 }
 
 static void apply_listen(struct reader *r, struct config *c)

@@ -237,6 +237,25 @@ struct config_endpoint {
     struct http_settings http;
 };
 
+/* How several replicas share the targets. */
+enum config_sharding_mode { SHARDING_NONE, SHARDING_STATIC, SHARDING_KUBERNETES };
+/* "none", "static", "kubernetes". */
+const char *config_sharding_mode_name(enum config_sharding_mode mode);
+
+struct config_sharding {
+    enum config_sharding_mode mode;
+    /* static: we are number index of replicas */
+    unsigned replicas;
+    unsigned index;
+    /* kubernetes: the replicas are the endpoints of a Service */
+    const char *service;
+    const char *namespace;               /* "": the own one */
+    const char *pod_name;                /* "": from the environment */
+    struct config_kubernetes kubernetes; /* where the API server is; the rest is not used */
+    int64_t handover_ms;                 /* from losing a target to scraping it elsewhere */
+    int64_t isolation_ms;                /* without the API server; 0: for ever */
+};
+
 struct config {
     const char *file; /* name given at load, for messages */
     struct {
@@ -254,6 +273,7 @@ struct config {
         enum log_level level;
         enum log_format format;
     } log;
+    struct config_sharding sharding;
     const struct config_job *jobs;
     size_t n_jobs;
     const struct config_endpoint *endpoints;

@@ -596,10 +596,34 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_end(d);
 }
 
+static void dump_sharding(struct dumper *d, const struct config_sharding *s)
+{
+    if (s->mode == SHARDING_NONE) {
+        return;
+    }
+    dump_begin(d, "sharding");
+    dump_plain(d, "mode", config_sharding_mode_name(s->mode));
+    if (s->mode == SHARDING_STATIC) {
+        dump_number(d, "replicas", s->replicas);
+        dump_number(d, "index", s->index);
+    } else {
+        dump_text(d, "service", s->service);
+        dump_text(d, "namespace", s->namespace);
+        dump_text(d, "pod_name", s->pod_name);
+        if (s->kubernetes.kubeconfig_file != NULL) {
+            dump_text(d, "kubeconfig_file", s->kubernetes.kubeconfig_file);
+        }
+        dump_duration(d, "handover", s->handover_ms);
+        dump_duration(d, "isolation_timeout", s->isolation_ms);
+    }
+    dump_end(d);
+}
+
 bool config_dump(const struct config *c, struct buf *out)
 {
     struct dumper d = {.out = out};
     dump_globals(&d, c);
+    dump_sharding(&d, &c->sharding);
     dump_begin(&d, "scrape_configs");
     for (size_t i = 0; i < c->n_jobs; i++) {
         dump_job(&d, c, &c->jobs[i]);

@@ -9,6 +9,7 @@
 #include "discovery/file_sd.h"
 #include "discovery/http_sd.h"
 #include "discovery/kubernetes.h"
+#include "discovery/peers.h"
 #include "discovery/static.h"
 #include "discovery/store.h"
 
@@ -52,6 +53,8 @@ struct discovery {
     struct http_client *http_sd; /* NULL without http sources */
     struct loop_timer *start;
     struct reflectors reflectors;
+    struct discovery_sharing sharing;
+    struct peers *peers; /* NULL unless targets are shared in a cluster */
     struct kube_source *kube;
     size_t n_kube;
     struct subscriber *subscribers;
@@ -175,10 +178,9 @@ static void start_list(struct list_source *s)
     }
 }
 
-/* The loop runs: tells the lists, and lets the watches begin. */
-static void on_start(void *arg)
+/* Tells the lists, and lets the watches begin. */
+static void start_sources(struct discovery *d)
 {
-    struct discovery *d = arg;
     for (size_t i = 0; i < d->n_lists; i++) {
         start_list(&d->lists[i]);
     }
@@ -186,6 +188,32 @@ static void on_start(void *arg)
     d->started = true;
     reflectors_start(&d->reflectors);
     check_synced(d);
+}
+
+/* The loop runs. */
+static void on_start(void *arg)
+{
+    struct discovery *d = arg;
+    if (d->peers != NULL) {
+        peers_start(d->peers);
+    } else {
+        start_sources(d);
+    }
+}
+
+static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
+{
+    struct discovery *d = arg;
+    d->sharing.on_members(d->sharing.arg, names, n, self);
+    if (!d->started) {
+        start_sources(d);
+    }
+}
+
+static void on_reachable(void *arg, bool reachable)
+{
+    struct discovery *d = arg;
+    d->sharing.on_reachable(d->sharing.arg, reachable);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -413,6 +441,36 @@ static bool add_job(struct discovery *d, size_t index, struct err *err)
     return true;
 }
 
+static bool add_peers(struct discovery *d, struct err *err)
+{
+    const struct config_sharding *config = &d->options.config->sharding;
+    struct kube_access access;
+    if (d->options.sharing == NULL || config->mode != SHARDING_KUBERNETES) {
+        return true;
+    }
+    d->sharing = *d->options.sharing;
+    if (!kube_access_find(&config->kubernetes, &(struct kube_env){0}, d->arena, &access, err) ||
+        !need_http(d, &d->http, "kubernetes", err)) {
+        return err_wrap(err, "sharding");
+    }
+    d->peers = peers_new(
+        &(struct peers_options){
+            .config = config,
+            .access = access,
+            .set = {.self = d->sharing.self, .self_ip = d->sharing.self_ip},
+            .loop = d->options.loop,
+            .http = d->http,
+            .log = d->options.log,
+            .counters = &d->counters,
+            .rng = &d->rng,
+            .on_members = on_members,
+            .on_reachable = on_reachable,
+            .arg = d,
+        },
+        err);
+    return d->peers != NULL || err_wrap(err, "sharding");
+}
+
 static bool add_jobs(struct discovery *d, struct err *err)
 {
     const struct config *config = d->options.config;
@@ -434,7 +492,7 @@ static bool add_jobs(struct discovery *d, struct err *err)
             return false;
         }
     }
-    return true;
+    return add_peers(d, err);
 }
 
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err)
@@ -460,6 +518,7 @@ struct discovery *discovery_free(struct discovery *d)
         return NULL;
     }
     reflectors_free(&d->reflectors);
+    peers_free(d->peers);
     for (size_t i = 0; i < d->n_kube; i++) {
         kubernetes_free(d->kube[i].kubernetes);
     }

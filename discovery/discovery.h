@@ -34,6 +34,7 @@
 #define DISCOVERY_OBJECTS_MAX 100000
 
 struct discovery;
+struct discovery_sharing;
 
 struct discovery_options {
     const struct config *config; /* referenced while discovery lives */
@@ -46,6 +47,21 @@ struct discovery_options {
     void (*on_group)(void *arg, const struct target_group *group);
     /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
     void (*on_synced)(void *arg);
+    void *arg;
+    /* With sharding.mode kubernetes: who shares the targets. May be NULL: nobody asks. */
+    const struct discovery_sharing *sharing; /* copied */
+};
+
+/* Sources are read when the members are known, not before: so whoever hears of a target knows whose
+ * it is. Calls come on the loop's thread. */
+struct discovery_sharing {
+    const char *self;    /* our own name; referenced */
+    const char *self_ip; /* our own address, "" if unknown; referenced */
+    /* The members, sorted, and our place among them (SIZE_MAX: none). First of all, and at every
+     * change. */
+    void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
+    /* A request for them has been accepted, or has failed. */
+    void (*on_reachable)(void *arg, bool reachable);
     void *arg;
 };
 

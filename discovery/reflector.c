@@ -270,6 +270,15 @@ static void say_found(struct reflector *r)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+static void tell_reachable(const struct reflector *r, bool reachable)
+{
+    for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
+        if (l->reachable != NULL) {
+            l->reachable(l->arg, reachable);
+        }
+    }
+}
+
 static void end_request(struct reflector *r, const struct watch_outcome *outcome)
 {
     struct err err = ERR_INIT;
@@ -282,6 +291,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
         say_found(r);
     } else {
         say_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
+        tell_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
     }
     loop_timer_at(r->timer, watch_next_at(r->machine));
 }
@@ -292,6 +302,9 @@ static bool on_head(void *arg, long status, const char *content_type)
     (void)content_type;
     r->accepted = status == 200;
     watch_head(r->machine, status);
+    if (r->accepted) {
+        tell_reachable(r, true);
+    }
     return true;
 }
 

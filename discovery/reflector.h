@@ -39,6 +39,9 @@ struct reflector_listener {
     /* On REFLECTOR_NO_MEMORY the object comes once more, later. */
     enum reflector_result (*object)(void *arg, enum reflector_event event,
                                     const struct object_id *id, const json_t *object);
+    /* May be NULL. The API server has accepted a request, or one has failed: whether what is known
+     * can be taken for current. Said again and again. */
+    void (*reachable)(void *arg, bool reachable);
     void *arg;
 };
 

@@ -43,6 +43,9 @@ struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
 /* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
 const struct labels *target_labels(const struct target *t);
+/* What `__address__` says, with the host in its one canonical form: host:port. Types may have other
+ * ports, but no other host. Borrowed. */
+const char *target_canonical(const struct target *t);
 size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);

@@ -435,6 +435,7 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     t->config = owner == NULL ? NULL : config_ref(owner);
     t->job_config = m->job;
     t->address = m->address_at;
+    t->process = m->process_at;
     t->n = (uint32_t)m->n;
     if (m->n > 0) {
         memcpy(t->entries, m->entries, entries_size);

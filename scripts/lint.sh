@@ -5,7 +5,7 @@ set -u
 make=${MAKE:-make}
 build=${BUILD:-build}
 failed=0
-rooms="base model config relabel discovery scraper write server cmd"
+rooms="base shard model config relabel discovery scraper write server cmd"
 # shellcheck disable=SC2086  # a list of directories
 sources="profpull.c $(find $rooms -name '*.c' | sort)"
 # shellcheck disable=SC2086
@@ -67,6 +67,7 @@ check_layers() {
   done
   grep -nE '#include "(model|config|discovery|relabel|scraper|write|server|cmd)/' base/*.[ch] && bad=1
   grep -nE '#include "(discovery|relabel|scraper|write|server|cmd)/' config/*.[ch] && bad=1
+  grep -nE '#include "(model|config|discovery|relabel|scraper|write|server|cmd)/' shard/*.[ch] && bad=1
   return $bad
 }
 

@@ -409,6 +409,16 @@ write: [{url: "http://127.0.0.1:1"}]
 			t.Error(r.stdout)
 		}
 	})
+	t.Run("shard", func(t *testing.T) {
+		config := writeConfig(t, `
+sharding: {mode: static, replicas: 2, index: 1}
+write: [{url: "http://127.0.0.1:1"}]
+`)
+		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
+		if !strings.Contains(r.stdout, " With sharding it is scraped by ") {
+			t.Error(r.stdout)
+		}
+	})
 	t.Run("node", func(t *testing.T) {
 		r := explain(t, exitDone, append(env, "PROFPULL_POD_FIELDS=spec.nodeName=other"), "--pod", "shop/good")
 		if !strings.Contains(r.stdout, "whose spec.nodeName is \"node-1\"") {

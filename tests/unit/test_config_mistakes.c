@@ -96,7 +96,6 @@ static void whole_file(void **state)
         {ROOT("scrape_config: []\n"),
          "f:3:1: scrape_config: unknown key; did you mean \"scrape_configs\"?\n"},
         {ROOT("zzz: []\n"), "f:3:1: zzz: unknown key\n"},
-        {ROOT("sharding: {mode: none}\n"), "f:3:11: sharding: sharding is not supported yet\n"},
         {ROOT("log: {}\nlog: {}\n"), "f:4:1: log: duplicate key (first on line 3)\n"},
         {ROOT("? [a]\n: b\n"), "f:3:3: ?: expected a string as key, got a list\n"},
         {ROOT("\"a\\0b\": 1\n"), "f:3:1: a: a NUL character is not allowed\n"},
