@@ -607,7 +607,7 @@ func TestReplicasShareManyTargets(t *testing.T) {
 	bin(t)
 	const n = 3000
 	targets := newFarm(t, n)
-	f := newFleet(t, targets, "15s", "10s", "10s")
+	f := newFleet(t, targets, "15s", "10s", "5s")
 	all := []string{"p-0", "p-1", "p-2"}
 	for _, name := range all {
 		f.start(name)
