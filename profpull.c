@@ -20,6 +20,7 @@ static const char help[] =
     "  scrape     fetch one profile now and say what it is\n"
     "  import     push profiles that lie in files\n"
     "  verify     send a tiny profile to each endpoint and read it back\n"
+    "  spool      show what waits on disk, or whether it is damaged\n"
     "  version    print the version\n"
     "\n"
     "`profpull COMMAND --help` says more. Exit codes: 0 done, 1 wrong input or configuration,\n"
@@ -31,9 +32,9 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"run", cmd_run},         {"check", cmd_check},     {"discover", cmd_discover},
-    {"relabel", cmd_relabel}, {"scrape", cmd_scrape},   {"import", cmd_import},
-    {"verify", cmd_verify},   {"version", cmd_version},
+    {"run", cmd_run},         {"check", cmd_check},   {"discover", cmd_discover},
+    {"relabel", cmd_relabel}, {"scrape", cmd_scrape}, {"import", cmd_import},
+    {"verify", cmd_verify},   {"spool", cmd_spool},   {"version", cmd_version},
 };
 
 int main(int argc, char **argv)

@@ -112,6 +112,8 @@ static void take(struct one_endpoint *o, struct config *config, size_t i)
     o->owner = config;
     o->config = *config;
     o->endpoint = config->endpoints[i];
+    /* The spool is that of a running program. */
+    o->endpoint.spool_directory = NULL;
     o->config.endpoints = &o->endpoint;
     o->config.n_endpoints = 1;
 }
