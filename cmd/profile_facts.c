@@ -37,7 +37,7 @@ static struct value_type read_value_type(struct sv message)
 {
     struct value_type t = {.type = 0};
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.type == WIRE_VARINT && f.number == VALUE_TYPE_TYPE) {
             t.type = f.value;
@@ -89,7 +89,7 @@ static void take_string(struct shape *s, uint64_t index, struct sv text)
 /* plain has been checked. Strings may stand before or behind what names them: two passes. */
 static void read_shape(struct sv plain, struct shape *s)
 {
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     struct wire_reader r = wire_reader_of(plain);
     *s = (struct shape){.n_types = 0};
     while (wire_next(&r, &f)) {
@@ -340,7 +340,7 @@ static void put_number(struct buf *out, unsigned field, uint64_t v)
 static void copy_fields(struct sv plain, bool with_duration, struct buf *out)
 {
     struct wire_reader r = wire_reader_of(plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number != PROFILE_TIME_NANOS &&
             (with_duration || f.number != PROFILE_DURATION_NANOS)) {

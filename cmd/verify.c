@@ -163,9 +163,8 @@ static char *make_service(const struct trial *t)
     return asprintf(&name, "%s-%s", READBACK_SERVICE, t->verify->id) < 0 ? NULL : name;
 }
 
-static bool open_trial(struct trial *t, struct err *err)
+static bool open_trial(struct verify *v, struct trial *t, struct err *err)
 {
-    struct verify *v = t->verify;
     struct writer_options options = {.config = &t->to.config,
                                      .loop = v->loop,
                                      .workers = v->workers,
@@ -182,10 +181,10 @@ static bool open_trial(struct trial *t, struct err *err)
     return t->writer != NULL;
 }
 
-static void start_trial(struct trial *t)
+static void start_trial(struct verify *v, struct trial *t)
 {
     struct err err = ERR_INIT;
-    if (!open_trial(t, &err)) {
+    if (!open_trial(v, t, &err)) {
         verify_finish(t, false, "", "%s", err.msg);
         return;
     }
@@ -317,7 +316,7 @@ bool verify_run(const struct verify_options *options, bool *ret_all_work, struct
     if (ok) {
         loop_timer_after(v.deadline, options->timeout_ms);
         for (size_t i = 0; i < v.n_trials; i++) {
-            start_trial(&v.trials[i]);
+            start_trial(&v, &v.trials[i]);
         }
         loop_run(v.loop);
     }

@@ -163,8 +163,9 @@ static void put_be64(char *at, uint64_t v)
 
 static void put_chunk(char *at, uint64_t size, int64_t start, int64_t duration)
 {
+    static const char magic[8] = {'F', 'L', 'R', 0, 0, 2, 0, 1};
     memset(at, 0, 68);
-    memcpy(at, "FLR\0\0\2\0\1", 8);
+    memcpy(at, magic, sizeof(magic));
     put_be64(at + 8, size);
     put_be64(at + 32, (uint64_t)start);
     put_be64(at + 40, (uint64_t)duration);
