@@ -15,6 +15,7 @@
 
 struct resource {
     const char *api;
+    const char *group; /* "" for the core one */
     const char *plural;
     const char *kind;
     bool namespaced;
@@ -26,18 +27,18 @@ static const struct json_omit small_omit[] = {{2, "managedFields"}};
 static const size_t small_omit_count = 1;
 
 static const struct resource resources[RESOURCE_COUNT] = {
-    [RESOURCE_PODS] = {"api/v1", "pods", "Pod", true, pod_omit, &pod_omit_count},
-    [RESOURCE_NODES] = {"api/v1", "nodes", "Node", false, node_omit, &node_omit_count},
-    [RESOURCE_NAMESPACES] = {"api/v1", "namespaces", "Namespace", false, small_omit,
+    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_omit, &pod_omit_count},
+    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_omit, &node_omit_count},
+    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, small_omit,
                              &small_omit_count},
-    [RESOURCE_SERVICES] = {"api/v1", "services", "Service", true, service_omit,
+    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_omit,
                            &service_omit_count},
-    [RESOURCE_ENDPOINTS] = {"api/v1", "endpoints", "Endpoints", true, small_omit,
+    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, small_omit,
                             &small_omit_count},
-    [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "endpointslices", "EndpointSlice", true,
-                         small_omit, &small_omit_count},
-    [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "ingresses", "Ingress", true, ingress_omit,
-                            &ingress_omit_count},
+    [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "discovery.k8s.io", "endpointslices",
+                         "EndpointSlice", true, small_omit, &small_omit_count},
+    [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "networking.k8s.io", "ingresses",
+                            "Ingress", true, ingress_omit, &ingress_omit_count},
 };
 
 bool kube_resource_namespaced(enum kube_resource r)
@@ -174,27 +175,34 @@ static void on_relist(void *arg, enum watch_relist reason)
              LOG_STR("reason", name), LOG_STR("namespace", namespace_text(r)));
 }
 
+static void on_slow(void *arg)
+{
+    const struct reflector *r = arg;
+    log_warn(r->options.log,
+             "kubernetes: the streamed list has not come to its end yet; targets stay as they are",
+             LOG_STR("resource", r->resource->plural), LOG_STR("server", r->options.access.server),
+             LOG_STR("namespace", namespace_text(r)),
+             LOG_INT("waited_s", WATCH_STREAM_SLOW_MS / MS_PER_S));
+}
+
 /* ---- changes of state in the log ------------------------------------------------------------- */
 
 static void say_forbidden(const struct reflector *r, const struct err *err)
 {
     const char *plural = r->resource->plural;
+    const char *verb = r->is_watch ? "watch" : "list";
+    bool everywhere = r->options.namespace == NULL;
     char text[512];
-    if (r->options.namespace != NULL) {
-        snprintf(text, sizeof(text),
-                 "kubernetes: not allowed to read %s in the namespace: apply a Role with list and "
-                 "watch on %s there and bind it to the service account; targets stay as they are, "
-                 "retrying",
-                 plural, plural);
-    } else {
-        snprintf(text, sizeof(text),
-                 "kubernetes: not allowed to read %s in the whole cluster: apply a ClusterRole "
-                 "with list and watch on %s and bind it to the service account%s; targets stay as "
-                 "they are, retrying",
-                 plural, plural, r->resource->namespaced ? ", or name namespaces" : "");
-    }
-    log_error(r->options.log, text, LOG_STR("verb", r->is_watch ? "watch" : "list"),
-              LOG_STR("resource", plural), LOG_STR("namespace", namespace_text(r)), LOG_ERR(err));
+    snprintf(text, sizeof(text),
+             "kubernetes: not allowed to %s %s in the %s: apply a %s%s with the verbs list and "
+             "watch on %s%s%s, and bind it to the service account%s; targets stay as they are, "
+             "retrying",
+             verb, plural, everywhere ? "whole cluster" : "namespace",
+             everywhere ? "ClusterRole" : "Role", everywhere ? "" : " there", plural,
+             r->resource->group[0] == '\0' ? "" : " of the API group ", r->resource->group,
+             everywhere && r->resource->namespaced ? ", or name namespaces" : "");
+    log_error(r->options.log, text, LOG_STR("verb", verb), LOG_STR("resource", plural),
+              LOG_STR("namespace", namespace_text(r)), LOG_ERR(err));
 }
 
 static void say_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
@@ -202,6 +210,13 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
 {
     /* What expired is listed again at once: the handler says so. */
     if (result == WATCH_EXPIRED || (r->lost && r->problem == result)) {
+        return;
+    }
+    if (result == WATCH_UNSUPPORTED) {
+        log_info(r->options.log,
+                 "kubernetes: the API server does not stream lists, reading them in pages",
+                 LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
+                 LOG_ERR(err));
         return;
     }
     r->lost = true;
@@ -306,11 +321,38 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
     return transfer;
 }
 
-/* The next request is due. */
+static void arm_tick(struct reflector *r)
+{
+    int64_t at = watch_tick_at(r->machine);
+    if (at != INT64_MAX) {
+        loop_timer_at(r->timer, at);
+    }
+}
+
+/* A request runs. */
+static void on_tick(struct reflector *r)
+{
+    if (watch_tick(r->machine, clock_mono_ms())) {
+        arm_tick(r);
+        return;
+    }
+    http_cancel(r->transfer);
+    r->transfer = NULL;
+    end_request(r, &(struct watch_outcome){.result = HTTP_ERR_ABORTED,
+                                           .status = r->accepted ? 200 : 0,
+                                           .retry_after_ms = -1,
+                                           .error = "given up"});
+}
+
+/* The next request is due, or the running one is to be looked at. */
 static void on_timer(void *arg)
 {
     struct reflector *r = arg;
     struct watch_request request;
+    if (r->transfer != NULL) {
+        on_tick(r);
+        return;
+    }
     if (!watch_begin(r->machine, clock_mono_ms(), &request)) {
         loop_timer_at(r->timer, watch_next_at(r->machine));
         return;
@@ -322,6 +364,8 @@ static void on_timer(void *arg)
         end_request(r, &(struct watch_outcome){.result = HTTP_ERR_MEMORY,
                                                .retry_after_ms = -1,
                                                .error = "out of memory"});
+    } else {
+        arm_tick(r);
     }
 }
 
@@ -374,6 +418,7 @@ static struct reflector *reflector_new(const struct reflector_options *options)
                     .other = on_other,
                     .skipped = on_skipped,
                     .relist = on_relist,
+                    .slow = on_slow,
                     .arg = r},
         .rng = options->rng,
         .selectors = options->selectors,

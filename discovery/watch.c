@@ -1,50 +1,8 @@
-#include "discovery/watch.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/api_status.h"
-
-/* What is read of an answer that is no list and no watch. */
-#define BODY_MAX ((size_t)16 * 1024)
-#define QUERY_MAX ((size_t)256 * 1024)
-
-/* Which version a list asks for. */
-enum list_from { FROM_ANY, FROM_NOT_OLDER, FROM_LATEST };
-
-struct watch {
-    struct watch_options options;
-    char *selectors;
-    struct json_stream *stream;
-
-    /* Where we are: a failed request is repeated from here. */
-    bool watching;
-    enum list_from from;
-    bool unpaged;              /* the pages expired before they were read: ask for all at once */
-    unsigned page;             /* pages of this list that have been read */
-    struct buf version;        /* the last one seen */
-    struct buf list_version;   /* of the list's first page */
-    struct buf continue_token; /* "" for the first page */
-    bool synced;
-
-    /* When to go on. */
-    int64_t next_at;
-    int64_t last_failure_ms;
-    unsigned step;     /* failures in a row, for the delay */
-    unsigned refusals; /* answers to a watch in a row that were no watch */
-
-    /* The request that runs. */
-    struct buf query;
-    struct buf body; /* of an answer that was not 200 */
-    struct buf page_version;
-    struct buf page_continue;
-    int64_t started_ms;
-    size_t events;
-    long status;
-    struct api_status problem; /* of an ERROR event */
-    struct err stream_err;
-};
+#include "discovery/watch_private.h"
 
 const char *watch_relist_name(enum watch_relist reason)
 {
@@ -66,122 +24,10 @@ const char *watch_result_name(enum watch_result result)
         [WATCH_FORBIDDEN] = "forbidden",
         [WATCH_UNAUTHORIZED] = "unauthorized",
         [WATCH_UNREACHABLE] = "unreachable",
+        [WATCH_UNSUPPORTED] = "unsupported",
         [WATCH_FAILED] = "failed",
     };
     return names[result];
-}
-
-/* ---- what comes out of the stream ----------------------------------------------------------- */
-
-/* Reading on would lose an object: the request is ended, and goes on from before it. */
-static void out_of_memory(struct watch *w)
-{
-    err_set(&w->stream_err, ERR_MEMORY, "out of memory");
-}
-
-/* Keeps a string from the server, if it is one that is not empty. False if it is too long. */
-static bool take_string(struct watch *w, struct buf *b, const json_t *v)
-{
-    size_t len = json_string_length(v);
-    if (len == 0) {
-        return true;
-    }
-    if (len >= b->max) {
-        return false;
-    }
-    buf_clear(b);
-    if (!buf_append(b, json_string_value(v), len)) {
-        out_of_memory(w);
-    }
-    return true;
-}
-
-static void on_list_metadata(void *arg, const json_t *metadata)
-{
-    struct watch *w = arg;
-    /* Without its continue token a page would be taken for the end of the list. */
-    if (!take_string(w, &w->page_version, json_object_get(metadata, "resourceVersion")) ||
-        !take_string(w, &w->page_continue, json_object_get(metadata, "continue"))) {
-        err_set(&w->stream_err, ERR_LIMIT,
-                "the list's resourceVersion or continue token is too long (at most %d and %zu "
-                "bytes)",
-                WATCH_VERSION_MAX, WATCH_CONTINUE_MAX);
-    }
-}
-
-static enum watch_event event_of(struct sv type)
-{
-    static const struct {
-        const char *name;
-        enum watch_event event;
-    } types[] = {
-        {"ADDED", WATCH_ADDED},       {"MODIFIED", WATCH_MODIFIED}, {"DELETED", WATCH_DELETED},
-        {"BOOKMARK", WATCH_BOOKMARK}, {"ERROR", WATCH_ERROR},
-    };
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (sv_eq_str(type, types[i].name)) {
-            return types[i].event;
-        }
-    }
-    return WATCH_UNKNOWN;
-}
-
-static void on_event(struct watch *w, const json_t *json)
-{
-    const struct watch_handler *h = &w->options.handler;
-    const json_t *type_json = json_object_get(json, "type");
-    struct sv type = SV("");
-    if (json_is_string(type_json)) {
-        type = (struct sv){json_string_value(type_json), json_string_length(type_json)};
-    }
-    const json_t *object = json_object_get(json, "object");
-    enum watch_event event = event_of(type);
-    if (event == WATCH_UNKNOWN) {
-        h->other(h->arg, event, type);
-        return;
-    }
-    if (!json_is_object(object)) {
-        h->skipped(h->arg, JSON_SKIP_SYNTAX);
-        return;
-    }
-    if (event == WATCH_ERROR) {
-        api_status_read(object, &w->problem);
-        h->other(h->arg, event, type);
-        return;
-    }
-    if (event == WATCH_BOOKMARK) {
-        h->other(h->arg, event, type);
-    } else if (!h->object(h->arg, event, object)) {
-        out_of_memory(w);
-        return;
-    }
-    w->events++;
-    /* One that is too long is not taken: the watch would go on from the one before. */
-    (void)take_string(w, &w->version,
-                      json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
-}
-
-static void on_object(void *arg, const json_t *object)
-{
-    struct watch *w = arg;
-    const struct watch_handler *h = &w->options.handler;
-    if (w->problem.present || w->stream_err.kind != ERR_NONE) {
-        return;
-    }
-    if (w->watching) {
-        on_event(w, object);
-    } else if (!h->object(h->arg, WATCH_LISTED, object)) {
-        out_of_memory(w);
-    }
-}
-
-static void on_skip(void *arg, enum json_skip why)
-{
-    struct watch *w = arg;
-    w->options.handler.skipped(w->options.handler.arg, why);
-    if (why == JSON_SKIP_MEMORY && w->stream_err.kind == ERR_NONE) {
-        out_of_memory(w);
-    }
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -206,9 +52,9 @@ struct watch *watch_new(const struct watch_options *options)
         .depth_max = options->depth_max,
         .omit = options->omit,
         .n_omit = options->n_omit,
-        .on_object = on_object,
-        .on_metadata = on_list_metadata,
-        .on_skip = on_skip,
+        .on_object = watch_on_object,
+        .on_metadata = watch_on_list_metadata,
+        .on_skip = watch_on_skip,
         .arg = w,
     });
     if (w->selectors == NULL || w->stream == NULL) {
@@ -324,11 +170,26 @@ static void add_list_query(struct watch *w, struct buf *query)
     }
 }
 
+/* Of a list that is streamed: all that there is as events, and on from there. */
+static void add_stream_query(struct watch *w, struct buf *query)
+{
+    buf_puts(query, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    if (w->from == FROM_ANY) {
+        buf_puts(query, "&resourceVersion=0");
+    } else if (w->from == FROM_NOT_OLDER) {
+        add_encoded(query, "resourceVersion", &w->version);
+    }
+}
+
 static int64_t add_watch_query(struct watch *w, struct buf *query)
 {
     int64_t seconds = rng_range(w->options.rng, WATCH_TIMEOUT_MIN_S, WATCH_TIMEOUT_MAX_S + 1);
     buf_printf(query, "&watch=1&allowWatchBookmarks=true&timeoutSeconds=%" PRId64, seconds);
-    add_encoded(query, "resourceVersion", &w->version);
+    if (w->streaming) {
+        add_stream_query(w, query);
+    } else {
+        add_encoded(query, "resourceVersion", &w->version);
+    }
     return seconds * MS_PER_S + WATCH_TIMEOUT_SLACK_MS;
 }
 
@@ -339,10 +200,14 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
         /* Lost when memory ran out. A watch from "" would not tell what is gone. */
         begin_relist(w, FROM_LATEST, WATCH_RELIST_FAILURES);
     }
+    if (w->from == FROM_NOT_OLDER && w->version.len == 0) {
+        w->from = FROM_LATEST;
+    }
+    w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_plainly;
     buf_clear(&w->query);
     /* Each parameter brings its "&"; the first one's is cut off below. */
     buf_printf(&w->query, "%s%s", w->selectors[0] == '\0' ? "" : "&", w->selectors);
-    if (w->watching) {
+    if (w->watching || w->streaming) {
         timeout_ms = add_watch_query(w, &w->query);
     } else {
         add_list_query(w, &w->query);
@@ -356,16 +221,19 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     buf_clear(&w->page_continue);
     w->started_ms = now_ms;
     w->events = 0;
+    w->told_slow = false;
+    w->stalled = false;
     w->status = 0;
     api_status_clear(&w->problem);
     err_clear(&w->stream_err);
-    json_stream_begin(w->stream, w->watching ? JSON_STREAM_OBJECTS : JSON_STREAM_LIST);
+    bool is_watch = w->watching || w->streaming;
+    json_stream_begin(w->stream, is_watch ? JSON_STREAM_OBJECTS : JSON_STREAM_LIST);
     if (!w->watching && w->page == 0) {
         w->options.handler.list_begin(w->options.handler.arg);
     }
     bool empty = w->query.len == 0;
     *ret = (struct watch_request){
-        .is_watch = w->watching,
+        .is_watch = is_watch,
         .query = empty ? "" : w->query.data + 1,
         .timeout_ms = timeout_ms,
     };
@@ -386,6 +254,28 @@ bool watch_data(struct watch *w, const char *data, size_t len)
     }
     json_stream_feed(w->stream, data, len, &w->stream_err);
     return w->stream_err.kind == ERR_NONE && !w->problem.present;
+}
+
+int64_t watch_tick_at(const struct watch *w)
+{
+    if (!w->streaming || w->stalled) {
+        return INT64_MAX;
+    }
+    return w->started_ms + (w->told_slow ? WATCH_STREAM_LIMIT_MS : WATCH_STREAM_SLOW_MS);
+}
+
+bool watch_tick(struct watch *w, int64_t now_ms)
+{
+    if (now_ms < watch_tick_at(w)) {
+        return true;
+    }
+    if (!w->told_slow) {
+        w->told_slow = true;
+        w->options.handler.slow(w->options.handler.arg);
+        return true;
+    }
+    w->stalled = true;
+    return false;
 }
 
 /* ---- what an end means ---------------------------------------------------------------------- */
@@ -421,7 +311,22 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
     }
     err_set(err, ERR_REFUSED, "%s %ld%s%s", what, status, w->problem.message[0] == '\0' ? "" : ": ",
             w->problem.message);
+    /* That it may not stream; whether it may list at all is seen when it does. */
+    if (w->streaming && (status == 400 || status == 403 || status == 422)) {
+        return WATCH_UNSUPPORTED;
+    }
     return result_of_status(&w->problem, status);
+}
+
+/* A streamed list that ended before it was complete. */
+static enum watch_result judge_stream(struct watch *w, struct err *err)
+{
+    if (w->stream_err.kind != ERR_NONE) {
+        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
+    } else {
+        err_set(err, ERR_NETWORK, "the streamed list broke off before its end");
+    }
+    return WATCH_FAILED;
 }
 
 static enum watch_result judge_list(struct watch *w, const struct watch_outcome *o, struct err *err)
@@ -460,12 +365,21 @@ static enum watch_result judge_watch(struct watch *w, int64_t now_ms, struct err
 static enum watch_result judge(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
                                struct err *err)
 {
+    /* Perhaps nothing at all has come: a proxy may hold an answer back that does not end. */
+    if (w->stalled) {
+        err_set(err, ERR_NETWORK, "the end of the streamed list has not come within %d s",
+                WATCH_STREAM_LIMIT_MS / (int)MS_PER_S);
+        return WATCH_UNSUPPORTED;
+    }
     if (w->problem.present || (o->status != 200 && o->status != 0)) {
         return refused(w, o->status, err);
     }
     if (o->status == 0) {
         err_set(err, ERR_NETWORK, "%s", o->error);
         return WATCH_UNREACHABLE;
+    }
+    if (w->streaming) {
+        return judge_stream(w, err);
     }
     return w->watching ? judge_watch(w, now_ms, err) : judge_list(w, o, err);
 }
@@ -476,6 +390,18 @@ static bool copy_text(struct buf *to, const struct buf *from)
 {
     buf_clear(to);
     return buf_append(to, from->data, from->len);
+}
+
+void watch_listed(struct watch *w)
+{
+    w->watching = true;
+    w->synced = true;
+    w->page = 0;
+    w->from = FROM_NOT_OLDER;
+    w->unpaged = false;
+    w->list_plainly = false;
+    w->refusals = 0;
+    w->options.handler.list_end(w->options.handler.arg);
 }
 
 /* A page has been read. */
@@ -489,13 +415,10 @@ static void page_done(struct watch *w, int64_t now_ms)
     } else if (ok) {
         /* Pages of one list have one version; should they not, the first one's loses nothing. */
         ok = copy_text(&w->version, &w->list_version);
-        w->watching = true;
-        w->synced = true;
-        w->page = 0;
-        w->from = FROM_NOT_OLDER;
-        w->unpaged = false;
         w->next_at = now_ms;
-        w->options.handler.list_end(w->options.handler.arg);
+        if (ok) {
+            watch_listed(w);
+        }
     }
     if (!ok) {
         /* Out of memory: what has been read stays, the list starts over. */
@@ -525,6 +448,8 @@ static void list_expired(struct watch *w, int64_t now_ms)
  * continue token was not accepted. */
 static void list_failed(struct watch *w, long status, int64_t now_ms, int64_t at_least_ms)
 {
+    /* Whatever it was that came instead of the list: pages may get through. */
+    w->list_plainly = w->list_plainly || (w->streaming && status != 0);
     if (w->page > 0 && (status == 400 || status == 404)) {
         begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);
     }
@@ -574,6 +499,9 @@ enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome
         } else {
             watch_failed(w, result, now_ms, at_least_ms);
         }
+    } else if (result == WATCH_UNSUPPORTED) {
+        w->no_streams = true;
+        w->next_at = now_ms;
     } else if (result == WATCH_DONE) {
         page_done(w, now_ms);
     } else if (result == WATCH_EXPIRED) {

@@ -8,6 +8,10 @@
  *   - The first list takes any version ("0": from the server's cache), a later one must be no older
  *     than what has been seen, and one after "expired" or "too large resource version" is a quorum
  *     read (""). Lists are paged where the server does not serve them from its cache.
+ *   - Where the server can, a list is streamed (sendInitialEvents): it comes as the first events of
+ *     a watch, up to a bookmark that says so, and that watch goes on. A server that refuses this
+ *     (400, 403, 422), or does not send the bookmark in time, is asked for pages from then on;
+ * after any other failure only this list is.
  *   - A watch goes on from the last version seen, over any number of connections. Only an expired
  *     version (410), or WATCH_FAILURES_MAX answers in a row that are no watch, lead to a new list:
  *     a server that is away, or asks for patience (429), costs no list.
@@ -40,6 +44,11 @@
 /* Ours is this much later. */
 #define WATCH_TIMEOUT_SLACK_MS 30000
 #define WATCH_LIST_TIMEOUT_MS 120000
+/* Until the end of a streamed list has come: when to say that it is late, and when to give up. */
+#define WATCH_STREAM_SLOW_MS 10000
+#define WATCH_STREAM_LIMIT_MS 60000
+/* "true" on the bookmark behind which a streamed list is complete. */
+#define WATCH_END_ANNOTATION "k8s.io/initial-events-end"
 /* A watch that ends earlier without an event has failed; also the least time between two. */
 #define WATCH_SHORT_MS 1000
 #define WATCH_BACKOFF_MIN_MS 800
@@ -83,6 +92,8 @@ struct watch_handler {
     void (*other)(void *arg, enum watch_event event, struct sv type);
     void (*skipped)(void *arg, enum json_skip why);
     void (*relist)(void *arg, enum watch_relist reason);
+    /* A streamed list has not come to its end for WATCH_STREAM_SLOW_MS. */
+    void (*slow)(void *arg);
     void *arg;
 };
 
@@ -117,6 +128,11 @@ void watch_head(struct watch *w, long status);
 /* Bytes of the body. False: stop reading; end with what is known. */
 bool watch_data(struct watch *w, const char *data, size_t len);
 
+/* When watch_tick() is due while the request runs (monotonic ms); INT64_MAX: it is not needed. */
+int64_t watch_tick_at(const struct watch *w);
+/* False: the request has stalled; cancel it and end with HTTP_ERR_ABORTED. */
+bool watch_tick(struct watch *w, int64_t now_ms);
+
 /* How the transfer went, as base/http.h tells it. */
 struct watch_outcome {
     enum http_result result;
@@ -132,9 +148,11 @@ enum watch_result {
     WATCH_FORBIDDEN,    /* 403 */
     WATCH_UNAUTHORIZED, /* 401 */
     WATCH_UNREACHABLE,  /* no answer */
+    WATCH_UNSUPPORTED,  /* the server does not stream lists: pages follow */
     WATCH_FAILED,       /* any other answer, or one that broke off */
 };
-/* "ok", "expired", "throttled", "forbidden", "unauthorized", "unreachable", "failed". */
+/* "ok", "expired", "throttled", "forbidden", "unauthorized", "unreachable", "unsupported",
+ * "failed". */
 const char *watch_result_name(enum watch_result result);
 
 /* Ends the request that was begun. On anything but WATCH_DONE *err has a sentence (what the server

@@ -322,7 +322,7 @@ func TestManyPods(t *testing.T) {
 		t.Run(fmt.Sprintf("%d expired pages", expired), func(t *testing.T) {
 			t.Parallel()
 			bin(t)
-			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired})
+			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired, NoStreams: 422})
 			const n = 1200
 			for i := 0; i < n; i++ {
 				pod := kube.Annotated(fmt.Sprintf("pod-%d", i), fmt.Sprintf("10.0.%d.%d:6060", i/250, i%250+1), "memory")

@@ -15,6 +15,7 @@
 
 /* A test that has not come to its end by then has failed. */
 #define PATIENCE_MS 20000
+#define STREAM "sendInitialEvents=true"
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -76,8 +77,14 @@ static struct rule *find_rule(struct world *w, const char *uri)
 static void serve(struct evhttp_request *r, void *arg)
 {
     struct world *w = arg;
+    const char *uri = evhttp_request_get_uri(r);
+    struct rule *rule = find_rule(w, uri);
+    if (strstr(uri, STREAM) != NULL && (rule == NULL || strcmp(rule->part, STREAM) != 0)) {
+        /* Most tests are about lists in pages. */
+        evhttp_send_reply(r, 422, "Invalid", NULL);
+        return;
+    }
     note_request(w, r);
-    struct rule *rule = find_rule(w, evhttp_request_get_uri(r));
     if (rule == NULL) {
         /* Nothing more to say: the client waits. */
         evhttp_send_reply_start(r, 200, "OK");
@@ -229,6 +236,10 @@ static void teardown(struct world *w)
     "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"" next          \
     "\"},\"items\":[" items "]}"
 #define EVENT(type, pod) "{\"type\":\"" type "\",\"object\":" pod "}\n"
+#define END                                                                                        \
+    EVENT("BOOKMARK",                                                                              \
+          "{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"10\",\"annotations\":{"           \
+          "\"k8s.io/initial-events-end\":\"true\"}}}")
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -289,6 +300,45 @@ static void test_pages_and_watch(void **state)
     teardown(&w);
 }
 
+/* A list that is streamed: what comes before its end is told, and what it does not name is gone. */
+static void test_streamed(void **state)
+{
+    (void)state;
+    struct rule rules[] = {
+        {.part = STREAM,
+         .status = 200,
+         .body = EVENT("ADDED", POD("a", "10.0.0.1")) EVENT("ADDED", POD("b", "10.0.0.2"))
+             END EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}")},
+        {.part = STREAM,
+         .status = 200,
+         .keep_open = true,
+         .body = EVENT("ADDED", POD("b", "10.0.0.2")) END EVENT("ADDED", POD("c", "10.0.0.3"))},
+    };
+    struct world w;
+    setup(&w, rules, 2);
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = "pod", .api_server = w.url},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "pod/ns/c");
+    CHECK_STR(w.groups.data,
+              "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
+              "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
+              "synced\n"
+              "0 pod/ns/a @-\n"
+              "0 pod/ns/c 10.0.0.3:6060 @10.0.0.3\n",
+              "");
+#define STREAMED                                                                                   \
+    "/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=T&" STREAM                       \
+    "&resourceVersionMatch=NotOlderThan&resourceVersion="
+    CHECK_STR(w.requests.data, STREAMED "0\n" STREAMED "10\n", "");
+    check_metric(&w, "profpull_discovery_requests_total{verb=\"watch\",result=\"expired\"} 1\n",
+                 "");
+    teardown(&w);
+}
+
 static void test_namespaces(void **state)
 {
     (void)state;
@@ -317,7 +367,7 @@ static void test_namespaces(void **state)
     teardown(&w);
 }
 
-/* A pod that vanished while nobody watched, and a server that refuses for a while. */
+/* F04: a pod that vanished while nobody watched is removed once, by the new list. */
 static void test_relist(void **state)
 {
     (void)state;
@@ -353,6 +403,7 @@ static void test_relist(void **state)
     teardown(&w);
 }
 
+/* F15: a permission that is missing is one line that names verb, resource and namespace. */
 static void test_forbidden(void **state)
 {
     (void)state;
@@ -365,7 +416,8 @@ static void test_forbidden(void **state)
     };
     struct world w;
     setup(&w, rules, 2);
-    testing_log_expect(w.log, "not allowed to read pods in the namespace: apply a Role");
+    testing_log_expect(w.log, "not allowed to list pods in the namespace: apply a Role there "
+                              "with the verbs list and watch on pods, and bind it");
     const char *names[] = {"ns"};
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
@@ -526,10 +578,15 @@ static void test_errors_name_the_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages_and_watch), cmocka_unit_test(test_namespaces),
-        cmocka_unit_test(test_relist),          cmocka_unit_test(test_forbidden),
-        cmocka_unit_test(test_sharing),         cmocka_unit_test(test_static_only),
-        cmocka_unit_test(test_no_jobs),         cmocka_unit_test(test_errors_name_the_place),
+        cmocka_unit_test(test_pages_and_watch),
+        cmocka_unit_test(test_streamed),
+        cmocka_unit_test(test_namespaces),
+        cmocka_unit_test(test_relist),
+        cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_static_only),
+        cmocka_unit_test(test_no_jobs),
+        cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,202 +1,5 @@
 /* The list-and-watch state machine against a scripted server: no socket, no clock. */
-#include "tests/unit/testing.h"
-
-#include <stdlib.h>
-
-#include "discovery/watch.h"
-
-#define OBJECT_MAX 2000
-
-/* A server by hand: each step begins the request that is due and answers it. */
-struct sim {
-    struct watch *w;
-    struct rng rng;
-    int64_t now;
-    int64_t waited; /* before the request that was begun last */
-    bool is_watch;
-    int64_t timeout_ms;
-    bool no_memory;   /* for a pod called "heavy" */
-    struct buf query; /* timeoutSeconds as "T" */
-    struct buf out;   /* what the handler was told, one word each */
-    enum watch_result result;
-    struct err err;
-};
-
-/* ---- the handler writes everything down ------------------------------------------------------ */
-
-static void on_list_begin(void *arg)
-{
-    buf_puts(&((struct sim *)arg)->out, "begin ");
-}
-
-static void on_list_end(void *arg)
-{
-    buf_puts(&((struct sim *)arg)->out, "end ");
-}
-
-static bool on_object(void *arg, enum watch_event event, const json_t *object)
-{
-    struct sim *s = arg;
-    static const char *const marks[] = {"L:", "A:", "M:", "D:"};
-    const char *name =
-        json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
-    if (name != NULL && strcmp(name, "heavy") == 0 && s->no_memory) {
-        return false;
-    }
-    buf_printf(&s->out, "%s%s ", marks[event], name == NULL ? "?" : name);
-    return true;
-}
-
-static void on_other(void *arg, enum watch_event event, struct sv type)
-{
-    struct sim *s = arg;
-    if (event == WATCH_UNKNOWN) {
-        buf_printf(&s->out, "unknown:%.*s ", SV_ARG(type));
-    } else {
-        buf_puts(&s->out, event == WATCH_BOOKMARK ? "bookmark " : "error ");
-    }
-}
-
-static void on_skipped(void *arg, enum json_skip why)
-{
-    buf_printf(&((struct sim *)arg)->out, "skip%d ", (int)why);
-}
-
-static void on_relist(void *arg, enum watch_relist reason)
-{
-    buf_printf(&((struct sim *)arg)->out, "relist:%s ", watch_relist_name(reason));
-}
-
-static void setup_sized(struct sim *s, const char *selectors, size_t object_max)
-{
-    *s = (struct sim){.now = 1000000};
-    buf_init(&s->query, 1 << 16);
-    buf_init(&s->out, 1 << 16);
-    rng_seed(&s->rng, 1);
-    s->w = watch_new(&(struct watch_options){
-        .handler = {.list_begin = on_list_begin,
-                    .list_end = on_list_end,
-                    .object = on_object,
-                    .other = on_other,
-                    .skipped = on_skipped,
-                    .relist = on_relist,
-                    .arg = s},
-        .rng = &s->rng,
-        .selectors = selectors,
-        .object_max = object_max,
-        .depth_max = 16,
-    });
-    assert_non_null(s->w);
-}
-
-static void setup(struct sim *s, const char *selectors)
-{
-    setup_sized(s, selectors, OBJECT_MAX);
-}
-
-static void teardown(struct sim *s)
-{
-    watch_free(s->w);
-    buf_done(&s->query);
-    buf_done(&s->out);
-}
-
-/* ---- steps ----------------------------------------------------------------------------------- */
-
-/* Waits until the next request is due and begins it; its random timeout is checked and becomes T.
- */
-static void begin(struct sim *s)
-{
-    int64_t at = watch_next_at(s->w);
-    s->waited = at > s->now ? at - s->now : 0;
-    s->now += s->waited;
-    struct watch_request request;
-    assert_true(watch_begin(s->w, s->now, &request));
-    s->is_watch = request.is_watch;
-    s->timeout_ms = request.timeout_ms;
-    buf_clear(&s->query);
-    static const char key[] = "timeoutSeconds=";
-    const char *timeout = strstr(request.query, key);
-    if (timeout == NULL) {
-        buf_puts(&s->query, request.query);
-        return;
-    }
-    timeout += strlen(key);
-    size_t digits = strspn(timeout, "0123456789");
-    uint64_t seconds;
-    assert_true(parse_u64((struct sv){timeout, digits}, 1000, &seconds));
-    assert_in_range(seconds, 300, 600);
-    CHECK_INT(request.timeout_ms, (int64_t)seconds * 1000 + 30000, "timeout");
-    buf_append(&s->query, request.query, (size_t)(timeout - request.query));
-    buf_printf(&s->query, "T%s", timeout + digits);
-}
-
-struct answer {
-    long status;
-    const char *body;
-    enum http_result result;
-    int64_t lasted_ms;
-    int64_t retry_after_ms; /* 0: none */
-};
-
-static void answer(struct sim *s, struct answer a)
-{
-    bool go_on = true;
-    if (a.status != 0) {
-        watch_head(s->w, a.status);
-    }
-    /* In small pieces, the way a network might. */
-    size_t n = a.body == NULL ? 0 : strlen(a.body);
-    for (size_t i = 0; i < n && go_on; i += 7) {
-        go_on = watch_data(s->w, a.body + i, n - i < 7 ? n - i : 7);
-    }
-    s->now += a.lasted_ms;
-    struct watch_outcome outcome = {
-        .result = go_on ? a.result : HTTP_ERR_ABORTED,
-        .status = a.status,
-        .retry_after_ms = a.retry_after_ms == 0 ? -1 : a.retry_after_ms,
-        .error = "no luck",
-    };
-    err_clear(&s->err);
-    s->result = watch_end(s->w, &outcome, s->now, &s->err);
-    assert_int_equal(s->result == WATCH_DONE, s->err.kind == ERR_NONE);
-}
-
-#define STEP(s, ...) (begin(s), answer((s), (struct answer){__VA_ARGS__}))
-
-static void check_out(struct sim *s, const char *want, const char *row)
-{
-    CHECK_STR(s->out.data, want, row);
-    buf_clear(&s->out);
-}
-
-#define LIST(version, items)                                                                       \
-    "{\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items "]}"
-#define PAGE(version, next, items)                                                                 \
-    "{\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" next                      \
-    "\"},\"items\":[" items "]}"
-#define POD(name, version)                                                                         \
-    "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" version "\"}}"
-#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
-#define STATUS(code, reason, message)                                                              \
-    "{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"" message "\"" \
-    "}"
-#define TOO_LARGE                                                                                  \
-    "{\"kind\":\"Status\",\"code\":504,\"reason\":\"Timeout\",\"message\":\"late\",\"details\":{"  \
-    "\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"x\"}],"                     \
-    "\"retryAfterSeconds\":1}}"
-
-#define WATCH_QUERY(version)                                                                       \
-    "watch=1&allowWatchBookmarks=true&timeoutSeconds=T&resourceVersion=" version
-#define RELIST_QUERY(version) "resourceVersion=" version "&resourceVersionMatch=NotOlderThan"
-
-/* Lists pods a and b at version 10, so that a watch is next. */
-static void list_two(struct sim *s)
-{
-    STEP(s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("b", "2")));
-    check_out(s, "begin L:a L:b end ", "list");
-    CHECK_INT(s->result, WATCH_DONE, "");
-}
+#include "tests/unit/watch_sim.h"
 
 /* ---- the healthy course ---------------------------------------------------------------------- */
 
@@ -285,6 +88,7 @@ static void test_pages(void **state)
     teardown(&s);
 }
 
+/* F08: a watch that only ever had bookmarks resumes from the last one and replays nothing. */
 static void test_bookmarks(void **state)
 {
     (void)state;
@@ -302,6 +106,8 @@ static void test_bookmarks(void **state)
 
 /* ---- the server is away ---------------------------------------------------------------------- */
 
+/* F01: a server that refuses connections for 60 s is asked at most 10 times, and the watch then
+ * goes on from its version without a list. */
 static void test_refused_connections(void **state)
 {
     (void)state;
@@ -362,6 +168,8 @@ static void test_backoff_is_forgotten(void **state)
     teardown(&s);
 }
 
+/* F07: a watch that is cut within an object drops the half and goes on from the last whole event,
+ * without a list. */
 static void test_cut_in_an_object(void **state)
 {
     (void)state;
@@ -378,6 +186,8 @@ static void test_cut_in_an_object(void **state)
     teardown(&s);
 }
 
+/* F06: watches that end after 0.1 s count as errors, so that there is less than one request a
+ * second. */
 static void test_short_watches(void **state)
 {
     (void)state;
@@ -419,6 +229,8 @@ static void test_short_watches_with_events(void **state)
 
 /* ---- the server says no ---------------------------------------------------------------------- */
 
+/* F02: 429 with Retry-After: 7 is waited for at least 7 s, and the watch goes on from its version
+ * without a list. */
 static void test_throttled(void **state)
 {
     (void)state;
@@ -474,6 +286,7 @@ static void test_page_refused(void **state)
     teardown(&s);
 }
 
+/* F15: 403 and 401 remove nothing, and are tried again ever more slowly. */
 static void test_forbidden(void **state)
 {
     (void)state;
@@ -529,6 +342,7 @@ static void test_watch_fails_now_and_then(void **state)
 
 /* ---- expired --------------------------------------------------------------------------------- */
 
+/* F03: 410, as a status or as an event, leads to one list no older than what was seen. */
 static void test_expired(void **state)
 {
     (void)state;
@@ -560,6 +374,8 @@ static void test_expired(void **state)
     }
 }
 
+/* F03: a list that is refused with 410 as well is followed by one of the latest version, at once.
+ */
 static void test_expired_twice(void **state)
 {
     (void)state;
@@ -597,6 +413,7 @@ static void test_expired_loop(void **state)
     teardown(&s);
 }
 
+/* F10: 410 on a later page leads to one whole list in one piece; the pages read remove nothing. */
 static void test_expired_page(void **state)
 {
     (void)state;
@@ -619,7 +436,8 @@ static void test_expired_page(void **state)
     teardown(&s);
 }
 
-/* Two servers, one lagging behind. */
+/* F09: a server that lags behind is waited for; a list that it refuses becomes a consistent read,
+ * so that nothing older than what was seen is ever listed. */
 static void test_too_large_version(void **state)
 {
     (void)state;

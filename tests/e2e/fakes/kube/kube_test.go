@@ -168,6 +168,39 @@ func TestWatch(t *testing.T) {
 	expect(t, st.next(), "EOF after 0 bytes")
 }
 
+func TestStreamedList(t *testing.T) {
+	s := start(t, Options{})
+	s.Put(Pod{Name: "a"})
+	s.Put(Pod{Name: "b"})
+	s.Compact()
+	s.Advance(5)
+	const stream = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion="
+	st := watch(t, s, stream+"0")
+	expect(t, st.next(), "ADDED a")
+	expect(t, st.next(), "ADDED b")
+	expect(t, st.next(), "BOOKMARK ")
+	s.Put(Pod{Name: "c"})
+	expect(t, st.next(), "ADDED c")
+	// From a version that is forgotten, too: it is a list.
+	expect(t, watch(t, s, stream+"1001").next(), "ADDED a")
+	if status, _ := list(t, s, "/api/v1/pods?watch=1&allowWatchBookmarks=true&"+stream+"9999"); status != 504 {
+		t.Errorf("version of the future: %d", status)
+	}
+	if status, _ := list(t, s, "/api/v1/pods?watch=1&sendInitialEvents=true"); status != 422 {
+		t.Errorf("without the rest: %d", status)
+	}
+	if st := s.Stats(); st.Lists != 3 || st.Streams != 2 {
+		t.Errorf("%d lists, %d streamed", st.Lists, st.Streams)
+	}
+	s.StallStreams(true)
+	st = watch(t, s, stream)
+	for _, name := range []string{"a", "b", "c"} {
+		expect(t, st.next(), "ADDED "+name)
+	}
+	s.Put(Pod{Name: "d"})
+	expect(t, st.next(), "ADDED d")
+}
+
 func TestWatchFaults(t *testing.T) {
 	s := start(t, Options{})
 	s.Put(Pod{Name: "a"})

@@ -25,13 +25,16 @@ type Options struct {
 	Token string // "" = anyone may ask
 	// ExpirePages answers so many requests for a further page of a list with 410.
 	ExpirePages int
+	// NoStreams refuses lists that are streamed (sendInitialEvents) with this status: 400, 403 or 422.
+	NoStreams int
 	// GoneAsStatus answers a watch from a forgotten version with HTTP 410 instead of an ERROR event.
 	GoneAsStatus bool
 }
 
 // Stats counts what was asked.
 type Stats struct {
-	Lists        int // whole lists begun (first pages)
+	Lists        int // whole lists begun (first pages and streams)
+	Streams      int // of these, the streamed ones that came to their end
 	Pages        int
 	Watches      int // watches opened
 	OpenWatches  int
@@ -59,6 +62,7 @@ type Server struct {
 	nextPage  int
 	cutNext   bool
 	blackHole bool
+	stall     bool // streamed lists do not come to their end
 	// Each watch takes what is put here since it began.
 	signals []signal
 }

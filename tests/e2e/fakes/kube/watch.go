@@ -75,7 +75,8 @@ type watcher struct {
 	match     matcher
 	version   uint64
 	bookmarks bool
-	signals   int // how many of the server's have been done
+	end       bool // the end of a streamed list is to be sent
+	signals   int  // how many of the server's have been done
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
@@ -90,9 +91,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
 		s.mu.Unlock()
 		return
 	}
-	if q.Get("sendInitialEvents") != "" {
-		s.refuse(w, http.StatusUnprocessableEntity, "Invalid",
-			"sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
+	stream := q.Get("sendInitialEvents") == "true"
+	if stream && !s.mayStream(w, r) {
 		return
 	}
 	from, err := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
@@ -106,7 +106,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
 		bookmarks: q.Get("allowWatchBookmarks") == "true" || q.Get("allowWatchBookmarks") == "1",
 		signals:   len(s.signals)}
 	var first []event
-	if from == 0 {
+	if stream {
+		s.stats.Lists++
+		s.stats.ListFrom = append(s.stats.ListFrom, q.Get("resourceVersion"))
+	}
+	if from == 0 || stream {
 		for _, one := range s.store.list(match) {
 			first = append(first, event{"ADDED", one.version, one.json})
 		}
@@ -116,6 +120,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
 	if from > current {
 		s.tooLarge(w, from, current)
 		return
+	}
+	if stream {
+		from = current
+		wt.end = true
 	}
 	if from != 0 && from < compacted && s.opts.GoneAsStatus {
 		s.refuse(w, http.StatusGone, "Expired", goneMessage)
@@ -142,7 +150,10 @@ func watchTime(text string) time.Duration {
 func (wt *watcher) run(first []event, limit time.Duration) {
 	wt.s.count(+1)
 	defer wt.s.count(-1)
+	version := wt.version
 	wt.send(first)
+	wt.version = version
+	wt.sendEnd()
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	for {
@@ -165,6 +176,52 @@ func (wt *watcher) run(first []event, limit time.Duration) {
 			return
 		}
 	}
+}
+
+// mayStream answers a request for a streamed list that is refused.
+func (s *Server) mayStream(w http.ResponseWriter, r *http.Request) bool {
+	if s.ListFaults.Apply(w, r) {
+		s.mu.Lock()
+		s.stats.Refused++
+		s.mu.Unlock()
+		return false
+	}
+	q := r.URL.Query()
+	switch {
+	case s.opts.NoStreams != 0:
+		s.refuse(w, s.opts.NoStreams, "Invalid",
+			"sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
+	case q.Get("resourceVersionMatch") != "NotOlderThan" || q.Get("allowWatchBookmarks") != "true":
+		s.refuse(w, http.StatusUnprocessableEntity, "Invalid",
+			"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan and allowing bookmarks")
+	default:
+		return true
+	}
+	return false
+}
+
+// StallStreams lets lists that are streamed from now on never come to their end.
+func (s *Server) StallStreams(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stall = on
+}
+
+// sendEnd says that a streamed list is complete.
+func (wt *watcher) sendEnd() {
+	wt.s.mu.Lock()
+	stall := wt.s.stall
+	if wt.end && !stall {
+		wt.s.stats.Streams++
+	}
+	wt.s.mu.Unlock()
+	if !wt.end || stall {
+		return
+	}
+	text, _ := json.Marshal(object{"kind": "Pod", "apiVersion": "v1",
+		"metadata": object{"resourceVersion": fmt.Sprint(wt.version), "creationTimestamp": nil,
+			"annotations": object{"k8s.io/initial-events-end": "true"}}})
+	_, _ = wt.w.Write(event{"BOOKMARK", wt.version, text}.line())
 }
 
 func (s *Server) count(n int) {
