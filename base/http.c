@@ -41,13 +41,21 @@ static bool easy_room(struct http_client *c)
     return true;
 }
 
+/* A transfer that failed before it had a connection (no memory, say) can leave its receive buffer
+ * in the handle. After the reset libcurl takes that buffer for one of its default size, which is
+ * larger: the next transfer would write behind its end. Such a handle refuses another size. */
+static bool easy_is_clean(CURL *easy)
+{
+    return curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
+}
+
 /* Keeps as many as are in flight and a few more; after a peak two go for each that comes back. */
 static void easy_give(struct http_client *c, CURL *easy)
 {
     size_t keep = c->in_flight + HTTP_EASY_SPARE;
     /* Before anything else: its options point into the transfer. */
     curl_easy_reset(easy);
-    if (c->n_idle < keep && easy_room(c))
+    if (easy_is_clean(easy) && c->n_idle < keep && easy_room(c))
         c->idle[c->n_idle++] = easy;
     else
         curl_easy_cleanup(easy);

@@ -21,6 +21,10 @@
 /* A loop that has not turned for this long is ill. */
 #define HEARTBEAT_DEAD_MS 5000
 #define IN_FLIGHT_MAX 24576
+/* Descriptors that are not for scrapes: loops, endpoints, watches, files, the admin server. */
+#define FDS_RESERVED 128
+/* However few descriptors there are, so many scrapes may run, and as many connections be kept. */
+#define SCRAPE_FDS_MIN 8
 
 /* A thread with its loop, and a pulse that /-/healthy feels. */
 struct room {
@@ -178,17 +182,24 @@ static bool make_writer(struct app *app, struct err *err)
     return app->writer != NULL;
 }
 
+/* Of the descriptors that are left half are for transfers, half for connections that are kept. */
+static unsigned share_of_fds(unsigned fds)
+{
+    unsigned half = fds > FDS_RESERVED ? (fds - FDS_RESERVED) / 2 : 0;
+    return half < SCRAPE_FDS_MIN ? SCRAPE_FDS_MIN : half;
+}
+
 static bool make_scraper(struct app *app, struct err *err)
 {
-    /* Half of the descriptors for scrapes, the rest for idle connections, endpoints, files. */
-    unsigned fds = process_raise_fd_limit(app->log) / 2;
+    unsigned share = share_of_fds(process_raise_fd_limit(app->log));
     struct scraper_options options = {
         .loop = app->network.loop,
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
-        .max_in_flight = fds > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : fds,
+        .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
+        .max_idle_connections = share,
         .workers = app->workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
         .on_profile = on_profile,

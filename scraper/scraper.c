@@ -8,8 +8,10 @@
 #include "scraper/engine.h"
 
 /* libcurl's work grows with what one multi handle has in flight: 64 of them kept 4,000 transfers at
- * a sixth of a core. */
-#define HTTP_SHARDS 64
+ * a sixth of a core. Each costs two descriptors: where few transfers are allowed, few handles do.
+ */
+#define HTTP_SHARDS_MAX 64
+#define HTTP_SHARD_TRANSFERS 64
 /* Connections that are kept for the next scrape. */
 #define HTTP_IDLE_MAX 4096
 
@@ -113,16 +115,24 @@ static bool make_engine(struct scraper *s, const struct scraper_options *options
     return s->engine != NULL;
 }
 
+static unsigned count_shards(unsigned max_in_flight)
+{
+    unsigned in_flight = max_in_flight == 0 ? ENGINE_IN_FLIGHT_DEFAULT : max_in_flight;
+    unsigned shards = in_flight / HTTP_SHARD_TRANSFERS;
+    return shards < 1 ? 1 : shards > HTTP_SHARDS_MAX ? HTTP_SHARDS_MAX : shards;
+}
+
 static bool make_client(struct scraper *s, const struct scraper_options *options, struct err *err)
 {
+    unsigned idle = options->max_idle_connections;
     struct http_client_options client = {
         .loop = options->loop,
         .log = options->log,
         .metrics = options->metrics,
         .name = "scrape",
         .user_agent = options->user_agent,
-        .shards = HTTP_SHARDS,
-        .max_idle_connections = HTTP_IDLE_MAX,
+        .shards = count_shards(options->max_in_flight),
+        .max_idle_connections = idle == 0 || idle > HTTP_IDLE_MAX ? HTTP_IDLE_MAX : idle,
     };
     s->http = http_client_new(&client, err);
     return s->http != NULL;

@@ -59,6 +59,7 @@ struct scraper_options {
     /* Transfers at once; further ones wait their turn. 0 = 16384: ten thousand targets that are
      * sampled nearly all the time, and room for the short ones. */
     unsigned max_in_flight;
+    unsigned max_idle_connections; /* kept for the next scrape; 0 = 4096, the most there can be */
     struct worker_pool *workers; /* for deltas; NULL: none are made, counters go out as they come */
     size_t delta_state_max_bytes; /* their baselines; 0 = 256 MiB */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */

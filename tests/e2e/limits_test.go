@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// cpuTime is what the program has used so far, of all its threads.
+func (p *program) cpuTime() time.Duration {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var user, system int64
+	_, _ = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// With fewer descriptors than targets the program does what it can: it neither spins nor floods its
+// log, answers on its admin server, and scrapes most targets.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	if instrumented(t) {
+		t.Skip("valgrind and the sanitizers need descriptors of their own")
+	}
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		t.Skip("needs prlimit (util-linux)")
+	}
+	server := newPyroscope(t, pyroscope.Options{})
+	var targets []*target.Target
+	for i := 0; i < 100; i++ {
+		targets = append(targets, newTarget(t, target.Options{}))
+	}
+	p := startUnder(t, []string{prlimit, "--nofile=220:220", "--"}, `
+global: {scrape_interval: 5s}
+scrape_configs:
+  - job_name: few
+    static_configs:
+`+staticTargets("few", targets...)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.waitUp()
+	begin := time.Now()
+	waitProfiles(t, server, 500, nil)
+	p.wait("/metrics", func() string {
+		if b := p.metrics().ledger("main").balance(); b != "" {
+			return b
+		}
+		return ""
+	})
+	took := time.Since(begin)
+	if used := p.cpuTime(); used > took/2+2*time.Second {
+		t.Errorf("%v of CPU in %v", used, took)
+	}
+	p.stop()
+	if n := len(p.stderr.String()); n > 200<<10 {
+		t.Errorf("%d bytes of log", n)
+	}
+}
