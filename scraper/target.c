@@ -36,10 +36,38 @@ static void set_default(struct labels_builder *b, const char *name, struct sv va
     }
 }
 
+/* What a service_name is made of; target_reads() must know all of them. */
+#define META_SERVICE "__meta_kubernetes_pod_annotation_pyroscope_io_service_name"
+#define META_NAMESPACE "__meta_kubernetes_namespace"
+#define META_CONTAINER "__meta_kubernetes_pod_container_name"
+
+static const char *const meta_names[] = {
+    "__meta_docker_container_name",
+    "__meta_dockerswarm_container_label_service_name",
+    "__meta_dockerswarm_service_name",
+};
+
+static bool is_meta_name(struct sv name)
+{
+    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
+        if (sv_eq_str(name, meta_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool target_reads(struct sv name)
+{
+    return !sv_starts_with(name, META_PREFIX) || is_meta_name(name) ||
+           sv_eq(name, SV(META_SERVICE)) || sv_eq(name, SV(META_NAMESPACE)) ||
+           sv_eq(name, SV(META_CONTAINER));
+}
+
 static bool set_namespaced_service(struct labels_builder *b)
 {
-    struct sv space = labels_builder_get(b, SV("__meta_kubernetes_namespace"));
-    struct sv container = labels_builder_get(b, SV("__meta_kubernetes_pod_container_name"));
+    struct sv space = labels_builder_get(b, SV(META_NAMESPACE));
+    struct sv container = labels_builder_get(b, SV(META_CONTAINER));
     if (space.n == 0 || container.n == 0) {
         return false;
     }
@@ -55,16 +83,10 @@ static bool set_namespaced_service(struct labels_builder *b)
 /* The order is Grafana Alloy's, so that series keep their names after a move. */
 static void infer_service_name(struct labels_builder *b)
 {
-    static const char *const containers[] = {
-        "__meta_docker_container_name",
-        "__meta_dockerswarm_container_label_service_name",
-        "__meta_dockerswarm_service_name",
-    };
     if (labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n > 0) {
         return;
     }
-    struct sv annotated =
-        labels_builder_get(b, SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name"));
+    struct sv annotated = labels_builder_get(b, SV(META_SERVICE));
     if (annotated.n > 0) {
         labels_builder_set(b, SV(LABEL_SERVICE_NAME), annotated);
         return;
@@ -72,8 +94,8 @@ static void infer_service_name(struct labels_builder *b)
     if (set_namespaced_service(b)) {
         return;
     }
-    for (size_t i = 0; i < sizeof(containers) / sizeof(containers[0]); i++) {
-        struct sv name = labels_builder_get(b, sv_from(containers[i]));
+    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
+        struct sv name = labels_builder_get(b, sv_from(meta_names[i]));
         if (name.n > 0) {
             labels_builder_set(b, SV(LABEL_SERVICE_NAME), name);
             return;

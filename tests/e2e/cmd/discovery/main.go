@@ -80,6 +80,7 @@ func startTargets() int {
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/proto")
 	}
 	go func() { check(http.Serve(listener, http.HandlerFunc(handler))) }()
 	return listener.Addr().(*net.TCPAddr).Port
