@@ -97,7 +97,7 @@ static bool choosing(const struct json_cut *c)
 static bool is_kept(struct json_cut *c, struct sv name)
 {
     for (const struct json_keep *k = c->members_at[c->depth]; k->name != NULL; k++) {
-        if (sv_eq_str(name, k->name)) {
+        if (name.n > 0 && name.p[0] == k->name[0] && sv_eq_str(name, k->name)) {
             c->next_members = k->members;
             return true;
         }

@@ -243,7 +243,7 @@ static void test_keep_keeps_mistakes(void **state)
         {"no name", "{\"a\":1,{\"b\":2}}", "S syntax\nO {}\ncomplete"},
         {"no comma", "{\"a\":1 \"b\":2}", "S syntax\nO {}\ncomplete"},
         {"a number for a name", "{\"a\":1,2}", "S syntax\nO {}\ncomplete"},
-        {"wrong bracket", "{\"a\":[1}", "S syntax\nO {}\ncomplete"},
+        {"wrong bracket", "{\"a\":[1}}", "S syntax\nO {}\ncomplete"},
         {"left out: too deep", "{\"x\":[[[[[[[]]]]]]]}", "S deep\nO {}\ncomplete"},
         {"left out: as deep as allowed", "{\"x\":[[[[[[]]]]]]}",
          "O {\"object\":{\"m\":{}}}\nO {}\ncomplete"},
