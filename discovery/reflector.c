@@ -12,6 +12,8 @@
 
 /* Of an answer that is not streamed; all of ours are. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
+/* A pod is some 12 KiB: an event comes in one piece. */
+#define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
 
 struct resource {
@@ -304,6 +306,7 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
                                                    .n_headers = 1,
                                                    .timeout_ms = request->timeout_ms,
                                                    .max_body = UNSTREAMED_MAX,
+                                                   .receive_buffer = RECEIVE_BUFFER,
                                                    .detect_dead_peer = true,
                                                    .on_head = on_head,
                                                    .on_data = on_data,
