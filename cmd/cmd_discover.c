@@ -44,10 +44,24 @@ static void put_scrapes(const struct target *t, struct buf *line)
         json_escape(sv_from(target_scrape_type(t, i)->name), line);
         buf_puts(line, "\",\"url\":\"");
         json_escape(sv_from(url.data), line);
-        buf_puts(line, "\"}");
+        char interval[32];
+        format_duration_ms(target_interval_ms(t, i), interval, sizeof(interval));
+        buf_printf(line, "\",\"interval\":\"%s\"}", interval);
         buf_done(&url);
     }
     buf_putc(line, ']');
+}
+
+/* Types that a wrong label has cost the target. */
+static void put_problems(const struct target *t, struct buf *line)
+{
+    for (size_t i = 0; i < target_problem_count(t); i++) {
+        const char *type;
+        const char *sentence = target_problem(t, i, &type);
+        buf_puts(line, i == 0 ? ",\"problems\":[\"" : ",\"");
+        json_escape(sv_from(sentence), line);
+        buf_puts(line, i + 1 == target_problem_count(t) ? "\"]" : "\"");
+    }
 }
 
 static void put_dropped(const struct discover *d, const struct pipeline_verdict *v,
@@ -88,6 +102,7 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
         put_dropped(d, v, &line);
     } else {
         put_scrapes(v->target, &line);
+        put_problems(v->target, &line);
     }
     buf_puts(&line, "}\n");
     if (buf_ok(&line)) {

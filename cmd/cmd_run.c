@@ -11,6 +11,9 @@
 #include "cmd/app.h"
 #include "cmd/cmd.h"
 
+/* Who signals a process and then its group (timeout(1) does) means one signal, not two. */
+#define SAME_SIGNAL_MS 500
+
 static const char help[] =
     "Usage: profpull run --config FILE [--write.url URL] [--listen ADDR] [--drain-timeout 20s]\n"
     "\n"
@@ -64,9 +67,11 @@ static int serve(struct app *app, int signal_fd, int64_t drain_ms)
     }
     wait_for_end(app, signal_fd);
     app_drain(app, drain_ms);
+    int64_t began_ms = clock_mono_ms();
     int sig;
-    while ((sig = wait_for(signal_fd, app_drained_fd(app))) == SIGHUP) {
-    }
+    do {
+        sig = wait_for(signal_fd, app_drained_fd(app));
+    } while (sig == SIGHUP || (sig != 0 && clock_mono_ms() - began_ms < SAME_SIGNAL_MS));
     if (sig != 0) {
         log_warn(app_log(app), "second signal: ending without the rest of the drain");
     }

@@ -15,6 +15,7 @@ struct pipeline {
     struct labels_builder *builder;
     struct log_limit limit;
     struct metric *outcomes;
+    struct metric *problems;
 };
 
 static bool compile_rules(struct pipeline *p, struct err *err)
@@ -48,6 +49,13 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
         .labels = {"job", "outcome"},
     };
     p->outcomes = metrics_register(options->metrics, &outcomes);
+    static const struct metric_desc problems = {
+        .name = "profpull_target_problems_total",
+        .help = "Profile types that are not scraped of a target because a label of it is wrong.",
+        .type = METRIC_COUNTER,
+        .labels = {"job", "type"},
+    };
+    p->problems = metrics_register(options->metrics, &problems);
     p->scratch = relabel_scratch_new();
     p->builder = labels_builder_new(options->intern);
     if (p->scratch == NULL || p->builder == NULL) {
@@ -153,6 +161,26 @@ static void log_refused(struct pipeline *p, const struct target_group *group, co
              LOG_STR("source", group->source), LOG_ERR(err), LOG_INT("suppressed", suppressed));
 }
 
+/* Types that a wrong label has cost the target; the type is a key of the configuration. */
+static void report_problems(struct pipeline *p, const struct target_group *group,
+                            const struct target *t)
+{
+    const char *job = p->options.config->jobs[group->job].name;
+    for (size_t i = 0; i < target_problem_count(t); i++) {
+        const char *type;
+        uint32_t suppressed = 0;
+        const char *sentence = target_problem(t, i, &type);
+        const char *values[] = {job, type};
+        metric_inc(metric_cell(p->problems, values));
+        if (log_limit_allow(&p->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
+            struct sv address = labels_get(target_labels(t), SV(LABEL_ADDRESS));
+            log_warn(p->options.log, "profile type refused", LOG_STR("job", job),
+                     LOG_STR("source", group->source), LOG_STR("address", address.p),
+                     LOG_STR("err", sentence), LOG_INT("suppressed", suppressed));
+        }
+    }
+}
+
 static struct target *judge(struct pipeline *p, const struct target_group *group, size_t i)
 {
     struct err err = ERR_INIT;
@@ -161,6 +189,9 @@ static struct target *judge(struct pipeline *p, const struct target_group *group
     if (err.kind != ERR_NONE) {
         verdict.err = &err;
         log_refused(p, group, &err);
+    }
+    if (verdict.target != NULL) {
+        report_problems(p, group, verdict.target);
     }
     if (p->options.on_verdict != NULL) {
         p->options.on_verdict(p->options.arg, &verdict);

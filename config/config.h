@@ -95,6 +95,11 @@ enum config_delta {
 /* "off", "auto", "server" */
 const char *config_delta_name(enum config_delta delta);
 
+/* What the target answers with. */
+enum config_format { FORMAT_PPROF, FORMAT_JFR };
+/* "pprof", "jfr" */
+const char *config_format_name(enum config_format format);
+
 /* One profile type of one job, complete: defaults and job-wide settings are filled in. */
 struct config_type {
     const char *key;  /* name in the configuration: "godeltaprof_memory" */
@@ -105,7 +110,9 @@ struct config_type {
     bool cumulative; /* a built-in type with counters since process start */
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
-    int64_t seconds; /* N of seconds=N, whole seconds; 0 if not sampling */
+    enum config_format format;
+    int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
+    bool seconds_given; /* it stands in the file: does not follow the interval of a target */
     int64_t interval_ms;
     int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */

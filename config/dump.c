@@ -359,6 +359,7 @@ static void dump_profiles(struct dumper *d, const struct config_job *job)
             dump_element(d);
             dump_text(d, "name", job->types[i].name);
             dump_bool(d, "sampling", job->types[i].sampling && job->types[i].delta != DELTA_SERVER);
+            dump_plain(d, "format", config_format_name(job->types[i].format));
             dump_type(d, &job->types[i]);
             dump_end(d);
         }

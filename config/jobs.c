@@ -110,6 +110,26 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
     job->forward_to = set;
 }
 
+/* A type whose profiles no endpoint of the job would take. */
+static void check_formats(struct reader *r, const struct place *job_place, const struct config *c,
+                          const struct config_job *job)
+{
+    for (size_t i = 0; i < c->n_endpoints; i++) {
+        if ((job->forward_to >> i & 1) != 0 && c->endpoints[i].protocol != PROTOCOL_PUSH) {
+            return;
+        }
+    }
+    for (size_t i = 0; i < job->n_types && c->n_endpoints > 0; i++) {
+        if (job->types[i].enabled && job->types[i].format == FORMAT_JFR) {
+            struct place place = place_of_key(job_place, "profiles");
+            reader_error(r, &place,
+                         "%s has the format jfr, which the protocol push cannot carry: an endpoint "
+                         "with protocol ingest or file is needed in forward_to",
+                         reader_quote(r, sv_from(job->types[i].key)));
+        }
+    }
+}
+
 static void read_job(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct config *c = arg;
@@ -133,6 +153,7 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
     read_profiles(r, at, job);
     read_sources(r, at, job);
     read_forward_to(r, at, c, job);
+    check_formats(r, at, c, job);
 }
 
 static void check_names(struct reader *r, const struct place *list, const struct config_job *jobs)

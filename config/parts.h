@@ -52,7 +52,7 @@ bool http_any(const struct node *n);
 void read_rules(struct reader *r, const struct place *at, const void *arg, void *out);
 
 /* The types that every job has, first in its list. */
-#define CONFIG_BUILT_IN_TYPES 9
+#define CONFIG_BUILT_IN_TYPES 11
 
 /* The job's types, from the key "profiles" of the job, which need not be there (profiles.c). */
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job);

@@ -1,5 +1,6 @@
-/* The profile types of a job: nine that Go programs offer, and the custom ones. Names, paths and
- * what is on by default are those of Grafana Alloy's pyroscope.scrape. */
+/* The profile types of a job: eleven that programs offer as a rule, and the custom ones. Names,
+ * paths and what is on by default are those of Grafana Alloy's pyroscope.scrape; heap and
+ * threadcreate are ours. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -48,6 +49,16 @@ static const struct config_type built_in[BUILT_IN] = {
      .name = "block",
      .path = "/debug/pprof/delta_block",
      .is_delta = true},
+    {.key = "heap",
+     .name = "memory",
+     .path = "/debug/pprof/heap",
+     .cumulative = true,
+     .delta = DELTA_AUTO},
+    {.key = "threadcreate",
+     .name = "threadcreate",
+     .path = "/debug/pprof/threadcreate",
+     .cumulative = true,
+     .delta = DELTA_AUTO},
 };
 
 /* A type that is being read, and where. */
@@ -63,6 +74,14 @@ static const struct choices delta_choices = {delta_names, 3};
 const char *config_delta_name(enum config_delta delta)
 {
     return delta_names[delta];
+}
+
+static const char *const format_names[] = {"pprof", "jfr"};
+static const struct choices format_choices = {format_names, 2};
+
+const char *config_format_name(enum config_format format)
+{
+    return format_names[format];
 }
 
 /* Whole seconds from 1s to a day. */
@@ -125,6 +144,7 @@ static const struct field type_fields[] = {
 static const struct field custom_fields[] = {
     FIELD("name", read_text, name, &text_name),
     FIELD("sampling", read_bool, sampling, NULL),
+    FIELD("format", read_choice, format, &format_choices),
 };
 
 /* Where the interval of a type was said: in the type, in the job, or (globally) nowhere near. */
@@ -144,6 +164,7 @@ static void finish_seconds(const struct type_context *c, const struct place *at,
                            struct config_type *t)
 {
     char interval[32];
+    t->seconds_given = t->seconds > 0;
     format_duration_ms(t->interval_ms, interval, sizeof(interval));
     if (t->seconds > 0 && !t->sampling) {
         struct place place = place_of_key(at, "seconds");
@@ -175,13 +196,16 @@ static const char *delta_problem(const struct config_type *t, bool custom)
     if (t->is_delta) {
         return "the target makes the delta already";
     }
+    if (t->format == FORMAT_JFR) {
+        return "a JFR recording is passed on as it is";
+    }
     if (t->sampling) {
         return "it samples over time: there is nothing to subtract";
     }
     if (!custom && !t->cumulative) {
         return "it is a snapshot: there is nothing to subtract";
     }
-    if (!custom && t->delta == DELTA_SERVER && strcmp(t->key, "memory") == 0) {
+    if (!custom && t->delta == DELTA_SERVER && strcmp(t->name, "memory") == 0) {
         return "Go would make differences of inuse_* too; use auto, or godeltaprof_memory";
     }
     return NULL;

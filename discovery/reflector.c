@@ -59,6 +59,7 @@ struct reflector {
     bool told_unknown;
     bool synced;
     enum watch_result problem; /* what was said, when lost */
+    struct err no_stream;      /* why a list was not streamed; to be said */
 };
 
 static const char *namespace_text(const struct reflector *r)
@@ -209,10 +210,7 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
         return;
     }
     if (result == WATCH_UNSUPPORTED) {
-        log_info(r->options.log,
-                 "kubernetes: the API server does not stream lists, reading them in pages",
-                 LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
-                 LOG_ERR(err));
+        r->no_stream = *err; /* said when the list has come: perhaps it is the permission */
         return;
     }
     r->lost = true;
@@ -232,6 +230,13 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
 
 static void say_found(struct reflector *r)
 {
+    if (r->no_stream.kind != ERR_NONE) {
+        log_info(r->options.log,
+                 "kubernetes: the API server does not stream this list, reading it in pages",
+                 LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
+                 LOG_ERR(&r->no_stream));
+        err_clear(&r->no_stream);
+    }
     if (r->lost) {
         r->lost = false;
         log_info(r->options.log, "kubernetes: the API server answers again",

@@ -399,6 +399,8 @@ void watch_listed(struct watch *w)
     w->from = FROM_NOT_OLDER;
     w->unpaged = false;
     w->list_plainly = false;
+    w->no_streams = w->no_streams || w->no_right; /* the list was allowed, but not its stream */
+    w->no_right = false;
     w->refusals = 0;
     w->options.handler.list_end(w->options.handler.arg);
 }
@@ -447,6 +449,13 @@ static void list_expired(struct watch *w, int64_t now_ms)
  * continue token was not accepted. */
 static void list_failed(struct watch *w, long status, int64_t now_ms, int64_t at_least_ms)
 {
+    if (w->no_right && status == 403) {
+        /* It is the permission that is missing, and not the stream. */
+        w->no_right = false;
+        w->list_plainly = false;
+        back_off(w, now_ms, at_least_ms);
+        return;
+    }
     /* Whatever it was that came instead of the list: pages may get through. */
     w->list_plainly = w->list_plainly || (w->streaming && status != 0);
     if (w->page > 0 && (status == 400 || status == 404)) {
@@ -499,7 +508,9 @@ enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome
             watch_failed(w, result, now_ms, at_least_ms);
         }
     } else if (result == WATCH_UNSUPPORTED) {
-        w->no_streams = true;
+        w->no_right = outcome->status == 403;
+        w->no_streams = !w->no_right;
+        w->list_plainly = true;
         w->next_at = now_ms;
     } else if (result == WATCH_DONE) {
         page_done(w, now_ms);

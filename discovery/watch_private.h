@@ -31,6 +31,7 @@ struct watch {
     struct buf continue_token; /* "" for the first page */
     bool synced;
     bool no_streams;   /* the server does not stream lists, once and for all */
+    bool no_right;     /* a streamed list was refused with 403: so may be any list */
     bool list_plainly; /* a streamed list failed: this one is asked for in pages */
 
     /* When to go on. */

@@ -12,15 +12,19 @@
 
 #include "base/labels.h"
 
+enum profile_format { PROFILE_PPROF, PROFILE_JFR };
+
 struct profile {
     atomic_uint refs;
     struct labels *labels; /* all labels, `__*` included; `__name__` is the series name */
-    char *data;            /* pprof as fetched (gzip or plain), from malloc() */
+    char *data;            /* as fetched (gzip or plain), from malloc() */
     size_t size;
     int64_t from_ns; /* wall clock, start and end of the window that the profile covers */
     int64_t until_ns;
     int64_t scraped_ms; /* monotonic: when it was complete, for its age */
     bool is_delta;      /* covers from..until only, though its kind is cumulative */
+    enum profile_format format;
+    uint32_t job; /* index in the configuration */
 };
 
 /* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.

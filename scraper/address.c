@@ -65,6 +65,19 @@ bool address_parse(struct sv v, uint16_t default_port, struct address *ret, stru
     return true;
 }
 
+/* The text ends in a colon and a port: address_parse() has written it. */
+static void replace_port(char text[ADDRESS_MAX], uint16_t port)
+{
+    char *colon = strrchr(text, ':');
+    snprintf(colon, (size_t)(text + ADDRESS_MAX - colon), ":%u", (unsigned)port);
+}
+
+void address_set_port(struct address *a, uint16_t port)
+{
+    replace_port(a->text, port);
+    replace_port(a->canonical, port);
+}
+
 bool address_is_host(const struct address *a, const char *host)
 {
     char canonical[HOST_MAX];

@@ -23,6 +23,9 @@ struct address {
  * without brackets if it has no port. Errors: `no address`, `invalid address: ...`. */
 bool address_parse(struct sv v, uint16_t default_port, struct address *ret, struct err *err);
 
+/* The same host with another port. */
+void address_set_port(struct address *a, uint16_t port);
+
 /* Whether the host of a is `host`, spelled as it may be. */
 bool address_is_host(const struct address *a, const char *host);
 

@@ -274,6 +274,8 @@ const char *check_reason(enum check_result r)
         [CHECK_TOO_SHORT] = "not_pprof_short",
         [CHECK_BAD_GZIP] = "bad_gzip",
         [CHECK_BAD_WIRE] = "bad_protobuf",
+        [CHECK_JFR] = "",
+        [CHECK_NOT_JFR] = "not_jfr",
     };
     return reasons[r];
 }

@@ -240,7 +240,7 @@ void deltas_keep(struct engine *e, struct scrape *sc)
         return;
     }
     sc->baseline = NULL;
-    int64_t keep_ms = 2 * scrape_type(sc)->interval_ms;
+    int64_t keep_ms = 2 * scrape_interval_ms(sc);
     struct kept *k = malloc(sizeof(*k));
     struct buf key;
     if (k == NULL) {

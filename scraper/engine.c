@@ -81,8 +81,7 @@ void engine_rearm(struct engine *e)
 bool engine_schedule(struct engine *e, struct scrape *sc)
 {
     int64_t offset_ms = e->io.wall_offset_ns(e->io.arg) / NS_PER_MS;
-    int64_t due =
-        schedule_first(engine_now_ms(e), offset_ms, scrape_type(sc)->interval_ms, sc->hash);
+    int64_t due = schedule_first(engine_now_ms(e), offset_ms, scrape_interval_ms(sc), sc->hash);
     if (sc->item.place != 0) {
         schedule_move(&e->schedule, &sc->item, due);
     } else if (!schedule_add(&e->schedule, &sc->item, due)) {
@@ -177,7 +176,7 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 
 static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_t now_ms)
 {
-    struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_type(sc)->interval_ms);
+    struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_interval_ms(sc));
     schedule_move(&e->schedule, &sc->item, tick.next_ms);
     status_next_due(e, sc, tick.next_ms);
     if (!tick.run) {

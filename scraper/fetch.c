@@ -115,11 +115,14 @@ static void describe_status(const struct http_response *response, struct err *er
 }
 
 /* The reason of a failure with its sentence in err; "" if the body is a profile. */
-static const char *judge(const struct http_response *response, struct err *err)
+static const char *judge(const struct fetch *f, const struct http_response *response,
+                         struct err *err)
 {
+    bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
     struct sv body = {.p = response->body->data, .n = response->body->len};
     if (response->result == HTTP_OK && response->status / 100 == 2) {
-        return check_reason(check_profile(body.p, body.n, err));
+        return check_reason(jfr ? check_jfr(body.p, body.n, err)
+                                : check_profile(body.p, body.n, err));
     }
     if (response->result == HTTP_OK) {
         describe_status(response, err);
@@ -148,7 +151,10 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
     p->from_ns = f->sent_ns + offset;
     p->until_ns = f->end_ns + offset;
     p->scraped_ms = f->end_ns / NS_PER_MS;
-    p->is_delta = target_scrape_type(f->target, f->entry)->is_delta;
+    const struct config_type *type = target_scrape_type(f->target, f->entry);
+    p->is_delta = type->is_delta;
+    p->format = type->format == FORMAT_JFR ? PROFILE_JFR : PROFILE_PPROF;
+    p->job = f->target->job;
     return p;
 }
 
@@ -341,7 +347,7 @@ static void on_done(void *arg, const struct http_response *response)
     f->sent_ns = response->sent_ns != 0 ? response->sent_ns : response->start_ns;
     f->end_ns = response->end_ns;
     f->size = response->body->len;
-    const char *reason = judge(response, &err);
+    const char *reason = judge(f, response, &err);
     if (reason[0] == '\0') {
         on_good_body(f, buf_take(response->body, NULL));
     } else {

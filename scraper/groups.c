@@ -84,7 +84,7 @@ static void destroy(struct engine *e, struct scrape *sc)
 /* Another target stands for the scrape: new labels and settings from the next profile on. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
-    int64_t interval = scrape_type(sc)->interval_ms;
+    int64_t interval = scrape_interval_ms(sc);
     struct type_meter *meter =
         meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
     if (meter != NULL) {
@@ -93,7 +93,7 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
     sc->group = g;
     sc->round = e->round;
     status_target(e, sc, t, i);
-    if (scrape_type(sc)->interval_ms != interval) {
+    if (scrape_interval_ms(sc) != interval) {
         engine_schedule(e, sc); /* it is in the schedule: cannot fail */
     }
 }
@@ -107,7 +107,7 @@ static void log_duplicate(struct engine *e, const struct scrape *sc, const struc
     if (!log_enabled(e->log, LOG_DEBUG)) {
         return;
     }
-    log_debug(e->log, "duplicate scrape set aside", LOG_STR("address", t->address),
+    log_debug(e->log, "duplicate scrape set aside", LOG_STR("address", target_address(t, i)),
               LOG_STR("path", target_path(t, i)), LOG_STR("type", target_scrape_type(t, i)->name),
               LOG_STR("job", t->job_config->name), LOG_STR("source", g->source),
               LOG_STR("scraped_by_job", sc->target->job_config->name),

@@ -73,4 +73,9 @@ static inline const struct config_type *scrape_type(const struct scrape *sc)
     return target_scrape_type(sc->target, sc->entry);
 }
 
+static inline int64_t scrape_interval_ms(const struct scrape *sc)
+{
+    return target_interval_ms(sc->target, sc->entry);
+}
+
 #endif

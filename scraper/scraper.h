@@ -32,9 +32,11 @@ struct target;
 
 /* Makes a target of relabelled labels: address with port, scheme, `__param_*`, service_name, job
  * and instance (scrape-time labels as Alloy's populateLabels), one entry for each enabled profile
- * type. b is a builder to work with; its content on entry are the labels, and is consumed.
- * pinned_host: see struct target_group; an address with another host is refused unless the job
- * allows it. NULL with an error that says what is wrong: `no address`, `invalid scheme: "ftp"`. */
+ * type. A wrong setting in a label (settings.h) costs its type alone, see target_problem(); the
+ * target is refused if nothing else is left. b is a builder to work with; its content on entry are
+ * the labels, and is consumed. pinned_host: see struct target_group; an address with another host
+ * is refused unless the job allows it. NULL with an error that says what is wrong: `no address`,
+ * `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
 /* Whether target_new() looks at a label of this name or passes it on; of what discovery tells
@@ -48,6 +50,13 @@ size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
 bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
+/* Every how many milliseconds its i-th scrape is due, by the target's labels or the type. */
+int64_t target_interval_ms(const struct target *t, size_t i);
+/* Types that are not scraped of this target because a label of its own is wrong: how many, and for
+ * each the sentence that says what is wrong. ret_type: the type's key in the configuration,
+ * "unknown" if the label names no type. Both live as long as the target. */
+size_t target_problem_count(const struct target *t);
+const char *target_problem(const struct target *t, size_t i, const char **ret_type);
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
@@ -124,11 +133,15 @@ enum check_result {
     CHECK_TOO_SHORT, /* "not_pprof_short" */
     CHECK_BAD_GZIP,  /* "bad_gzip" */
     CHECK_BAD_WIRE,  /* "bad_protobuf" */
+    CHECK_JFR,       /* a recording of Java's Flight Recorder, gzip or plain: good */
+    CHECK_NOT_JFR,   /* "not_jfr" */
 };
 /* Judges a body by its content alone. On failure err says what was found, with its first bytes.
  * Costs a bounded amount of work whatever the size of the body. */
 enum check_result check_profile(const void *data, size_t size, struct err *err);
-/* "" for the two good ones. */
+/* The same for a type of the format jfr: what is none is told apart as above. */
+enum check_result check_jfr(const void *data, size_t size, struct err *err);
+/* "" for the good ones. */
 const char *check_reason(enum check_result r);
 
 /* Reason code for a failed transfer or status: "connect", "timeout", "http_404", "cpu_in_use", ...

@@ -6,25 +6,82 @@
 
 #include "base/clock.h"
 #include "scraper/address.h"
+#include "scraper/settings.h"
 #include "scraper/url.h"
 
 #define META_PREFIX SV("__meta_")
+/* Problems that one target may tell of, besides one for each type. */
+#define UNKNOWN_MAX 8
+#define PROBLEM_BYTES_MAX ((size_t)64 * 1024)
 
 /* Everything that is needed while one target is being made. */
 struct maker {
     const struct config_job *job;
     struct labels_builder *b;
     struct address address;
+    struct sv raw_address; /* as the label has it, perhaps without a port */
+    uint32_t address_at;   /* where it and the process stand in strings */
+    uint32_t process_at;
     bool https;
+    struct settings settings;
     struct sv name;             /* `__name__` that the target carries: renames every type */
     struct sv path;             /* `__profile_path__` that it carries: the path of every type */
     struct sv prefix;           /* its own, or the job's */
     struct url_query overrides; /* of its `__param_<name>` labels */
     struct url_query query;     /* of the type at hand */
+    struct buf url;             /* of the type at hand */
     struct buf strings;
     struct target_entry *entries;
     size_t n;
+    struct buf texts; /* of the problems */
+    struct target_problem *problems;
+    size_t n_problems;
+    struct err first; /* of the problems of types */
 };
+
+/* ---- problems ----------------------------------------------------------------------------------
+ */
+
+/* type: an index in job->types, or n_types for none. What does not fit any more is left out, as is
+ * the second problem of a type (several types may come to one). */
+static void add_problem(struct maker *m, size_t type, const char *text)
+{
+    size_t start = m->texts.len;
+    for (size_t i = 0; i < m->n_problems; i++) {
+        if (m->problems[i].is_a_type && m->problems[i].type == type) {
+            return;
+        }
+    }
+    if (m->n_problems < m->job->n_types + UNKNOWN_MAX &&
+        buf_append(&m->texts, text, strlen(text) + 1)) {
+        m->problems[m->n_problems++] = (struct target_problem){
+            .text = (uint32_t)start,
+            .type = (uint16_t)type,
+            .is_a_type = type < m->job->n_types,
+        };
+    }
+}
+
+static void on_unknown(void *arg, struct sv label, struct sv type)
+{
+    struct maker *m = arg;
+    struct err err = ERR_INIT;
+    size_t n_unknown = m->n_problems; /* they come first */
+    if (n_unknown >= UNKNOWN_MAX) {
+        return;
+    }
+    const char *keys[256];
+    size_t n = m->job->n_types < 256 ? m->job->n_types : 256;
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = m->job->types[i].key;
+    }
+    const char *near = suggest(type, keys, n);
+    err_set(&err, ERR_INPUT, "label %.*s: the job has no profile type \"%.*s\"%s%s%s",
+            (int)(label.n < 128 ? label.n : 128), label.p, (int)(type.n < 64 ? type.n : 64), type.p,
+            near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+            near == NULL ? "" : "\"?");
+    add_problem(m, m->job->n_types, err.msg);
+}
 
 /* ---- labels ------------------------------------------------------------------------------------
  */
@@ -122,8 +179,8 @@ static bool resolve_scheme(struct maker *m, struct err *err)
 
 static bool resolve_address(struct maker *m, const char *pinned_host, struct err *err)
 {
-    struct sv address = labels_builder_get(m->b, SV(LABEL_ADDRESS));
-    if (!address_parse(address, m->https ? 443 : 80, &m->address, err)) {
+    m->raw_address = labels_builder_get(m->b, SV(LABEL_ADDRESS));
+    if (!address_parse(m->raw_address, m->https ? 443 : 80, &m->address, err)) {
         return false;
     }
     if (pinned_host != NULL && !m->job->allow_foreign_address &&
@@ -170,7 +227,8 @@ static bool collect_overrides(struct maker *m, struct err *err)
 
 static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
 {
-    if (!check_utf8(m->b, err) || !collect_overrides(m, err)) {
+    if (!check_utf8(m->b, err) || !collect_overrides(m, err) ||
+        !settings_read(&m->settings, m->job, m->b, on_unknown, m, err)) {
         return false;
     }
     if (m->job->name[0] != '\0') {
@@ -192,7 +250,7 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
 }
 
 /* The labels that all profiles of the target share. What discovery told of it (`__meta_*`) has done
- * its work now and would be most of the memory. */
+ * its work now and would be most of the memory; so have the settings. */
 static struct labels *finish_labels(struct maker *m)
 {
     const struct config_pairs *params = &m->job->params;
@@ -205,7 +263,7 @@ static struct labels *finish_labels(struct maker *m)
     }
     for (size_t i = labels_builder_count(m->b); i > 0; i--) {
         struct sv name = labels_builder_at(m->b, i - 1).name;
-        if (sv_starts_with(name, META_PREFIX)) {
+        if (sv_starts_with(name, META_PREFIX) || settings_is_label(name)) {
             labels_builder_del(m->b, name);
         }
     }
@@ -242,76 +300,136 @@ static bool collect_params(struct maker *m, const struct config_type *type)
     return ok;
 }
 
-/* How long a sampling type samples: the type's seconds, or the target's `__param_seconds`. */
-static bool resolve_seconds(const struct maker *m, const struct config_type *type,
-                            uint32_t *ret_seconds, struct err *err)
+/* Appends a string with its NUL; *ret_offset is where. */
+static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
 {
-    uint64_t seconds = type->seconds > 0 ? (uint64_t)type->seconds : 1;
-    for (size_t i = 0; i < m->overrides.n; i++) {
-        struct sv value = m->overrides.at[i].value;
-        uint64_t max = type->interval_ms < MS_PER_S ? 1 : (uint64_t)(type->interval_ms / MS_PER_S);
-        if (!sv_eq_str(m->overrides.at[i].name, "seconds")) {
-            continue;
-        }
-        if (!parse_u64(value, max, &seconds) || seconds == 0) {
-            return err_set(err, ERR_INPUT,
-                           "invalid __param_seconds: expected whole seconds from 1 to %llu, "
-                           "got \"%.*s\"",
-                           (unsigned long long)max, (int)(value.n < 64 ? value.n : 64), value.p);
-        }
-    }
-    *ret_seconds = seconds > UINT32_MAX ? UINT32_MAX : (uint32_t)seconds;
-    return true;
+    *ret_offset = (uint32_t)m->strings.len;
+    return buf_append(&m->strings, v.p, v.n) && buf_putc(&m->strings, '\0');
 }
 
-static bool append_path(struct maker *m, const struct config_type *type, uint32_t seconds,
-                        struct err *err)
+/* Adds path and query of a type. */
+static bool add_path(struct maker *m, const struct config_type *type, const struct type_settings *t,
+                     uint32_t *ret_offset, struct err *err)
 {
     char text[16];
-    size_t start = m->strings.len;
     struct sv path = m->path.n > 0 ? m->path : sv_from(type->path);
-    if (!url_append_path(&m->strings, m->prefix, path, err)) {
+    buf_clear(&m->url);
+    if (!url_append_path(&m->url, m->prefix, t->path.n > 0 ? t->path : path, err)) {
         return false;
     }
     bool ok = collect_params(m, type);
     if (type->sampling) {
-        snprintf(text, sizeof(text), "%u", seconds);
+        snprintf(text, sizeof(text), "%u", t->seconds);
         ok = ok && url_query_add(&m->query, SV("seconds"), sv_from(text));
     }
-    ok = ok && url_append_query(&m->strings, &m->query) && buf_putc(&m->strings, '\0');
-    if (!ok || m->strings.len - start > URL_TARGET_MAX) {
+    if (!ok) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (!url_append_query(&m->url, &m->query) || m->url.len > URL_TARGET_MAX) {
         return err_set(err, ERR_LIMIT, "path and query longer than %d bytes", URL_TARGET_MAX);
     }
-    return true;
+    return add_string(m, (struct sv){m->url.data, m->url.len}, ret_offset) ||
+           err_set(err, ERR_MEMORY, "out of memory");
+}
+
+/* The host is that of the target, whatever the type says: only port and scheme are its own. */
+static bool add_address(struct maker *m, const struct type_settings *t, struct target_entry *entry,
+                        struct err *err)
+{
+    struct address address;
+    entry->https = t->scheme.n == 0 ? m->https : t->scheme.n == 5;
+    entry->address = m->address_at;
+    entry->process = m->process_at;
+    if (t->port == 0 && entry->https == m->https) {
+        return true;
+    }
+    if (!address_parse(m->raw_address, entry->https ? 443 : 80, &address, err)) {
+        return false;
+    }
+    if (t->port != 0) {
+        address_set_port(&address, t->port);
+    }
+    return (add_string(m, sv_from(address.text), &entry->address) &&
+            add_string(m, sv_from(address.canonical), &entry->process)) ||
+           err_set(err, ERR_MEMORY, "out of memory");
 }
 
 /* With a carried name several types may come to the same: one is enough. */
 static bool is_repeated(const struct maker *m, const struct target_entry *entry)
 {
     for (size_t i = 0; i < m->n; i++) {
-        bool same_name = m->name.n > 0 || strcmp(m->job->types[m->entries[i].type].name,
+        const struct target_entry *other = &m->entries[i];
+        bool same_name = m->name.n > 0 || strcmp(m->job->types[other->type].name,
                                                  m->job->types[entry->type].name) == 0;
-        if (same_name &&
-            strcmp(m->strings.data + m->entries[i].path, m->strings.data + entry->path) == 0) {
+        const char *strings = m->strings.data;
+        if (same_name && other->https == entry->https &&
+            strcmp(strings + other->address, strings + entry->address) == 0 &&
+            strcmp(strings + other->path, strings + entry->path) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static bool add_type(struct maker *m, size_t index, struct err *err)
+static bool add_entry(struct maker *m, size_t index, struct err *err)
 {
-    index = effective_type(m, index);
     const struct config_type *type = &m->job->types[index];
-    struct target_entry entry = {.path = (uint32_t)m->strings.len, .type = (uint16_t)index};
-    if (type->sampling && !resolve_seconds(m, type, &entry.seconds, err)) {
+    struct target_entry entry = {.type = (uint16_t)index};
+    struct type_settings t;
+    if (!settings_resolve(&m->settings, index, &t, err) || !add_address(m, &t, &entry, err) ||
+        !add_path(m, type, &t, &entry.path, err)) {
         return false;
     }
-    if (!append_path(m, type, entry.seconds, err)) {
-        return err_wrap(err, "profile type %s", type->name);
+    if (t.path.n > 0 && !add_string(m, t.path, &entry.own_path)) {
+        return err_set(err, ERR_MEMORY, "out of memory");
     }
+    entry.interval_ms = (uint32_t)t.interval_ms;
+    entry.timeout_ms = (uint32_t)t.timeout_ms;
+    entry.seconds = t.seconds;
     if (!is_repeated(m, &entry)) {
         m->entries[m->n++] = entry;
+    }
+    return true;
+}
+
+/* Adds what a type is to be scraped for, if it is. False: it should be and cannot. *ret_type is the
+ * type that counts. */
+static bool add_type(struct maker *m, size_t index, size_t *ret_type, struct err *err)
+{
+    size_t effective = effective_type(m, index);
+    bool enabled = false;
+    *ret_type = index;
+    if (!settings_enabled(&m->settings, index, &enabled, err)) {
+        return false;
+    }
+    *ret_type = effective;
+    if (enabled && effective != index && settings_has(&m->settings, effective, SETTING_ENABLED) &&
+        !settings_enabled(&m->settings, effective, &enabled, err)) {
+        return false;
+    }
+    return !enabled || add_entry(m, effective, err);
+}
+
+/* What is wrong with one type costs the others nothing. */
+static bool add_types(struct maker *m, struct err *err)
+{
+    for (size_t i = 0; i < m->job->n_types; i++) {
+        struct err why = ERR_INIT;
+        size_t type;
+        if (add_type(m, i, &type, &why)) {
+            continue;
+        }
+        if (why.kind == ERR_MEMORY) {
+            return err_set(err, ERR_MEMORY, "out of memory");
+        }
+        err_wrap(&why, "profile type %s", m->job->types[type].key);
+        add_problem(m, type, why.msg);
+        if (m->first.kind == ERR_NONE) {
+            m->first = why;
+        }
+    }
+    if (m->n == 0 && m->first.kind != ERR_NONE) {
+        return err_set(err, m->first.kind, "%s", m->first.msg);
     }
     return true;
 }
@@ -321,11 +439,8 @@ static bool add_type(struct maker *m, size_t index, struct err *err)
 
 static struct target *assemble(struct maker *m, const struct config *owner, size_t index)
 {
-    size_t address_size = strlen(m->address.text) + 1;
-    size_t process_size = strlen(m->address.canonical) + 1;
     size_t entries_size = m->n * sizeof(struct target_entry);
-    struct target *t =
-        malloc(sizeof(*t) + entries_size + m->strings.len + address_size + process_size);
+    struct target *t = malloc(sizeof(*t) + entries_size + m->strings.len);
     if (t == NULL) {
         return NULL;
     }
@@ -334,21 +449,29 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
         free(t);
         return NULL;
     }
-    char *strings = (char *)&t->entries[m->n];
     atomic_init(&t->refs, 1);
     t->job = (uint32_t)index;
     t->config = owner == NULL ? NULL : config_ref(owner);
     t->job_config = m->job;
-    t->https = m->https;
+    t->address = m->address_at;
     t->n = (uint32_t)m->n;
     if (m->n > 0) {
         memcpy(t->entries, m->entries, entries_size);
-        memcpy(strings, m->strings.data, m->strings.len);
     }
-    t->address = memcpy(strings + m->strings.len, m->address.text, address_size);
-    t->process =
-        memcpy(strings + m->strings.len + address_size, m->address.canonical, process_size);
+    memcpy((char *)&t->entries[m->n], m->strings.data, m->strings.len);
+    bool any = m->n_problems > 0;
+    t->n_problems = (uint32_t)m->n_problems;
+    t->problems = any ? m->problems : NULL;
+    t->problem_texts = any ? buf_take(&m->texts, NULL) : NULL;
+    m->problems = any ? NULL : m->problems;
     return t;
+}
+
+/* The strings begin with an empty one and the address that most types share. */
+static bool begin_strings(struct maker *m)
+{
+    return buf_putc(&m->strings, '\0') && add_string(m, sv_from(m->address.text), &m->address_at) &&
+           add_string(m, sv_from(m->address.canonical), &m->process_at);
 }
 
 static struct target *make(struct maker *m, const struct config *owner, size_t index,
@@ -357,10 +480,12 @@ static struct target *make(struct maker *m, const struct config *owner, size_t i
     if (!resolve(m, pinned_host, err)) {
         return NULL;
     }
-    for (size_t i = 0; i < m->job->n_types; i++) {
-        if (m->job->types[i].enabled && !add_type(m, i, err)) {
-            return NULL;
-        }
+    if (!begin_strings(m)) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    if (!add_types(m, err)) {
+        return NULL;
     }
     struct target *t = assemble(m, owner, index);
     if (t == NULL) {
@@ -372,17 +497,24 @@ static struct target *make(struct maker *m, const struct config *owner, size_t i
 struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
                            struct labels_builder *b, const char *pinned_host, struct err *err)
 {
-    struct maker m = {.job = job, .b = b};
+    struct maker m = {.job = job, .b = b, .first = ERR_INIT};
+    buf_init(&m.url, URL_TARGET_MAX + 4 * URL_PATH_MAX);
     buf_init(&m.strings, (job->n_types + 1) * (URL_TARGET_MAX + 4 * URL_PATH_MAX));
+    buf_init(&m.texts, PROBLEM_BYTES_MAX);
     m.entries = calloc(job->n_types + 1, sizeof(*m.entries));
+    m.problems = calloc(job->n_types + UNKNOWN_MAX, sizeof(*m.problems));
     struct target *t = NULL;
-    if (m.entries == NULL) {
+    if (m.entries == NULL || m.problems == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
     } else {
         t = make(&m, owner, index, pinned_host, err);
     }
     free(m.entries);
+    free(m.problems);
+    buf_done(&m.url);
     buf_done(&m.strings);
+    buf_done(&m.texts);
+    settings_done(&m.settings);
     url_query_done(&m.overrides);
     url_query_done(&m.query);
     return t;
@@ -407,6 +539,8 @@ struct target *target_unref(struct target *t)
         if (t->config != NULL) {
             config_unref(t->config);
         }
+        free(t->problems);
+        free(t->problem_texts);
         free(t);
     }
     return NULL;
@@ -427,19 +561,52 @@ const struct config_type *target_scrape_type(const struct target *t, size_t i)
     return &t->job_config->types[t->entries[i].type];
 }
 
+static const char *string_at(const struct target *t, uint32_t offset)
+{
+    return (const char *)&t->entries[t->n] + offset;
+}
+
 const char *target_path(const struct target *t, size_t i)
 {
-    return (const char *)&t->entries[t->n] + t->entries[i].path;
+    return string_at(t, t->entries[i].path);
+}
+
+const char *target_address(const struct target *t, size_t i)
+{
+    return string_at(t, t->entries[i].address);
+}
+
+const char *target_process(const struct target *t, size_t i)
+{
+    return string_at(t, t->entries[i].process);
+}
+
+size_t target_problem_count(const struct target *t)
+{
+    return t->n_problems;
+}
+
+const char *target_problem(const struct target *t, size_t i, const char **ret_type)
+{
+    const struct target_problem *p = &t->problems[i];
+    *ret_type = p->is_a_type ? t->job_config->types[p->type].key : "unknown";
+    return t->problem_texts + p->text;
 }
 
 bool target_scrape_url(const struct target *t, size_t i, struct buf *out)
 {
-    return buf_printf(out, "%s://%s%s", t->https ? "https" : "http", t->address, target_path(t, i));
+    return buf_printf(out, "%s://%s%s", t->entries[i].https ? "https" : "http",
+                      target_address(t, i), target_path(t, i));
 }
 
 int64_t target_timeout_ms(const struct target *t, size_t i)
 {
-    return target_scrape_type(t, i)->timeout_ms + (int64_t)t->entries[i].seconds * MS_PER_S;
+    return (int64_t)t->entries[i].timeout_ms + (int64_t)t->entries[i].seconds * MS_PER_S;
+}
+
+int64_t target_interval_ms(const struct target *t, size_t i)
+{
+    return t->entries[i].interval_ms;
 }
 
 /* ---- identity and series -----------------------------------------------------------------------
@@ -453,7 +620,8 @@ static struct sv series_name(const struct target *t, size_t i)
 
 bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j)
 {
-    return a->https == b->https && strcmp(a->address, b->address) == 0 &&
+    return a->entries[i].https == b->entries[j].https &&
+           strcmp(target_address(a, i), target_address(b, j)) == 0 &&
            strcmp(target_path(a, i), target_path(b, j)) == 0 &&
            sv_eq(series_name(a, i), series_name(b, j));
 }
@@ -462,7 +630,8 @@ uint64_t target_scrape_hash(const struct target *t, size_t i)
 {
     struct sv name = series_name(t, i);
     const char *path = target_path(t, i);
-    uint64_t h = hash_bytes(t->address, strlen(t->address), t->https ? 443 : 80);
+    const char *address = target_address(t, i);
+    uint64_t h = hash_bytes(address, strlen(address), t->entries[i].https ? 443 : 80);
     h = hash_bytes(path, strlen(path), h);
     return hash_bytes(name.p, name.n, h);
 }
@@ -478,6 +647,9 @@ struct labels *target_series(const struct target *t, size_t i, struct labels_bui
     const struct config_type *type = target_scrape_type(t, i);
     labels_builder_reset(b, t->labels);
     set_default(b, LABEL_NAME, sv_from(type->name));
+    if (t->entries[i].own_path != 0) {
+        labels_builder_set_str(b, LABEL_PROFILE_PATH, string_at(t, t->entries[i].own_path));
+    }
     set_default(b, LABEL_PROFILE_PATH, sv_from(type->path));
     if (type->is_delta || type->delta == DELTA_AUTO) {
         labels_builder_set_str(b, LABEL_DELTA, "false");

@@ -19,7 +19,7 @@ void turns_done(struct turns *t)
 
 static struct sv key(const struct scrape *sc)
 {
-    return sv_from(sc->target->process);
+    return sv_from(target_process(sc->target, sc->entry));
 }
 
 enum turn turns_take(struct turns *t, struct scrape *sc)

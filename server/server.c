@@ -148,8 +148,8 @@ static void look_again(void *arg)
     loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
 }
 
-/* accept() failed, for want of descriptors most likely. The listener stays readable: to try again at
- * once would take a core, so that look_again() does. (The argument is evhttp's.) */
+/* accept() failed, for want of descriptors most likely. The listener stays readable: to try again
+ * at once would take a core, so that look_again() does. (The argument is evhttp's.) */
 static void accept_failed(struct evconnlistener *listener, void *arg)
 {
     (void)arg;

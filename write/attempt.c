@@ -166,6 +166,8 @@ static enum write_drop drop_reason(enum request_status status)
     switch (status) {
     case REQUEST_BAD_LABELS:
         return DROP_LABELS;
+    case REQUEST_BAD_FORMAT:
+        return DROP_FORMAT;
     case REQUEST_TOO_LARGE:
         return DROP_REJECTED;
     case REQUEST_OK:

@@ -219,6 +219,19 @@ static bool is_gzip(const struct profile *p)
     return p->size >= 2 && memcmp(p->data, "\x1f\x8b", 2) == 0;
 }
 
+/* A plain pprof profile is compressed: that is how its files are. A recording stays as it is. */
+static bool is_compressed_here(const struct profile *p)
+{
+    return p->format == PROFILE_PPROF && !is_gzip(p);
+}
+
+static const char *file_extension(const struct profile *p)
+{
+    if (p->format == PROFILE_JFR)
+        return is_gzip(p) ? "jfr.gz" : "jfr";
+    return "pb.gz";
+}
+
 static bool write_profile(struct writing *w, struct err *err)
 {
     uint64_t number = atomic_fetch_add(&w->sink->next_temporary, 1);
@@ -229,11 +242,11 @@ static bool write_profile(struct writing *w, struct err *err)
         return err_sys(err, "cannot make a file in %s/%s/%s", w->sink->directory, w->service,
                        w->type);
     bool ok;
-    if (is_gzip(w->profile)) {
+    if (is_compressed_here(w->profile)) {
+        ok = write_compressed(fd, w->profile, &w->bytes);
+    } else {
         ok = write_all(fd, w->profile->data, w->profile->size);
         w->bytes = w->profile->size;
-    } else {
-        ok = write_compressed(fd, w->profile, &w->bytes);
     }
     if (!ok)
         err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service, w->type);
@@ -270,7 +283,8 @@ static bool give_name(struct writing *w, struct err *err)
         char suffix[16] = "";
         if (i > 1)
             (void)snprintf(suffix, sizeof(suffix), "-%d", i);
-        (void)snprintf(w->name, sizeof(w->name), "%s_%s%s.pb.gz", time, instance, suffix);
+        (void)snprintf(w->name, sizeof(w->name), "%s_%s%s.%s", time, instance, suffix,
+                       file_extension(w->profile));
         if (rename_new(w->dir, w->temporary, w->name) == 0)
             return true;
         if (errno != EEXIST)

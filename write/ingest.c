@@ -116,7 +116,8 @@ static int64_t ten_digits(int64_t ns)
     return s < SECONDS_MIN ? SECONDS_MIN : s > SECONDS_MAX ? SECONDS_MAX : s;
 }
 
-bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, struct buf *out)
+bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
+                  struct buf *out)
 {
     struct buf name;
     buf_init(&name, 2 * INGEST_NAME_MAX);
@@ -129,8 +130,11 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, struct bu
     int64_t from = from_ns / NS_PER_S < SECONDS_MIN ? until : ten_digits(from_ns);
     bool is_goroutine = sv_eq_str(s->type, "goroutine");
     buf_printf(out, "&from=%" PRId64 "&until=%" PRId64, from, from > until ? from : until);
-    buf_printf(out, "&spyName=gospy&sampleRate=100&units=samples&aggregationType=%s",
-               is_goroutine ? "average" : "sum");
+    if (format == PROFILE_JFR)
+        buf_puts(out, "&format=jfr&spyName=javaspy&sampleRate=100");
+    else
+        buf_printf(out, "&spyName=gospy&sampleRate=100&units=samples&aggregationType=%s",
+                   is_goroutine ? "average" : "sum");
     return ok && buf_ok(out);
 }
 
@@ -175,11 +179,13 @@ static void put_part_head(const char *boundary, const char *name, const char *fi
                boundary, name, filename);
 }
 
-bool ingest_body(const char *boundary, struct sv config, struct buf *head, struct buf *tail)
+bool ingest_body(const char *boundary, enum profile_format format, struct sv config,
+                 struct buf *head, struct buf *tail)
 {
-    put_part_head(boundary, "profile", "profile.pprof", head);
+    bool jfr = format == PROFILE_JFR;
+    put_part_head(boundary, jfr ? "jfr" : "profile", jfr ? "jfr" : "profile.pprof", head);
     buf_puts(tail, "\r\n");
-    if (config.n > 0) {
+    if (config.n > 0 && !jfr) {
         put_part_head(boundary, "sample_type_config", "sample_type_config.json", tail);
         buf_append(tail, config.p, config.n);
         buf_puts(tail, "\r\n");

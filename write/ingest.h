@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "model/profile.h"
 #include "write/series.h"
 
 #define INGEST_PATH "/ingest"
@@ -41,15 +42,19 @@ bool ingest_boundary_fits(const struct ingest_boundary *b, const void *data, siz
 bool ingest_name(struct series *s, struct buf *out);
 
 /* Appends the query: name, from, until (wall clock, rounded down to seconds), spyName, sampleRate,
- * units, aggregationType. */
-bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, struct buf *out);
+ * units, aggregationType; for JFR also format, without which servers would read it as text. */
+bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
+                  struct buf *out);
 
 /* JSON that tells the server what the sample types of a profile mean, by `__name__`; empty if the
  * server's default is right. Without it a block profile would be stored as mutex, fgprof as CPU,
  * and DeepFlow would drop alloc_*, contentions and delay. Static storage. */
 struct sv ingest_sample_type_config(struct sv type);
 
-/* The body is head + the profile's bytes + tail. Appends to both buffers; false if one is full. */
-bool ingest_body(const char *boundary, struct sv config, struct buf *head, struct buf *tail);
+/* The body is head + the profile's bytes + tail. Appends to both buffers; false if one is full. A
+ * recording is the part "jfr" alone (no config): raw in the body, Pyroscope would take it only
+ * without gzip, and some DeepFlow agents not at all. */
+bool ingest_body(const char *boundary, enum profile_format format, struct sv config,
+                 struct buf *head, struct buf *tail);
 
 #endif

@@ -88,6 +88,7 @@ void report_unsendable(struct report *r, const struct labels *l, enum write_drop
                        int64_t now_ms)
 {
     const char *why = reason == DROP_LABELS     ? "the label __name__ is missing"
+                      : reason == DROP_FORMAT   ? "JFR cannot be sent by protocol push"
                       : reason == DROP_REJECTED ? "too large for the protocol"
                                                 : "out of memory";
     log_dropped(r, l, reason, why, now_ms);

@@ -70,6 +70,8 @@ static bool add_headers(struct request *r, const struct config_endpoint *endpoin
 static enum request_status build_push(struct request *r, const struct config_endpoint *endpoint,
                                       const struct series *s, const struct profile *p)
 {
+    if (p->format != PROFILE_PPROF)
+        return REQUEST_BAD_FORMAT;
     /* The server refuses a series without `__name__`. */
     if (s->type.n == 0)
         return REQUEST_BAD_LABELS;
@@ -89,10 +91,11 @@ static enum request_status build_ingest(struct request *r, const struct config_e
     buf_init(&query, REQUEST_URL_MAX);
     (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
                    boundary->text);
-    bool ok = ingest_query(s, p->from_ns, p->until_ns, &query) &&
+    bool ok = ingest_query(s, p->from_ns, p->until_ns, p->format, &query) &&
               url_join(sv_from(endpoint->url), SV(INGEST_PATH),
                        (struct sv){.p = query.data, .n = query.len}, &r->url) &&
-              ingest_body(boundary->text, ingest_sample_type_config(s->type), &r->head, &r->tail);
+              ingest_body(boundary->text, p->format, ingest_sample_type_config(s->type), &r->head,
+                          &r->tail);
     buf_done(&query);
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }

@@ -29,6 +29,7 @@ enum write_drop {
     DROP_REJECTED,   /* the server will never take it */
     DROP_RETRIES,    /* a doubtful answer came too often */
     DROP_LABELS,     /* labels that the protocol cannot carry */
+    DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */
     DROP_MEMORY,
     WRITE_DROPS /* count */

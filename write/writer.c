@@ -46,7 +46,7 @@ const char *write_drop_name(enum write_drop d)
     static const char *const names[WRITE_DROPS] = {
         [DROP_QUEUE_FULL] = "queue_full", [DROP_EXPIRED] = "expired", [DROP_REJECTED] = "rejected",
         [DROP_RETRIES] = "retries",       [DROP_LABELS] = "labels",   [DROP_SHUTDOWN] = "shutdown",
-        [DROP_MEMORY] = "memory",
+        [DROP_MEMORY] = "memory",         [DROP_FORMAT] = "format",
     };
     return names[d];
 }

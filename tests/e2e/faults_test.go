@@ -5,6 +5,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -399,6 +400,40 @@ write:
 	summary := endpointSummary(t, p, "main")
 	if summary["sent"] != 0 || summary["dropped"]+summary["queued"] != summary["accepted"] || summary["accepted"] < 7 {
 		t.Errorf("%v", summary)
+	}
+}
+
+// A signal that comes doubled, as from timeout(1), is one; another one after a while ends the drain.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	server.Faults.Set(&loop.Fault{Hang: true})
+	tg := newTarget(t, target.Options{})
+	p := run(t, `
+scrape_configs:
+  - job_name: second
+    scrape_interval: 200ms
+    profiles: `+snapshotsOnly+`
+    static_configs:
+`+staticTargets("second", tg)+`
+write:
+  - {name: main, url: "`+server.URL()+`", concurrency: 2, remote_timeout: 60s}
+`, "--drain-timeout", "10m")
+	p.wait("a queue", func() string {
+		if l := p.metrics().ledger("main"); l.queued < 5 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGINT)
+	time.Sleep(time.Second) // not a matter of speed: what comes within half a second is no second one
+	if strings.Contains(p.stderr.String(), "second signal") {
+		t.Error("the doubled signal counted twice")
+	}
+	p.stop()
+	if !strings.Contains(p.stderr.String(), "second signal") {
+		t.Errorf("no word of a second signal:\n%s", p.stderr.String())
 	}
 }
 

@@ -62,6 +62,8 @@ static const char minimal_dump[] = "global:\n"
     TYPE("godeltaprof_memory", "false", "/debug/pprof/delta_heap", DELTA("off")) /* */
     TYPE("godeltaprof_mutex", "false", "/debug/pprof/delta_mutex", DELTA("off")) /* */
     TYPE("godeltaprof_block", "false", "/debug/pprof/delta_block", DELTA("off")) /* */
+    TYPE("heap", "false", "/debug/pprof/heap", DELTA("auto"))                    /* */
+    TYPE("threadcreate", "false", "/debug/pprof/threadcreate", DELTA("auto"))    /* */
     "    forward_to: [\"main\"]\n"
     "    allow_foreign_address: false\n"
     "write:\n"
@@ -167,6 +169,7 @@ static void whole(void **state)
         "        seconds: 1m29s\n        params:\n          \"debug\": [\"1\", \"2\"]\n"
         "          \"gc\": [\"1\"]\n        delta: server\n      process_cpu:\n",
         "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
+        "          format: pprof\n"
         "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
         "          timeout: 10s\n          seconds: 5s\n",
         "        - name: \"locks\"\n          sampling: false\n",

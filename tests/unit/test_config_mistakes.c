@@ -296,6 +296,25 @@ static void profiles(void **state)
         {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
          "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},
+        {JOB("  profiles: {custom: [{name: n, path: /p, format: avro}]}\n"),
+         "f:3:51: scrape_configs[0].profiles.custom[0].format: expected \"pprof\" or \"jfr\", got "
+         "\"avro\"\n"},
+        {JOB("  profiles: {memory: {format: jfr}}\n"),
+         "f:3:23: scrape_configs[0].profiles.memory.format: unknown key\n"},
+        {JOB("  forward_to: [main]\n"
+             "  profiles: {custom: [{name: n, path: /p, format: jfr, enabled: false}]}\n"),
+         ""},
+        {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"),
+         "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocol push "
+         "cannot carry: an endpoint with protocol ingest or file is needed in forward_to\n"},
+        {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr, delta: auto, enabled: "
+             "false}]}\n"),
+         "f:3:63: scrape_configs[0].profiles.custom[0].delta: delta: \"auto\" does not go with "
+         "\"n\": a JFR recording is passed on as it is\n"},
+        {JOB("  profiles: {heap: {delta: server}}\n"),
+         "f:3:28: scrape_configs[0].profiles.heap.delta: delta: \"server\" does not go with "
+         "\"heap\": Go would make differences of inuse_* too; use auto, or "
+         "godeltaprof_memory\n"},
         {JOB("  profiles: {custom: [{}]}\n"),
          "f:3:23: scrape_configs[0].profiles.custom[0]: missing required key \"name\"\n"
          "f:3:23: scrape_configs[0].profiles.custom[0]: missing required key \"path\"\n"},

@@ -83,7 +83,7 @@ static void defaults(void **state)
     CHECK_INT(j->body_size_limit, 16 << 20, "");
     CHECK_INT(j->target_limit, 20000, "");
     CHECK_STR(j->path_prefix, "", "");
-    CHECK_INT(j->n_types, 9, "");
+    CHECK_INT(j->n_types, 11, "");
     CHECK_INT(j->n_sources, 0, "");
     CHECK_INT(j->relabel.n, 0, "");
     CHECK_INT(j->forward_to, 1, "");
@@ -158,6 +158,16 @@ static void built_in_types(void **state)
          .name = "block",
          .path = "/debug/pprof/delta_block",
          .is_delta = true},
+        {.key = "heap",
+         .name = "memory",
+         .path = "/debug/pprof/heap",
+         .cumulative = true,
+         .delta = DELTA_AUTO},
+        {.key = "threadcreate",
+         .name = "threadcreate",
+         .path = "/debug/pprof/threadcreate",
+         .cumulative = true,
+         .delta = DELTA_AUTO},
     };
     struct config *c = parse(MINIMAL);
     CHECK_INT(c->jobs[0].n_types, sizeof(want) / sizeof(want[0]), "");
@@ -250,14 +260,14 @@ static void deltas(void **state)
               "    mutex: {delta: server}\n"
               "    goroutine: {delta: off}\n"
               "    custom:\n"
-              "    - {name: threadcreate, path: /t, delta: auto}\n"
+              "    - {name: threads, path: /t, delta: auto}\n"
               "    - {name: locks, path: /l, delta: server, interval: 30s, seconds: 20s}\n");
     const struct config_job *j = &c->jobs[0];
     CHECK_INT(c->global.delta_state_max_bytes, 8 * 1024 * 1024, "");
     CHECK_INT(type(j, "memory")->delta, DELTA_OFF, "");
     CHECK_INT(type(j, "block")->delta, DELTA_AUTO, "");
-    CHECK_INT(type(j, "threadcreate")->delta, DELTA_AUTO, "");
-    assert_false(type(j, "threadcreate")->is_delta);
+    CHECK_INT(type(j, "threads")->delta, DELTA_AUTO, "");
+    assert_false(type(j, "threads")->is_delta);
     const struct config_type *t = type(j, "mutex");
     CHECK_INT(t->delta, DELTA_SERVER, "");
     CHECK_INT(t->seconds, 14, "");
@@ -278,14 +288,14 @@ static void custom_types(void **state)
               "  profiles:\n"
               "    path_prefix: v1/\n"
               "    custom:\n"
-              "    - {name: threadcreate, path: /debug/pprof/threadcreate}\n"
+              "    - {name: threads, path: /debug/pprof/threadcreate}\n"
               "    - {name: é off, path: /x, sampling: true, enabled: false, timeout: 3s}\n"
               "    - {name: allocs, path: /y, sampling: true, interval: 1m, seconds: 5s}\n");
     const struct config_job *j = &c->jobs[0];
     CHECK_STR(j->path_prefix, "v1/", "");
-    CHECK_INT(j->n_types, 12, "");
-    const struct config_type *t = type(j, "threadcreate");
-    CHECK_STR(t->name, "threadcreate", "");
+    CHECK_INT(j->n_types, 14, "");
+    const struct config_type *t = type(j, "threads");
+    CHECK_STR(t->name, "threads", "");
     CHECK_STR(t->path, "/debug/pprof/threadcreate", "");
     assert_true(t->enabled);
     assert_false(t->sampling);
@@ -299,6 +309,28 @@ static void custom_types(void **state)
     t = type(j, "allocs");
     CHECK_INT(t->seconds, 5, "");
     CHECK_INT(t->interval_ms, 60000, "");
+    config_unref(c);
+}
+
+static void formats(void **state)
+{
+    (void)state;
+    struct config *c = parse("write: [{url: \"http://x\", name: a},\n"
+                             "        {url: \"http://x\", name: b, protocol: ingest}]\n"
+                             "scrape_configs:\n"
+                             "- job_name: a\n"
+                             "  profiles:\n"
+                             "    process_cpu: {seconds: 5s}\n"
+                             "    custom:\n"
+                             "    - {name: jfr, path: /jfr, format: jfr, sampling: true}\n"
+                             "    - {name: other, path: /o, format: pprof}\n");
+    const struct config_job *j = &c->jobs[0];
+    CHECK_INT(type(j, "jfr")->format, FORMAT_JFR, "");
+    CHECK_INT(type(j, "jfr")->delta, DELTA_OFF, "");
+    CHECK_INT(type(j, "jfr")->seconds, 14, "");
+    assert_false(type(j, "jfr")->seconds_given);
+    CHECK_INT(type(j, "other")->format, FORMAT_PPROF, "");
+    assert_true(type(j, "process_cpu")->seconds_given);
     config_unref(c);
 }
 
@@ -842,6 +874,7 @@ int main(void)
         cmocka_unit_test(params),
         cmocka_unit_test(deltas),
         cmocka_unit_test(custom_types),
+        cmocka_unit_test(formats),
         cmocka_unit_test(every_key_of_a_job),
         cmocka_unit_test(every_key_of_an_endpoint),
         cmocka_unit_test(ways_to_authorize),

@@ -99,6 +99,25 @@ static void test_refused(void **state)
     }
 }
 
+/* F15: 403 to the stream and to the list is a missing permission, and says nothing of streams. */
+static void test_forbidden(void **state)
+{
+    (void)state;
+    struct sim s;
+    begin_streaming(&s);
+    for (int i = 0; i < 3; i++) {
+        STEP(&s, .status = 403);
+        CHECK_INT(s.result, WATCH_UNSUPPORTED, "");
+        STEP(&s, .status = 403, .body = STATUS("403", "Forbidden", "pods is forbidden"));
+        CHECK_INT(s.result, WATCH_FORBIDDEN, "");
+        CHECK_INT(s.waited, 0, "");
+    }
+    buf_clear(&s.out);
+    stream_two(&s);
+    assert_in_range(s.waited, 4 * WATCH_BACKOFF_MIN_MS, 8 * WATCH_BACKOFF_MIN_MS);
+    teardown(&s);
+}
+
 /* F12: without the end of the list nothing is removed; it is said after 10 s, and after 60 s the
  * list is read in pages, and from then on. */
 static void test_stalled(void **state)
@@ -243,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_changes_within),
         cmocka_unit_test(test_relist_is_streamed),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_forbidden),
         cmocka_unit_test(test_stalled),
         cmocka_unit_test(test_no_tick),
         cmocka_unit_test(test_broken_off),

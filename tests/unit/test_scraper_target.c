@@ -359,8 +359,20 @@ static void seconds_of_a_target(void **state)
     target_unref(t);
     static const char *const bad[] = {"0", "16", "-1", "1.5", "x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        check_error(f, LABELS("__address__", "h:1", "__param_seconds", bad[i]), NULL,
-                    "invalid __param_seconds: expected whole seconds from 1 to 15");
+        /* It costs the types that sample, not the others; and the target if there are none. */
+        static const char want[] =
+            "profile type process_cpu: "
+            "invalid __param_seconds: expected whole seconds from 1 to 15, got \"";
+        t = make_ok(f, LABELS("__address__", "h:1", "__param_seconds", bad[i]));
+        CHECK_URLS(t, "http://h:1/debug/pprof/allocs");
+        CHECK_INT(target_problem_count(t), 1, bad[i]);
+        const char *type;
+        CHECK_CONTAINS(target_problem(t, 0, &type), want, bad[i]);
+        CHECK_STR(type, "process_cpu", bad[i]);
+        target_unref(t);
+        f->types[0].enabled = false;
+        check_error(f, LABELS("__address__", "h:1", "__param_seconds", bad[i]), NULL, want);
+        f->types[0].enabled = true;
     }
 }
 
@@ -532,7 +544,7 @@ static void processes(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct target *t = make_ok(*state, LABELS("__address__", rows[i].address));
-        CHECK_STR(t->process, rows[i].process, rows[i].address);
+        CHECK_STR(target_process(t, 0), rows[i].process, rows[i].address);
         target_unref(t);
     }
 }
@@ -584,7 +596,7 @@ static void no_types(void **state)
     enable_only(f, "none");
     struct target *t = make_ok(f, LABELS("__address__", "h:1"));
     CHECK_INT(target_scrape_count(t), 0, "count");
-    CHECK_STR(t->address, "h:1", "address");
+    CHECK_STR(labels_get(target_labels(t), SV("__address__")).p, "h:1", "address");
     target_unref(target_ref(t));
     target_unref(t);
     target_unref(NULL);

@@ -116,6 +116,29 @@ static void test_gzip_byte_for_byte(void **state)
     CHECK_INT(count_files(f, "default_api/memory"), 1, "nothing temporary is left");
 }
 
+/* A recording is never compressed, and has a name that its tools know. */
+static void test_jfr(void **state)
+{
+    struct fixture *f = *state;
+    static const char plain[] = "FLR\0\0\2 whatever";
+    static const char packed[] = "\x1f\x8b\x08\x00 whatever";
+    struct answer a;
+    char got[256];
+    struct profile *p = make(f, "s", "jfr", plain, sizeof(plain));
+    p->format = PROFILE_JFR;
+    write_profile(f, p, &a);
+    CHECK_INT(a.class, ANSWER_SENT, a.text);
+    size_t n = read_file(f, "s/jfr/20261121T032334.123Z_10.1.2.3-6060.jfr", got, sizeof(got));
+    CHECK_INT(n, sizeof(plain), "");
+    assert_memory_equal(got, plain, sizeof(plain));
+    p = make(f, "s", "jfr", packed, sizeof(packed));
+    p->format = PROFILE_JFR;
+    write_profile(f, p, &a);
+    n = read_file(f, "s/jfr/20261121T032334.123Z_10.1.2.3-6060.jfr.gz", got, sizeof(got));
+    CHECK_INT(n, sizeof(packed), "");
+    assert_memory_equal(got, packed, sizeof(packed));
+}
+
 static void test_plain_is_compressed(void **state)
 {
     struct fixture *f = *state;
@@ -354,6 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_gzip_byte_for_byte),
+        TEST(test_jfr),
         TEST(test_plain_is_compressed),
         TEST(test_index),
         TEST(test_tenant_in_index),

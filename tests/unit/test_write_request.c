@@ -122,6 +122,38 @@ static void test_ingest(void **state)
     profile_unref(p);
 }
 
+/* Both Pyroscope and DeepFlow take a recording as a part of its own, when the query says so. */
+static void test_jfr(void **state)
+{
+    (void)state;
+    struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+    struct profile *p = make("jfr", "", "FLR\0\0\2", 6);
+    p->format = PROFILE_JFR;
+    struct built b;
+    build(&b, &endpoint, p);
+    CHECK_INT(b.status, REQUEST_OK, "");
+    CHECK_STR(b.request.url.data,
+              "http://p/ingest?name=shop.cart&from=1795230000&until=1795230015&format=jfr"
+              "&spyName=javaspy&sampleRate=100",
+              "");
+    char want[400];
+    (void)snprintf(want, sizeof(want),
+                   "--%s\r\nContent-Disposition: form-data; name=\"jfr\"; filename=\"jfr\"\r\n"
+                   "Content-Type: application/octet-stream\r\n\r\n",
+                   b.boundary.text);
+    CHECK_STR(b.request.body[0].data, want, "head");
+    assert_ptr_equal(b.request.body[1].data, p->data);
+    CHECK_INT(b.request.body[1].len, 6, "");
+    (void)snprintf(want, sizeof(want), "\r\n--%s--\r\n", b.boundary.text);
+    CHECK_STR(b.request.body[2].data, want, "tail");
+    release(&b);
+    endpoint = endpoint_of(PROTOCOL_PUSH, "http://p");
+    build(&b, &endpoint, p);
+    CHECK_INT(b.status, REQUEST_BAD_FORMAT, "push");
+    release(&b);
+    profile_unref(p);
+}
+
 static void test_boundary_in_the_profile(void **state)
 {
     (void)state;
@@ -233,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_push),
         TEST(test_ingest),
+        TEST(test_jfr),
         TEST(test_boundary_in_the_profile),
         TEST(test_tenant),
         TEST(test_configured_headers),
