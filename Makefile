@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 60
 VERSION := $(shell cat VERSION)
 
 # What the linker and compiler need of each library.
-PACKAGES := libcurl jansson yaml-0.1 zlib libpcre2-8 libevent
+PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
@@ -38,9 +38,10 @@ ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
-ROOMS := base model config relabel discovery scraper write server cmd
+ROOMS := base shard model config relabel discovery scraper write server cmd
 # Whose libraries the tests of a room need, in link order.
 DEPS_base      := base
+DEPS_shard     := shard base
 DEPS_model     := model base
 DEPS_config    := config base
 DEPS_relabel   := relabel config base
@@ -48,7 +49,7 @@ DEPS_discovery := discovery config model base
 DEPS_scraper   := scraper config model base
 DEPS_write     := write config model base
 DEPS_server    := server scraper config model base
-DEPS_cmd       := cmd server write scraper discovery relabel config model base
+DEPS_cmd       := cmd server write scraper discovery relabel config model shard base
 DEPS_all       := $(DEPS_cmd)
 
 Q := $(if $(V),,@)
@@ -72,6 +73,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The built-in configuration as the bytes of an array.
+$(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+$(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
 
 # Everything is made again when the compiler or its options change.
 $(BUILD)/flags: FORCE

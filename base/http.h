@@ -79,20 +79,22 @@ struct http_part {
 /* How a transfer ended. HTTP_OK means that a whole response came, whatever its status. */
 enum http_result {
     HTTP_OK,
-    HTTP_ERR_RESOLVE,   /* host name not found */
-    HTTP_ERR_CONNECT,   /* refused, unreachable, connect timeout */
-    HTTP_ERR_TLS,       /* handshake or verification */
-    HTTP_ERR_TIMEOUT,   /* the deadline of the whole request */
-    HTTP_ERR_TOO_LARGE, /* body over max_body */
-    HTTP_ERR_REDIRECT,  /* to another host, or too many */
-    HTTP_ERR_CUT,       /* the connection broke within the response or before it */
-    HTTP_ERR_PROTOCOL,  /* not HTTP, or headers over the limit */
-    HTTP_ERR_ABORTED,   /* on_head() or on_data() said stop */
-    HTTP_ERR_CONFIG,    /* bad URL, unreadable credentials or TLS files */
+    HTTP_ERR_RESOLVE,     /* host name not found */
+    HTTP_ERR_CONNECT,     /* refused, unreachable, connect timeout */
+    HTTP_ERR_TLS,         /* handshake or verification */
+    HTTP_ERR_TIMEOUT,     /* the deadline of the whole request */
+    HTTP_ERR_TOO_LARGE,   /* body over max_body */
+    HTTP_ERR_NO_ROOM,     /* all bodies together over the client's bodies_max_bytes */
+    HTTP_ERR_REDIRECT,    /* to another host, or too many */
+    HTTP_ERR_CUT,         /* the connection broke within the response or before it */
+    HTTP_ERR_PROTOCOL,    /* not HTTP, or headers over the limit */
+    HTTP_ERR_ABORTED,     /* on_head() or on_data() said stop */
+    HTTP_ERR_DESCRIPTORS, /* this process has no file descriptor left for a connection */
+    HTTP_ERR_CONFIG,      /* bad URL, unreadable credentials or TLS files */
     HTTP_ERR_MEMORY,
 };
 /* Short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout", "too_large",
- * "redirect", "cut", "protocol", "aborted", "config", "memory". */
+ * "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "config", "memory". */
 const char *http_result_name(enum http_result r);
 
 struct http_response {
@@ -147,6 +149,9 @@ struct http_client_options {
     const char *user_agent;
     unsigned shards;               /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
+    /* What the bodies of responses may hold in memory while they are being read, all together. One
+     * that would need more ends with HTTP_ERR_NO_ROOM. 0 = no ceiling but max_body for each. */
+    size_t bodies_max_bytes;
 };
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err);

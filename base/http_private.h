@@ -32,6 +32,10 @@
 /* Response headers of one hop, interim (1xx) and trailing ones included. */
 #define HTTP_HEADER_BYTES_MAX (16 * 1024)
 #define HTTP_HEADER_LINES_MAX 100
+/* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. What
+ * breaks later than this after sending was not a connection that had been closed meanwhile, but a
+ * server that did not answer in time: it is not asked to work as long once more. */
+#define HTTP_REPEAT_MAX_MS 1000
 /* Redirects that one request may follow. */
 #define HTTP_REDIRECTS_MAX 5
 /* Body of a redirect that is read and thrown away to keep the connection. */
@@ -90,13 +94,22 @@ struct http_file {
     char data[]; /* and a NUL */
 };
 
+/* What a file must be to take the place of its old content. */
+struct http_file_rule {
+    size_t max;
+    bool (*check)(struct sv text, struct err *err); /* may be NULL */
+};
+
 struct http_files;
-struct http_files *http_files_new(struct log *log); /* NULL if out of memory */
+/* failures counts files that were read and not taken; may be NULL. NULL if out of memory. */
+struct http_files *http_files_new(struct log *log, struct metric_cell *failures);
 struct http_files *http_files_free(struct http_files *f);
 /* A reference to the content, at most HTTP_FILE_CHECK_MS old. If the file has become unreadable,
- * empty or larger than max, the old content stays in use and a warning is logged; without old
+ * empty or against the rule, the old content stays in use, which is counted and
+ * logged; without old
  * content NULL with an error that names the file and never its content. */
-struct http_file *http_files_get(struct http_files *f, const char *path, size_t max, int64_t now_ms,
+struct http_file *http_files_get(struct http_files *f, const char *path,
+                                 const struct http_file_rule *rule, int64_t now_ms,
                                  struct err *err);
 /* Makes the next http_files_get() read the file again: the other side refused the content. */
 void http_files_forget(struct http_files *f, const char *path);
@@ -145,6 +158,7 @@ struct http_transfer {
 
     /* What came. */
     struct buf body;
+    size_t body_counted; /* of its storage, in the client's body_bytes */
     size_t header_bytes;
     size_t header_lines;
     uint64_t content_length; /* as announced; UINT64_MAX if not */
@@ -156,6 +170,7 @@ struct http_transfer {
     bool following; /* this response is a redirect that will be followed */
     bool repeated;  /* on a fresh connection, which is done once */
     bool setopt_failed;
+    bool no_descriptor; /* there was none for a socket */
 
     /* How it ended. */
     bool stopped; /* one of our callbacks said stop, for this reason: */
@@ -197,6 +212,8 @@ struct http_client {
     struct http_list ended;
     struct loop_timer *ended_timer; /* for what ends outside of libcurl */
     size_t in_flight;
+    size_t body_bytes; /* storage of all bodies that are being read */
+    size_t bodies_max_bytes;
     long idle_per_shard;
     bool closing;
     bool driving;   /* whoever is on the stack will call http_client_run_ended() */
@@ -207,9 +224,11 @@ struct http_client {
     size_t idle_cap;
     struct metric_cell *requests[HTTP_RESULTS];
     struct metric_cell *in_flight_gauge;
+    struct metric_cell *body_bytes_gauge;
     struct metric_cell *connections_new;
     struct metric_cell *connections_reused;
     struct metric_cell *rebuilds;
+    struct metric_cell *file_failures;
     unsigned n_shards;
     struct http_shard shards[];
 };

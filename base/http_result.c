@@ -19,10 +19,12 @@ const char *http_result_name(enum http_result r)
         [HTTP_ERR_TLS] = "tls",
         [HTTP_ERR_TIMEOUT] = "timeout",
         [HTTP_ERR_TOO_LARGE] = "too_large",
+        [HTTP_ERR_NO_ROOM] = "no_room",
         [HTTP_ERR_REDIRECT] = "redirect",
         [HTTP_ERR_CUT] = "cut",
         [HTTP_ERR_PROTOCOL] = "protocol",
         [HTTP_ERR_ABORTED] = "aborted",
+        [HTTP_ERR_DESCRIPTORS] = "descriptors",
         [HTTP_ERR_CONFIG] = "config",
         [HTTP_ERR_MEMORY] = "memory",
     };
@@ -132,6 +134,16 @@ static void put_too_large(const struct http_transfer *t, struct reason *out)
                        "expected a body of at most %s, got a longer one", limit);
 }
 
+static void put_no_room(const struct http_transfer *t, struct reason *out)
+{
+    char limit[32];
+    format_size(t->client->bodies_max_bytes, limit, sizeof(limit));
+    (void)snprintf(out->text, sizeof(out->text),
+                   "no room for the rest of a body of %zu bytes and more: what is being received "
+                   "has come to %s in all",
+                   t->body.len, limit);
+}
+
 static void put_redirect(const struct http_transfer *t, struct reason *out)
 {
     char to[HTTP_URL_REDACTED_MAX];
@@ -157,6 +169,8 @@ static void put_cut(const struct http_transfer *t, struct reason *out)
     else if (t->head_done)
         (void)snprintf(out->text, sizeof(out->text), "the response broke after %zu bytes: %s",
                        t->body.len, why);
+    else if (t->code == CURLE_ABORTED_BY_CALLBACK)
+        (void)snprintf(out->text, sizeof(out->text), "the connection broke before a response");
     else if (t->code == CURLE_OK)
         (void)snprintf(out->text, sizeof(out->text), "the connection broke within the headers");
     else
@@ -189,6 +203,9 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
     case HTTP_ERR_TOO_LARGE:
         put_too_large(t, out);
         break;
+    case HTTP_ERR_NO_ROOM:
+        put_no_room(t, out);
+        break;
     case HTTP_ERR_REDIRECT:
         put_redirect(t, out);
         break;
@@ -203,6 +220,10 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
         break;
     case HTTP_ERR_ABORTED:
         (void)snprintf(out->text, sizeof(out->text), "given up by the reader");
+        break;
+    case HTTP_ERR_DESCRIPTORS:
+        (void)snprintf(out->text, sizeof(out->text),
+                       "no file descriptor left (the limit is that of this program)");
         break;
     case HTTP_OK:
     case HTTP_ERR_RESOLVE:
@@ -237,7 +258,7 @@ static enum http_result from_code(const struct http_transfer *t)
     case CURLE_COULDNT_CONNECT:
     case CURLE_INTERFACE_FAILED:
     case CURLE_PROXY:
-        return HTTP_ERR_CONNECT;
+        return t->no_descriptor ? HTTP_ERR_DESCRIPTORS : HTTP_ERR_CONNECT;
     case CURLE_OPERATION_TIMEDOUT:
         return which_timeout(t);
     case CURLE_SSL_CONNECT_ERROR:

@@ -1,6 +1,8 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/http_private.h"
@@ -84,6 +86,30 @@ static bool is_announced_too_large(const struct http_transfer *t)
            t->content_length != UINT64_MAX && t->content_length > t->request.max_body;
 }
 
+/* Keeps count of the storage of a body, so that all of them together have a ceiling. */
+static void count_body(struct http_transfer *t)
+{
+    struct http_client *c = t->client;
+    if (t->body.cap == t->body_counted)
+        return;
+    metric_gauge_add(c->body_bytes_gauge, (int64_t)t->body.cap - (int64_t)t->body_counted);
+    c->body_bytes = c->body_bytes - t->body_counted + t->body.cap;
+    t->body_counted = t->body.cap;
+}
+
+/* Storage doubles when it grows: what it will be with n more bytes must fit under the ceiling. */
+static bool has_room(const struct http_transfer *t, size_t n)
+{
+    const struct http_client *c = t->client;
+    size_t need = t->body.len + n + 1;
+    if (c->bodies_max_bytes == 0 || need <= t->body.cap)
+        return true;
+    size_t cap = need < 2 * t->body.cap ? 2 * t->body.cap : need;
+    cap = cap > t->request.max_body + 1 ? t->request.max_body + 1 : cap;
+    size_t others = c->body_bytes - t->body_counted;
+    return others <= c->bodies_max_bytes && cap <= c->bodies_max_bytes - others;
+}
+
 static void reserve_body(struct http_transfer *t)
 {
     size_t n = t->request.size_hint;
@@ -91,8 +117,9 @@ static void reserve_body(struct http_transfer *t)
         return;
     if (t->content_length != UINT64_MAX && t->content_length > n)
         n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
-    if (n > 0)
+    if (n > 0 && has_room(t, n)) /* if there is none, it is seen when the bytes come */
         buf_reserve(&t->body, n);
+    count_body(t);
 }
 
 /* All headers of the final response have come. True to go on. */
@@ -188,7 +215,11 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
         return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
     size_t room = t->request.max_body - t->body.len;
     size_t take = len < room ? len : room;
-    if (!buf_append(&t->body, data, take))
+    if (!has_room(t, take))
+        return stop(t, HTTP_ERR_NO_ROOM);
+    bool ok = buf_append(&t->body, data, take);
+    count_body(t);
+    if (!ok)
         return stop(t, HTTP_ERR_MEMORY);
     return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
 }
@@ -261,6 +292,16 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 
 /* ---- connection ----------------------------------------------------------------------------- */
 
+/* libcurl tells of any socket that it could not make as of a host that does not answer. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct http_transfer *t = arg;
+    (void)purpose;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    t->no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    return fd;
+}
+
 /* The connection is ready and the request goes out now; again if it is repeated. */
 static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
 {
@@ -271,7 +312,13 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     struct http_transfer *t = arg;
     if (t->state != HTTP_RUNNING)
         return CURL_PREREQFUNC_ABORT;
-    t->sent_ns = clock_mono_ns();
+    int64_t now_ns = clock_mono_ns();
+    if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
+        t->stopped = true;
+        t->result = HTTP_ERR_CUT;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    t->sent_ns = now_ns;
     http_transfer_reset_response(t);
     rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;
@@ -290,6 +337,8 @@ void http_transfer_set_callbacks(struct http_transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
     curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
     /* The connection keeps this one, and lives longer than the transfer. */
     curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, http_shard_close_socket);
     curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->shard);

@@ -12,6 +12,8 @@
 #include "cmd/cmd.h"
 #include "cmd/pipeline.h"
 #include "cmd/process.h"
+#include "cmd/profile_rules.h"
+#include "cmd/sharding.h"
 #include "discovery/discovery.h"
 #include "scraper/scraper.h"
 #include "server/server.h"
@@ -45,7 +47,9 @@ struct app {
     struct room network;
     struct room writing;
     struct writer *writer;
+    struct profile_rules *profile_rules; /* of the network thread */
     struct scraper *scraper;
+    struct sharding *sharding; /* NULL unless targets are shared */
     struct pipeline *pipeline;
     struct discovery *discovery;
     struct server *server;
@@ -99,7 +103,11 @@ static void room_done(struct room *room)
 static void on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;
-    writer_put(app->writer, profile, forward_to);
+    if (profile_rules_apply(app->profile_rules, profile, clock_mono_ms())) {
+        writer_put(app->writer, profile, forward_to);
+    } else {
+        profile_unref(profile);
+    }
 }
 
 static void on_group(void *arg, const struct target_group *group)
@@ -188,6 +196,18 @@ static bool make_writer(struct app *app, struct err *err)
     return app->writer != NULL;
 }
 
+static bool make_profile_rules(struct app *app, struct err *err)
+{
+    struct profile_rules_options options = {
+        .config = app->config,
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+    };
+    app->profile_rules = profile_rules_new(&options, err);
+    return app->profile_rules != NULL;
+}
+
 /* Of the descriptors that are left half are for transfers, half for connections that are kept. */
 static unsigned share_of_fds(unsigned fds)
 {
@@ -208,11 +228,28 @@ static bool make_scraper(struct app *app, struct err *err)
         .max_idle_connections = share,
         .workers = app->workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
+        .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
         .on_profile = on_profile,
         .arg = app,
     };
     app->scraper = scraper_new(&options, err);
     return app->scraper != NULL;
+}
+
+static bool make_sharding(struct app *app, struct err *err)
+{
+    if (app->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {
+        .config = app->config,
+        .loop = app->discovering.loop,
+        .log = app->log,
+        .metrics = app->metrics,
+        .scraper = app->scraper,
+    };
+    app->sharding = sharding_new(&options, err);
+    return app->sharding != NULL;
 }
 
 static bool make_discovery(struct app *app, struct err *err)
@@ -223,6 +260,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .scraper = app->scraper,
+        .sharding = app->sharding,
     };
     app->pipeline = pipeline_new(&pipeline, err);
     if (app->pipeline == NULL) {
@@ -239,6 +277,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .wants_label = wants_label,
         .on_synced = on_synced,
         .arg = app,
+        .sharing = sharding_of_discovery(app->sharding),
     };
     app->discovery = discovery_new(&options, err);
     return app->discovery != NULL;
@@ -253,8 +292,8 @@ struct app *app_new(const struct config *config, struct err *err)
     }
     app->drained_fd = -1;
     app->config = config_ref(config);
-    if (!make_base(app, err) || !make_writer(app, err) || !make_scraper(app, err) ||
-        !make_discovery(app, err)) {
+    if (!make_base(app, err) || !make_writer(app, err) || !make_profile_rules(app, err) ||
+        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -352,7 +391,9 @@ struct app *app_free(struct app *app)
     stop_sources(app);
     room_stop(&app->writing);
     pipeline_free(app->pipeline);
+    sharding_free(app->sharding);
     scraper_free(app->scraper);
+    profile_rules_free(app->profile_rules);
     writer_free(app->writer);
     worker_pool_free(app->workers);
     room_done(&app->discovering);

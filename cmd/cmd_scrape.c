@@ -22,7 +22,8 @@ static const char help[] =
     "--type the path and, for types that sample, seconds=N come from the type.\n"
     "\n"
     "  -t, --type TYPE      memory, block, goroutine, mutex, process_cpu, fgprof,\n"
-    "                       godeltaprof_memory, godeltaprof_mutex or godeltaprof_block\n"
+    "                       heap, threadcreate, godeltaprof_memory, godeltaprof_mutex or\n"
+    "                       godeltaprof_block\n"
     "  -s, --seconds N      how long a sampling type samples (10)\n"
     "      --timeout DUR    for the whole request, without the seconds (10s)\n"
     "      --max-size SIZE  refuse larger bodies (64MiB)\n"
@@ -274,9 +275,14 @@ static void describe(FILE *out, const char *url, enum check_result kind, const s
     char size[32];
     format_size(a->size, size, sizeof(size));
     fprintf(out, "url:       %s\n", url);
-    fprintf(out, "format:    pprof, %s\n", kind == CHECK_PPROF_GZIP ? "gzip" : "plain");
+    bool gzip = a->size >= 2 && memcmp(a->data, "\x1f\x8b", 2) == 0;
+    fprintf(out, "format:    %s, %s\n", kind == CHECK_JFR ? "JFR" : "pprof",
+            gzip ? "gzip" : "plain");
     fprintf(out, "size:      %s\n", size);
     fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
+    if (kind == CHECK_JFR) {
+        return;
+    }
     if (!profile_summarise((struct sv){.p = a->data, .n = a->size}, &s, &err)) {
         fprintf(out, "content:   cannot be read: %s\n", err.msg);
         return;
@@ -354,7 +360,10 @@ static bool write_file(const char *path, const struct answer *a, struct err *err
 static int deliver(const char *url, const struct scrape_args *args, const struct answer *a)
 {
     struct err err = ERR_INIT;
-    enum check_result kind = check_profile(a->data, a->size, &err);
+    enum check_result kind = check_jfr(a->data, a->size, NULL);
+    if (kind != CHECK_JFR) {
+        kind = check_profile(a->data, a->size, &err);
+    }
     bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
     if (check_reason(kind)[0] != '\0') {
         fprintf(stderr, "profpull: %s: GET %s: %s\n", check_reason(kind), url, err.msg);

@@ -1,6 +1,7 @@
 /* Checks of single values: URLs, addresses, names, paths. */
 #include <string.h>
 
+#include "base/labels.h"
 #include "config/parts.h"
 
 /* Longest path of a profile, label value and tenant. */
@@ -305,4 +306,28 @@ void complain_twice(struct reader *r, const struct place *at, const char *name, 
 {
     reader_error(r, at, "%s is used twice (first on line %d)", reader_quote(r, sv_from(name)),
                  first_line);
+}
+
+void read_label_limits(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    /* Four labels are the server's own on the way through ingest; one must be left. */
+    static const struct range names = {5, LABELS_MAX};
+    static const struct range lengths = {16, 65536};
+    static const struct field fields[] = {
+        {.key = "max_names",
+         .read = read_unsigned,
+         .offset = offsetof(struct config_label_limits, max_names),
+         .arg = &names},
+        {.key = "max_name_length",
+         .read = read_unsigned,
+         .offset = offsetof(struct config_label_limits, max_name_length),
+         .arg = &lengths},
+        {.key = "max_value_length",
+         .read = read_unsigned,
+         .offset = offsetof(struct config_label_limits, max_value_length),
+         .arg = &lengths},
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
 }

@@ -111,6 +111,7 @@ struct config_type {
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
     enum config_format format;
+    bool continuous;    /* sampling: the next one starts when the last one has ended */
     int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
     bool seconds_given; /* it stands in the file: does not follow the interval of a target */
     int64_t interval_ms;
@@ -184,17 +185,33 @@ struct config_job {
     struct config_pairs params;
     uint64_t body_size_limit;
     uint64_t target_limit;
+    /* What is scraped of the processes of each service. */
+    unsigned sample_percent; /* 100 or 0: all */
+    unsigned sample_max;     /* 0: any number */
     const char *path_prefix;
     const struct config_type *types; /* built-in ones first, all of them; then custom */
     size_t n_types;
     const struct config_source *sources;
     size_t n_sources;
     struct config_rules relabel;
-    uint64_t forward_to; /* bit i: endpoints[i] */
+    struct config_rules profile_relabel; /* on the labels of each profile, before writing */
+    uint64_t forward_to;                 /* bit i: endpoints[i] */
     /* false (the default): what a pod's relabelled address may name is the pod's own address */
     bool allow_foreign_address;
     struct http_settings http;
 };
+
+/* What a server takes of labels; beyond it they are cut (write/series.h), not refused. */
+struct config_label_limits {
+    unsigned max_names; /* labels of a profile, those that the server adds included */
+    unsigned max_name_length;
+    unsigned max_value_length;
+};
+/* The defaults of a Pyroscope. */
+#define CONFIG_LABEL_LIMITS_DEFAULT                                                                \
+    {                                                                                              \
+        .max_names = 30, .max_name_length = 1024, .max_value_length = 2048                         \
+    }
 
 enum config_protocol { PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_FILE };
 const char *config_protocol_name(enum config_protocol protocol);
@@ -216,7 +233,27 @@ struct config_endpoint {
     uint64_t queue_max_bytes;
     unsigned concurrency;
     struct config_pairs external_labels; /* of this endpoint: the global ones */
+    struct config_label_limits label_limits;
     struct http_settings http;
+};
+
+/* How several replicas share the targets. */
+enum config_sharding_mode { SHARDING_NONE, SHARDING_STATIC, SHARDING_KUBERNETES };
+/* "none", "static", "kubernetes". */
+const char *config_sharding_mode_name(enum config_sharding_mode mode);
+
+struct config_sharding {
+    enum config_sharding_mode mode;
+    /* static: we are number index of replicas */
+    unsigned replicas;
+    unsigned index;
+    /* kubernetes: the replicas are the endpoints of a Service */
+    const char *service;
+    const char *namespace;               /* "": the own one */
+    const char *pod_name;                /* "": from the environment */
+    struct config_kubernetes kubernetes; /* where the API server is; the rest is not used */
+    int64_t handover_ms;                 /* from losing a target to scraping it elsewhere */
+    int64_t isolation_ms;                /* without the API server; 0: for ever */
 };
 
 struct config {
@@ -225,7 +262,9 @@ struct config {
         int64_t scrape_interval_ms;
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
-        uint64_t delta_state_max_bytes; /* baselines of all deltas together */
+        uint64_t delta_state_max_bytes;          /* baselines of all deltas together */
+        uint64_t bodies_max_bytes;               /* bodies that are being received, all together */
+        struct config_label_limits label_limits; /* of endpoints that have none of their own */
     } global;
     struct {
         const char *listen; /* host:port; "" = no admin server */
@@ -234,6 +273,7 @@ struct config {
         enum log_level level;
         enum log_format format;
     } log;
+    struct config_sharding sharding;
     const struct config_job *jobs;
     size_t n_jobs;
     const struct config_endpoint *endpoints;
@@ -277,9 +317,16 @@ struct config_options {
     const char *listen; /* replaces server.listen; NULL = none */
 };
 
-/* Reads and checks a file, or text with a name for messages. NULL if there was any error: all are
- * in errors then, which the caller owns. Files named in it are not opened here, but secrets given
- * both inline and by file and the like are refused. Thread: any, no shared state. */
+/* The name of the built-in configuration in places and messages. */
+#define CONFIG_BUILTIN_NAME "built-in configuration"
+/* Its text, a configuration like any other; its scrape_configs are those of files without any. */
+struct sv config_builtin(void);
+
+/* Reads and checks a file, or text with a name for messages. A path of NULL stands for
+ * config_builtin(). Without the key scrape_configs the jobs are those of config_builtin(); their
+ * places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in errors then, which the
+ * caller owns. Files named in it are not opened here, but secrets given both inline and by file and
+ * the like are refused. Thread: any, no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

@@ -339,6 +339,9 @@ static void dump_type(struct dumper *d, const struct config_type *t)
     if (t->seconds > 0) {
         dump_duration(d, "seconds", t->seconds * MS_PER_S);
     }
+    if (t->continuous) {
+        dump_bool(d, "continuous", true);
+    }
     dump_params(d, "params", &t->params);
     dump_plain(d, "delta", config_delta_name(t->delta));
 }
@@ -459,12 +462,12 @@ static void dump_sources(struct dumper *d, const struct config_job *job,
     }
 }
 
-static void dump_rules(struct dumper *d, const struct config_rules *rules)
+static void dump_rules(struct dumper *d, const char *key, const struct config_rules *rules)
 {
     if (rules->n == 0) {
         return;
     }
-    dump_begin(d, "relabel_configs");
+    dump_begin(d, key);
     for (size_t i = 0; i < rules->n; i++) {
         const struct config_rule *rule = &rules->at[i];
         dump_element(d);
@@ -499,6 +502,19 @@ static void dump_forward_to(struct dumper *d, const struct config *c, uint64_t s
     buf_puts(d->out, "]\n");
 }
 
+static void dump_sampling(struct dumper *d, const struct config_job *job)
+{
+    if (job->sample_percent == 100 && job->sample_max == 0) {
+        return;
+    }
+    dump_begin(d, "sampling");
+    dump_number(d, "percent", job->sample_percent);
+    if (job->sample_max > 0) {
+        dump_number(d, "max_per_service", job->sample_max);
+    }
+    dump_end(d);
+}
+
 static void dump_job(struct dumper *d, const struct config *c, const struct config_job *job)
 {
     dump_element(d);
@@ -509,12 +525,14 @@ static void dump_job(struct dumper *d, const struct config *c, const struct conf
     dump_params(d, "params", &job->params);
     dump_size(d, "body_size_limit", job->body_size_limit);
     dump_number(d, "target_limit", job->target_limit);
+    dump_sampling(d, job);
     dump_profiles(d, job);
     dump_sources(d, job, SOURCE_STATIC, "static_configs");
     dump_sources(d, job, SOURCE_FILE, "file_sd_configs");
     dump_sources(d, job, SOURCE_HTTP, "http_sd_configs");
     dump_sources(d, job, SOURCE_KUBERNETES, "kubernetes_sd_configs");
-    dump_rules(d, &job->relabel);
+    dump_rules(d, "relabel_configs", &job->relabel);
+    dump_rules(d, "profile_relabel_configs", &job->profile_relabel);
     dump_forward_to(d, c, job->forward_to);
     dump_bool(d, "allow_foreign_address", job->allow_foreign_address);
     dump_http(d, &job->http);
@@ -524,6 +542,15 @@ static void dump_job(struct dumper *d, const struct config *c, const struct conf
 /* ---- the rest
  * ----------------------------------------------------------------------------------------------------
  */
+
+static void dump_label_limits(struct dumper *d, const struct config_label_limits *l)
+{
+    dump_begin(d, "label_limits");
+    dump_number(d, "max_names", l->max_names);
+    dump_number(d, "max_name_length", l->max_name_length);
+    dump_number(d, "max_value_length", l->max_value_length);
+    dump_end(d);
+}
 
 static void dump_endpoint(struct dumper *d, const struct config_endpoint *e)
 {
@@ -544,6 +571,7 @@ static void dump_endpoint(struct dumper *d, const struct config_endpoint *e)
     dump_size(d, "max_bytes", e->queue_max_bytes);
     dump_end(d);
     dump_number(d, "concurrency", e->concurrency);
+    dump_label_limits(d, &e->label_limits);
     dump_http(d, &e->http);
     dump_end(d);
 }
@@ -556,6 +584,8 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_duration(d, "scrape_timeout", c->global.scrape_timeout_ms);
     dump_pairs(d, "external_labels", &c->global.external_labels, false);
     dump_size(d, "delta_state_max_bytes", c->global.delta_state_max_bytes);
+    dump_size(d, "bodies_max_bytes", c->global.bodies_max_bytes);
+    dump_label_limits(d, &c->global.label_limits);
     dump_end(d);
     dump_begin(d, "server");
     dump_text(d, "listen", c->server.listen);
@@ -566,10 +596,34 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_end(d);
 }
 
+static void dump_sharding(struct dumper *d, const struct config_sharding *s)
+{
+    if (s->mode == SHARDING_NONE) {
+        return;
+    }
+    dump_begin(d, "sharding");
+    dump_plain(d, "mode", config_sharding_mode_name(s->mode));
+    if (s->mode == SHARDING_STATIC) {
+        dump_number(d, "replicas", s->replicas);
+        dump_number(d, "index", s->index);
+    } else {
+        dump_text(d, "service", s->service);
+        dump_text(d, "namespace", s->namespace);
+        dump_text(d, "pod_name", s->pod_name);
+        if (s->kubernetes.kubeconfig_file != NULL) {
+            dump_text(d, "kubeconfig_file", s->kubernetes.kubeconfig_file);
+        }
+        dump_duration(d, "handover", s->handover_ms);
+        dump_duration(d, "isolation_timeout", s->isolation_ms);
+    }
+    dump_end(d);
+}
+
 bool config_dump(const struct config *c, struct buf *out)
 {
     struct dumper d = {.out = out};
     dump_globals(&d, c);
+    dump_sharding(&d, &c->sharding);
     dump_begin(&d, "scrape_configs");
     for (size_t i = 0; i < c->n_jobs; i++) {
         dump_job(&d, c, &c->jobs[i]);

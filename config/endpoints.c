@@ -139,6 +139,7 @@ static const struct field endpoint_fields[] = {
     {.key = "retry", .read = read_retry},
     {.key = "queue", .read = read_queue},
     FIELD("concurrency", read_unsigned, concurrency, &range_concurrency),
+    FIELD("label_limits", read_label_limits, label_limits, NULL),
 };
 
 static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
@@ -154,6 +155,7 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
         .queue_max_bytes = UINT64_C(64) * 1024 * 1024,
         .concurrency = 16,
         .external_labels = c->global.external_labels,
+        .label_limits = c->global.label_limits,
     };
     http_defaults(&e->http);
 }

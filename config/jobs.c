@@ -31,6 +31,21 @@ static void read_scheme(struct reader *r, const struct place *at, const void *ar
 static const struct range range_body = {1, BODY_LIMIT_MAX};
 static const struct range range_targets = {1, TARGET_LIMIT_MAX};
 
+static const struct range range_percent = {1, 100};
+static const struct range range_per_service = {1, TARGET_LIMIT_MAX};
+
+/* Which processes of each service are scraped. */
+static void read_sampling(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    static const struct field fields[] = {
+        FIELD("percent", read_unsigned, sample_percent, &range_percent),
+        FIELD("max_per_service", read_unsigned, sample_max, &range_per_service),
+    };
+    const struct section section = SECTION(fields, out);
+    read_sections(r, at, &section, 1);
+}
+
 /* The interval and the like come before what builds on them. */
 static const struct field job_fields[] = {
     {.key = "job_name",
@@ -44,13 +59,14 @@ static const struct field job_fields[] = {
     FIELD("params", read_pairs, params, &pairs_params),
     FIELD("body_size_limit", read_size, body_size_limit, &range_body),
     FIELD("target_limit", read_number, target_limit, &range_targets),
+    {.key = "sampling", .read = read_sampling},
     {.key = "profiles", .read = read_elsewhere},
     {.key = "static_configs", .read = read_elsewhere},
     {.key = "kubernetes_sd_configs", .read = read_elsewhere},
     {.key = "file_sd_configs", .read = read_elsewhere},
     {.key = "http_sd_configs", .read = read_elsewhere},
     FIELD("relabel_configs", read_rules, relabel, NULL),
-    {.key = "profile_relabel_configs", .read = read_later},
+    FIELD("profile_relabel_configs", read_rules, profile_relabel, NULL),
     {.key = "forward_to", .read = read_elsewhere},
     FIELD("allow_foreign_address", read_bool, allow_foreign_address, NULL),
 };
@@ -141,6 +157,7 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
         .scheme = "http",
         .body_size_limit = DEFAULT_BODY_LIMIT,
         .target_limit = DEFAULT_TARGET_LIMIT,
+        .sample_percent = 100,
         .path_prefix = "",
     };
     http_defaults(&job->http);

@@ -54,6 +54,9 @@ void read_rules(struct reader *r, const struct place *at, const void *arg, void 
 /* The types that every job has, first in its list. */
 #define CONFIG_BUILT_IN_TYPES 11
 
+/* out: struct config_label_limits; keys that are not there stay (checks.c). */
+void read_label_limits(struct reader *r, const struct place *at, const void *arg, void *out);
+
 /* The job's types, from the key "profiles" of the job, which need not be there (profiles.c). */
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job);
 
@@ -66,6 +69,10 @@ void read_endpoints(struct reader *r, const struct place *root, struct config *c
 
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);
+
+/* The key `sharding` (sharding.c); out: the whole struct config. */
+void read_sharding(struct reader *r, const struct place *at, const void *arg, void *out);
+void sharding_defaults(struct config_sharding *s);
 
 /* A name used for the second time: complains with the line of the first. */
 void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line);

@@ -139,6 +139,7 @@ static const struct field type_fields[] = {
     FIELD("seconds", read_seconds, seconds, NULL),
     FIELD("params", read_pairs, params, &pairs_params),
     FIELD("delta", read_choice, delta, &delta_choices),
+    FIELD("continuous", read_bool, continuous, NULL),
 };
 
 static const struct field custom_fields[] = {
@@ -159,11 +160,25 @@ static struct place interval_place(const struct type_context *c, const struct pl
                : *c->job_place;
 }
 
+/* Only what samples can do so all the time. */
+static void finish_continuous(const struct type_context *c, const struct place *at,
+                              struct config_type *t)
+{
+    if (t->continuous && !t->sampling) {
+        struct place place = place_of_key(at, "continuous");
+        reader_error(c->r, &place, "%s does not sample over time",
+                     reader_quote(c->r, sv_from(t->key)));
+        t->continuous = false;
+    }
+}
+
 /* The duration of a sampling type; at is NULL if the file does not mention the type. */
 static void finish_seconds(const struct type_context *c, const struct place *at,
                            struct config_type *t)
 {
     char interval[32];
+    /* What is left of the interval for the target to answer in. */
+    int64_t margin_ms = t->continuous ? 0 : MS_PER_S;
     t->seconds_given = t->seconds > 0;
     format_duration_ms(t->interval_ms, interval, sizeof(interval));
     if (t->seconds > 0 && !t->sampling) {
@@ -171,17 +186,18 @@ static void finish_seconds(const struct type_context *c, const struct place *at,
         reader_error(c->r, &place,
                      "%s does not sample over time (a custom type with sampling: true does)",
                      reader_quote(c->r, sv_from(t->key)));
-    } else if (t->seconds > 0 && t->seconds * MS_PER_S > t->interval_ms - MS_PER_S) {
+    } else if (t->seconds > 0 && t->seconds * MS_PER_S > t->interval_ms - margin_ms) {
         struct place place = place_of_key(at, "seconds");
-        reader_error(c->r, &place, "seconds must be at least 1s smaller than the interval (%s)",
+        reader_error(c->r, &place, "seconds must %s the interval (%s)",
+                     t->continuous ? "not be larger than" : "be at least 1s smaller than",
                      interval);
     } else if (t->sampling && t->seconds == 0) {
-        t->seconds = t->interval_ms / MS_PER_S - 1;
+        t->seconds = (t->interval_ms - margin_ms) / MS_PER_S;
         if (t->seconds < 1 && t->enabled) {
             struct place place = interval_place(c, at);
             reader_error(c->r, &place,
-                         "the interval must be at least 2s for the sampling type %s, got \"%s\"",
-                         reader_quote(c->r, sv_from(t->key)), interval);
+                         "the interval must be at least %ds for the sampling type %s, got \"%s\"",
+                         t->continuous ? 1 : 2, reader_quote(c->r, sv_from(t->key)), interval);
         }
         t->seconds = t->seconds < 1 ? 0 : t->seconds;
     }
@@ -275,6 +291,7 @@ static void read_type(const struct type_context *c, const struct place *at, bool
     t->key = custom ? t->name : t->key;
     if (t->key != NULL) {
         finish_delta(c, at, custom, t);
+        finish_continuous(c, at, t);
         finish_seconds(c, at, t);
     }
     finish_params(c, t);
@@ -354,6 +371,43 @@ static void read_keys(struct reader *r, const struct place *at, struct config_jo
     read_sections(r, at, &section, 1);
 }
 
+/* Where the type at this index of the job is written; the list custom comes last. */
+static struct place place_of_type(const struct place *profiles, const struct place *custom,
+                                  const struct config_type *types, size_t index)
+{
+    if (index < BUILT_IN) {
+        return place_of_key(profiles, types[index].key);
+    }
+    const struct node_item *i = custom->node->items;
+    for (size_t k = BUILT_IN; k < index; k++) {
+        i = i->next;
+    }
+    return (struct place){.parent = custom, .index = index - BUILT_IN, .node = i->value};
+}
+
+/* Types that sample take turns in a process. Two that are to run all the time would each have half
+ * of it, which nobody who writes "continuous" wants. */
+static void check_continuous(struct reader *r, const struct place *profiles,
+                             const struct place *custom, const struct config_type *types, size_t n)
+{
+    const struct config_type *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct config_type *t = &types[i];
+        if (!t->continuous || !t->enabled || t->delta == DELTA_SERVER || t->key == NULL) {
+            continue;
+        }
+        if (first == NULL) {
+            first = t;
+            continue;
+        }
+        struct place type = place_of_type(profiles, custom, types, i);
+        struct place at = place_of_key(&type, "continuous");
+        reader_error(r, &at,
+                     "%s is continuous already: a process is sampled for one type at a time",
+                     reader_quote(r, sv_from(first->key)));
+    }
+}
+
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job)
 {
     const struct type_context c = {.r = r, .job_place = job_place, .job = job};
@@ -383,6 +437,7 @@ void read_profiles(struct reader *r, const struct place *job_place, struct confi
     if (n_custom > 0) {
         read_custom(&c, &custom, types + BUILT_IN);
     }
+    check_continuous(r, &at, &custom, types, BUILT_IN + n_custom);
     job->types = types;
     job->n_types = BUILT_IN + n_custom;
 }

@@ -6,7 +6,7 @@
 static const struct json_keep port_keep[] = {
     {"name", NULL}, {"containerPort", NULL}, {"protocol", NULL}, {NULL, NULL}};
 static const struct json_keep container_keep[] = {
-    {"name", NULL}, {"image", NULL}, {"ports", port_keep}, {NULL, NULL}};
+    {"name", NULL}, {"image", NULL}, {"ports", port_keep}, {"restartPolicy", NULL}, {NULL, NULL}};
 static const struct json_keep container_status_keep[] = {
     {"name", NULL}, {"containerID", NULL}, {NULL, NULL}};
 static const struct json_keep condition_keep[] = {{"type", NULL}, {"status", NULL}, {NULL, NULL}};
@@ -88,6 +88,8 @@ static void set_container(struct maker *m, const json_t *container, const json_t
     maker_set(m, SV(CONTAINER "image"), object_string(container, "image"));
     maker_set(m, SV(CONTAINER "id"), container_id(statuses, name));
     maker_set_text(m, CONTAINER "init", init ? "true" : "false");
+    /* Not Prometheus': tells a sidecar ("Always") from what has finished when the pod runs. */
+    maker_set(m, SV(CONTAINER "restart_policy"), object_string(container, "restartPolicy"));
 }
 
 static enum object_status add_port(struct maker *m, const json_t *port)

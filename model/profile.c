@@ -22,6 +22,12 @@ struct profile *profile_new(struct labels *labels, char *data, size_t size)
     return p;
 }
 
+void profile_set_labels(struct profile *p, struct labels *labels)
+{
+    labels_unref(p->labels);
+    p->labels = labels;
+}
+
 struct profile *profile_ref(struct profile *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);

@@ -30,6 +30,8 @@ struct profile {
 /* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.
  */
 struct profile *profile_new(struct labels *labels, char *data, size_t size);
+/* Gives it other labels; takes over the reference. Only while nobody else has the profile. */
+void profile_set_labels(struct profile *p, struct labels *labels);
 struct profile *profile_ref(struct profile *p);
 struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */
 /* Bytes that a queue accounts for this profile: data and a flat sum for the rest. */

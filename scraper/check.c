@@ -153,12 +153,28 @@ static enum check_result check_wire(struct sv v, bool whole, struct err *err)
     return CHECK_PPROF_PLAIN;
 }
 
+/* The CPU profiles of gperftools, from before there was a protobuf: words of 4 or 8 bytes, 0 and 3
+ * at first. No server reads them. */
+static bool is_gperftools_cpu(struct sv v)
+{
+    static const char words32[8] = {0, 0, 0, 0, 3, 0, 0, 0};
+    static const char words64[16] = {0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0};
+    return (v.n >= sizeof(words32) && memcmp(v.p, words32, sizeof(words32)) == 0) ||
+           (v.n >= sizeof(words64) && memcmp(v.p, words64, sizeof(words64)) == 0);
+}
+
 /* What is not compressed, or no longer. */
 static enum check_result check_plain(struct sv v, bool whole, struct err *err)
 {
     if (v.n <= 2) {
         err_set(err, ERR_INPUT, "not a profile: %zu bytes only", v.n);
         return CHECK_TOO_SHORT;
+    }
+    if (is_gperftools_cpu(v)) {
+        err_set(err, ERR_INPUT,
+                "not a pprof profile but the old binary CPU format of gperftools, which servers "
+                "do not read (pprof -proto converts it)");
+        return CHECK_BAD_WIRE;
     }
     enum check_result r = check_text(v, err);
     return r == CHECK_PPROF_PLAIN ? check_wire(v, whole, err) : r;

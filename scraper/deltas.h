@@ -37,6 +37,7 @@ struct delta_work {
     struct delta_state *baseline; /* a reference, or NULL */
     bool any_counter;
     uint64_t seed;
+    struct scratch_pool *scratches; /* a reference */
     enum delta_result result;
     struct delta_output out; /* done() takes what it wants */
     struct err err;
@@ -51,6 +52,7 @@ struct deltas {
     size_t stacks;
     size_t pending_bytes;
     struct delta_line pending;
+    struct scratch_pool *scratches;
     struct map *kept;       /* identity -> struct kept: of scrapes that have gone */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
     struct log *log;
@@ -81,6 +83,8 @@ bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next
 /* Counts how one went. */
 void deltas_count(struct deltas *d, const char *result);
 
+/* Another process stands behind the scrape: its counters have nothing to do with the baseline. */
+void deltas_forget(struct engine *e, struct scrape *sc);
 /* A scrape goes: its baseline is kept for a while. */
 void deltas_keep(struct engine *e, struct scrape *sc);
 /* A scrape has come: it gets the baseline that was kept for it. */

@@ -15,7 +15,7 @@ static struct engine *engine_done(struct engine *e)
     labels_builder_free(e->builder);
     table_done(&e->table);
     for (size_t i = 0; i < e->n_jobs; i++) {
-        free(e->jobs[i]);
+        groups_free_room(e->jobs[i]);
     }
     free(e->jobs);
     free(e);
@@ -35,6 +35,11 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
     e->max_in_flight =
         options->max_in_flight == 0 ? ENGINE_IN_FLIGHT_DEFAULT : options->max_in_flight;
     e->armed_ms = INT64_MAX;
+    if (options->seed == 0) {
+        rng_seed_random(&e->rng);
+    } else {
+        rng_seed(&e->rng, options->seed);
+    }
     schedule_init(&e->schedule);
     TAILQ_INIT(&e->slot_line);
     e->groups = map_new();
@@ -78,10 +83,16 @@ void engine_rearm(struct engine *e)
     }
 }
 
-bool engine_schedule(struct engine *e, struct scrape *sc)
+/* The first instant at or after now_ms in the phase of a scrape. */
+static int64_t phase_from(struct engine *e, const struct scrape *sc, int64_t now_ms)
 {
     int64_t offset_ms = e->io.wall_offset_ns(e->io.arg) / NS_PER_MS;
-    int64_t due = schedule_first(engine_now_ms(e), offset_ms, scrape_interval_ms(sc), sc->hash);
+    return schedule_first(now_ms, offset_ms, scrape_interval_ms(sc), sc->hash);
+}
+
+bool engine_schedule(struct engine *e, struct scrape *sc)
+{
+    int64_t due = phase_from(e, sc, engine_now_ms(e));
     if (sc->item.place != 0) {
         schedule_move(&e->schedule, &sc->item, due);
     } else if (!schedule_add(&e->schedule, &sc->item, due)) {
@@ -179,6 +190,9 @@ static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_
     struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_interval_ms(sc));
     schedule_move(&e->schedule, &sc->item, tick.next_ms);
     status_next_due(e, sc, tick.next_ms);
+    if (sc->state != STATE_IDLE && scrape_type(sc)->continuous) {
+        return; /* it has no ticks but its own end */
+    }
     if (!tick.run) {
         status_skipped(e, sc, tick.missed);
     } else if (sc->state != STATE_IDLE) {
@@ -209,6 +223,26 @@ void engine_wake(struct engine *e)
 
 /* ---- ending ------------------------------------------------------------------------------------
  */
+
+void engine_plan(struct engine *e, struct scrape *sc, const char *reason, int64_t start_ms)
+{
+    int64_t now = engine_now_ms(e);
+    struct cadence cadence = sc->cadence;
+    const struct cadence_input in = {
+        .end = cadence_end_of(reason),
+        .continuous = scrape_type(sc)->continuous,
+        .now_ms = now,
+        .start_ms = start_ms,
+        .tick_ms = schedule_due(&e->schedule, &sc->item),
+        .phase_ms = phase_from(e, sc, now + 1),
+        .interval_ms = scrape_interval_ms(sc),
+        .sampling_ms = (int64_t)scrape_seconds(sc) * MS_PER_S,
+    };
+    int64_t due = cadence_next(&cadence, &in, &e->rng);
+    schedule_move(&e->schedule, &sc->item, due);
+    status_next_due(e, sc, due);
+    status_cadence(e, sc, cadence);
+}
 
 void engine_landed(struct engine *e, struct scrape *sc)
 {

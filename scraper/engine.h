@@ -10,7 +10,9 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "scraper/deltas.h"
+#include "scraper/sampling.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
 #include "scraper/table.h"
@@ -43,6 +45,7 @@ struct engine_options {
     struct metrics *metrics;
     unsigned max_in_flight;       /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
     size_t delta_state_max_bytes; /* 0 = DELTAS_STATE_DEFAULT */
+    uint64_t seed;                /* of what is left to chance; 0: from the system */
 };
 
 struct engine;
@@ -59,17 +62,24 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
 void engine_stop(struct engine *e);
 /* As scraper_snapshot(). Any thread. */
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
+/* As scraper_sampled(). Any thread. */
+size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max);
 
 /* ---- private to the four files -----------------------------------------------------------------
  */
 
 TAILQ_HEAD(group_line, group);
 
-/* How many targets of a job there are, and which groups have some that found no room. */
+/* How many targets of a job there are, and which groups have some that found no room. Groups hold
+ * what the sampler has kept. */
 struct job_room {
     size_t admitted;
     size_t limit; /* as of the last update */
     struct group_line short_of_room;
+    struct sampler *sampler; /* NULL: all targets are scraped (read under the table's lock) */
+    char *name;              /* of the job, if there is a sampler */
+    unsigned sample_percent;
+    unsigned sample_max;
 };
 
 struct engine {
@@ -82,9 +92,10 @@ struct engine {
     struct table table;
     struct turns turns;
     struct deltas deltas;
+    struct rng rng;
     struct scrape_line slot_line; /* due, and waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
-    struct job_room **jobs;       /* by index; NULL where none was needed yet */
+    struct job_room **jobs;       /* by index; NULL where none was needed yet (the same) */
     size_t n_jobs;
     unsigned in_flight;
     unsigned max_in_flight;
@@ -102,11 +113,15 @@ void engine_rearm(struct engine *e);
 bool engine_schedule(struct engine *e, struct scrape *sc);
 /* Ends a scrape that waits or runs, without a result; others move up. */
 void engine_abort(struct engine *e, struct scrape *sc);
+/* A scrape has ended with this reason ("" if well); it was started at start_ms. Decides when it is
+ * due next; engine_landed() and engine_rearm() come after. */
+void engine_plan(struct engine *e, struct scrape *sc, const char *reason, int64_t start_ms);
 /* A transfer has ended: slot and turn go to the next. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
 /* Removes all groups and scrapes. */
 void groups_clear(struct engine *e);
+void groups_free_room(struct job_room *room); /* accepts NULL */
 
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);
@@ -117,6 +132,7 @@ void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
+void status_cadence(struct engine *e, struct scrape *sc, struct cadence cadence);
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);
 /* duration_ns < 0: there was no transfer. */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "scraper/engine.h"
+#include "scraper/remedy.h"
 
 #define URL_MAX ((size_t)16 * 1024)
 /* The buffer of a transfer that samples, which waits for nearly all of the interval. */
@@ -188,11 +189,15 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
                            const char *reason, const struct err *err)
 {
     bool news = sc->reason == NULL || strcmp(sc->reason, reason) != 0;
+    bool gone = sc->cadence.absent && sc->health != SCRAPE_ABSENT;
     metric_inc(sc->meter->failed);
     meter_failure(&e->meter, reason);
     status_failed(e, sc, duration_ns, reason, err->msg);
     if (news) {
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
+    }
+    if (gone) {
+        log_scrape(e, sc, LOG_INFO, "profile type is absent, asking rarely", reason, err->msg);
     }
 }
 
@@ -203,14 +208,28 @@ void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const
 
 static void report_success(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
 {
-    bool news = sc->health == SCRAPE_DOWN;
+    enum scrape_health before = (enum scrape_health)sc->health;
     metric_inc(sc->meter->ok);
     metric_observe(sc->meter->duration, (double)duration_ns / (double)NS_PER_S);
     metric_observe(sc->meter->size, (double)size);
     status_succeeded(e, sc, duration_ns, size);
-    if (news) {
+    if (before == SCRAPE_DOWN) {
         log_scrape(e, sc, LOG_INFO, "scrape works again", "", "");
+    } else if (before == SCRAPE_ABSENT) {
+        log_scrape(e, sc, LOG_INFO, "profile type is there again", "", "");
     }
+}
+
+/* Who else profiles the process is not to be seen from here, but how often we meet. */
+static void report_conflict(struct engine *e, struct scrape *sc, int64_t duration_ns,
+                            const char *reason, const struct err *err)
+{
+    const struct cadence *c = &sc->cadence;
+    struct err said = ERR_INIT;
+    err_set(&said, err->kind,
+            "%s; somebody else profiles this process (so in %u of the last %u attempts)", err->msg,
+            cadence_conflicts(c), (unsigned)c->attempts);
+    report_failure(e, sc, duration_ns, reason, &said);
 }
 
 /* The end of a scrape. reason: "" if it is a good one; then profile may still be NULL, if nothing
@@ -223,8 +242,11 @@ static void finish(struct fetch *f, struct profile *profile, const char *reason,
     int64_t duration = f->end_ns - f->start_ns;
     size_t size = f->size;
     uint64_t forward_to = f->target->job_config->forward_to;
+    engine_plan(e, sc, reason, f->start_ns / NS_PER_MS);
     sc->fetch = fetch_free(f);
-    if (reason[0] != '\0') {
+    if (cadence_end_of(reason) == CADENCE_IN_USE) {
+        report_conflict(e, sc, duration, reason, err);
+    } else if (reason[0] != '\0') {
         report_failure(e, sc, duration, reason, err);
     } else {
         report_success(e, sc, duration, size);
@@ -233,6 +255,7 @@ static void finish(struct fetch *f, struct profile *profile, const char *reason,
         e->io.on_profile(e->io.arg, profile, forward_to);
     }
     engine_landed(e, sc);
+    engine_rearm(e);
 }
 
 static void finish_good(struct fetch *f, struct profile *profile)
@@ -338,6 +361,23 @@ static void on_good_body(struct fetch *f, char *data)
     }
 }
 
+static const char *find_remedy(const struct fetch *f, const struct http_response *response,
+                               const char *reason, struct err *err)
+{
+    const struct scrape *sc = f->scrape;
+    bool was_cut = sc->reason != NULL &&
+                   (strcmp(sc->reason, "cut") == 0 || strcmp(sc->reason, "duration_too_long") == 0);
+    const struct remedy_input in = {
+        .reason = reason,
+        .status = response->status,
+        .type = target_scrape_type(f->target, f->entry)->key,
+        .seconds = f->target->entries[f->entry].seconds,
+        .lasted_ms = (f->end_ns - f->sent_ns) / NS_PER_MS,
+        .last_cut_ms = was_cut ? (int64_t)sc->last_duration_ms : -1,
+    };
+    return remedy_find(&in, err);
+}
+
 static void on_done(void *arg, const struct http_response *response)
 {
     struct fetch *f = arg;
@@ -351,6 +391,6 @@ static void on_done(void *arg, const struct http_response *response)
     if (reason[0] == '\0') {
         on_good_body(f, buf_take(response->body, NULL));
     } else {
-        finish(f, NULL, reason, &err);
+        finish(f, NULL, find_remedy(f, response, reason, &err), &err);
     }
 }

@@ -81,6 +81,16 @@ static void destroy(struct engine *e, struct scrape *sc)
     free_scrape(e, sc);
 }
 
+/* An address has gone to another pod: nothing that is known of the old one holds, and an answer
+ * that is on its way may be either's. */
+static void start_anew(struct engine *e, struct scrape *sc)
+{
+    const struct cadence none = {0};
+    engine_abort(e, sc);
+    deltas_forget(e, sc);
+    status_cadence(e, sc, none);
+}
+
 /* Another target stands for the scrape: new labels and settings from the next profile on. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
@@ -89,6 +99,9 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
     if (meter != NULL) {
         sc->meter = meter;
+    }
+    if (target_is_another_pod(sc->target, t)) {
+        start_anew(e, sc);
     }
     sc->group = g;
     sc->round = e->round;
@@ -238,13 +251,17 @@ static bool is_known(const struct engine *e, const struct group *g, const struct
 static struct job_room *room_of(struct engine *e, size_t job)
 {
     if (job >= e->n_jobs) {
+        table_lock(&e->table);
         struct job_room **jobs = reallocarray(e->jobs, job + 1, sizeof(struct job_room *));
+        if (jobs != NULL) {
+            memset(jobs + e->n_jobs, 0, (job + 1 - e->n_jobs) * sizeof(struct job_room *));
+            e->jobs = jobs;
+            e->n_jobs = job + 1;
+        }
+        table_unlock(&e->table);
         if (jobs == NULL) {
             return NULL;
         }
-        memset(jobs + e->n_jobs, 0, (job + 1 - e->n_jobs) * sizeof(struct job_room *));
-        e->jobs = jobs;
-        e->n_jobs = job + 1;
     }
     if (e->jobs[job] == NULL) {
         struct job_room *room = calloc(1, sizeof(*room));
@@ -252,7 +269,9 @@ static struct job_room *room_of(struct engine *e, size_t job)
             return NULL;
         }
         TAILQ_INIT(&room->short_of_room);
+        table_lock(&e->table);
         e->jobs[job] = room;
+        table_unlock(&e->table);
     }
     return e->jobs[job];
 }
@@ -409,13 +428,13 @@ static void forget(struct engine *e, struct group *g, const struct buf *key)
     free(g);
 }
 
-bool engine_set_group(struct engine *e, size_t job, const char *source,
+/* The targets of a source that are to be scraped; takes over the references. */
+static bool set_group(struct engine *e, struct job_room *room, size_t job, const char *source,
                       struct target *const *targets, size_t n)
 {
     struct buf key;
-    bool ok = group_key(&key, job, source) && !e->stopped;
+    bool ok = group_key(&key, job, source);
     struct group *g = ok ? find_group(e, &key) : NULL;
-    struct job_room *room = ok ? room_of(e, job) : NULL;
     struct target **sorted = NULL;
     if (ok && g == NULL && n > 0) {
         g = make_group(e, &key, job, source);
@@ -423,7 +442,7 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
     if (n > 0) {
         sorted = calloc(n, sizeof(struct target *));
     }
-    if (g == NULL || room == NULL || (n > 0 && sorted == NULL)) {
+    if (g == NULL || (n > 0 && sorted == NULL)) {
         free(sorted);
         unref_targets(targets, n);
         ok = ok && g == NULL && n == 0; /* a group that is not there is removed already */
@@ -436,6 +455,98 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
     buf_done(&key);
     engine_rearm(e);
     return ok;
+}
+
+/* ---- sampling ----------------------------------------------------------------------------------
+ */
+
+/* A job whose targets are offered to its sampler. */
+struct sampled_job {
+    struct engine *engine;
+    struct job_room *room;
+    size_t job;
+    bool ok;
+};
+
+static void on_kept(void *arg, const char *source, struct target *const *targets, size_t n)
+{
+    struct sampled_job *j = arg;
+    for (size_t i = 0; i < n; i++) {
+        target_ref(targets[i]);
+    }
+    j->ok = set_group(j->engine, j->room, j->job, source, targets, n) && j->ok;
+}
+
+static void lock(void *arg)
+{
+    table_lock(&((struct sampled_job *)arg)->engine->table);
+}
+
+static void unlock(void *arg)
+{
+    table_unlock(&((struct sampled_job *)arg)->engine->table);
+}
+
+static bool make_sampler(struct engine *e, struct job_room *room, const char *name)
+{
+    struct sampler *sampler = sampler_new();
+    char *copy = strdup(name);
+    if (sampler == NULL || copy == NULL) {
+        sampler_free(sampler);
+        free(copy);
+        return false;
+    }
+    table_lock(&e->table);
+    room->sampler = sampler;
+    room->name = copy;
+    table_unlock(&e->table);
+    return true;
+}
+
+static bool offer(struct engine *e, struct job_room *room, size_t job, const char *source,
+                  struct target *const *targets, size_t n)
+{
+    struct sampled_job j = {.engine = e, .room = room, .job = job, .ok = true};
+    const struct sampler_calls calls = {.keep = on_kept, .lock = lock, .unlock = unlock, .arg = &j};
+    size_t before = sampler_left_out(room->sampler);
+    if (n > 0) {
+        room->sample_percent = targets[0]->job_config->sample_percent;
+        room->sample_max = targets[0]->job_config->sample_max;
+    }
+    bool ok = sampler_set(room->sampler, source, room->sample_percent, room->sample_max, targets, n,
+                          &calls);
+    size_t after = sampler_left_out(room->sampler);
+    metric_gauge_add(e->meter.targets_left_out, (int64_t)after - (int64_t)before);
+    return ok && j.ok;
+}
+
+static bool is_sampled(const struct config_job *job)
+{
+    return job->sample_percent % 100 != 0 || job->sample_max > 0;
+}
+
+bool engine_set_group(struct engine *e, size_t job, const char *source,
+                      struct target *const *targets, size_t n)
+{
+    struct job_room *room = e->stopped ? NULL : room_of(e, job);
+    bool known = room != NULL && room->sampler != NULL;
+    if (room != NULL && !known && (n == 0 || !is_sampled(targets[0]->job_config))) {
+        return set_group(e, room, job, source, targets, n);
+    }
+    if (room == NULL || (!known && !make_sampler(e, room, targets[0]->job_config->name))) {
+        unref_targets(targets, n);
+        return false;
+    }
+    return offer(e, room, job, source, targets, n);
+}
+
+void groups_free_room(struct job_room *room)
+{
+    if (room != NULL) {
+        sampler_free(room->sampler);
+        free(room->name);
+        free(room);
+    }
 }
 
 void groups_clear(struct engine *e)

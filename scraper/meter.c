@@ -58,14 +58,15 @@ static const struct metric_desc WAITING = {
 };
 static const struct metric_desc TARGETS = {
     .name = "profpull_targets",
-    .help = "Targets; refused: over the target_limit of their job.",
+    .help = "Targets; refused: over the target_limit of their job; left_out: by its sampling.",
     .type = METRIC_GAUGE,
     .labels = {"state"},
 };
 static const struct metric_desc STATES = {
     .name = "profpull_scrapes",
-    .help = "Targets x profile types by health; duplicate: set aside, since another target is "
-            "scraped at the same URL for the same type.",
+    .help = "Targets x profile types by health; absent: the path is not there, asked for rarely; "
+            "duplicate: set aside, since another target is scraped at the same URL for the same "
+            "type.",
     .type = METRIC_GAUGE,
     .labels = {"state"},
 };
@@ -94,10 +95,12 @@ bool meter_init(struct meter *m, struct metrics *metrics)
     struct metric *targets = metrics_register(metrics, &TARGETS);
     m->targets = cell(targets, "active");
     m->targets_refused = cell(targets, "refused");
+    m->targets_left_out = cell(targets, "left_out");
     struct metric *states = metrics_register(metrics, &STATES);
     m->health[0] = cell(states, "unknown");
     m->health[1] = cell(states, "up");
     m->health[2] = cell(states, "down");
+    m->health[3] = cell(states, "absent");
     m->duplicates = cell(states, "duplicate");
     struct metric *refused = metrics_register(metrics, &REFUSED);
     m->refused_limit = cell(refused, "limit");

@@ -28,7 +28,8 @@ struct meter {
     struct metric_cell *waiting;
     struct metric_cell *targets; /* gauges */
     struct metric_cell *targets_refused;
-    struct metric_cell *health[3]; /* scrapes, by enum scrape_health */
+    struct metric_cell *targets_left_out;
+    struct metric_cell *health[4]; /* scrapes, by enum scrape_health */
     struct metric_cell *duplicates;
     struct metric_cell *refused_limit; /* counters */
     struct metric_cell *refused_duplicate;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "scraper/cadence.h"
 #include "scraper/meter.h"
 #include "scraper/schedule.h"
 #include "scraper/target.h"
@@ -39,13 +40,14 @@ struct scrape {
     struct scrape *next_in_bucket;
     uint64_t hash; /* of its identity */
     struct group *group;
-    struct target *target; /* a reference (seen by others) */
-    uint16_t entry;        /* its place in the target (seen by others) */
-    uint8_t state;         /* enum scrape_state (seen by others) */
-    uint8_t health;        /* enum scrape_health (seen by others) */
-    uint32_t round;        /* the update of a group that touched it last */
-    bool has_turn;         /* of its process */
-    struct claim *waiting; /* first come, first served */
+    struct target *target;  /* a reference (seen by others) */
+    uint16_t entry;         /* its place in the target (seen by others) */
+    uint8_t state;          /* enum scrape_state (seen by others) */
+    uint8_t health;         /* enum scrape_health (seen by others) */
+    uint32_t round;         /* the update of a group that touched it last */
+    bool has_turn;          /* of its process */
+    struct cadence cadence; /* (seen by others) */
+    struct claim *waiting;  /* first come, first served */
     struct type_meter *meter;
     struct fetch *fetch;          /* while in flight */
     struct delta_state *baseline; /* of its deltas, a reference; NULL if there is none */
@@ -71,6 +73,12 @@ TAILQ_HEAD(scrape_line, scrape);
 static inline const struct config_type *scrape_type(const struct scrape *sc)
 {
     return target_scrape_type(sc->target, sc->entry);
+}
+
+/* How long it samples; 0 if it does not. */
+static inline uint32_t scrape_seconds(const struct scrape *sc)
+{
+    return sc->target->entries[sc->entry].seconds;
 }
 
 static inline int64_t scrape_interval_ms(const struct scrape *sc)

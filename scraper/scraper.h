@@ -46,6 +46,9 @@ struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
 /* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
 const struct labels *target_labels(const struct target *t);
+/* What `__address__` says, with the host in its one canonical form: host:port. Types may have other
+ * ports, but no other host. Borrowed. */
+const char *target_canonical(const struct target *t);
 size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
@@ -74,6 +77,7 @@ struct scraper_options {
     unsigned max_idle_connections; /* kept for the next scrape; 0 = 4096, the most there can be */
     struct worker_pool *workers; /* for deltas; NULL: none are made, counters go out as they come */
     size_t delta_state_max_bytes; /* their baselines; 0 = 256 MiB */
+    size_t bodies_max_bytes;      /* all bodies that are being received; 0 = 256 MiB */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
@@ -97,7 +101,9 @@ void scraper_stop(struct scraper *s);
 
 /* ---- what the admin server and commands see (any thread) ------------------------------------- */
 
-enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN };
+/* Absent: the path is not there (404, several times in a row); asked for rarely. */
+enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN, SCRAPE_ABSENT };
+#define SCRAPE_HEALTHS (SCRAPE_ABSENT + 1)
 
 struct scrape_status {
     struct labels *labels; /* a reference: the profile's labels with `__name__` */
@@ -113,12 +119,30 @@ struct scrape_status {
     uint64_t last_size;
     int64_t next_due_ns; /* wall clock */
     uint64_t successes, failures, skipped;
+    /* Of the last attempts (at most 16) so many found the process being profiled by another. */
+    unsigned conflicts, attempts;
 };
 
 /* A consistent copy of up to max scrapes, continuing at *cursor (start with 0); returns how many.
  * 0 at the end. Free each with scrape_status_done(). Locks shortly; safe while the loop works. */
 size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max);
 void scrape_status_done(struct scrape_status *st);
+
+/* A service of which not all processes are scraped (`sampling` of the job). */
+struct sampled_service {
+    char *job; /* owned, as is service */
+    char *service;
+    size_t processes;
+    size_t scraped;
+};
+
+/* Services shown by one call. */
+#define SCRAPER_SAMPLED_MAX 1000
+
+/* Up to max of them, in no order; returns how many. Free each with sampled_service_done(). Locks
+ * shortly; safe while the loop works. */
+size_t scraper_sampled(struct scraper *s, struct sampled_service *out, size_t max);
+void sampled_service_done(struct sampled_service *v);
 
 /* ---- one fetch by hand: `profpull scrape` ---------------------------------------------------- */
 

@@ -215,28 +215,44 @@ bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, 
            refuse(&r, SETTING_ENABLED, "\"true\" or \"false\"", err);
 }
 
+/* What the interval must leave of itself when the target has sampled, for its answer. */
+static int64_t margin_s(const struct config_type *type)
+{
+    return type->continuous ? 0 : 1;
+}
+
+/* The configuration has seen to it that types which it enables have time to sample. */
+static bool check_shortest(const struct reading *r, int64_t interval_ms, int64_t min,
+                           struct err *err)
+{
+    char label[LABEL_SHOWN_MAX];
+    char shortest[32];
+    char got[32];
+    bool common = r->s->interval_ms > 0;
+    if (interval_ms >= min || (!common && r->type->enabled)) {
+        return true;
+    }
+    format_duration_ms(min, shortest, sizeof(shortest));
+    format_duration_ms(interval_ms, got, sizeof(got));
+    return err_set(err, ERR_INPUT, "label %s: expected an interval of at least %s, got \"%s\"",
+                   common ? SCRAPE_INTERVAL.p : label_of(r, SETTING_ENABLED, label), shortest, got);
+}
+
 static bool resolve_interval(const struct reading *r, struct type_settings *t, struct err *err)
 {
     char label[LABEL_SHOWN_MAX];
     struct sv value = own(r, SETTING_INTERVAL);
-    int64_t min = r->type->sampling ? 2 * MS_PER_S : SETTING_INTERVAL_MIN_MS;
-    if (r->type->sampling && r->type->seconds_given) {
-        min = (r->type->seconds + 1) * MS_PER_S;
+    int64_t min = SETTING_INTERVAL_MIN_MS;
+    if (r->type->sampling) {
+        int64_t seconds = r->type->seconds_given ? r->type->seconds : 1;
+        min = (seconds + margin_s(r->type)) * MS_PER_S;
     }
     if (value.n > 0) {
         return read_duration(label_of(r, SETTING_INTERVAL, label), value, min,
                              SETTING_INTERVAL_MAX_MS, &t->interval_ms, err);
     }
     t->interval_ms = r->s->interval_ms > 0 ? r->s->interval_ms : r->type->interval_ms;
-    if (r->s->interval_ms > 0 && t->interval_ms < min) {
-        char shortest[32];
-        char got[32];
-        format_duration_ms(min, shortest, sizeof(shortest));
-        format_duration_ms(t->interval_ms, got, sizeof(got));
-        return err_set(err, ERR_INPUT, "label %s: expected at least %s for %.*s, got \"%s\"",
-                       SCRAPE_INTERVAL.p, shortest, SHOWN_MAX, r->type->key, got);
-    }
-    return true;
+    return !r->type->sampling || check_shortest(r, t->interval_ms, min, err);
 }
 
 /* A timeout that was not said for this very type gives way to a shorter interval. */
@@ -294,15 +310,15 @@ static bool resolve_seconds(const struct reading *r, struct type_settings *t, st
 {
     const struct config_type *type = r->type;
     struct sv value = own(r, SETTING_SECONDS);
-    int64_t longest = t->interval_ms / MS_PER_S - 1;
+    int64_t longest = t->interval_ms / MS_PER_S - margin_s(type);
     char expected[96];
     if (!type->sampling) {
         return value.n == 0 ||
                refuse(r, SETTING_SECONDS, "no such label: the type does not sample", err);
     }
     if (value.n > 0) {
-        snprintf(expected, sizeof(expected), "whole seconds from 1 to %lld (the interval minus 1)",
-                 (long long)longest);
+        snprintf(expected, sizeof(expected), "whole seconds from 1 to %lld (the interval%s)",
+                 (long long)longest, type->continuous ? "" : " minus 1");
         return parse_seconds(value, longest < 1 ? 0 : (uint64_t)longest, &t->seconds) ||
                refuse(r, SETTING_SECONDS, expected, err);
     }

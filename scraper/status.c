@@ -32,6 +32,13 @@ void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms)
     table_unlock(&e->table);
 }
 
+void status_cadence(struct engine *e, struct scrape *sc, struct cadence cadence)
+{
+    table_lock(&e->table);
+    sc->cadence = cadence;
+    table_unlock(&e->table);
+}
+
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns)
 {
     table_lock(&e->table);
@@ -63,10 +70,11 @@ void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, con
                    const char *message)
 {
     char *text = strdup(message); /* NULL: the reason must do */
-    move_gauge(e, sc, SCRAPE_DOWN);
+    enum scrape_health health = sc->cadence.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
+    move_gauge(e, sc, health);
     table_lock(&e->table);
     char *old = sc->last_error;
-    sc->health = SCRAPE_DOWN;
+    sc->health = (uint8_t)health;
     sc->reason = reason;
     sc->last_error = text;
     if (duration_ns >= 0) {
@@ -125,6 +133,8 @@ static void copy_scrape(const struct scrape *sc, struct copy *c)
                 .successes = sc->successes,
                 .failures = sc->failures,
                 .skipped = sc->skipped,
+                .conflicts = cadence_conflicts(&sc->cadence),
+                .attempts = sc->cadence.attempts,
             },
     };
 }
@@ -198,6 +208,31 @@ size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *o
     } while (got > 0 && n < max);
     labels_builder_free(b);
     return n;
+}
+
+size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max)
+{
+    size_t n = 0;
+    table_lock(&e->table);
+    for (size_t i = 0; i < e->n_jobs; i++) {
+        const struct job_room *room = e->jobs[i];
+        if (room == NULL || room->sampler == NULL) {
+            continue;
+        }
+        size_t got = sampler_list(room->sampler, out + n, max - n);
+        for (size_t k = n; k < n + got; k++) {
+            out[k].job = strdup(room->name);
+        }
+        n += got;
+    }
+    table_unlock(&e->table);
+    return n;
+}
+
+void sampled_service_done(struct sampled_service *v)
+{
+    free(v->job);
+    free(v->service);
 }
 
 void scrape_status_done(struct scrape_status *st)

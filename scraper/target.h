@@ -41,7 +41,9 @@ struct target {
     char *problem_texts;             /* NULL if there are no problems */
     struct target_problem *problems; /* the same */
     uint32_t n_problems;
-    uint32_t address; /* offsets, as in the entries: what `__address__` says */
+    uint32_t address;    /* offsets, as in the entries: what `__address__` says */
+    uint32_t process;    /* and in canonical form */
+    uint64_t generation; /* a hash of the pod's UID; 0 if there is none or it is not known */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */
 };
@@ -66,6 +68,8 @@ bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
  * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
  * memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
+/* Whether another pod than a's stands behind b, as far as that is known. */
+bool target_is_another_pod(const struct target *a, const struct target *b);
 /* The whole request may take this long. */
 int64_t target_timeout_ms(const struct target *t, size_t i);
 

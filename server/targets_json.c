@@ -32,6 +32,8 @@ static const char *health_name(enum scrape_health health)
         return "up";
     case SCRAPE_DOWN:
         return "down";
+    case SCRAPE_ABSENT:
+        return "absent";
     case SCRAPE_UNKNOWN:
         break;
     }
@@ -73,8 +75,9 @@ bool targets_json_status(const struct scrape_status *st, struct buf *out)
     buf_printf(out, "\"inFlight\":%s,", st->in_flight ? "true" : "false");
     buf_printf(out, "\"lastDurationSeconds\":%.3f,", (double)st->last_duration_ms / 1000.0);
     buf_printf(out, "\"lastSizeBytes\":%" PRIu64 ",", st->last_size);
-    buf_printf(out, "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
+    buf_printf(out, "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 ",",
                st->successes, st->failures, st->skipped);
+    buf_printf(out, "\"conflicts\":{\"found\":%u,\"of\":%u}}", st->conflicts, st->attempts);
     return buf_ok(out);
 }
 
@@ -132,6 +135,37 @@ static bool fill_page(struct stream *st, struct evbuffer *page)
     return true;
 }
 
+static void put_sampled(struct buf *out, const struct sampled_service *v)
+{
+    buf_putc(out, '{');
+    put_string(out, "job", v->job == NULL ? "" : v->job);
+    put_string(out, "service", v->service);
+    buf_printf(out, "\"processes\":%zu,\"scraped\":%zu}", v->processes, v->scraped);
+}
+
+/* Services of which not all is scraped. */
+static void add_sampled(struct stream *st, struct evbuffer *page)
+{
+    struct sampled_service *services = calloc(SCRAPER_SAMPLED_MAX, sizeof(*services));
+    size_t n = services == NULL ? 0 : scraper_sampled(st->scraper, services, SCRAPER_SAMPLED_MAX);
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        struct buf text;
+        buf_init(&text, STATUS_JSON_MAX);
+        put_sampled(&text, &services[i]);
+        bool shown =
+            st->job == NULL || (services[i].job != NULL && strcmp(st->job, services[i].job) == 0);
+        if (shown && buf_ok(&text)) {
+            evbuffer_add_printf(page, "%s\n", any ? "," : "");
+            evbuffer_add(page, text.data, text.len);
+            any = true;
+        }
+        buf_done(&text);
+        sampled_service_done(&services[i]);
+    }
+    free(services);
+}
+
 static void next_page(struct evhttp_connection *connection, void *arg)
 {
     struct stream *st = arg;
@@ -143,6 +177,8 @@ static void next_page(struct evhttp_connection *connection, void *arg)
     }
     struct evhttp_request *req = st->req;
     if (page != NULL) {
+        evbuffer_add_printf(page, "\n],\"sampled\":[");
+        add_sampled(st, page);
         evbuffer_add_printf(page, "\n]}}\n");
         evhttp_send_reply_chunk(req, page);
         evbuffer_free(page);

@@ -149,7 +149,8 @@ static struct attempt *attempt_new(struct lane *l, struct endpoint_item *it, int
     if (!a)
         return NULL;
     buf_init(&a->reply, ANSWER_BODY_MAX);
-    if (!series_build(&a->series, p->labels, &l->config->external_labels, l->config->protocol)) {
+    if (!series_build(&a->series, p->labels, &l->config->external_labels, &l->config->label_limits,
+                      l->config->protocol)) {
         free(a);
         return NULL;
     }
@@ -186,7 +187,7 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
         status = l->config->protocol == PROTOCOL_FILE ? start_file(a) : start_http(a);
     /* A file may be on its way already, but only this thread takes it off the list. */
     if (a && first)
-        report_changes(&l->report, &a->series);
+        report_changes(&l->report, &a->series, endpoint_item_profile(it)->labels);
     if (status == REQUEST_OK)
         return;
     enum write_drop reason = drop_reason(status);

@@ -32,6 +32,7 @@ struct report {
     struct metric_cell *sent_bytes;
     struct metric_cell *duration;
     struct metric_cell *changes[SERIES_CHANGES];
+    bool change_said[SERIES_CHANGES];
     /* What the log says now. */
     bool failing;
     int64_t failing_since_ms;
@@ -43,8 +44,9 @@ struct report {
 };
 
 void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint);
-/* What had to be done to the labels; once for each profile. */
-void report_changes(struct report *r, const struct series *s);
+/* What had to be done to the labels, which were l; once for each profile. The first time that a
+ * limit cuts something it is said in the log. */
+void report_changes(struct report *r, const struct series *s, const struct labels *l);
 /* An attempt is over. result is for the metric: "2xx", "connect", ... */
 struct report_attempt {
     const struct profile *profile;

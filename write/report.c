@@ -60,11 +60,22 @@ void report_init(struct report *r, struct log *log, struct metrics *m, const cha
     }
 }
 
-void report_changes(struct report *r, const struct series *s)
+void report_changes(struct report *r, const struct series *s, const struct labels *l)
 {
     for (size_t i = 0; i < SERIES_CHANGES; i++) {
-        if (s->changes[i] > 0)
-            metric_add(r->changes[i], s->changes[i]);
+        if (s->changes[i] == 0)
+            continue;
+        metric_add(r->changes[i], s->changes[i]);
+        if (s->examples[i].n > 0 && !r->change_said[i]) {
+            r->change_said[i] = true;
+            log_warn(r->log,
+                     "labels are cut to the limits of the endpoint; further ones are counted",
+                     LOG_STR("endpoint", r->endpoint),
+                     LOG_STR("change", series_change_name((enum series_change)i)),
+                     LOG_SV("label", s->examples[i]),
+                     LOG_SV("service_name", labels_get(l, SV(LABEL_SERVICE_NAME))),
+                     LOG_SV("type", labels_get(l, SV(LABEL_NAME))));
+        }
     }
 }
 

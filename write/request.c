@@ -9,8 +9,9 @@
 #include "write/push.h"
 #include "write/url.h"
 
-/* The protocol's bytes before the profile: at most 30 labels at their limits. */
-#define HEAD_MAX (SERIES_LABELS_MAX * (SERIES_NAME_MAX + SERIES_VALUE_MAX + 16) + 64)
+/* The protocol's bytes before the profile, besides the labels; and with each of them. */
+#define HEAD_FLAT 512
+#define HEAD_LABEL 32
 #define TAIL_MAX 4096
 
 /* ---- headers --------------------------------------------------------------------------------- */
@@ -100,13 +101,22 @@ static enum request_status build_ingest(struct request *r, const struct config_e
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
 
+/* Most bytes that the labels can make of the head: they are within their limits. */
+static size_t head_max(const struct series *s)
+{
+    size_t n = HEAD_FLAT;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->at[i].name.n + s->at[i].value.n + HEAD_LABEL;
+    return n;
+}
+
 enum request_status request_build(struct request *r, const struct config_endpoint *endpoint,
                                   struct series *s, const struct profile *p,
                                   struct ingest_boundary *boundary, struct rng *rng)
 {
     *r = (struct request){.n_headers = 0};
     buf_init(&r->url, REQUEST_URL_MAX);
-    buf_init(&r->head, HEAD_MAX);
+    buf_init(&r->head, head_max(s));
     buf_init(&r->tail, TAIL_MAX);
     enum request_status status;
     if (endpoint->protocol == PROTOCOL_PUSH) {

@@ -20,6 +20,7 @@ struct candidate {
 struct build {
     struct series *series;
     enum config_protocol protocol;
+    struct config_label_limits limits;
     struct candidate *at;
     size_t n;
     bool failed; /* out of memory */
@@ -161,6 +162,13 @@ static void take_tenant(struct series *s, struct sv value)
         s->changes[SERIES_TENANT]++;
 }
 
+/* One more label that the limits changed. */
+static void count_cut(struct series *s, enum series_change change, struct sv name)
+{
+    if (s->changes[change]++ == 0)
+        s->examples[change] = name;
+}
+
 static void add(struct build *b, struct sv name, struct sv value, bool external)
 {
     struct series *s = b->series;
@@ -174,8 +182,8 @@ static void add(struct build *b, struct sv name, struct sv value, bool external)
         !sv_eq_str(name, LABEL_DELTA))
         return;
     struct sv wire = wire_name(b, name);
-    if (wire.n > SERIES_NAME_MAX && b->protocol != PROTOCOL_FILE) {
-        s->changes[SERIES_LONG_NAME]++;
+    if (wire.n > b->limits.max_name_length && b->protocol != PROTOCOL_FILE) {
+        count_cut(s, SERIES_LONG_NAME, wire);
         return;
     }
     struct candidate *c = &b->at[b->n++];
@@ -291,16 +299,17 @@ static int by_worth(const void *x, const void *y)
     return a->worth != b->worth ? (int)a->worth - (int)b->worth : by_name(x, y);
 }
 
-static size_t label_limit(const struct series *s, enum config_protocol protocol)
+static size_t label_limit(const struct build *b)
 {
-    if (protocol == PROTOCOL_FILE)
+    const struct series *s = b->series;
+    if (b->protocol == PROTOCOL_FILE)
         return s->n;
-    if (protocol == PROTOCOL_PUSH)
-        return SERIES_LABELS_MAX;
+    if (b->protocol == PROTOCOL_PUSH)
+        return b->limits.max_names;
     size_t required = 0;
     for (size_t i = 0; i < s->n; i++)
         required += s->at[i].worth == WORTH_REQUIRED;
-    return SERIES_INGEST_LABELS_MAX + required;
+    return b->limits.max_names - SERIES_INGEST_ADDED + required;
 }
 
 /* Bytes of v up to max, not cutting a character in two. */
@@ -317,19 +326,20 @@ static size_t utf8_prefix(struct sv v, size_t max)
 static void fix_value(struct build *b, struct series_label *label)
 {
     struct series *s = b->series;
+    size_t max = b->limits.max_value_length;
     bool limited = b->protocol != PROTOCOL_FILE;
-    bool truncated = limited && label->value.n > SERIES_VALUE_MAX;
+    bool truncated = limited && label->value.n > max;
     if (!utf8_valid(label->value)) {
         /* A character is at most four bytes: no more than this can be needed. */
-        if (limited && label->value.n > SERIES_VALUE_MAX + 4)
-            label->value.n = SERIES_VALUE_MAX + 4;
+        if (limited && label->value.n > max + 4)
+            label->value.n = max + 4;
         label->value = repair(b, label->value);
         s->changes[SERIES_REPAIRED]++;
-        truncated = limited && (truncated || label->value.n > SERIES_VALUE_MAX);
+        truncated = limited && (truncated || label->value.n > max);
     }
     if (truncated) {
-        label->value.n = utf8_prefix(label->value, SERIES_VALUE_MAX);
-        s->changes[SERIES_TRUNCATED]++;
+        label->value.n = utf8_prefix(label->value, max);
+        count_cut(s, SERIES_TRUNCATED, label->name);
     }
 }
 
@@ -350,11 +360,9 @@ static bool finish(struct build *b)
                                               .worth = WORTH_REQUIRED};
 
     qsort(s->at, s->n, sizeof(s->at[0]), by_worth);
-    size_t limit = label_limit(s, b->protocol);
-    if (s->n > limit) {
-        s->changes[SERIES_SURPLUS] += (uint32_t)(s->n - limit);
-        s->n = limit;
-    }
+    size_t limit = label_limit(b);
+    while (s->n > limit)
+        count_cut(s, SERIES_SURPLUS, s->at[--s->n].name);
     qsort(s->at, s->n, sizeof(s->at[0]), by_name);
     for (size_t i = 0; i < s->n; i++)
         fix_value(b, &s->at[i]);
@@ -363,14 +371,26 @@ static bool finish(struct build *b)
     return !b->failed;
 }
 
+static struct config_label_limits limits_of(const struct config_label_limits *given)
+{
+    struct config_label_limits l = CONFIG_LABEL_LIMITS_DEFAULT;
+    if (given != NULL && given->max_names > 0)
+        l.max_names = given->max_names;
+    if (given != NULL && given->max_name_length > 0)
+        l.max_name_length = given->max_name_length;
+    if (given != NULL && given->max_value_length > 0)
+        l.max_value_length = given->max_value_length;
+    return l;
+}
+
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
-                  enum config_protocol protocol)
+                  const struct config_label_limits *limits, enum config_protocol protocol)
 {
     *s = (struct series){.type = SV(""), .service = SV(""), .tenant = SV("")};
     s->arena = arena_new(SERIES_ARENA_MAX);
     if (!s->arena)
         return false;
-    struct build b = {.series = s, .protocol = protocol};
+    struct build b = {.series = s, .protocol = protocol, .limits = limits_of(limits)};
     size_t most = labels_count(l) + external->n;
     b.at = malloc((most + 1) * sizeof(b.at[0]));
     if (b.at)
@@ -408,8 +428,8 @@ bool series_drop_least(struct series *s)
     }
     if (least == s->n)
         return false;
+    count_cut(s, SERIES_SURPLUS, s->at[least].name);
     memmove(&s->at[least], &s->at[least + 1], (s->n - least - 1) * sizeof(s->at[0]));
     s->n--;
-    s->changes[SERIES_SURPLUS]++;
     return true;
 }

@@ -12,9 +12,10 @@
  *  4. Of two labels that have the same name now (for push also: that differ only in "." and "_",
  *     as Pyroscope 1.x folds them) one is kept: an external label before a target's, a name that
  *     needed no change before a changed one, then the first in the order of the original names.
- *  5. What is over the limits of a default Pyroscope is cut: names over 1024 bytes lose their
- *     label, values are cut to 2048 bytes, and of more than 30 labels (ingest: 26 that are ours to
- *     choose, as the server adds four) the last are dropped in this order of worth: `__name__`,
+ *  5. What is over the endpoint's limits (by default those of a Pyroscope: 1024, 2048, 30) is cut,
+ *     but for file: a name that is too long loses its label, a value its end, and of too many
+ *     labels (for ingest the server adds four, which count) the last are dropped in this order of
+ *     worth: `__name__`,
  *     `__delta__`, service_name; instance, job, namespace, pod, container; external labels; the
  *     rest; each group by name.
  *
@@ -32,10 +33,8 @@
 #include "base/str.h"
 #include "config/config.h"
 
-#define SERIES_LABELS_MAX 30
-#define SERIES_INGEST_LABELS_MAX 26
-#define SERIES_NAME_MAX 1024
-#define SERIES_VALUE_MAX 2048
+/* Labels that a server adds to what comes through ingest. */
+#define SERIES_INGEST_ADDED 4
 /* Longest tenant that a Pyroscope takes. */
 #define SERIES_TENANT_MAX 150
 /* What servers from 1.14 on store when there is no service_name; older ones refuse the profile. */
@@ -68,13 +67,14 @@ struct series {
     struct sv service; /* never empty */
     struct sv tenant;  /* from the label, valid; empty if none */
     uint32_t changes[SERIES_CHANGES];
-    struct arena *arena; /* private */
+    struct sv examples[SERIES_CHANGES]; /* the first label of each change that the limits made */
+    struct arena *arena;                /* private */
 };
 
-/* False if out of memory (nothing to free then). Views point into l and the series: keep
- * both until series_done(). */
+/* limits: NULL, or 0 in one of them, for the default. False if out of memory (nothing to free
+ * then). Views point into l and the series: keep both until series_done(). */
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
-                  enum config_protocol protocol);
+                  const struct config_label_limits *limits, enum config_protocol protocol);
 void series_done(struct series *s);
 /* The value of a label, or an empty view. */
 struct sv series_get(const struct series *s, const char *name);

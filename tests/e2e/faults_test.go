@@ -451,8 +451,8 @@ func TestBadTargets(t *testing.T) {
 		says   string // part of lastError
 	}{
 		{target.CPUInUse, "cpu_in_use", "500"},
-		{target.Hang, "timeout", ""},
-		{target.Drip, "timeout", ""},
+		{target.Hang, "timeout", ""}, // F18
+		{target.Drip, "timeout", ""}, // F19
 		{target.CutBody, "cut", ""},
 		{target.HTML, "not_pprof_html", "<!DOCTYPE"},
 		{target.JSON, "not_pprof_json", ""},

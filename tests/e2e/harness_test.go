@@ -9,7 +9,7 @@
 // PROFPULL_PROGRAMS  where scripts/test-programs.sh has put the real programs
 // PROFPULL_LOADGEN   the built program of tests/tools/loadgen
 // PROFPULL_VALGRIND  1 runs the program under valgrind
-// E2E_LONG           1 makes the outage of an endpoint two minutes long
+// E2E_LONG           1 makes the outage of an endpoint two minutes long, and shares 3,000 targets for five
 package e2e
 
 import (
@@ -402,6 +402,7 @@ type scrape struct {
 	LastDurationSeconds                       float64
 	LastSizeBytes                             int64
 	Successes, Failures, Skipped              int64
+	Conflicts                                 struct{ Found, Of int }
 }
 
 func (p *program) scrapes(query string) []scrape {

@@ -57,6 +57,24 @@ static void check_seconds(const struct target *t, size_t i, const char *url)
     require(n == (target_scrape_type(t, i)->sampling ? 1 : 0));
 }
 
+/* Whatever labels ask for, the schedule gets numbers that it can work with. */
+static void check_times(const struct target *t, size_t i)
+{
+    int64_t interval = target_interval_ms(t, i);
+    int64_t seconds = t->entries[i].seconds;
+    require(interval >= 1000 && interval <= INT64_C(24) * 60 * 60 * 1000);
+    require(seconds * 1000 <= interval);
+    require(target_timeout_ms(t, i) > 0 && target_timeout_ms(t, i) <= interval + seconds * 1000);
+}
+
+static void check_problems(const struct target *t)
+{
+    for (size_t i = 0; i < target_problem_count(t); i++) {
+        const char *type = NULL;
+        require(strlen(target_problem(t, i, &type)) > 0 && strlen(type) > 0);
+    }
+}
+
 static void check_target(const struct target *t, struct labels_builder *b)
 {
     for (size_t i = 0; i < target_scrape_count(t); i++) {
@@ -66,21 +84,29 @@ static void check_target(const struct target *t, struct labels_builder *b)
         require(strlen(url.data) == url.len);
         check_url(url.data);
         check_seconds(t, i, url.data);
+        check_times(t, i);
+        require(strncmp(target_canonical(t), PINNED ":", sizeof(PINNED ":") - 1) == 0);
+        require(strncmp(target_process(t, i), PINNED ":", sizeof(PINNED ":") - 1) == 0);
         buf_done(&url);
         for (size_t k = 0; k < i; k++) {
             require(!target_same_scrape(t, i, t, k));
         }
         struct labels *series = target_series(t, i, b);
         require(series != NULL && labels_get(series, SV("__name__")).n > 0);
+        require(labels_get(series, SV("__profile_memory_port__")).n == 0);
         labels_unref(series);
     }
-    require(strncmp(t->process, PINNED ":", sizeof(PINNED ":") - 1) == 0);
+    check_problems(t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct config_job job = {
-        .name = "job", .scheme = "http", .path_prefix = "", .types = TYPES, .n_types = 2};
+    struct config_job job = {.name = "job",
+                             .scheme = "http",
+                             .path_prefix = "",
+                             .types = TYPES,
+                             .n_types = 2,
+                             .interval_ms = 15000};
     struct intern *in = intern_new();
     struct labels_builder *b = labels_builder_new(in);
     struct sv rest = {.p = (const char *)data, .n = size};

@@ -302,7 +302,7 @@ static void test_connections_are_reused(void **state)
     server_free(s);
 }
 
-/* Closes a kept connection at the moment when its second request has been sent. */
+/* F21: closes a kept connection at the moment when its second request has been sent. */
 static void close_on_second(struct server_conn *c)
 {
     char body[5];
@@ -336,6 +336,40 @@ static void test_request_on_dead_connection_is_repeated(void **state)
     }
     CHECK_INT(atomic_load(&s->accepted), 8, "");
     CHECK_INT(atomic_load(&s->requests), 15, "seven of them came twice");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* Takes its time over the second request, and closes the connection instead of answering. */
+static void close_late_on_second(struct server_conn *c)
+{
+    for (int i = 0; server_read_request(c); i++) {
+        if (i == 1) {
+            usleep((HTTP_REPEAT_MAX_MS + 100) * 1000);
+            return;
+        }
+        server_send(c, OK_HEAD "Content-Length: 5\r\n\r\nhello");
+    }
+}
+
+/* What a server has worked on for long and then cut off is not asked for again: a CPU profile that
+ * the target's WriteTimeout forbids would be taken twice. */
+static void test_late_cut_is_not_repeated(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct server *s = server_new(close_late_on_second, NULL);
+    struct http_request get = {.url = server_url(s, "/", url)};
+    fixture_init(&f, 1);
+    fixture_do(&f, &call, &get);
+    check_result(&call, HTTP_OK, "first");
+    fixture_do(&f, &call, &get);
+    check_result(&call, HTTP_ERR_CUT, "second");
+    CHECK_CONTAINS(call.error, "the connection broke before a response", "");
+    CHECK_INT(atomic_load(&s->requests), 2, "not a third time");
     call_clear(&call);
     fixture_done(&f);
     server_free(s);
@@ -516,6 +550,7 @@ static int client_socket(const struct server *s)
     return -1;
 }
 
+/* F05: a watch asks TCP to notice a dead peer: after 15 s without a word, within 30 s. */
 static void test_dead_peer_options(void **state)
 {
     (void)state;
@@ -759,7 +794,8 @@ static void test_no_descriptors_left(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     for (int i = 0; i < 3; i++) {
         fixture_get(&f, &call, s, NULL);
-        CHECK_STR(http_result_name(call.result), "connect", "no socket to be had");
+        CHECK_STR(http_result_name(call.result), "descriptors", "no socket to be had");
+        CHECK_CONTAINS(call.error, "no file descriptor left", "");
     }
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     fixture_get(&f, &call, s, NULL);
@@ -805,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_early_answer_counts),
         cmocka_unit_test(test_connections_are_reused),
         cmocka_unit_test(test_request_on_dead_connection_is_repeated),
+        cmocka_unit_test(test_late_cut_is_not_repeated),
         cmocka_unit_test(test_dead_peer_options),
         cmocka_unit_test(test_many_in_parallel),
         cmocka_unit_test(test_streams),

@@ -39,6 +39,11 @@ static const char minimal_dump[] = "global:\n"
                                    "  scrape_interval: 15s\n"
                                    "  scrape_timeout: 10s\n"
                                    "  delta_state_max_bytes: 256MiB\n"
+                                   "  bodies_max_bytes: 256MiB\n"
+                                   "  label_limits:\n"
+                                   "    max_names: 30\n"
+                                   "    max_name_length: 1024\n"
+                                   "    max_value_length: 2048\n"
                                    "server:\n"
                                    "  listen: \"0.0.0.0:4041\"\n"
                                    "log:\n"
@@ -79,7 +84,11 @@ static const char minimal_dump[] = "global:\n"
     "      on_429: true\n"
     "    queue:\n"
     "      max_bytes: 64MiB\n"
-    "    concurrency: 16\n";
+    "    concurrency: 16\n"
+    "    label_limits:\n"
+    "      max_names: 30\n"
+    "      max_name_length: 1024\n"
+    "      max_value_length: 2048\n";
 
 static void minimal(void **state)
 {
@@ -102,11 +111,13 @@ static const char full[] =
     "  scheme: https\n"
     "  params: {debug: [1, 2], gc: 1}\n"
     "  body_size_limit: 1500B\n"
+    "  sampling: {percent: 10, max_per_service: 3}\n"
     "  profiles:\n"
     "    path_prefix: /x\n"
     "    memory: {params: {debug: 0}}\n"
     "    mutex: {delta: server}\n"
-    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s},\n"
+    "    custom: [{name: 'a \u00e9 \\ \U0001f600', path: /c, sampling: true, seconds: 5s, "
+    "continuous: true},\n"
     "      {name: locks, path: /l, delta: server}]\n"
     "  static_configs:\n"
     "  - {targets: [a, b], labels: {\"x\\u2028y\": \"\\x7f\\u0085\\ufeff\\uffff\", n: ''}}\n"
@@ -128,6 +139,8 @@ static const char full[] =
     "  - {source_labels: [a, b], separator: '', regex: '(${x}.*)$${y}', target_label: c,\n"
     "     replacement: '${1}'}\n"
     "  - {action: Hashmod, modulus: 18446744073709551615, target_label: h}\n"
+    "  profile_relabel_configs:\n"
+    "  - {action: labeldrop, regex: 'pod_.*'}\n"
     "  forward_to: [two, one]\n"
     "  allow_foreign_address: true\n"
     "  basic_auth: {username: u, password: hunter2}\n"
@@ -171,9 +184,10 @@ static void whole(void **state)
         "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
         "          format: pprof\n"
         "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
-        "          timeout: 10s\n          seconds: 5s\n",
+        "          timeout: 10s\n          seconds: 5s\n          continuous: true\n",
+        "    sampling:\n      percent: 10\n      max_per_service: 3\n",
         "        - name: \"locks\"\n          sampling: false\n",
-        "  delta_state_max_bytes: 256MiB\n",
+        "  delta_state_max_bytes: 256MiB\n  bodies_max_bytes: 256MiB\n",
         "      - targets: [\"a\", \"b\"]\n        labels:\n"
         "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
         "      - targets: []\n"
@@ -197,6 +211,7 @@ static void whole(void **state)
         "        regex: \"(${x}.*)$${y}\"\n        target_label: \"c\"\n"
         "        replacement: \"${1}\"\n      - action: hashmod\n"
         "        modulus: 18446744073709551615\n        target_label: \"h\"\n",
+        "    profile_relabel_configs:\n      - action: labeldrop\n        regex: \"pod_.*\"\n"
         "    forward_to: [\"one\", \"two\"]\n    allow_foreign_address: true\n    basic_auth:\n"
         "      username: \"u\"\n      password: \"<secret>\"\n",
         "    headers:\n      \"X-Token\": \"<secret>\"\n      \"X-B\": \"<secret>\"\n",

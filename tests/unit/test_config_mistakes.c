@@ -86,8 +86,9 @@ static void whole_file(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
-        {"", "f:1:1: write: at least one endpoint is needed\n"
-             "f:1:1: scrape_configs: at least one job is needed\n"},
+        {"", "f:1:1: write: at least one endpoint is needed\n"},
+        {"scrape_configs: []\n", "f:1:1: write: at least one endpoint is needed\n"
+                                 "f:1:17: scrape_configs: at least one job is needed\n"},
         {"a", "f:1:1: expected a mapping, got a value\n"},
         {"[]", "f:1:1: expected a mapping, got a list\n"},
         {"a: [", "f:2:1: not valid YAML: did not find expected node content while parsing a flow "
@@ -95,7 +96,6 @@ static void whole_file(void **state)
         {ROOT("scrape_config: []\n"),
          "f:3:1: scrape_config: unknown key; did you mean \"scrape_configs\"?\n"},
         {ROOT("zzz: []\n"), "f:3:1: zzz: unknown key\n"},
-        {ROOT("sharding: {mode: none}\n"), "f:3:11: sharding: sharding is not supported yet\n"},
         {ROOT("log: {}\nlog: {}\n"), "f:4:1: log: duplicate key (first on line 3)\n"},
         {ROOT("? [a]\n: b\n"), "f:3:3: ?: expected a string as key, got a list\n"},
         {ROOT("\"a\\0b\": 1\n"), "f:3:1: a: a NUL character is not allowed\n"},
@@ -221,9 +221,13 @@ static void jobs(void **state)
              "u}}]\n"),
          "f:3:53: scrape_configs[0].http_sd_configs[0].bearer_token: at most one of basic_auth, "
          "authorization, oauth2, bearer_token & bearer_token_file must be configured\n"},
-        {JOB("  profile_relabel_configs: []\n"),
-         "f:3:28: scrape_configs[0].profile_relabel_configs: profile_relabel_configs is not "
-         "supported yet\n"},
+        {JOB("  profile_relabel_configs: []\n"), ""},
+        {JOB("  profile_relabel_configs: [{action: dorp}]\n"),
+         "f:3:38: scrape_configs[0].profile_relabel_configs[0].action: expected "
+         "\"replace\", \"keep\", \"drop\", \"keepequal\", \"dropequal\", \"hashmod\", "
+         "\"labelmap\", "
+         "\"labeldrop\", \"labelkeep\", \"lowercase\" or \"uppercase\", got \"dorp\"; did you mean "
+         "\"drop\"?\n"},
     };
     CHECK_TABLE(cases);
 }
@@ -261,6 +265,35 @@ static void profiles(void **state)
         {JOB("  profiles: {process_cpu: {seconds: 1s500ms}}\n"),
          "f:3:37: scrape_configs[0].profiles.process_cpu.seconds: expected whole seconds, got "
          "\"1s500ms\"\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true, seconds: 16s}}\n"),
+         "f:3:55: scrape_configs[0].profiles.process_cpu.seconds: seconds must not be larger than "
+         "the interval (15s)\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true, interval: 900ms}}\n"),
+         "f:3:56: scrape_configs[0].profiles.process_cpu.interval: the interval must be at least "
+         "1s for the sampling type \"process_cpu\", got \"900ms\"\n"},
+        {JOB("  profiles: {memory: {continuous: true}}\n"),
+         "f:3:35: scrape_configs[0].profiles.memory.continuous: \"memory\" does not sample over "
+         "time\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true}, fgprof: {continuous: true, enabled: "
+             "true}}\n"),
+         "f:3:68: scrape_configs[0].profiles.fgprof.continuous: \"process_cpu\" is continuous "
+         "already: a process is sampled for one type at a time\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true}, custom: [{name: n, path: /p}, {name: "
+             "m, path: /m, sampling: true, continuous: true}]}\n"),
+         "f:3:125: scrape_configs[0].profiles.custom[1].continuous: \"process_cpu\" is continuous "
+         "already: a process is sampled for one type at a time\n"},
+        {JOB("  profiles: {process_cpu: {continuous: true}, fgprof: {continuous: true}}\n"), ""},
+        {JOB("  profiles: {process_cpu: {continuous: true}, mutex: {delta: server, continuous: "
+             "true}}\n"),
+         ""},
+        {JOB("  sampling: {percent: 0}\n"),
+         "f:3:23: scrape_configs[0].sampling.percent: expected a whole number from 1 to 100, got "
+         "\"0\"\n"},
+        {JOB("  sampling: {max_per_service: many}\n"),
+         "f:3:31: scrape_configs[0].sampling.max_per_service: expected a whole number from 1 to "
+         "1000000, got \"many\"\n"},
+        {JOB("  sampling: 10%\n"),
+         "f:3:13: scrape_configs[0].sampling: expected a mapping, got a value\n"},
         {JOB("  profiles: {memory: {seconds: 5s}}\n"),
          "f:3:32: scrape_configs[0].profiles.memory.seconds: \"memory\" does not sample over time "
          "(a custom type with sampling: true does)\n"},
@@ -293,8 +326,21 @@ static void profiles(void **state)
         {JOB("  profiles: {custom: [{name: n, path: /p, sampling: true, delta: auto}]}\n"),
          "f:3:66: scrape_configs[0].profiles.custom[0].delta: delta: \"auto\" does not go with "
          "\"n\": it samples over time: there is nothing to subtract\n"},
+        {ROOT("global: {label_limits: {max_names: 4}}\n"),
+         "f:3:36: global.label_limits.max_names: expected a whole number from 5 to 1024, got "
+         "\"4\"\n"},
+        {ROOT("global: {label_limits: {max_name_length: 15}}\n"),
+         "f:3:42: global.label_limits.max_name_length: expected a whole number from 16 to 65536, "
+         "got "
+         "\"15\"\n"},
+        {ROOT("global: {label_limits: {max_value_length: 65537}}\n"),
+         "f:3:43: global.label_limits.max_value_length: expected a whole number from 16 to 65536, "
+         "got "
+         "\"65537\"\n"},
         {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
          "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
+        {ROOT("global: {bodies_max_bytes: 1KiB}\n"),
+         "f:3:28: global.bodies_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: avro}]}\n"),
          "f:3:51: scrape_configs[0].profiles.custom[0].format: expected \"pprof\" or \"jfr\", got "

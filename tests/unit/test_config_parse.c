@@ -66,6 +66,7 @@ static void defaults(void **state)
     CHECK_INT(c->global.scrape_interval_ms, 15000, "");
     CHECK_INT(c->global.scrape_timeout_ms, 10000, "");
     CHECK_INT(c->global.delta_state_max_bytes, 256 * 1024 * 1024, "");
+    CHECK_INT(c->global.bodies_max_bytes, 256 * 1024 * 1024, "");
     CHECK_INT(c->global.external_labels.n, 0, "");
     CHECK_STR(c->server.listen, "0.0.0.0:4041", "");
     CHECK_INT(c->log.level, LOG_INFO, "");
@@ -82,6 +83,8 @@ static void defaults(void **state)
     CHECK_INT(j->params.n, 0, "");
     CHECK_INT(j->body_size_limit, 16 << 20, "");
     CHECK_INT(j->target_limit, 20000, "");
+    CHECK_INT(j->sample_percent, 100, "");
+    CHECK_INT(j->sample_max, 0, "");
     CHECK_STR(j->path_prefix, "", "");
     CHECK_INT(j->n_types, 11, "");
     CHECK_INT(j->n_sources, 0, "");
@@ -189,6 +192,9 @@ static void built_in_types(void **state)
     config_unref(c);
 }
 
+/* S08: the duration given, or one second less than the interval. There an interval of 10s is
+ * refused without a duration (the default stays 14s), durations are cut to whole seconds (we want
+ * whole ones), and 14s cannot be told from no duration at all. */
 static void seconds(void **state)
 {
     (void)state;
@@ -198,6 +204,8 @@ static void seconds(void **state)
     } cases[] = {
         {"", 14},
         {"  scrape_interval: 60s\n", 59},
+        {"  scrape_interval: 10s\n", 9},
+        {"  scrape_interval: 60s\n  profiles: {process_cpu: {seconds: 20s}}\n", 20},
         {"  scrape_interval: 2s\n", 1},
         {"  scrape_interval: 3500ms\n", 2},
         {"  scrape_interval: 3s\n  profiles: {process_cpu: {seconds: 2s}}\n", 2},
@@ -205,6 +213,10 @@ static void seconds(void **state)
         {"  scrape_interval: 1s\n  profiles: {process_cpu: {interval: 1m}}\n", 59},
         {"  scrape_interval: 1s\n  profiles: {process_cpu: {enabled: false}}\n", 0},
         {"  profiles: {process_cpu: {interval: 1m, seconds: 10s}}\n", 10},
+        {"  profiles: {process_cpu: {continuous: true}}\n", 15},
+        {"  profiles: {process_cpu: {continuous: true, seconds: 15s}}\n", 15},
+        {"  profiles: {process_cpu: {continuous: true, interval: 1500ms}}\n", 1},
+        {"  profiles: {process_cpu: {continuous: true, interval: 1m, seconds: 10s}}\n", 10},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];
@@ -214,6 +226,22 @@ static void seconds(void **state)
         CHECK_INT(type(&c->jobs[0], "process_cpu")->seconds, cases[i].want, cases[i].job);
         config_unref(c);
     }
+}
+
+static void sampling_of_targets(void **state)
+{
+    (void)state;
+    struct config *c = parse("write: [{url: \"http://x\"}]\nscrape_configs:\n"
+                             "- {job_name: a, sampling: {percent: 10}}\n"
+                             "- {job_name: b, sampling: {max_per_service: 3}}\n"
+                             "- {job_name: c, sampling: {percent: 50, max_per_service: 7}}\n"
+                             "- {job_name: d, sampling: {}}\n");
+    static const unsigned want[4][2] = {{10, 0}, {100, 3}, {50, 7}, {100, 0}};
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_INT(c->jobs[i].sample_percent, want[i][0], c->jobs[i].name);
+        CHECK_INT(c->jobs[i].sample_max, want[i][1], c->jobs[i].name);
+    }
+    config_unref(c);
 }
 
 /* "a=1 b=2" */
@@ -250,7 +278,7 @@ static void deltas(void **state)
 {
     (void)state;
     struct config *c =
-        parse("global: {delta_state_max_bytes: 8MiB}\n"
+        parse("global: {delta_state_max_bytes: 8MiB, bodies_max_bytes: 9MiB}\n"
               "write: [{url: \"http://x\"}]\n"
               "scrape_configs:\n"
               "- job_name: a\n"
@@ -264,6 +292,7 @@ static void deltas(void **state)
               "    - {name: locks, path: /l, delta: server, interval: 30s, seconds: 20s}\n");
     const struct config_job *j = &c->jobs[0];
     CHECK_INT(c->global.delta_state_max_bytes, 8 * 1024 * 1024, "");
+    CHECK_INT(c->global.bodies_max_bytes, 9 * 1024 * 1024, "");
     CHECK_INT(type(j, "memory")->delta, DELTA_OFF, "");
     CHECK_INT(type(j, "block")->delta, DELTA_AUTO, "");
     CHECK_INT(type(j, "threads")->delta, DELTA_AUTO, "");
@@ -331,6 +360,24 @@ static void formats(void **state)
     assert_false(type(j, "jfr")->seconds_given);
     CHECK_INT(type(j, "other")->format, FORMAT_PPROF, "");
     assert_true(type(j, "process_cpu")->seconds_given);
+    config_unref(c);
+}
+
+/* An endpoint has the global limits, but for those that it gives itself. */
+static void label_limits(void **state)
+{
+    (void)state;
+    struct config *c = parse("global: {label_limits: {max_names: 40, max_value_length: 100}}\n"
+                             "write: [{url: \"http://x\", name: a},\n"
+                             "        {url: \"http://x\", name: b,\n"
+                             "         label_limits: {max_names: 5, max_name_length: 65536}}]\n"
+                             "scrape_configs: [{job_name: a}]\n");
+    CHECK_INT(c->endpoints[0].label_limits.max_names, 40, "");
+    CHECK_INT(c->endpoints[0].label_limits.max_name_length, 1024, "");
+    CHECK_INT(c->endpoints[0].label_limits.max_value_length, 100, "");
+    CHECK_INT(c->endpoints[1].label_limits.max_names, 5, "");
+    CHECK_INT(c->endpoints[1].label_limits.max_name_length, 65536, "");
+    CHECK_INT(c->endpoints[1].label_limits.max_value_length, 100, "");
     config_unref(c);
 }
 
@@ -871,10 +918,12 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(built_in_types),
         cmocka_unit_test(seconds),
+        cmocka_unit_test(sampling_of_targets),
         cmocka_unit_test(params),
         cmocka_unit_test(deltas),
         cmocka_unit_test(custom_types),
         cmocka_unit_test(formats),
+        cmocka_unit_test(label_limits),
         cmocka_unit_test(every_key_of_a_job),
         cmocka_unit_test(every_key_of_an_endpoint),
         cmocka_unit_test(ways_to_authorize),

@@ -347,6 +347,7 @@ static void threads(void **state)
 {
     struct fixture *f = *state;
     static const char *const paths[] = {"/ok1", "/ok2", "/ok3", "/hang"};
+    f->job.sample_max = 1; /* one process: all are kept */
     for (int i = 0; i < 200; i++) {
         char source[16];
         snprintf(source, sizeof(source), "s%d", i % 7);
@@ -362,6 +363,8 @@ static void threads(void **state)
         for (size_t k = 0; k < got; k++) {
             scrape_status_done(&st[k]);
         }
+        struct sampled_service sampled[4];
+        CHECK_INT(scraper_sampled(f->s, sampled, 4), 0, "nothing is left out");
         usleep(1000);
     }
     scraper_stop(f->s);

@@ -82,6 +82,21 @@ static void other_ones(void **state)
     }
 }
 
+/* The binary format that C++ programs with gperftools answer with is told by name. */
+static void gperftools(void **state)
+{
+    (void)state;
+    static const char rows[2][24] = {
+        "\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        "\0\0\0\0\3\0\0\0\1\0\0\0\x10\x27\0\0",
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct err err = ERR_INIT;
+        CHECK_INT(check_profile(rows[i], sizeof(rows[i]), &err), CHECK_BAD_WIRE, "verdict");
+        CHECK_CONTAINS(err.msg, "CPU format of gperftools", "message");
+    }
+}
+
 /* A type of pprof does not take a recording. */
 static void not_for_pprof(void **state)
 {
@@ -97,6 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_ones),
         cmocka_unit_test(other_ones),
+        cmocka_unit_test(gperftools),
         cmocka_unit_test(not_for_pprof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,6 +190,38 @@ static void good_labels(void **state)
     }
 }
 
+/* One that is continuous fills its interval. */
+static void continuous_types(void **state)
+{
+    struct fixture *f = *state;
+    f->types[CPU].continuous = true;
+    f->types[CPU].seconds = 15;
+    static const struct {
+        const char *labels[4];
+        const char *want;
+    } rows[] = {
+        {{"x", "y"}, MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=15 15000/25000"},
+        {{"__profile_process_cpu_interval__", "1s"},
+         MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=1 1000/2000"},
+        {{"__profile_process_cpu_interval__", "1m"},
+         MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=60 60000/70000"},
+        {{"__profile_process_cpu_seconds__", "15"},
+         MEMORY_LINE "\nhttp://10.1.2.3:80/profile?seconds=15 15000/25000"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *labels[5] = {NULL};
+        memcpy(labels, rows[i].labels, sizeof(rows[i].labels));
+        check(f, labels, rows[i].want);
+    }
+    struct err err = ERR_INIT;
+    struct target *t = make(f, LABELS("__profile_process_cpu_seconds__", "16"), NULL, &err);
+    assert_non_null(t);
+    const char *type;
+    CHECK_CONTAINS(target_problem(t, 0, &type),
+                   "expected whole seconds from 1 to 15 (the interval), got \"16\"", "");
+    target_unref(t);
+}
+
 /* A wrong label costs its type, is told of, and the neighbour is scraped as ever. */
 static void wrong_labels(void **state)
 {
@@ -249,7 +281,7 @@ static void wrong_labels_of_sampling_types(void **state)
         {{"__profile_process_cpu_seconds__", "99999999999999999999"}, "expected whole seconds"},
         {{"__profile_process_cpu_interval__", "1s"}, "expected a duration from 2s to 1d"},
         {{"__scrape_interval__", "1s"},
-         "label __scrape_interval__: expected at least 2s for process_cpu, got \"1s\""},
+         "label __scrape_interval__: expected an interval of at least 2s, got \"1s\""},
         {{"__scrape_interval__", "10s", "__profile_process_cpu_seconds__", "10"},
          "expected whole seconds from 1 to 9"},
     };
@@ -284,6 +316,25 @@ static void seconds_that_were_given(void **state)
     CHECK_CONTAINS(target_problem(t, 0, &type), "expected a duration from 6s to 1d, got \"5s\"",
                    "too short");
     target_unref(t);
+}
+
+/* A type that the configuration leaves off may have no time to sample. */
+static void enabled_without_time(void **state)
+{
+    struct fixture *f = *state;
+    f->types[FGPROF].interval_ms = 1000;
+    f->types[FGPROF].seconds = 0;
+    struct err err = ERR_INIT;
+    struct target *t = make(f, LABELS("__profile_fgprof_enabled__", "true"), NULL, &err);
+    const char *type;
+    CHECK_INT(target_problem_count(t), 1, "no time");
+    CHECK_STR(target_problem(t, 0, &type),
+              "profile type fgprof: label __profile_fgprof_enabled__: expected an interval of at "
+              "least 2s, got \"1s\"",
+              "no time");
+    target_unref(t);
+    check(f, LABELS("__profile_fgprof_enabled__", "true", "__profile_fgprof_interval__", "5s"),
+          MEMORY_LINE "\n" CPU_LINE "\nhttp://10.1.2.3:80/fgprof?seconds=4 5000/9000");
 }
 
 /* What is said for all types, and wrong, costs the target. */
@@ -466,9 +517,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(good_labels),
+        TEST(continuous_types),
         TEST(wrong_labels),
         TEST(wrong_labels_of_sampling_types),
         TEST(seconds_that_were_given),
+        TEST(enabled_without_time),
         TEST(wrong_for_all),
         TEST(nothing_left),
         TEST(unknown_types),

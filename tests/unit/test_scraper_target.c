@@ -147,6 +147,7 @@ static void check_urls(struct target *t, const char *const *want, size_t n)
 /* ---- URLs --------------------------------------------------------------------------------------
  */
 
+/* S01: what is on by default, plain http. */
 static void default_urls(void **state)
 {
     struct target *t = make_ok(*state, LABELS("__address__", "localhost:9090"));
@@ -163,6 +164,7 @@ static void default_urls(void **state)
     target_unref(t);
 }
 
+/* S04: every type, and https. */
 static void all_types_https(void **state)
 {
     struct fixture *f = *state;
@@ -180,6 +182,7 @@ static void all_types_https(void **state)
     target_unref(t);
 }
 
+/* S02, S03: the scheme of label and job, and the port that follows from it. */
 static void scheme_and_port(void **state)
 {
     struct fixture *f = *state;
@@ -209,6 +212,7 @@ static void scheme_and_port(void **state)
     }
 }
 
+/* S13: no address, or none that is one, is an error of this target alone. */
 static void bad_addresses(void **state)
 {
     static const char *const rows[] = {
@@ -239,6 +243,7 @@ static void bad_schemes(void **state)
     }
 }
 
+/* S05, S06, S07: prefixes of job and target, with and without slashes. */
 static void path_prefixes(void **state)
 {
     struct fixture *f = *state;
@@ -297,7 +302,7 @@ static void bad_paths(void **state)
 /* ---- parameters --------------------------------------------------------------------------------
  */
 
-/* The CPU profile alone has seconds, once, however often targets are made. */
+/* S21: the CPU profile alone has seconds, once, however often targets are made. */
 static void seconds_only_for_sampling(void **state)
 {
     struct fixture *f = *state;
@@ -348,6 +353,23 @@ static void type_params_win(void **state)
     target_unref(t);
 }
 
+/* S14: the seconds come on top of the timeout, for types that sample. */
+static void timeouts(void **state)
+{
+    struct fixture *f = *state;
+    enable_only(f, "process_cpu");
+    f->types[0].enabled = true;
+    for (size_t i = 0; i < N_TYPES; i++) {
+        f->types[i].interval_ms = 2000;
+        f->types[i].timeout_ms = 1000;
+        f->types[i].seconds = f->types[i].sampling ? 1 : 0;
+    }
+    struct target *t = make_ok(f, LABELS("__address__", "h:1"));
+    CHECK_INT(target_timeout_ms(t, 0), 1000, "memory");
+    CHECK_INT(target_timeout_ms(t, 1), 2000, "process_cpu");
+    target_unref(t);
+}
+
 static void seconds_of_a_target(void **state)
 {
     struct fixture *f = *state;
@@ -379,6 +401,7 @@ static void seconds_of_a_target(void **state)
 /* ---- labels ------------------------------------------------------------------------------------
  */
 
+/* S09: where the service name comes from. */
 static void service_names(void **state)
 {
 #define ANNOTATION "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "k8s-svc"
@@ -426,6 +449,7 @@ static void job_and_instance(void **state)
     target_unref(t);
 }
 
+/* S10: a target keeps its own name, path and prefix. */
 static void carried_labels(void **state)
 {
     struct fixture *f = *state;
@@ -450,6 +474,8 @@ static void carried_labels(void **state)
     target_unref(t);
 }
 
+/* S11: godeltaprof is called memory, and is a delta already. S20: no labels of a scope are added.
+ */
 static void series_labels(void **state)
 {
     struct fixture *f = *state;
@@ -478,6 +504,7 @@ static void series_labels(void **state)
     target_unref(t);
 }
 
+/* S12: invalid UTF-8 is refused, control characters and emoji are fine. */
 static void utf8(void **state)
 {
     check_error(*state, LABELS("__address__", "h", "bad", "\xc3("), NULL,
@@ -552,6 +579,7 @@ static void processes(void **state)
 /* ---- identity ----------------------------------------------------------------------------------
  */
 
+/* S16: labels are not part of what a scrape is; address, path, parameters and name are. */
 static void identity(void **state)
 {
     struct fixture *f = *state;
@@ -610,6 +638,7 @@ static void reads(void **state)
         "__meta_kubernetes_namespace",
         "__meta_kubernetes_pod_container_name",
         "__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
+        "__meta_kubernetes_pod_uid",
         "__meta_docker_container_name",
         "__meta_dockerswarm_container_label_service_name",
         "__meta_dockerswarm_service_name",
@@ -652,6 +681,7 @@ int main(void)
         TEST(seconds_only_for_sampling),
         TEST(param_labels),
         TEST(type_params_win),
+        TEST(timeouts),
         TEST(seconds_of_a_target),
         TEST(service_names),
         TEST(job_and_instance),

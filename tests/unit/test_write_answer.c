@@ -182,8 +182,8 @@ static void test_transport(void **state)
 {
     (void)state;
     static const enum http_result again[] = {
-        HTTP_ERR_RESOLVE, HTTP_ERR_CONNECT,  HTTP_ERR_TLS,     HTTP_ERR_TIMEOUT,
-        HTTP_ERR_CUT,     HTTP_ERR_PROTOCOL, HTTP_ERR_ABORTED, HTTP_ERR_MEMORY,
+        HTTP_ERR_RESOLVE,  HTTP_ERR_CONNECT, HTTP_ERR_TLS,         HTTP_ERR_TIMEOUT, HTTP_ERR_CUT,
+        HTTP_ERR_PROTOCOL, HTTP_ERR_ABORTED, HTTP_ERR_DESCRIPTORS, HTTP_ERR_MEMORY,
     };
     for (size_t i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
         struct answer_input in = base_input(0);

@@ -67,7 +67,7 @@ static struct profile *make(struct fixture *f, const char *service, const char *
 static void write_profile(struct fixture *f, struct profile *p, struct answer *a)
 {
     struct series s;
-    assert_true(series_build(&s, p->labels, &no_external, PROTOCOL_FILE));
+    assert_true(series_build(&s, p->labels, &no_external, NULL, PROTOCOL_FILE));
     file_write(f->sink, &s, p, a);
     series_done(&s);
     profile_unref(p);

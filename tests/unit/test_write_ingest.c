@@ -42,7 +42,7 @@ static void build(struct series *s, const struct pair *pairs, size_t n, struct l
     *ret_labels = labels_builder_build(b);
     assert_non_null(*ret_labels);
     labels_builder_free(b);
-    assert_true(series_build(s, *ret_labels, &no_external, PROTOCOL_INGEST));
+    assert_true(series_build(s, *ret_labels, &no_external, NULL, PROTOCOL_INGEST));
 }
 
 static void test_names(void **state)
@@ -221,7 +221,7 @@ static void test_long_name_drops_labels(void **state)
     labels_builder_set_str(b, "service_name", "s");
     struct labels *l = labels_builder_build(b);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, PROTOCOL_INGEST));
+    assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_INGEST));
     struct buf out;
     buf_init(&out, 1 << 16);
     assert_true(ingest_name(&s, &out));
@@ -255,7 +255,7 @@ static void test_name_limit_is_exact(void **state)
         labels_builder_set_str(b, "service_name", service);
         struct labels *l = labels_builder_build(b);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, PROTOCOL_INGEST));
+        assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_INGEST));
         struct buf out;
         buf_init(&out, 1 << 16);
         assert_true(ingest_name(&s, &out));

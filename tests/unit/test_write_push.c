@@ -35,7 +35,7 @@ static void put_hex(struct buf *out, const void *data, size_t n)
 static void encode(struct labels *l, struct sv profile, const char *id, struct buf *out)
 {
     struct series s;
-    assert_true(series_build(&s, l, &no_external, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_PUSH));
     struct buf prefix;
     struct buf suffix;
     buf_init(&prefix, 1 << 20);
@@ -231,7 +231,7 @@ static void test_round_trip(void **state)
         buf_init(&out, 1 << 23);
         encode(l, profile, "", &out);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, PROTOCOL_PUSH));
+        assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_PUSH));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
         series_done(&s);
         buf_done(&out);
@@ -247,7 +247,7 @@ static void test_too_large(void **state)
     struct intern *in = intern_new();
     struct labels *l = testing_labels(in, "__name__", "memory", NULL);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_PUSH));
     struct buf prefix;
     struct buf suffix;
     buf_init(&prefix, 1 << 20);

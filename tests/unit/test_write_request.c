@@ -55,7 +55,7 @@ static void build(struct built *b, const struct config_endpoint *endpoint, const
     ingest_boundary_new(&b->boundary, &rng);
     rng_seed(&rng, 1); /* the first new one is the same again */
     assert_true(
-        series_build(&b->series, p->labels, &endpoint->external_labels, endpoint->protocol));
+        series_build(&b->series, p->labels, &endpoint->external_labels, NULL, endpoint->protocol));
     b->status = request_build(&b->request, endpoint, &b->series, p, &b->boundary, &rng);
 }
 

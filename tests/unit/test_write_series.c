@@ -41,7 +41,7 @@ static void check_series(const struct series *s, const char *want, const char *r
 static void build(struct series *s, struct labels *l, const struct config_pairs *external,
                   enum config_protocol protocol)
 {
-    assert_true(series_build(s, l, external, protocol));
+    assert_true(series_build(s, l, external, NULL, protocol));
 }
 
 struct pair {
@@ -223,7 +223,7 @@ static void test_surplus_order(void **state)
     struct labels *l = many_labels(40);
     struct series s;
     build(&s, l, &external, PROTOCOL_PUSH);
-    CHECK_INT(s.n, SERIES_LABELS_MAX, "");
+    CHECK_INT(s.n, 30, "");
     CHECK_INT(s.changes[SERIES_SURPLUS], 47 - 30, "");
     /* three that are required, pod and instance, two external: 23 of the rest */
     CHECK_INT(series_get(&s, "l022").n, 1, "");
@@ -248,7 +248,45 @@ static void test_surplus_order(void **state)
     series_done(&s);
 
     build(&s, l, &external, PROTOCOL_INGEST);
-    CHECK_INT(s.n, SERIES_INGEST_LABELS_MAX + 3, "the three are not in the braces");
+    CHECK_INT(s.n, 26 + 3, "the three are not in the braces");
+    series_done(&s);
+    labels_unref(l);
+}
+
+/* Limits of the endpoint's own, tighter and wider than a Pyroscope's. */
+static void test_own_limits(void **state)
+{
+    (void)state;
+    static const struct config_label_limits tight = {
+        .max_names = 5, .max_name_length = 16, .max_value_length = 16};
+    static const struct config_label_limits wide = {
+        .max_names = 100, .max_name_length = 2000, .max_value_length = 4000};
+    static char name[1500];
+    static char value[3000];
+    memset(name, 'n', sizeof(name) - 1);
+    memset(value, 'v', sizeof(value) - 1);
+    struct labels *l = testing_labels(table, "__name__", "memory", "__delta__", "false",
+                                      "service_name", "0123456789abcdefg", "pod", "p", "namespace",
+                                      "n", "app", "a", "seventeen_letters", "x", name, value, NULL);
+    struct series s;
+    assert_true(series_build(&s, l, &no_external, &tight, PROTOCOL_PUSH));
+    check_series(&s,
+                 "__delta__=false __name__=memory namespace=n pod=p service_name=0123456789abcdef",
+                 "tight");
+    CHECK_INT(s.changes[SERIES_SURPLUS], 1, "app");
+    CHECK_INT(sv_eq_str(s.examples[SERIES_SURPLUS], "app"), true, "app");
+    CHECK_INT(s.changes[SERIES_LONG_NAME], 2, "names");
+    CHECK_INT(s.examples[SERIES_LONG_NAME].n, sizeof(name) - 1, "the first in order");
+    CHECK_INT(s.changes[SERIES_TRUNCATED], 1, "value");
+    CHECK_INT(sv_eq_str(s.examples[SERIES_TRUNCATED], "service_name"), true, "value");
+    series_done(&s);
+    assert_true(series_build(&s, l, &no_external, &tight, PROTOCOL_INGEST));
+    CHECK_INT(s.n, 4, "three that do not count, and one");
+    CHECK_INT(series_get(&s, "namespace").n, 1, "the first of the identity");
+    series_done(&s);
+    assert_true(series_build(&s, l, &no_external, &wide, PROTOCOL_PUSH));
+    CHECK_INT(s.n, 8, "wide");
+    CHECK_INT(series_get(&s, name).n, sizeof(value) - 1, "wide");
     series_done(&s);
     labels_unref(l);
 }
@@ -268,13 +306,13 @@ static void test_exactly_at_the_limit(void **state)
 static void test_long_names_and_values(void **state)
 {
     (void)state;
-    static char name[SERIES_NAME_MAX + 2];
-    static char longer[SERIES_NAME_MAX + 2];
-    static char digits[SERIES_NAME_MAX + 1];
+    static char name[1024 + 2];
+    static char longer[1024 + 2];
+    static char digits[1024 + 1];
     static char value[1 << 19];
-    memset(name, 'n', SERIES_NAME_MAX);
-    memset(longer, 'm', SERIES_NAME_MAX + 1);
-    memset(digits, '7', SERIES_NAME_MAX); /* becomes longer by the "_" in front */
+    memset(name, 'n', 1024);
+    memset(longer, 'm', 1024 + 1);
+    memset(digits, '7', 1024); /* becomes longer by the "_" in front */
     /* three-byte characters: 2048 is not a multiple of three */
     for (size_t i = 0; i + 3 < sizeof(value); i += 3)
         memcpy(value + i, "\xe4\xb8\xad", 3);
@@ -283,7 +321,7 @@ static void test_long_names_and_values(void **state)
     struct series s;
     build(&s, l, &no_external, PROTOCOL_PUSH);
     CHECK_INT(s.n, 2, "");
-    CHECK_INT(s.at[0].name.n, SERIES_NAME_MAX, "");
+    CHECK_INT(s.at[0].name.n, 1024, "");
     CHECK_INT(s.at[0].value.n, 2046, "");
     assert_true(utf8_valid(s.at[0].value));
     CHECK_INT(s.changes[SERIES_LONG_NAME], 2, "");
@@ -365,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_surplus_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exactly_at_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_own_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_names_and_values, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_value_that_is_not_utf8, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tenant, setup, teardown),

@@ -1,6 +1,7 @@
 package pyroscope
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,6 +74,15 @@ func (s *Server) ingestRequest(r *http.Request) (status int, code string, err er
 	s.stats.Bytes += int64(len(body))
 	s.mu.Unlock()
 
+	if query.Get("format") == "jfr" {
+		raw, err := readJFR(r.Header.Get("Content-Type"), body)
+		if err != nil {
+			return 422, "unknown", fmt.Errorf("parsing IngestInput-jfr failed %w", err)
+		}
+		labels["service_name"] = app
+		s.accept(Received{At: time.Now(), API: "ingest", Tenant: tenant, Query: query, Header: r.Header, Raw: raw, Labels: labels})
+		return 200, "", nil
+	}
 	f, err := readIngest(query.Get("format"), r.Header.Get("Content-Type"), body)
 	if err != nil {
 		return 422, "unknown", fmt.Errorf("parsing IngestInput-pprof failed %w", err)
@@ -92,6 +102,30 @@ func (s *Server) ingestRequest(r *http.Request) (status int, code string, err er
 	}
 	s.accept(rec)
 	return 200, "", nil
+}
+
+// readJFR takes a recording as the body, without gzip, or as the part "jfr".
+func readJFR(contentType string, body []byte) ([]byte, error) {
+	if !strings.Contains(contentType, "multipart/form-data") {
+		if !bytes.HasPrefix(body, []byte("FLR\x00")) {
+			return nil, errors.New("unable to parse chunk header: the magic is missing")
+		}
+		return body, nil
+	}
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := multipart.NewReader(bytes.NewReader(body), params["boundary"]).ReadForm(maxMultipart)
+	if err != nil {
+		return nil, err
+	}
+	defer parsed.RemoveAll()
+	raw, err := part(parsed, "jfr")
+	if err == nil && len(raw) == 0 {
+		err = errors.New("jfr field not found in multipart form")
+	}
+	return raw, err
 }
 
 // readIngest follows the order in which the server decides what a body is.

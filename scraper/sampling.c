@@ -1,0 +1,394 @@
+#include "scraper/sampling.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/map.h"
+#include "scraper/target.h"
+
+/* The same in every process, so that every scraper makes the same choice. */
+#define RANK_SEED UINT64_C(0x73616d706c65)
+
+struct offer;
+struct service;
+
+/* One target that a source has offered. */
+struct member {
+    uint64_t rank;
+    struct target *target; /* a reference */
+    struct service *service;
+    bool kept;
+};
+
+/* What one source offers. */
+struct offer {
+    TAILQ_ENTRY(offer) dirty_link;
+    bool is_dirty;
+    size_t n;
+    struct member *members;
+    struct target **kept; /* room for n */
+    char source[];
+};
+
+/* The targets of one service, by rank. */
+struct service {
+    TAILQ_ENTRY(service) touched_link;
+    bool is_touched;
+    struct ranked {
+        uint64_t rank; /* and kept: the member's, here since all of them are looked through */
+        struct member *member;
+        struct offer *offer;
+        bool kept;
+    } * ranked;
+    size_t n;
+    size_t cap;
+    size_t processes;
+    size_t n_kept; /* processes */
+    char name[];
+};
+
+TAILQ_HEAD(offer_line, offer);
+TAILQ_HEAD(service_line, service);
+
+struct sampler {
+    struct map *offers;   /* source -> struct offer */
+    struct map *services; /* service_name -> struct service */
+    struct offer_line dirty;
+    struct service_line touched;
+    size_t n_targets;
+    size_t n_kept; /* targets */
+};
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static void free_offer(void *value)
+{
+    struct offer *o = value;
+    for (size_t i = 0; i < o->n; i++) {
+        target_unref(o->members[i].target);
+    }
+    free(o->members);
+    free(o->kept);
+    free(o);
+}
+
+static void free_service(void *value)
+{
+    struct service *v = value;
+    free(v->ranked);
+    free(v);
+}
+
+struct sampler *sampler_new(void)
+{
+    struct sampler *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return NULL;
+    }
+    s->offers = map_new();
+    s->services = map_new();
+    TAILQ_INIT(&s->dirty);
+    TAILQ_INIT(&s->touched);
+    return s->offers == NULL || s->services == NULL ? sampler_free(s) : s;
+}
+
+struct sampler *sampler_free(struct sampler *s)
+{
+    if (s != NULL) {
+        map_free(s->offers, free_offer);
+        map_free(s->services, free_service);
+        free(s);
+    }
+    return NULL;
+}
+
+/* ---- services ----------------------------------------------------------------------------------
+ */
+
+static void touch(struct sampler *s, struct service *v)
+{
+    if (!v->is_touched) {
+        v->is_touched = true;
+        TAILQ_INSERT_TAIL(&s->touched, v, touched_link);
+    }
+}
+
+static struct service *find_service(struct sampler *s, struct sv name)
+{
+    struct service *v = map_get(s->services, name);
+    if (v != NULL) {
+        return v;
+    }
+    v = calloc(1, sizeof(*v) + name.n + 1);
+    if (v == NULL) {
+        return NULL;
+    }
+    memcpy(v->name, name.p, name.n);
+    if (!map_put(s->services, name, v, NULL)) {
+        free(v);
+        return NULL;
+    }
+    return v;
+}
+
+static bool reserve(struct service *v, size_t n)
+{
+    if (n <= v->cap) {
+        return true;
+    }
+    size_t cap = v->cap == 0 ? 4 : v->cap * 2;
+    cap = cap < n ? n : cap;
+    struct ranked *ranked = reallocarray(v->ranked, cap, sizeof(*ranked));
+    if (ranked == NULL) {
+        return false;
+    }
+    v->ranked = ranked;
+    v->cap = cap;
+    return true;
+}
+
+/* The first place whose rank is not lower. */
+static size_t place_of(const struct service *v, uint64_t rank)
+{
+    size_t low = 0;
+    size_t high = v->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (v->ranked[middle].rank < rank) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void insert(struct sampler *s, struct offer *o, struct member *m)
+{
+    struct service *v = m->service;
+    size_t at = place_of(v, m->rank);
+    memmove(&v->ranked[at + 1], &v->ranked[at], (v->n - at) * sizeof(v->ranked[0]));
+    v->ranked[at] = (struct ranked){.rank = m->rank, .member = m, .offer = o};
+    v->n++;
+    s->n_targets++;
+    touch(s, v);
+}
+
+static void take_out(struct sampler *s, struct member *m)
+{
+    struct service *v = m->service;
+    size_t at = place_of(v, m->rank);
+    while (v->ranked[at].member != m) {
+        at++;
+    }
+    v->n--;
+    memmove(&v->ranked[at], &v->ranked[at + 1], (v->n - at) * sizeof(v->ranked[0]));
+    s->n_targets--;
+    s->n_kept -= m->kept;
+    touch(s, v);
+}
+
+static bool starts_process(const struct service *v, size_t i)
+{
+    return i == 0 || v->ranked[i].rank != v->ranked[i - 1].rank;
+}
+
+static void mark_dirty(struct sampler *s, struct offer *o)
+{
+    if (!o->is_dirty) {
+        o->is_dirty = true;
+        TAILQ_INSERT_TAIL(&s->dirty, o, dirty_link);
+    }
+}
+
+static void decide(struct sampler *s, struct service *v, unsigned percent, unsigned max)
+{
+    v->processes = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        v->processes += starts_process(v, i);
+    }
+    v->n_kept = percent == 0 ? v->processes : (v->processes * percent + 99) / 100;
+    if (max > 0 && v->n_kept > max) {
+        v->n_kept = max;
+    }
+    size_t process = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        struct ranked *r = &v->ranked[i];
+        process += starts_process(v, i);
+        bool keep = process <= v->n_kept;
+        if (keep != r->kept) {
+            r->kept = keep;
+            r->member->kept = keep;
+            s->n_kept += keep ? 1U : (size_t)-1;
+            mark_dirty(s, r->offer);
+        }
+    }
+}
+
+static void settle(struct sampler *s, unsigned percent, unsigned max)
+{
+    struct service *v;
+    while ((v = TAILQ_FIRST(&s->touched)) != NULL) {
+        TAILQ_REMOVE(&s->touched, v, touched_link);
+        v->is_touched = false;
+        if (v->n > 0) {
+            decide(s, v, percent, max);
+        } else {
+            map_remove(s->services, sv_from(v->name));
+            free_service(v);
+        }
+    }
+}
+
+/* ---- offers ------------------------------------------------------------------------------------
+ */
+
+/* All types of a target are kept or left out together. */
+static uint64_t rank_of(const struct target *t)
+{
+    struct sv address = labels_get(t->labels, SV("__address__"));
+    return hash_bytes(address.p, address.n, RANK_SEED);
+}
+
+/* Finds each member its service, with room for it and for those before it in this offer. */
+static bool find_room(struct sampler *s, struct offer *o)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        struct member *m = &o->members[i];
+        m->rank = rank_of(m->target);
+        m->service = find_service(s, labels_get(m->target->labels, SV("service_name")));
+        if (m->service == NULL) {
+            return false;
+        }
+        touch(s, m->service);
+        if (!reserve(m->service, m->service->n + i + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* NULL if out of memory; the references are taken over in any case. */
+static struct offer *make_offer(struct sampler *s, const char *source,
+                                struct target *const *targets, size_t n)
+{
+    size_t size = strlen(source) + 1;
+    struct offer *o = calloc(1, sizeof(*o) + size);
+    struct member *members = calloc(n, sizeof(*members));
+    if (o == NULL || members == NULL) {
+        free(o);
+        free(members);
+        for (size_t i = 0; i < n; i++) {
+            target_unref(targets[i]);
+        }
+        return NULL;
+    }
+    memcpy(o->source, source, size);
+    o->members = members;
+    o->n = n;
+    for (size_t i = 0; i < n; i++) {
+        members[i].target = targets[i];
+    }
+    o->kept = calloc(n, sizeof(struct target *));
+    if (o->kept == NULL || !find_room(s, o)) {
+        free_offer(o);
+        return NULL;
+    }
+    return o;
+}
+
+static void tell(struct sampler *s, const struct sampler_calls *calls)
+{
+    struct offer *o;
+    while ((o = TAILQ_FIRST(&s->dirty)) != NULL) {
+        TAILQ_REMOVE(&s->dirty, o, dirty_link);
+        o->is_dirty = false;
+        size_t n = 0;
+        for (size_t i = 0; i < o->n; i++) {
+            if (o->members[i].kept) {
+                o->kept[n++] = o->members[i].target;
+            }
+        }
+        calls->keep(calls->arg, o->source, o->kept, n);
+    }
+}
+
+/* The old offer of the source is taken out, the new one (or none) takes its place in the map. */
+static bool exchange(struct sampler *s, const char *source, struct offer *next,
+                     struct offer **ret_old)
+{
+    void *old = NULL;
+    if (next != NULL && !map_put(s->offers, sv_from(source), next, &old)) {
+        return false;
+    }
+    *ret_old = next != NULL ? old : map_remove(s->offers, sv_from(source));
+    for (size_t i = 0; *ret_old != NULL && i < (*ret_old)->n; i++) {
+        take_out(s, &(*ret_old)->members[i]);
+    }
+    for (size_t i = 0; next != NULL && i < next->n; i++) {
+        insert(s, next, &next->members[i]);
+    }
+    return true;
+}
+
+static bool change(struct sampler *s, const char *source, struct target *const *targets, size_t n,
+                   struct offer **ret_old)
+{
+    struct offer *next = n == 0 ? NULL : make_offer(s, source, targets, n);
+    if (n > 0 && next == NULL) {
+        return false;
+    }
+    if (!exchange(s, source, next, ret_old)) {
+        free_offer(next);
+        return false;
+    }
+    if (next != NULL) {
+        mark_dirty(s, next);
+    }
+    return true;
+}
+
+bool sampler_set(struct sampler *s, const char *source, unsigned percent, unsigned max,
+                 struct target *const *targets, size_t n, const struct sampler_calls *calls)
+{
+    struct offer *old = NULL;
+    calls->lock(calls->arg);
+    bool ok = change(s, source, targets, n, &old);
+    settle(s, percent, max);
+    calls->unlock(calls->arg);
+    if (ok && n == 0) {
+        calls->keep(calls->arg, source, NULL, 0);
+    }
+    tell(s, calls);
+    if (old != NULL) {
+        free_offer(old);
+    }
+    return ok;
+}
+
+/* ---- what others see ---------------------------------------------------------------------------
+ */
+
+size_t sampler_left_out(const struct sampler *s)
+{
+    return s->n_targets - s->n_kept;
+}
+
+size_t sampler_list(const struct sampler *s, struct sampled_service *out, size_t max)
+{
+    size_t cursor = 0;
+    size_t n = 0;
+    struct sv key;
+    void *value;
+    while (n < max && map_next(s->services, &cursor, &key, &value)) {
+        const struct service *v = value;
+        char *name = v->n_kept < v->processes ? strdup(v->name) : NULL;
+        if (name != NULL) {
+            out[n++] = (struct sampled_service){
+                .service = name, .processes = v->processes, .scraped = v->n_kept};
+        }
+    }
+    return n;
+}

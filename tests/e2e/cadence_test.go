@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// types is the mapping `profiles` of a job with only these types on.
+func types(on string) string {
+	all := []string{"memory", "block", "goroutine", "mutex", "process_cpu"}
+	var keys []string
+	for _, name := range all {
+		if !strings.Contains(on, name+":") {
+			keys = append(keys, name+": {enabled: false}")
+		}
+	}
+	return "    profiles: {" + strings.Join(append(keys, on), ", ") + "}\n"
+}
+
+// A real Go program whose next CPU profile begins the moment that the last one ends: by its own
+// account, at least 99 % of the time lies within a profile.
+func TestContinuous(t *testing.T) {
+	t.Parallel()
+	const seconds = 3
+	address := startLoadgen(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, fmt.Sprintf(`
+scrape_configs:
+  - job_name: real
+%s    static_configs: [{targets: ["%s"]}]
+write:
+  - {name: main, url: "%s"}
+`, types(fmt.Sprintf("process_cpu: {continuous: true, interval: %ds}", seconds)), address, server.URL()))
+	got := waitProfiles(t, server, 4, nil)
+	p.stop()
+	sort.Slice(got, func(i, k int) bool { return got[i].Profile.TimeNanos < got[k].Profile.TimeNanos })
+	var gaps []time.Duration
+	for i := 1; i < len(got); i++ {
+		last := got[i-1].Profile
+		gaps = append(gaps, time.Duration(got[i].Profile.TimeNanos-last.TimeNanos-last.DurationNanos))
+	}
+	sort.Slice(gaps, func(i, k int) bool { return gaps[i] < gaps[k] })
+	t.Logf("between two profiles of %d s: %v", seconds, gaps)
+	if median := gaps[len(gaps)/2]; median > seconds*time.Second/100 && !instrumented(t) {
+		t.Errorf("%v between two profiles of %d s", median, seconds)
+	}
+	for _, gap := range gaps {
+		if gap < -50*time.Millisecond {
+			t.Errorf("two profiles overlap by %v", -gap)
+		}
+	}
+}
+
+// A type that is not there is asked for rarely, shown, and back when it is there.
+func TestAbsentType(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	tg.SetFault("/debug/pprof/mutex", target.NotFound)
+	p := run(t, `
+global: {scrape_interval: 300ms}
+scrape_configs:
+  - job_name: a
+`+types("mutex: {delta: off}, goroutine: {}")+`    static_configs:
+`+staticTargets("a", tg)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.wait("absent", func() string {
+		if s := p.scrape("/mutex"); s == nil || s.Health != "absent" || s.Reason != "http_404" {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	if n := p.metrics().sum("profpull_scrapes", "state", "absent"); n != 1 {
+		t.Errorf("%v scrapes are absent", n)
+	}
+	n := len(tg.RequestsFor("/debug/pprof/mutex"))
+	before := len(tg.RequestsFor("/debug/pprof/goroutine"))
+	p.wait("the other type", func() string {
+		if len(tg.RequestsFor("/debug/pprof/goroutine")) < before+6 {
+			return "fewer than six"
+		}
+		return ""
+	})
+	if more := len(tg.RequestsFor("/debug/pprof/mutex")) - n; more > 1 {
+		t.Errorf("asked %d times in six intervals", more)
+	}
+	tg.SetFault("/debug/pprof/mutex", target.None)
+	waitProfiles(t, server, 2, func(r *pyroscope.Received) bool { return r.Name() == "mutex" })
+	p.stop()
+	for text, want := range map[string]int{"scrape failed": 1, "profile type is absent": 1, "profile type is there again": 1} {
+		if n := strings.Count(p.stderr.String(), text); n != want {
+			t.Errorf("%d lines say %q, expected %d", n, text, want)
+		}
+	}
+}
+
+// F20: somebody else profiles the target: it is tried twice in an interval, and the page says so.
+func TestProfiledBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	tg.SetFault("", target.CPUInUse)
+	p := run(t, `
+global: {scrape_interval: 2s}
+scrape_configs:
+  - job_name: a
+`+types("process_cpu: {interval: 3s, seconds: 1s}")+`    static_configs:
+`+staticTargets("a", tg)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.wait("two conflicts", func() string {
+		s := p.scrape("/profile")
+		if s == nil || s.Reason != "cpu_in_use" || s.Conflicts.Found < 2 ||
+			!strings.Contains(s.LastError, "somebody else profiles this process (so in 2 of the last 2 attempts)") {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	if r := tg.Requests(); r[1].Start.Sub(r[0].Start) > 2500*time.Millisecond && !instrumented(t) {
+		t.Errorf("the second attempt came after %v, in another interval", r[1].Start.Sub(r[0].Start))
+	}
+	tg.SetFault("", target.None)
+	waitProfiles(t, server, 1, nil)
+	if s := p.scrape("/profile"); s == nil || s.Health != "up" || s.Conflicts.Found < 2 {
+		t.Errorf("%+v", s)
+	}
+	p.stop()
+}
+
+// Servers that allow an answer less time than the profile takes: one that says so, as older
+// versions of Go do, and one that cuts the connection.
+func TestWriteTimeout(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	says := newTarget(t, target.Options{MaxSeconds: 1})
+	cuts := loop.Host() + ":6060"
+	srv := &http.Server{Addr: cuts, WriteTimeout: 500 * time.Millisecond,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(2 * time.Second)
+			_, _ = w.Write([]byte("profile"))
+		})}
+	go func() { _ = srv.ListenAndServe() }()
+	t.Cleanup(func() { _ = srv.Close() })
+	p := run(t, `
+global: {scrape_interval: 3s}
+scrape_configs:
+  - job_name: a
+`+types("process_cpu: {}")+`    static_configs:
+      - {targets: ["`+cuts+`"]}
+`+staticTargets("a", says)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	for _, address := range []string{says.Addr(), cuts} {
+		address := address
+		p.wait("the reason", func() string {
+			s := p.scrape(address + "/")
+			if s == nil || s.Reason != "duration_too_long" ||
+				!strings.Contains(s.LastError, "set seconds of the profile type process_cpu (now 2s) below") {
+				return fmt.Sprintf("%+v", s)
+			}
+			return ""
+		})
+	}
+	p.stop()
+}
+
+// Two processes of each service are scraped, always the same ones, and the page says how many are
+// left out.
+func TestSampledServices(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	var targets []*target.Target
+	for i := 0; i < 8; i++ {
+		targets = append(targets, newTarget(t, target.Options{}))
+	}
+	p := run(t, `
+global: {scrape_interval: 300ms}
+scrape_configs:
+  - job_name: some
+    sampling: {max_per_service: 2}
+`+types("goroutine: {}, memory: {delta: off}")+`    static_configs:
+`+staticTargets("shop/cart", targets[:6]...)+staticTargets("shop/till", targets[6:]...)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	waitProfiles(t, server, 24, nil)
+	_, text := p.get("/api/v1/targets")
+	var page struct {
+		Data struct {
+			Scrapes []scrape
+			Sampled []struct {
+				Job, Service       string
+				Processes, Scraped int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &page); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(page.Data.Scrapes); n != 8 {
+		t.Errorf("%d scrapes, expected two types of four processes", n)
+	}
+	if s := page.Data.Sampled; len(s) != 1 || s[0].Job != "some" || s[0].Service != "shop/cart" || s[0].Processes != 6 || s[0].Scraped != 2 {
+		t.Errorf("sampled: %+v", s)
+	}
+	if n := p.metrics().sum("profpull_targets", "state", "left_out"); n != 4 {
+		t.Errorf("%v targets are left out", n)
+	}
+	p.stop()
+	asked := 0
+	for _, tg := range targets[:6] {
+		if len(tg.Requests()) > 0 {
+			asked++
+		}
+	}
+	if asked != 2 {
+		t.Errorf("%d processes were asked", asked)
+	}
+}
+
+// F36: the program is stopped for some intervals: what it missed is counted and not made up for.
+func TestStoppedAndContinued(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	var targets []*target.Target
+	for i := 0; i < 20; i++ {
+		targets = append(targets, newTarget(t, target.Options{}))
+	}
+	p := run(t, `
+global: {scrape_interval: 500ms}
+scrape_configs:
+  - job_name: a
+`+types("goroutine: {}")+`    static_configs:
+`+staticTargets("a", targets...)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	waitProfiles(t, server, 40, nil)
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * time.Second)
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	again := time.Now()
+	p.wait("scrapes", func() string {
+		for _, tg := range targets {
+			r := tg.Requests()
+			if n := len(r); n < 2 || r[n-2].Start.Before(again) {
+				return "one has not been asked twice since"
+			}
+		}
+		return ""
+	})
+	if n := p.metrics().sum("profpull_scrapes_total", "result", "skipped"); n < 20*6 {
+		t.Errorf("%v are counted as skipped", n)
+	}
+	if code, text := p.get("/-/healthy"); code != 200 {
+		t.Errorf("/-/healthy: %d %s", code, text)
+	}
+	p.stop()
+	for _, tg := range targets {
+		var starts []time.Time
+		for _, r := range tg.Requests() {
+			if r.Start.After(again) {
+				starts = append(starts, r.Start)
+			}
+		}
+		// Its own phase, not one scrape for each that was missed.
+		if most := int(time.Since(again)/(500*time.Millisecond)) + 2; len(starts) > most {
+			t.Errorf("%d requests since the program goes on, expected at most %d", len(starts), most)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"bytes"
+	"math/rand"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+const nothingEnabled = `    profiles:
+      memory: {enabled: false}
+      block: {enabled: false}
+      goroutine: {enabled: false}
+      mutex: {enabled: false}
+      process_cpu: {enabled: false}
+`
+
+// Labels of a file's entry say which profiles of a real program are fetched, where and how often;
+// the job itself would fetch none, and that every hour. A wrong label costs its own type.
+func TestSettingsOfOneTarget(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	program := startLoadgen(t)
+	host, port, _ := net.SplitHostPort(program)
+	server := newPyroscope(t, pyroscope.Options{})
+	list := filepath.Join(t.TempDir(), "targets.yaml")
+	text := `
+- targets: ["` + host + `:1"]
+  labels:
+    service_name: shop/steered
+    __profile_heap_enabled__: "true"
+    __profile_heap_port__: "` + port + `"
+    __profile_heap_interval__: 1s
+    __profile_process_cpu_enabled__: "true"
+    __profile_process_cpu_port__: "` + port + `"
+    __profile_process_cpu_interval__: 2s
+    __profile_goroutine_enabled__: "true"
+    __profile_goroutine_port__: "` + port + `"
+    __profile_goroutine_path__: /debug//pprof/./goroutine
+    __profile_goroutine_interval__: 1s
+    __profile_mutex_enabled__: "true"
+    __profile_mutex_port__: "99999"
+- targets: ["` + program + `"]
+  labels: {service_name: shop/plain}
+`
+	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	config := `
+scrape_configs:
+  - job_name: files
+    scrape_interval: 1h
+` + nothingEnabled + `
+    file_sd_configs: [{files: ["` + list + `"]}]
+    profile_relabel_configs:
+      - {action: drop, source_labels: [__name__], regex: goroutine}
+      - {target_label: team, source_labels: [__name__, job], separator: "/"}
+      - {target_label: __tenant_id__, replacement: perf}
+      - {action: labeldrop, regex: instance|__delta__}
+write:
+  - {name: main, url: "` + server.URL() + `"}
+`
+	p := run(t, config)
+	of := func(name string) func(*pyroscope.Received) bool {
+		return func(r *pyroscope.Received) bool { return r.Name() == name }
+	}
+	heaps := waitProfiles(t, server, 2, of("memory"))
+	cpus := waitProfiles(t, server, 1, of("process_cpu"))
+	p.wait("a goroutine profile to be dropped by its rule", func() string {
+		if p.metrics().sum("profpull_profile_relabel_total", "job", "files", "outcome", "dropped") > 0 {
+			return ""
+		}
+		return "none yet"
+	})
+	for _, r := range append(heaps, cpus...) {
+		want := map[string]string{"service_name": "shop/steered", "job": "files", "team": r.Name() + "/files",
+			"__name__": r.Name()}
+		if r.Name() == "memory" {
+			want["__delta__"] = "false" // not the rules' to take away
+		}
+		for name, value := range r.Labels {
+			if want[name] != value {
+				t.Errorf("%s arrived with %s=%q", r.Name(), name, value)
+			}
+			delete(want, name)
+		}
+		if len(want) > 0 {
+			t.Errorf("%s lacks %v", r.Name(), want)
+		}
+		if r.Tenant != "perf" {
+			t.Errorf("%s came for the tenant %q", r.Name(), r.Tenant)
+		}
+	}
+	if text := pprofTop(t, cpus[0].Raw); !strings.Contains(text, "Duration: 1") {
+		t.Errorf("a CPU profile of another length than 1 s:\n%s", text)
+	}
+	for _, part := range []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/goroutine", "/debug/pprof/heap"} {
+		if s := p.scrape("http://" + program + part); s == nil {
+			t.Errorf("no scrape of %s", part)
+		}
+	}
+	if n := len(p.scrapes("")); n != 3 {
+		t.Errorf("%d scrapes, expected 3", n)
+	}
+	for _, r := range server.Profiles() {
+		if r.Name() == "goroutine" {
+			t.Errorf("a profile arrived that a rule drops")
+		}
+	}
+	if n := p.metrics().sum("profpull_target_problems_total", "job", "files", "type", "mutex"); n < 1 {
+		t.Errorf("the wrong port was not counted")
+	}
+	const sentence = `label __profile_mutex_port__: expected a port from 1 to 65535, got \"99999\"`
+	if !strings.Contains(p.stderr.String(), sentence) {
+		t.Errorf("the wrong port was not said")
+	}
+	noneRefused(t, server)
+	p.stop()
+
+	r := call(t, "", "discover", "--config", p.config)
+	if r.code != 0 || !strings.Contains(r.stdout, `"problems":["profile type mutex: `+sentence+`"]`) ||
+		!strings.Contains(r.stdout, `/debug/pprof/profile?seconds=1","interval":"2s"}`) {
+		t.Errorf("discover: %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A recording goes byte for byte to where it can go, and is accounted for where it cannot.
+func TestRecordingsPassThrough(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	recording := make([]byte, 100000)
+	rand.New(rand.NewSource(1)).Read(recording)
+	copy(recording, "FLR\x00\x00\x02\x00\x00")
+	java, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/jfr" || r.URL.RawQuery != "seconds=1" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write(recording)
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(java.Down)
+	server := newPyroscope(t, pyroscope.Options{})
+	dir := t.TempDir()
+	p := run(t, `
+scrape_configs:
+  - job_name: java
+    scrape_interval: 2s
+`+nothingEnabled+`      custom: [{name: jfr, path: /jfr, format: jfr, sampling: true}]
+    static_configs: [{targets: ["`+java.Addr()+`"], labels: {service_name: shop/java}}]
+write:
+  - {name: old, url: "`+server.URL()+`", protocol: ingest}
+  - {name: new, url: "`+server.URL()+`"}
+  - {name: disk, url: "file://`+dir+`"}
+`)
+	for _, r := range waitProfiles(t, server, 2, nil) {
+		if !bytes.Equal(r.Raw, recording) {
+			t.Errorf("%d bytes arrived, and not those that were sent", len(r.Raw))
+		}
+		if r.API != "ingest" || r.Labels["service_name"] != "shop.java" || r.Query.Get("spyName") != "javaspy" {
+			t.Errorf("%s %v %v", r.API, r.Labels, r.Query)
+		}
+	}
+	noneRefused(t, server)
+	p.wait("the one for push to be dropped", func() string {
+		if p.metrics().sum("profpull_write_dropped_profiles_total", "endpoint", "new", "reason", "format") >= 2 {
+			return ""
+		}
+		return "not yet"
+	})
+	m := p.metrics()
+	for _, endpoint := range []string{"old", "new", "disk"} {
+		if text := m.ledger(endpoint).balance(); text != "" {
+			t.Error(text)
+		}
+	}
+	p.stop()
+	files, _ := filepath.Glob(filepath.Join(dir, "shop_java", "jfr", "*.jfr"))
+	if len(files) < 2 {
+		t.Fatalf("files: %v", files)
+	}
+	if stored, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(stored, recording) {
+		t.Errorf("%s is not what was sent (%v)", files[0], err)
+	}
+}

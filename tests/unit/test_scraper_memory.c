@@ -1,0 +1,129 @@
+/* Sampling without memory: whichever allocation fails, either the targets of a source change or all
+ * stays as it was.
+ *
+ * malloc() and its relatives are replaced in this program, in front of glibc's. The sanitizers
+ * replace them too, so in their builds there is nothing to test here. */
+#include "tests/unit/scraper_world.h"
+
+#include "scraper/sampling.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+
+#ifndef SANITIZED
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static long countdown = -1; /* allocations until one fails; negative: none does */
+
+static bool fails(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+    return fails() ? NULL : __libc_realloc(p, size);
+}
+
+void *reallocarray(void *p, size_t n, size_t size)
+{
+    return fails() ? NULL : __libc_realloc(p, n * size);
+}
+
+static size_t count_active(struct world *w)
+{
+    return (size_t)metric(w, "profpull_targets{state=\"active\"}");
+}
+
+/* A source changes while the n-th allocation fails. */
+static void source_changes(void **state)
+{
+    struct world *w = *state;
+    w->jobs[0].sample_max = 3;
+    size_t failed = 0;
+    log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
+    for (long i = 0; i < 60; i++) {
+        struct target *targets[12];
+        for (size_t k = 0; k < 12; k++) {
+            char address[16];
+            snprintf(address, sizeof(address), "h%zu:1", k);
+            targets[k] = make_target(w, 0, address, "service_name", k < 6 ? "a" : "b");
+        }
+        countdown = i;
+        bool ok = engine_set_group(w->e, 0, "s", targets, 12);
+        bool reached = countdown < 0;
+        countdown = -1;
+        failed += !ok;
+        if (ok && !reached) {
+            CHECK_INT(count_active(w), 6, "three of each");
+        }
+        if (count_active(w) != 0) {
+            CHECK_INT(count_active(w), 6, "three of each");
+        }
+        assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
+        CHECK_INT(count_active(w), 0, "none");
+        CHECK_INT(metric(w, "profpull_targets{state=\"left_out\"}"), 0, "none");
+        struct sampled_service list[4];
+        CHECK_INT(engine_sampled(w->e, list, 4), 0, "no service stays");
+    }
+    assert_true(failed > 5);
+}
+
+/* Another source comes while memory is short: what is there stays. */
+static void another_source_comes(void **state)
+{
+    struct world *w = *state;
+    w->jobs[0].sample_max = 3;
+    log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
+    set(w, 0, "s", "1", AT("a:1", "b:1", "c:1", "d:1"));
+    size_t failed = 0;
+    for (long i = 0; i < 30; i++) {
+        struct target *t = make_target(w, 0, "e:1", "service_name", "other");
+        countdown = i;
+        bool ok = engine_set_group(w->e, 0, "t", &t, 1);
+        countdown = -1;
+        failed += !ok;
+        assert_true(count_active(w) >= 3 && count_active(w) <= 4);
+        CHECK_INT(metric(w, "profpull_targets{state=\"left_out\"}"), 1, "left out");
+        assert_true(engine_set_group(w->e, 0, "t", NULL, 0));
+        CHECK_INT(count_active(w), 3, "as before");
+    }
+    assert_true(failed > 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(source_changes),
+        TEST(another_source_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif
