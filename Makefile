@@ -162,7 +162,7 @@ test: unit replay ## unit tests and the replay of the fuzz corpora
 e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
 
-delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against a reference in Go
+delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
 
 check: ## all tests: unit, corpora, deltas, end to end
@@ -194,7 +194,7 @@ bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh
 
-bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside a model in Go
+bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh
 
 coverage: ## line coverage of the unit and end-to-end tests (gcovr)

@@ -403,17 +403,16 @@ static bool is_scraped_as(const struct seen *s, const struct config_type *type)
     return false;
 }
 
-/* What is wrong with the settings of single types. Labels that name no type come from annotations
- * that have no meaning, and those are told of by words_annotations(). */
-static void put_problems(const struct seen *s, struct buf *out)
+/* What is wrong with the settings of single types. Labels that name no type come, with
+ * the built-in rules, from annotations without meaning: words_annotations() tells of those. */
+static void put_problems(const struct seen *s, bool built_in, struct buf *out)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct target *t = s->pieces[i].target;
         for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
             const char *type;
             const char *sentence = target_problem(t, j, &type);
-            bool unknown = strcmp(type, "unknown") == 0;
-            if (!unknown) {
+            if (!built_in || strcmp(type, "unknown") != 0) {
                 buf_printf(out, " Not scraped: %s.", sentence);
             }
         }
@@ -475,6 +474,8 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
 {
     const struct config_job *job = &e->options.config->jobs[s->job];
     const struct piece *p = furthest(s);
+    /* Which annotations mean something to rules of one's own cannot be told. */
+    bool built_in = strcmp(job->pos.file, CONFIG_BUILTIN_NAME) == 0;
     buf_puts(out, "Pod ");
     put_name(s->pieces[0].discovered, out);
     if (p->target == NULL) {
@@ -482,11 +483,11 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
     } else {
         put_scraped(job, s, out);
         put_owner(e, p, out);
-        put_problems(s, out);
+        put_problems(s, built_in, out);
         put_missing_ports(job, s, out);
     }
-    bool said = p->target == NULL && !p->set_aside && p->outcome == RELABEL_DROPPED;
-    if (!said) {
+    /* Where a rule dropped it, what there is to say of annotations stands with the rule. */
+    if (built_in && (p->target != NULL || p->set_aside || p->outcome != RELABEL_DROPPED)) {
         words_annotations(s->pieces[0].discovered, out);
     }
     buf_putc(out, '\n');

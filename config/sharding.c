@@ -5,7 +5,7 @@
 #include "config/parts.h"
 
 #define REPLICAS_MAX 1000
-#define DEFAULT_HANDOVER_MS (10 * MS_PER_S)
+#define DEFAULT_HANDOVER_MS (5 * MS_PER_S)
 #define DEFAULT_ISOLATION_MS (10 * 60 * MS_PER_S)
 /* Kubernetes' limits: of a Service a DNS label, of a pod a DNS subdomain. */
 #define SERVICE_LEN_MAX 63

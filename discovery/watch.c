@@ -441,6 +441,8 @@ static void list_expired(struct watch *w, int64_t now_ms)
                      w->problem.too_large_version ? WATCH_RELIST_TOO_LARGE : WATCH_RELIST_EXPIRED);
         w->next_at = now_ms;
     } else {
+        /* Not even the latest version can be streamed: pages may get through. */
+        w->list_plainly = w->list_plainly || w->streaming;
         back_off(w, now_ms, 0);
     }
 }

@@ -527,6 +527,17 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// The file of the variant with several replicas is complete.
+func TestShardedManifest(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "check", "--config", "../../manifests/sharded/profpull.yaml")
+	cmd.Env = append(cmd.Env, "PYROSCOPE_URL=http://pyroscope:4040")
+	r := callCommand(t, cmd, "")
+	if r.code != exitDone || !strings.Contains(r.stdout+r.stderr, "annotated-pods") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // Where kubectl is installed: each variant builds, has one workload, and no name that is left over.
 func TestKustomize(t *testing.T) {
 	t.Parallel()
@@ -534,7 +545,7 @@ func TestKustomize(t *testing.T) {
 	if err != nil {
 		t.Skip("no kubectl, which has kustomize in it")
 	}
-	for dir, kind := range map[string]string{".": "Deployment", "namespaced": "Deployment", "daemonset": "DaemonSet"} {
+	for dir, kind := range map[string]string{".": "Deployment", "namespaced": "Deployment", "daemonset": "DaemonSet", "sharded": "StatefulSet"} {
 		out, err := exec.Command(kubectl, "kustomize", filepath.Join("../../manifests", dir)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", dir, err, out)

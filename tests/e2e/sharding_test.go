@@ -246,7 +246,8 @@ func (f *fleet) owned(name string) map[string]bool {
 	return all
 }
 
-// shares waits until the replicas have all n targets among them, each once, and returns who has what.
+// shares waits until the replicas have all n targets among them, each once and each some, and returns
+// who has what.
 func (f *fleet) shares(n int, names ...string) map[string]map[string]bool {
 	f.t.Helper()
 	var all map[string]map[string]bool
@@ -256,6 +257,9 @@ func (f *fleet) shares(n int, names ...string) map[string]map[string]bool {
 		for _, name := range names {
 			all[name] = f.owned(name)
 			sum += len(all[name])
+			if len(all[name]) == 0 {
+				return name + " has none" // it has not heard yet, or waits
+			}
 			for addr := range all[name] {
 				seen[addr] = true
 			}
@@ -603,7 +607,7 @@ func TestReplicasShareManyTargets(t *testing.T) {
 	bin(t)
 	const n = 3000
 	targets := newFarm(t, n)
-	f := newFleet(t, targets, "15s", "10s", "10s")
+	f := newFleet(t, targets, "15s", "10s", "5s")
 	all := []string{"p-0", "p-1", "p-2"}
 	for _, name := range all {
 		f.start(name)

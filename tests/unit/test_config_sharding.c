@@ -105,7 +105,7 @@ static void defaults(void **state)
     CHECK_STR(c->sharding.service, "profpull", "");
     CHECK_STR(c->sharding.namespace, "", "");
     CHECK_STR(c->sharding.pod_name, "", "");
-    CHECK_INT(c->sharding.handover_ms, 10 * MS_PER_S, "");
+    CHECK_INT(c->sharding.handover_ms, 5 * MS_PER_S, "");
     CHECK_INT(c->sharding.isolation_ms, 600 * MS_PER_S, "");
     CHECK_INT(c->sharding.kubernetes.kubeconfig_file == NULL, true, "");
     config_unref(c);
