@@ -18,6 +18,7 @@ static const char help[] =
     "  discover   print the targets that are found now\n"
     "  relabel    run relabel rules over label sets from standard input\n"
     "  scrape     fetch one profile now and say what it is\n"
+    "  spool      show what waits on disk, or whether it is damaged\n"
     "  version    print the version\n"
     "\n"
     "`profpull COMMAND --help` says more. Exit codes: 0 done, 1 wrong input or configuration,\n"
@@ -30,7 +31,8 @@ struct command {
 
 static const struct command commands[] = {
     {"run", cmd_run},         {"check", cmd_check},   {"discover", cmd_discover},
-    {"relabel", cmd_relabel}, {"scrape", cmd_scrape}, {"version", cmd_version},
+    {"relabel", cmd_relabel}, {"scrape", cmd_scrape}, {"spool", cmd_spool},
+    {"version", cmd_version},
 };
 
 int main(int argc, char **argv)

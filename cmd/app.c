@@ -348,8 +348,8 @@ void app_summary(struct app *app)
     for (size_t i = 0; i < app->config->n_endpoints; i++) {
         struct write_ledger ledger = writer_ledger(app->writer, i);
         log_info(app->log, "endpoint summary", LOG_STR("endpoint", app->config->endpoints[i].name),
-                 LOG_INT("accepted", ledger.accepted), LOG_INT("sent", ledger.sent),
-                 LOG_INT("dropped", total_dropped(&ledger)),
+                 LOG_INT("accepted", ledger.accepted), LOG_INT("replayed", ledger.replayed),
+                 LOG_INT("sent", ledger.sent), LOG_INT("dropped", total_dropped(&ledger)),
                  LOG_INT("queued", ledger.queued + ledger.in_flight));
     }
 }

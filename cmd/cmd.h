@@ -26,6 +26,7 @@ int cmd_check(int argc, char **argv);
 int cmd_discover(int argc, char **argv);
 int cmd_relabel(int argc, char **argv);
 int cmd_scrape(int argc, char **argv);
+int cmd_spool(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 /* What run, check and discover have in common on their command line. */

@@ -217,6 +217,8 @@ enum config_protocol { PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_FILE };
 const char *config_protocol_name(enum config_protocol protocol);
 
 #define CONFIG_ENDPOINTS_MAX 64
+#define CONFIG_FSYNC_ALWAYS INT64_C(0)
+#define CONFIG_FSYNC_NEVER INT64_C(-1)
 
 struct config_endpoint {
     struct config_pos pos;
@@ -231,6 +233,9 @@ struct config_endpoint {
     int64_t max_age_ms;
     bool retry_on_429;
     uint64_t queue_max_bytes;
+    const char *spool_directory; /* NULL: none; each endpoint has its own directory in it */
+    uint64_t spool_max_bytes;
+    int64_t spool_fsync_ms; /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or how long it may wait */
     unsigned concurrency;
     struct config_pairs external_labels; /* of this endpoint: the global ones */
     struct config_label_limits label_limits;

@@ -552,6 +552,19 @@ static void dump_label_limits(struct dumper *d, const struct config_label_limits
     dump_end(d);
 }
 
+static void dump_spool(struct dumper *d, const struct config_endpoint *e)
+{
+    dump_text(d, "spool_directory", e->spool_directory);
+    dump_size(d, "spool_max_bytes", e->spool_max_bytes);
+    if (e->spool_fsync_ms == CONFIG_FSYNC_ALWAYS) {
+        dump_plain(d, "fsync", "always");
+    } else if (e->spool_fsync_ms == CONFIG_FSYNC_NEVER) {
+        dump_plain(d, "fsync", "never");
+    } else {
+        dump_duration(d, "fsync", e->spool_fsync_ms);
+    }
+}
+
 static void dump_endpoint(struct dumper *d, const struct config_endpoint *e)
 {
     dump_element(d);
@@ -569,6 +582,9 @@ static void dump_endpoint(struct dumper *d, const struct config_endpoint *e)
     dump_end(d);
     dump_begin(d, "queue");
     dump_size(d, "max_bytes", e->queue_max_bytes);
+    if (e->spool_directory != NULL) {
+        dump_spool(d, e);
+    }
     dump_end(d);
     dump_number(d, "concurrency", e->concurrency);
     dump_label_limits(d, &e->label_limits);

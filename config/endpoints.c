@@ -107,18 +107,67 @@ static void read_retry(struct reader *r, const struct place *at, const void *arg
     }
 }
 
+#define FSYNC_MAX_MS 60000
+
+/* A duration, "always" or "never". */
+static bool parse_fsync(struct sv v, int64_t *ret_ms)
+{
+    if (sv_eq_str(v, "always")) {
+        *ret_ms = CONFIG_FSYNC_ALWAYS;
+        return true;
+    }
+    if (sv_eq_str(v, "never")) {
+        *ret_ms = CONFIG_FSYNC_NEVER;
+        return true;
+    }
+    return parse_duration_ms(v, ret_ms, NULL) && *ret_ms >= 1 && *ret_ms <= FSYNC_MAX_MS;
+}
+
+static bool check_fsync(struct sv v)
+{
+    int64_t ms;
+    return parse_fsync(v, &ms);
+}
+
+static void read_fsync(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct text_kind kind = {
+        .expected = "\"always\", \"never\" or a duration from 1ms to 1m", .ok = check_fsync};
+    (void)arg;
+    const char *text = reader_text(r, at, &kind);
+    if (text != NULL) {
+        (void)parse_fsync(sv_from(text), out);
+    }
+}
+
+static void check_spool(struct reader *r, const struct place *at, const struct config_endpoint *e)
+{
+    static const char *const keys[] = {"spool_max_bytes", "fsync"};
+    for (size_t i = 0; e->spool_directory == NULL && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct place place = place_of_key(at, keys[i]);
+        if (place.node != at->node) {
+            reader_error(r, &place, "has no effect without spool_directory");
+        }
+    }
+}
+
 static void read_queue(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     static const struct range bytes = {1024, UINT64_C(1) << 40};
+    static const struct range spool_bytes = {1 << 20, UINT64_C(1) << 44};
     static const struct field fields[] = {
         FIELD("max_bytes", read_size, queue_max_bytes, &bytes),
-        {.key = "spool_directory", .read = read_later},
-        {.key = "spool_max_bytes", .read = read_later},
-        {.key = "fsync", .read = read_later},
+        FIELD("spool_directory", read_text, spool_directory, &text_file_name),
+        FIELD("spool_max_bytes", read_size, spool_max_bytes, &spool_bytes),
+        FIELD("fsync", read_fsync, spool_fsync_ms, NULL),
     };
     const struct section section = SECTION(fields, out);
+    size_t before = r->reported;
     read_sections(r, at, &section, 1);
+    if (r->reported == before && at->node->kind == NODE_MAPPING) {
+        check_spool(r, at, out);
+    }
 }
 
 /* ---- an endpoint
@@ -153,6 +202,8 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
         .max_age_ms = 3300000,    /* 55m */
         .retry_on_429 = true,
         .queue_max_bytes = UINT64_C(64) * 1024 * 1024,
+        .spool_max_bytes = UINT64_C(1024) * 1024 * 1024,
+        .spool_fsync_ms = 500,
         .concurrency = 16,
         .external_labels = c->global.external_labels,
         .label_limits = c->global.label_limits,

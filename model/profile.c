@@ -46,5 +46,10 @@ struct profile *profile_unref(struct profile *p)
 
 size_t profile_cost(const struct profile *p)
 {
-    return p->size + FLAT_COST;
+    return profile_size_cost(p->size);
+}
+
+size_t profile_size_cost(size_t size)
+{
+    return size + FLAT_COST;
 }

@@ -36,5 +36,7 @@ struct profile *profile_ref(struct profile *p);
 struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */
 /* Bytes that a queue accounts for this profile: data and a flat sum for the rest. */
 size_t profile_cost(const struct profile *p);
+/* The same for a profile of so many bytes that is not in memory now. */
+size_t profile_size_cost(size_t size);
 
 #endif

@@ -210,7 +210,7 @@ void attempt_abandon_all(struct lane *l)
             http_cancel(a->transfer);
             attempt_free(a);
         }
-        endpoint_drop(l->queue, it, DROP_SHUTDOWN);
+        endpoint_abandon(l->queue, it);
         a = next;
     }
 }

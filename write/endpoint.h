@@ -31,6 +31,12 @@
 #define ENDPOINT_UNANSWERED_MAX 3
 /* While draining no rest is longer than this, whatever the backoff or the server says. */
 #define ENDPOINT_DRAIN_WAIT_MS 100
+/* What a profile that is only on disk costs of max_bytes, for its place in the index. */
+#define ENDPOINT_INDEX_COST ((uint64_t)384)
+/* Behind a disk that could not be read. */
+#define ENDPOINT_LOAD_REST_MS 1000
+/* How often a profile that cannot be read from disk is tried. */
+#define ENDPOINT_LOADS_MAX 3
 /* Shortest rest: an endpoint that refuses connections must not cost a core. */
 #define ENDPOINT_WAIT_MIN_MS 10
 
@@ -66,12 +72,14 @@ struct endpoint_result {
 struct endpoint_status {
     struct write_ledger ledger;
     uint64_t in_flight_bytes;
-    int64_t oldest_ms; /* scraped_ms of the oldest queued profile; INT64_MAX if none is */
+    int64_t oldest_ms;     /* scraped_ms of the oldest queued profile; INT64_MAX if none is */
+    uint64_t on_disk_only; /* of the queued ones */
     unsigned failures;
 };
 
 struct endpoint *endpoint_new(const struct endpoint_options *options); /* NULL if out of memory */
-/* Nothing may be in flight. What is queued is dropped. Accepts NULL, returns NULL. */
+/* Nothing may be in flight, and a spool must have been stopped. What is queued is forgotten; what
+ * of it is on disk stays there. Accepts NULL, returns NULL. */
 struct endpoint *endpoint_free(struct endpoint *e);
 
 /* Takes over the reference. Never blocks for long. */
@@ -97,6 +105,28 @@ void endpoint_close(struct endpoint *e);
 /* Closes and ends the present rest; later ones are short. */
 void endpoint_drain(struct endpoint *e, int64_t now_ms);
 void endpoint_drop_queued(struct endpoint *e, enum write_drop reason);
+
+/* ---- with a spool ------------------------------------------------------------------------------
+ *
+ * What is put is handed to the spool as well, and given back to it when it is sent or dropped. A
+ * profile that is safe on disk may lose its bytes in memory when max_bytes is reached, and is read
+ * back when its turn comes. In the ledger it is queued all the time, wherever it is.
+ */
+
+struct spool;
+struct spool_events;
+
+/* The events that the spool is to be made with; changed and flushed are the caller's to fill in. */
+struct spool_events endpoint_spool_events(struct endpoint *e);
+/* Before anything is put. The spool outlives the endpoint, and is stopped before it is freed. */
+void endpoint_attach(struct endpoint *e, struct spool *spool);
+/* Gives up an attempt at the end: what the spool knows goes back into the queue, the rest is
+ * dropped (DROP_SHUTDOWN). */
+void endpoint_abandon(struct endpoint *e, struct endpoint_item *it);
+/* From now on nothing is taken. */
+void endpoint_stop(struct endpoint *e);
+/* Drops what is not safe on disk, in the queue. */
+void endpoint_drop_unsafe(struct endpoint *e, enum write_drop reason);
 
 struct endpoint_status endpoint_status(struct endpoint *e);
 

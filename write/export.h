@@ -2,16 +2,20 @@
 #ifndef PROFPULL_WRITE_EXPORT_H
 #define PROFPULL_WRITE_EXPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/metrics.h"
 #include "write/endpoint.h"
+#include "write/spool.h"
 
 struct export_row {
     const char *endpoint;
     uint64_t limit_bytes;
     struct endpoint_status status;
+    bool has_spool;
+    struct spool_status spool;
 };
 
 /* now_ms: monotonic, for the age. */

@@ -4,6 +4,7 @@
 #ifndef PROFPULL_WRITE_LANE_H
 #define PROFPULL_WRITE_LANE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -16,6 +17,7 @@
 #include "write/file.h"
 #include "write/ingest.h"
 #include "write/series.h"
+#include "write/spool.h"
 #include "write/write.h"
 
 struct attempt;
@@ -72,6 +74,8 @@ TAILQ_HEAD(attempt_list, attempt);
 struct lane {
     const struct config_endpoint *config;
     struct endpoint *queue;
+    struct spool *spool;    /* NULL: none */
+    atomic_bool flushed;    /* what waited at the end of the drain has been written */
     struct file_sink *sink; /* PROTOCOL_FILE */
     struct http_client *http;
     struct worker_pool *workers;

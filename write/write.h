@@ -5,7 +5,10 @@
  * other, and writer_put() never waits for anything.
  *
  * The ledger of an endpoint balances at every moment that it can be seen:
- *     accepted = sent + dropped (by reason) + queued + in flight
+ *     accepted + replayed = sent + dropped (by reason) + queued + in flight
+ *
+ * With a spool (spool.h) the queue is on disk as well, each endpoint's in a directory of its own;
+ * what waits there when the writer is freed is found again by the next one.
  */
 #ifndef PROFPULL_WRITE_WRITE_H
 #define PROFPULL_WRITE_WRITE_H
@@ -32,12 +35,15 @@ enum write_drop {
     DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */
     DROP_MEMORY,
-    WRITE_DROPS /* count */
+    DROP_SPOOL_FULL, /* only on disk, and oldest there: made room */
+    DROP_DAMAGED,    /* only on disk, and cannot be read back */
+    WRITE_DROPS      /* count */
 };
 const char *write_drop_name(enum write_drop d); /* "queue_full", ... */
 
 struct write_ledger {
-    uint64_t accepted;
+    uint64_t accepted; /* from the scraper */
+    uint64_t replayed; /* from the spool of an earlier process */
     uint64_t sent;
     uint64_t dropped[WRITE_DROPS];
     uint64_t queued;
@@ -70,7 +76,8 @@ void writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
  * deadline (monotonic ms), when the rest has been dropped. Retries do not wait during a drain. */
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
 
-/* One endpoint's ledger, consistent. Any thread. */
+/* One endpoint's ledger, consistent: accepted + replayed = sent + dropped + queued + in flight. Any
+ * thread. */
 struct write_ledger writer_ledger(struct writer *w, size_t endpoint);
 
 #endif

@@ -3,12 +3,15 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "write/endpoint.h"
 #include "write/export.h"
 #include "write/lane.h"
 #include "write/write.h"
 
 /* Connections that are kept for all endpoints. */
 #define IDLE_CONNECTIONS_MAX 1024
+/* How long the spools may write behind the deadline of a drain. */
+#define FLUSH_MS 3000
 
 /* Posted to the loop, at most once at a time. Stands apart from the writer because a task that
  * waits in the loop may outlive it. */
@@ -37,6 +40,7 @@ struct writer {
 
     /* Only on the loop's thread. */
     bool draining;
+    bool flushing; /* the deadline has passed, what is left is being written */
     bool drained;
     struct loop_timer *deadline;
 };
@@ -44,9 +48,11 @@ struct writer {
 const char *write_drop_name(enum write_drop d)
 {
     static const char *const names[WRITE_DROPS] = {
-        [DROP_QUEUE_FULL] = "queue_full", [DROP_EXPIRED] = "expired", [DROP_REJECTED] = "rejected",
-        [DROP_RETRIES] = "retries",       [DROP_LABELS] = "labels",   [DROP_SHUTDOWN] = "shutdown",
-        [DROP_MEMORY] = "memory",         [DROP_FORMAT] = "format",
+        [DROP_QUEUE_FULL] = "queue_full", [DROP_EXPIRED] = "expired",
+        [DROP_REJECTED] = "rejected",     [DROP_RETRIES] = "retries",
+        [DROP_LABELS] = "labels",         [DROP_SHUTDOWN] = "shutdown",
+        [DROP_MEMORY] = "memory",         [DROP_SPOOL_FULL] = "spool_full",
+        [DROP_DAMAGED] = "damaged",       [DROP_FORMAT] = "format",
     };
     return names[d];
 }
@@ -58,6 +64,18 @@ static bool is_empty(struct writer *w)
     for (size_t i = 0; i < w->n_lanes; i++) {
         struct write_ledger l = endpoint_status(w->lanes[i].queue).ledger;
         if (l.queued > 0 || l.in_flight > 0)
+            return false;
+    }
+    return true;
+}
+
+/* Everything that can be saved is. */
+static bool is_flushed(struct writer *w)
+{
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        struct lane *l = &w->lanes[i];
+        if (l->spool &&
+            (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0))
             return false;
     }
     return true;
@@ -86,11 +104,29 @@ static void pump(struct lane *l)
         loop_timer_at(l->timer, wake);
 }
 
+static void give_up_the_rest(struct writer *w)
+{
+    for (size_t i = 0; i < w->n_lanes; i++)
+        endpoint_drop_unsafe(w->lanes[i].queue, DROP_SHUTDOWN);
+    finish_drain(w);
+}
+
+/* The drain is over when nothing is left, or when what is left is safe on disk. */
+static void check_drain(struct writer *w)
+{
+    if (!w->draining || w->drained)
+        return;
+    if (is_empty(w)) {
+        finish_drain(w);
+    } else if (w->flushing && is_flushed(w)) {
+        give_up_the_rest(w);
+    }
+}
+
 static void pump_and_check(struct writer *w, struct lane *l)
 {
     pump(l);
-    if (w->draining && !w->drained && is_empty(w))
-        finish_drain(w);
+    check_drain(w);
 }
 
 static void on_change(void *arg, struct lane *l)
@@ -107,12 +143,20 @@ static void on_timer(void *arg)
 static void on_deadline(void *arg)
 {
     struct writer *w = arg;
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        endpoint_drop_queued(w->lanes[i].queue, DROP_SHUTDOWN);
-        attempt_abandon_all(&w->lanes[i]);
+    if (w->flushing) {
+        give_up_the_rest(w);
+        return;
     }
-    if (!w->drained)
-        finish_drain(w);
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        struct lane *l = &w->lanes[i];
+        endpoint_stop(l->queue);
+        attempt_abandon_all(l);
+        if (l->spool)
+            spool_flush(l->spool);
+    }
+    w->flushing = true;
+    loop_timer_after(w->deadline, FLUSH_MS);
+    check_drain(w);
 }
 
 static void begin_drain(struct writer *w)
@@ -141,8 +185,7 @@ static void on_wake(struct loop_task *task)
         begin_drain(w);
     for (size_t i = 0; i < w->n_lanes; i++)
         pump(&w->lanes[i]);
-    if (w->draining && !w->drained && is_empty(w))
-        finish_drain(w);
+    check_drain(w);
 }
 
 /* ---- any thread ------------------------------------------------------------------------------ */
@@ -191,10 +234,14 @@ static void collect(struct metrics_out *out, void *arg)
 {
     struct writer *w = arg;
     struct export_row rows[CONFIG_ENDPOINTS_MAX];
-    for (size_t i = 0; i < w->n_lanes; i++)
+    for (size_t i = 0; i < w->n_lanes; i++) {
         rows[i] = (struct export_row){.endpoint = w->lanes[i].config->name,
                                       .limit_bytes = w->lanes[i].config->queue_max_bytes,
-                                      .status = endpoint_status(w->lanes[i].queue)};
+                                      .status = endpoint_status(w->lanes[i].queue),
+                                      .has_spool = w->lanes[i].spool != NULL};
+        if (rows[i].has_spool)
+            rows[i].spool = spool_status(w->lanes[i].spool);
+    }
     export_ledgers(out, rows, w->n_lanes, clock_mono_ms());
 }
 
@@ -236,6 +283,42 @@ static bool make_queue(struct lane *l, struct err *err)
     return (l->queue && l->timer) || err_set(err, ERR_MEMORY, "out of memory");
 }
 
+static void on_spool_changed(void *arg)
+{
+    struct lane *l = arg;
+    wake(l->arg);
+}
+
+static void on_spool_flushed(void *arg)
+{
+    struct lane *l = arg;
+    atomic_store(&l->flushed, true);
+}
+
+static bool make_spool(struct lane *l, const struct writer_options *o, struct err *err)
+{
+    const struct config_endpoint *c = l->config;
+    struct spool_options options = {.directory = c->spool_directory,
+                                    .endpoint = c->name,
+                                    .max_bytes = c->spool_max_bytes,
+                                    .fsync_ms = c->spool_fsync_ms,
+                                    .hurry_bytes = c->queue_max_bytes / 4 < SPOOL_HURRY_BYTES
+                                                       ? c->queue_max_bytes / 4
+                                                       : SPOOL_HURRY_BYTES,
+                                    .intern = o->intern,
+                                    .log = o->log,
+                                    .events = endpoint_spool_events(l->queue),
+                                    .seed = rng_next(&l->rng)};
+    options.events.wake_arg = l;
+    options.events.changed = on_spool_changed;
+    options.events.flushed = on_spool_flushed;
+    l->spool = spool_open(&options, err);
+    if (!l->spool)
+        return false;
+    endpoint_attach(l->queue, l->spool);
+    return true;
+}
+
 static bool make_lane(struct writer *w, size_t i, const struct writer_options *o, struct err *err)
 {
     struct lane *l = &w->lanes[i];
@@ -248,7 +331,8 @@ static bool make_lane(struct writer *w, size_t i, const struct writer_options *o
     rng_seed_random(&l->rng);
     ingest_boundary_new(&l->boundary, &l->rng);
     report_init(&l->report, o->log, o->metrics, l->config->name);
-    if (!make_queue(l, err))
+    atomic_init(&l->flushed, false);
+    if (!make_queue(l, err) || (l->config->spool_directory && !make_spool(l, o, err)))
         return false;
     if (l->config->protocol == PROTOCOL_FILE)
         l->sink = file_sink_new(l->config->url, err);
@@ -283,6 +367,10 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
     atomic_init(&w->wake->posted, false);
     if (!make_lanes(w, o, err))
         return false;
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        if (w->lanes[i].spool && !spool_start(w->lanes[i].spool, err))
+            return false;
+    }
     /* Last: it must not outlive a writer that failed. */
     if (o->metrics && !metrics_collector(o->metrics, collect, w))
         return err_set(err, ERR_MEMORY, "out of memory");
@@ -308,8 +396,13 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
 
 static void free_lane(struct lane *l)
 {
+    if (l->queue)
+        endpoint_stop(l->queue);
     attempt_abandon_all(l);
+    /* Writes what waits; from here on the spool calls nobody. */
+    spool_stop(l->spool);
     endpoint_free(l->queue);
+    spool_free(l->spool);
     loop_timer_free(l->timer);
     file_sink_unref(l->sink);
 }

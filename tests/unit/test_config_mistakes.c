@@ -574,10 +574,20 @@ static void endpoints(void **state)
         {WRITE("  retry: {max_retries: 1}\n"), "f:4:11: write[0].retry.max_retries: unknown key\n"},
         {WRITE("  queue: {max_bytes: 1B}\n"),
          "f:4:22: write[0].queue.max_bytes: expected a size from 1KiB to 1TiB, got \"1B\"\n"},
-        {WRITE("  queue: {spool_directory: /x, spool_max_bytes: 1GiB, fsync: 1s}\n"),
-         "f:4:28: write[0].queue.spool_directory: spool_directory is not supported yet\n"
-         "f:4:49: write[0].queue.spool_max_bytes: spool_max_bytes is not supported yet\n"
-         "f:4:62: write[0].queue.fsync: fsync is not supported yet\n"},
+        {WRITE("  queue: {spool_max_bytes: 1GiB, fsync: never}\n"),
+         "f:4:28: write[0].queue.spool_max_bytes: has no effect without spool_directory\n"
+         "f:4:41: write[0].queue.fsync: has no effect without spool_directory\n"},
+        {WRITE("  queue: {spool_directory: '', spool_max_bytes: 1MB, fsync: sometimes}\n"),
+         "f:4:28: write[0].queue.spool_directory: expected a file name, got \"\"\n"
+         "f:4:49: write[0].queue.spool_max_bytes: expected a size from 1MiB to 16TiB, got "
+         "\"1MB\"\n"
+         "f:4:61: write[0].queue.fsync: expected \"always\", \"never\" or a duration from 1ms to "
+         "1m, "
+         "got \"sometimes\"\n"},
+        {WRITE("  queue: {spool_directory: /x, fsync: 2m}\n"),
+         "f:4:39: write[0].queue.fsync: expected \"always\", \"never\" or a duration from 1ms to "
+         "1m, "
+         "got \"2m\"\n"},
     };
     CHECK_TABLE(cases);
 }

@@ -1,0 +1,337 @@
+/* A queue with a spool and no thread: time and every round of the spool belong to the test, and
+ * each system call can be made to fail. For the tests of the spool; included once a program.
+ */
+#ifndef PROFPULL_TESTS_SPOOL_RIG_H
+#define PROFPULL_TESTS_SPOOL_RIG_H
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/unit/testing.h"
+
+#include "base/clock.h"
+#include "write/endpoint.h"
+#include "write/spool.h"
+
+#define RIG_START_MS INT64_C(1000000)
+
+/* Calls of the disk are counted; that number `fail_at` fails, or all from it on. */
+struct faults {
+    struct spool_io real;
+    uint64_t calls;
+    uint64_t fail_at; /* 0: none */
+    bool for_ever;
+    bool writes_only; /* a full or read-only disk: what reads works */
+    bool short_writes;
+    int error;
+    uint64_t failed;
+};
+
+struct rig {
+    struct faults faults;
+    struct spool_io io;
+    struct intern *in;
+    struct testing_log *log;
+    struct endpoint *e;
+    struct spool *s;
+    int64_t now;
+    const char *dir;
+    unsigned changed;
+    unsigned flushed;
+    /* How it is made; 0 takes a default. */
+    uint64_t max_bytes;
+    uint64_t spool_bytes;
+    int64_t fsync_ms;
+    unsigned concurrency;
+    int64_t max_age_ms;
+    bool quiet; /* no log: the test cannot know what will be said */
+};
+
+static inline bool rig_fails(struct faults *f, bool writes)
+{
+    if (f->writes_only && !writes)
+        return false;
+    f->calls++;
+    if (f->fail_at == 0 || (f->for_ever ? f->calls < f->fail_at : f->calls != f->fail_at))
+        return false;
+    f->failed++;
+    errno = f->error;
+    return true;
+}
+
+static inline int rig_make_directory(void *arg, const char *path)
+{
+    struct faults *f = arg;
+    return rig_fails(f, true) ? -1 : f->real.make_directory(f->real.arg, path);
+}
+static inline int rig_open_directory(void *arg, const char *path)
+{
+    struct faults *f = arg;
+    return rig_fails(f, false) ? -1 : f->real.open_directory(f->real.arg, path);
+}
+static inline int rig_open(void *arg, int dir, const char *name, enum spool_open how,
+                           uint64_t *size)
+{
+    struct faults *f = arg;
+    return rig_fails(f, how != SPOOL_OPEN_READ) ? -1
+                                                : f->real.open(f->real.arg, dir, name, how, size);
+}
+static inline ssize_t rig_read(void *arg, int fd, void *p, size_t n, uint64_t offset)
+{
+    struct faults *f = arg;
+    return rig_fails(f, false) ? -1 : f->real.read(f->real.arg, fd, p, n, offset);
+}
+static inline ssize_t rig_write(void *arg, int fd, const struct iovec *parts, int n,
+                                uint64_t offset)
+{
+    struct faults *f = arg;
+    struct iovec one = parts[0].iov_len > 0 ? parts[0] : parts[1];
+    if (f->short_writes) {
+        one.iov_len = one.iov_len / 2 + one.iov_len % 2;
+        parts = &one;
+        n = 1;
+    }
+    return rig_fails(f, true) ? -1 : f->real.write(f->real.arg, fd, parts, n, offset);
+}
+static inline int rig_truncate(void *arg, int fd, uint64_t size)
+{
+    struct faults *f = arg;
+    return rig_fails(f, true) ? -1 : f->real.truncate(f->real.arg, fd, size);
+}
+static inline int rig_sync(void *arg, int fd)
+{
+    struct faults *f = arg;
+    (void)fd;
+    /* No test loses its power. */
+    return rig_fails(f, true) ? -1 : 0;
+}
+static inline int rig_remove(void *arg, int dir, const char *name)
+{
+    struct faults *f = arg;
+    return rig_fails(f, true) ? -1 : f->real.remove(f->real.arg, dir, name);
+}
+static inline int rig_list(void *arg, int dir, bool (*fn)(void *, const char *), void *fn_arg)
+{
+    struct faults *f = arg;
+    return rig_fails(f, false) ? -1 : f->real.list(f->real.arg, dir, fn, fn_arg);
+}
+static inline int rig_lock(void *arg, int fd, bool exclusive)
+{
+    struct faults *f = arg;
+    return rig_fails(f, false) ? -1 : f->real.lock(f->real.arg, fd, exclusive);
+}
+static inline void rig_close(void *arg, int fd)
+{
+    struct faults *f = arg;
+    f->real.close(f->real.arg, fd);
+}
+
+static inline void rig_changed(void *arg)
+{
+    struct rig *r = arg;
+    r->changed++;
+}
+
+static inline void rig_flushed(void *arg)
+{
+    struct rig *r = arg;
+    r->flushed++;
+}
+
+static inline void rig_init(struct rig *r, const char *dir)
+{
+    memset(r, 0, sizeof(*r));
+    r->faults.real = spool_io_posix;
+    r->faults.error = EIO;
+    r->io = (struct spool_io){.arg = &r->faults,
+                              .make_directory = rig_make_directory,
+                              .open_directory = rig_open_directory,
+                              .open = rig_open,
+                              .read = rig_read,
+                              .write = rig_write,
+                              .truncate = rig_truncate,
+                              .sync = rig_sync,
+                              .remove = rig_remove,
+                              .list = rig_list,
+                              .lock = rig_lock,
+                              .close = rig_close};
+    r->now = RIG_START_MS;
+    r->dir = dir;
+    r->fsync_ms = 500;
+}
+
+/* A new process. False if it does not start, with the reason in *err. */
+static inline bool rig_open_all(struct rig *r, struct err *err)
+{
+    if (!r->log && !r->quiet)
+        r->log = testing_log_new();
+    if (!r->in)
+        r->in = intern_new();
+    struct endpoint_options options = {.max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
+                                       .concurrency = r->concurrency ? r->concurrency : 4,
+                                       .min_backoff_ms = 100,
+                                       .max_backoff_ms = 1000,
+                                       .max_age_ms = r->max_age_ms,
+                                       .seed = 1};
+    r->e = endpoint_new(&options);
+    if (!r->e || !r->in)
+        return false;
+    struct spool_options spool = {.directory = r->dir,
+                                  .endpoint = "main",
+                                  .max_bytes = r->spool_bytes ? r->spool_bytes : 16 << 20,
+                                  .fsync_ms = r->fsync_ms,
+                                  .hurry_bytes = 1 << 30,
+                                  .io = &r->io,
+                                  .intern = r->in,
+                                  .log = r->log ? testing_log(r->log) : NULL,
+                                  .events = endpoint_spool_events(r->e),
+                                  .seed = 7};
+    spool.events.wake_arg = r;
+    spool.events.changed = rig_changed;
+    spool.events.flushed = rig_flushed;
+    r->s = spool_open(&spool, err);
+    if (r->s)
+        endpoint_attach(r->e, r->s);
+    return r->s != NULL;
+}
+
+static inline void check_balance_(struct rig *r, const char *file, int line)
+{
+    struct write_ledger l = endpoint_status(r->e).ledger;
+    uint64_t sum = l.sent + l.queued + l.in_flight;
+    for (size_t i = 0; i < WRITE_DROPS; i++)
+        sum += l.dropped[i];
+    check_int_((long long)sum, (long long)(l.accepted + l.replayed), "the ledger balances", file,
+               line);
+}
+#define CHECK_BALANCE(r) check_balance_((r), __FILE__, __LINE__)
+
+/* What takes memory is within the limit. */
+#define CHECK_MEMORY(r)                                                                            \
+    do {                                                                                           \
+        struct endpoint_status s_ = endpoint_status((r)->e);                                       \
+        assert_true(s_.ledger.queued_bytes + s_.in_flight_bytes <=                                 \
+                    ((r)->max_bytes ? (r)->max_bytes : 1 << 20));                                  \
+    } while (0)
+
+/* Rounds of the spool until it has nothing to do at this time. */
+static inline void rig_settle(struct rig *r)
+{
+    for (int i = 0; i < 10000 && spool_step(r->s, r->now) <= r->now; i++)
+        CHECK_BALANCE(r);
+    CHECK_BALANCE(r);
+}
+
+static inline void rig_pass(struct rig *r, int64_t ms)
+{
+    r->now += ms;
+    rig_settle(r);
+}
+
+/* The end of the process: what is not sent stays on disk, if it can be written. */
+static inline void rig_close_all(struct rig *r)
+{
+    if (r->e)
+        endpoint_stop(r->e);
+    if (r->s) {
+        spool_stop(r->s);
+        CHECK_BALANCE(r);
+    }
+    r->e = endpoint_free(r->e);
+    r->s = spool_free(r->s);
+}
+
+static inline void rig_done(struct rig *r)
+{
+    rig_close_all(r);
+    intern_free(r->in);
+    r->in = NULL;
+    if (r->log)
+        testing_log_done(r->log);
+    r->log = NULL;
+}
+
+/* A profile number n of so many bytes, each telling the number. NULL if out of memory. */
+static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size)
+{
+    char name[16];
+    (void)snprintf(name, sizeof(name), "%u", n);
+    struct labels_builder *b = labels_builder_new(r->in);
+    if (!b)
+        return NULL;
+    labels_builder_set_str(b, "__name__", "memory");
+    labels_builder_set_str(b, "n", name);
+    struct labels *l = labels_builder_build(b);
+    labels_builder_free(b);
+    char *data = l ? malloc(size + 1) : NULL;
+    if (!data) {
+        labels_unref(l);
+        return NULL;
+    }
+    memset(data, (int)('a' + n % 26), size);
+    struct profile *p = profile_new(l, data, size);
+    if (!p)
+        return NULL;
+    p->from_ns = 1000 + n;
+    p->until_ns = 2000 + n;
+    p->scraped_ms = r->now;
+    p->is_delta = n % 2 == 1;
+    p->format = n % 5 == 4 ? PROFILE_JFR : PROFILE_PPROF;
+    return p;
+}
+
+static inline void rig_put(struct rig *r, unsigned n, size_t size)
+{
+    struct profile *p = rig_profile(r, n, size);
+    if (p)
+        endpoint_put(r->e, p, r->now);
+    CHECK_BALANCE(r);
+}
+
+/* The number of a profile; checks everything else of it. */
+static inline unsigned rig_number(const struct profile *p)
+{
+    uint64_t n = 0;
+    assert_true(parse_u64(labels_get(p->labels, SV("n")), 1000000, &n));
+    CHECK_INT(labels_count(p->labels), 2, "labels");
+    CHECK_INT(p->from_ns, 1000 + n, "from");
+    CHECK_INT(p->until_ns, 2000 + n, "until");
+    CHECK_INT(p->is_delta, n % 2, "delta");
+    CHECK_INT(p->format, n % 5 == 4 ? PROFILE_JFR : PROFILE_PPROF, "format");
+    for (size_t i = 0; i < p->size; i++)
+        assert_int_equal(p->data[i], 'a' + n % 26);
+    return (unsigned)n;
+}
+
+static const struct answer answer_sent = {.class = ANSWER_SENT, .answered = true};
+
+/* Takes the next one, from the disk if need be; NULL if there is none. */
+static inline struct endpoint_item *rig_take(struct rig *r)
+{
+    for (int i = 0; i < 3; i++) {
+        struct endpoint_item *it = endpoint_take(r->e, r->now);
+        CHECK_BALANCE(r);
+        if (it)
+            return it;
+        rig_settle(r);
+    }
+    return NULL;
+}
+
+/* Sends at most max of what is queued; the numbers go to seen[] (how often each came). */
+static inline unsigned rig_send(struct rig *r, unsigned max, unsigned *seen, unsigned n_seen)
+{
+    unsigned sent = 0;
+    struct endpoint_item *it;
+    while (sent < max && (it = rig_take(r)) != NULL) {
+        unsigned n = rig_number(endpoint_item_profile(it));
+        assert_true(n < n_seen);
+        seen[n]++;
+        sent++;
+        endpoint_done(r->e, it, &answer_sent, r->now);
+        CHECK_BALANCE(r);
+    }
+    return sent;
+}
+
+#endif

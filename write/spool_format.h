@@ -1,0 +1,104 @@
+/* The spool's files, byte by byte: docs/spool.md says it in words. All numbers are little-endian.
+ *
+ *     <number, 16 hex digits>.seg   a header of 512 bytes, then records
+ *     <number, 16 hex digits>.ack   a header of 32 bytes, then 8 bytes for each record that is done
+ *     lock                          locked by the process that writes
+ *
+ * A record is a head of 64 bytes, its labels, and the profile as it came. A head holds the salt of
+ * its segment (a random number) and its own place, and both are checked: bytes inside a profile can
+ * never be taken for a record, whoever made that profile. The head has a check sum of its own, so
+ * that records can be counted without being read, and the next one found behind damage.
+ *
+ * Pure: bytes in, values out. Any thread.
+ */
+#ifndef PROFPULL_WRITE_SPOOL_FORMAT_H
+#define PROFPULL_WRITE_SPOOL_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/labels.h"
+#include "base/str.h"
+
+#define SPOOL_VERSION 1
+#define SPOOL_HEADER_SIZE 512
+#define SPOOL_HEAD_SIZE 64
+#define SPOOL_ACK_HEADER_SIZE 32
+#define SPOOL_ACK_SIZE 8
+/* Bytes of the endpoint's name that a header keeps. */
+#define SPOOL_ENDPOINT_MAX 256
+/* What a header of any version may need to be recognised. */
+#define SPOOL_ANY_HEADER_MAX 4096
+/* Largest profile that a record may hold, and its labels. */
+#define SPOOL_DATA_MAX (UINT32_C(1) << 30)
+#define SPOOL_LABELS_MAX ((uint32_t)(LABELS_BYTES_MAX + (size_t)8 * LABELS_MAX))
+/* "0123456789abcdef.seg" and a NUL. */
+#define SPOOL_NAME_SIZE 21
+
+struct spool_header {
+    uint64_t segment;
+    uint64_t salt;
+    int64_t created_ns; /* wall clock */
+    char endpoint[SPOOL_ENDPOINT_MAX + 1];
+};
+
+void spool_header_encode(const struct spool_header *h, uint8_t out[SPOOL_HEADER_SIZE]);
+
+enum spool_header_kind {
+    SPOOL_HEADER_OK,
+    SPOOL_HEADER_NEWER, /* intact, of a later version: not ours to touch */
+    SPOOL_HEADER_BAD,   /* damaged, cut off, or of something else */
+};
+/* p: the beginning of the file, SPOOL_ANY_HEADER_MAX bytes if it has them. */
+enum spool_header_kind spool_header_parse(const uint8_t *p, size_t n, struct spool_header *ret);
+
+#define SPOOL_FLAG_DELTA 1u
+
+struct spool_head {
+    uint8_t format; /* of the profile: 0 pprof, 1 JFR */
+    uint8_t flags;
+    uint64_t salt;
+    uint64_t offset; /* of the head in its file */
+    uint32_t labels_size;
+    uint32_t data_size;
+    int64_t from_ns;
+    int64_t until_ns;
+    int64_t scraped_ns; /* wall clock: when it was complete, for its age */
+    uint32_t body_crc;  /* of labels and data */
+};
+
+/* Bytes of the whole record. */
+uint64_t spool_record_size(const struct spool_head *h);
+void spool_head_encode(const struct spool_head *h, uint8_t out[SPOOL_HEAD_SIZE]);
+/* False unless the check sum, the place and the sizes are right; the salt is the caller's to
+ * compare. */
+bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], uint64_t offset, struct spool_head *ret);
+/* Where in p[0..n) the next head with this salt may begin, n if nowhere: to find a way out of
+ * damage. Looks for whole beginnings (magic and salt) only. */
+size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt);
+/* How many bytes the search must see to know a beginning. */
+#define SPOOL_BEGINNING_SIZE 16
+
+/* Appends the labels. */
+bool spool_labels_encode(const struct labels *l, struct buf *out);
+/* The labels of a record; NULL if they are not well-formed (*ret_memory false) or out of memory. */
+struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_builder *b,
+                                  bool *ret_memory);
+
+void spool_ack_header_encode(uint64_t segment, uint8_t out[SPOOL_ACK_HEADER_SIZE]);
+bool spool_ack_header_parse(const uint8_t p[SPOOL_ACK_HEADER_SIZE], uint64_t *ret_segment);
+void spool_ack_encode(uint64_t salt, uint32_t offset, uint8_t out[SPOOL_ACK_SIZE]);
+bool spool_ack_parse(const uint8_t p[SPOOL_ACK_SIZE], uint64_t salt, uint32_t *ret_offset);
+
+enum spool_name { SPOOL_NAME_OTHER, SPOOL_NAME_SEGMENT, SPOOL_NAME_ACK, SPOOL_NAME_LOCK };
+#define SPOOL_LOCK_NAME "lock"
+/* What a file's name says that it is. */
+enum spool_name spool_name_parse(const char *name, uint64_t *ret_segment);
+void spool_name_format(char out[SPOOL_NAME_SIZE], uint64_t segment, bool ack);
+/* The directory of an endpoint below the configured one: its name with all but [A-Za-z0-9._-], and
+ * a leading dot, as %XX. */
+bool spool_directory_name(const char *endpoint, struct buf *out);
+
+#endif
