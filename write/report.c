@@ -98,8 +98,11 @@ static void log_dropped(struct report *r, const struct labels *l, enum write_dro
 void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
                        int64_t now_ms)
 {
+    /* A quiet process has empty lock profiles all the time. */
+    if (reason == DROP_EMPTY)
+        return;
     const char *why = reason == DROP_LABELS     ? "the label __name__ is missing"
-                      : reason == DROP_FORMAT   ? "JFR cannot be sent by protocol push"
+                      : reason == DROP_FORMAT   ? "the protocol cannot carry JFR"
                       : reason == DROP_REJECTED ? "too large for the protocol"
                                                 : "out of memory";
     log_dropped(r, l, reason, why, now_ms);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "write/peek.h"
+#include "write/profefe.h"
 #include "write/push.h"
 #include "write/url.h"
 
@@ -101,6 +103,25 @@ static enum request_status build_ingest(struct request *r, const struct config_e
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
 
+static enum request_status build_profefe(struct request *r, const struct config_endpoint *endpoint,
+                                         struct series *s, const struct profile *p)
+{
+    struct peek peek;
+    if (p->format != PROFILE_PPROF)
+        return REQUEST_BAD_FORMAT;
+    peek_profile(p->data, p->size, PEEK_SAMPLES, &peek);
+    if (p->size == 0 || (peek.whole && !peek.has_samples))
+        return REQUEST_EMPTY;
+    struct buf query;
+    buf_init(&query, REQUEST_URL_MAX);
+    (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+    bool ok = profefe_query(s, p->from_ns, &query) &&
+              url_join(sv_from(endpoint->url), SV(PROFEFE_PATH),
+                       (struct sv){.p = query.data, .n = query.len}, &r->url);
+    buf_done(&query);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
 /* Most bytes that the labels can make of the head: they are within their limits. */
 static size_t head_max(const struct series *s)
 {
@@ -121,6 +142,8 @@ enum request_status request_build(struct request *r, const struct config_endpoin
     enum request_status status;
     if (endpoint->protocol == PROTOCOL_PUSH) {
         status = build_push(r, endpoint, s, p);
+    } else if (endpoint->protocol == PROTOCOL_PROFEFE) {
+        status = build_profefe(r, endpoint, s, p);
     } else {
         while (!ingest_boundary_fits(boundary, p->data, p->size))
             ingest_boundary_new(boundary, rng);
