@@ -307,7 +307,7 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         repeat(t);
         return;
     }
-    if (t->status == 401)
+    if (t->status == 401 || t->status == 403)
         forget_credentials(t);
     http_result_classify(t);
     end(t);

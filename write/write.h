@@ -38,6 +38,9 @@ enum write_drop {
     DROP_SPOOL_FULL, /* only on disk, and oldest there: made room */
     DROP_DAMAGED,    /* only on disk, and cannot be read back */
     DROP_EMPTY,      /* without samples, which the server refuses: profefe */
+    DROP_TOO_LARGE,  /* refused by the server for its size */
+    DROP_TOO_OLD,    /* refused by the server for its time */
+    DROP_BURST,      /* larger than the burst of the server's rate limit */
     WRITE_DROPS      /* count */
 };
 const char *write_drop_name(enum write_drop d); /* "queue_full", ... */
