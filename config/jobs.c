@@ -141,7 +141,8 @@ static void check_formats(struct reader *r, const struct place *job_place, const
         if (job->types[i].enabled && job->types[i].format == FORMAT_JFR) {
             struct place place = place_of_key(job_place, "profiles");
             reader_error(r, &place,
-                         "%s has the format jfr, which the protocols push and profefe cannot carry: an endpoint "
+                         "%s has the format jfr, which the protocols push and profefe cannot "
+                         "carry: an endpoint "
                          "with protocol ingest or file is needed in forward_to",
                          reader_quote(r, sv_from(job->types[i].key)));
         }

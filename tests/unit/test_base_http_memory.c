@@ -35,6 +35,7 @@ static char *torture_strdup(const char *s)
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #include "base/http.c"
 #include "base/http_files.c"
+#include "base/http_oauth2.c"
 #include "base/http_options.c"
 #include "base/http_result.c"
 #include "base/http_shard.c"
@@ -45,11 +46,17 @@ static char *torture_strdup(const char *s)
 /* /start leads to /end. */
 static void serve(struct server_conn *c)
 {
-    char body[5];
+    char body[256];
+    char length[16] = "0";
     while (server_read_request(c)) {
-        if (strncmp(c->head, "POST", 4) == 0 && !server_read_body(c, body, sizeof(body)))
+        (void)server_header(c->head, "Content-Length", length, sizeof(length));
+        size_t n = strtoul(length, NULL, 10);
+        if (strncmp(c->head, "POST", 4) == 0 && (n > sizeof(body) || !server_read_body(c, body, n)))
             return;
-        if (strstr(c->head, " /start"))
+        if (strstr(c->head, " /token"))
+            server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"
+                           "{\"access_token\":\"t\"}");
+        else if (strstr(c->head, " /start"))
             server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end?a=1\r\nContent-Length: 0\r\n\r\n");
         else
             server_send(c,
@@ -153,6 +160,36 @@ static void post_scenario(bool *ret_complete)
               ret_complete);
 }
 
+/* The token comes from the same server. */
+static void token_scenario(bool *ret_complete)
+{
+    static const char *const scopes[] = {"a", "b"};
+    static const struct http_header params[] = {{"audience", "x"}};
+    static const struct http_header proxy[] = {{"X-Proxy", "x"}};
+    char url[URL_SIZE];
+    char token_url[URL_SIZE];
+    struct http_oauth2 oauth2 = {.client_id = "i",
+                                 .client_secret_file = place.secret,
+                                 .token_url = server_url(place.server, "/token", token_url),
+                                 .scopes = scopes,
+                                 .n_scopes = 2,
+                                 .params = params,
+                                 .n_params = 1};
+    struct http_settings settings = {
+        .auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2, .proxy_headers = proxy, .n_proxy_headers = 1};
+    run_twice(&(struct http_request){.url = server_url(place.server, "/", url),
+                                     .settings = &settings,
+                                     .timeout_ms = 2000,
+                                     .max_body = 100},
+              ret_complete);
+}
+
+static void test_token(void **state)
+{
+    (void)state;
+    assert_true(torture(token_scenario) > 50);
+}
+
 static void test_get(void **state)
 {
     (void)state;
@@ -192,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_post),
+        cmocka_unit_test(test_token),
     };
     /* Before anything else initialises libcurl: its allocations fail as well. */
     if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, torture_malloc, free, torture_realloc,
