@@ -334,7 +334,7 @@ static char *read_client_secret(struct http_token *k, const struct http_oauth2 *
     struct http_file *file = http_files_get(k->all->client->files, o->client_secret_file,
                                             HTTP_SECRET_FILE_MAX, clock_mono_ms(), &k->reason);
     if (!file) {
-        *ret = HTTP_ERR_CONFIG;
+        *ret = k->reason.kind == ERR_MEMORY ? HTTP_ERR_MEMORY : HTTP_ERR_CONFIG;
         return NULL;
     }
     struct sv text = sv_trim((struct sv){file->data, file->len});
