@@ -174,7 +174,13 @@ func (s *Server) store(w http.ResponseWriter, p Profile) {
 	p.ID = fmt.Sprintf("bpc%017d", len(s.profiles))
 	s.profiles = append(s.profiles, p)
 	s.mu.Unlock()
-	reply(w, 200, map[string]any{"code": 200, "body": idFirst(p)})
+	reply(w, 200, answer{200, idFirst(p)})
+}
+
+// answer is the good one, in the order of the real one.
+type answer struct {
+	Code int `json:"code"`
+	Body any `json:"body"`
 }
 
 // idFirst keeps the order of the keys of the real answer.
@@ -227,5 +233,5 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	reply(w, 200, map[string]any{"code": 200, "body": found})
+	reply(w, 200, answer{200, found})
 }

@@ -16,7 +16,7 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := pprof.Make("mutex", pprof.Options{Functions: 3})
+	good := pprof.Make("cpu", pprof.Options{Functions: 3})
 	const empty = "\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x01a\x32\x01b"
 	for _, c := range []struct {
 		name, method, query, body string
