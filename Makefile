@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 60
 VERSION := $(shell cat VERSION)
 
 # What the linker and compiler need of each library.
-PACKAGES := libcurl jansson yaml-0.1 zlib libpcre2-8 libevent
+PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
@@ -38,9 +38,10 @@ ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
-ROOMS := base model config relabel discovery scraper write server cmd
+ROOMS := base shard model config relabel discovery scraper write server cmd
 # Whose libraries the tests of a room need, in link order.
 DEPS_base      := base
+DEPS_shard     := shard base
 DEPS_model     := model base
 DEPS_config    := config base
 DEPS_relabel   := relabel config base
@@ -48,7 +49,7 @@ DEPS_discovery := discovery config model base
 DEPS_scraper   := scraper config model base
 DEPS_write     := write config model base
 DEPS_server    := server scraper config model base
-DEPS_cmd       := cmd server write scraper discovery relabel config model base
+DEPS_cmd       := cmd server write scraper discovery relabel config model shard base
 DEPS_all       := $(DEPS_cmd)
 
 Q := $(if $(V),,@)
@@ -72,6 +73,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The built-in configuration as the bytes of an array.
+$(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+$(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
 
 # Everything is made again when the compiler or its options change.
 $(BUILD)/flags: FORCE
@@ -139,7 +146,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-write check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench coverage \
         install uninstall clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(BUILD)/tests/delta-tool $(BUILD)/tests/write-bench
@@ -161,7 +168,7 @@ test: unit replay ## unit tests and the replay of the fuzz corpora
 e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
 
-delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against a reference in Go
+delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
 
 check: ## all tests: unit, corpora, deltas, end to end
@@ -190,7 +197,10 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
-bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside a model in Go
+bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh
+
+bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh
 
 bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core

@@ -78,6 +78,8 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
         return NULL;
     t->client->in_flight--;
     metric_gauge_add(t->client->in_flight_gauge, -1);
+    t->client->body_bytes -= t->body_counted;
+    metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
     if (t->easy)
         easy_give(t->client, t->easy);
     free_headers(t->headers);
@@ -398,6 +400,12 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .type = METRIC_GAUGE,
                                  .labels = {"client"}});
     c->in_flight_gauge = metric_cell(in_flight, (const char *const[]){c->name});
+    struct metric *bodies = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_body_bytes",
+                                 .help = "Memory of the bodies of responses that are being read.",
+                                 .type = METRIC_GAUGE,
+                                 .labels = {"client"}});
+    c->body_bytes_gauge = metric_cell(bodies, (const char *const[]){c->name});
     struct metric *connections = metrics_register(
         m, &(struct metric_desc){.name = "profpull_http_connections_total",
                                  .help = "Connections made and requests on kept connections.",
@@ -411,6 +419,13 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .type = METRIC_COUNTER,
                                  .labels = {"client"}});
     c->rebuilds = metric_cell(rebuilds, (const char *const[]){c->name});
+    struct metric *failures = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_file_failures_total",
+                                 .help = "Files with credentials or certificates that were read "
+                                         "again and not taken; the old content stays in use.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"client"}});
+    c->file_failures = metric_cell(failures, (const char *const[]){c->name});
 }
 
 static bool init_client(struct http_client *c, const struct http_client_options *o, struct err *err)
@@ -420,12 +435,13 @@ static bool init_client(struct http_client *c, const struct http_client_options 
         return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
     c->name = strdup(o->name ? o->name : "");
     c->user_agent = o->user_agent ? strdup(o->user_agent) : NULL;
-    c->files = http_files_new(o->log);
     c->tokens = http_tokens_new(c);
     c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
+    if (c->name)
+        register_metrics(c, o->metrics);
+    c->files = http_files_new(o->log, c->file_failures);
     if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->tokens || !c->ended_timer)
         return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
-    register_metrics(c, o->metrics);
     for (unsigned i = 0; i < c->n_shards; i++)
         if (!http_shard_init(&c->shards[i], c, err))
             return false;
@@ -448,6 +464,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->log = options->log;
     c->n_shards = n;
     c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
+    c->bodies_max_bytes = options->bodies_max_bytes;
     TAILQ_INIT(&c->ended);
     return init_client(c, options, err) ? c : http_client_free(c);
 }

@@ -104,6 +104,7 @@ enum http_result {
     HTTP_ERR_TLS,         /* handshake or verification */
     HTTP_ERR_TIMEOUT,     /* the deadline of the whole request */
     HTTP_ERR_TOO_LARGE,   /* body over max_body */
+    HTTP_ERR_NO_ROOM,     /* all bodies together over the client's bodies_max_bytes */
     HTTP_ERR_REDIRECT,    /* to another host, or too many */
     HTTP_ERR_CUT,         /* the connection broke within the response or before it */
     HTTP_ERR_PROTOCOL,    /* not HTTP, or headers over the limit */
@@ -113,7 +114,7 @@ enum http_result {
     HTTP_ERR_MEMORY,
 };
 /* Short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout", "too_large",
- * "redirect", "cut", "protocol", "aborted", "descriptors", "config", "memory". */
+ * "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "config", "memory". */
 const char *http_result_name(enum http_result r);
 
 struct http_response {
@@ -145,7 +146,9 @@ struct http_request {
     size_t max_body;            /* ceiling of the response body; required. A longer one is not read,
                                    but for the beginning if it comes with a status >= 400 */
     size_t size_hint;           /* expected response size, to reserve at once */
-    bool detect_dead_peer;      /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
+    size_t receive_buffer; /* 0 = 8 KiB; 1 KiB at least. Held for the whole transfer: less for one
+                              that waits long and gets little */
+    bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
     /* The status line and headers have come: return false to stop. May be NULL. */
     bool (*on_head)(void *arg, long status, const char *content_type);
@@ -166,6 +169,9 @@ struct http_client_options {
     const char *user_agent;
     unsigned shards;               /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
+    /* What the bodies of responses may hold in memory while they are being read, all together. One
+     * that would need more ends with HTTP_ERR_NO_ROOM. 0 = no ceiling but max_body for each. */
+    size_t bodies_max_bytes;
 };
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err);

@@ -29,6 +29,7 @@ struct entry {
 
 struct http_files {
     struct log *log;
+    struct metric_cell *failures;
     struct map *entries; /* path -> struct entry */
 };
 
@@ -48,12 +49,13 @@ static void entry_free(void *arg)
     free(e);
 }
 
-struct http_files *http_files_new(struct log *log)
+struct http_files *http_files_new(struct log *log, struct metric_cell *failures)
 {
     struct http_files *f = calloc(1, sizeof(*f));
     if (!f)
         return NULL;
     f->log = log;
+    f->failures = failures;
     f->entries = map_new();
     return f->entries ? f : http_files_free(f);
 }
@@ -113,10 +115,21 @@ static ssize_t read_full(int fd, char *out, size_t size)
     return (ssize_t)len;
 }
 
-/* All of an open file. The size in *st is a hint: the file may be changing. */
-static struct http_file *read_content(int fd, const char *path, size_t max, const struct stat *st,
-                                      struct err *err)
+/* A file that is only half there, or something else altogether, would break every connection. */
+static bool check(const struct http_file *file, const char *path, const struct http_file_rule *rule,
+                  struct err *err)
 {
+    if (!rule->check || rule->check((struct sv){file->data, file->len}, err))
+        return true;
+    err_wrap(err, "%s", path);
+    return false;
+}
+
+/* All of an open file. The size in *st is a hint: the file may be changing. */
+static struct http_file *read_content(int fd, const char *path, const struct http_file_rule *rule,
+                                      const struct stat *st, struct err *err)
+{
+    size_t max = rule->max;
     if (!S_ISREG(st->st_mode)) {
         err_set(err, ERR_INPUT, "%s: expected a regular file", path);
         return NULL;
@@ -139,12 +152,13 @@ static struct http_file *read_content(int fd, const char *path, size_t max, cons
         err_set(err, ERR_INPUT, "%s: the file is empty", path);
     else if (memchr(file->data, '\0', file->len))
         err_set(err, ERR_INPUT, "%s: expected text, found a zero byte", path);
-    else
+    else if (check(file, path, rule, err))
         return file;
     return http_file_unref(file);
 }
 
-static struct http_file *read_file(struct entry *e, const char *path, size_t max, struct err *err)
+static struct http_file *read_file(struct entry *e, const char *path,
+                                   const struct http_file_rule *rule, struct err *err)
 {
     struct stat st;
     /* Without O_NONBLOCK a FIFO in place of the file would stop the loop. */
@@ -156,7 +170,7 @@ static struct http_file *read_file(struct entry *e, const char *path, size_t max
             close(fd);
         return NULL;
     }
-    struct http_file *file = read_content(fd, path, max, &st, err);
+    struct http_file *file = read_content(fd, path, rule, &st, err);
     e->stamp = stamp_of(&st);
     e->stamped = true;
     close(fd);
@@ -172,19 +186,22 @@ static bool is_unchanged(const struct entry *e, const char *path)
     return stamp_equal(&now, &e->stamp);
 }
 
-static void refresh(struct http_files *f, struct entry *e, const char *path, size_t max)
+static void refresh(struct http_files *f, struct entry *e, const char *path,
+                    const struct http_file_rule *rule)
 {
     if (is_unchanged(e, path))
         return;
     bool was_bad = e->bad;
     err_clear(&e->reason);
-    struct http_file *fresh = read_file(e, path, max, &e->reason);
+    struct http_file *fresh = read_file(e, path, rule, &e->reason);
     e->bad = fresh == NULL;
     /* Not the file's fault: the same file may be good the next time. */
     if (!fresh && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT)
         e->stamped = false;
     if (!fresh && e->reason.kind == ERR_MEMORY)
         e->checked_ms = 0;
+    if (!fresh && !was_bad)
+        metric_inc(f->failures);
     if (fresh) {
         http_file_unref(e->content);
         e->content = fresh;
@@ -194,8 +211,8 @@ static void refresh(struct http_files *f, struct entry *e, const char *path, siz
     }
 }
 
-struct http_file *http_files_get(struct http_files *f, const char *path, size_t max, int64_t now_ms,
-                                 struct err *err)
+struct http_file *http_files_get(struct http_files *f, const char *path,
+                                 const struct http_file_rule *rule, int64_t now_ms, struct err *err)
 {
     struct entry *e = find(f, path);
     if (!e) {
@@ -204,7 +221,7 @@ struct http_file *http_files_get(struct http_files *f, const char *path, size_t 
     }
     if (e->checked_ms == 0 || now_ms - e->checked_ms >= HTTP_FILE_CHECK_MS) {
         e->checked_ms = now_ms;
-        refresh(f, e, path, max);
+        refresh(f, e, path, rule);
     }
     if (!e->content) {
         err_set(err, e->reason.kind, "%s", e->reason.msg);

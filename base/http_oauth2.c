@@ -327,12 +327,13 @@ static bool set_credentials(struct http_token *k, const struct http_oauth2 *o, c
 static char *read_client_secret(struct http_token *k, const struct http_oauth2 *o,
                                 enum http_result *ret)
 {
+    static const struct http_file_rule rule = {HTTP_SECRET_FILE_MAX, NULL};
     err_clear(&k->reason);
     *ret = HTTP_ERR_MEMORY;
     if (!o->client_secret_file)
         return strdup(o->client_secret ? o->client_secret : "");
-    struct http_file *file = http_files_get(k->all->client->files, o->client_secret_file,
-                                            HTTP_SECRET_FILE_MAX, clock_mono_ms(), &k->reason);
+    struct http_file *file = http_files_get(k->all->client->files, o->client_secret_file, &rule,
+                                            clock_mono_ms(), &k->reason);
     if (!file) {
         *ret = k->reason.kind == ERR_MEMORY ? HTTP_ERR_MEMORY : HTTP_ERR_CONFIG;
         return NULL;

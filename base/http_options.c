@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/http_private.h"
+#include "base/pem.h"
 
 /* curl_easy_setopt() can fail for want of memory at each string. The failures are collected, so
  * that a run of options needs one check at its end. */
@@ -13,6 +14,10 @@
         if (curl_easy_setopt((t)->easy, (option), (value)) != CURLE_OK)                            \
             (t)->setopt_failed = true;                                                             \
     } while (0)
+
+static const struct http_file_rule secret_rule = {HTTP_SECRET_FILE_MAX, NULL};
+static const struct http_file_rule certificates_rule = {HTTP_TLS_FILE_MAX, pem_check_certificates};
+static const struct http_file_rule key_rule = {HTTP_TLS_FILE_MAX, pem_check_key};
 
 static enum http_result no_memory(struct err *err)
 {
@@ -113,7 +118,7 @@ static enum http_result read_secret(struct http_transfer *t, const char *path, c
                                     struct err *err)
 {
     struct http_file *file =
-        http_files_get(t->client->files, path, HTTP_SECRET_FILE_MAX, clock_mono_ms(), err);
+        http_files_get(t->client->files, path, &secret_rule, clock_mono_ms(), err);
     if (!file)
         return HTTP_ERR_CONFIG;
     struct sv text = sv_trim((struct sv){file->data, file->len});
@@ -234,12 +239,13 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
 /* The PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The file is
  * held for as long as the transfer lives. */
 static enum http_result get_pem(struct http_transfer *t, const char *pem, const char *path,
-                                struct http_file **keep, struct sv *ret, struct err *err)
+                                const struct http_file_rule *rule, struct http_file **keep,
+                                struct sv *ret, struct err *err)
 {
     *ret = sv_from(pem);
     if (pem || !path)
         return HTTP_OK;
-    *keep = http_files_get(t->client->files, path, HTTP_TLS_FILE_MAX, clock_mono_ms(), err);
+    *keep = http_files_get(t->client->files, path, rule, clock_mono_ms(), err);
     if (!*keep)
         return HTTP_ERR_CONFIG;
     *ret = (struct sv){(*keep)->data, (*keep)->len};
@@ -258,7 +264,8 @@ static enum http_result set_ca(struct http_transfer *t, const struct http_settin
                                struct err *err)
 {
     struct sv pem;
-    enum http_result result = get_pem(t, s->tls.ca_pem, s->tls.ca_file, &t->ca, &pem, err);
+    enum http_result result =
+        get_pem(t, s->tls.ca_pem, s->tls.ca_file, &certificates_rule, &t->ca, &pem, err);
     if (result != HTTP_OK || pem.n == 0)
         return result;
     struct curl_blob blob = blob_of(pem);
@@ -272,9 +279,10 @@ static enum http_result set_client_cert(struct http_transfer *t, const struct ht
                                         struct err *err)
 {
     struct sv cert, key;
-    enum http_result result = get_pem(t, s->tls.cert_pem, s->tls.cert_file, &t->cert, &cert, err);
+    enum http_result result =
+        get_pem(t, s->tls.cert_pem, s->tls.cert_file, &certificates_rule, &t->cert, &cert, err);
     if (result == HTTP_OK)
-        result = get_pem(t, s->tls.key_pem, s->tls.key_file, &t->key, &key, err);
+        result = get_pem(t, s->tls.key_pem, s->tls.key_file, &key_rule, &t->key, &key, err);
     if (result != HTTP_OK || cert.n == 0)
         return result;
     /* One PEM text may hold both. */
@@ -452,8 +460,11 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
     SET(t, CURLOPT_NOPROGRESS, 1L);
+    size_t buffer = t->request.receive_buffer;
     /* Refused where the leg before a redirect left its buffer, which has this size. */
-    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
+    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
+                           buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
+    SET(t, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
     SET(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Headers for the server, credentials among them, are not for a proxy. */
     SET(t, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);

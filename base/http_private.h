@@ -52,6 +52,8 @@
 #define HTTP_CONNECT_TIMEOUT_MS 10000
 /* Per transfer; thousands wait at once, and most profiles are small. */
 #define HTTP_RECEIVE_BUFFER (8 * 1024)
+/* Per upload; the least that libcurl takes, where its default is four times as much. */
+#define HTTP_UPLOAD_BUFFER (16 * 1024)
 /* Easy handles kept over those that match what is in flight. */
 #define HTTP_EASY_SPARE 8
 /* Longest Retry-After that is taken for one. */
@@ -100,13 +102,22 @@ struct http_file {
     char data[]; /* and a NUL */
 };
 
+/* What a file must be to take the place of its old content. */
+struct http_file_rule {
+    size_t max;
+    bool (*check)(struct sv text, struct err *err); /* may be NULL */
+};
+
 struct http_files;
-struct http_files *http_files_new(struct log *log); /* NULL if out of memory */
+/* failures counts files that were read and not taken; may be NULL. NULL if out of memory. */
+struct http_files *http_files_new(struct log *log, struct metric_cell *failures);
 struct http_files *http_files_free(struct http_files *f);
 /* A reference to the content, at most HTTP_FILE_CHECK_MS old. If the file has become unreadable,
- * empty or larger than max, the old content stays in use and a warning is logged; without old
+ * empty or against the rule, the old content stays in use, which is counted and
+ * logged; without old
  * content NULL with an error that names the file and never its content. */
-struct http_file *http_files_get(struct http_files *f, const char *path, size_t max, int64_t now_ms,
+struct http_file *http_files_get(struct http_files *f, const char *path,
+                                 const struct http_file_rule *rule, int64_t now_ms,
                                  struct err *err);
 /* Makes the next http_files_get() read the file again: the other side refused the content. */
 void http_files_forget(struct http_files *f, const char *path);
@@ -159,6 +170,7 @@ struct http_transfer {
 
     /* What came. */
     struct buf body;
+    size_t body_counted; /* of its storage, in the client's body_bytes */
     size_t header_bytes;
     size_t header_lines;
     uint64_t content_length; /* as announced; UINT64_MAX if not */
@@ -213,6 +225,8 @@ struct http_client {
     struct http_list ended;
     struct loop_timer *ended_timer; /* for what ends outside of libcurl */
     size_t in_flight;
+    size_t body_bytes; /* storage of all bodies that are being read */
+    size_t bodies_max_bytes;
     long idle_per_shard;
     bool closing;
     bool driving;   /* whoever is on the stack will call http_client_run_ended() */
@@ -223,9 +237,11 @@ struct http_client {
     size_t idle_cap;
     struct metric_cell *requests[HTTP_RESULTS];
     struct metric_cell *in_flight_gauge;
+    struct metric_cell *body_bytes_gauge;
     struct metric_cell *connections_new;
     struct metric_cell *connections_reused;
     struct metric_cell *rebuilds;
+    struct metric_cell *file_failures;
     unsigned n_shards;
     struct http_shard shards[];
 };

@@ -19,6 +19,7 @@ const char *http_result_name(enum http_result r)
         [HTTP_ERR_TLS] = "tls",
         [HTTP_ERR_TIMEOUT] = "timeout",
         [HTTP_ERR_TOO_LARGE] = "too_large",
+        [HTTP_ERR_NO_ROOM] = "no_room",
         [HTTP_ERR_REDIRECT] = "redirect",
         [HTTP_ERR_CUT] = "cut",
         [HTTP_ERR_PROTOCOL] = "protocol",
@@ -133,6 +134,16 @@ static void put_too_large(const struct http_transfer *t, struct reason *out)
                        "expected a body of at most %s, got a longer one", limit);
 }
 
+static void put_no_room(const struct http_transfer *t, struct reason *out)
+{
+    char limit[32];
+    format_size(t->client->bodies_max_bytes, limit, sizeof(limit));
+    (void)snprintf(out->text, sizeof(out->text),
+                   "no room for the rest of a body of %zu bytes and more: what is being received "
+                   "has come to %s in all",
+                   t->body.len, limit);
+}
+
 static void put_redirect(const struct http_transfer *t, struct reason *out)
 {
     char to[HTTP_URL_REDACTED_MAX];
@@ -191,6 +202,9 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
         break;
     case HTTP_ERR_TOO_LARGE:
         put_too_large(t, out);
+        break;
+    case HTTP_ERR_NO_ROOM:
+        put_no_room(t, out);
         break;
     case HTTP_ERR_REDIRECT:
         put_redirect(t, out);

@@ -86,6 +86,30 @@ static bool is_announced_too_large(const struct http_transfer *t)
            t->content_length != UINT64_MAX && t->content_length > t->request.max_body;
 }
 
+/* Keeps count of the storage of a body, so that all of them together have a ceiling. */
+static void count_body(struct http_transfer *t)
+{
+    struct http_client *c = t->client;
+    if (t->body.cap == t->body_counted)
+        return;
+    metric_gauge_add(c->body_bytes_gauge, (int64_t)t->body.cap - (int64_t)t->body_counted);
+    c->body_bytes = c->body_bytes - t->body_counted + t->body.cap;
+    t->body_counted = t->body.cap;
+}
+
+/* Storage doubles when it grows: what it will be with n more bytes must fit under the ceiling. */
+static bool has_room(const struct http_transfer *t, size_t n)
+{
+    const struct http_client *c = t->client;
+    size_t need = t->body.len + n + 1;
+    if (c->bodies_max_bytes == 0 || need <= t->body.cap)
+        return true;
+    size_t cap = need < 2 * t->body.cap ? 2 * t->body.cap : need;
+    cap = cap > t->request.max_body + 1 ? t->request.max_body + 1 : cap;
+    size_t others = c->body_bytes - t->body_counted;
+    return others <= c->bodies_max_bytes && cap <= c->bodies_max_bytes - others;
+}
+
 static void reserve_body(struct http_transfer *t)
 {
     size_t n = t->request.size_hint;
@@ -93,8 +117,9 @@ static void reserve_body(struct http_transfer *t)
         return;
     if (t->content_length != UINT64_MAX && t->content_length > n)
         n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
-    if (n > 0)
+    if (n > 0 && has_room(t, n)) /* if there is none, it is seen when the bytes come */
         buf_reserve(&t->body, n);
+    count_body(t);
 }
 
 /* All headers of the final response have come. True to go on. */
@@ -190,7 +215,11 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
         return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
     size_t room = t->request.max_body - t->body.len;
     size_t take = len < room ? len : room;
-    if (!buf_append(&t->body, data, take))
+    if (!has_room(t, take))
+        return stop(t, HTTP_ERR_NO_ROOM);
+    bool ok = buf_append(&t->body, data, take);
+    count_body(t);
+    if (!ok)
         return stop(t, HTTP_ERR_MEMORY);
     return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
 }

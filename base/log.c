@@ -13,7 +13,7 @@ struct log {
     int fd;
     atomic_int level;
     atomic_int format;
-    void (*observer)(void *arg, enum log_level, const char *msg);
+    void (*observer)(void *arg, enum log_level, const char *msg, const struct log_field *fields);
     void *observer_arg;
 };
 
@@ -44,7 +44,9 @@ bool log_enabled(const struct log *log, enum log_level level)
     return log != NULL && (int)level >= atomic_load_explicit(&log->level, memory_order_relaxed);
 }
 
-void log_set_observer(struct log *log, void (*fn)(void *arg, enum log_level, const char *msg),
+void log_set_observer(struct log *log,
+                      void (*fn)(void *arg, enum log_level, const char *msg,
+                                 const struct log_field *fields),
                       void *arg)
 {
     log->observer = fn;
@@ -75,7 +77,7 @@ void log_write(struct log *log, enum log_level level, const char *msg,
     size_t len = log_line_format(line, clock_wall_ns(), level, format, msg, fields);
     write_line(log->fd, line, len);
     if (level >= LOG_WARN && log->observer != NULL) {
-        log->observer(log->observer_arg, level, msg);
+        log->observer(log->observer_arg, level, msg, fields);
     }
 }
 

@@ -46,8 +46,11 @@ struct log *log_free(struct log *log);
 void log_set(struct log *log, enum log_level level, enum log_format format); /* any thread */
 bool log_enabled(const struct log *log, enum log_level level);
 
-/* Called for each line at warn and above as well (tests fail on an unexpected one). May be NULL. */
-void log_set_observer(struct log *log, void (*fn)(void *arg, enum log_level, const char *msg),
+/* Called for each line at warn and above as well (tests fail on an unexpected one), with its fields
+ * up to one of type LOG_FIELD_END. May be NULL. */
+void log_set_observer(struct log *log,
+                      void (*fn)(void *arg, enum log_level, const char *msg,
+                                 const struct log_field *fields),
                       void *arg);
 
 /* fields ends with one of type LOG_FIELD_END. A NULL log swallows the line. */

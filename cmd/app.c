@@ -13,6 +13,7 @@
 #include "cmd/pipeline.h"
 #include "cmd/process.h"
 #include "cmd/profile_rules.h"
+#include "cmd/sharding.h"
 #include "discovery/discovery.h"
 #include "scraper/scraper.h"
 #include "server/server.h"
@@ -48,6 +49,7 @@ struct app {
     struct writer *writer;
     struct profile_rules *profile_rules; /* of the network thread */
     struct scraper *scraper;
+    struct sharding *sharding; /* NULL unless targets are shared */
     struct pipeline *pipeline;
     struct discovery *discovery;
     struct server *server;
@@ -112,6 +114,12 @@ static void on_group(void *arg, const struct target_group *group)
 {
     struct app *app = arg;
     pipeline_group(app->pipeline, group);
+}
+
+static bool wants_label(void *arg, size_t job, struct sv name)
+{
+    struct app *app = arg;
+    return pipeline_wants(app->pipeline, job, name);
 }
 
 static void on_synced(void *arg)
@@ -220,11 +228,28 @@ static bool make_scraper(struct app *app, struct err *err)
         .max_idle_connections = share,
         .workers = app->workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
+        .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
         .on_profile = on_profile,
         .arg = app,
     };
     app->scraper = scraper_new(&options, err);
     return app->scraper != NULL;
+}
+
+static bool make_sharding(struct app *app, struct err *err)
+{
+    if (app->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {
+        .config = app->config,
+        .loop = app->discovering.loop,
+        .log = app->log,
+        .metrics = app->metrics,
+        .scraper = app->scraper,
+    };
+    app->sharding = sharding_new(&options, err);
+    return app->sharding != NULL;
 }
 
 static bool make_discovery(struct app *app, struct err *err)
@@ -235,6 +260,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .scraper = app->scraper,
+        .sharding = app->sharding,
     };
     app->pipeline = pipeline_new(&pipeline, err);
     if (app->pipeline == NULL) {
@@ -248,8 +274,10 @@ static bool make_discovery(struct app *app, struct err *err)
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
         .on_group = on_group,
+        .wants_label = wants_label,
         .on_synced = on_synced,
         .arg = app,
+        .sharing = sharding_of_discovery(app->sharding),
     };
     app->discovery = discovery_new(&options, err);
     return app->discovery != NULL;
@@ -265,7 +293,7 @@ struct app *app_new(const struct config *config, struct err *err)
     app->drained_fd = -1;
     app->config = config_ref(config);
     if (!make_base(app, err) || !make_writer(app, err) || !make_profile_rules(app, err) ||
-        !make_scraper(app, err) || !make_discovery(app, err)) {
+        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -363,6 +391,7 @@ struct app *app_free(struct app *app)
     stop_sources(app);
     room_stop(&app->writing);
     pipeline_free(app->pipeline);
+    sharding_free(app->sharding);
     scraper_free(app->scraper);
     profile_rules_free(app->profile_rules);
     writer_free(app->writer);

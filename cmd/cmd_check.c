@@ -5,12 +5,14 @@
 
 static const char help[] =
     "Usage: profpull check --config FILE [--dump]\n"
+    "       profpull check --print-default\n"
     "\n"
     "Reads a configuration and reports every mistake in it as file:line:column: key: message.\n"
     "Nothing is contacted.\n"
     "\n"
     "  -c, --config FILE   the configuration (or give FILE as the only argument)\n"
     "      --dump          print the normalised configuration instead of a summary\n"
+    "      --print-default print the configuration that stands in for missing scrape_configs\n"
     "      --write.url URL as for `profpull run`\n"
     "      --listen ADDR   as for `profpull run`\n"
     "\n"
@@ -23,10 +25,15 @@ static void print_job(const struct config_job *job)
         printf(" %s", config_source_kind_name(job->sources[i].kind));
     }
     printf(", %zu relabel rule%s, types", job->relabel.n, job->relabel.n == 1 ? "" : "s");
+    bool any = false;
     for (size_t i = 0; i < job->n_types; i++) {
         if (job->types[i].enabled) {
             printf(" %s", job->types[i].key);
+            any = true;
         }
+    }
+    if (!any) {
+        printf(" as labels enable them");
     }
     putchar('\n');
 }
@@ -40,7 +47,20 @@ static void print_summary(const struct config *config)
         const struct config_endpoint *e = &config->endpoints[i];
         printf("endpoint %s: %s\n", e->name, config_protocol_name(e->protocol));
     }
+    const struct config_sharding *sharding = &config->sharding;
+    if (sharding->mode == SHARDING_STATIC) {
+        printf("sharding: static, index %u of %u replicas\n", sharding->index, sharding->replicas);
+    } else if (sharding->mode == SHARDING_KUBERNETES) {
+        printf("sharding: kubernetes, the endpoints of the Service %s\n", sharding->service);
+    }
     printf("%s: the configuration is good\n", config->file);
+}
+
+static int print_default(void)
+{
+    struct sv text = config_builtin();
+    fwrite(text.p, 1, text.n, stdout);
+    return EXIT_DONE;
 }
 
 static int check(const struct cmd_config_flags *flags, bool dump)
@@ -72,6 +92,7 @@ int cmd_check(int argc, char **argv)
     static const struct option options[] = {
         {"config", required_argument, NULL, 'c'},
         {"dump", no_argument, NULL, 'd'},
+        {"print-default", no_argument, NULL, 'p'},
         {"write.url", required_argument, NULL, 'w'},
         {"listen", required_argument, NULL, 'l'},
         {"help", no_argument, NULL, 'h'},
@@ -88,6 +109,8 @@ int cmd_check(int argc, char **argv)
         case 'd':
             dump = true;
             break;
+        case 'p':
+            return print_default();
         case 'w':
             flags.write_url = optarg;
             break;
@@ -106,8 +129,8 @@ int cmd_check(int argc, char **argv)
     if (optind < argc) {
         return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
     }
-    if (flags.file == NULL) {
-        return cmd_usage_error(argv[0], "--config FILE is needed");
+    if (flags.file == NULL && flags.write_url == NULL) {
+        return cmd_usage_error(argv[0], "--config FILE, or --write.url URL alone, is needed");
     }
     return check(&flags, dump);
 }

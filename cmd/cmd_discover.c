@@ -8,29 +8,46 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "cmd/cmd.h"
+#include "cmd/explain.h"
+#include "cmd/lookup.h"
 #include "cmd/pipeline.h"
 #include "discovery/discovery.h"
 
 static const char help[] =
-    "Usage: profpull discover --config FILE [--explain] [--timeout 30s]\n"
+    "Usage: profpull discover [--config FILE] [--explain] [--timeout 30s]\n"
+    "       profpull discover [--config FILE] --explain --pod NAMESPACE/NAME\n"
     "\n"
     "Reads every source of the configuration once and prints the targets found, one JSON object a\n"
     "line: job, source, labels and the scrapes with their URLs. Nothing is scraped.\n"
     "\n"
-    "  -c, --config FILE   the configuration\n"
-    "  -e, --explain       print what was dropped or refused as well, with the rule and why\n"
+    "  -c, --config FILE   the configuration; without it, that of annotated pods in the cluster\n"
+    "                      that this runs in\n"
+    "  -e, --explain       print what was dropped or refused as well, with the rule and why, and\n"
+    "                      on stderr how many pods are not scraped for which reason\n"
+    "      --pod POD       say in words why this pod is scraped or not, and what to change; a\n"
+    "                      pattern such as shop/cart-*, or part of a name\n"
     "      --timeout D     give up when a source has not answered by then (30s)\n"
     "\n"
     "Exit code: 0 done, 1 the configuration is wrong, 2 usage, 3 a source did not answer.\n";
 
 #define LINE_MAX_BYTES (16 * 1024 * 1024)
+/* After a missing permission was found, time for other sources to answer. */
+#define FORBIDDEN_MS 1500
 
 struct discover {
     struct loop *loop;
+    struct loop_timer *timer;
+    struct intern *intern;
+    struct log *log;
     struct pipeline *pipeline;
+    struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
     bool explain;
+    const char *pod;       /* NULL: all */
+    struct explain *words; /* with explain */
+    int64_t timeout_ms;
     bool synced;
+    bool forbidden;
 };
 
 static void put_scrapes(const struct target *t, struct buf *line)
@@ -77,6 +94,9 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
         buf_puts(line, "\"}");
         buf_done(&rule);
     }
+    if (v->set_aside) {
+        buf_puts(line, ",\"set_aside\":\"no profile type is scraped on this port\"");
+    }
     if (v->err != NULL) {
         buf_puts(line, ",\"error\":\"");
         json_escape(sv_from(v->err->msg), line);
@@ -84,10 +104,39 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
     }
 }
 
+/* Whether a target is another replica's business. One who is no replica wants to see them all. */
+static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
+{
+    return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
+           !sharding_is_ours(d->sharding, v->key);
+}
+
+static void put_owner(const struct discover *d, const struct pipeline_verdict *v, struct buf *line)
+{
+    if (d->sharding == NULL || v->target == NULL) {
+        return;
+    }
+    const char *owner = sharding_owner(d->sharding, v->key);
+    buf_puts(line, ",\"owner\":\"");
+    json_escape(sv_from(owner == NULL ? "" : owner), line);
+    buf_putc(line, '"');
+    struct buf words;
+    buf_init(&words, LINE_MAX_BYTES);
+    if (d->explain && sharding_explain(d->sharding, v->key, &words)) {
+        buf_puts(line, ",\"shard\":\"");
+        json_escape(sv_from(words.data), line);
+        buf_putc(line, '"');
+    }
+    buf_done(&words);
+}
+
 static void on_verdict(void *arg, const struct pipeline_verdict *v)
 {
     struct discover *d = arg;
-    if (v->target == NULL && !d->explain) {
+    if (d->words != NULL) {
+        explain_verdict(d->words, v);
+    }
+    if (d->pod != NULL || ((v->target == NULL || is_elsewhere(d, v)) && !d->explain)) {
         return;
     }
     struct buf line;
@@ -104,6 +153,7 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
         put_scrapes(v->target, &line);
         put_problems(v->target, &line);
     }
+    put_owner(d, v, &line);
     buf_puts(&line, "}\n");
     if (buf_ok(&line)) {
         fwrite(line.data, 1, line.len, stdout);
@@ -129,63 +179,163 @@ static void on_timeout(void *arg)
     loop_stop(arg);
 }
 
-static int run_discovery(struct discover *d, struct log *log, struct intern *intern,
-                         int64_t timeout_ms)
+/* A source that may not read does not answer: there is no point in waiting for long. */
+static void on_log_line(void *arg, enum log_level level, const char *msg,
+                        const struct log_field *fields)
+{
+    struct discover *d = arg;
+    (void)level;
+    if (!d->forbidden && explain_log_line(d->words, msg, fields)) {
+        d->forbidden = true;
+        loop_timer_after(d->timer, FORBIDDEN_MS);
+    }
+}
+
+static bool print_words(struct discover *d, FILE *file)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    bool ok = explain_report(d->words, &text);
+    if (ok) {
+        fwrite(text.data, 1, text.len, file);
+    } else {
+        fputs("profpull: out of memory\n", stderr);
+    }
+    buf_done(&text);
+    return ok;
+}
+
+/* A pod that no job was told of: is there one at all? */
+static void look_up(struct discover *d)
+{
+    if (d->pod == NULL || d->forbidden || explain_found(d->words) > 0) {
+        return;
+    }
+    struct lookup_options options = {
+        .config = d->config,
+        .loop = d->loop,
+        .intern = d->intern,
+        .user_agent = USER_AGENT,
+        .pod = d->pod,
+        .timeout_ms = d->timeout_ms,
+    };
+    struct labels *labels = lookup_pod(&options);
+    if (labels != NULL) {
+        explain_exists(d->words, labels);
+        labels_unref(labels);
+    }
+}
+
+static int conclude(struct discover *d)
+{
+    if (d->synced && d->words != NULL) {
+        look_up(d);
+    }
+    bool ok = d->words == NULL || print_words(d, d->pod != NULL ? stdout : stderr);
+    fflush(stdout);
+    if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
+        fprintf(stderr,
+                "profpull: this is %s, which is no member of the Service: the targets of all "
+                "members are shown\n",
+                sharding_self(d->sharding));
+    }
+    if (!d->synced) {
+        fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
+        return EXIT_PEER;
+    }
+    return ok ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int run_discovery(struct discover *d)
 {
     struct err err = ERR_INIT;
     struct discovery_options options = {
         .config = d->config,
         .loop = d->loop,
-        .intern = intern,
-        .log = log,
+        .intern = d->intern,
+        .log = d->log,
         .user_agent = USER_AGENT,
         .on_group = on_group,
         .on_synced = on_synced,
         .arg = d,
+        .sharing = sharding_of_discovery(d->sharding),
     };
     struct discovery *discovery = discovery_new(&options, &err);
     if (discovery == NULL) {
         return cmd_fail(EXIT_INPUT, &err);
     }
-    struct loop_timer *timer = loop_timer_new(d->loop, on_timeout, d->loop);
-    if (timer != NULL) {
-        loop_timer_after(timer, timeout_ms);
+    d->timer = loop_timer_new(d->loop, on_timeout, d->loop);
+    if (d->timer != NULL) {
+        if (d->words != NULL) {
+            log_set_observer(d->log, on_log_line, d);
+        }
+        loop_timer_after(d->timer, d->timeout_ms);
         loop_run(d->loop);
+        log_set_observer(d->log, NULL, NULL);
     }
-    loop_timer_free(timer);
+    d->timer = loop_timer_free(d->timer);
     discovery_free(discovery);
-    fflush(stdout);
-    if (!d->synced) {
-        fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
-        return EXIT_PEER;
-    }
-    return EXIT_DONE;
+    return conclude(d);
 }
 
-static int discover(const struct cmd_config_flags *flags, bool explain, int64_t timeout_ms)
+static bool make_sharding(struct discover *d, struct err *err)
+{
+    if (d->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {.config = d->config, .loop = d->loop, .log = d->log};
+    d->sharding = sharding_new(&options, err);
+    return d->sharding != NULL;
+}
+
+static bool prepare(struct discover *d, struct err *err)
+{
+    d->intern = intern_new();
+    d->log = log_new(STDERR_FILENO, LOG_WARN, d->config->log.format);
+    d->loop = loop_new(err);
+    if (d->intern == NULL || d->log == NULL || d->loop == NULL) {
+        return err->kind == ERR_NONE && err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (!make_sharding(d, err)) {
+        return false;
+    }
+    struct pipeline_options options = {
+        .config = d->config,
+        .intern = d->intern,
+        .sharding = d->sharding,
+        .on_verdict = on_verdict,
+        .arg = d,
+    };
+    d->pipeline = pipeline_new(&options, err);
+    if (d->pipeline == NULL || !d->explain) {
+        return d->pipeline != NULL;
+    }
+    struct explain_options words = {
+        .config = d->config,
+        .intern = d->intern,
+        .pipeline = d->pipeline,
+        .sharding = d->sharding,
+        .pattern = d->pod,
+    };
+    d->words = explain_new(&words);
+    return d->words != NULL || err_set(err, ERR_MEMORY, "out of memory");
+}
+
+static int discover(const struct cmd_config_flags *flags, struct discover *d)
 {
     struct config *config = cmd_load_config(flags);
     if (config == NULL) {
         return EXIT_INPUT;
     }
     struct err err = ERR_INIT;
-    int code = EXIT_INPUT;
-    struct intern *intern = intern_new();
-    struct log *log = log_new(STDERR_FILENO, LOG_WARN, config->log.format);
-    struct discover d = {.config = config, .explain = explain, .loop = loop_new(&err)};
-    struct pipeline_options options = {
-        .config = config, .intern = intern, .on_verdict = on_verdict, .arg = &d};
-    if (intern == NULL || log == NULL || d.loop == NULL) {
-        fputs("profpull: out of memory\n", stderr);
-    } else if ((d.pipeline = pipeline_new(&options, &err)) == NULL) {
-        code = cmd_fail(EXIT_INPUT, &err);
-    } else {
-        code = run_discovery(&d, log, intern, timeout_ms);
-    }
-    pipeline_free(d.pipeline);
-    loop_free(d.loop);
-    intern_free(intern);
-    log_free(log);
+    d->config = config;
+    int code = prepare(d, &err) ? run_discovery(d) : cmd_fail(EXIT_INPUT, &err);
+    explain_free(d->words);
+    pipeline_free(d->pipeline);
+    sharding_free(d->sharding);
+    loop_free(d->loop);
+    intern_free(d->intern);
+    log_free(d->log);
     config_unref(config);
     return code;
 }
@@ -193,13 +343,16 @@ static int discover(const struct cmd_config_flags *flags, bool explain, int64_t 
 int cmd_discover(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},  {"explain", no_argument, NULL, 'e'},
-        {"timeout", required_argument, NULL, 't'}, {"write.url", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"explain", no_argument, NULL, 'e'},
+        {"timeout", required_argument, NULL, 't'},
+        {"write.url", required_argument, NULL, 'w'},
+        {"pod", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct cmd_config_flags flags = {0};
-    bool explain = false;
-    int64_t timeout_ms = 30 * MS_PER_S;
+    struct discover d = {.timeout_ms = 30 * MS_PER_S};
     int c;
     while ((c = getopt_long(argc, argv, "c:eh", options, NULL)) != -1) {
         switch (c) {
@@ -207,10 +360,13 @@ int cmd_discover(int argc, char **argv)
             flags.file = optarg;
             break;
         case 'e':
-            explain = true;
+            d.explain = true;
+            break;
+        case 'p':
+            d.pod = optarg;
             break;
         case 't':
-            if (!cmd_parse_duration(argv[0], "--timeout", optarg, &timeout_ms)) {
+            if (!cmd_parse_duration(argv[0], "--timeout", optarg, &d.timeout_ms)) {
                 return EXIT_USAGE;
             }
             break;
@@ -226,8 +382,11 @@ int cmd_discover(int argc, char **argv)
     if (optind < argc) {
         return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
     }
-    if (flags.file == NULL) {
-        return cmd_usage_error(argv[0], "--config FILE is needed");
+    if (d.pod != NULL && !d.explain) {
+        return cmd_usage_error(argv[0], "--pod goes with --explain");
     }
-    return discover(&flags, explain, timeout_ms);
+    if (flags.file == NULL && flags.write_url == NULL) {
+        flags.write_url = "http://127.0.0.1"; /* nothing is written */
+    }
+    return discover(&flags, &d);
 }

@@ -15,11 +15,14 @@
 #define SAME_SIGNAL_MS 500
 
 static const char help[] =
-    "Usage: profpull run --config FILE [--write.url URL] [--listen ADDR] [--drain-timeout 20s]\n"
+    "Usage: profpull run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]\n"
     "\n"
     "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.\n"
     "\n"
-    "  -c, --config FILE       the configuration; see docs/configuration.md\n"
+    "  -c, --config FILE       the configuration; see docs/configuration.md. Without it, or "
+    "without\n"
+    "                          scrape_configs in it, annotated pods are scraped (see\n"
+    "                          `profpull check --print-default` and docs/annotations.md)\n"
     "      --write.url URL     push here (Pyroscope): makes or replaces the endpoint \"main\"\n"
     "      --listen ADDR       admin server, instead of server.listen; \"\" for none\n"
     "      --drain-timeout D   after a signal, time for queues to empty (20s); a second signal\n"
@@ -146,8 +149,8 @@ int cmd_run(int argc, char **argv)
     if (optind < argc) {
         return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
     }
-    if (flags.file == NULL) {
-        return cmd_usage_error(argv[0], "--config FILE is needed");
+    if (flags.file == NULL && flags.write_url == NULL) {
+        return cmd_usage_error(argv[0], "--write.url URL or --config FILE is needed");
     }
     return run(&flags, drain_ms);
 }

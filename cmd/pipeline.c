@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cmd/ports.h"
 
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 20
@@ -88,6 +89,12 @@ const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
     return p->rules[job];
 }
 
+bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
+{
+    return target_reads(label) || ports_read(label) ||
+           relabel_reads(p->rules[job], p->scratch, label);
+}
+
 static void count(struct pipeline *p, size_t job, const char *outcome)
 {
     const char *values[] = {p->options.config->jobs[job].name, outcome};
@@ -114,34 +121,39 @@ static const char *pinned_host(const struct target_group *group, const struct la
     return out;
 }
 
-/* One label set through the rules and into a target. */
-static struct target *make_target(struct pipeline *p, const struct target_group *group,
-                                  const struct labels *discovered, struct pipeline_verdict *verdict,
-                                  struct err *err)
+/* The rules, on the labels that the builder holds. False if they dropped it or failed. */
+static bool run_rules(struct pipeline *p, const struct target_group *group,
+                      struct pipeline_verdict *verdict, struct err *err)
 {
-    labels_builder_reset(p->builder, discovered);
     struct relabel_verdict v =
         relabel_apply(p->rules[group->job], p->scratch, p->builder, NULL, NULL);
     verdict->outcome = v.outcome;
     verdict->rule = v.rule;
     if (v.outcome == RELABEL_DROPPED) {
         count(p, group->job, "dropped");
-        return NULL;
-    }
-    if (v.outcome == RELABEL_FAILED) {
+    } else if (v.outcome == RELABEL_FAILED) {
         count(p, group->job, "failed");
         err_set(err, v.err.kind, "relabel rule %zu: %s", v.rule, v.err.msg);
-        return NULL;
     }
-    char host[HOST_MAX];
-    struct target *t = target_new(p->options.config, group->job, p->builder,
-                                  pinned_host(group, discovered, host), err);
+    return v.outcome == RELABEL_KEPT;
+}
+
+/* A target of the relabelled labels that the builder holds. */
+static struct target *make_target(struct pipeline *p, const struct target_group *group,
+                                  struct pipeline_verdict *verdict, struct err *err)
+{
+    char storage[HOST_MAX];
+    const char *host = pinned_host(group, verdict->discovered, storage);
+    struct target *t = target_new(p->options.config, group->job, p->builder, host, err);
     if (t == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "invalid");
         return NULL;
     }
     count(p, group->job, "kept");
+    if (p->options.sharding != NULL) {
+        verdict->key = sharding_key(p->options.sharding, t, group->job, host);
+    }
     return t;
 }
 
@@ -176,44 +188,146 @@ static void report_problems(struct pipeline *p, const struct target_group *group
     }
 }
 
-static struct target *judge(struct pipeline *p, const struct target_group *group, size_t i)
+/* The targets of one group, and for each the key by which its owner is found. */
+struct made {
+    struct target **targets;
+    uint64_t *keys;
+    size_t n;
+};
+
+static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const struct err *err,
+                     struct made *made)
 {
-    struct err err = ERR_INIT;
-    struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
-    verdict.target = make_target(p, group, group->targets[i], &verdict, &err);
-    if (err.kind != ERR_NONE) {
-        verdict.err = &err;
-        log_refused(p, group, &err);
+    if (err->kind != ERR_NONE) {
+        verdict->err = err;
+        log_refused(p, verdict->group, err);
     }
-    if (verdict.target != NULL) {
-        report_problems(p, group, verdict.target);
+    if (verdict->target != NULL) {
+        report_problems(p, verdict->group, verdict->target);
     }
     if (p->options.on_verdict != NULL) {
-        p->options.on_verdict(p->options.arg, &verdict);
+        p->options.on_verdict(p->options.arg, verdict);
     }
-    return verdict.target;
+    if (verdict->target != NULL) {
+        made->targets[made->n] = verdict->target;
+        made->keys[made->n++] = verdict->key;
+    }
+}
+
+/* Label sets that have nothing to do with each other. */
+static void judge_each(struct pipeline *p, const struct target_group *group, struct made *made)
+{
+    for (size_t i = 0; i < group->n_targets; i++) {
+        struct err err = ERR_INIT;
+        struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
+        labels_builder_reset(p->builder, group->targets[i]);
+        if (run_rules(p, group, &verdict, &err)) {
+            verdict.target = make_target(p, group, &verdict, &err);
+        }
+        conclude(p, &verdict, &err, made);
+    }
+}
+
+/* What is known of one label set of a pod on its way. */
+struct passage {
+    struct pipeline_verdict verdict;
+    struct err err;
+    struct labels *relabelled;
+};
+
+static void relabel_pod(struct pipeline *p, const struct target_group *group,
+                        struct passage *passages, struct port_candidate *candidates)
+{
+    for (size_t i = 0; i < group->n_targets; i++) {
+        struct passage *a = &passages[i];
+        a->verdict = (struct pipeline_verdict){.group = group, .discovered = group->targets[i]};
+        candidates[i].discovered = group->targets[i];
+        labels_builder_reset(p->builder, group->targets[i]);
+        if (!run_rules(p, group, &a->verdict, &a->err)) {
+            continue;
+        }
+        a->relabelled = labels_builder_build(p->builder);
+        if (a->relabelled == NULL) {
+            a->verdict.outcome = RELABEL_FAILED;
+            count(p, group->job, "failed");
+            err_set(&a->err, ERR_MEMORY, "too many labels, or out of memory");
+            continue;
+        }
+        a->verdict.relabelled = a->relabelled;
+        candidates[i].labels = labels_ref(a->relabelled);
+    }
+}
+
+static void finish_pod(struct pipeline *p, const struct target_group *group, struct passage *a,
+                       struct port_candidate *c, struct made *made)
+{
+    if (c->labels != NULL) {
+        labels_builder_reset(p->builder, c->labels);
+        a->verdict.target = make_target(p, group, &a->verdict, &a->err);
+    } else if (c->set_aside) {
+        a->verdict.set_aside = true;
+        count(p, group->job, "set_aside");
+    }
+    conclude(p, &a->verdict, &a->err, made);
+    labels_unref(a->relabelled);
+    labels_unref(c->labels);
+}
+
+/* The label sets of one pod: what several of them stand for is scraped once. */
+static void judge_pod(struct pipeline *p, const struct target_group *group, struct made *made)
+{
+    struct passage *passages = calloc(group->n_targets + 1, sizeof(*passages));
+    struct port_candidate *candidates = calloc(group->n_targets + 1, sizeof(*candidates));
+    if (passages == NULL || candidates == NULL) {
+        log_error(p->options.log, "out of memory: pod ignored", LOG_STR("source", group->source));
+    } else {
+        const struct config_job *job = &p->options.config->jobs[group->job];
+        relabel_pod(p, group, passages, candidates);
+        if (!ports_choose(job, candidates, group->n_targets, p->builder)) {
+            log_error(p->options.log, "out of memory: a pod may be scraped more than once",
+                      LOG_STR("source", group->source));
+        }
+        for (size_t i = 0; i < group->n_targets; i++) {
+            finish_pod(p, group, &passages[i], &candidates[i], made);
+        }
+    }
+    free(passages);
+    free(candidates);
+}
+
+/* Takes over the references. */
+static bool hand_over(struct pipeline *p, const struct target_group *group, const struct made *made)
+{
+    const struct pipeline_options *o = &p->options;
+    if (o->sharding != NULL) {
+        return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
+                            made->n);
+    }
+    if (o->scraper != NULL) {
+        return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
+    }
+    for (size_t i = 0; i < made->n; i++) {
+        target_unref(made->targets[i]);
+    }
+    return true;
 }
 
 void pipeline_group(struct pipeline *p, const struct target_group *group)
 {
-    struct target **targets = calloc(group->n_targets + 1, sizeof(struct target *));
-    if (targets == NULL) {
-        log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
-        return;
+    struct made made = {
+        .targets = calloc(group->n_targets + 1, sizeof(struct target *)),
+        .keys = calloc(group->n_targets + 1, sizeof(uint64_t)),
+    };
+    bool ok = made.targets != NULL && made.keys != NULL;
+    /* Pods are what has one host for all its label sets. */
+    if (ok && group->pinned_host != NULL) {
+        judge_pod(p, group, &made);
+    } else if (ok) {
+        judge_each(p, group, &made);
     }
-    size_t n = 0;
-    for (size_t i = 0; i < group->n_targets; i++) {
-        struct target *t = judge(p, group, i);
-        if (t != NULL) {
-            targets[n++] = t;
-        }
-    }
-    if (p->options.scraper == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            target_unref(targets[i]);
-        }
-    } else if (!scraper_set_group(p->options.scraper, group->job, group->source, targets, n)) {
+    if (!ok || !hand_over(p, group, &made)) {
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
     }
-    free(targets);
+    free(made.targets);
+    free(made.keys);
 }

@@ -1,5 +1,6 @@
-/* From a discovered group to scrape targets: relabel each label set, make a target of what is kept,
- * hand the group to the scraper (or to whoever asks, see on_target).
+/* From a discovered group to scrape targets: relabel each label set, choose among those of one pod
+ * (ports.h), make a target of what is kept, hand the group to the scraper (or to whoever asks, see
+ * on_verdict).
  *
  * One pipeline belongs to one thread, the one that discovery calls back on. It owns the compiled
  * rules of every job. A label set that cannot be relabelled or made a target costs nothing but
@@ -11,6 +12,7 @@
 #include "base/labels.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "cmd/sharding.h"
 #include "config/config.h"
 #include "model/group.h"
 #include "relabel/relabel.h"
@@ -19,10 +21,13 @@
 struct pipeline_verdict {
     const struct target_group *group;
     const struct labels *discovered; /* before the rules */
-    struct target *target;           /* NULL if there is none; borrowed */
+    struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
+    struct target *target;     /* NULL if there is none; borrowed */
+    bool set_aside;            /* kept, but no type is scraped here: see ports.h */
     enum relabel_outcome outcome;
     size_t rule;           /* that dropped or failed; 0 if the target itself was refused */
     const struct err *err; /* set unless kept or dropped */
+    uint64_t key;          /* of the target, where targets are shared: see cmd/sharding.h */
 };
 
 struct pipeline_options {
@@ -30,7 +35,8 @@ struct pipeline_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    struct scraper *scraper; /* may be NULL */
+    struct scraper *scraper;   /* may be NULL */
+    struct sharding *sharding; /* hands the targets to the scraper instead; NULL: all are ours */
     /* For each discovered label set, in order. May be NULL. */
     void (*on_verdict)(void *arg, const struct pipeline_verdict *verdict);
     void *arg;
@@ -42,6 +48,9 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
 struct pipeline *pipeline_free(struct pipeline *p); /* accepts NULL, returns NULL */
 /* Takes what discovery tells, on its thread. */
 void pipeline_group(struct pipeline *p, const struct target_group *group);
+/* Whether a discovered label can have an effect on the targets of a job. On the pipeline's thread.
+ */
+bool pipeline_wants(struct pipeline *p, size_t job, struct sv label);
 /* The rules of a job, to describe one. */
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job);
 

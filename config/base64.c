@@ -53,3 +53,19 @@ bool base64_decode(struct sv text, struct buf *out)
     }
     return ends_well(digits, padding, bits) && buf_ok(out);
 }
+
+bool base64_encode(struct sv v, struct buf *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < v.n; i += 3) {
+        size_t n = v.n - i < 3 ? v.n - i : 3;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++) {
+            bits = bits << 8 | (k < n ? (unsigned char)v.p[i + k] : 0U);
+        }
+        for (size_t k = 0; k < 4; k++) {
+            buf_putc(out, k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=');
+        }
+    }
+    return buf_ok(out);
+}

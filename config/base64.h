@@ -8,5 +8,7 @@
 /* Appends what text stands for: the standard alphabet with padding, white space between the
  * characters allowed (folded YAML). False on anything else, or when out is full. */
 bool base64_decode(struct sv text, struct buf *out);
+/* Appends v in base64, in one line. False when out is full. */
+bool base64_encode(struct sv v, struct buf *out);
 
 #endif

@@ -88,7 +88,7 @@ static const struct pairs_kind pairs_external = {.name = &text_external_name, .v
         .key = (key_), .read = (read_), .offset = offsetof(struct config, member), .arg = (arg_)   \
     }
 
-static const struct range range_delta_state = {1024 * 1024, UINT64_C(1) << 40};
+static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};
 
 static void read_global(struct reader *r, const struct place *at, const void *arg, void *out)
 {
@@ -97,7 +97,8 @@ static void read_global(struct reader *r, const struct place *at, const void *ar
         FIELD("scrape_interval", read_duration, global.scrape_interval_ms, &range_interval),
         FIELD("scrape_timeout", read_duration, global.scrape_timeout_ms, &range_interval),
         FIELD("external_labels", read_pairs, global.external_labels, &pairs_external),
-        FIELD("delta_state_max_bytes", read_size, global.delta_state_max_bytes, &range_delta_state),
+        FIELD("delta_state_max_bytes", read_size, global.delta_state_max_bytes, &range_memory),
+        FIELD("bodies_max_bytes", read_size, global.bodies_max_bytes, &range_memory),
         FIELD("label_limits", read_label_limits, global.label_limits, NULL),
     };
     const struct section section = SECTION(fields, out);
@@ -135,7 +136,7 @@ static const struct field root_fields[] = {
     {.key = "log", .read = read_log},
     {.key = "write", .read = read_elsewhere},
     {.key = "scrape_configs", .read = read_elsewhere},
-    {.key = "sharding", .read = read_later},
+    {.key = "sharding", .read = read_sharding},
 };
 
 static void set_defaults(struct config *c)
@@ -143,10 +144,12 @@ static void set_defaults(struct config *c)
     c->global.scrape_interval_ms = 15000;
     c->global.scrape_timeout_ms = 10000;
     c->global.delta_state_max_bytes = UINT64_C(256) * 1024 * 1024;
+    c->global.bodies_max_bytes = UINT64_C(256) * 1024 * 1024;
     c->global.label_limits = (struct config_label_limits)CONFIG_LABEL_LIMITS_DEFAULT;
     c->server.listen = "0.0.0.0:4041";
     c->log.level = LOG_INFO;
     c->log.format = LOG_LOGFMT;
+    sharding_defaults(&c->sharding);
 }
 
 static void apply_listen(struct reader *r, struct config *c)
@@ -160,6 +163,24 @@ static void apply_listen(struct reader *r, struct config *c)
         return;
     }
     c->server.listen = reader_strndup(r, listen, strlen(listen));
+}
+
+/* The jobs of the built-in configuration. What is wrong with them can only come from the variables
+ * of the environment that it uses. */
+static void read_builtin_jobs(struct reader *r, struct config *c)
+{
+    struct yaml_place where;
+    struct err err = ERR_INIT;
+    const struct node *root = NULL;
+    r->file = CONFIG_BUILTIN_NAME;
+    config_errors_set_file(r->errors, r->file);
+    if (yaml_parse(config_builtin(), r->scratch, &root, &where, &err)) {
+        struct place at = {.node = root};
+        read_jobs(r, &at, c);
+    } else {
+        config_errors_add(r->errors, where.line, where.column, "", err.msg);
+        r->reported++;
+    }
 }
 
 static void read_root(struct reader *r, const struct node *root, struct config *c,
@@ -176,7 +197,11 @@ static void read_root(struct reader *r, const struct node *root, struct config *
     read_sections(r, &at, &section, 1);
     apply_listen(r, c);
     read_endpoints(r, &at, c);
-    read_jobs(r, &at, c);
+    if (node_get(root, "scrape_configs") != NULL) {
+        read_jobs(r, &at, c);
+    } else if (r->reported == 0) { /* an error names one file only */
+        read_builtin_jobs(r, c);
+    }
 }
 
 /* A list of rules, or a mapping with the key relabel_configs. */
@@ -272,6 +297,9 @@ static struct config *load(const char *path, const struct config_options *option
     struct err err = ERR_INIT;
     struct buf text;
     struct config *c = NULL;
+    if (path == NULL) {
+        return parse(CONFIG_BUILTIN_NAME, config_builtin(), options, errors, fn, ret_rules);
+    }
     buf_init(&text, CONFIG_FILE_MAX + 1);
     if (file_read(path, CONFIG_FILE_MAX, &text, &err)) {
         c = parse(path, (struct sv){text.data, text.len}, options, errors, fn, ret_rules);

@@ -246,6 +246,25 @@ struct config_endpoint {
     struct http_settings http;
 };
 
+/* How several replicas share the targets. */
+enum config_sharding_mode { SHARDING_NONE, SHARDING_STATIC, SHARDING_KUBERNETES };
+/* "none", "static", "kubernetes". */
+const char *config_sharding_mode_name(enum config_sharding_mode mode);
+
+struct config_sharding {
+    enum config_sharding_mode mode;
+    /* static: we are number index of replicas */
+    unsigned replicas;
+    unsigned index;
+    /* kubernetes: the replicas are the endpoints of a Service */
+    const char *service;
+    const char *namespace;               /* "": the own one */
+    const char *pod_name;                /* "": from the environment */
+    struct config_kubernetes kubernetes; /* where the API server is; the rest is not used */
+    int64_t handover_ms;                 /* from losing a target to scraping it elsewhere */
+    int64_t isolation_ms;                /* without the API server; 0: for ever */
+};
+
 struct config {
     const char *file; /* name given at load, for messages */
     struct {
@@ -253,6 +272,7 @@ struct config {
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
         uint64_t delta_state_max_bytes;          /* baselines of all deltas together */
+        uint64_t bodies_max_bytes;               /* bodies that are being received, all together */
         struct config_label_limits label_limits; /* of endpoints that have none of their own */
     } global;
     struct {
@@ -262,6 +282,7 @@ struct config {
         enum log_level level;
         enum log_format format;
     } log;
+    struct config_sharding sharding;
     const struct config_job *jobs;
     size_t n_jobs;
     const struct config_endpoint *endpoints;
@@ -305,9 +326,16 @@ struct config_options {
     const char *listen; /* replaces server.listen; NULL = none */
 };
 
-/* Reads and checks a file, or text with a name for messages. NULL if there was any error: all are
- * in errors then, which the caller owns. Files named in it are not opened here, but secrets given
- * both inline and by file and the like are refused. Thread: any, no shared state. */
+/* The name of the built-in configuration in places and messages. */
+#define CONFIG_BUILTIN_NAME "built-in configuration"
+/* Its text, a configuration like any other; its scrape_configs are those of files without any. */
+struct sv config_builtin(void);
+
+/* Reads and checks a file, or text with a name for messages. A path of NULL stands for
+ * config_builtin(). Without the key scrape_configs the jobs are those of config_builtin(); their
+ * places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in errors then, which the
+ * caller owns. Files named in it are not opened here, but secrets given both inline and by file and
+ * the like are refused. Thread: any, no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

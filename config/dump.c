@@ -584,15 +584,6 @@ static void dump_job(struct dumper *d, const struct config *c, const struct conf
  * ----------------------------------------------------------------------------------------------------
  */
 
-static void dump_label_limits(struct dumper *d, const struct config_label_limits *l)
-{
-    dump_begin(d, "label_limits");
-    dump_number(d, "max_names", l->max_names);
-    dump_number(d, "max_name_length", l->max_name_length);
-    dump_number(d, "max_value_length", l->max_value_length);
-    dump_end(d);
-}
-
 static void dump_spool(struct dumper *d, const struct config_endpoint *e)
 {
     dump_text(d, "spool_directory", e->spool_directory);
@@ -604,6 +595,15 @@ static void dump_spool(struct dumper *d, const struct config_endpoint *e)
     } else {
         dump_duration(d, "fsync", e->spool_fsync_ms);
     }
+}
+
+static void dump_label_limits(struct dumper *d, const struct config_label_limits *l)
+{
+    dump_begin(d, "label_limits");
+    dump_number(d, "max_names", l->max_names);
+    dump_number(d, "max_name_length", l->max_name_length);
+    dump_number(d, "max_value_length", l->max_value_length);
+    dump_end(d);
 }
 
 static void dump_endpoint(struct dumper *d, const struct config_endpoint *e)
@@ -641,6 +641,7 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_duration(d, "scrape_timeout", c->global.scrape_timeout_ms);
     dump_pairs(d, "external_labels", &c->global.external_labels, false);
     dump_size(d, "delta_state_max_bytes", c->global.delta_state_max_bytes);
+    dump_size(d, "bodies_max_bytes", c->global.bodies_max_bytes);
     dump_label_limits(d, &c->global.label_limits);
     dump_end(d);
     dump_begin(d, "server");
@@ -652,10 +653,34 @@ static void dump_globals(struct dumper *d, const struct config *c)
     dump_end(d);
 }
 
+static void dump_sharding(struct dumper *d, const struct config_sharding *s)
+{
+    if (s->mode == SHARDING_NONE) {
+        return;
+    }
+    dump_begin(d, "sharding");
+    dump_plain(d, "mode", config_sharding_mode_name(s->mode));
+    if (s->mode == SHARDING_STATIC) {
+        dump_number(d, "replicas", s->replicas);
+        dump_number(d, "index", s->index);
+    } else {
+        dump_text(d, "service", s->service);
+        dump_text(d, "namespace", s->namespace);
+        dump_text(d, "pod_name", s->pod_name);
+        if (s->kubernetes.kubeconfig_file != NULL) {
+            dump_text(d, "kubeconfig_file", s->kubernetes.kubeconfig_file);
+        }
+        dump_duration(d, "handover", s->handover_ms);
+        dump_duration(d, "isolation_timeout", s->isolation_ms);
+    }
+    dump_end(d);
+}
+
 bool config_dump(const struct config *c, struct buf *out)
 {
     struct dumper d = {.out = out};
     dump_globals(&d, c);
+    dump_sharding(&d, &c->sharding);
     dump_begin(&d, "scrape_configs");
     for (size_t i = 0; i < c->n_jobs; i++) {
         dump_job(&d, c, &c->jobs[i]);

@@ -4,20 +4,12 @@
 
 #include "config/base64.h"
 #include "config/file.h"
-#include "config/kubeconfig.h"
+#include "config/kubeconfig_parts.h"
 #include "config/parts.h"
-#include "config/yaml.h"
 
 #define TREE_MAX (UINT64_C(64) * 1024 * 1024)
 
-struct loader {
-    const char *name;    /* of the file, for messages */
-    struct arena *arena; /* what the caller gets */
-    struct err *err;
-};
-
-/* Sets the error with the file (and the place of a node, unless NULL) in front. */
-static bool fail(struct loader *l, const struct node *n, const char *what)
+bool loader_fail(struct loader *l, const struct node *n, const char *what)
 {
     if (n == NULL) {
         return err_set(l->err, ERR_INPUT, "kubeconfig %s: %s", l->name, what);
@@ -25,7 +17,7 @@ static bool fail(struct loader *l, const struct node *n, const char *what)
     return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s", l->name, n->line, n->column, what);
 }
 
-static bool fail_memory(struct loader *l)
+bool loader_fail_memory(struct loader *l)
 {
     return err_set(l->err, ERR_MEMORY, "kubeconfig %s: not enough memory", l->name);
 }
@@ -33,9 +25,7 @@ static bool fail_memory(struct loader *l)
 /* ---- values
  * -------------------------------------------------------------------------------------------- */
 
-/* A string under a key; *ret is NULL if it is not there, null or empty (the same to kubectl). The
- * value is never shown: it may be a secret. */
-static bool get_text(struct loader *l, const struct node *n, const char *key, const char **ret)
+bool loader_text(struct loader *l, const struct node *n, const char *key, const char **ret)
 {
     const struct node *value = node_get(n, key);
     *ret = NULL;
@@ -51,10 +41,10 @@ static bool get_text(struct loader *l, const struct node *n, const char *key, co
         return true;
     }
     *ret = arena_strndup(l->arena, value->text.p, value->text.n);
-    return *ret != NULL ? true : fail_memory(l);
+    return *ret != NULL ? true : loader_fail_memory(l);
 }
 
-static bool get_bool(struct loader *l, const struct node *n, const char *key, bool *ret)
+bool loader_bool(struct loader *l, const struct node *n, const char *key, bool *ret)
 {
     const struct node *value = node_get(n, key);
     *ret = false;
@@ -70,27 +60,37 @@ static bool get_bool(struct loader *l, const struct node *n, const char *key, bo
                    value->line, value->column, key);
 }
 
+const char *loader_resolve(struct loader *l, const char *file)
+{
+    const char *slash = strrchr(l->name, '/');
+    if (file[0] == '/' || slash == NULL) {
+        return file;
+    }
+    const char *path = arena_printf(l->arena, "%.*s/%s", (int)(slash - l->name), l->name, file);
+    if (path == NULL) {
+        loader_fail_memory(l);
+    }
+    return path;
+}
+
 /* A file name, relative to the directory of the kubeconfig. */
 static bool get_file(struct loader *l, const struct node *n, const char *key, const char **ret)
 {
-    const char *file;
-    if (!get_text(l, n, key, &file)) {
+    if (!loader_text(l, n, key, ret)) {
         return false;
     }
-    const char *slash = strrchr(l->name, '/');
-    if (file == NULL || file[0] == '/' || slash == NULL) {
-        *ret = file;
-        return true;
+    if (*ret != NULL) {
+        *ret = loader_resolve(l, *ret);
+        return *ret != NULL;
     }
-    *ret = arena_printf(l->arena, "%.*s/%s", (int)(slash - l->name), l->name, file);
-    return *ret != NULL ? true : fail_memory(l);
+    return true;
 }
 
 /* PEM text in base64. */
 static bool get_data(struct loader *l, const struct node *n, const char *key, const char **ret)
 {
     const char *encoded;
-    if (!get_text(l, n, key, &encoded)) {
+    if (!loader_text(l, n, key, &encoded)) {
         return false;
     }
     *ret = NULL;
@@ -107,7 +107,7 @@ static bool get_data(struct loader *l, const struct node *n, const char *key, co
         return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s: expected PEM in base64",
                        l->name, value->line, value->column, key);
     }
-    return *ret != NULL ? true : fail_memory(l);
+    return *ret != NULL ? true : loader_fail_memory(l);
 }
 
 /* Inline data goes before a file, as kubectl has it. */
@@ -158,12 +158,13 @@ static bool check_server(struct loader *l, const struct node *cluster, char *ser
         server[--n] = '\0';
     }
     if (n == 0) {
-        return fail(l, cluster, "the cluster has no \"server\"");
+        return loader_fail(l, cluster, "the cluster has no \"server\"");
     }
     if (!check_http_url(sv_from(server))) {
-        return fail(l, node_get(cluster, "server"),
-                    "server: expected a URL such as \"https://host:6443\" without user, query and "
-                    "fragment");
+        return loader_fail(
+            l, node_get(cluster, "server"),
+            "server: expected a URL such as \"https://host:6443\" without user, query and "
+            "fragment");
     }
     return true;
 }
@@ -171,24 +172,24 @@ static bool check_server(struct loader *l, const struct node *cluster, char *ser
 static bool read_cluster(struct loader *l, const struct node *cluster, struct kubeconfig *k)
 {
     const char *server;
-    if (!get_text(l, cluster, "server", &server)) {
+    if (!loader_text(l, cluster, "server", &server)) {
         return false;
     }
     char *copy = server == NULL ? NULL : arena_strdup(l->arena, server);
     if (server != NULL && copy == NULL) {
-        return fail_memory(l);
+        return loader_fail_memory(l);
     }
     k->server = copy;
     if (!check_server(l, cluster, copy) ||
         !get_pem(l, cluster, "certificate-authority-data", "certificate-authority",
                  &k->http.tls.ca_pem, &k->http.tls.ca_file) ||
-        !get_bool(l, cluster, "insecure-skip-tls-verify", &k->http.tls.insecure_skip_verify) ||
-        !get_text(l, cluster, "tls-server-name", &k->http.tls.server_name) ||
-        !get_text(l, cluster, "proxy-url", &k->http.proxy_url)) {
+        !loader_bool(l, cluster, "insecure-skip-tls-verify", &k->http.tls.insecure_skip_verify) ||
+        !loader_text(l, cluster, "tls-server-name", &k->http.tls.server_name) ||
+        !loader_text(l, cluster, "proxy-url", &k->http.proxy_url)) {
         return false;
     }
     if (k->http.proxy_url != NULL && !text_proxy_url.ok(sv_from(k->http.proxy_url))) {
-        return fail(l, node_get(cluster, "proxy-url"), "proxy-url: expected a proxy URL");
+        return loader_fail(l, node_get(cluster, "proxy-url"), "proxy-url: expected a proxy URL");
     }
     return true;
 }
@@ -200,10 +201,8 @@ static bool refuse_plugins(struct loader *l, const struct node *user, const char
         const char *key;
         const char *what;
     } refused[] = {
-        {"exec", "uses an exec credential plugin, which is not supported yet; use a token or a "
-                 "client certificate"},
-        {"auth-provider", "uses an auth-provider plugin, which is not supported yet; use a token "
-                          "or a client certificate"},
+        {"auth-provider", "uses an auth-provider plugin, which is not supported yet; use a token, "
+                          "a client certificate or an exec plugin"},
         {"as", "impersonates another user (\"as\"), which is not supported yet"},
     };
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -221,10 +220,10 @@ static bool read_login(struct loader *l, const struct node *user, const char *na
                        struct http_settings *http)
 {
     const char *token;
-    if (!get_text(l, user, "token", &token) ||
+    if (!loader_text(l, user, "token", &token) ||
         !get_file(l, user, "tokenFile", &http->credentials_file) ||
-        !get_text(l, user, "username", &http->username) ||
-        !get_text(l, user, "password", &http->password)) {
+        !loader_text(l, user, "username", &http->username) ||
+        !loader_text(l, user, "password", &http->password)) {
         return false;
     }
     http->credentials = http->credentials_file == NULL ? token : NULL;
@@ -236,9 +235,9 @@ static bool read_login(struct loader *l, const struct node *user, const char *na
                        l->name, name);
     }
     if (token != NULL && !check_header_value(sv_from(token))) {
-        return fail(l, node_get(user, "token"),
-                    "token: line breaks and control characters are not "
-                    "allowed");
+        return loader_fail(l, node_get(user, "token"),
+                           "token: line breaks and control characters are not "
+                           "allowed");
     }
     http->auth = bearer                   ? HTTP_AUTH_HEADER
                  : http->username != NULL ? HTTP_AUTH_BASIC
@@ -270,10 +269,10 @@ static bool read_user(struct loader *l, const struct node *user, const char *nam
 /* Which context: that of the caller, or the current one. */
 static bool choose_context(struct loader *l, const struct node *root, const char **context)
 {
-    if (*context == NULL && !get_text(l, root, "current-context", context)) {
+    if (*context == NULL && !loader_text(l, root, "current-context", context)) {
         return false;
     }
-    return *context != NULL ? true : fail(l, NULL, "no current-context is set");
+    return *context != NULL ? true : loader_fail(l, NULL, "no current-context is set");
 }
 
 static bool read_tree(struct loader *l, const struct node *root, const char *context,
@@ -282,21 +281,22 @@ static bool read_tree(struct loader *l, const struct node *root, const char *con
     const char *cluster_name;
     const char *user_name;
     if (root == NULL || root->kind != NODE_MAPPING) {
-        return fail(l, root, "expected a mapping");
+        return loader_fail(l, root, "expected a mapping");
     }
     if (!choose_context(l, root, &context)) {
         return false;
     }
     const struct node *c = find_named(l, root, "contexts", "context", context);
-    if (c == NULL || !get_text(l, c, "cluster", &cluster_name) ||
-        !get_text(l, c, "user", &user_name) || !get_text(l, c, "namespace", &k->namespace)) {
+    if (c == NULL || !loader_text(l, c, "cluster", &cluster_name) ||
+        !loader_text(l, c, "user", &user_name) || !loader_text(l, c, "namespace", &k->namespace)) {
         return false;
     }
     if (cluster_name == NULL) {
-        return fail(l, c, "the context has no \"cluster\"");
+        return loader_fail(l, c, "the context has no \"cluster\"");
     }
     if (k->namespace != NULL && !text_namespace.ok(sv_from(k->namespace))) {
-        return fail(l, node_get(c, "namespace"), "namespace: expected the name of a namespace");
+        return loader_fail(l, node_get(c, "namespace"),
+                           "namespace: expected the name of a namespace");
     }
     const struct node *cluster = find_named(l, root, "clusters", "cluster", cluster_name);
     if (cluster == NULL || !read_cluster(l, cluster, k)) {
@@ -306,7 +306,8 @@ static bool read_tree(struct loader *l, const struct node *root, const char *con
         return true;
     }
     const struct node *user = find_named(l, root, "users", "user", user_name);
-    return user != NULL && read_user(l, user, user_name, &k->http);
+    return user != NULL && read_user(l, user, user_name, &k->http) &&
+           loader_exec(l, user, cluster, user_name, k);
 }
 
 bool kubeconfig_parse(const char *name, struct sv text, const char *context, struct arena *arena,
@@ -318,7 +319,7 @@ bool kubeconfig_parse(const char *name, struct sv text, const char *context, str
     struct yaml_place place;
     struct arena *scratch = arena_new(TREE_MAX);
     if (scratch == NULL) {
-        return fail_memory(&l);
+        return loader_fail_memory(&l);
     }
     http_defaults(&k.http);
     bool ok = yaml_parse(text, scratch, &root, &place, err);

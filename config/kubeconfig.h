@@ -1,8 +1,8 @@
 /* Reads a kubeconfig file: which API server, with which credentials.
  *
  * Lives here because it is YAML (or JSON, which is YAML). Inline data is decoded from base64, file
- * names are resolved against the directory of the kubeconfig. Exec and auth-provider plugins are
- * refused with a clear error.
+ * names are resolved against the directory of the kubeconfig. Exec plugins are described here and
+ * run by discovery; auth-provider plugins are refused with a clear error.
  */
 #ifndef PROFPULL_CONFIG_KUBECONFIG_H
 #define PROFPULL_CONFIG_KUBECONFIG_H
@@ -11,10 +11,21 @@
 #include "base/err.h"
 #include "base/http.h"
 
+/* A command that prints credentials (client.authentication.k8s.io). */
+struct kubeconfig_exec {
+    const char *api_version;    /* "client.authentication.k8s.io/v1" or ".../v1beta1" */
+    const char *const *argv;    /* the command first; ends with NULL */
+    const char *const *env;     /* "NAME=value" beside our own environment; ends with NULL */
+    const char *const *secrets; /* values in env that no message may show; ends with NULL */
+    const char *info;           /* value of KUBERNETES_EXEC_INFO */
+    const char *install_hint;   /* "" if none */
+};
+
 struct kubeconfig {
     const char *server;    /* https://host:port, no trailing slash */
     const char *namespace; /* of the context, or NULL */
     struct http_settings http;
+    const struct kubeconfig_exec *exec; /* NULL: http has all there is */
 };
 
 /* context: NULL takes current-context. Strings live in the arena. False with a message that names

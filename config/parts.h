@@ -70,6 +70,10 @@ void read_endpoints(struct reader *r, const struct place *root, struct config *c
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);
 
+/* The key `sharding` (sharding.c); out: the whole struct config. */
+void read_sharding(struct reader *r, const struct place *at, const void *arg, void *out);
+void sharding_defaults(struct config_sharding *s);
+
 /* A name used for the second time: complains with the line of the first. */
 void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line);
 

@@ -103,6 +103,7 @@ static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
     if (!yaml_parse(text, r->scratch, &root, &place, &err)) {
         config_errors_add(r->errors, place.line, place.column, "", err.msg);
         r->reported++;
+        r->out_of_memory = r->out_of_memory || err.kind == ERR_MEMORY;
         return;
     }
     /* A file that was just created, or cut before it is written again, is not an empty list. */
@@ -162,7 +163,7 @@ bool target_file_parse(struct sv text, struct arena *arena, struct target_file *
     }
     if (ok) {
         *ret = file;
-    } else if (r.errors == NULL) {
+    } else if (r.errors == NULL || r.out_of_memory) {
         err_set(err, ERR_MEMORY, "not enough memory for this list");
     } else {
         tell_first(r.errors, err);

@@ -32,6 +32,21 @@ static void init_refreshes(struct discovery_counters *c, struct metrics *metrics
     }
 }
 
+static void init_exec_runs(struct discovery_counters *c, struct metrics *metrics)
+{
+    static const char *const results[EXEC_RUN_COUNT] = {
+        [EXEC_RUN_OK] = "ok",
+        [EXEC_RUN_FAILED] = "failed",
+        [EXEC_RUN_TIMEOUT] = "timeout",
+    };
+    struct metric *m = metrics_register(
+        metrics, &(struct metric_desc){.name = "profpull_discovery_exec_plugin_runs_total",
+                                       .help = "Runs of exec credential plugins of kubeconfigs",
+                                       .type = METRIC_COUNTER,
+                                       .labels = {"result"}});
+    cells(c->exec_runs, m, results, EXEC_RUN_COUNT);
+}
+
 void discovery_counters_init(struct discovery_counters *c, struct metrics *metrics)
 {
     static const char *const events[EVENT_COUNT] = {
@@ -84,6 +99,7 @@ void discovery_counters_init(struct discovery_counters *c, struct metrics *metri
                                                .type = METRIC_COUNTER,
                                                .labels = {"reason"}});
     cells(c->target_skips, m, target_skips, TARGET_SKIP_COUNT);
+    init_exec_runs(c, metrics);
     c->requests = metrics_register(
         metrics, &(struct metric_desc){.name = "profpull_discovery_requests_total",
                                        .help = "Requests to the API server that have ended",

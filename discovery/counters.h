@@ -33,6 +33,8 @@ enum discovery_refresh { REFRESH_CHANGED, REFRESH_UNCHANGED, REFRESH_FAILED, REF
 
 enum discovery_target_skip { TARGET_BAD_PORT, TARGET_TOO_MANY, TARGET_SKIP_COUNT };
 
+enum discovery_exec_run { EXEC_RUN_OK, EXEC_RUN_FAILED, EXEC_RUN_TIMEOUT, EXEC_RUN_COUNT };
+
 struct discovery_counters {
     struct metric_cell *groups[GROUP_COUNT];
     struct metric_cell *file_refreshes[REFRESH_COUNT];
@@ -40,6 +42,7 @@ struct discovery_counters {
     struct metric_cell *events[EVENT_COUNT];
     struct metric_cell *skips[SKIP_COUNT];
     struct metric_cell *target_skips[TARGET_SKIP_COUNT];
+    struct metric_cell *exec_runs[EXEC_RUN_COUNT];
     struct metric *requests; /* verb, result */
     struct metric *relists;  /* reason */
 };

@@ -9,6 +9,7 @@
 #include "discovery/file_sd.h"
 #include "discovery/http_sd.h"
 #include "discovery/kubernetes.h"
+#include "discovery/peers.h"
 #include "discovery/static.h"
 #include "discovery/store.h"
 
@@ -52,6 +53,8 @@ struct discovery {
     struct http_client *http_sd; /* NULL without http sources */
     struct loop_timer *start;
     struct reflectors reflectors;
+    struct discovery_sharing sharing;
+    struct peers *peers; /* NULL unless targets are shared in a cluster */
     struct kube_source *kube;
     size_t n_kube;
     struct subscriber *subscribers;
@@ -96,6 +99,20 @@ static void count_groups(struct discovery *d)
         n += (int64_t)(kubernetes_count(d->kube[i].kubernetes) * d->kube[i].n_subscribers);
     }
     set_groups(d, GROUP_KUBERNETES, n);
+}
+
+/* One watch serves several jobs: what one of them wants is made. */
+static bool wants_label(void *arg, struct sv name)
+{
+    const struct kube_source *source = arg;
+    const struct discovery *d = source->d;
+    for (size_t i = 0; i < d->n_subscribers; i++) {
+        const struct subscriber *s = &d->subscribers[i];
+        if (s->source == source && d->options.wants_label(d->options.arg, s->job, name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
@@ -175,10 +192,9 @@ static void start_list(struct list_source *s)
     }
 }
 
-/* The loop runs: tells the lists, and lets the watches begin. */
-static void on_start(void *arg)
+/* Tells the lists, and lets the watches begin. */
+static void start_sources(struct discovery *d)
 {
-    struct discovery *d = arg;
     for (size_t i = 0; i < d->n_lists; i++) {
         start_list(&d->lists[i]);
     }
@@ -186,6 +202,32 @@ static void on_start(void *arg)
     d->started = true;
     reflectors_start(&d->reflectors);
     check_synced(d);
+}
+
+/* The loop runs. */
+static void on_start(void *arg)
+{
+    struct discovery *d = arg;
+    if (d->peers != NULL) {
+        peers_start(d->peers);
+    } else {
+        start_sources(d);
+    }
+}
+
+static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
+{
+    struct discovery *d = arg;
+    d->sharing.on_members(d->sharing.arg, names, n, self);
+    if (!d->started) {
+        start_sources(d);
+    }
+}
+
+static void on_reachable(void *arg, bool reachable)
+{
+    struct discovery *d = arg;
+    d->sharing.on_reachable(d->sharing.arg, reachable);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -223,12 +265,10 @@ static bool same_selectors(const struct config_kubernetes *a, const struct confi
     return true;
 }
 
-/* Whether one watch serves both. Sources with HTTP settings of their own are never taken for one.
- */
+/* Whether one watch serves both. */
 static bool same_watch(const struct config_kubernetes *a, const struct config_kubernetes *b)
 {
-    return a->api_server == NULL && b->api_server == NULL &&
-           same_text(a->kubeconfig_file, b->kubeconfig_file) && same_text(a->role, b->role) &&
+    return kube_access_same(a, b) && same_text(a->role, b->role) &&
            a->attach_node == b->attach_node && a->attach_namespace == b->attach_namespace &&
            same_namespaces(a, b) && same_selectors(a, b);
 }
@@ -263,15 +303,15 @@ static bool need_http(struct discovery *d, struct http_client **client, const ch
 /* What tells API servers (with credentials) apart: NULL is the cluster's own. */
 static const void *server_id(const struct discovery *d, const struct config_kubernetes *config)
 {
-    if (config->api_server != NULL) {
-        return config;
+    if (config->api_server == NULL && config->kubeconfig_file == NULL) {
+        return NULL;
     }
-    for (size_t i = 0; config->kubeconfig_file != NULL && i < d->n_kube; i++) {
-        if (same_text(d->kube[i].config->kubeconfig_file, config->kubeconfig_file)) {
-            return d->kube[i].config->kubeconfig_file;
+    for (size_t i = 0; i < d->n_kube; i++) {
+        if (kube_access_same(d->kube[i].config, config)) {
+            return d->kube[i].config;
         }
     }
-    return config->kubeconfig_file;
+    return config;
 }
 
 static bool add_watch(struct discovery *d, const struct config_kubernetes *config, struct err *err)
@@ -296,6 +336,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .counters = &d->counters,
             .rng = &d->rng,
             .on_change = on_change,
+            .wants_label = d->options.wants_label == NULL ? NULL : wants_label,
             .on_synced = on_source_synced,
             .arg = source,
         },
@@ -415,6 +456,36 @@ static bool add_job(struct discovery *d, size_t index, struct err *err)
     return true;
 }
 
+static bool add_peers(struct discovery *d, struct err *err)
+{
+    const struct config_sharding *config = &d->options.config->sharding;
+    struct kube_access access;
+    if (d->options.sharing == NULL || config->mode != SHARDING_KUBERNETES) {
+        return true;
+    }
+    d->sharing = *d->options.sharing;
+    if (!kube_access_find(&config->kubernetes, &(struct kube_env){0}, d->arena, &access, err) ||
+        !need_http(d, &d->http, "kubernetes", err)) {
+        return err_wrap(err, "sharding");
+    }
+    d->peers = peers_new(
+        &(struct peers_options){
+            .config = config,
+            .access = access,
+            .set = {.self = d->sharing.self, .self_ip = d->sharing.self_ip},
+            .loop = d->options.loop,
+            .http = d->http,
+            .log = d->options.log,
+            .counters = &d->counters,
+            .rng = &d->rng,
+            .on_members = on_members,
+            .on_reachable = on_reachable,
+            .arg = d,
+        },
+        err);
+    return d->peers != NULL || err_wrap(err, "sharding");
+}
+
 static bool add_jobs(struct discovery *d, struct err *err)
 {
     const struct config *config = d->options.config;
@@ -436,7 +507,7 @@ static bool add_jobs(struct discovery *d, struct err *err)
             return false;
         }
     }
-    return true;
+    return add_peers(d, err);
 }
 
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err)
@@ -462,6 +533,7 @@ struct discovery *discovery_free(struct discovery *d)
         return NULL;
     }
     reflectors_free(&d->reflectors);
+    peers_free(d->peers);
     for (size_t i = 0; i < d->n_kube; i++) {
         kubernetes_free(d->kube[i].kubernetes);
     }

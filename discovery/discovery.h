@@ -10,8 +10,8 @@
  * Sources are called "pod/<namespace>/<name>" and "static/<n>",
  * "file/<n>/<path>" and "http/<n>"; in a job with several kubernetes
  * sources, which may find the same pod, "kubernetes/<n>/pod/<namespace>/<name>" (n: index of the
- * source in the job). Sources that want the same of the same API server (the cluster's own, or one
- * kubeconfig file) share a watch, across jobs; one with api_server has a watch of its own.
+ * source in the job). Sources that want the same of the same API server (the cluster's own, one
+ * kubeconfig file, or one api_server with the same HTTP settings) share a watch, across jobs.
  *
  * Reference: Prometheus discovery/kubernetes for labels, client-go's reflector for list and watch.
  */
@@ -34,6 +34,7 @@
 #define DISCOVERY_OBJECTS_MAX 100000
 
 struct discovery;
+struct discovery_sharing;
 
 struct discovery_options {
     const struct config *config; /* referenced while discovery lives */
@@ -44,8 +45,28 @@ struct discovery_options {
     const char *user_agent;
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
+    /* Whether a label of a Kubernetes object can have an effect on the targets of a job: what it
+     * says is asked for once. Labels that have none for any job are not made, and changes of them
+     * are not told. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
+     * thread. NULL: all labels are made. */
+    bool (*wants_label)(void *arg, size_t job, struct sv name);
     /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
     void (*on_synced)(void *arg);
+    void *arg;
+    /* With sharding.mode kubernetes: who shares the targets. May be NULL: nobody asks. */
+    const struct discovery_sharing *sharing; /* copied */
+};
+
+/* Sources are read when the members are known, not before: so whoever hears of a target knows whose
+ * it is. Calls come on the loop's thread. */
+struct discovery_sharing {
+    const char *self;    /* our own name; referenced */
+    const char *self_ip; /* our own address, "" if unknown; referenced */
+    /* The members, sorted, and our place among them (SIZE_MAX: none). First of all, and at every
+     * change. */
+    void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
+    /* A request for them has been accepted, or has failed. */
+    void (*on_reachable)(void *arg, bool reachable);
     void *arg;
 };
 

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/http.h"
 #include "config/config.h"
+#include "config/kubeconfig.h"
 
 #define KUBE_SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 /* Names another directory, for tests. */
@@ -22,6 +23,7 @@ struct kube_access {
     const char *server;    /* "https://10.96.0.1:443", without a slash at the end */
     const char *namespace; /* the own one; NULL if unknown */
     struct http_settings http;
+    const struct kubeconfig_exec *exec; /* who gives credentials; NULL: http has them */
 };
 
 struct kube_env {
@@ -33,5 +35,8 @@ struct kube_env {
  * file that is missing. */
 bool kube_access_find(const struct config_kubernetes *config, const struct kube_env *env,
                       struct arena *arena, struct kube_access *ret, struct err *err);
+
+/* Do both lead to the same API server, with the same credentials? */
+bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b);
 
 #endif

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "discovery/discovery.h"
+#include "discovery/endpoints.h"
+#include "discovery/exec_plugin.h"
 #include "discovery/ingress.h"
 #include "discovery/node.h"
 #include "discovery/pod.h"
@@ -11,6 +13,8 @@
 
 /* Of an answer that is not streamed; all of ours are. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
+/* A pod is some 12 KiB: an event comes in one piece. */
+#define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
 
 struct resource {
@@ -19,32 +23,33 @@ struct resource {
     const char *plural;
     const char *kind;
     bool namespaced;
-    const struct json_omit *omit;
-    const size_t *n_omit;
+    const struct json_keep *members; /* that are needed */
 };
 
-static const struct json_omit small_omit[] = {{2, "managedFields"}};
-static const size_t small_omit_count = 1;
-
 static const struct resource resources[RESOURCE_COUNT] = {
-    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_omit, &pod_omit_count},
-    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_omit, &node_omit_count},
-    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, small_omit,
-                             &small_omit_count},
-    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_omit,
-                           &service_omit_count},
-    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, small_omit,
-                            &small_omit_count},
+    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_keep},
+    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_keep},
+    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, object_keep_marks},
+    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_keep},
+    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, endpoints_keep},
     [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "discovery.k8s.io", "endpointslices",
-                         "EndpointSlice", true, small_omit, &small_omit_count},
+                         "EndpointSlice", true, slice_keep},
     [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "networking.k8s.io", "ingresses",
-                            "Ingress", true, ingress_omit, &ingress_omit_count},
+                            "Ingress", true, ingress_keep},
 };
 
 bool kube_resource_namespaced(enum kube_resource r)
 {
     return resources[r].namespaced;
 }
+
+/* Reflectors of one server (options.server_id) share its credentials. */
+struct server_login {
+    struct server_login *next;
+    const void *server_id;
+    struct http_settings settings;
+    struct exec_plugin *plugin;
+};
 
 struct reflector {
     struct reflector *next;
@@ -56,12 +61,18 @@ struct reflector {
     struct watch *machine;
     struct loop_timer *timer;
     struct http_transfer *transfer;
+    struct exec_plugin *plugin; /* NULL: options.access.http has the credentials */
+    struct exec_login *login;   /* of the last request; NULL if none */
+    struct exec_waiter waiter;
+    bool waiting;  /* for the plugin */
     size_t listed; /* objects of the list that is being read */
     bool is_watch; /* the request that runs */
     bool accepted; /* it was answered with 200 */
     bool lost;     /* the last request failed; said so in the log */
     bool told_unknown;
+    bool no_login; /* the last request was not made: there are no credentials */
     bool synced;
+    bool told_login;           /* no_login when the problem was said */
     enum watch_result problem; /* what was said, when lost */
     struct err no_stream;      /* why a list was not streamed; to be said */
 };
@@ -210,7 +221,8 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
                      const struct err *err)
 {
     /* What expired is listed again at once: the handler says so. */
-    if (result == WATCH_EXPIRED || (r->lost && r->problem == result)) {
+    if (result == WATCH_EXPIRED ||
+        (r->lost && r->problem == result && r->told_login == r->no_login)) {
         return;
     }
     if (result == WATCH_UNSUPPORTED) {
@@ -219,13 +231,15 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
     }
     r->lost = true;
     r->problem = result;
+    r->told_login = r->no_login;
     if (result == WATCH_FORBIDDEN) {
         say_forbidden(r, err);
         return;
     }
     log_warn(r->options.log,
-             "kubernetes: the API server does not answer as it should; targets stay as they are, "
-             "retrying",
+             r->no_login ? "kubernetes: no credentials; targets stay as they are, retrying"
+                         : "kubernetes: the API server does not answer as it should; targets stay "
+                           "as they are, retrying",
              LOG_STR("server", r->options.access.server),
              LOG_STR("verb", r->is_watch ? "watch" : "list"),
              LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
@@ -252,6 +266,15 @@ static void say_found(struct reflector *r)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+static void tell_reachable(const struct reflector *r, bool reachable)
+{
+    for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
+        if (l->reachable != NULL) {
+            l->reachable(l->arg, reachable);
+        }
+    }
+}
+
 static void end_request(struct reflector *r, const struct watch_outcome *outcome)
 {
     struct err err = ERR_INIT;
@@ -264,6 +287,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
         say_found(r);
     } else {
         say_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
+        tell_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
     }
     loop_timer_at(r->timer, watch_next_at(r->machine));
 }
@@ -274,6 +298,9 @@ static bool on_head(void *arg, long status, const char *content_type)
     (void)content_type;
     r->accepted = status == 200;
     watch_head(r->machine, status);
+    if (r->accepted) {
+        tell_reachable(r, true);
+    }
     return true;
 }
 
@@ -292,6 +319,9 @@ static void on_done(void *arg, const struct http_response *response)
 {
     struct reflector *r = arg;
     r->transfer = NULL;
+    if (r->plugin != NULL && response->status == 401) {
+        exec_plugin_refused(r->plugin, r->login);
+    }
     end_request(r, &(struct watch_outcome){
                        .result = response->result,
                        .status = response->status,
@@ -308,19 +338,22 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
     buf_printf(&url, "%s%s%s", r->path, request->query[0] == '\0' ? "" : "?", request->query);
     struct http_transfer *transfer = NULL;
     if (buf_ok(&url)) {
-        transfer = http_start(r->options.http, &(struct http_request){
-                                                   .url = url.data,
-                                                   .settings = &r->options.access.http,
-                                                   .headers = &accept,
-                                                   .n_headers = 1,
-                                                   .timeout_ms = request->timeout_ms,
-                                                   .max_body = UNSTREAMED_MAX,
-                                                   .detect_dead_peer = true,
-                                                   .on_head = on_head,
-                                                   .on_data = on_data,
-                                                   .on_done = on_done,
-                                                   .arg = r,
-                                               });
+        transfer = http_start(r->options.http,
+                              &(struct http_request){
+                                  .url = url.data,
+                                  .settings = r->login == NULL ? &r->options.access.http
+                                                               : exec_login_settings(r->login),
+                                  .headers = &accept,
+                                  .n_headers = 1,
+                                  .timeout_ms = request->timeout_ms,
+                                  .max_body = UNSTREAMED_MAX,
+                                  .receive_buffer = RECEIVE_BUFFER,
+                                  .detect_dead_peer = true,
+                                  .on_head = on_head,
+                                  .on_data = on_data,
+                                  .on_done = on_done,
+                                  .arg = r,
+                              });
     }
     buf_done(&url);
     return transfer;
@@ -349,13 +382,40 @@ static void on_tick(struct reflector *r)
                                            .error = "given up"});
 }
 
-/* The next request is due, or the running one is to be looked at. */
-static void on_timer(void *arg)
+static void fail_request(struct reflector *r, enum http_result result, const char *error)
+{
+    end_request(r, &(struct watch_outcome){.result = result, .retry_after_ms = -1, .error = error});
+}
+
+/* The plugin has ended: see what came of it. */
+static void on_login(void *arg)
 {
     struct reflector *r = arg;
+    r->waiting = false;
+    loop_timer_after(r->timer, 0);
+}
+
+/* READY if the server asks for no plugin. */
+static enum exec_state get_login(struct reflector *r, struct err *err)
+{
+    if (r->plugin == NULL) {
+        return EXEC_READY;
+    }
+    r->login = exec_login_unref(r->login);
+    enum exec_state state = exec_plugin_get(r->plugin, &r->login, err);
+    if (state == EXEC_RUNNING) {
+        r->waiting = true;
+        exec_plugin_wait(r->plugin, &r->waiter);
+    }
+    return state;
+}
+
+static void begin_request(struct reflector *r)
+{
     struct watch_request request;
-    if (r->transfer != NULL) {
-        on_tick(r);
+    struct err err = ERR_INIT;
+    enum exec_state login = get_login(r, &err);
+    if (login == EXEC_RUNNING) {
         return;
     }
     if (!watch_begin(r->machine, clock_mono_ms(), &request)) {
@@ -364,13 +424,27 @@ static void on_timer(void *arg)
     }
     r->is_watch = request.is_watch;
     r->accepted = false;
+    r->no_login = login == EXEC_FAILED;
+    if (r->no_login) {
+        fail_request(r, HTTP_ERR_CONFIG, err.msg);
+        return;
+    }
     r->transfer = send_request(r, &request);
     if (r->transfer == NULL) {
-        end_request(r, &(struct watch_outcome){.result = HTTP_ERR_MEMORY,
-                                               .retry_after_ms = -1,
-                                               .error = "out of memory"});
-    } else {
-        arm_tick(r);
+        fail_request(r, HTTP_ERR_MEMORY, "out of memory");
+        return;
+    }
+    arm_tick(r);
+}
+
+/* The next request is due, or the running one is to be looked at. */
+static void on_timer(void *arg)
+{
+    struct reflector *r = arg;
+    if (r->transfer != NULL) {
+        on_tick(r);
+    } else if (!r->waiting) {
+        begin_request(r);
     }
 }
 
@@ -397,6 +471,7 @@ static struct reflector *reflector_free(struct reflector *r)
     if (r->transfer != NULL) {
         http_cancel(r->transfer);
     }
+    exec_login_unref(r->login);
     loop_timer_free(r->timer);
     watch_free(r->machine);
     free(r->path);
@@ -413,6 +488,7 @@ static struct reflector *reflector_new(const struct reflector_options *options)
     }
     r->options = *options;
     r->resource = &resources[options->resource];
+    r->waiter = (struct exec_waiter){.fn = on_login, .arg = r};
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
     r->timer = loop_timer_new(options->loop, on_timer, r);
@@ -429,8 +505,7 @@ static struct reflector *reflector_new(const struct reflector_options *options)
         .selectors = options->selectors,
         .object_max = DISCOVERY_OBJECT_MAX,
         .depth_max = DISCOVERY_DEPTH_MAX,
-        .omit = r->resource->omit,
-        .n_omit = *r->resource->n_omit,
+        .members = r->resource->members,
     });
     if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->machine == NULL) {
         return reflector_free(r);
@@ -447,6 +522,33 @@ static bool same(const struct reflector *r, const struct reflector_options *o)
            strcmp(r->selectors, o->selectors) == 0;
 }
 
+/* The plugin of the options' server; NULL if out of memory. */
+static struct exec_plugin *find_plugin(struct reflectors *all, const struct reflector_options *o)
+{
+    for (struct server_login *l = all->logins; l != NULL; l = l->next) {
+        if (l->server_id == o->server_id) {
+            return l->plugin;
+        }
+    }
+    struct server_login *l = calloc(1, sizeof(*l));
+    if (l == NULL) {
+        return NULL;
+    }
+    *l = (struct server_login){
+        .next = all->logins, .server_id = o->server_id, .settings = o->access.http};
+    l->plugin = exec_plugin_new(&(struct exec_plugin_options){.config = o->access.exec,
+                                                              .settings = &l->settings,
+                                                              .loop = o->loop,
+                                                              .counters = o->counters,
+                                                              .timeout_ms = EXEC_TIMEOUT_MS});
+    if (l->plugin == NULL) {
+        free(l);
+        return NULL;
+    }
+    all->logins = l;
+    return l->plugin;
+}
+
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
 {
     for (struct reflector *r = all->first; r != NULL; r = r->next) {
@@ -454,8 +556,13 @@ struct reflector *reflectors_get(struct reflectors *all, const struct reflector_
             return r;
         }
     }
+    struct exec_plugin *plugin = NULL;
+    if (options->access.exec != NULL && (plugin = find_plugin(all, options)) == NULL) {
+        return NULL;
+    }
     struct reflector *r = reflector_new(options);
     if (r != NULL) {
+        r->plugin = plugin;
         struct reflector **end = &all->first;
         while (*end != NULL) {
             end = &(*end)->next;
@@ -478,6 +585,12 @@ void reflectors_free(struct reflectors *all)
         struct reflector *r = all->first;
         all->first = r->next;
         reflector_free(r);
+    }
+    while (all->logins != NULL) {
+        struct server_login *l = all->logins;
+        all->logins = l->next;
+        exec_plugin_free(l->plugin);
+        free(l);
     }
 }
 

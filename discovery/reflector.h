@@ -39,6 +39,9 @@ struct reflector_listener {
     /* On REFLECTOR_NO_MEMORY the object comes once more, later. */
     enum reflector_result (*object)(void *arg, enum reflector_event event,
                                     const struct object_id *id, const json_t *object);
+    /* May be NULL. The API server has accepted a request, or one has failed: whether what is known
+     * can be taken for current. Said again and again. */
+    void (*reachable)(void *arg, bool reachable);
     void *arg;
 };
 
@@ -56,10 +59,12 @@ struct reflector_options {
 };
 
 struct reflector;
+struct server_login;
 
 /* The reflectors of one discovery. Zeroed is empty. */
 struct reflectors {
     struct reflector *first;
+    struct server_login *logins; /* one for each server that has an exec plugin */
 };
 
 /* The reflector for these options, a new one if there is none yet; before the loop runs. NULL if

@@ -50,8 +50,7 @@ struct watch *watch_new(const struct watch_options *options)
     w->stream = json_stream_new(&(struct json_stream_options){
         .object_max = options->object_max,
         .depth_max = options->depth_max,
-        .omit = options->omit,
-        .n_omit = options->n_omit,
+        .members = options->members,
         .on_object = watch_on_object,
         .on_metadata = watch_on_list_metadata,
         .on_skip = watch_on_skip,
@@ -442,6 +441,8 @@ static void list_expired(struct watch *w, int64_t now_ms)
                      w->problem.too_large_version ? WATCH_RELIST_TOO_LARGE : WATCH_RELIST_EXPIRED);
         w->next_at = now_ms;
     } else {
+        /* Not even the latest version can be streamed: pages may get through. */
+        w->list_plainly = w->list_plainly || w->streaming;
         back_off(w, now_ms, 0);
     }
 }

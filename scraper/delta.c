@@ -23,6 +23,7 @@ struct columns {
 struct making {
     const struct delta_input *in;
     const struct delta_state *old; /* NULL: none, or not to be used */
+    struct scratch *scratch;       /* all memory but the result */
     struct pprof_index x;
     struct columns columns;
     struct delta_stack *stacks;
@@ -241,6 +242,7 @@ static size_t row_of(struct making *m, struct pprof_key key, struct sv sample)
         .key = key,
         .sample = {.at = (uint32_t)(sample.p - m->x.plain.p), .n = (uint32_t)sample.n},
     };
+    memset(m->values + m->n * m->columns.types, 0, m->columns.types * sizeof(*m->values));
     m->slots[i] = (uint32_t)++m->n;
     return m->n - 1;
 }
@@ -270,9 +272,9 @@ static bool make_stacks(struct making *m)
         slots *= 2;
     }
     m->mask = slots - 1;
-    m->slots = calloc(slots, sizeof(*m->slots));
-    m->stacks = calloc(n + 1, sizeof(*m->stacks));
-    m->values = calloc(n + 1, m->columns.types * sizeof(*m->values));
+    m->slots = scratch_zeroed(m->scratch, slots, sizeof(*m->slots));
+    m->stacks = scratch_array(m->scratch, n, sizeof(*m->stacks));
+    m->values = scratch_array(m->scratch, n, m->columns.types * sizeof(*m->values));
     return m->slots != NULL && m->stacks != NULL && m->values != NULL;
 }
 
@@ -355,7 +357,7 @@ static enum delta_result compare(struct making *m)
     if (m->old->columns != m->columns.n || m->old->columns_key != m->columns.key) {
         return DELTA_REBASED;
     }
-    m->seen = calloc(m->old->cap, sizeof(*m->seen));
+    m->seen = scratch_zeroed(m->scratch, m->old->cap, sizeof(*m->seen));
     if (m->seen == NULL) {
         return no_memory(m->err);
     }
@@ -451,20 +453,23 @@ static int64_t duration_of(const struct making *m, bool known)
 
 static bool write_out(struct making *m, bool known, struct delta_output *ret)
 {
-    struct buf plain;
-    struct gzip_out zipped = {.data = NULL};
-    buf_init(&plain, 2 * DELTA_PLAIN_MAX);
-    buf_reserve(&plain, m->x.plain.n); /* most of the time less is needed, and never touched */
-    ret->samples_out =
-        delta_write(&m->x, m->stacks, m->values, m->n, duration_of(m, known), &plain);
-    bool ok = buf_ok(&plain);
-    if (ok && ret->samples_out > 0) {
-        ok = gzip_deflate((struct sv){plain.data, plain.len}, &zipped);
+    struct buf *plain = scratch_buf(m->scratch);
+    struct sv zipped;
+    buf_reserve(plain, m->x.plain.n); /* most of the time less is needed */
+    ret->samples_out = delta_write(&m->x, m->stacks, m->values, m->n, duration_of(m, known), plain);
+    if (!buf_ok(plain) || ret->samples_out == 0) {
+        return buf_ok(plain);
     }
-    buf_done(&plain);
-    ret->data = zipped.data;
+    if (!gzip_deflate(m->scratch, (struct sv){plain->data, plain->len}, &zipped)) {
+        return false;
+    }
+    ret->data = malloc(zipped.n);
+    if (ret->data == NULL) {
+        return false;
+    }
+    memcpy(ret->data, zipped.p, zipped.n);
     ret->size = zipped.n;
-    return ok;
+    return true;
 }
 
 static enum delta_result finish(struct making *m, struct delta_output *ret)
@@ -520,7 +525,7 @@ static enum delta_result make_of_plain(struct making *m, struct sv plain, struct
         return DELTA_TOO_LARGE;
     }
     struct err err = ERR_INIT;
-    if (!pprof_index(&m->x, plain, &info, m->in->seed, &err)) {
+    if (!pprof_index(&m->x, m->scratch, plain, &info, m->in->seed, &err)) {
         err_set(m->err, err.kind, "%s", err.msg);
         return err.kind == ERR_MEMORY ? DELTA_NO_MEMORY : DELTA_BAD_PPROF;
     }
@@ -534,45 +539,52 @@ static enum delta_result make_of_plain(struct making *m, struct sv plain, struct
 
 static enum delta_result make_of_gzip(struct making *m, struct delta_output *ret)
 {
-    struct gzip_out plain;
+    struct sv plain;
     size_t last = m->old == NULL ? 0 : m->old->plain_size;
-    switch (gzip_inflate(m->in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, m->err)) {
+    switch (
+        gzip_inflate(m->scratch, m->in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, m->err)) {
     case GZIP_OK:
-        break;
+        return make_of_plain(m, plain, ret);
     case GZIP_BAD:
         return DELTA_BAD_GZIP;
     case GZIP_TOO_LARGE:
         return DELTA_TOO_LARGE;
     case GZIP_NO_MEMORY:
-        return DELTA_NO_MEMORY;
+        break;
     }
-    enum delta_result r = make_of_plain(m, (struct sv){plain.data, plain.n}, ret);
-    free(plain.data);
-    return r;
+    return DELTA_NO_MEMORY;
+}
+
+static enum delta_result make(struct making *m, struct delta_output *ret)
+{
+    if (m->scratch == NULL) {
+        return no_memory(m->err);
+    }
+    if (gzip_is(m->in->body)) {
+        return make_of_gzip(m, ret);
+    }
+    if (m->in->body.n > DELTA_PLAIN_MAX) {
+        err_set(m->err, ERR_LIMIT, "larger than %zu bytes", DELTA_PLAIN_MAX);
+        return DELTA_TOO_LARGE;
+    }
+    return make_of_plain(m, m->in->body, ret);
 }
 
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err)
 {
-    struct making m = {.in = in, .old = in->baseline, .err = err};
-    enum delta_result r;
+    struct scratch *own = in->scratch == NULL ? scratch_new() : NULL;
+    struct making m = {
+        .in = in, .old = in->baseline, .scratch = own == NULL ? in->scratch : own, .err = err};
     *ret = (struct delta_output){.data = NULL};
-    if (gzip_is(in->body)) {
-        r = make_of_gzip(&m, ret);
-    } else if (in->body.n > DELTA_PLAIN_MAX) {
-        err_set(err, ERR_LIMIT, "larger than %zu bytes", DELTA_PLAIN_MAX);
-        r = DELTA_TOO_LARGE;
-    } else {
-        r = make_of_plain(&m, in->body, ret);
-    }
+    enum delta_result r = make(&m, ret);
     if (r > DELTA_PASSED) {
         delta_output_done(ret);
     }
-    pprof_index_done(&m.x);
-    free(m.stacks);
-    free(m.values);
-    free(m.slots);
-    free(m.seen);
+    if (in->scratch != NULL) {
+        scratch_reset(in->scratch);
+    }
+    scratch_free(own);
     return r;
 }
 

@@ -20,10 +20,11 @@
 
 #include "base/err.h"
 #include "scraper/delta_state.h"
+#include "scraper/scratch.h"
 
 /* A profile that inflates to more is refused, as is one with more entries of a kind: what is needed
  * to work on it grows with them. The largest real ones have 3 MB and 41,000 samples. */
-#define DELTA_PLAIN_MAX ((size_t)64 * 1024 * 1024)
+#define DELTA_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define DELTA_ENTRIES_MAX 500000
 #define DELTA_VALUES_MAX 2000000
 #define DELTA_TYPES_MAX 64
@@ -45,7 +46,8 @@ struct delta_input {
     /* The type may have counters of any name: if none of the known ones is there, all columns but
      * inuse_* are counters. Else such a profile is passed on. */
     bool any_counter;
-    uint64_t seed; /* for the hashes; the same from profile to profile */
+    uint64_t seed;           /* for the hashes; the same from profile to profile */
+    struct scratch *scratch; /* to work in; what it held is gone afterwards. NULL: one of its own */
 };
 
 struct delta_output {

@@ -1,5 +1,6 @@
 /* A profile with other samples: what they do not use is left out. Ids and the numbers of strings
- * stay (a string that is not used becomes empty), so that all else is copied as it is. */
+ * stay (a string that is not used becomes empty), so that all else is copied as it is. Only a
+ * string that is not UTF-8 is repaired: servers refuse the whole profile for one. */
 #include "scraper/delta_private.h"
 #include "scraper/wire.h"
 
@@ -9,7 +10,7 @@
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
-    struct buf message; /* the sample in the making */
+    struct buf message; /* the sample, or the string, in the making */
 };
 
 static size_t encode(uint64_t value, unsigned char out[NUMBER_MAX])
@@ -216,6 +217,23 @@ static void put_types(struct writer_out *w)
     }
 }
 
+/* True if a string is to be copied as it is. */
+static bool put_other_string(struct writer_out *w, size_t i)
+{
+    if (!w->x->string_used[i]) {
+        put_bytes(w->out, PROFILE_STRING, "", 0);
+        return false;
+    }
+    struct sv text = pprof_string(w->x, i);
+    if (utf8_valid(text)) {
+        return true;
+    }
+    buf_clear(&w->message);
+    utf8_repair(text, &w->message);
+    put_bytes(w->out, PROFILE_STRING, w->message.data, w->message.len);
+    return false;
+}
+
 /* All but types, samples, duration: what is used, as it is. */
 static void put_rest(struct writer_out *w)
 {
@@ -242,10 +260,7 @@ static void put_rest(struct writer_out *w)
             keep = x->functions[i].used;
             break;
         case PROFILE_STRING:
-            if (!x->string_used[i]) {
-                put_bytes(w->out, PROFILE_STRING, "", 0);
-                keep = false;
-            }
+            keep = put_other_string(w, i);
             break;
         default:
             break;
@@ -260,16 +275,14 @@ size_t delta_write(struct pprof_index *x, const struct delta_stack *stacks, cons
                    size_t n, int64_t duration_nanos, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
-    buf_init(&w.message, x->plain.n + sizeof(unsigned char[DELTA_TYPES_MAX * NUMBER_MAX]) + 32);
+    buf_init(&w.message, 3 * x->plain.n + DELTA_TYPES_MAX * NUMBER_MAX + 32);
     put_types(&w);
     size_t written = put_samples(&w, stacks, values, n);
-    if (!buf_ok(&w.message)) {
-        out->failed = true;
-    }
-    buf_done(&w.message);
     use_parts_of_locations(x);
     use_strings_of_profile(x);
     put_rest(&w);
+    out->failed = out->failed || !buf_ok(&w.message);
+    buf_done(&w.message);
     if (duration_nanos != 0) {
         put_number(out, TAG(PROFILE_DURATION_NANOS, WIRE_VARINT), (uint64_t)duration_nanos);
     }

@@ -46,13 +46,14 @@ bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, siz
         .next_expiry_ms = INT64_MAX,
         .log = log,
         .kept = map_new(),
+        .scratches = scratch_pool_new(),
         .results = metrics_register(metrics, &RESULTS),
         .bytes_cell = metric_only(metrics_register(metrics, &BYTES)),
         .stacks_cell = metric_only(metrics_register(metrics, &STACKS)),
         .pending_cell = metric_only(metrics_register(metrics, &PENDING)),
     };
     TAILQ_INIT(&d->pending);
-    return d->kept != NULL;
+    return d->kept != NULL && d->scratches != NULL;
 }
 
 static void free_kept(void *value)
@@ -71,6 +72,7 @@ void deltas_done(struct deltas *d)
         w->arg = NULL;
     }
     d->kept = map_free(d->kept, free_kept);
+    d->scratches = scratch_pool_unref(d->scratches);
 }
 
 void deltas_count(struct deltas *d, const char *result)
@@ -90,8 +92,10 @@ static void run(struct work *work)
         .baseline = w->baseline,
         .any_counter = w->any_counter,
         .seed = w->seed,
+        .scratch = scratch_pool_take(w->scratches),
     };
     w->result = delta_make(&in, &w->out, &w->err);
+    scratch_pool_give(w->scratches, in.scratch);
 }
 
 static void end(struct work *work)
@@ -107,6 +111,7 @@ static void end(struct work *work)
     }
     delta_output_done(&w->out);
     delta_state_unref(w->baseline);
+    scratch_pool_unref(w->scratches);
     free(w->body);
     free(w);
 }
@@ -135,6 +140,7 @@ struct delta_work *deltas_start(struct engine *e, const struct scrape *sc, char 
         .baseline = sc->baseline == NULL ? NULL : delta_state_ref(sc->baseline),
         .any_counter = !scrape_type(sc)->cumulative,
         .seed = d->seed,
+        .scratches = scratch_pool_ref(d->scratches),
         .err = ERR_INIT,
     };
     TAILQ_INSERT_TAIL(&d->pending, w, link);

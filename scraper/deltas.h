@@ -37,6 +37,7 @@ struct delta_work {
     struct delta_state *baseline; /* a reference, or NULL */
     bool any_counter;
     uint64_t seed;
+    struct scratch_pool *scratches; /* a reference */
     enum delta_result result;
     struct delta_output out; /* done() takes what it wants */
     struct err err;
@@ -51,6 +52,7 @@ struct deltas {
     size_t stacks;
     size_t pending_bytes;
     struct delta_line pending;
+    struct scratch_pool *scratches;
     struct map *kept;       /* identity -> struct kept: of scrapes that have gone */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
     struct log *log;

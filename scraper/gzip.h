@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "scraper/scratch.h"
 
 /* What inflates to more than so many times its size is a bomb (real profiles stay below 40), unless
  * it stays below GZIP_SMALL. */
@@ -20,19 +21,13 @@
 
 enum gzip_result { GZIP_OK, GZIP_BAD, GZIP_TOO_LARGE, GZIP_NO_MEMORY };
 
-/* Bytes from malloc(): the caller frees data. */
-struct gzip_out {
-    char *data;
-    size_t n;
-};
-
 /* The magic bytes. */
 bool gzip_is(struct sv body);
-/* Inflates a body to at most max bytes. hint: how many are expected, 0 if unknown; memory is taken
- * as bytes come. On failure ret is empty and err says why. */
-enum gzip_result gzip_inflate(struct sv body, size_t max, size_t hint, struct gzip_out *ret,
-                              struct err *err);
-/* Compresses quickly (level 1). False if out of memory. */
-bool gzip_deflate(struct sv plain, struct gzip_out *ret);
+/* Inflates a body to at most max bytes, in memory of the scratch. hint: how many are expected, 0 if
+ * unknown; memory is taken as bytes come. On failure ret is empty and err says why. */
+enum gzip_result gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint,
+                              struct sv *ret, struct err *err);
+/* Compresses quickly (level 1), in memory of the scratch. False if out of memory. */
+bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret);
 
 #endif

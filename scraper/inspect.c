@@ -1,7 +1,6 @@
 #include "scraper/inspect.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/buf.h"
 #include "scraper/gzip.h"
@@ -132,9 +131,13 @@ bool profile_summarise(struct sv body, struct profile_summary *ret, struct err *
     if (!gzip_is(body)) {
         return summarise_plain(body, ret, err);
     }
-    struct gzip_out plain = {.data = NULL};
-    bool ok = gzip_inflate(body, SUMMARY_INFLATED_MAX, 0, &plain, err) == GZIP_OK &&
-              summarise_plain((struct sv){plain.data, plain.n}, ret, err);
-    free(plain.data);
+    struct scratch *s = scratch_new();
+    if (s == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    struct sv plain;
+    bool ok = gzip_inflate(s, body, SUMMARY_INFLATED_MAX, 0, &plain, err) == GZIP_OK &&
+              summarise_plain(plain, ret, err);
+    scratch_free(s);
     return ok;
 }

@@ -1,7 +1,5 @@
 #include "scraper/pprof_index.h"
 
-#include <stdlib.h>
-
 #include "scraper/wire.h"
 
 /* The hashes of texts have a seed of their own. */
@@ -62,7 +60,7 @@ static bool in_order(const struct pprof_ids *ids)
 }
 
 /* Builds what pprof_ids_find() needs, once all ids are there. */
-static bool finish_ids(struct pprof_ids *ids, const char *what, struct err *err)
+static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *what, struct err *err)
 {
     if (in_order(ids)) {
         return true;
@@ -72,7 +70,7 @@ static bool finish_ids(struct pprof_ids *ids, const char *what, struct err *err)
         slots *= 2;
     }
     ids->mask = slots - 1;
-    ids->slots = calloc(slots, sizeof(*ids->slots));
+    ids->slots = scratch_zeroed(s, slots, sizeof(*ids->slots));
     if (ids->slots == NULL) {
         return no_memory(err);
     }
@@ -90,27 +88,22 @@ static bool finish_ids(struct pprof_ids *ids, const char *what, struct err *err)
 /* ---- the tables --------------------------------------------------------------------------------
  */
 
-static void *table(size_t n, size_t size, bool *ok)
+static bool make_tables(struct pprof_index *x, struct scratch *s)
 {
-    void *p = calloc(n + 1, size);
-    *ok = *ok && p != NULL;
-    return p;
-}
-
-static bool make_tables(struct pprof_index *x)
-{
-    bool ok = true;
-    x->strings = table(x->info.strings, sizeof(*x->strings), &ok);
-    x->string_used = table(x->info.strings, sizeof(*x->string_used), &ok);
-    x->locations = table(x->info.locations, sizeof(*x->locations), &ok);
-    x->location_keys = table(x->info.locations, sizeof(*x->location_keys), &ok);
-    x->functions = table(x->info.functions, sizeof(*x->functions), &ok);
-    x->mappings = table(x->info.mappings, sizeof(*x->mappings), &ok);
-    x->location_ids.at = table(x->info.locations, sizeof(uint64_t), &ok);
-    x->function_ids.at = table(x->info.functions, sizeof(uint64_t), &ok);
-    x->mapping_ids.at = table(x->info.mappings, sizeof(uint64_t), &ok);
+    const struct pprof_info *i = &x->info;
+    x->strings = scratch_array(s, i->strings, sizeof(*x->strings));
+    x->string_used = scratch_zeroed(s, i->strings, sizeof(*x->string_used));
+    x->locations = scratch_array(s, i->locations, sizeof(*x->locations));
+    x->location_keys = scratch_array(s, i->locations, sizeof(*x->location_keys));
+    x->functions = scratch_zeroed(s, i->functions, sizeof(*x->functions));
+    x->mappings = scratch_zeroed(s, i->mappings, sizeof(*x->mappings));
+    x->location_ids.at = scratch_array(s, i->locations, sizeof(uint64_t));
+    x->function_ids.at = scratch_array(s, i->functions, sizeof(uint64_t));
+    x->mapping_ids.at = scratch_array(s, i->mappings, sizeof(uint64_t));
     x->location_ids.seed = x->function_ids.seed = x->mapping_ids.seed = x->seed;
-    return ok;
+    return x->strings != NULL && x->string_used != NULL && x->locations != NULL &&
+           x->location_keys != NULL && x->functions != NULL && x->mappings != NULL &&
+           x->location_ids.at != NULL && x->function_ids.at != NULL && x->mapping_ids.at != NULL;
 }
 
 static struct pprof_span span_of(const struct pprof_index *x, struct sv v)
@@ -133,7 +126,7 @@ static void add_location(struct pprof_index *x, struct sv message)
 {
     size_t i = x->location_ids.n++;
     x->location_ids.at[i] = read_id(message);
-    x->locations[i].span = span_of(x, message);
+    x->locations[i] = (struct pprof_location){.span = span_of(x, message)};
 }
 
 static void add_function(struct pprof_index *x, struct sv message)
@@ -305,17 +298,17 @@ static bool key_location(struct pprof_index *x, size_t i, struct err *err)
     return true;
 }
 
-bool pprof_index(struct pprof_index *x, struct sv plain, const struct pprof_info *info,
-                 uint64_t seed, struct err *err)
+bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
+                 const struct pprof_info *info, uint64_t seed, struct err *err)
 {
     *x = (struct pprof_index){.plain = plain, .info = *info, .seed = seed};
-    if (!make_tables(x)) {
+    if (!make_tables(x, s)) {
         return no_memory(err);
     }
     fill_tables(x);
-    if (!finish_ids(&x->mapping_ids, "mapping", err) ||
-        !finish_ids(&x->function_ids, "function", err) ||
-        !finish_ids(&x->location_ids, "location", err)) {
+    if (!finish_ids(&x->mapping_ids, s, "mapping", err) ||
+        !finish_ids(&x->function_ids, s, "function", err) ||
+        !finish_ids(&x->location_ids, s, "location", err)) {
         return false;
     }
     key_mappings(x);
@@ -325,20 +318,4 @@ bool pprof_index(struct pprof_index *x, struct sv plain, const struct pprof_info
         }
     }
     return true;
-}
-
-void pprof_index_done(struct pprof_index *x)
-{
-    free(x->strings);
-    free(x->string_used);
-    free(x->locations);
-    free(x->location_keys);
-    free(x->functions);
-    free(x->mappings);
-    struct pprof_ids *const ids[] = {&x->location_ids, &x->function_ids, &x->mapping_ids};
-    for (size_t i = 0; i < 3; i++) {
-        free(ids[i]->at);
-        free(ids[i]->slots);
-    }
-    *x = (struct pprof_index){.plain = {.p = "", .n = 0}};
 }

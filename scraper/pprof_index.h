@@ -9,6 +9,7 @@
 #define PROFPULL_SCRAPER_PPROF_INDEX_H
 
 #include "scraper/pprof.h"
+#include "scraper/scratch.h"
 
 /* 128 bits: two hashes with different seeds. */
 struct pprof_key {
@@ -68,12 +69,12 @@ struct pprof_index {
     struct pprof_ids mapping_ids;
 };
 
-/* Tables of a profile of less than 4 GiB that pprof_check() has found good. plain must live as
- * long. seed: the same for all profiles whose keys are to be compared, and not known to who makes
- * them. False if an id is there twice or not at all, or out of memory; free in any case. */
-bool pprof_index(struct pprof_index *x, struct sv plain, const struct pprof_info *info,
-                 uint64_t seed, struct err *err);
-void pprof_index_done(struct pprof_index *x);
+/* Tables of a profile of less than 4 GiB that pprof_check() has found good, in memory of the
+ * scratch. plain must live as long. seed: the same for all profiles whose keys are to be compared,
+ * and not known to who makes them. False if an id is there twice or not at all, or out of memory.
+ */
+bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
+                 const struct pprof_info *info, uint64_t seed, struct err *err);
 
 /* Private: of ids that are not 1, 2, 3, ... */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);

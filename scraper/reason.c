@@ -48,7 +48,8 @@ const char *scrape_failure_reason(enum http_result result, long status, struct s
 {
     /* An error page that was cut or too long is first of all an error of that status. */
     bool answered = result == HTTP_OK ||
-                    (status >= 400 && (result == HTTP_ERR_TOO_LARGE || result == HTTP_ERR_CUT));
+                    (status >= 400 && (result == HTTP_ERR_TOO_LARGE || result == HTTP_ERR_CUT ||
+                                       result == HTTP_ERR_NO_ROOM));
     if (!answered) {
         return http_result_name(result);
     }

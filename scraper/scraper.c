@@ -14,6 +14,7 @@
 #define HTTP_SHARD_TRANSFERS 64
 /* Connections that are kept for the next scrape. */
 #define HTTP_IDLE_MAX 4096
+#define BODIES_MAX_DEFAULT ((size_t)256 * 1024 * 1024)
 
 struct scraper {
     atomic_uint refs; /* the owner's, and one for each posted task */
@@ -133,6 +134,8 @@ static bool make_client(struct scraper *s, const struct scraper_options *options
         .user_agent = options->user_agent,
         .shards = count_shards(options->max_in_flight),
         .max_idle_connections = idle == 0 || idle > HTTP_IDLE_MAX ? HTTP_IDLE_MAX : idle,
+        .bodies_max_bytes =
+            options->bodies_max_bytes == 0 ? BODIES_MAX_DEFAULT : options->bodies_max_bytes,
     };
     s->http = http_client_new(&client, err);
     return s->http != NULL;

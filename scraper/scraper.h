@@ -39,10 +39,16 @@ struct target;
  * `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
+/* Whether target_new() looks at a label of this name or passes it on; of what discovery tells
+ * (`__meta_*`) it needs only what a service_name is made of. */
+bool target_reads(struct sv name);
 struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
 /* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
 const struct labels *target_labels(const struct target *t);
+/* What `__address__` says, with the host in its one canonical form: host:port. Types may have other
+ * ports, but no other host. Borrowed. */
+const char *target_canonical(const struct target *t);
 size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
@@ -71,6 +77,7 @@ struct scraper_options {
     unsigned max_idle_connections; /* kept for the next scrape; 0 = 4096, the most there can be */
     struct worker_pool *workers; /* for deltas; NULL: none are made, counters go out as they come */
     size_t delta_state_max_bytes; /* their baselines; 0 = 256 MiB */
+    size_t bodies_max_bytes;      /* all bodies that are being received; 0 = 256 MiB */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;

@@ -31,6 +31,11 @@ const struct labels *target_labels(const struct target *t)
     return t->labels;
 }
 
+const char *target_canonical(const struct target *t)
+{
+    return (const char *)&t->entries[t->n] + t->process;
+}
+
 size_t target_scrape_count(const struct target *t)
 {
     return t->n;

@@ -42,6 +42,7 @@ struct target {
     struct target_problem *problems; /* the same */
     uint32_t n_problems;
     uint32_t address;    /* offsets, as in the entries: what `__address__` says */
+    uint32_t process;    /* and in canonical form */
     uint64_t generation; /* a hash of the pod's UID; 0 if there is none or it is not known */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */

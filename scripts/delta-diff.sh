@@ -1,5 +1,5 @@
 #!/bin/sh
-# The delta engine against a plain reference in Go, sample by sample: 1,000 random pairs
+# The delta engine against google/pprof's own merge, sample by sample: 1,000 random pairs
 # (DELTA_PAIRS), and pairs of a Go program under load.
 #
 #   BUILD=build scripts/delta-diff.sh
@@ -11,11 +11,7 @@ case $build in /*) ;; *) build=$PWD/$build ;; esac
 go=${GO:-go}
 export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
 
-if ! command -v "$go" >/dev/null 2>&1; then
-  echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2
-  exit 1
-fi
-(cd "$root/tests/tools/deltaref" && "$go" vet . && "$go" build -o "$build/deltaref" .) || exit 1
+BUILD=$build GO=$go "$root/scripts/build-deltaref.sh" || exit 1
 (cd "$root/tests/tools/loadgen" && "$go" build -o "$build/loadgen" .) || exit 1
 
 passed=0

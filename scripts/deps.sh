@@ -10,7 +10,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml-dev
-  zlib1g-dev libpcre2-dev libevent-dev"
+  zlib1g-dev libdeflate-dev libpcre2-dev libevent-dev"
 run="$build golang-go ca-certificates"
 test="$run libcmocka-dev openssl"
 lint="$test clang clang-format clang-tidy cppcheck gcovr valgrind shellcheck

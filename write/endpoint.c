@@ -371,19 +371,17 @@ static struct endpoint_item *take_loaded(struct endpoint *e)
 static struct endpoint_item *take(struct endpoint *e, int64_t now_ms)
 {
     struct endpoint_item *it = take_loaded(e);
-    while (!it && may_send(e, now_ms)) {
-        it = next_to_send(e, now_ms);
-        if (!it)
-            return NULL;
+    if (it)
+        return it;
+    while (may_send(e, now_ms) && (it = next_to_send(e, now_ms)) != NULL) {
         take_off(e, it);
         if (it->profile)
             return it;
         it->loading = true;
         TAILQ_INSERT_TAIL(&e->loading, it, send);
         spool_load(e->spool, it->entry);
-        it = NULL;
     }
-    return it;
+    return NULL;
 }
 
 struct endpoint_item *endpoint_take(struct endpoint *e, int64_t now_ms)

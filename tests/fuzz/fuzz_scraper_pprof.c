@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void look(struct sv plain)
+static void look(struct scratch *s, struct sv plain)
 {
     struct pprof_info info;
     struct pprof_index x;
@@ -21,32 +21,35 @@ static void look(struct sv plain)
         }
         return;
     }
-    if (pprof_index(&x, plain, &info, 1, &err)) {
+    if (pprof_index(&x, s, plain, &info, 1, &err)) {
         for (size_t i = 0; i < info.strings; i++) {
-            struct sv s = pprof_string(&x, i);
-            if (s.n > plain.n) {
+            struct sv text = pprof_string(&x, i);
+            if (text.n > plain.n) {
                 abort();
             }
         }
     } else if (err.msg[0] == '\0') {
         abort();
     }
-    pprof_index_done(&x);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sv body = {.p = (const char *)data, .n = size};
     struct err err = ERR_INIT;
-    struct gzip_out plain;
+    struct sv plain;
     if (size == 0) {
         return 0;
     }
-    if (!gzip_is(body)) {
-        look(body);
-    } else if (gzip_inflate(body, PLAIN_MAX, 0, &plain, &err) == GZIP_OK) {
-        look((struct sv){plain.data, plain.n});
-        free(plain.data);
+    struct scratch *s = scratch_new();
+    if (s == NULL) {
+        abort();
     }
+    if (!gzip_is(body)) {
+        look(s, body);
+    } else if (gzip_inflate(s, body, PLAIN_MAX, 0, &plain, &err) == GZIP_OK) {
+        look(s, plain);
+    }
+    scratch_free(s);
     return 0;
 }

@@ -85,6 +85,7 @@ static void check_target(const struct target *t, struct labels_builder *b)
         check_url(url.data);
         check_seconds(t, i, url.data);
         check_times(t, i);
+        require(strncmp(target_canonical(t), PINNED ":", sizeof(PINNED ":") - 1) == 0);
         require(strncmp(target_process(t, i), PINNED ":", sizeof(PINNED ":") - 1) == 0);
         buf_done(&url);
         for (size_t k = 0; k < i; k++) {

@@ -36,11 +36,14 @@ static bool read_file(const char *path, struct buf *out)
 }
 
 static enum delta_result make(const struct buf *body, const struct delta_state *baseline,
-                              struct delta_output *out)
+                              struct scratch *scratch, struct delta_output *out)
 {
     struct err err = ERR_INIT;
-    struct delta_input in = {
-        .body = {body->data, body->len}, .baseline = baseline, .any_counter = true, .seed = SEED};
+    struct delta_input in = {.body = {body->data, body->len},
+                             .baseline = baseline,
+                             .any_counter = true,
+                             .seed = SEED,
+                             .scratch = scratch};
     enum delta_result r = delta_make(&in, out, &err);
     if (r > DELTA_PASSED) {
         (void)fprintf(stderr, "%s: %s\n", delta_result_name(r), err.msg);
@@ -51,7 +54,7 @@ static enum delta_result make(const struct buf *body, const struct delta_state *
 static int write_delta(const struct buf *after, struct delta_state *baseline, const char *path)
 {
     struct delta_output out;
-    enum delta_result r = make(after, baseline, &out);
+    enum delta_result r = make(after, baseline, NULL, &out);
     if (r > DELTA_PASSED) {
         return 1;
     }
@@ -66,35 +69,53 @@ static int write_delta(const struct buf *after, struct delta_state *baseline, co
 static double cpu_ms(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static int bench(const struct buf *after, const struct delta_state *baseline, long n)
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One delta after the other in one scratch, as a worker makes them. took[n]: what each cost. */
+static bool measure(const struct buf *after, const struct delta_state *baseline, double *took,
+                    size_t n, struct delta_output *out, size_t *ret_scratch)
+{
+    struct scratch *scratch = scratch_new();
+    bool ok = scratch != NULL;
+    for (size_t i = 0; i < n && ok; i++) {
+        double from = cpu_ms();
+        delta_output_done(out);
+        ok = make(after, baseline, scratch, out) < DELTA_PASSED;
+        took[i] = cpu_ms() - from;
+    }
+    *ret_scratch = ok ? scratch_bytes(scratch) : 0;
+    scratch_free(scratch);
+    return ok;
+}
+
+static int bench(const struct buf *after, const struct delta_state *baseline, size_t n)
 {
     struct delta_output out = {.data = NULL};
-    double best = 1e9;
-    double start = cpu_ms();
-    for (long i = 0; i < n; i++) {
-        double from = cpu_ms();
-        delta_output_done(&out);
-        if (make(after, baseline, &out) > DELTA_PASSED) {
-            return 1;
-        }
-        double took = cpu_ms() - from;
-        best = took < best ? took : best;
+    double *took = calloc(n, sizeof(*took));
+    size_t scratch = 0;
+    bool ok = took != NULL && measure(after, baseline, took, n, &out, &scratch);
+    if (ok) {
+        qsort(took, n, sizeof(*took), by_size);
+        (void)printf("cpu_ms median=%.3f best=%.3f p90=%.3f in=%zu out=%zu stacks=%zu "
+                     "samples_out=%zu state_bytes=%zu live=%zu bytes_per_stack=%.1f "
+                     "scratch=%zu\n",
+                     took[n / 2], took[0], took[n * 9 / 10], after->len, out.size, out.stacks_in,
+                     out.samples_out, out.next->bytes, out.next->n,
+                     out.next->n == 0 ? 0.0 : (double)out.next->bytes / (double)out.next->n,
+                     scratch);
     }
-    if (out.next == NULL) {
-        (void)fprintf(stderr, "no counters\n");
-        return 1;
-    }
-    (void)printf("cpu_ms mean=%.3f best=%.3f in=%zu out=%zu stacks=%zu samples_out=%zu "
-                 "state_bytes=%zu live=%zu bytes_per_stack=%.1f\n",
-                 (cpu_ms() - start) / (double)n, best, after->len, out.size, out.stacks_in,
-                 out.samples_out, out.next->bytes, out.next->n,
-                 out.next->n == 0 ? 0.0 : (double)out.next->bytes / (double)out.next->n);
     delta_output_done(&out);
-    return 0;
+    free(took);
+    return ok ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -113,10 +134,10 @@ int main(int argc, char **argv)
     struct delta_output first;
     int at = is_bench ? 3 : 1;
     if (!read_file(argv[at], &before) || !read_file(argv[at + 1], &after) ||
-        make(&before, NULL, &first) > DELTA_PASSED) {
+        make(&before, NULL, NULL, &first) > DELTA_PASSED) {
         return 1;
     }
-    int rc = is_bench ? bench(&after, first.next, (long)n)
+    int rc = is_bench ? bench(&after, first.next, (size_t)n)
                       : write_delta(&after, first.next, argv[at + 2]);
     delta_output_done(&first);
     buf_done(&before);

@@ -550,6 +550,7 @@ static int client_socket(const struct server *s)
     return -1;
 }
 
+/* F05: a watch asks TCP to notice a dead peer: after 15 s without a word, within 30 s. */
 static void test_dead_peer_options(void **state)
 {
     (void)state;

@@ -193,6 +193,7 @@ static void want_new(struct server_conn *c)
     }
 }
 
+/* F13: a token file that has changed is read again after a 401, at once. */
 static void test_refused_token_is_read_again(void **state)
 {
     (void)state;

@@ -220,6 +220,55 @@ static void send_without_end(struct server_conn *c)
         ;
 }
 
+#define BODY_BYTES "profpull_http_body_bytes{client=\"test\"}"
+
+/* At the end of a transfer: what all hold is below the ceiling, its own body included. */
+static void check_bytes(struct call *call)
+{
+    long *most = call->then_arg;
+    long now = fixture_metric(call->fixture, BODY_BYTES);
+    *most = now > *most ? now : *most;
+}
+
+/* All bodies together have a ceiling: who needs more fails, and the others go on. */
+static void test_bodies_together(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call calls[3] = {{0}};
+    char url[URL_SIZE];
+    long most = 0;
+    struct server *s = server_new(send_without_end, NULL);
+    fixture_init(&f, 2);
+    f.client->bodies_max_bytes = 300000;
+    for (size_t i = 0; i < 3; i++) {
+        calls[i].then = check_bytes;
+        calls[i].then_arg = &most;
+        fixture_start(&f, &calls[i], &(struct http_request){.url = server_url(s, "/", url)});
+    }
+    fixture_wait(&f);
+    for (size_t i = 0; i < 3; i++) {
+        check_result(&calls[i], HTTP_ERR_NO_ROOM, "");
+        CHECK_CONTAINS(calls[i].error, "what is being received has come to ", "");
+        assert_true(calls[i].body_len > 0 && calls[i].body_len < 300000);
+        call_clear(&calls[i]);
+    }
+    assert_true(most > 50000 && most <= 300000);
+    CHECK_INT(fixture_metric(&f, BODY_BYTES), 0, "all is given back");
+    CHECK_INT(
+        fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"no_room\"}"), 3,
+        "");
+    /* A hint is no reason to fail. */
+    server_free(s);
+    s = server_new(send_script, OK_HEAD "Content-Length: 5\r\n\r\n12345");
+    fixture_do(&f, &calls[0],
+               &(struct http_request){.url = server_url(s, "/", url), .size_hint = 900000});
+    check_result(&calls[0], HTTP_OK, "there is room again");
+    call_clear(&calls[0]);
+    fixture_done(&f);
+    server_free(s);
+}
+
 static void test_body_without_end(void **state)
 {
     (void)state;
@@ -524,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_many_headers_are_fine),
         cmocka_unit_test(test_body_limits),
         cmocka_unit_test(test_body_without_end),
+        cmocka_unit_test(test_bodies_together),
         cmocka_unit_test(test_deadlines),
         cmocka_unit_test(test_connect_timeout),
         cmocka_unit_test(test_refused_and_unknown),

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/http_private.h"
+#include "base/pem.h"
 
 /* ---- URLs ----------------------------------------------------------------------------------- */
 
@@ -199,6 +200,7 @@ static void test_result_names(void **state)
     for (int i = 0; i < HTTP_RESULTS; i++)
         assert_true(strlen(http_result_name((enum http_result)i)) > 1);
     CHECK_STR(http_result_name(HTTP_ERR_TOO_LARGE), "too_large", "");
+    CHECK_STR(http_result_name(HTTP_ERR_NO_ROOM), "no_room", "");
     CHECK_STR(http_result_name((enum http_result)99), "unknown", "");
 }
 
@@ -210,12 +212,20 @@ struct files {
     char *dir;
     char path[256];
     int64_t now_ms;
+    struct metrics *metrics;
+    struct metric_cell *failures;
 };
+
+static const struct http_file_rule short_text = {100, NULL};
+static const struct http_file_rule certificates = {1000, pem_check_certificates};
 
 static void files_init(struct files *f)
 {
     *f = (struct files){.log = testing_log_new(), .dir = testing_mkdtemp(), .now_ms = 5000};
-    f->files = http_files_new(testing_log(f->log));
+    f->metrics = metrics_new();
+    f->failures = metric_only(metrics_register(
+        f->metrics, &(struct metric_desc){.name = "f", .help = "f", .type = METRIC_COUNTER}));
+    f->files = http_files_new(testing_log(f->log), f->failures);
     assert_non_null(f->files);
     (void)snprintf(f->path, sizeof(f->path), "%s/secret", f->dir);
 }
@@ -223,6 +233,7 @@ static void files_init(struct files *f)
 static void files_done(struct files *f)
 {
     http_files_free(f->files);
+    metrics_free(f->metrics);
     testing_rmdir(f->dir);
     free(f->dir);
     testing_log_done(f->log);
@@ -232,7 +243,7 @@ static void files_done(struct files *f)
 static void check_file(struct files *f, const char *want, const char *error, const char *row)
 {
     struct err err = ERR_INIT;
-    struct http_file *file = http_files_get(f->files, f->path, 100, f->now_ms, &err);
+    struct http_file *file = http_files_get(f->files, f->path, &short_text, f->now_ms, &err);
     CHECK_STR(file ? file->data : NULL, want, row);
     if (file && want) {
         CHECK_INT(file->len, strlen(want), row);
@@ -279,7 +290,7 @@ static void test_file_content_outlives_a_change(void **state)
     struct files f;
     files_init(&f);
     testing_write_file(f.dir, "secret", "one");
-    struct http_file *held = http_files_get(f.files, f.path, 100, f.now_ms, NULL);
+    struct http_file *held = http_files_get(f.files, f.path, &short_text, f.now_ms, NULL);
     assert_non_null(held);
     replace(&f, "two");
     f.now_ms += HTTP_FILE_CHECK_MS;
@@ -287,6 +298,77 @@ static void test_file_content_outlives_a_change(void **state)
     CHECK_STR(held->data, "one", "whoever holds it keeps it");
     http_file_unref(held);
     files_done(&f);
+}
+
+/* A certificate by its form: base64 of a DER sequence of five bytes. */
+#define GOOD_PEM "-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n"
+
+static void check_ca(struct files *f, const char *want, long failures, const char *row)
+{
+    struct err err = ERR_INIT;
+    f->now_ms += HTTP_FILE_CHECK_MS;
+    struct http_file *file = http_files_get(f->files, f->path, &certificates, f->now_ms, &err);
+    CHECK_STR(file ? file->data : err.msg, want, row);
+    CHECK_INT(metric_value(f->failures), failures, row);
+    http_file_unref(file);
+}
+
+/* F14: a CA file that becomes bad PEM is counted and the old one kept; a good one comes into use.
+ */
+static void test_ca_file_goes_bad(void **state)
+{
+    (void)state;
+    struct files f;
+    files_init(&f);
+    testing_log_expect(f.log, "keeping its old content");
+    replace(&f, GOOD_PEM);
+    check_ca(&f, GOOD_PEM, 0, "first");
+    replace(&f, "-----BEGIN CERTIFICATE-----\nMAMC");
+    check_ca(&f, GOOD_PEM, 1, "half of a file");
+    check_ca(&f, GOOD_PEM, 1, "counted once");
+    CHECK_CONTAINS(testing_log_text(f.log), "PEM block 1 is cut off", "");
+    replace(&f, GOOD_PEM GOOD_PEM);
+    check_ca(&f, GOOD_PEM GOOD_PEM, 1, "the new one");
+    replace(&f, "junk");
+    check_ca(&f, GOOD_PEM GOOD_PEM, 2, "no PEM at all");
+    files_done(&f);
+}
+
+static void test_pem(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *want; /* "" is good */
+    } certs[] = {
+        {GOOD_PEM, ""},
+        {"text\n" GOOD_PEM "more\n" GOOD_PEM, ""},
+        {"-----BEGIN TRUSTED CERTIFICATE-----\r\nMAMC\r\nAQE=\r\n-----END TRUSTED CERTIFICATE-----",
+         ""},
+        {"", "found none"},
+        {"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "found none"},
+        {GOOD_PEM "-----BEGIN CERTIFICATE", "PEM block 2 is cut off"},
+        {"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERT", "PEM block 1 is cut off"},
+        {"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END PRIVATE KEY-----\n", "is cut off"},
+        {"-----BEGIN CERTIFICATE-----\nMAMC\n-----END CERTIFICATE-----\n", "not a whole one"},
+        {"-----BEGIN CERTIFICATE-----\nMAMCAQEA\n-----END CERTIFICATE-----\n", "not a whole one"},
+        {"-----BEGIN CERTIFICATE-----\n\n-----END CERTIFICATE-----\n", "not a whole one"},
+        {"-----BEGIN CERTIFICATE-----\nMAMC!QE=\n-----END CERTIFICATE-----\n", "not a whole one"},
+        {"-----BEGIN CERTIFICATE-----\nMP////8=\n-----END CERTIFICATE-----\n", "not a whole one"},
+    };
+    for (size_t i = 0; i < sizeof(certs) / sizeof(certs[0]); i++) {
+        struct err err = ERR_INIT;
+        CHECK_INT(pem_check_certificates(sv_from(certs[i].text), &err), certs[i].want[0] == '\0',
+                  certs[i].text);
+        CHECK_CONTAINS(err.msg, certs[i].want, certs[i].text);
+    }
+    struct err err = ERR_INIT;
+    assert_true(pem_check_key(
+        SV("-----BEGIN EC PRIVATE KEY-----\nx\n-----END EC PRIVATE KEY-----\n"), &err));
+    assert_false(pem_check_key(SV("-----BEGIN EC PRIVATE KEY-----\nx\n"), &err));
+    err_clear(&err);
+    assert_false(pem_check_key(SV(GOOD_PEM), &err));
+    CHECK_CONTAINS(err.msg, "found none", "");
 }
 
 static void test_bad_files(void **state)
@@ -375,6 +457,8 @@ int main(void)
         cmocka_unit_test(test_file_is_read_again),
         cmocka_unit_test(test_file_content_outlives_a_change),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_ca_file_goes_bad),
+        cmocka_unit_test(test_pem),
         cmocka_unit_test(test_no_regular_file),
         cmocka_unit_test(test_file_with_zero_byte),
     };

@@ -233,9 +233,11 @@ struct seen {
     char msg[100];
 };
 
-static void observe(void *arg, enum log_level level, const char *msg)
+static void observe(void *arg, enum log_level level, const char *msg,
+                    const struct log_field *fields)
 {
     struct seen *s = arg;
+    (void)fields;
     s->count++;
     s->level = level;
     (void)snprintf(s->msg, sizeof(s->msg), "%s", msg);

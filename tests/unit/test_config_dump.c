@@ -39,6 +39,7 @@ static const char minimal_dump[] = "global:\n"
                                    "  scrape_interval: 15s\n"
                                    "  scrape_timeout: 10s\n"
                                    "  delta_state_max_bytes: 256MiB\n"
+                                   "  bodies_max_bytes: 256MiB\n"
                                    "  label_limits:\n"
                                    "    max_names: 30\n"
                                    "    max_name_length: 1024\n"
@@ -186,7 +187,7 @@ static void whole(void **state)
         "          timeout: 10s\n          seconds: 5s\n          continuous: true\n",
         "    sampling:\n      percent: 10\n      max_per_service: 3\n",
         "        - name: \"locks\"\n          sampling: false\n",
-        "  delta_state_max_bytes: 256MiB\n",
+        "  delta_state_max_bytes: 256MiB\n  bodies_max_bytes: 256MiB\n",
         "      - targets: [\"a\", \"b\"]\n        labels:\n"
         "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
         "      - targets: []\n"

@@ -129,6 +129,8 @@ static void json(void **state)
 #define USER(x) CONTEXT CLUSTER "users: [{name: c, user: {" x "}}]\n"
 #define SERVER(x) CONTEXT "clusters: [{name: b, cluster: {" x "}}]\nusers: []\n"
 
+#define EXEC "exec: {interactiveMode: Never, apiVersion: client.authentication.k8s.io/v1"
+
 static void refused(void **state)
 {
     (void)state;
@@ -164,12 +166,36 @@ static void refused(void **state)
          "kubeconfig k:3:77: insecure-skip-tls-verify: expected true or false"},
         {SERVER("server: https://h, proxy-url: 'ftp://hunter2'"),
          "kubeconfig k:3:62: proxy-url: expected a proxy URL"},
+        {USER("exec: [aws]"), "kubeconfig k:4:32: exec: expected a mapping"},
         {USER("exec: {command: aws}"),
-         "kubeconfig k: user \"c\" uses an exec credential plugin, which is not supported yet; "
-         "use a token or a client certificate"},
+         "kubeconfig k:4:32: exec.apiVersion: expected \"client.authentication.k8s.io/v1\" or "
+         "\"client.authentication.k8s.io/v1beta1\""},
+        {USER("exec: {apiVersion: client.authentication.k8s.io/v1alpha1}"),
+         "kubeconfig k:4:45: exec.apiVersion: expected \"client.authentication.k8s.io/v1\" or "
+         "\"client.authentication.k8s.io/v1beta1\""},
+        {USER("exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}"),
+         "kubeconfig k:4:32: exec.interactiveMode: expected \"Never\" or \"IfAvailable\""},
+        {USER("exec: {interactiveMode: Always, apiVersion: client.authentication.k8s.io/v1}"),
+         "kubeconfig k:4:50: exec.interactiveMode: expected \"Never\" or \"IfAvailable\", got "
+         "\"Always\": there is no terminal to ask on"},
+        {USER("exec: {interactiveMode: x, apiVersion: client.authentication.k8s.io/v1}"),
+         "kubeconfig k:4:50: exec.interactiveMode: expected \"Never\" or \"IfAvailable\""},
+        {USER(EXEC "}"), "kubeconfig k:4:32: exec.command: expected the name or the path of a "
+                         "program"},
+        {USER(EXEC ", command: a, args: b}"), "kubeconfig k:4:120: exec.args: expected a list"},
+        {USER(EXEC ", command: a, args: [[]]}"), "kubeconfig k:4:120: exec.args: expected strings"},
+        {USER(EXEC ", command: a, env: [{value: hunter2}]}"),
+         "kubeconfig k:4:119: exec.env: expected mappings with a name and a value"},
+        {USER(EXEC ", command: a, env: [{name: A=hunter2}]}"),
+         "kubeconfig k:4:119: exec.env: expected mappings with a name and a value"},
+        {USER(EXEC ", command: a}, token: {}"),
+         "kubeconfig k:4:122: token: expected a string, got a mapping"},
+        {USER(EXEC ", command: a}, token: hunter2"),
+         "kubeconfig k: user \"c\" has both an exec plugin and a token or password; only one is "
+         "allowed"},
         {USER("auth-provider: {name: gcp}"),
          "kubeconfig k: user \"c\" uses an auth-provider plugin, which is not supported yet; use "
-         "a token or a client certificate"},
+         "a token, a client certificate or an exec plugin"},
         {USER("token: t, as: root"),
          "kubeconfig k: user \"c\" impersonates another user (\"as\"), which is not supported "
          "yet"},
@@ -203,6 +229,79 @@ static void refused(void **state)
     /* Empty ones count as not there. */
     struct arena *a = arena_new(1 << 20);
     parse(a, USER("exec: null, auth-provider: , token: ''"), NULL);
+    arena_free(a);
+}
+
+static void check_list(const char *const *got, const char *want)
+{
+    struct buf b;
+    buf_init(&b, 4096);
+    for (; *got != NULL; got++) {
+        buf_printf(&b, "%s|", *got);
+    }
+    CHECK_STR(b.data, want, "");
+    buf_done(&b);
+}
+
+static void exec_plugin(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(1 << 20);
+    struct kubeconfig k =
+        parse(a,
+              USER("exec: {apiVersion: client.authentication.k8s.io/v1beta1, "
+                   "command: aws, args: [eks, get-token, 12], env: [{name: "
+                   "AWS_PROFILE, value: prod}, {name: API_TOKEN, value: hunter2}, "
+                   "{name: NONE}], installHint: 'get it', unknown: 1}"),
+              NULL);
+    assert_non_null(k.exec);
+    CHECK_INT(k.http.auth, HTTP_AUTH_NONE, "");
+    CHECK_STR(k.exec->api_version, "client.authentication.k8s.io/v1beta1", "");
+    check_list(k.exec->argv, "aws|eks|get-token|12|");
+    check_list(k.exec->env, "AWS_PROFILE=prod|API_TOKEN=hunter2|NONE=|");
+    check_list(k.exec->secrets, "hunter2|");
+    CHECK_STR(k.exec->install_hint, "get it", "");
+    CHECK_STR(k.exec->info,
+              "{\"kind\":\"ExecCredential\",\"apiVersion\":"
+              "\"client.authentication.k8s.io/v1beta1\",\"spec\":{\"interactive\":false}}",
+              "");
+    k = parse(a, USER(EXEC ", command: ./bin/login, args: }"), NULL);
+    check_list(k.exec->argv, "/home/u/.kube/./bin/login|");
+    k = parse(a, USER(EXEC ", command: /bin/login}"), NULL);
+    check_list(k.exec->argv, "/bin/login|");
+    assert_null(parse(a, USER("exec: null, token: t"), NULL).exec);
+    arena_free(a);
+}
+
+static void exec_cluster(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(1 << 20);
+    struct kubeconfig k = parse(
+        a,
+        CONTEXT "clusters: [{name: b, cluster: {server: 'https://h/', tls-server-name: \"n\\\"\", "
+                "insecure-skip-tls-verify: true, proxy-url: 'http://p:1', "
+                "certificate-authority-data: Q0E=, extensions: [{name: other, extension: 1}, "
+                "{name: client.authentication.k8s.io/exec, extension: {audience: x, n: 7, b: true, "
+                "l: [~, '7', 1.5]}}]}}]\n"
+                "users: [{name: c, user: {" EXEC ", command: a, provideClusterInfo: true}}}]\n",
+        NULL);
+    CHECK_STR(k.exec->info,
+              "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+              "\"spec\":{\"interactive\":false,\"cluster\":{\"server\":\"https://h\","
+              "\"tls-server-name\":\"n\\\"\",\"proxy-url\":\"http://p:1\","
+              "\"insecure-skip-tls-verify\":true,\"certificate-authority-data\":\"Q0E=\","
+              "\"config\":{\"audience\":\"x\",\"n\":7,\"b\":true,\"l\":[null,\"7\",\"1.5\"]}}}}",
+              "");
+    struct kubeconfig none;
+    struct err err = ERR_INIT;
+    assert_false(kubeconfig_parse("k",
+                                  SV(CONTEXT "clusters: [{name: b, cluster: {server: 'https://h', "
+                                             "certificate-authority: /nonexistent/ca}}]\n"
+                                             "users: [{name: c, user: {" EXEC
+                                             ", command: a, provideClusterInfo: true}}}]\n"),
+                                  NULL, a, &none, &err));
+    CHECK_CONTAINS(err.msg, "kubeconfig k: /nonexistent/ca: cannot open the file", "");
     arena_free(a);
 }
 
@@ -285,6 +384,13 @@ static void base64(void **state)
         CHECK_INT(base64_decode(sv_from(cases[i].text), &b), cases[i].want != NULL, cases[i].text);
         if (cases[i].want != NULL) {
             CHECK_STR(b.data, cases[i].want, cases[i].text);
+            struct buf again;
+            buf_init(&again, 64);
+            assert_true(base64_encode((struct sv){b.data, b.len}, &again));
+            if (strchr(cases[i].text, '\n') == NULL) {
+                CHECK_STR(again.data, cases[i].text, "and back");
+            }
+            buf_done(&again);
         }
         buf_done(&b);
     }
@@ -301,6 +407,8 @@ int main(void)
         cmocka_unit_test(named_contexts),
         cmocka_unit_test(json),
         cmocka_unit_test(refused),
+        cmocka_unit_test(exec_plugin),
+        cmocka_unit_test(exec_cluster),
         cmocka_unit_test(files),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(base64),

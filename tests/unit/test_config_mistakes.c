@@ -86,8 +86,9 @@ static void whole_file(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
-        {"", "f:1:1: write: at least one endpoint is needed\n"
-             "f:1:1: scrape_configs: at least one job is needed\n"},
+        {"", "f:1:1: write: at least one endpoint is needed\n"},
+        {"scrape_configs: []\n", "f:1:1: write: at least one endpoint is needed\n"
+                                 "f:1:17: scrape_configs: at least one job is needed\n"},
         {"a", "f:1:1: expected a mapping, got a value\n"},
         {"[]", "f:1:1: expected a mapping, got a list\n"},
         {"a: [", "f:2:1: not valid YAML: did not find expected node content while parsing a flow "
@@ -95,7 +96,6 @@ static void whole_file(void **state)
         {ROOT("scrape_config: []\n"),
          "f:3:1: scrape_config: unknown key; did you mean \"scrape_configs\"?\n"},
         {ROOT("zzz: []\n"), "f:3:1: zzz: unknown key\n"},
-        {ROOT("sharding: {mode: none}\n"), "f:3:11: sharding: sharding is not supported yet\n"},
         {ROOT("log: {}\nlog: {}\n"), "f:4:1: log: duplicate key (first on line 3)\n"},
         {ROOT("? [a]\n: b\n"), "f:3:3: ?: expected a string as key, got a list\n"},
         {ROOT("\"a\\0b\": 1\n"), "f:3:1: a: a NUL character is not allowed\n"},
@@ -339,6 +339,8 @@ static void profiles(void **state)
          "\"65537\"\n"},
         {ROOT("global: {delta_state_max_bytes: 1KiB}\n"),
          "f:3:33: global.delta_state_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
+        {ROOT("global: {bodies_max_bytes: 1KiB}\n"),
+         "f:3:28: global.bodies_max_bytes: expected a size from 1MiB to 1TiB, got \"1KiB\"\n"},
         {JOB("  profiles: {memory: {delta: 'off'}, block: {delta: off}}\n"), ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: avro}]}\n"),
          "f:3:51: scrape_configs[0].profiles.custom[0].format: expected \"pprof\" or \"jfr\", got "

@@ -66,6 +66,7 @@ static void defaults(void **state)
     CHECK_INT(c->global.scrape_interval_ms, 15000, "");
     CHECK_INT(c->global.scrape_timeout_ms, 10000, "");
     CHECK_INT(c->global.delta_state_max_bytes, 256 * 1024 * 1024, "");
+    CHECK_INT(c->global.bodies_max_bytes, 256 * 1024 * 1024, "");
     CHECK_INT(c->global.external_labels.n, 0, "");
     CHECK_STR(c->server.listen, "0.0.0.0:4041", "");
     CHECK_INT(c->log.level, LOG_INFO, "");
@@ -277,7 +278,7 @@ static void deltas(void **state)
 {
     (void)state;
     struct config *c =
-        parse("global: {delta_state_max_bytes: 8MiB}\n"
+        parse("global: {delta_state_max_bytes: 8MiB, bodies_max_bytes: 9MiB}\n"
               "write: [{url: \"http://x\"}]\n"
               "scrape_configs:\n"
               "- job_name: a\n"
@@ -291,6 +292,7 @@ static void deltas(void **state)
               "    - {name: locks, path: /l, delta: server, interval: 30s, seconds: 20s}\n");
     const struct config_job *j = &c->jobs[0];
     CHECK_INT(c->global.delta_state_max_bytes, 8 * 1024 * 1024, "");
+    CHECK_INT(c->global.bodies_max_bytes, 9 * 1024 * 1024, "");
     CHECK_INT(type(j, "memory")->delta, DELTA_OFF, "");
     CHECK_INT(type(j, "block")->delta, DELTA_AUTO, "");
     CHECK_INT(type(j, "threads")->delta, DELTA_AUTO, "");

@@ -181,6 +181,34 @@ static void test_kubeconfig(void **state)
     teardown(&f);
 }
 
+static void test_same_server(void **state)
+{
+    (void)state;
+    const struct http_header header = {"A", "b"};
+    const struct http_header other = {"A", "c"};
+    struct config_kubernetes base = {
+        .api_server = "https://a",
+        .http = {.credentials = "t", .headers = &header, .n_headers = 1}};
+    struct config_kubernetes cases[8] = {base, base, base, base, base, base, base, base};
+    char same[] = "https://a"; /* another string */
+    cases[0].api_server = same;
+    cases[1].api_server = "https://b";
+    cases[2].http.credentials = "u";
+    cases[3].http.tls.ca_file = "/ca";
+    cases[4].http.headers = &other;
+    cases[5].http.n_headers = 0;
+    cases[6].http.enable_http2 = true;
+    cases[7].api_server = NULL;
+    for (size_t i = 0; i < 8; i++) {
+        CHECK_INT(kube_access_same(&base, &cases[i]), i == 0, "");
+    }
+    struct config_kubernetes in_cluster = {0};
+    struct config_kubernetes file = {.kubeconfig_file = "/f"};
+    CHECK_INT(kube_access_same(&in_cluster, &in_cluster), true, "");
+    CHECK_INT(kube_access_same(&in_cluster, &file), false, "");
+    CHECK_INT(kube_access_same(&file, &file), true, "");
+}
+
 /* ---- static targets -------------------------------------------------------------------------- */
 
 static void test_static(void **state)
@@ -235,10 +263,10 @@ static void test_static_too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_cluster),       cmocka_unit_test(test_server_address),
-        cmocka_unit_test(test_missing_files),    cmocka_unit_test(test_explicit),
-        cmocka_unit_test(test_kubeconfig),       cmocka_unit_test(test_static),
-        cmocka_unit_test(test_static_too_large),
+        cmocka_unit_test(test_in_cluster),    cmocka_unit_test(test_server_address),
+        cmocka_unit_test(test_missing_files), cmocka_unit_test(test_explicit),
+        cmocka_unit_test(test_kubeconfig),    cmocka_unit_test(test_same_server),
+        cmocka_unit_test(test_static),        cmocka_unit_test(test_static_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

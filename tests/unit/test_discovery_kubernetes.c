@@ -339,6 +339,7 @@ static void test_streamed(void **state)
     teardown(&w);
 }
 
+/* D10: only the namespaces that are named are read, each once. */
 static void test_namespaces(void **state)
 {
     (void)state;

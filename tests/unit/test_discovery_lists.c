@@ -250,6 +250,36 @@ static void lost_directory(void **state)
     teardown(&w);
 }
 
+/* Beyond the limit of files for each source: the rest is said once, counted, and not read. */
+static void too_many_files(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w);
+    char wild[4096];
+    snprintf(wild, sizeof(wild), "%s/*", w.dir);
+    const char *names[] = {wild};
+    struct config_file_sd config = {.files = {names, 1}, .refresh_ms = INT64_C(86400) * 1000};
+    for (int i = 0; i < FILE_SD_FILES_MAX + 3; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%05d", i);
+        /* Read in the order of their names: the last ones are too many. */
+        testing_write_file(w.dir, name, i < FILE_SD_FILES_MAX - 1 ? "[]" : "- targets: [a:1]\n");
+    }
+    testing_log_expect(w.log, "too many files");
+    struct file_sd *f = start_files(&w, &config);
+    CHECK_CONTAINS(w.told.data, "09999 a:1\n", "the last that is read");
+    assert_null(strstr(w.told.data, "10000"));
+    CHECK_INT(file_sd_count(f), 1, "");
+    check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"failed\"} 3\n");
+    const char *said = strstr(testing_log_text(w.log), "too many files");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "too many files"));
+    CHECK_CONTAINS(said, "limit=10000", "");
+    file_sd_free(f);
+    teardown(&w);
+}
+
 static void content_types(void **state)
 {
     (void)state;
@@ -276,9 +306,8 @@ static void content_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listings),
-        cmocka_unit_test(files),
-        cmocka_unit_test(lost_directory),
+        cmocka_unit_test(listings),       cmocka_unit_test(files),
+        cmocka_unit_test(lost_directory), cmocka_unit_test(too_many_files),
         cmocka_unit_test(content_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,6 +114,8 @@ static void check_pod(const char *row, const char *text, const char *want)
     D01_SHARED "K_pod_container_name=testcontainer0 K_pod_container_image=testcontainer0:latest "  \
                "K_pod_container_id=docker://a1b2c3d4e5f6 "
 
+/* D01: a pod gives one target for each port and one for a container without ports, with all its
+ * labels. */
 static void test_ports_and_none(void **state)
 {
     (void)state;
@@ -144,6 +146,7 @@ static void test_ports_and_none(void **state)
                   "K_pod_container_id=containerd://6f5e4d3c2b1a\n");
 }
 
+/* D02: init containers come last, marked as such, and have statuses of their own. */
 static void test_init_container(void **state)
 {
     (void)state;
@@ -192,6 +195,9 @@ static char *make_pod(const char *metadata, const char *spec, const char *status
     "K_namespace=n K_pod_name=p K_pod_ip=" ip " K_pod_ready=unknown K_pod_container_name=c "       \
     "K_pod_container_init=false __address__=" address
 
+/* D03: no Ready condition is "unknown". D04: without an IP there is no target. D06: IPv6 is in
+ * brackets. D07: an unnamed port has no name label. D08: names of labels and annotations are
+ * sanitised. D09: the owner is the one that is the controller. */
 static void test_facts(void **state)
 {
     (void)state;

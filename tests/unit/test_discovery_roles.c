@@ -92,6 +92,8 @@ static void check(read_fn *read, const char *text, const char *want, const char 
     teardown(&f);
 }
 
+/* D15: a node gives one target at its first address in the order of types, with its conditions and
+ * addresses. */
 static void nodes(void **state)
 {
     (void)state;
@@ -123,6 +125,7 @@ static void nodes(void **state)
 #define SVC_PORT                                                                                   \
     "K_service_port_name=testport K_service_port_number=30900 K_service_port_protocol=TCP "
 
+/* D14: a service gives one target for each port, with what its type has. */
 static void services(void **state)
 {
     (void)state;
@@ -155,6 +158,8 @@ static void services(void **state)
     "__address__=" host " K_ingress_class_name=testclass K_ingress_host=" host                     \
     " K_ingress_name=i K_ingress_path=" path " K_ingress_scheme=" scheme " K_namespace=n\n"
 
+/* D16: an ingress gives one target for each rule and path, https where a TLS host covers the rule.
+ */
 static void ingresses(void **state)
 {
     (void)state;
@@ -176,6 +181,8 @@ static void ingresses(void **state)
           "a rule without http");
 }
 
+/* D17: endpoints give one target for each address and port, ready or not. D19: a slice has zone,
+ * node and topology, and an empty targetRef gives no labels. */
 static void endpoints(void **state)
 {
     (void)state;
@@ -292,6 +299,8 @@ static void check_told(struct fixture *f, const char *want, const char *row)
     "__address__=10.0.0.1 K_namespace=n K_pod_container_init=false K_pod_container_name=c "        \
     "K_pod_ip=10.0.0.1 K_pod_name=" name " K_pod_node_name=" node " K_pod_ready=unknown"
 
+/* D11: pods have the labels of their node, as they are now; a pod of an unknown node has no target.
+ */
 static void nodes_of_pods(void **state)
 {
     (void)state;
@@ -327,6 +336,7 @@ static void nodes_of_pods(void **state)
     teardown(&f);
 }
 
+/* D13: pods have the labels of their namespace, as they are now. */
 static void namespaces_of_pods(void **state)
 {
     (void)state;
@@ -374,6 +384,9 @@ static void namespaces_of_pods(void **state)
                                                         "containerStatuses':[{'name':'c2','"       \
                                                         "containerID':'x'}]}}"
 
+/* D18: a slice has the labels of its pod, and a target for each port that no endpoint covers. D21:
+ * a sidecar is one of these. D22: a change of the service is told at once. D20: slices of the
+ * second family stand for nothing. */
 static void slices(void **state)
 {
     (void)state;

@@ -103,6 +103,8 @@ static void test_changes(void **state)
     teardown(&f);
 }
 
+/* D05: an object that is deleted, or has no targets any more, is told as one without targets, once.
+ */
 static void test_removals(void **state)
 {
     (void)state;

@@ -240,6 +240,21 @@ static void test_away(void **state)
     teardown(&s);
 }
 
+/* F09: a server that cannot reach any version for a stream is asked for pages. */
+static void test_never_fresh(void **state)
+{
+    (void)state;
+    struct sim s;
+    begin_streaming(&s);
+    STEP(&s, .status = 504, .body = TOO_LARGE);
+    STEP(&s, .status = 504, .body = TOO_LARGE);
+    CHECK_STR(s.query.data, STREAM_QUERY, "the latest");
+    begin(&s);
+    CHECK_STR(s.query.data, "limit=500", "in pages");
+    assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
+    teardown(&s);
+}
+
 /* Nothing is lost when memory runs out within a streamed list: it does not come to its end. */
 static void test_no_memory(void **state)
 {
@@ -267,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_no_tick),
         cmocka_unit_test(test_broken_off),
         cmocka_unit_test(test_away),
+        cmocka_unit_test(test_never_fresh),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -547,6 +547,125 @@ static void kept_makes_way(void **state)
     check_values(w, 2, 1, "delta");
 }
 
+/* Delta case F08: no delta is made of types that are not cumulative; they go as they came. */
+static void not_cumulative(void **state)
+{
+    struct world *w = *state;
+    w->types[0].cumulative = false;
+    w->types[0].delta = DELTA_OFF;
+    struct pprof_spec spec = {.types = "alloc_space/bytes goroutine/count"};
+    const struct pprof_row row = {"a", NULL, {5, 6}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    set(w, "1", "h:1");
+    for (size_t i = 1; i <= 3; i++) {
+        answer(w, next_start(w), body.data, body.len);
+        CHECK_INT(w->n_works, 0, "at once");
+        CHECK_INT(w->n_profiles, i, "also the first one");
+        CHECK_INT(w->profile->size, body.len, "");
+        assert_memory_equal(w->profile->data, body.data, body.len);
+        assert_true(labels_get(w->profile->labels, SV("__delta__")).n == 0);
+    }
+    CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "");
+    buf_done(&body);
+}
+
+/* The job may be another one after a reload, with other labels: address, path and type decide. */
+static void another_job(void **state)
+{
+    struct world *w = *state;
+    struct config_job renamed = w->job;
+    struct target *t;
+    struct err err = ERR_INIT;
+    renamed.name = "two";
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    set(w, "1", NULL);
+    labels_builder_reset(w->b, NULL);
+    labels_builder_set_str(w->b, "__address__", "h:1");
+    t = target_make(NULL, 1, &renamed, w->b, NULL, &err);
+    assert_non_null(t);
+    assert_true(engine_set_group(w->e, 1, "elsewhere", &t, 1));
+    scrape(w, 13, 1);
+    work(w);
+    check_values(w, 3, 1, "the baseline is the same");
+    CHECK_STR(labels_get(w->profile->labels, SV("job")).p, "two", "");
+    assert_true(engine_set_group(w->e, 1, "elsewhere", NULL, 0)); /* before the job goes */
+}
+
+#define HOUR_SCRAPES 240 /* at 15 s */
+#define HOUR_STACKS 200
+
+/* A profile of one steady stack that grows and many that were never there before. */
+static struct buf restless(int64_t round)
+{
+    static const struct pprof_spec spec = {.types = HEAP, .time_nanos = 1};
+    struct pprof_row rows[HOUR_STACKS + 1] = {{"steady", NULL, {1000000 * (round + 1), 1}}};
+    char labels[HOUR_STACKS][32];
+    for (size_t i = 0; i < HOUR_STACKS; i++) {
+        snprintf(labels[i], sizeof(labels[i]), "n=%lld",
+                 (long long)round * HOUR_STACKS + (long long)i);
+        rows[i + 1] = (struct pprof_row){"a m", labels[i], {7, 0}};
+    }
+    return pprof_make(&spec, rows, HOUR_STACKS + 1);
+}
+
+/* An hour of stacks that never repeat: what is remembered levels off, as each is forgotten after
+ * DELTA_AGE_MAX profiles. Then with a budget below that: it is never passed, and what goes out is
+ * still right, or gauges only. */
+static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
+{
+    uint64_t deltas = RESULT(w, "delta");
+    deltas = deltas == 999999 ? 0 : deltas;
+    w->e->deltas.max_bytes = max_bytes;
+    set(w, "1", "h:1");
+    *ret_most = 0;
+    for (int64_t i = 0; i < HOUR_SCRAPES; i++) {
+        struct buf body = restless(i);
+        size_t before = w->n_profiles;
+        w->n_transfers = 0;
+        answer(w, next_start(w), body.data, body.len);
+        work(w);
+        buf_done(&body);
+        size_t bytes = w->e->deltas.bytes;
+        assert_true(bytes <= max_bytes);
+        CHECK_INT(metric(w, "profpull_delta_state_bytes"), bytes, "");
+        *ret_most = bytes > *ret_most ? bytes : *ret_most;
+        CHECK_INT(w->n_profiles, before + 1, "");
+        struct delta_input in = {.body = {w->profile->data, w->profile->size}};
+        struct delta_output out;
+        struct err err = ERR_INIT;
+        in.any_counter = true;
+        assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+        uint64_t now = RESULT(w, "delta");
+        bool made = now != 999999 && now > deltas;
+        deltas = made ? now : deltas;
+        /* The steady stack's growth and all new ones, or (gauges only) no counter at all. */
+        assert_true(out.next->n == HOUR_STACKS + 1 || out.next->n == 0);
+        assert_true(!made || out.next->n == HOUR_STACKS + 1);
+        delta_output_done(&out);
+    }
+    assert_true(scratch_pool_bytes(w->e->deltas.scratches) < SCRATCH_POOL_MAX);
+}
+
+static void restless_stacks(void **state)
+{
+    struct world *w = *state;
+    size_t most;
+    testing_log_expect(w->log, "no room for the baseline");
+    an_hour(w, DELTAS_STATE_DEFAULT, &most);
+    /* One counter: (16 + 8 + 1) x 5/4 = 31.25 bytes for a stack. */
+    assert_true(most <= (DELTA_AGE_MAX + 1) * (HOUR_STACKS + 1) * 32 + 1024);
+    CHECK_INT(RESULT(w, "delta"), HOUR_SCRAPES - 1, "all but the first");
+    CHECK_INT(RESULT(w, "no_room"), 999999, "none");
+    set(w, "1", NULL);
+    turn(w, 10 * DELTAS_KEPT_MIN_MS);
+    CHECK_INT(w->e->deltas.bytes, 0, "gone");
+    an_hour(w, 30000, &most);
+    assert_true(RESULT(w, "no_room") >= 10);
+    assert_true(RESULT(w, "delta") > HOUR_SCRAPES + HOUR_SCRAPES / 2);
+}
+
 /* Deltas that the target makes are passed on as they come, and do not take turns. */
 static void made_by_the_target(void **state)
 {
@@ -587,6 +706,9 @@ int main(void)
         TEST(no_room),
         TEST(kept_makes_way),
         TEST(made_by_the_target),
+        TEST(not_cumulative),
+        TEST(another_job),
+        TEST(restless_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

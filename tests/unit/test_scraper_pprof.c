@@ -98,11 +98,11 @@ static void checks(void **state)
         struct err err = ERR_INIT;
         struct pprof_info info;
         struct pprof_index x;
-        bool ok = pprof_check(plain, &info, &err);
-        if (ok) {
-            ok = pprof_index(&x, plain, &info, 1, &err);
-            pprof_index_done(&x);
-        }
+        struct scratch *scratch = scratch_new();
+        assert_non_null(scratch);
+        bool ok =
+            pprof_check(plain, &info, &err) && pprof_index(&x, scratch, plain, &info, 1, &err);
+        scratch_free(scratch);
         CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].name);
         CHECK_STR(err.msg, cases[i].problem, cases[i].name);
     }
@@ -165,7 +165,9 @@ static void ids(void **state)
         struct err err = ERR_INIT;
         struct sv plain = {b.data, b.len};
         assert_true(pprof_check(plain, &info, &err));
-        assert_true(pprof_index(&x, plain, &info, 99, &err));
+        struct scratch *scratch = scratch_new();
+        assert_non_null(scratch);
+        assert_true(pprof_index(&x, scratch, plain, &info, 99, &err));
         size_t place;
         for (uint64_t i = 1; i <= 100; i++) {
             assert_true(pprof_ids_find(&x.function_ids, i * step, &place));
@@ -174,7 +176,7 @@ static void ids(void **state)
         assert_false(pprof_ids_find(&x.function_ids, 0, &place));
         assert_false(pprof_ids_find(&x.function_ids, 101 * step, &place));
         assert_false(pprof_ids_find(&x.function_ids, UINT64_MAX, &place));
-        pprof_index_done(&x);
+        scratch_free(scratch);
         buf_done(&b);
         buf_done(&m);
     }
@@ -183,11 +185,22 @@ static void ids(void **state)
 /* ---- gzip --------------------------------------------------------------------------------------
  */
 
-static struct gzip_out zip(const char *text, size_t n)
+struct zipped {
+    char *data; /* from malloc(), of its size: a sanitizer sees a read past the end */
+    size_t n;
+};
+
+static struct zipped zip(const char *text, size_t n)
 {
-    struct gzip_out out;
-    assert_true(gzip_deflate((struct sv){text, n}, &out));
-    return out;
+    struct sv out;
+    struct scratch *s = scratch_new();
+    assert_non_null(s);
+    assert_true(gzip_deflate(s, (struct sv){text, n}, &out));
+    struct zipped z = {.data = malloc(out.n), .n = out.n};
+    assert_non_null(z.data);
+    memcpy(z.data, out.p, out.n);
+    scratch_free(s);
+    return z;
 }
 
 static void gzip_there_and_back(void **state)
@@ -204,17 +217,19 @@ static void gzip_there_and_back(void **state)
     static const size_t sizes[] = {0, 1, 5000, 3000000};
     static const size_t hints[] = {0, 1, 4999, 5000, 10000000};
     for (size_t i = 0; i < 4; i++) {
-        struct gzip_out zipped = zip(text, sizes[i]);
+        struct zipped zipped = zip(text, sizes[i]);
+        struct scratch *s = scratch_new();
+        assert_non_null(s);
         for (size_t j = 0; j < 5; j++) {
-            struct gzip_out out;
+            struct sv out;
             struct err err = ERR_INIT;
-            assert_int_equal(
-                gzip_inflate((struct sv){zipped.data, zipped.n}, 10000000, hints[j], &out, &err),
-                GZIP_OK);
+            struct sv body = {zipped.data, zipped.n};
+            assert_int_equal(gzip_inflate(s, body, 10000000, hints[j], &out, &err), GZIP_OK);
             CHECK_INT(out.n, sizes[i], "");
-            assert_memory_equal(out.data, text, sizes[i]);
-            free(out.data);
+            assert_memory_equal(out.p, text, sizes[i]);
+            scratch_reset(s);
         }
+        scratch_free(s);
         free(zipped.data);
     }
     free(text);
@@ -223,19 +238,21 @@ static void gzip_there_and_back(void **state)
 static void check_inflate(struct sv body, size_t max, enum gzip_result want, const char *message,
                           const char *row)
 {
-    struct gzip_out out;
+    struct sv out;
     struct err err = ERR_INIT;
-    CHECK_INT(gzip_inflate(body, max, 0, &out, &err), want, row);
+    struct scratch *s = scratch_new();
+    assert_non_null(s);
+    CHECK_INT(gzip_inflate(s, body, max, 0, &out, &err), want, row);
     CHECK_STR(err.msg, message, row);
-    assert_true((out.data != NULL) == (want == GZIP_OK));
-    free(out.data);
+    assert_true(want == GZIP_OK || out.n == 0);
+    scratch_free(s);
 }
 
 static void gzip_faults(void **state)
 {
     (void)state;
     const char *damaged = "damaged or cut gzip";
-    struct gzip_out z = zip("hello, hello, hello", 19);
+    struct zipped z = zip("hello, hello, hello", 19);
     struct sv v = {z.data, z.n};
     for (size_t n = 0; n < v.n; n++) {
         check_inflate((struct sv){v.p, n}, 1000, GZIP_BAD, damaged, "cut");
@@ -256,18 +273,21 @@ static void gzip_faults(void **state)
 static void gzip_members(void **state)
 {
     (void)state;
-    struct gzip_out a = zip("abc", 3);
-    struct gzip_out b = zip("defg", 4);
+    struct zipped a = zip("abc", 3);
+    struct zipped b = zip("defg", 4);
     struct buf both;
     struct err err = ERR_INIT;
     buf_init(&both, 1000);
     buf_append(&both, a.data, a.n);
     buf_append(&both, b.data, b.n);
-    struct gzip_out out;
-    assert_int_equal(gzip_inflate((struct sv){both.data, both.len}, 1000, 0, &out, &err), GZIP_OK);
+    struct sv out;
+    struct scratch *s = scratch_new();
+    assert_non_null(s);
+    struct sv body = {both.data, both.len};
+    assert_int_equal(gzip_inflate(s, body, 1000, 0, &out, &err), GZIP_OK);
     CHECK_INT(out.n, 7, "");
-    assert_memory_equal(out.data, "abcdefg", 7);
-    free(out.data);
+    assert_memory_equal(out.p, "abcdefg", 7);
+    scratch_free(s);
     check_inflate((struct sv){both.data, both.len}, 6, GZIP_TOO_LARGE,
                   "inflates to more than 6 bytes", "together");
     buf_putc(&both, 'x');
@@ -282,10 +302,10 @@ static void gzip_members(void **state)
 static void gzip_bomb(void **state)
 {
     (void)state;
-    size_t n = 8 * 1024 * 1024;
+    size_t n = 16 * 1024 * 1024;
     char *zeros = calloc(1, n);
     assert_non_null(zeros);
-    struct gzip_out z = zip(zeros, n);
+    struct zipped z = zip(zeros, n);
     assert_true(z.n * GZIP_RATIO_MAX < n);
     char message[64];
     snprintf(message, sizeof(message), "inflates to more than %zu bytes", z.n * GZIP_RATIO_MAX);

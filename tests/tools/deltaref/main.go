@@ -1,15 +1,14 @@
-// Command deltaref checks the delta engine against a plain model of it: profiles are decoded into
+// Command deltaref checks the delta engine against google/pprof's own merge, and against a plain
+// model of it that also knows restarts, times, and what must be left out: profiles are decoded into
 // maps from the text of a stack to its values, and subtracted.
 //
 //	deltaref -tool build/tests/delta-tool -pairs 1000            random pairs
 //	deltaref -tool build/tests/delta-tool -loadgen build/loadgen pairs of a Go program under load
-//	deltaref -bench BEFORE AFTER                                 what the same costs in Go
+//	deltaref -bench BEFORE AFTER                                 what google/pprof needs for it
 //	deltaref -make 1150 BEFORE AFTER                             writes two heap profiles
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"flag"
 	"fmt"
 	"io"
@@ -29,7 +28,7 @@ func main() {
 	pairs := flag.Int("pairs", 1000, "random pairs")
 	seed := flag.Int64("seed", 1, "of the random pairs")
 	loadgen := flag.String("loadgen", "", "program to take pairs from")
-	bench := flag.Bool("bench", false, "measure the model with the files BEFORE AFTER")
+	bench := flag.Bool("bench", false, "measure google/pprof with the files BEFORE AFTER")
 	times := flag.Int("n", 20, "rounds of -bench")
 	samples := flag.Int("make", 0, "samples of the heap profiles to write")
 	flag.Parse()
@@ -53,9 +52,9 @@ func main() {
 	if c.failed == 0 {
 		os.RemoveAll(dir)
 	}
-	fmt.Printf("%d pairs, %d samples compared, %d restarts, %d failed\n", c.pairs, c.samples,
-		c.restarts, c.failed)
-	if c.failed > 0 || c.pairs == 0 {
+	fmt.Printf("%d pairs, %d samples compared, %d of them with google/pprof's, %d restarts, %d failed\n",
+		c.pairs, c.samples, c.google, c.restarts, c.failed)
+	if c.failed > 0 || c.pairs == 0 || c.google == 0 {
 		os.Exit(1)
 	}
 }
@@ -69,6 +68,7 @@ func check(err error) {
 type checker struct {
 	tool, dir                        string
 	pairs, samples, restarts, failed int
+	google                           int
 }
 
 // run gives a pair to the tool. The word is how it went.
@@ -101,6 +101,9 @@ func (c *checker) pair(name string, before, after []byte, restarted bool) {
 	}
 	if err == nil {
 		err = c.compare(before, after, out, restarted)
+	}
+	if err == nil && !restarted {
+		err = c.compareGoogle(before, after, out)
 	}
 	if err != nil {
 		c.failed++
@@ -268,29 +271,6 @@ func get(url string) ([]byte, error) {
 	}
 	defer r.Body.Close()
 	return io.ReadAll(r.Body)
-}
-
-// runBench: what a delta costs with Go's gzip and maps.
-func runBench(beforePath, afterPath string, n int) {
-	beforeBytes, err := os.ReadFile(beforePath)
-	check(err)
-	afterBytes, err := os.ReadFile(afterPath)
-	check(err)
-	before, err := parse(beforeBytes)
-	check(err)
-	start := cpu()
-	for i := 0; i < n; i++ {
-		after, err := parse(afterBytes)
-		check(err)
-		left := expect(before, after, false)
-		plain, err := gunzip(afterBytes)
-		check(err)
-		var out bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-		z.Write(plain[:len(plain)*len(left)/(len(after.Samples)+1)])
-		z.Close()
-	}
-	fmt.Printf("cpu_ms mean=%.3f\n", (cpu()-start).Seconds()*1e3/float64(n))
 }
 
 func cpu() time.Duration {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -22,12 +23,14 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:6060", "address to serve /debug/pprof on")
 	busy := flag.Float64("busy", 0.1, "share of one core to burn")
 	parked := flag.Int("goroutines", 20, "goroutines that wait in waitForever")
+	rate := flag.Int("memprofilerate", 4096, "bytes between two allocations that are recorded")
+	countsFile := flag.String("counts", "", "file to append to what was counted at each profile")
 	flag.Parse()
 
 	runtime.SetMutexProfileFraction(1)
 	runtime.SetBlockProfileRate(1)
 	// Small allocations must show in the heap profile soon.
-	runtime.MemProfileRate = 4096
+	runtime.MemProfileRate = *rate
 
 	ln, err := net.Listen("tcp", *listen)
 	if err != nil {
@@ -43,7 +46,15 @@ func main() {
 	go contendOnMutex(&lock)
 	go blockOnChannel()
 
-	go func() { log.Fatal(http.Serve(ln, nil)) }()
+	var handler http.Handler = http.DefaultServeMux
+	if *countsFile != "" {
+		handler = counting(*countsFile, handler)
+		// Only the collections that are asked for (?gc=1): one that begins by itself at that moment
+		// leaves the heap profile behind the counts.
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(512 << 20)
+	}
+	go func() { log.Fatal(http.Serve(ln, handler)) }()
 	fmt.Printf("listening on %s\n", ln.Addr())
 
 	stop := make(chan os.Signal, 1)

@@ -27,8 +27,9 @@ type Pod struct {
 
 // Container of a pod.
 type Container struct {
-	Name, Image string
-	Ports       []Port
+	Name, Image   string
+	Ports         []Port
+	RestartPolicy string // "Always" makes a sidecar of an init container
 }
 
 // Port of a container.
@@ -137,6 +138,9 @@ func containers(all []Container) []any {
 	for _, c := range all {
 		one := object{"name": c.Name, "image": c.Image, "resources": object{},
 			"env": []any{object{"name": "A", "value": `{"nested": "json \u00e9 \n"}`}}}
+		if c.RestartPolicy != "" {
+			one["restartPolicy"] = c.RestartPolicy
+		}
 		var ports []any
 		for _, p := range c.Ports {
 			port := object{"containerPort": p.Number, "protocol": "TCP"}

@@ -44,6 +44,7 @@ type Stats struct {
 	WatchFrom    []string // resourceVersion of each watch
 	ListFrom     []string // resourceVersion of each list
 	Queries      []string // all raw queries
+	Paths        []string // and the paths that they were for
 }
 
 // Server is a running fake.
@@ -158,6 +159,7 @@ func (s *Server) Stats() Stats {
 	c.WatchFrom = append([]string(nil), c.WatchFrom...)
 	c.ListFrom = append([]string(nil), c.ListFrom...)
 	c.Queries = append([]string(nil), c.Queries...)
+	c.Paths = append([]string(nil), c.Paths...)
 	return c
 }
 
@@ -208,6 +210,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.stats.Queries = append(s.stats.Queries, r.URL.RawQuery)
+	s.stats.Paths = append(s.stats.Paths, r.URL.Path)
 	s.mu.Unlock()
 	if watch := q.Get("watch"); watch == "1" || watch == "true" {
 		s.watch(w, r, match)

@@ -1,0 +1,327 @@
+/* The exec credential plugin of a user: what to run, and what to tell it. */
+#include <string.h>
+
+#include "config/base64.h"
+#include "config/config.h"
+#include "config/file.h"
+#include "config/kubeconfig_parts.h"
+#include "config/parts.h"
+
+#define API "client.authentication.k8s.io/"
+/* The extension of a cluster that is handed to plugins. */
+#define EXTENSION "client.authentication.k8s.io/exec"
+/* KUBERNETES_EXEC_INFO; Linux takes no longer variable. */
+#define INFO_MAX ((size_t)100 * 1024)
+
+static bool fail_key(struct loader *l, const struct node *n, const char *key, const char *expected)
+{
+    const struct node *value = node_get(n, key);
+    if (value == NULL) {
+        value = n;
+    }
+    return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: exec.%s: expected %s", l->name,
+                   value->line, value->column, key, expected);
+}
+
+/* ---- what to run ----------------------------------------------------------------------------- */
+
+static bool read_version(struct loader *l, const struct node *exec, struct kubeconfig_exec *e)
+{
+    if (!loader_text(l, exec, "apiVersion", &e->api_version)) {
+        return false;
+    }
+    if (e->api_version == NULL ||
+        (strcmp(e->api_version, API "v1") != 0 && strcmp(e->api_version, API "v1beta1") != 0)) {
+        return fail_key(l, exec, "apiVersion", "\"" API "v1\" or \"" API "v1beta1\"");
+    }
+    return true;
+}
+
+/* There is nobody to answer a plugin's questions. */
+static bool check_interactive(struct loader *l, const struct node *exec,
+                              const struct kubeconfig_exec *e)
+{
+    const char *mode;
+    if (!loader_text(l, exec, "interactiveMode", &mode)) {
+        return false;
+    }
+    if (mode == NULL) {
+        return strcmp(e->api_version, API "v1beta1") == 0 ||
+               fail_key(l, exec, "interactiveMode", "\"Never\" or \"IfAvailable\"");
+    }
+    if (strcmp(mode, "Always") == 0) {
+        return fail_key(l, exec, "interactiveMode",
+                        "\"Never\" or \"IfAvailable\", got \"Always\": there is no terminal to ask "
+                        "on");
+    }
+    return strcmp(mode, "Never") == 0 || strcmp(mode, "IfAvailable") == 0 ||
+           fail_key(l, exec, "interactiveMode", "\"Never\" or \"IfAvailable\"");
+}
+
+static const struct node *get_list(struct loader *l, const struct node *exec, const char *key,
+                                   bool *ret_ok)
+{
+    const struct node *list = node_get(exec, key);
+    *ret_ok = list == NULL || node_is_null(list) || list->kind == NODE_LIST ||
+              fail_key(l, exec, key, "a list");
+    return *ret_ok && list != NULL && list->kind == NODE_LIST ? list : NULL;
+}
+
+static bool read_argv(struct loader *l, const struct node *exec, struct kubeconfig_exec *e)
+{
+    const char *command;
+    bool ok;
+    if (!loader_text(l, exec, "command", &command)) {
+        return false;
+    }
+    if (command == NULL) {
+        return fail_key(l, exec, "command", "the name or the path of a program");
+    }
+    const struct node *args = get_list(l, exec, "args", &ok);
+    size_t n = args == NULL ? 0 : args->n_items;
+    const char **argv = ok ? arena_array(l->arena, n + 2, sizeof(*argv)) : NULL;
+    /* A bare name is looked for in PATH. */
+    if (strchr(command, '/') != NULL) {
+        command = loader_resolve(l, command);
+    }
+    if (!ok || argv == NULL || command == NULL) {
+        return ok && loader_fail_memory(l);
+    }
+    n = 0;
+    argv[n++] = command;
+    for (const struct node_item *i = args == NULL ? NULL : args->items; i != NULL; i = i->next) {
+        if (i->value->kind != NODE_SCALAR || i->value->problem != NULL) {
+            return fail_key(l, exec, "args", "strings");
+        }
+        argv[n] = arena_strndup(l->arena, i->value->text.p, i->value->text.n);
+        if (argv[n++] == NULL) {
+            return loader_fail_memory(l);
+        }
+    }
+    argv[n] = NULL;
+    e->argv = argv;
+    return true;
+}
+
+/* By its name, a variable with a secret. */
+static bool is_secret(const char *name)
+{
+    static const char *const words[] = {"SECRET", "TOKEN", "PASSWORD", "KEY"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcasestr(name, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_env(struct loader *l, const struct node *exec, struct kubeconfig_exec *e)
+{
+    bool ok;
+    const struct node *list = get_list(l, exec, "env", &ok);
+    size_t n = list == NULL ? 0 : list->n_items;
+    const char **env = ok ? arena_array(l->arena, n + 1, sizeof(*env)) : NULL;
+    const char **secrets = ok ? arena_array(l->arena, n + 1, sizeof(*secrets)) : NULL;
+    if (env == NULL || secrets == NULL) {
+        return ok && loader_fail_memory(l);
+    }
+    e->env = env;
+    e->secrets = secrets;
+    for (const struct node_item *i = list == NULL ? NULL : list->items; i != NULL; i = i->next) {
+        const char *name;
+        const char *value;
+        if (!loader_text(l, i->value, "name", &name) ||
+            !loader_text(l, i->value, "value", &value)) {
+            return false;
+        }
+        if (name == NULL || strchr(name, '=') != NULL) {
+            return fail_key(l, exec, "env", "mappings with a name and a value");
+        }
+        *env = arena_printf(l->arena, "%s=%s", name, value == NULL ? "" : value);
+        if (*env++ == NULL) {
+            return loader_fail_memory(l);
+        }
+        if (value != NULL && is_secret(name)) {
+            *secrets++ = value;
+        }
+    }
+    *env = NULL;
+    *secrets = NULL;
+    return true;
+}
+
+/* ---- what to tell it ------------------------------------------------------------------------- */
+
+static void put_string(struct buf *out, struct sv v)
+{
+    buf_putc(out, '"');
+    json_escape(v, out);
+    buf_putc(out, '"');
+}
+
+static bool is_json_number(struct sv v)
+{
+    size_t digits = 0;
+    for (size_t i = 0; i < v.n; i++) {
+        if (v.p[i] >= '0' && v.p[i] <= '9') {
+            digits++;
+        } else if (!(v.p[i] == '-' && i == 0)) {
+            return false;
+        }
+    }
+    return digits > 0 && digits < 16 && !(digits > 1 && v.p[v.n - digits] == '0');
+}
+
+/* A part of the file, as JSON. */
+static void put_node(struct buf *out, const struct node *n)
+{
+    bool mapping = n->kind == NODE_MAPPING;
+    if (n->kind == NODE_SCALAR) {
+        bool bare = n->plain && (sv_eq_str(n->text, "true") || sv_eq_str(n->text, "false") ||
+                                 is_json_number(n->text));
+        if (node_is_null(n)) {
+            buf_puts(out, "null");
+        } else if (bare) {
+            buf_append(out, n->text.p, n->text.n);
+        } else {
+            put_string(out, n->text);
+        }
+        return;
+    }
+    buf_putc(out, mapping ? '{' : '[');
+    for (const struct node_item *i = n->items; i != NULL; i = i->next) {
+        if (i != n->items) {
+            buf_putc(out, ',');
+        }
+        if (mapping) {
+            put_string(out, i->key->kind == NODE_SCALAR ? i->key->text : SV(""));
+            buf_putc(out, ':');
+        }
+        put_node(out, i->value);
+    }
+    buf_putc(out, mapping ? '}' : ']');
+}
+
+static void put_member(struct buf *out, const char *name, const char *value)
+{
+    if (value != NULL) {
+        buf_printf(out, ",\"%s\":", name);
+        put_string(out, sv_from(value));
+    }
+}
+
+static bool put_ca(struct loader *l, const struct http_settings *http, struct buf *out)
+{
+    struct buf file;
+    buf_init(&file, CONFIG_FILE_MAX);
+    struct sv pem = sv_from(http->tls.ca_pem);
+    bool ok = true;
+    if (http->tls.ca_file != NULL) {
+        ok = file_read(http->tls.ca_file, CONFIG_FILE_MAX, &file, l->err);
+        pem = (struct sv){file.data, file.len};
+        if (!ok) {
+            err_wrap(l->err, "kubeconfig %s: %s", l->name, http->tls.ca_file);
+        }
+    }
+    if (ok && pem.n > 0) {
+        buf_puts(out, ",\"certificate-authority-data\":\"");
+        base64_encode(pem, out);
+        buf_putc(out, '"');
+    }
+    buf_done(&file);
+    return ok;
+}
+
+static const struct node *find_extension(const struct node *cluster)
+{
+    const struct node *list = node_get(cluster, "extensions");
+    bool is_list = list != NULL && list->kind == NODE_LIST;
+    for (const struct node_item *i = is_list ? list->items : NULL; i != NULL; i = i->next) {
+        const struct node *name = node_get(i->value, "name");
+        if (name != NULL && name->kind == NODE_SCALAR && sv_eq_str(name->text, EXTENSION)) {
+            return node_get(i->value, "extension");
+        }
+    }
+    return NULL;
+}
+
+static bool put_cluster(struct loader *l, const struct node *cluster, const struct kubeconfig *k,
+                        struct buf *out)
+{
+    const struct node *config = find_extension(cluster);
+    buf_puts(out, ",\"cluster\":{\"server\":");
+    put_string(out, sv_from(k->server));
+    put_member(out, "tls-server-name", k->http.tls.server_name);
+    put_member(out, "proxy-url", k->http.proxy_url);
+    if (k->http.tls.insecure_skip_verify) {
+        buf_puts(out, ",\"insecure-skip-tls-verify\":true");
+    }
+    if (!put_ca(l, &k->http, out)) {
+        return false;
+    }
+    if (config != NULL) {
+        buf_puts(out, ",\"config\":");
+        put_node(out, config);
+    }
+    buf_putc(out, '}');
+    return true;
+}
+
+static bool make_info(struct loader *l, const struct node *cluster, bool provide,
+                      const struct kubeconfig *k, struct kubeconfig_exec *e)
+{
+    struct buf out;
+    buf_init(&out, INFO_MAX);
+    buf_puts(&out, "{\"kind\":\"ExecCredential\",\"apiVersion\":");
+    put_string(&out, sv_from(e->api_version));
+    buf_puts(&out, ",\"spec\":{\"interactive\":false");
+    bool ok = !provide || put_cluster(l, cluster, k, &out);
+    buf_puts(&out, "}}");
+    if (ok && buf_too_big(&out)) {
+        ok = loader_fail(l, cluster,
+                         "the cluster is too large to be told to the exec plugin "
+                         "(provideClusterInfo)");
+    } else if (ok) {
+        e->info = buf_ok(&out) ? arena_strndup(l->arena, out.data, out.len) : NULL;
+        ok = e->info != NULL || loader_fail_memory(l);
+    }
+    buf_done(&out);
+    return ok;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+bool loader_exec(struct loader *l, const struct node *user, const struct node *cluster,
+                 const char *user_name, struct kubeconfig *k)
+{
+    const struct node *exec = node_get(user, "exec");
+    bool provide;
+    if (exec == NULL || node_is_null(exec)) {
+        return true;
+    }
+    if (exec->kind != NODE_MAPPING) {
+        return loader_fail(l, exec, "exec: expected a mapping");
+    }
+    if (k->http.auth != HTTP_AUTH_NONE) {
+        return err_set(l->err, ERR_INPUT,
+                       "kubeconfig %s: user \"%.128s\" has both an exec plugin and a token or "
+                       "password; only one is allowed",
+                       l->name, user_name);
+    }
+    struct kubeconfig_exec *e = arena_alloc(l->arena, sizeof(*e));
+    if (e == NULL) {
+        return loader_fail_memory(l);
+    }
+    *e = (struct kubeconfig_exec){0};
+    if (!read_version(l, exec, e) || !check_interactive(l, exec, e) || !read_argv(l, exec, e) ||
+        !read_env(l, exec, e) || !loader_text(l, exec, "installHint", &e->install_hint) ||
+        !loader_bool(l, exec, "provideClusterInfo", &provide) ||
+        !make_info(l, cluster, provide, k, e)) {
+        return false;
+    }
+    if (e->install_hint == NULL) {
+        e->install_hint = "";
+    }
+    k->exec = e;
+    return true;
+}

@@ -1,0 +1,568 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// ---- a program in a pod of the cluster ----------------------------------------------------------
+
+// inCluster is the environment that the kubelet gives a container: the API server's address, and a
+// directory with token, CA and namespace.
+func inCluster(t *testing.T, server *kube.Server, kubeconfig, namespace string) []string {
+	t.Helper()
+	var file struct {
+		Clusters []struct {
+			Cluster map[string]string
+		}
+		Users []struct {
+			User map[string]string
+		}
+	}
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := base64.StdEncoding.DecodeString(file.Clusters[0].Cluster["certificate-authority-data"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"token": file.Users[0].User["token"], "ca.crt": string(ca), "namespace": namespace,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, port, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
+		"PROFPULL_SERVICEACCOUNT_DIR=" + dir}
+}
+
+func newCluster(t *testing.T, more ...string) (*kube.Server, []string) {
+	t.Helper()
+	server, kubeconfig := newKube(t, kube.Options{TLS: true, Token: "a-token"})
+	return server, append(inCluster(t, server, kubeconfig, "profpull"), more...)
+}
+
+// runWithin starts the program with these arguments and environment.
+func runWithin(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, done: make(chan struct{})}
+	listen := loop.Host() + ":4041"
+	p.admin = "http://" + listen
+	p.cmd = command(t, append([]string{"run", "--listen", listen}, args...)...)
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.code = exitCode(p.cmd.Wait())
+		close(p.done)
+	}()
+	t.Cleanup(p.cleanup)
+	p.waitUp()
+	return p
+}
+
+// goPrograms starts a real Go program on each port of a host of its own.
+func goPrograms(t *testing.T, ports ...int) string {
+	t.Helper()
+	path := os.Getenv("PROFPULL_LOADGEN")
+	if path == "" {
+		t.Skip("PROFPULL_LOADGEN names no program")
+	}
+	host := loop.Host()
+	for _, port := range ports {
+		address := fmt.Sprintf("%s:%d", host, port)
+		cmd := exec.Command(path, "-listen", address, "-busy", "0.02")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		wait(t, "the program", func() string {
+			resp, err := http.Get("http://" + address + "/debug/pprof/cmdline")
+			if err != nil {
+				return err.Error()
+			}
+			resp.Body.Close()
+			return ""
+		})
+	}
+	return host
+}
+
+// ---- pods ---------------------------------------------------------------------------------------
+
+func container(name string, ports ...int) kube.Container {
+	c := kube.Container{Name: name, Image: name + ":1"}
+	for i, port := range ports {
+		c.Ports = append(c.Ports, kube.Port{Name: fmt.Sprintf("%s-%d", name, i), Number: port})
+	}
+	return c
+}
+
+func grafana(pairs ...string) map[string]string {
+	all := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		all["profiles.grafana.com/"+pairs[i]] = pairs[i+1]
+	}
+	return all
+}
+
+func with(all map[string]string, pairs ...string) map[string]string {
+	for i := 0; i < len(pairs); i += 2 {
+		all[pairs[i]] = pairs[i+1]
+	}
+	return all
+}
+
+// scraped lists "pod container type port path service", one a line.
+func (p *program) scraped() string {
+	p.t.Helper()
+	var lines []string
+	for _, s := range p.scrapes("") {
+		rest := strings.TrimPrefix(s.URL, "http://")
+		slash := strings.IndexByte(rest, '/')
+		_, port, err := net.SplitHostPort(rest[:slash])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		lines = append(lines, strings.Join([]string{s.Labels["pod"], s.Labels["container"], s.Type, port,
+			rest[slash:], s.Labels["service_name"]}, " "))
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}
+
+// Pods with each family of annotations are scraped without any scrape_configs: each type once, on
+// its port and path and under the labels of the container that owns the port; and none of those
+// that do not ask for it, ask wrongly, or do not run. What arrives carries the labels.
+func TestAnnotatedPods(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, env := newCluster(t)
+	var ips []string
+	put := func(name string, annotations map[string]string, pod kube.Pod) {
+		pod.Name, pod.Annotations = name, annotations
+		cluster.Put(pod)
+		ips = append(ips, pod.IP)
+	}
+	one := func(ip string) kube.Pod {
+		return kube.Pod{IP: ip, Labels: map[string]string{"app": "shop"}, Containers: []kube.Container{
+			container("main", 8080, 9090), container("proxy", 15000)}}
+	}
+	declared := one(goPrograms(t, 8080))
+	put("declared", with(grafana("cpu.scrape", "true", "cpu.port", "8080", "memory.scrape", "true",
+		"memory.port", "8080", "service_name", "cart", "service_repository", "https://git.example/cart",
+		"service_git_ref", "v7", "service_root_path", "cmd/cart")), declared)
+	put("undeclared", grafana("goroutine.scrape", "true", "goroutine.port", "6060"), one(goPrograms(t, 6060)))
+	put("named", grafana("mutex.scrape", "true", "mutex.port_name", "proxy-0"), one(goPrograms(t, 15000)))
+	put("each-its-own", grafana("cpu.scrape", "true", "cpu.port", "15000",
+		"memory.scrape", "true", "memory.port", "6061", "memory.path", "/debug/pprof/heap"), one(goPrograms(t, 15000, 6061)))
+	put("pyroscope", map[string]string{"pyroscope.io/scrape": "true", "pyroscope.io/port": "9090",
+		"pyroscope.io/application-name": "old-style", "pyroscope.io/spy-name": "gospy",
+		"pyroscope.io/profile-cpu-enabled": "true", "pyroscope.io/profile-mem-enabled": "true",
+		"pyroscope.io/profile-mutex-enabled": "false", "pyroscope.io/profile-block-enabled": "false",
+		"pyroscope.io/profile-goroutines-enabled": "false"}, one(goPrograms(t, 9090)))
+	put("profefe", map[string]string{"profefe.com/enable": "true", "profefe.com/service": "fefe"}, one(goPrograms(t, 6060)))
+	sidecar := one(goPrograms(t, 7070))
+	helper := container("helper", 7070)
+	helper.RestartPolicy = "Always"
+	sidecar.InitContainers = []kube.Container{container("setup", 7071), helper}
+	put("sidecar", grafana("goroutine.scrape", "true", "goroutine.port", "7070"), sidecar)
+
+	// None of these.
+	asks := func() map[string]string { return grafana("memory.scrape", "true", "memory.port", "8080") }
+	put("silent", nil, one(loop.Host()))
+	put("yes", grafana("memory.scrape", "yes", "memory.port", "8080"), one(loop.Host()))
+	put("typo", grafana("memory.scrap", "true", "memory.port", "8080"), one(loop.Host()))
+	put("no-port", grafana("memory.scrape", "true"), one(loop.Host()))
+	put("no-such-name", grafana("memory.scrape", "true", "memory.port_name", "nope"), one(loop.Host()))
+	for _, phase := range []string{"Pending", "Succeeded", "Failed"} {
+		pod := one(loop.Host())
+		pod.Phase = phase
+		put(strings.ToLower(phase), asks(), pod)
+	}
+
+	config := writeConfig(t, "global: {scrape_interval: 2s}\nwrite: [{url: \""+server.URL()+"\"}]\n")
+	p := runWithin(t, env, "--config", config)
+	cpu := "/debug/pprof/profile?seconds=1"
+	want := strings.Join([]string{
+		"declared main memory 8080 /debug/pprof/allocs cart",
+		"declared main process_cpu 8080 " + cpu + " cart",
+		"each-its-own main memory 6061 /debug/pprof/heap default/main",
+		"each-its-own proxy process_cpu 15000 " + cpu + " default/proxy",
+		"named proxy mutex 15000 /debug/pprof/mutex default/proxy",
+		"profefe main block 6060 /debug/pprof/block fefe",
+		"profefe main goroutine 6060 /debug/pprof/goroutine fefe",
+		"profefe main memory 6060 /debug/pprof/allocs fefe",
+		"profefe main mutex 6060 /debug/pprof/mutex fefe",
+		"profefe main process_cpu 6060 " + cpu + " fefe",
+		"pyroscope main memory 9090 /debug/pprof/allocs old-style",
+		"pyroscope main process_cpu 9090 " + cpu + " old-style",
+		"sidecar helper goroutine 7070 /debug/pprof/goroutine default/helper",
+		"undeclared main goroutine 6060 /debug/pprof/goroutine default/main",
+	}, "\n")
+	p.wait("the targets", func() string {
+		if got := p.scraped(); got != want {
+			return "there are:\n" + got
+		}
+		return ""
+	})
+	p.wait("a profile of each", func() string {
+		have := map[string]bool{}
+		for _, r := range server.Profiles() {
+			have[r.Labels["pod"]+" "+r.Labels["container"]+" "+r.Labels["__name__"]+" "+r.Labels["service_name"]] = true
+		}
+		for _, line := range strings.Split(want, "\n") {
+			f := strings.Fields(line)
+			if key := f[0] + " " + f[1] + " " + f[2] + " " + f[5]; !have[key] {
+				return "none of " + key
+			}
+		}
+		return ""
+	})
+	for _, r := range server.Profiles() {
+		l := r.Labels
+		if l["pod"] == "declared" && (l["service_repository"] != "https://git.example/cart" ||
+			l["service_git_ref"] != "v7" || l["service_root_path"] != "cmd/cart" || l["app"] != "shop" || l["namespace"] != "default") {
+			t.Errorf("labels: %v", l)
+		}
+	}
+	for _, s := range p.scrapes("") {
+		if s.Failures > 0 {
+			t.Errorf("%s failed: %s", s.URL, s.LastError)
+		}
+	}
+	// One target for each owner of a port, and no scrape that had to be set aside as a second one.
+	if n := p.metrics().sum("profpull_relabel_targets_total", "outcome", "kept"); n != 8 {
+		t.Errorf("%v targets, expected 8", n)
+	}
+	p.stop()
+	noneRefused(t, server)
+}
+
+// `run --write.url URL` is enough in a cluster. The API server keeps finished pods to itself.
+func TestNoConfiguration(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, env := newCluster(t)
+	cluster.Put(kube.Annotated("a", newTarget(t, target.Options{}).Addr(), "goroutine"))
+	p := runWithin(t, env, "--write.url", server.URL())
+	p.waitPods("a")
+	for _, q := range cluster.Stats().Queries {
+		if !strings.Contains(q, "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed") {
+			t.Errorf("asked without the selector: %s", q)
+		}
+	}
+	p.stop()
+}
+
+// A DaemonSet's program asks for the pods of its node alone, and one that may see only its own
+// namespace asks for that.
+func TestNodeLocalAndNamespaced(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	for name, env := range map[string][]string{
+		"node": {"PROFPULL_POD_FIELDS=spec.nodeName=node-7,status.phase!=Succeeded"}, "example": nil,
+		"namespace": {"PROFPULL_OWN_NAMESPACE=true"},
+	} {
+		name, env := name, env
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, base := newCluster(t)
+			for _, pod := range []kube.Pod{{Name: "here", Node: "node-7", Namespace: "profpull"}, {Name: "there", Node: "node-8"}} {
+				address := newTarget(t, target.Options{}).Addr()
+				annotated := kube.Annotated(pod.Name, address, "goroutine")
+				annotated.Node, annotated.Namespace = pod.Node, pod.Namespace
+				cluster.Put(annotated)
+			}
+			args := []string{"--write.url", "http://127.0.0.1:1"}
+			if name == "example" {
+				args = append(args, "--config", "../../examples/node-local.yaml")
+				env = []string{"NODE_NAME=node-7"}
+			}
+			p := runWithin(t, append(base, env...), args...)
+			p.waitPods("here")
+			for _, q := range cluster.Stats().Queries {
+				if name != "namespace" && !strings.Contains(q, "fieldSelector=spec.nodeName%3Dnode-7") {
+					t.Errorf("asked without the node: %s", q)
+				}
+			}
+			p.stop()
+		})
+	}
+}
+
+// discover --explain --pod says why, and what to do.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	cluster, env := newCluster(t)
+	pod := func(name string, annotations map[string]string) kube.Pod {
+		return kube.Pod{Namespace: "shop", Name: name, IP: "10.1.2.3", Annotations: annotations,
+			Containers: []kube.Container{container("main", 8080), container("side", 9090)}}
+	}
+	asks := grafana("cpu.scrape", "true", "cpu.port", "6060")
+	pending, done, away := pod("pending", asks), pod("done", asks), pod("away", asks)
+	pending.Phase, done.Phase, away.IP = "Pending", "Succeeded", ""
+	for _, p := range []kube.Pod{pending, done, away,
+		pod("good", grafana("cpu.scrape", "true", "cpu.port", "9090", "service_name", "cart")),
+		pod("silent", nil),
+		pod("typo", grafana("cpu.scrap", "true", "cpu.port", "6060")),
+		pod("capital", grafana("cpu.scrape", "True", "cpu.port", "6060")),
+		pod("domain", map[string]string{"pyroscope.grafana.com/cpu.scrape": "true"}),
+		pod("portless", grafana("memory.scrape", "true")),
+		pod("misnamed", grafana("memory.scrape", "true", "memory.port_name", "http")),
+		pod("half", grafana("cpu.scrape", "true", "cpu.port", "http", "memory.scrape", "true", "memory.port", "8080")),
+		pod("extra", grafana("cpu.scrape", "true", "cpu.port", "6060", "memroy.scrape", "true")),
+	} {
+		cluster.Put(p)
+	}
+	explain := func(t *testing.T, code int, env []string, args ...string) result {
+		t.Helper()
+		cmd := command(t, append([]string{"discover", "--explain"}, args...)...)
+		cmd.Env = append(cmd.Env, env...)
+		r := callCommand(t, cmd, "")
+		if r.code != code {
+			t.Fatalf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+		}
+		return r
+	}
+	rows := []struct {
+		pod   string
+		wants []string
+	}{
+		{"shop/good", []string{"is scraped by job \"annotated-pods\": process_cpu at http://10.1.2.3:9090/debug/pprof/profile?seconds=14", "container side, service_name \"cart\""}},
+		{"shop/pending", []string{"is not scraped", "rule 1 (built-in configuration:", "its phase is Pending"}},
+		{"shop/done", []string{"exists, and no job looks at it", "status.phase!=Succeeded", "is \"Succeeded\""}},
+		{"shop/away", []string{"No pod that is watched has the name shop/away", "no IP address yet"}},
+		{"shop/nobody", []string{"No pod that is watched has the name shop/nobody", "kubectl get pods"}},
+		{"shop/silent", []string{"no annotation of the pod asks for it", "Add profiles.grafana.com/cpu.scrape: \"true\""}},
+		{"shop/typo", []string{"The annotation profiles.grafana.com/cpu.scrap has no meaning here; rename it to profiles.grafana.com/cpu.scrape"}},
+		{"shop/capital", []string{"The annotation profiles.grafana.com/cpu.scrape has the value \"True\"; only \"true\" counts."}},
+		{"shop/domain", []string{"rename it to profiles.grafana.com/cpu.scrape"}},
+		{"shop/portless", []string{"The profile type memory is asked for and not scraped", "no annotation names its port", "8080 (\"main-0\", container main), 9090 (\"side-0\", container side)", "add profiles.grafana.com/memory.port"}},
+		{"shop/misnamed", []string{"its port is to be the one named \"http\", and no container has declared a port under this name"}},
+		{"shop/half", []string{"memory at http://10.1.2.3:8080/debug/pprof/allocs", "process_cpu", "\"http\""}},
+		{"shop/extra", []string{"is scraped", "The annotation profiles.grafana.com/memroy.scrape has no meaning here; rename it to profiles.grafana.com/memory.scrape"}},
+		{"goo", []string{"Pod shop/good is scraped"}},
+		{"shop/*o", []string{"Pod shop/typo is not scraped"}},
+	}
+	for _, row := range rows {
+		r := explain(t, exitDone, env, "--pod", row.pod)
+		for _, want := range row.wants {
+			if !strings.Contains(r.stdout, want) {
+				t.Errorf("%s: %q is missing:\n%s", row.pod, want, r.stdout)
+			}
+		}
+		if r.stderr != "" || !strings.HasSuffix(r.stdout, "\n") {
+			t.Errorf("%s: stderr %q, stdout %q", row.pod, r.stderr, r.stdout)
+		}
+	}
+	t.Run("summary", func(t *testing.T) {
+		r := explain(t, exitDone, env)
+		for _, want := range []string{"10 pods seen: 3 scraped (3 profile types in all), 7 not, because",
+			"4  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1"} {
+			if !strings.Contains(r.stderr, want) {
+				t.Errorf("%q is missing:\n%s", want, r.stderr)
+			}
+		}
+	})
+	t.Run("namespace", func(t *testing.T) {
+		config := writeConfig(t, `
+scrape_configs:
+  - job_name: few
+    kubernetes_sd_configs: [{role: pod, namespaces: {names: [a, b]}}]
+write: [{url: "http://127.0.0.1:1"}]
+`)
+		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
+		if !strings.Contains(r.stdout, "It watches only the namespaces a, b: add shop to namespaces.names") {
+			t.Error(r.stdout)
+		}
+	})
+	t.Run("shard", func(t *testing.T) {
+		config := writeConfig(t, `
+sharding: {mode: static, replicas: 2, index: 1}
+write: [{url: "http://127.0.0.1:1"}]
+`)
+		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
+		if !strings.Contains(r.stdout, " With sharding it is scraped by ") {
+			t.Error(r.stdout)
+		}
+	})
+	t.Run("node", func(t *testing.T) {
+		r := explain(t, exitDone, append(env, "PROFPULL_POD_FIELDS=spec.nodeName=other"), "--pod", "shop/good")
+		if !strings.Contains(r.stdout, "whose spec.nodeName is \"node-1\"") {
+			t.Error(r.stdout)
+		}
+	})
+	t.Run("permission", func(t *testing.T) {
+		fault := loop.Fault{Status: 403, Body: `{"kind":"Status","reason":"Forbidden","message":"pods is forbidden"}`,
+			Header: http.Header{"Content-Type": {"application/json"}}}
+		cluster.ListFaults.Set(&fault)
+		cluster.WatchFaults.Set(&fault)
+		r := explain(t, exitPeer, env, "--pod", "shop/good")
+		if !strings.Contains(r.stdout, "profpull is not allowed to list pods in the whole cluster") ||
+			!strings.Contains(r.stdout, "ClusterRole") {
+			t.Errorf("%s\n%s", r.stdout, r.stderr)
+		}
+		r = explain(t, exitPeer, append(env, "PROFPULL_OWN_NAMESPACE=true"), "--pod", "profpull/x")
+		if !strings.Contains(r.stdout, "profpull is not allowed to list pods in the namespace profpull") {
+			t.Errorf("%s\n%s", r.stdout, r.stderr)
+		}
+	})
+	expectCall(t, exitUsage, "", "--pod goes with --explain", "discover", "--pod", "a/b")
+}
+
+// ---- manifests ----------------------------------------------------------------------------------
+
+var (
+	manifestArgs = regexp.MustCompile(`(?m)^ +args: \[(.*)\]$`)
+	manifestEnv  = regexp.MustCompile(`(?m)^ +- name: (\w+)\n +value: (.+)$`)
+	manifestURL  = regexp.MustCompile(`(?m)^ +- url=(\S+)$`)
+	patchedEnv   = regexp.MustCompile(`\{name: (\w+), value: "(.*)"\}`)
+)
+
+func readManifest(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../manifests", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The arguments and the environment of each variant start the program, which then asks the API
+// server for nothing that its role does not allow.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	for _, v := range []struct{ name, workload, kustomization, role, path string }{
+		{"deployment", "base/deployment.yaml", "kustomization.yaml", "cluster/clusterrole.yaml", "/api/v1/pods"},
+		{"namespaced", "base/deployment.yaml", "namespaced/kustomization.yaml", "namespaced/role.yaml", "/api/v1/namespaces/profpull/pods"},
+		{"daemonset", "daemonset/daemonset.yaml", "daemonset/kustomization.yaml", "cluster/clusterrole.yaml", "/api/v1/pods"},
+	} {
+		v := v
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			server := newPyroscope(t, pyroscope.Options{})
+			kustomization := readManifest(t, v.kustomization)
+			url := manifestURL.FindStringSubmatch(kustomization)
+			if url == nil || !strings.HasPrefix(url[1], "http://") {
+				t.Fatalf("no URL: %q", url)
+			}
+			vars := map[string]string{"PYROSCOPE_URL": server.URL(), "NODE_NAME": "node-1"}
+			text := readManifest(t, v.workload)
+			for _, m := range append(manifestEnv.FindAllStringSubmatch(text, -1), patchedEnv.FindAllStringSubmatch(kustomization, -1)...) {
+				vars[m[1]] = m[2]
+			}
+			// As the kubelet does: $(NAME) of what stands before.
+			expand := func(s string) string {
+				for name, value := range vars {
+					s = strings.ReplaceAll(s, "$("+name+")", value)
+				}
+				return s
+			}
+			var args []string
+			for _, a := range strings.Split(manifestArgs.FindStringSubmatch(text)[1], ",") {
+				args = append(args, expand(strings.Trim(strings.TrimSpace(a), `"`)))
+			}
+			cluster, env := newCluster(t)
+			for name, value := range vars {
+				env = append(env, name+"="+expand(value))
+			}
+			here := kube.Annotated("here", newTarget(t, target.Options{}).Addr(), "goroutine")
+			here.Namespace = "profpull"
+			cluster.Put(here)
+			if args[0] != "run" {
+				t.Fatalf("args: %q", args)
+			}
+			p := runWithin(t, env, args[1:]...)
+			p.waitPods("here")
+			p.wait("a watch", func() string {
+				if cluster.Stats().OpenWatches == 0 {
+					return "none"
+				}
+				return ""
+			})
+			p.stop()
+			for _, path := range cluster.Stats().Paths {
+				if path != v.path {
+					t.Errorf("asked for %s, which %s does not allow", path, v.role)
+				}
+			}
+			if n := len(cluster.Stats().Paths); n < 1 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// The file of the variant with several replicas is complete.
+func TestShardedManifest(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "check", "--config", "../../manifests/sharded/profpull.yaml")
+	cmd.Env = append(cmd.Env, "PYROSCOPE_URL=http://pyroscope:4040")
+	r := callCommand(t, cmd, "")
+	if r.code != exitDone || !strings.Contains(r.stdout+r.stderr, "annotated-pods") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// Where kubectl is installed: each variant builds, has one workload, and no name that is left over.
+func TestKustomize(t *testing.T) {
+	t.Parallel()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("no kubectl, which has kustomize in it")
+	}
+	for dir, kind := range map[string]string{".": "Deployment", "namespaced": "Deployment", "daemonset": "DaemonSet", "sharded": "StatefulSet"} {
+		out, err := exec.Command(kubectl, "kustomize", filepath.Join("../../manifests", dir)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", dir, err, out)
+			continue
+		}
+		n := 0
+		for _, line := range strings.Split(string(out), "\n") {
+			if line == "kind: Deployment" || line == "kind: DaemonSet" || line == "kind: StatefulSet" {
+				n++
+			}
+		}
+		if n != 1 || !strings.Contains(string(out), "\nkind: "+kind+"\n") {
+			t.Errorf("%s: %d workloads\n%s", dir, n, out)
+		}
+		// The ConfigMap's name has a hash, and the container refers to that one.
+		if strings.Count(string(out), "name: profpull-") < 2 {
+			t.Errorf("%s: the URL does not reach the container\n%s", dir, out)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+// secretFile is replaced as a whole, as Kubernetes does it.
+type secretFile struct {
+	t    *testing.T
+	path string
+}
+
+func (f secretFile) set(text string) {
+	f.t.Helper()
+	if err := os.WriteFile(f.path+".new", []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(f.path+".new", f.path); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// withUser replaces the user of a kubeconfig.
+func withUser(t *testing.T, kubeconfig string, user map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	all["users"] = []any{map[string]any{"name": "tester", "user": user}}
+	text, _ = json.Marshal(all)
+	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// putPod adds an annotated pod where nobody answers.
+func putPod(cluster *kube.Server, name string) {
+	cluster.Put(kube.Annotated(name, loop.Host()+":6060", "memory"))
+}
+
+// rotated runs a program whose credentials come from token; change is what happens before the server
+// accepts "second-token" only.
+func rotated(t *testing.T, user func(token secretFile) map[string]any, change func(p *program, token secretFile)) (*program, *kube.Server) {
+	t.Helper()
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{TLS: true, Token: "first-token"})
+	token := secretFile{t, filepath.Join(t.TempDir(), "token")}
+	token.set("first-token\n")
+	withUser(t, kubeconfig, user(token))
+	putPod(cluster, "a")
+	p := run(t, kubeConfig(kubeconfig, server.URL(), "24h"))
+	p.waitPods("a")
+	change(p, token)
+	cluster.SetToken("second-token")
+	putPod(cluster, "b")
+	p.waitPods("a b") // the watch that is open goes on
+	before := cluster.Stats().Watches
+	cluster.EndWatches()
+	wait(t, "a watch with the new token", func() string {
+		if cluster.Stats().Watches > before {
+			return ""
+		}
+		return p.stderr.String()
+	})
+	putPod(cluster, "c")
+	p.waitPods("a b c")
+	if n := cluster.Stats().Unauthorized; n > 1 {
+		t.Errorf("%d requests with the old token, expected one at most", n)
+	}
+	if n := cluster.Stats().Lists; n != 1 {
+		t.Errorf("%d lists, expected one", n)
+	}
+	for _, secret := range []string{"first-token", "second-token"} {
+		if strings.Contains(p.stderr.String(), secret) {
+			t.Errorf("%s is in the log", secret)
+		}
+	}
+	return p, cluster
+}
+
+// F13: a token file that is replaced is used with at most one refused request, and an empty one on
+// the way costs nothing.
+func TestTokenFileRotates(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	p, _ := rotated(t, func(token secretFile) map[string]any {
+		return map[string]any{"tokenFile": token.path}
+	}, func(_ *program, token secretFile) {
+		token.set("")
+		token.set("second-token\n")
+	})
+	p.stop()
+}
+
+// F13: an exec plugin is run once for its credentials, and once more when they are refused.
+func TestExecPluginRefresh(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	p, _ := rotated(t, func(token secretFile) map[string]any {
+		return map[string]any{"exec": map[string]any{
+			"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "IfAvailable",
+			"command": "sh", "args": []string{"-c", `echo "asked for: $KUBERNETES_EXEC_INFO" >&2
+printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$(cat "$TOKEN_FILE")"`},
+			"env": []any{map[string]string{"name": "TOKEN_FILE", "value": token.path}},
+		}}
+	}, func(_ *program, token secretFile) { token.set("second-token") })
+	if n := p.metrics().sum("profpull_discovery_exec_plugin_runs_total", "result", "ok"); n != 2 {
+		t.Errorf("%v runs, expected two", n)
+	}
+	p.stop()
+}
+
+// A plugin that fails is quoted in the log, is not a reason to stop, and is tried again.
+func TestExecPluginFails(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{Token: "first-token"})
+	putPod(cluster, "a")
+	ready := filepath.Join(t.TempDir(), "logged-in")
+	withUser(t, kubeconfig, map[string]any{"exec": map[string]any{
+		"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "sh",
+		"args": []string{"-c", `test -e ` + ready + ` || { echo 'session has expired, log in again' >&2; exit 4; }
+echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"first-token"}}'`},
+	}})
+	p := run(t, kubeConfig(kubeconfig, server.URL(), "24h"))
+	p.wait("the plugin's complaint", func() string {
+		text := p.stderr.String()
+		if strings.Contains(text, "no credentials") && strings.Contains(text, "exec plugin sh: it ended with status 4: session has expired, log in again") {
+			return ""
+		}
+		return text
+	})
+	if n := cluster.Stats().Unauthorized; n != 0 {
+		t.Errorf("%d requests without credentials", n)
+	}
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.waitPods("a")
+	p.stop()
+}
+
+// F12: a streamed list that does not come to its end is said to be late after 10 s, and read in pages
+// after 60 s; what is a target stays one until then.
+func TestStreamStalls(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("E2E_LONG") != "1" {
+		t.Skip("takes a minute (E2E_LONG=1)")
+	}
+	w := newWatched(t, kube.Options{})
+	w.put("b")
+	w.waitPods("a b")
+	w.cluster.WatchFaults.Set(&loop.Fault{Status: 503})
+	w.after("a watch that is refused", refused, w.cluster.AbortWatches)
+	w.cluster.Delete("default/b")
+	w.cluster.Compact()
+	w.cluster.StallStreams(true)
+	w.cluster.WatchFaults.Set(nil)
+	w.wait("the warning", func() string {
+		if strings.Contains(w.stderr.String(), "the streamed list has not come to its end yet") {
+			return ""
+		}
+		return "none"
+	})
+	if got := w.pods(); got != "a b" {
+		t.Errorf("targets while the list is not complete: %s", got)
+	}
+	time.Sleep(45 * time.Second) // patience for one thing is not enough
+	w.waitPods("a")
+	w.stop()
+}

@@ -1,0 +1,43 @@
+/* EndpointSlices of the own Service: from JSON to members. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "discovery/peers.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(struct peer_set *s)
+{
+    struct peers_now now;
+    if (!peer_set_now(s, &now)) {
+        return;
+    }
+    for (size_t i = 0; i < now.n; i++) {
+        if (now.names[i].n == 0 || (i > 0 && sv_cmp(now.names[i - 1], now.names[i]) >= 0)) {
+            abort();
+        }
+    }
+    if (now.n > PEERS_MAX || (now.self != SIZE_MAX && now.self >= now.n)) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct peer_set_options options = {.self = "p-1", .self_ip = "10.0.0.1"};
+    static const struct object_id ids[] = {{.namespace = {"n", 1}, .name = {"a", 1}},
+                                           {.namespace = {"n", 1}, .name = {"b", 1}}};
+    json_t *slice = json_loadb((const char *)data, size, JSON_ALLOW_NUL, NULL);
+    struct peer_set *s = peer_set_new(&options);
+    if (slice != NULL && s != NULL) {
+        peer_set_put(s, &ids[0], slice);
+        peer_set_put(s, &ids[1], slice);
+        check(s);
+        peer_set_remove(s, &ids[0]);
+        check(s);
+    }
+    json_decref(slice);
+    peer_set_free(s);
+    return 0;
+}

@@ -1,0 +1,462 @@
+/* One kubernetes source from the objects of the API server to its groups, without a server: the
+ * reflectors are replaced by ones that the test feeds by hand. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "discovery/kubernetes.h"
+#include "discovery/object.h"
+
+#define SLOTS 16
+
+/* ---- reflectors by hand ---------------------------------------------------------------------- */
+
+struct reflector {
+    enum kube_resource resource;
+    char namespace[64]; /* "" for all */
+    char selectors[256];
+    struct reflector_listener *listener;
+};
+
+struct world {
+    struct reflector slots[SLOTS];
+    size_t n_slots;
+    struct intern *intern;
+    struct discovery_counters counters;
+    struct kubernetes *k;
+    struct reflectors all; /* its first "reflector" is this world */
+    struct buf told;       /* "source: address and labels that begin with `show`" */
+    const char *show;
+    bool synced;
+    size_t n_told;
+    size_t n_gone;
+};
+
+bool kube_resource_namespaced(enum kube_resource r)
+{
+    return r != RESOURCE_NODES && r != RESOURCE_NAMESPACES;
+}
+
+struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
+{
+    struct world *w = (struct world *)(void *)all->first;
+    assert_true(w->n_slots < SLOTS);
+    struct reflector *r = &w->slots[w->n_slots++];
+    r->resource = options->resource;
+    snprintf(r->namespace, sizeof(r->namespace), "%s",
+             options->namespace == NULL ? "" : options->namespace);
+    snprintf(r->selectors, sizeof(r->selectors), "%s", options->selectors);
+    return r;
+}
+
+void reflector_listen(struct reflector *r, struct reflector_listener *listener)
+{
+    r->listener = listener;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n,
+                      const char *ip)
+{
+    struct world *w = arg;
+    (void)ip;
+    w->n_told++;
+    w->n_gone += n == 0 ? 1 : 0;
+    buf_printf(&w->told, "%s:", source);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
+        for (size_t k = 0; k < labels_count(targets[i]); k++) {
+            struct label l = labels_at(targets[i], k);
+            if (w->show != NULL && sv_starts_with(l.name, sv_from(w->show))) {
+                buf_printf(&w->told, " %.*s=%.*s", SV_ARG(l.name), SV_ARG(l.value));
+            }
+        }
+    }
+    buf_putc(&w->told, '\n');
+}
+
+static void on_synced(void *arg)
+{
+    ((struct world *)arg)->synced = true;
+}
+
+static void setup(struct world *w, const struct config_kubernetes *config)
+{
+    *w = (struct world){.intern = intern_new()};
+    w->all.first = (struct reflector *)(void *)w;
+    buf_init(&w->told, 1 << 20);
+    struct err err = ERR_INIT;
+    w->k = kubernetes_new(&(struct kubernetes_options){.config = config,
+                                                       .access = {.namespace = "own-ns"},
+                                                       .reflectors = &w->all,
+                                                       .intern = w->intern,
+                                                       .counters = &w->counters,
+                                                       .on_change = on_change,
+                                                       .on_synced = on_synced,
+                                                       .arg = w},
+                          &err);
+    CHECK_STR(err.msg, "", "");
+    assert_non_null(w->k);
+}
+
+static void teardown(struct world *w)
+{
+    kubernetes_free(w->k);
+    intern_free(w->intern);
+    buf_done(&w->told);
+}
+
+static struct reflector *slot(struct world *w, enum kube_resource resource)
+{
+    for (size_t i = 0; i < w->n_slots; i++) {
+        if (w->slots[i].resource == resource) {
+            return &w->slots[i];
+        }
+    }
+    fail_msg("nobody asked for resource %d", (int)resource);
+    return NULL;
+}
+
+/* text: JSON with ' for ". */
+static enum reflector_result feed(struct world *w, enum kube_resource resource,
+                                  enum reflector_event event, const char *text)
+{
+    static const char *const kinds[RESOURCE_COUNT] = {
+        [RESOURCE_PODS] = "Pod",
+        [RESOURCE_NODES] = "Node",
+        [RESOURCE_NAMESPACES] = "Namespace",
+        [RESOURCE_SERVICES] = "Service",
+        [RESOURCE_SLICES] = "EndpointSlice",
+    };
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    for (char *p = copy; *p != '\0'; p++) {
+        *p = *p == '\'' ? '"' : *p;
+    }
+    json_t *object = json_loads(copy, 0, NULL);
+    assert_non_null(object);
+    struct object_id id;
+    assert_true(object_identify(object, kinds[resource], kube_resource_namespaced(resource), &id));
+    struct reflector_listener *l = slot(w, resource)->listener;
+    enum reflector_result result = l->object(l->arg, event, &id, object);
+    json_decref(object);
+    free(copy);
+    return result;
+}
+
+static void list_begin(struct world *w, enum kube_resource resource)
+{
+    struct reflector_listener *l = slot(w, resource)->listener;
+    l->list_begin(l->arg);
+}
+
+static void list_end(struct world *w, enum kube_resource resource)
+{
+    struct reflector_listener *l = slot(w, resource)->listener;
+    l->list_end(l->arg);
+}
+
+/* A list of one object, or of none. */
+static void list(struct world *w, enum kube_resource resource, const char *text)
+{
+    list_begin(w, resource);
+    if (text != NULL) {
+        feed(w, resource, OBJECT_LISTED, text);
+    }
+    list_end(w, resource);
+}
+
+static void check_told(struct world *w, const char *want, const char *row)
+{
+    CHECK_STR(w->told.data, want, row);
+    buf_clear(&w->told);
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+#define POD_ON(node)                                                                               \
+    "{'kind':'Pod','metadata':{'namespace':'default','name':'p','uid':'1'},'spec':{'nodeName':"    \
+    "'" node "','containers':[{'name':'c','ports':[{'containerPort':80}]}]},"                      \
+    "'status':{'podIP':'10.0.0.1'}}"
+#define NODE(name, value)                                                                          \
+    "{'kind':'Node','metadata':{'name':'" name "','labels':{'node-type':'" value "'}}}"
+#define NODE_LABELS(name, value)                                                                   \
+    " __meta_kubernetes_node_label_node_type=" value                                               \
+    " __meta_kubernetes_node_labelpresent_node_type=true __meta_kubernetes_node_name=" name
+
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+/* D10: named namespaces and the own one are read, each once; nodes are read everywhere. */
+static void test_namespaces(void **state)
+{
+    (void)state;
+    const char *names[] = {"ns1", "ns2", "ns1"};
+    static const struct {
+        size_t n;
+        bool own;
+        const char *want;
+    } cases[] = {
+        {0, false, "pods: nodes: "},
+        {3, false, "pods:ns1 pods:ns2 nodes: "},
+        {0, true, "pods:own-ns nodes: "},
+        {3, true, "pods:ns1 pods:ns2 pods:own-ns nodes: "},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_kubernetes config = {.role = "pod",
+                                           .attach_node = true,
+                                           .own_namespace = cases[i].own,
+                                           .namespaces = {names, cases[i].n}};
+        struct world w;
+        setup(&w, &config);
+        struct buf got;
+        buf_init(&got, 1 << 16);
+        for (int pods = 1; pods >= 0; pods--) {
+            for (size_t k = 0; k < w.n_slots; k++) {
+                if ((w.slots[k].resource == RESOURCE_PODS) == (pods == 1)) {
+                    buf_printf(&got, "%s:%s ", pods == 1 ? "pods" : "nodes", w.slots[k].namespace);
+                }
+            }
+        }
+        CHECK_STR(got.data, cases[i].want, "");
+        buf_done(&got);
+        teardown(&w);
+    }
+}
+
+/* D05: a pod that is deleted is told as a group without targets. D04: so is one without an IP. */
+static void test_pod_goes(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "pod"};
+    struct world w;
+    setup(&w, &config);
+    list(&w, RESOURCE_PODS, POD_ON("n"));
+    assert_true(w.synced);
+    check_told(&w, "pod/default/p: 10.0.0.1:80\n", "");
+    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_GONE, POD_ON("n")), REFLECTOR_CHANGED, "");
+    check_told(&w, "pod/default/p:\n", "");
+    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_GONE, POD_ON("n")), REFLECTOR_UNCHANGED, "once");
+    feed(&w, RESOURCE_PODS, OBJECT_PUT, POD_ON("n"));
+    feed(&w, RESOURCE_PODS, OBJECT_PUT,
+         "{'kind':'Pod','metadata':{'namespace':'default','name':'p','uid':'1'},'spec':{},"
+         "'status':{}}");
+    check_told(&w, "pod/default/p: 10.0.0.1:80\npod/default/p:\n", "");
+    CHECK_INT(kubernetes_count(w.k), 0, "");
+    teardown(&w);
+}
+
+/* D11: the labels of its node come with the pod, change with the node, and without the node there
+ * are no targets. */
+static void test_node_of_pod(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "pod", .attach_node = true};
+    struct world w;
+    setup(&w, &config);
+    w.show = "__meta_kubernetes_node_";
+    list(&w, RESOURCE_PODS, POD_ON("testnode"));
+    check_told(&w, "", "half-joined labels would come and go");
+    list(&w, RESOURCE_NODES, NODE("testnode", "v1"));
+    assert_true(w.synced);
+    check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
+    feed(&w, RESOURCE_NODES, OBJECT_PUT, NODE("testnode", "v2"));
+    check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
+    feed(&w, RESOURCE_NODES, OBJECT_GONE, NODE("testnode", "v2"));
+    check_told(&w, "pod/default/p:\n", "not known any more");
+    teardown(&w);
+}
+
+/* D12: a selector for nodes goes to the nodes' request; pods on other nodes have no targets. */
+static void test_node_selector(void **state)
+{
+    (void)state;
+    struct config_selector selector = {.role = "node", .label = "node-type=worker"};
+    struct config_kubernetes config = {
+        .role = "pod", .attach_node = true, .selectors = &selector, .n_selectors = 1};
+    struct world w;
+    setup(&w, &config);
+    CHECK_STR(slot(&w, RESOURCE_NODES)->selectors, "labelSelector=node-type%3Dworker", "");
+    CHECK_STR(slot(&w, RESOURCE_PODS)->selectors, "", "");
+    w.show = "__meta_kubernetes_node_";
+    list(&w, RESOURCE_NODES, NODE("good", "worker"));
+    list(&w, RESOURCE_PODS, POD_ON("good"));
+    check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
+    feed(&w, RESOURCE_PODS, OBJECT_PUT, POD_ON("filtered"));
+    check_told(&w, "pod/default/p:\n", "");
+    teardown(&w);
+}
+
+/* D13: labels and annotations of the namespace come with the pod, and change with the namespace. */
+static void test_namespace_of_pod(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "pod", .attach_namespace = true};
+    struct world w;
+    setup(&w, &config);
+    w.show = "__meta_kubernetes_namespace_";
+#define NAMESPACE(tier)                                                                            \
+    "{'kind':'Namespace','metadata':{'name':'default','labels':{'tier':'" tier                     \
+    "'},'annotations':{'maintainer':'devops'}}}"
+#define WITH(tier)                                                                                 \
+    "pod/default/p: 10.0.0.1:80 __meta_kubernetes_namespace_annotation_maintainer=devops "         \
+    "__meta_kubernetes_namespace_annotationpresent_maintainer=true "                               \
+    "__meta_kubernetes_namespace_label_tier=" tier                                                 \
+    " __meta_kubernetes_namespace_labelpresent_tier=true\n"
+    list(&w, RESOURCE_NAMESPACES, NAMESPACE("frontend"));
+    list(&w, RESOURCE_PODS, POD_ON("n"));
+    check_told(&w, WITH("frontend"), "");
+    feed(&w, RESOURCE_NAMESPACES, OBJECT_PUT, NAMESPACE("backend"));
+    check_told(&w, WITH("backend"), "");
+    teardown(&w);
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+#define SLICE(family, address)                                                                     \
+    "{'kind':'EndpointSlice','metadata':{'namespace':'default','name':'s-" family                  \
+    "','labels':{'kubernetes.io/service-name':'svc'}},'addressType':'" family                      \
+    "','endpoints':[{'addresses':['" address "']}],'ports':[{'port':80}]}"
+#define SERVICE(label, spec)                                                                       \
+    "{'kind':'Service','metadata':{'namespace':'default','name':'svc','labels':{'app':'" label     \
+    "'}},'spec':{" spec "}}"
+
+static void setup_slices(struct world *w, const struct config_kubernetes *config,
+                         const char *service)
+{
+    setup(w, config);
+    list(w, RESOURCE_SERVICES, service);
+    list(w, RESOURCE_PODS, NULL);
+    list_begin(w, RESOURCE_SLICES);
+    feed(w, RESOURCE_SLICES, OBJECT_LISTED, SLICE("IPv4", "10.0.0.1"));
+    feed(w, RESOURCE_SLICES, OBJECT_LISTED, SLICE("IPv6", "fd00::1"));
+    list_end(w, RESOURCE_SLICES);
+}
+
+/* D20: of a dual-stack service the slices of its first family have targets, and no others. */
+static void test_dual_stack(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        bool v4;
+        bool v6;
+    } cases[] = {
+        {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv4','IPv6']", true, false},
+        {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv6','IPv4']", false, true},
+        {"'ipFamilyPolicy':'RequireDualStack','ipFamilies':['IPv4','IPv6']", true, false},
+        {"'ipFamilyPolicy':'SingleStack','ipFamilies':['IPv6']", true, true},
+        {"'ipFamilies':['IPv6']", true, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char service[512];
+        snprintf(service, sizeof(service), SERVICE("x", "%s"), cases[i].spec);
+        struct config_kubernetes config = {.role = "endpointslice"};
+        struct world w;
+        setup_slices(&w, &config, service);
+        bool v4 = strstr(w.told.data, "endpointslice/default/s-IPv4: 10.0.0.1:80\n") != NULL;
+        bool v6 = strstr(w.told.data, "endpointslice/default/s-IPv6: [fd00::1]:80\n") != NULL;
+        CHECK_INT(v4, cases[i].v4, cases[i].spec);
+        CHECK_INT(v6, cases[i].v6, cases[i].spec);
+        teardown(&w);
+    }
+}
+
+/* D22: a label of the service that changes is told with each of its slices. */
+static void test_service_changes(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "endpointslice"};
+    struct world w;
+    setup_slices(&w, &config, SERVICE("old", ""));
+    buf_clear(&w.told);
+    w.show = "__meta_kubernetes_service_label_";
+    feed(&w, RESOURCE_SERVICES, OBJECT_PUT, SERVICE("new", ""));
+    CHECK_CONTAINS(w.told.data,
+                   "endpointslice/default/s-IPv4: 10.0.0.1:80 "
+                   "__meta_kubernetes_service_label_app=new\n",
+                   "");
+    CHECK_CONTAINS(w.told.data,
+                   "endpointslice/default/s-IPv6: [fd00::1]:80 "
+                   "__meta_kubernetes_service_label_app=new\n",
+                   "");
+    teardown(&w);
+}
+
+/* ---- many ------------------------------------------------------------------------------------ */
+
+static void format_pod(char *out, size_t size, int i, int heartbeat)
+{
+    snprintf(out, size,
+             "{'kind':'Pod','metadata':{'namespace':'n','name':'p%d','uid':'%d',"
+             "'resourceVersion':'%d'},'spec':{'containers':[{'name':'c','ports':["
+             "{'containerPort':80}]}]},'status':{'podIP':'10.0.0.1','phase':'Running',"
+             "'conditions':[{'type':'Ready','status':'True','lastProbeTime':'%d'}]}}",
+             i, i, heartbeat, heartbeat);
+}
+
+static void list_pods(struct world *w, int from, int to)
+{
+    char text[512];
+    list_begin(w, RESOURCE_PODS);
+    for (int i = from; i < to; i++) {
+        format_pod(text, sizeof(text), i, 1);
+        feed(w, RESOURCE_PODS, OBJECT_LISTED, text);
+    }
+    list_end(w, RESOURCE_PODS);
+}
+
+/* F16: 7,000 of 10,000 pods that vanish at once are told once each, and the others not at all.
+ * F04: nothing of it before the new list is complete. */
+static void test_many_vanish(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "pod"};
+    struct world w;
+    setup(&w, &config);
+    list_pods(&w, 0, 10000);
+    CHECK_INT(w.n_told, 10000, "");
+    w.n_told = 0;
+    list_begin(&w, RESOURCE_PODS);
+    char text[512];
+    for (int i = 7000; i < 10000; i++) {
+        format_pod(text, sizeof(text), i, 2);
+        feed(&w, RESOURCE_PODS, OBJECT_LISTED, text);
+    }
+    CHECK_INT(w.n_told, 0, "the list is not complete");
+    list_end(&w, RESOURCE_PODS);
+    CHECK_INT(w.n_told, 7000, "");
+    CHECK_INT(w.n_gone, 7000, "");
+    CHECK_INT(kubernetes_count(w.k), 3000, "");
+    teardown(&w);
+}
+
+/* F17: updates that change no label, such as heartbeats, are told to nobody. */
+static void test_heartbeats(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "pod"};
+    struct world w;
+    setup(&w, &config);
+    list_pods(&w, 0, 500);
+    w.n_told = 0;
+    char text[512];
+    for (int i = 0; i < 2000; i++) {
+        format_pod(text, sizeof(text), i % 500, 100 + i);
+        CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_PUT, text), REFLECTOR_UNCHANGED, "");
+    }
+    CHECK_INT(w.n_told, 0, "");
+    teardown(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_namespaces),       cmocka_unit_test(test_pod_goes),
+        cmocka_unit_test(test_node_of_pod),      cmocka_unit_test(test_node_selector),
+        cmocka_unit_test(test_namespace_of_pod), cmocka_unit_test(test_dual_stack),
+        cmocka_unit_test(test_service_changes),  cmocka_unit_test(test_many_vanish),
+        cmocka_unit_test(test_heartbeats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* Lists of targets while every allocation in turn fails: nothing is lost, and what could not be
+ * read is read the next time. */
+#include "tests/unit/testing.h"
+
+#include "discovery/http_sd.h"
+
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "tests/unit/torture.h"
+
+static char *torture_strndup(const char *s, size_t n)
+{
+    size_t len = strnlen(s, n);
+    char *copy = torture_malloc(len + 1);
+    if (copy != NULL) {
+        memcpy(copy, s, len);
+        copy[len] = '\0';
+    }
+    return copy;
+}
+
+__attribute__((format(printf, 2, 3))) static int torture_asprintf(char **ret, const char *format,
+                                                                  ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = torture_fails() ? -1 : vasprintf(ret, format, args);
+    va_end(args);
+    return n;
+}
+
+#undef strdup
+#undef strndup
+#undef asprintf
+#define strdup(s) torture_strndup(s, SIZE_MAX)
+#define strndup(s, n) torture_strndup(s, n)
+#define asprintf(...) torture_asprintf(__VA_ARGS__)
+
+/* What is tortured. Two of these files have functions of the same name. */
+#include "base/arena.c"
+#include "config/target_file.c"
+#include "discovery/listing.c"
+#include "discovery/static.c"
+#define say say_file
+#include "discovery/file_sd.c"
+#undef say
+#define say say_url
+#include "discovery/http_sd.c"
+#undef say
+
+/* Behind the above: it makes macros of names that base/http.h has. */
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+
+#define PATIENCE_MS 20000
+#define LIST "[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"x\":\"y\"}}]"
+
+struct world {
+    struct loop *loop;
+    struct intern *intern;
+    struct loop_timer *watchdog;
+    struct discovery_counters counters;
+    struct buf told;
+    const char *until;
+    bool late;
+    bool synced;
+};
+
+static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n)
+{
+    struct world *w = arg;
+    const char *name = strrchr(source, '/');
+    buf_printf(&w->told, "%s:", name == NULL ? source : name + 1);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
+    }
+    buf_putc(&w->told, '\n');
+    if (strstr(w->told.data, w->until) != NULL) {
+        loop_stop(w->loop);
+    }
+}
+
+static void on_synced(void *arg)
+{
+    ((struct world *)arg)->synced = true;
+}
+
+static void on_late(void *arg)
+{
+    struct world *w = arg;
+    w->late = true;
+    loop_stop(w->loop);
+}
+
+/* Without failures: what is tortured begins behind it. */
+static void setup(struct world *w, const char *until)
+{
+    struct err err = ERR_INIT;
+    torture_state.armed = false;
+    *w = (struct world){.loop = loop_new(&err), .intern = intern_new(), .until = until};
+    w->watchdog = loop_timer_new(w->loop, on_late, w);
+    assert_non_null(w->watchdog);
+    buf_init(&w->told, 1 << 16);
+    torture_state.armed = true;
+}
+
+static void teardown(struct world *w)
+{
+    loop_timer_free(w->watchdog);
+    loop_free(w->loop);
+    intern_free(w->intern);
+    buf_done(&w->told);
+}
+
+static void run_until_told(struct world *w)
+{
+    if (strstr(w->told.data, w->until) == NULL) {
+        loop_timer_after(w->watchdog, PATIENCE_MS);
+        loop_run(w->loop);
+    }
+    if (w->late) {
+        print_message("late: %d <%s> synced %d\n", torture_state.failed, w->told.data, w->synced);
+    }
+    CHECK_INT(w->late, false, w->told.data);
+}
+
+/* A list that could not be made says that it was memory, and is made the next time. */
+static void listing_scenario(bool *ret_complete)
+{
+    struct intern *intern = intern_new();
+    struct listing l = {.mark = {"__meta_url", "u"}};
+    struct static_group targets = {0};
+    struct err err = ERR_INIT;
+    enum discovery_refresh got = listing_take(&l, SV(LIST), intern, &targets, &err);
+    if (got == REFRESH_FAILED) {
+        /* The builder of labels does not tell want of memory from too much of it. */
+        assert_true(err.kind == ERR_MEMORY || err.kind == ERR_LIMIT);
+        CHECK_INT(targets.n, 0, "");
+        CHECK_INT(l.known, false, "");
+        got = listing_take(&l, SV(LIST), intern, &targets, &err);
+    }
+    CHECK_INT(got, REFRESH_CHANGED, "");
+    CHECK_INT(targets.n, 2, "");
+    static_group_done(&targets);
+    intern_free(intern);
+    *ret_complete = true;
+}
+
+static void test_listing(void **state)
+{
+    (void)state;
+    assert_true(torture(listing_scenario) >= 4);
+}
+
+static void files_scenario(bool *ret_complete)
+{
+    struct world w;
+    setup(&w, "two: b:1\n");
+    torture_state.armed = false;
+    char *dir = testing_mkdtemp();
+    char wild[4096];
+    char named[4096];
+    testing_write_file(dir, "one", "- targets: [a:1]\n");
+    testing_write_file(dir, "two", "- targets: [b:1]\n");
+    snprintf(wild, sizeof(wild), "%s/o*", dir);
+    snprintf(named, sizeof(named), "%s/two", dir);
+    const char *names[] = {wild, named};
+    struct config_file_sd config = {.files = {names, 2}, .refresh_ms = 10};
+    torture_state.armed = true;
+    struct file_sd *f = file_sd_new(&(struct file_sd_options){
+        .config = &config,
+        .prefix = "file/0/",
+        .loop = w.loop,
+        .intern = w.intern,
+        .counters = &w.counters,
+        .on_change = on_change,
+        .arg = &w,
+    });
+    if (f != NULL) {
+        file_sd_start(f);
+        run_until_told(&w);
+        CHECK_CONTAINS(w.told.data, "two: b:1\n", "");
+        for (int i = 0; i < 1000 && strstr(w.told.data, "one: a:1\n") == NULL; i++) {
+            w.until = "one: a:1\n";
+            run_until_told(&w);
+        }
+        CHECK_INT(file_sd_count(f), 2, "");
+    } else {
+        assert_true(torture_state.failed);
+    }
+    file_sd_free(f);
+    testing_rmdir(dir);
+    free(dir);
+    teardown(&w);
+    *ret_complete = true;
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    assert_true(torture(files_scenario) >= 8);
+}
+
+static void serve(struct evhttp_request *r, void *arg)
+{
+    (void)arg;
+    struct evbuffer *body = evbuffer_new();
+    assert_non_null(body);
+    evbuffer_add(body, LIST, sizeof(LIST) - 1);
+    evhttp_add_header(evhttp_request_get_output_headers(r), "Content-Type", "application/json");
+    evhttp_send_reply(r, 200, "OK", body);
+    evbuffer_free(body);
+}
+
+static struct evhttp *start_server(struct world *w, char *url, size_t size)
+{
+    struct evhttp *server = evhttp_new(loop_event_base(w->loop));
+    assert_non_null(server);
+    evhttp_set_gencb(server, serve, w);
+    struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(server, "127.0.0.1", 0);
+    assert_non_null(bound);
+    struct sockaddr_in address = {0};
+    socklen_t len = sizeof(address);
+    assert_int_equal(
+        getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&address, &len), 0);
+    snprintf(url, size, "http://127.0.0.1:%u/", (unsigned)ntohs(address.sin_port));
+    return server;
+}
+
+static void url_scenario(bool *ret_complete)
+{
+    struct world w;
+    char url[64];
+    struct err err = ERR_INIT;
+    setup(&w, "u: a:1 b:1\n");
+    torture_state.armed = false;
+    struct evhttp *server = start_server(&w, url, sizeof(url));
+    struct http_client *http = http_client_new(
+        &(struct http_client_options){.loop = w.loop, .name = "t", .user_agent = "t"}, &err);
+    assert_non_null(http);
+    struct config_http_sd config = {.url = url, .refresh_ms = 500};
+    torture_state.armed = true;
+    struct http_sd *h = http_sd_new(&(struct http_sd_options){.config = &config,
+                                                              .source = "http/u",
+                                                              .loop = w.loop,
+                                                              .http = http,
+                                                              .intern = w.intern,
+                                                              .counters = &w.counters,
+                                                              .on_change = on_change,
+                                                              .on_synced = on_synced,
+                                                              .arg = &w});
+    if (h != NULL) {
+        http_sd_start(h);
+        run_until_told(&w);
+        CHECK_INT(http_sd_has_targets(h), true, "");
+    } else {
+        assert_true(torture_state.failed);
+    }
+    http_sd_free(h);
+    http_client_free(http);
+    evhttp_free(server);
+    teardown(&w);
+    *ret_complete = true;
+}
+
+static void test_url(void **state)
+{
+    (void)state;
+    assert_true(torture(url_scenario) >= 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_url),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
