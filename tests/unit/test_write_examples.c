@@ -90,6 +90,12 @@ static void build(struct example *e)
     e->status = request_build(&e->request, &e->endpoint, &e->series, e->profile, &boundary, &rng);
 }
 
+/* Never NULL, which the analyser cannot know. */
+static const char *url_of(const struct example *e)
+{
+    return e->request.url.data ? e->request.url.data : "";
+}
+
 static void release(struct example *e)
 {
     request_done(&e->request);
@@ -174,7 +180,7 @@ static void test_e01_cpu(void **state)
                   "2.3%3A6060%2Cpod%3Dcart-7f%7D" INGEST_QUERY("sum") FORM_HEADER PART_HEAD
                   "<P>" PART_TAIL);
     CHECK_INT(body_size(&e), 288, "E01");
-    assert_null(strstr(e.request.url.data, "format="));
+    assert_null(strstr(url_of(&e), "format="));
     release(&e);
 }
 
@@ -248,7 +254,7 @@ static void test_e08_names(void **state)
         e.labels = testing_labels(table, "service_name", rows[i].service, "__name__", "process_cpu",
                                   rows[i].name, rows[i].value, NULL);
         build(&e);
-        CHECK_CONTAINS(e.request.url.data, rows[i].want, rows[i].id);
+        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].id);
         release(&e);
     }
 }
@@ -271,7 +277,7 @@ static void test_e11_parts(void **state)
     }
     CHECK_INT(parts, 2, "E11");
     CHECK_INT(names, 2, "E11");
-    assert_null(strstr(e.request.url.data, "format"));
+    assert_null(strstr(url_of(&e), "format"));
     release(&e);
 }
 
@@ -339,7 +345,7 @@ static void test_e17_urls(void **state)
         struct example e = ingest_of("process_cpu", rows[i].url);
         e.endpoint.protocol = rows[i].protocol;
         build(&e);
-        struct sv url = {e.request.url.data, strcspn(e.request.url.data, "?")};
+        struct sv url = {url_of(&e), strcspn(url_of(&e), "?")};
         CHECK_INT(sv_eq_str(url, rows[i].want), true, rows[i].id);
         release(&e);
     }
@@ -405,7 +411,7 @@ static void test_e20_push(void **state)
     CHECK_INT(e.request.body[0].len, head.n, "E20");
     assert_memory_equal(e.request.body[0].data, head.data, head.n);
     CHECK_INT(e.request.body[2].len, 0, "E20: no ID");
-    CHECK_STR(e.request.url.data, "http://pyroscope:4040/push.v1.PusherService/Push", "E20");
+    CHECK_STR(url_of(&e), "http://pyroscope:4040/push.v1.PusherService/Push", "E20");
     static const struct http_header want[] = {{"Content-Type", "application/proto"},
                                               {"Connect-Protocol-Version", "1"},
                                               {"Connect-Timeout-Ms", "10000"}};
@@ -458,10 +464,10 @@ static void test_e30_deepflow(void **state)
         e.data = period.data;
         e.size = period.n;
         build(&e);
-        CHECK_CONTAINS(e.request.url.data, rows[i].rate, rows[i].id);
-        CHECK_CONTAINS(e.request.url.data, "&from=1795230000&until=1795230010&", rows[i].id);
-        CHECK_CONTAINS(e.request.url.data, "&units=samples&", rows[i].id);
-        CHECK_CONTAINS(e.request.url.data, "&spyName=gospy&", rows[i].id);
+        CHECK_CONTAINS(url_of(&e), rows[i].rate, rows[i].id);
+        CHECK_CONTAINS(url_of(&e), "&from=1795230000&until=1795230010&", rows[i].id);
+        CHECK_CONTAINS(url_of(&e), "&units=samples&", rows[i].id);
+        CHECK_CONTAINS(url_of(&e), "&spyName=gospy&", rows[i].id);
         release(&e);
     }
     CHECK_INT(ingest_sample_rate(10101010), 99, "99 Hz");
@@ -535,7 +541,7 @@ static void test_e36_types(void **state)
         struct example e = profefe_of(
             testing_labels(table, "service_name", "s", "__name__", rows[i].name, NULL), &cpu);
         build(&e);
-        CHECK_CONTAINS(e.request.url.data, rows[i].want, rows[i].name);
+        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].name);
         release(&e);
     }
 }
@@ -549,7 +555,7 @@ static void test_e37_labels(void **state)
                                                  "mutex", "k", "a,b=c%", "a.b/c", " +", NULL),
                                   &cpu);
     build(&e);
-    CHECK_CONTAINS(e.request.url.data,
+    CHECK_CONTAINS(url_of(&e),
                    "?service=ns%2Fa%20b&type=mutex&labels=a.b%252Fc%3D%2520%252B%2C"
                    "k%3Da%252Cb%253Dc%2525&created_at=",
                    "E37");
@@ -569,7 +575,7 @@ static void test_profefe_labels_fit(void **state)
                                   &cpu);
     build(&e);
     CHECK_INT(e.status, REQUEST_OK, "");
-    CHECK_CONTAINS(e.request.url.data, "&labels=pod%3Dp&", "");
+    CHECK_CONTAINS(url_of(&e), "&labels=pod%3Dp&", "");
     CHECK_INT(e.series.changes[SERIES_SURPLUS], 1, "");
     assert_true(e.request.url.len < 6000);
     release(&e);
