@@ -222,6 +222,8 @@ static enum write_drop drop_reason(enum request_status status)
         return DROP_FORMAT;
     case REQUEST_TOO_LARGE:
         return DROP_REJECTED;
+    case REQUEST_EMPTY:
+        return DROP_EMPTY;
     case REQUEST_OK:
     case REQUEST_MEMORY:
     default:

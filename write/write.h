@@ -33,11 +33,15 @@ enum write_drop {
     DROP_REJECTED,   /* the server will never take it */
     DROP_RETRIES,    /* a doubtful answer came too often */
     DROP_LABELS,     /* labels that the protocol cannot carry */
-    DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push */
+    DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push or profefe */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */
     DROP_MEMORY,
     DROP_SPOOL_FULL, /* only on disk, and oldest there: made room */
     DROP_DAMAGED,    /* only on disk, and cannot be read back */
+    DROP_EMPTY,      /* without samples, which the server refuses: profefe */
+    DROP_TOO_LARGE,  /* refused by the server for its size */
+    DROP_TOO_OLD,    /* refused by the server for its time */
+    DROP_BURST,      /* larger than the burst of the server's rate limit */
     WRITE_DROPS      /* count */
 };
 const char *write_drop_name(enum write_drop d); /* "queue_full", ... */

@@ -53,6 +53,8 @@ const char *write_drop_name(enum write_drop d)
         [DROP_LABELS] = "labels",         [DROP_SHUTDOWN] = "shutdown",
         [DROP_MEMORY] = "memory",         [DROP_SPOOL_FULL] = "spool_full",
         [DROP_DAMAGED] = "damaged",       [DROP_FORMAT] = "format",
+        [DROP_EMPTY] = "empty",           [DROP_TOO_LARGE] = "too_large",
+        [DROP_TOO_OLD] = "too_old",       [DROP_BURST] = "over_burst",
     };
     return names[d];
 }

@@ -688,7 +688,7 @@ static void test_huge_error_page(void **state)
     put(f, 1, 1);
     drain(f, FAR_MS);
     CHECK_INT(ledger(f, 0).sent, 1, "");
-    CHECK_INT(ledger(f, 0).dropped[DROP_REJECTED], 1, "");
+    CHECK_INT(ledger(f, 0).dropped[DROP_TOO_LARGE], 1, "");
     CHECK_CONTAINS(testing_log_text(f->log), "HTTP 413: xxxx", "");
     struct timespec end = give_up_at();
     int rc = 0;
