@@ -140,7 +140,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery check asan tsan valgrind fuzz fuzz-build lint bench coverage \
         install uninstall clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(BUILD)/tests/delta-tool
@@ -190,6 +190,9 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 
 bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
+
+bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh
 
 bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh

@@ -126,7 +126,9 @@ struct http_request {
     size_t max_body;            /* ceiling of the response body; required. A longer one is not read,
                                    but for the beginning if it comes with a status >= 400 */
     size_t size_hint;           /* expected response size, to reserve at once */
-    bool detect_dead_peer;      /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
+    size_t receive_buffer; /* 0 = 8 KiB; 1 KiB at least. Held for the whole transfer: less for one
+                              that waits long and gets little */
+    bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
     /* The status line and headers have come: return false to stop. May be NULL. */
     bool (*on_head)(void *arg, long status, const char *content_type);

@@ -393,8 +393,11 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
     SET(t, CURLOPT_NOPROGRESS, 1L);
+    size_t buffer = t->request.receive_buffer;
     /* Refused where the leg before a redirect left its buffer, which has this size. */
-    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
+    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
+                           buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
+    SET(t, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
     SET(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Headers for the server, credentials among them, are not for a proxy. */
     SET(t, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);

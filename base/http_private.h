@@ -51,6 +51,8 @@
 #define HTTP_CONNECT_TIMEOUT_MS 10000
 /* Per transfer; thousands wait at once, and most profiles are small. */
 #define HTTP_RECEIVE_BUFFER (8 * 1024)
+/* Per upload; the least that libcurl takes, where its default is four times as much. */
+#define HTTP_UPLOAD_BUFFER (16 * 1024)
 /* Easy handles kept over those that match what is in flight. */
 #define HTTP_EASY_SPARE 8
 /* Longest Retry-After that is taken for one. */
