@@ -78,7 +78,7 @@ func TestUsage(t *testing.T) {
 	} {
 		expectCall(t, c.code, c.stdout, c.stderr, c.args...)
 	}
-	for _, name := range []string{"run", "check", "discover", "relabel", "scrape"} {
+	for _, name := range []string{"run", "check", "discover", "relabel", "scrape", "spool", "version"} {
 		expectCall(t, exitDone, "Usage: profpull "+name, "", name, "--help")
 	}
 	expectCall(t, exitDone, "good", "", "check", "--config", good)

@@ -1,19 +1,14 @@
 package e2e
 
 import (
-	"crypto/rand"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
 	"profpull.test/e2e/fakes/loop"
-	"profpull.test/e2e/fakes/pprof"
 	"profpull.test/e2e/fakes/profefe"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
@@ -161,66 +156,3 @@ write:
 	}
 }
 
-// peak is the most resident memory that the program ever had, in bytes.
-func (p *program) peak() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	kb, _ := strconv.ParseInt(string(regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)[1]), 10, 64)
-	return kb << 10
-}
-
-// A profile of 20 MB is in memory once, from the target to the server.
-func TestLargeProfileIsInMemoryOnce(t *testing.T) {
-	t.Parallel()
-	const size = 20 << 20
-	noise := make([]byte, size)
-	_, _ = rand.Read(noise)
-	large := pprof.Gzip(append(pprof.Make("goroutine", pprof.Options{}), pprof.AppendBytes(nil, 99, noise)...))
-	got := make(chan int, 100)
-	server, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		got <- int(n)
-		w.Header().Set("Content-Type", "application/proto")
-	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Down)
-	serve, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set("Content-Length", strconv.Itoa(len(large)))
-		_, _ = w.Write(large)
-	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(serve.Down)
-	p := run(t, `
-global: {scrape_interval: 2s}
-scrape_configs:
-  - job_name: large
-    body_size_limit: 64MiB
-    profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
-    static_configs: [{targets: ["`+serve.Addr()+`"], labels: {service_name: a}}]
-write: [{url: "`+server.URL()+`"}]
-`)
-	before := p.peak()
-	for i := 0; i < 3; i++ {
-		select {
-		case n := <-got:
-			if n < len(large) || n > len(large)+4096 {
-				t.Fatalf("%d bytes arrived of %d", n, len(large))
-			}
-		case <-time.After(patience()):
-			t.Fatalf("nothing arrived\n%s", tailLines(p.stderr.String(), 20))
-		}
-	}
-	peak := p.peak()
-	t.Logf("peak %.1f MB, %.1f MB before, profile %.1f MB", float64(peak)/1e6, float64(before)/1e6, float64(len(large))/1e6)
-	if !instrumented(t) && peak > before+size+size/2+4<<20 {
-		t.Errorf("peak %d bytes: more than one copy of %d", peak, size)
-	}
-	p.stop()
-}
