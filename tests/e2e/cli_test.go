@@ -377,6 +377,9 @@ write:
 		}
 	case <-time.After(100 * time.Millisecond):
 		waitProfiles(t, server, 4, nil) // the other endpoint works
+		if os.Getenv("E2E_LONG") != "1" {
+			break // the next attempt with the closed one is due in half a minute
+		}
 		if err := os.Chmod(file, 0o644); err != nil {
 			t.Fatal(err)
 		}
