@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -159,16 +158,6 @@ write:
 	if got := <-issued; got != "me s3cret client_credentials profiles:write" {
 		t.Errorf("asked with %q", got)
 	}
-}
-
-// peak is the most resident memory that the program ever had, in bytes.
-func (p *program) peak() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	kb, _ := strconv.ParseInt(string(regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)[1]), 10, 64)
-	return kb << 10
 }
 
 // A profile of 20 MB is in memory once, from the target to the server.
