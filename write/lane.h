@@ -98,6 +98,9 @@ struct lane {
     struct report report;
     void (*on_change)(void *arg, struct lane *l); /* an attempt is over */
     void *arg;
+    size_t index; /* of the endpoint in the configuration */
+    void (*on_attempt)(void *arg, const struct write_attempt *attempt); /* see writer_options */
+    void *attempt_arg;
 };
 
 /* Sends an item that was taken from the lane's queue; it comes back to the queue in any case. */
