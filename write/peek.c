@@ -104,10 +104,10 @@ static void walk(struct walk *w, const unsigned char *p, size_t n)
     }
 }
 
-/* Between two fields, and all that came could be read. */
+/* Between two fields, and all that there is could be read. */
 static bool is_complete(const struct walk *w)
 {
-    return !w->bad && w->state == AT_TAG && w->shift == 0;
+    return !w->bad && !w->done && w->state == AT_TAG && w->shift == 0;
 }
 
 /* True if the stream ended as it should, within the limit. */

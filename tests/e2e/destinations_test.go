@@ -155,4 +155,3 @@ write:
 		t.Errorf("asked with %q", got)
 	}
 }
-

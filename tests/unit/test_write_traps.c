@@ -1,11 +1,20 @@
 /* Known traps on the way to profile stores, by number, as far as they concern what is sent and how
- * an answer is read. Those of the scraping side are in test_scraper_*.c and test_base_http*.c:
+ * an answer is read. Tested elsewhere:
  *
- *   trap 6, 51, 52, 54  test_scraper_check.c: magic instead of headers, HTML, bombs, text
- *   trap 7, 57          test_base_http.c, test_base_http_faults.c: no Expect, an answer before the
- * end trap 12             test_scraper_check.c: time_nanos is passed on, the server judges trap 15,
- * 16, 17     test_scraper_delta.c, test_scraper_deltas.c trap 18, 49, 50, 53
- * test_scraper_schedule.c, test_scraper_engine.c trap 47             test_scraper_target.c
+ * trap 6, 51, 52, 54: test_scraper_check.c (magic instead of headers, HTML, bombs, text)
+ *
+ * trap 7, 57: test_base_http.c, test_base_http_faults.c (no Expect, an early answer)
+ *
+ * trap 15, 16, 17: test_scraper_delta.c, test_scraper_deltas.c
+ *
+ * trap 46: test_config_mistakes.c (a URL with a password is refused, and not shown)
+ *
+ * trap 47: test_scraper_target.c; trap 49, 50, 53: test_scraper_cycles.c, test_scraper_engine.c
+ *
+ * trap 20, 21, 24: E04 to E07 and E38 in test_write_examples.c; trap 37: E20 there
+ *
+ * Not tested: trap 9 (bodies are never throttled), 11 and 12 (time_nanos is passed on as it is), 18
+ * (godeltaprof is off unless asked for), 22 and 23 (what is within a profile is passed on), 34.
  */
 #include "tests/unit/testing.h"
 
