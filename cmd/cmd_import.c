@@ -17,7 +17,7 @@ static const char help[] =
     "\n"
     "      --url URL            as in the configuration, file:///DIR included\n"
     "      --protocol P         as in the configuration (push, or file for file:///DIR)\n"
-    "      --config FILE        take URL, protocol, credentials and external labels from a\n"
+    "  -c, --config FILE        take URL, protocol, credentials and external labels from a\n"
     "      --endpoint NAME      configuration; NAME is needed if it has more than one\n"
     "      --name APP           the service that the profiles are of (service_name)\n"
     "      --label NAME=VALUE   a further label; may be repeated\n"

@@ -15,7 +15,7 @@ static const char help[] =
     "and reads it back where the server can be asked: Pyroscope by its querier at the same URL,\n"
     "profefe by its list, a file endpoint by its files, DeepFlow with --deepflow-querier.\n"
     "\n"
-    "      --config FILE            the configuration\n"
+    "  -c, --config FILE            the configuration\n"
     "      --endpoint NAME          this endpoint only\n"
     "      --timeout DUR            how long a profile may take to be found (30s)\n"
     "      --deepflow-querier URL   the querier of the DeepFlow server (http://SERVER:20416)\n"
@@ -23,13 +23,13 @@ static const char help[] =
     "Exit code: 0 all endpoints work; 1 the configuration is wrong; 2 usage; 3 at least one does\n"
     "not work.\n";
 
-enum { OPT_CONFIG = 256, OPT_ENDPOINT, OPT_TIMEOUT, OPT_QUERIER };
+enum { OPT_ENDPOINT = 256, OPT_TIMEOUT, OPT_QUERIER };
 
 static bool take_option(const char *name, int c, const char **ret_config,
                         struct verify_options *options)
 {
     switch (c) {
-    case OPT_CONFIG:
+    case 'c':
         *ret_config = optarg;
         return true;
     case OPT_ENDPOINT:
@@ -89,7 +89,7 @@ static int verify(const char *file, struct verify_options *options)
 int cmd_verify(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"config", required_argument, NULL, OPT_CONFIG},
+        {"config", required_argument, NULL, 'c'},
         {"endpoint", required_argument, NULL, OPT_ENDPOINT},
         {"timeout", required_argument, NULL, OPT_TIMEOUT},
         {"deepflow-querier", required_argument, NULL, OPT_QUERIER},
@@ -99,7 +99,7 @@ int cmd_verify(int argc, char **argv)
     struct verify_options options = {.timeout_ms = 30000};
     const char *file = NULL;
     int c;
-    while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1) {
         if (c == 'h') {
             return cmd_help(help);
         }

@@ -97,7 +97,6 @@ bool import_parse_time(const char *text, int64_t *ret_ns, struct err *err)
 enum {
     OPT_URL = 256,
     OPT_PROTOCOL,
-    OPT_CONFIG,
     OPT_ENDPOINT,
     OPT_NAME,
     OPT_LABEL,
@@ -119,7 +118,7 @@ enum {
 static const struct option options[] = {
     {"url", required_argument, NULL, OPT_URL},
     {"protocol", required_argument, NULL, OPT_PROTOCOL},
-    {"config", required_argument, NULL, OPT_CONFIG},
+    {"config", required_argument, NULL, 'c'},
     {"endpoint", required_argument, NULL, OPT_ENDPOINT},
     {"name", required_argument, NULL, OPT_NAME},
     {"label", required_argument, NULL, OPT_LABEL},
@@ -201,7 +200,7 @@ static const char **text_of(struct import_args *args, int c)
         return &args->endpoint.url;
     case OPT_PROTOCOL:
         return &args->endpoint.protocol;
-    case OPT_CONFIG:
+    case 'c':
         return &args->config;
     case OPT_ENDPOINT:
         return &args->endpoint_name;
@@ -304,7 +303,7 @@ bool import_args_parse(struct import_args *args, int argc, char **argv)
                                  .timeout_ms = 30 * MS_PER_S,
                                  .retry_ms = 60 * MS_PER_S};
     optind = 0; /* GNU's way to begin anew */
-    while ((c = getopt_long(argc, argv, "qh", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "c:qh", options, NULL)) != -1) {
         if (!take_option(args, argv[0], c)) {
             return false;
         }
