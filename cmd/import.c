@@ -316,6 +316,9 @@ static void on_read(struct work *work)
         break;
     case READ_SKIPPED:
         im->totals->skipped++;
+        if (im->args->dry_run) {
+            say(im, r->path, "skipped: ", r->err.msg);
+        }
         break;
     case READ_PROFILE:
         if (!im->totals->gave_up) {

@@ -200,6 +200,22 @@ func TestImportRecording(t *testing.T) {
 		"import", "--url", s.URL(), "--name", "app", file)
 }
 
+// What DeepFlow's agent takes is what its server behind can read.
+func TestImportToDeepFlow(t *testing.T) {
+	t.Parallel()
+	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", agent.URL()+"/api/v1/profile", "--protocol", "ingest",
+		"--name", "cart", "--label", "pod=cart-7f", realFiles(t))
+	if n := len(agent.Refused()); n != 0 || agent.Count() != 6 {
+		t.Errorf("%d came, refused: %v", agent.Count(), agent.Refused())
+	}
+	for _, p := range agent.Profiles() {
+		if p.Labels["service_name"] != "cart" || p.Labels["pod"] != "cart-7f" {
+			t.Errorf("labels: %v", p.Labels)
+		}
+	}
+}
+
 // In a directory what is no profile is passed over and counted; what is damaged is named with the
 // reason, and costs no other file. Of files that were named each must be one.
 func TestImportRubbish(t *testing.T) {
