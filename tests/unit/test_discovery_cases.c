@@ -57,8 +57,9 @@ void reflector_listen(struct reflector *r, struct reflector_listener *listener)
 /* ---- the source ------------------------------------------------------------------------------ */
 
 static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n,
-                      const char *ip)
+                      const char *ip, bool moved)
 {
+    (void)moved;
     struct world *w = arg;
     (void)ip;
     w->n_told++;

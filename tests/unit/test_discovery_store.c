@@ -12,8 +12,9 @@ struct fixture {
 };
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                      const char *ip)
+                      const char *ip, bool moved)
 {
+    (void)moved;
     struct fixture *f = arg;
     buf_puts(&f->out, key);
     if (n == 0) {
