@@ -198,8 +198,9 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
                                      const json_t *object)
 {
     struct kubernetes *k = p->k;
-    if (is_elsewhere(k, object, &k->targets.key)) {
-        return store_leave(p->store, id, k->targets.key);
+    uint64_t key;
+    if (is_elsewhere(k, object, &key)) {
+        return store_leave(p->store, id, key);
     }
     enum object_status status = k->role->read(object, k->builder, &k->targets);
     count_left_out(k);
@@ -210,6 +211,7 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         /* It cannot be described any more: what it was described as is out of date. */
         metric_inc(k->options.counters->skips[SKIP_TOO_MANY_LABELS]);
     }
+    k->targets.key = key;
     return k->join == NULL ? store_put(p->store, id, &k->targets)
                            : join_put(k->join, p->list, id, &k->targets);
 }
