@@ -2,8 +2,8 @@
  *
  * Where replicas share the targets, each hands only its own to the scraper. A target of another
  * replica, or one that is about to be ours, is kept as what the rules made of it, without schedule,
- * baseline or connection. (Of pods that are left to others, discovery tells nothing.) When ownership changes only the
- * groups with a target that moves are told. One thread.
+ * baseline or connection. (Of pods that are left to others, discovery tells nothing.) When
+ * ownership changes only the groups with a target that moves are told. One thread.
  */
 #ifndef PROFPULL_CMD_HOLDINGS_H
 #define PROFPULL_CMD_HOLDINGS_H
