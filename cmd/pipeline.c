@@ -301,7 +301,7 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
     const struct pipeline_options *o = &p->options;
     if (o->sharding != NULL) {
         return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
-                            made->n);
+                            made->n, group->moved);
     }
     if (o->scraper != NULL) {
         return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);

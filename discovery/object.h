@@ -71,6 +71,7 @@ struct object_targets {
     bool keep_shared;
     struct wanted *wanted; /* the labels that are made; NULL: all. Referenced */
     const char *ip; /* of a pod: status.podIP, into the object; NULL if none (no targets then) */
+    uint64_t key;   /* by which the owner of ip is found; 0: nobody asks. Set by who reads it */
     /* What was left out. */
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */

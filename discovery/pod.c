@@ -145,8 +145,7 @@ static enum object_status add_targets(struct maker *m, const json_t *pod)
     return status;
 }
 
-/* The pod's address, if it has one that is an IP address. */
-static const char *pod_ip(const json_t *pod, size_t *ret_bad)
+const char *pod_ip(const json_t *pod, size_t *ret_bad)
 {
     struct sv text = object_string(json_object_get(pod, "status"), "podIP");
     bool ipv6;

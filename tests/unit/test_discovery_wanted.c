@@ -85,8 +85,9 @@ struct reader {
 };
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                      const char *ip)
+                      const char *ip, bool moved)
 {
+    (void)moved;
     struct reader *r = arg;
     (void)key;
     (void)targets;

@@ -23,7 +23,8 @@ var (
 	heartbeats  = flag.Duration("heartbeats", 20*time.Second, "how long to send 500 heartbeats a second")
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 	pinned      = flag.Bool("pin", true, "tie the program to the first core")
-	only        = flag.String("only", "", "kept, dropped or vanish: one part alone")
+	only        = flag.String("only", "", "kept, dropped, vanish or share: one part alone")
+	replicas    = flag.Int("replicas", 3, "how many share the pods, in the part \"share\"")
 	sink        string // URL
 	wrapper     = flag.String("wrapper", "", "a command to run the program under, such as a profiler")
 )
@@ -50,6 +51,9 @@ func main() {
 	}
 	if *only == "" || *only == "vanish" {
 		measureVanish(kept)
+	}
+	if *only == "" || *only == "share" {
+		measureShare(kept)
 	}
 }
 
@@ -105,9 +109,12 @@ type first struct {
 
 // readFirst starts the program and lets it read its first list, until known says that all is known.
 func readFirst(a *api, interval time.Duration, known func(m metrics) bool) (*program, first) {
-	var f first
 	a.hold()
-	p := startProgram(a.url, sink, interval)
+	return readFirstOf(startProgram(a.url, sink, interval, ""), a, known)
+}
+
+func readFirstOf(p *program, a *api, known func(m metrics) bool) (*program, first) {
+	var f first
 	<-a.waiting
 	time.Sleep(500 * time.Millisecond)
 	p.metrics() // what the first request to the admin server takes is not discovery's
@@ -172,6 +179,23 @@ func measureKept(pods []*pod) {
 	f.report("all targets known")
 	relist(a, p, "listed again, nothing has changed", func(m metrics) bool { return lists(m) > 1 })
 	measureHeartbeats(a, p, pods)
+}
+
+// measureShare is about one of some replicas: only its part may cost memory.
+func measureShare(pods []*pod) {
+	fmt.Printf("pods with one scrape each, shared by %d replicas\n", *replicas)
+	a := startAPI()
+	a.set(pods)
+	all := float64(len(pods))
+	known := func(m metrics) bool { return m.sum("profpull_sharding_targets") == all }
+	a.hold()
+	sharding := fmt.Sprintf("sharding: {mode: static, replicas: %d, index: 0}\n", *replicas)
+	p, f := readFirstOf(startProgram(a.url, sink, 24*hour, sharding), a, known)
+	defer p.end()
+	f.report("the share known")
+	m := p.metrics()
+	line("  targets of this replica, label sets made", "%.0f, %.0f", m.sum(memoryTargets), m.sum("profpull_relabel_targets_total"))
+	relist(a, p, "listed again, nothing has changed", func(m metrics) bool { return lists(m) > 1 })
 }
 
 // ---- events -------------------------------------------------------------------------------------

@@ -43,11 +43,12 @@ write:
   - {name: main, url: "%[4]s"}
 `
 
-// startProgram runs profpull on one core, against an API server, with an interval between scrapes.
-func startProgram(server, sink string, interval time.Duration) *program {
+// startProgram runs profpull on one core, against an API server, with an interval between scrapes and
+// more lines of configuration.
+func startProgram(server, sink string, interval time.Duration, more string) *program {
 	p := &program{admin: fmt.Sprintf("127.0.0.1:%d", freePort()), log: filepath.Join(*dir, "profpull.log")}
 	file := filepath.Join(*dir, "discovery.yaml")
-	check(os.WriteFile(file, []byte(fmt.Sprintf(configText, interval, p.admin, server, sink)), 0o600))
+	check(os.WriteFile(file, []byte(fmt.Sprintf(configText, interval, p.admin, server, sink)+more), 0o600))
 	name, args := *programPath, []string{"run", "--config", file}
 	if *pinned && runtime.NumCPU() > 1 {
 		if taskset, err := exec.LookPath("taskset"); err == nil {
