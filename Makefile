@@ -163,7 +163,7 @@ test: unit replay ## unit tests and the replay of the fuzz corpora
 e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
 
-delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against google/pprof
+delta-diff: $(TOOLS) ## deltas and conversions of old profiles against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
 
 check: ## all tests: unit, corpora, deltas, end to end

@@ -8,17 +8,10 @@
 
 enum legacy_format legacy_format_of(struct sv start)
 {
-    return legacy_is_cpu(start) ? LEGACY_CPU : LEGACY_NONE;
-}
-
-const char *legacy_format_name(enum legacy_format f)
-{
-    static const char *const names[] = {
-        [LEGACY_NONE] = "none",
-        [LEGACY_CPU] = "gperftools CPU",
-        [LEGACY_HEAP] = "gperftools or jemalloc heap",
-    };
-    return names[f];
+    if (legacy_is_cpu(start)) {
+        return LEGACY_CPU;
+    }
+    return legacy_is_heap(start) ? LEGACY_HEAP : LEGACY_NONE;
 }
 
 /* ---- out ---------------------------------------------------------------------------------------
@@ -62,8 +55,13 @@ static enum legacy_result write_out(const struct legacy_profile *p, const struct
 static enum legacy_result read_plain(struct legacy_profile *p, struct sv plain, uint64_t seed,
                                      struct err *err)
 {
-    if (legacy_format_of(plain) == LEGACY_CPU) {
+    switch (legacy_format_of(plain)) {
+    case LEGACY_CPU:
         return legacy_read_cpu(p, plain, seed, err);
+    case LEGACY_HEAP:
+        return legacy_read_heap(p, plain, seed, err);
+    case LEGACY_NONE:
+        break;
     }
     err_set(err, ERR_INPUT, "none of the old formats of pprof");
     return LEGACY_BAD;

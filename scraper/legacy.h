@@ -21,10 +21,9 @@
 #define LEGACY_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define LEGACY_SAMPLES_MAX 500000
 #define LEGACY_LOCATIONS_MAX 250000
+#define LEGACY_FRAMES_MAX 4000000
 /* Frames of one sample; gperftools has 254 at most, jemalloc 128. */
 #define LEGACY_DEPTH_MAX 4096
-/* As many bytes decide what a body is. */
-#define LEGACY_START 512
 
 enum legacy_format { LEGACY_NONE, LEGACY_CPU, LEGACY_HEAP };
 
@@ -49,10 +48,8 @@ struct legacy_output {
     size_t size;
 };
 
-/* What a plain body is, by its first bytes. */
+/* What a plain body is, by its first bytes (some hundred are enough). */
 enum legacy_format legacy_format_of(struct sv start);
-/* "gperftools CPU", "gperftools or jemalloc heap" */
-const char *legacy_format_name(enum legacy_format f);
 /* On failure err says what is wrong and where, and ret is empty. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);

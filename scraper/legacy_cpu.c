@@ -147,8 +147,9 @@ static enum legacy_result measure(struct words *w, uint64_t period_ns, struct to
             err_set(err, ERR_INPUT, "a count that cannot be in the sample at byte %zu", at);
             return LEGACY_BAD;
         }
-        if (t->samples == LEGACY_SAMPLES_MAX) {
-            err_set(err, ERR_LIMIT, "more than %d samples", LEGACY_SAMPLES_MAX);
+        if (t->samples == LEGACY_SAMPLES_MAX || depth > LEGACY_FRAMES_MAX - t->frames) {
+            err_set(err, ERR_LIMIT, "more than %d samples, or %d frames in all", LEGACY_SAMPLES_MAX,
+                    LEGACY_FRAMES_MAX);
             return LEGACY_TOO_LARGE;
         }
         t->count += count;

@@ -17,6 +17,8 @@ enum legacy_result legacy_no_memory(struct err *err)
 enum legacy_result legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames,
                                   struct err *err)
 {
+    samples = samples < LEGACY_SAMPLES_MAX ? samples : LEGACY_SAMPLES_MAX;
+    frames = frames < LEGACY_FRAMES_MAX ? frames : LEGACY_FRAMES_MAX;
     p->samples = scratch_array(p->scratch, samples + 1, sizeof(*p->samples));
     p->frames = scratch_array(p->scratch, frames + 1, sizeof(*p->frames));
     return p->samples == NULL || p->frames == NULL ? legacy_no_memory(err) : LEGACY_MADE;
@@ -162,23 +164,14 @@ static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *num
     }
 }
 
-/* label: the number of the string "bytes". */
-static void put_sample(struct writer_out *w, const struct legacy_sample *s, uint64_t label)
+static void put_sample(struct writer_out *w, const struct legacy_sample *s)
 {
     uint64_t values[LEGACY_COLUMNS_MAX];
-    unsigned char bytes[4 * WIRE_NUMBER_MAX];
     for (size_t i = 0; i < w->p->kind->n_columns; i++) {
         values[i] = (uint64_t)s->values[i];
     }
     put_packed(w, SAMPLE_LOCATION_ID, w->p->frames + s->first, s->depth);
     put_packed(w, SAMPLE_VALUE, values, w->p->kind->n_columns);
-    if (w->p->kind->has_block_size) {
-        size_t n = wire_encode(LABEL_KEY << 3 | WIRE_VARINT, bytes);
-        n += wire_encode(label, bytes + n);
-        n += wire_encode(LABEL_NUM << 3 | WIRE_VARINT, bytes + n);
-        n += wire_encode((uint64_t)s->block_size, bytes + n);
-        wire_put_bytes(&w->message, SAMPLE_LABEL, bytes, n);
-    }
     put_message(w, PROFILE_SAMPLE);
 }
 
@@ -211,9 +204,8 @@ static void put_all(struct writer_out *w)
     for (size_t i = 0; i < p->kind->n_columns; i++) {
         put_value_type(w, PROFILE_SAMPLE_TYPE, p->kind->columns[i]);
     }
-    uint64_t label = p->kind->has_block_size ? put_string(w, SV("bytes")) : 0;
     for (size_t i = 0; i < p->n_samples; i++) {
-        put_sample(w, &p->samples[i], label);
+        put_sample(w, &p->samples[i]);
     }
     for (size_t i = 0; i < p->maps.n; i++) {
         put_mapping(w, &p->maps.at[i], i + 1);

@@ -21,15 +21,13 @@ struct legacy_kind {
     size_t n_columns;
     struct legacy_value_type columns[LEGACY_COLUMNS_MAX];
     struct legacy_value_type period;
-    bool samples_time;   /* and is no snapshot */
-    bool has_block_size; /* the label "bytes" on each sample */
+    bool samples_time; /* and is no snapshot */
 };
 
 struct legacy_sample {
     size_t first; /* frame, leaf first */
     size_t depth;
     int64_t values[LEGACY_COLUMNS_MAX];
-    int64_t block_size;
 };
 
 struct legacy_location {
@@ -50,7 +48,7 @@ struct legacy_profile {
     struct legacy_maps maps;
 };
 
-/* Makes room for as many. */
+/* Makes room for as many, but for no more than the limits allow. */
 enum legacy_result legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames,
                                   struct err *err);
 /* Turns the addresses of all frames into ids, in the order in which they come. */
@@ -65,7 +63,10 @@ enum legacy_result legacy_no_memory(struct err *err);
 /* The readers: of a whole plain body. */
 enum legacy_result legacy_read_cpu(struct legacy_profile *p, struct sv body, uint64_t seed,
                                    struct err *err);
+enum legacy_result legacy_read_heap(struct legacy_profile *p, struct sv body, uint64_t seed,
+                                    struct err *err);
 /* Does it begin as one? */
 bool legacy_is_cpu(struct sv start);
+bool legacy_is_heap(struct sv start);
 
 #endif
