@@ -56,6 +56,9 @@ func (c *checker) legacyFile(name string, body []byte, growth bool) {
 
 func (c *checker) compareLegacy(body []byte, out string, growth bool) error {
 	want, err := google.ParseData(body)
+	if err != nil && strings.Contains(err.Error(), "concatenated profiles") {
+		return nil // its letters are fields of a protobuf by chance: google/pprof looks no further
+	}
 	if err != nil {
 		return fmt.Errorf("google/pprof: %v", err)
 	}
