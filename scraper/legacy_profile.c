@@ -66,7 +66,7 @@ static bool grow(struct legacy_profile *p, struct table *t)
 static enum legacy_result number_frame(struct legacy_profile *p, struct table *t, uint64_t *frame,
                                        struct err *err)
 {
-    if (p->n_locations == t->cap && !grow(p, t)) {
+    if ((t->slots == NULL || p->n_locations == t->cap) && !grow(p, t)) {
         return legacy_no_memory(err);
     }
     uint32_t *slot = find_slot(p, t, *frame);
@@ -166,7 +166,7 @@ static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *num
 
 static void put_sample(struct writer_out *w, const struct legacy_sample *s)
 {
-    uint64_t values[LEGACY_COLUMNS_MAX];
+    uint64_t values[LEGACY_COLUMNS_MAX] = {0};
     for (size_t i = 0; i < w->p->kind->n_columns; i++) {
         values[i] = (uint64_t)s->values[i];
     }

@@ -44,8 +44,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must((r == LEGACY_MADE) == (out.data != NULL));
     must((r == LEGACY_MADE) == (legacy_reason(r)[0] == '\0'));
     if (r == LEGACY_MADE) {
-        /* What can be converted is known as such. */
-        must(check_profile(data, size, NULL) == CHECK_LEGACY);
+        /* What can be converted is known as such. (Of the header of a gzip the checker reads more
+         * than what inflates it afterwards.) */
+        must(gzip_is(in.body) || check_profile(data, size, NULL) == CHECK_LEGACY);
         check_output(&out);
     }
     free(out.data);
