@@ -118,6 +118,12 @@ $(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,s
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# The writer against a server, as fast as it goes.
+$(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,write)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
 # Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
 # with libFuzzer by `make fuzz`.
@@ -141,10 +147,10 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench coverage \
         install uninstall clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS)
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -192,8 +198,14 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
+bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh
+
 bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh
+
+bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-write.sh
 
 coverage: ## line coverage of the unit and end-to-end tests (gcovr)
 	$(MAKE) BUILD=$(BUILD)/coverage SANITIZE="--coverage" OPT="-O0" HARDEN_LD=-pie check

@@ -89,6 +89,12 @@ const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
     return p->rules[job];
 }
 
+bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
+{
+    return target_reads(label) || ports_read(label) ||
+           relabel_reads(p->rules[job], p->scratch, label);
+}
+
 static void count(struct pipeline *p, size_t job, const char *outcome)
 {
     const char *values[] = {p->options.config->jobs[job].name, outcome};

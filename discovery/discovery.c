@@ -101,6 +101,20 @@ static void count_groups(struct discovery *d)
     set_groups(d, GROUP_KUBERNETES, n);
 }
 
+/* One watch serves several jobs: what one of them wants is made. */
+static bool wants_label(void *arg, struct sv name)
+{
+    const struct kube_source *source = arg;
+    const struct discovery *d = source->d;
+    for (size_t i = 0; i < d->n_subscribers; i++) {
+        const struct subscriber *s = &d->subscribers[i];
+        if (s->source == source && d->options.wants_label(d->options.arg, s->job, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
                       const char *ip)
 {
@@ -322,6 +336,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .counters = &d->counters,
             .rng = &d->rng,
             .on_change = on_change,
+            .wants_label = d->options.wants_label == NULL ? NULL : wants_label,
             .on_synced = on_source_synced,
             .arg = source,
         },

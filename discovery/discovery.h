@@ -45,6 +45,11 @@ struct discovery_options {
     const char *user_agent;
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
+    /* Whether a label of a Kubernetes object can have an effect on the targets of a job: what it
+     * says is asked for once. Labels that have none for any job are not made, and changes of them
+     * are not told. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
+     * thread. NULL: all labels are made. */
+    bool (*wants_label)(void *arg, size_t job, struct sv name);
     /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;

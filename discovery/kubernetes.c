@@ -60,6 +60,7 @@ struct kubernetes {
     const struct role *role;
     struct labels_builder *builder;
     struct object_targets targets; /* scratch */
+    struct wanted *wanted;         /* NULL: every label */
     struct join *join;             /* NULL if nothing is joined */
     struct part *parts;
     size_t n_parts;
@@ -345,6 +346,24 @@ static bool add_parts(struct kubernetes *k, const struct part *wanted)
     return ok && (!config->own_namespace || add_part(k, wanted, k->options.access.namespace));
 }
 
+static bool asks(void *arg, struct sv name)
+{
+    const struct kubernetes *k = arg;
+    return (k->join != NULL && sv_eq(name, SV(JOIN_SERVICE_LABEL))) ||
+           k->options.wants_label(k->options.arg, name);
+}
+
+static bool init_wanted(struct kubernetes *k)
+{
+    if (k->options.wants_label == NULL) {
+        return true;
+    }
+    k->wanted =
+        wanted_new(&(struct wanted_options){.asks = asks, .arg = k, .marks_only = k->join != NULL});
+    k->targets.wanted = k->wanted;
+    return k->wanted != NULL;
+}
+
 static bool init_join(struct kubernetes *k)
 {
     const struct config_kubernetes *config = k->options.config;
@@ -405,7 +424,7 @@ static bool init(struct kubernetes *k)
     object_targets_init(&k->targets);
     k->targets.max = k->role->targets_max;
     k->builder = labels_builder_new(k->options.intern);
-    return k->builder != NULL && init_join(k) && init_parts(k);
+    return k->builder != NULL && init_join(k) && init_wanted(k) && init_parts(k);
 }
 
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err)
@@ -449,6 +468,7 @@ struct kubernetes *kubernetes_free(struct kubernetes *k)
     free(k->parts);
     join_free(k->join);
     object_targets_done(&k->targets);
+    wanted_free(k->wanted);
     labels_builder_free(k->builder);
     free(k);
     return NULL;

@@ -28,6 +28,8 @@ struct kubernetes_options {
      * targets have, NULL if each has its own. */
     void (*on_change)(void *arg, const char *source, struct labels *const *targets, size_t n,
                       const char *ip);
+    /* Whether a label can have an effect; those that cannot are not made. NULL: all are made. */
+    bool (*wants_label)(void *arg, struct sv name);
     /* Once: everything has been listed. */
     void (*on_synced)(void *arg);
     void *arg;

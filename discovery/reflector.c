@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "discovery/discovery.h"
+#include "discovery/endpoints.h"
 #include "discovery/exec_plugin.h"
 #include "discovery/ingress.h"
 #include "discovery/node.h"
@@ -12,6 +13,8 @@
 
 /* Of an answer that is not streamed; all of ours are. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
+/* A pod is some 12 KiB: an event comes in one piece. */
+#define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
 
 struct resource {
@@ -20,26 +23,19 @@ struct resource {
     const char *plural;
     const char *kind;
     bool namespaced;
-    const struct json_omit *omit;
-    const size_t *n_omit;
+    const struct json_keep *members; /* that are needed */
 };
 
-static const struct json_omit small_omit[] = {{2, "managedFields"}};
-static const size_t small_omit_count = 1;
-
 static const struct resource resources[RESOURCE_COUNT] = {
-    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_omit, &pod_omit_count},
-    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_omit, &node_omit_count},
-    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, small_omit,
-                             &small_omit_count},
-    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_omit,
-                           &service_omit_count},
-    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, small_omit,
-                            &small_omit_count},
+    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_keep},
+    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_keep},
+    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, object_keep_marks},
+    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_keep},
+    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, endpoints_keep},
     [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "discovery.k8s.io", "endpointslices",
-                         "EndpointSlice", true, small_omit, &small_omit_count},
+                         "EndpointSlice", true, slice_keep},
     [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "networking.k8s.io", "ingresses",
-                            "Ingress", true, ingress_omit, &ingress_omit_count},
+                            "Ingress", true, ingress_keep},
 };
 
 bool kube_resource_namespaced(enum kube_resource r)
@@ -351,6 +347,7 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
                                   .n_headers = 1,
                                   .timeout_ms = request->timeout_ms,
                                   .max_body = UNSTREAMED_MAX,
+                                  .receive_buffer = RECEIVE_BUFFER,
                                   .detect_dead_peer = true,
                                   .on_head = on_head,
                                   .on_data = on_data,
@@ -508,8 +505,7 @@ static struct reflector *reflector_new(const struct reflector_options *options)
         .selectors = options->selectors,
         .object_max = DISCOVERY_OBJECT_MAX,
         .depth_max = DISCOVERY_DEPTH_MAX,
-        .omit = r->resource->omit,
-        .n_omit = *r->resource->n_omit,
+        .members = r->resource->members,
     });
     if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->machine == NULL) {
         return reflector_free(r);

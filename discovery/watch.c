@@ -50,8 +50,7 @@ struct watch *watch_new(const struct watch_options *options)
     w->stream = json_stream_new(&(struct json_stream_options){
         .object_max = options->object_max,
         .depth_max = options->depth_max,
-        .omit = options->omit,
-        .n_omit = options->n_omit,
+        .members = options->members,
         .on_object = watch_on_object,
         .on_metadata = watch_on_list_metadata,
         .on_skip = watch_on_skip,

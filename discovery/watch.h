@@ -104,8 +104,7 @@ struct watch_options {
     const char *selectors;
     size_t object_max;
     unsigned depth_max;
-    const struct json_omit *omit;
-    size_t n_omit;
+    const struct json_keep *members; /* of an object that are needed; NULL: all */
 };
 
 struct watch;

@@ -7,6 +7,8 @@
 #include "scraper/remedy.h"
 
 #define URL_MAX ((size_t)16 * 1024)
+/* The buffer of a transfer that samples, which waits for nearly all of the interval. */
+#define SAMPLING_BUFFER ((size_t)2 * 1024)
 /* Warnings about failures: as many in each period, the others are counted. */
 #define FAILURES_LOGGED 50
 #define FAILURES_PERIOD_MS 10000
@@ -48,6 +50,7 @@ static bool send_request(struct fetch *f, const char *url)
         .settings = &job->http,
         .timeout_ms = target_timeout_ms(f->target, f->entry),
         .max_body = (size_t)job->body_size_limit,
+        .receive_buffer = scrape_type(f->scrape)->sampling ? SAMPLING_BUFFER : 0,
         .size_hint = last + last / 8, /* profiles of one target are much alike */
         .on_done = on_done,
         .arg = f,

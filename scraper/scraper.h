@@ -39,6 +39,9 @@ struct target;
  * `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
+/* Whether target_new() looks at a label of this name or passes it on; of what discovery tells
+ * (`__meta_*`) it needs only what a service_name is made of. */
+bool target_reads(struct sv name);
 struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
 /* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */

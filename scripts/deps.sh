@@ -14,7 +14,7 @@ build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml
 run="$build golang-go ca-certificates"
 test="$run libcmocka-dev openssl"
 lint="$test clang clang-format clang-tidy cppcheck gcovr valgrind shellcheck
-  libclang-rt-14-dev"
+  libclang-rt-dev"
 
 case "${1:-build}" in
   build) want=$build ;;

@@ -22,7 +22,7 @@ func outage() time.Duration {
 	if os.Getenv("E2E_LONG") == "1" {
 		return 2 * time.Minute
 	}
-	return 20 * time.Second
+	return 12 * time.Second
 }
 
 // The only endpoint goes away for a while. Scrapes stay on schedule, the ledger balances in every

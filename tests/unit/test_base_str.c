@@ -121,7 +121,7 @@ static void hash_sees_every_byte(void **state)
 static void hash_ignores_alignment(void **state)
 {
     (void)state;
-    char room[64];
+    char room[64] = {0};
     for (size_t n = 0; n < 40; n++) {
         uint64_t first = 0;
         for (size_t shift = 0; shift < 8; shift++) {
