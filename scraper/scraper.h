@@ -159,6 +159,7 @@ enum check_result {
     CHECK_BAD_WIRE,  /* "bad_protobuf" */
     CHECK_JFR,       /* a recording of Java's Flight Recorder, gzip or plain: good */
     CHECK_NOT_JFR,   /* "not_jfr" */
+    CHECK_LEGACY,    /* an older format of pprof, gzip or plain: good once converted (legacy.h) */
 };
 /* Judges a body by its content alone. On failure err says what was found, with its first bytes.
  * Costs a bounded amount of work whatever the size of the body. */
