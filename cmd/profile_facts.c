@@ -305,6 +305,10 @@ enum facts_result profile_facts_read(struct sv body, struct profile_facts *ret, 
         if (check_reason(r)[0] != '\0') {
             return verdict(r);
         }
+        if (r == CHECK_LEGACY) {
+            err_set(err, ERR_INPUT, "an old format of pprof (`pprof -proto` converts it)");
+            return FACTS_BAD;
+        }
     }
     return read_content(body, jfr, ret, err) ? FACTS_OK : FACTS_BAD;
 }
