@@ -56,7 +56,7 @@
 #define HTTP_UPLOAD_BUFFER (16 * 1024)
 /* Easy handles kept over those that match what is in flight. */
 #define HTTP_EASY_SPARE 8
-/* Longest Retry-After that is taken for one. */
+/* A longer Retry-After counts as this. */
 #define HTTP_RETRY_AFTER_MAX_S (INT64_C(366) * 24 * 3600)
 /* One request for a token, and what is read of its answer. */
 #define HTTP_OAUTH2_TIMEOUT_MS 10000

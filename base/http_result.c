@@ -38,14 +38,26 @@ const char *http_method_name(enum http_method m)
     return names[m];
 }
 
-/* RFC 9110, 10.2.3: seconds or an HTTP-date. libcurl's parser of dates takes much that is none, so
+static bool is_number(struct sv s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!isdigit((unsigned char)s.p[i]))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* RFC 9110, 10.2.3: seconds or an HTTP-date. Who names a time beyond all bounds wants a long rest,
+ * not none: the bound is what counts then. libcurl's parser of dates takes much that is none, so
  * the form is looked at first: a day's name and a time. */
 int64_t http_retry_after(struct sv value, int64_t wall_ns)
 {
     uint64_t seconds;
     char text[64];
-    if (parse_u64(value, HTTP_RETRY_AFTER_MAX_S, &seconds))
-        return (int64_t)seconds * MS_PER_S;
+    if (is_number(value))
+        return (parse_u64(value, HTTP_RETRY_AFTER_MAX_S, &seconds) ? (int64_t)seconds
+                                                                   : HTTP_RETRY_AFTER_MAX_S) *
+               MS_PER_S;
     if (value.n < 20 || value.n >= sizeof(text) || !isalpha((unsigned char)value.p[0]) ||
         !memchr(value.p, ':', value.n))
         return -1;
@@ -53,8 +65,10 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
     text[value.n] = '\0';
     time_t at = curl_getdate(text, NULL);
     int64_t now = wall_ns / NS_PER_S;
-    if (at < 0 || at - now > HTTP_RETRY_AFTER_MAX_S)
+    if (at < 0)
         return -1;
+    if (at - now > HTTP_RETRY_AFTER_MAX_S)
+        return HTTP_RETRY_AFTER_MAX_S * MS_PER_S;
     return at <= now ? 0 : at * MS_PER_S - wall_ns / NS_PER_MS;
 }
 

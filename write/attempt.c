@@ -67,6 +67,10 @@ static const char *unsendable_text(enum write_drop reason)
         return "the protocol has no place for its format";
     case DROP_REJECTED:
         return "it is larger than the protocol can carry";
+    case DROP_EMPTY:
+        return "it has no samples, and the server takes no profile without any";
+    case DROP_MEMORY:
+        return "out of memory";
     default:
         return write_drop_name(reason);
     }

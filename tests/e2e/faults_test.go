@@ -200,7 +200,7 @@ func expectNewest(t *testing.T, tg *target.Target, got []pyroscope.Received, n i
 	}
 }
 
-// One of two endpoints takes requests and never answers. The other gets every profile at once, the
+// F27: one of two endpoints takes requests and never answers. The other gets every profile at once, the
 // hanging one never more requests than its concurrency.
 func TestOneEndpointHangs(t *testing.T) {
 	t.Parallel()
@@ -222,7 +222,9 @@ write:
 	got := waitProfiles(t, good, 80, nil)
 	m := p.metrics()
 	for _, name := range []string{"good", "bad"} {
-		if b := m.ledger(name).balance(); b != "" {
+		l := m.ledger(name)
+		t.Logf("%s: %+v", name, l)
+		if b := l.balance(); b != "" {
 			t.Errorf("%s: %s", name, b)
 		}
 	}

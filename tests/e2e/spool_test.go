@@ -243,7 +243,7 @@ func (p *program) emptied() {
 
 // ---- tests --------------------------------------------------------------------------------------
 
-// The program is killed at random moments under load, the server up or down. What was on disk and
+// F24: the program is killed at random moments under load, the server up or down. What was on disk and
 // not acknowledged arrives, every time; what was reported as stored was on disk; no more come twice
 // than may have been in flight; and the ledger balances in every life.
 func TestSpoolSurvivesKills(t *testing.T) {
@@ -486,7 +486,7 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	}
 }
 
-// A disk that is full costs nothing but durability, and is used again when there is room.
+// F29: a disk that is full costs nothing but durability, and is used again when there is room.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -537,8 +537,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.emptied()
-	p.stop()
-	if s := endpointSummary(t, p, "main"); s["dropped"] != 0 || s["sent"] != server.Count() {
+	if s := finalLedger(t, p, "main"); s["dropped"] != 0 || s["sent"] != server.Count() {
 		t.Errorf("%v, %d arrived", s, server.Count())
 	}
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)

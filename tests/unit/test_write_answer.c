@@ -210,7 +210,7 @@ static void test_config_error_rests(void **state)
     CHECK_STR(a.text, "config", "no text: the name of the result");
 }
 
-/* A server may answer and close while we still send: the status decides. */
+/* F28: a server may answer and close while we still send: the status decides. */
 static void test_status_counts_when_cut(void **state)
 {
     (void)state;

@@ -540,6 +540,7 @@ static void test_unanswered_for_ever_goes_to_the_end(void **state)
     endpoint_free(e);
 }
 
+/* F26: tried a bounded number of times, and then dropped and counted. */
 static void test_doubtful_has_an_end(void **state)
 {
     (void)state;

@@ -394,6 +394,7 @@ static void wrong_place(void **state)
 
 /* ---- the disk fails and comes back ----------------------------------------------------------- */
 
+/* F29: memory takes over, and the ledger balances all the while. */
 static void disk_fails_and_recovers(void **state)
 {
     (void)state;
@@ -523,7 +524,7 @@ static void directory_vanishes(void **state)
     free(dir);
 }
 
-/* Every call of the disk fails, one after the other, with a full write and with short ones. */
+/* F29: every call of the disk fails, one after the other, with a full write and with short ones. */
 static void every_call_fails_once(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A spool whose files were damaged between two processes: only what is damaged is lost, it is
+/* F29: a spool whose files were damaged between two processes: only what is damaged is lost, it is
  * counted, and nothing that is not ours is touched. */
 #include "tests/unit/spool_rig.h"
 
