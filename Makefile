@@ -111,8 +111,15 @@ $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/t
 endef
 $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 
-# The delta of two profiles by hand.
-$(BUILD)/tests/delta-tool: $(BUILD)/obj/tests/tools/delta_tool.o $(call libs,scraper)
+# The delta of two profiles, and the conversion of an old one, by hand.
+TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/legacy-tool
+$(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,scraper)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# The writer against a server, as fast as it goes.
+$(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,write)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -140,10 +147,10 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench coverage \
         install uninstall clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(BUILD)/tests/delta-tool
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -162,7 +169,7 @@ test: unit replay ## unit tests and the replay of the fuzz corpora
 e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
 
-delta-diff: $(BUILD)/tests/delta-tool ## the delta engine against google/pprof
+delta-diff: $(TOOLS) ## deltas and conversions of old profiles against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
 
 check: ## all tests: unit, corpora, deltas, end to end
@@ -191,8 +198,14 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
+bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh
+
 bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh
+
+bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-write.sh
 
 coverage: ## line coverage of the unit and end-to-end tests (gcovr)
 	$(MAKE) BUILD=$(BUILD)/coverage SANITIZE="--coverage" OPT="-O0" HARDEN_LD=-pie check

@@ -18,6 +18,8 @@ static const char help[] =
     "  discover   print the targets that are found now\n"
     "  relabel    run relabel rules over label sets from standard input\n"
     "  scrape     fetch one profile now and say what it is\n"
+    "  import     push profiles that lie in files\n"
+    "  verify     send a tiny profile to each endpoint and read it back\n"
     "  spool      show what waits on disk, or whether it is damaged\n"
     "  version    print the version\n"
     "\n"
@@ -31,8 +33,8 @@ struct command {
 
 static const struct command commands[] = {
     {"run", cmd_run},         {"check", cmd_check},   {"discover", cmd_discover},
-    {"relabel", cmd_relabel}, {"scrape", cmd_scrape}, {"spool", cmd_spool},
-    {"version", cmd_version},
+    {"relabel", cmd_relabel}, {"scrape", cmd_scrape}, {"import", cmd_import},
+    {"verify", cmd_verify},   {"spool", cmd_spool},   {"version", cmd_version},
 };
 
 int main(int argc, char **argv)

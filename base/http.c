@@ -83,6 +83,7 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     if (t->easy)
         easy_give(t->client, t->easy);
     free_headers(t->headers);
+    free_headers(t->proxy_headers);
     curl_slist_free_all(t->connect_to);
     http_url_done(&t->url);
     http_file_unref(t->ca);
@@ -186,6 +187,8 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
     enum http_result result = prepare(t, request, &err);
     if (result != HTTP_OK)
         http_transfer_fail(t, result, &err);
+    else if (t->needs_token)
+        http_tokens_wait(t);
     else
         http_shard_add(t);
     return t;
@@ -199,6 +202,7 @@ void http_cancel(struct http_transfer *t)
         http_list_move(t, &t->shard->doomed);
         return;
     }
+    http_tokens_cancelled(t);
     http_shard_remove(t);
     http_transfer_free(t);
 }
@@ -283,6 +287,10 @@ static void note_connection(struct http_transfer *t)
 static void forget_credentials(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
+    if (s && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401)
+        http_tokens_refused(t);
+    if (s && s->auth == HTTP_AUTH_BASIC && s->username_file)
+        http_files_forget(t->client->files, s->username_file);
     if (s && s->auth == HTTP_AUTH_BASIC && s->password_file)
         http_files_forget(t->client->files, s->password_file);
     if (s && s->auth == HTTP_AUTH_HEADER && s->credentials_file)
@@ -309,7 +317,7 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         repeat(t);
         return;
     }
-    if (t->status == 401)
+    if (t->status == 401 || t->status == 403)
         forget_credentials(t);
     http_result_classify(t);
     end(t);
@@ -427,11 +435,12 @@ static bool init_client(struct http_client *c, const struct http_client_options 
         return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
     c->name = strdup(o->name ? o->name : "");
     c->user_agent = o->user_agent ? strdup(o->user_agent) : NULL;
+    c->tokens = http_tokens_new(c);
     c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
     if (c->name)
         register_metrics(c, o->metrics);
     c->files = http_files_new(o->log, c->file_failures);
-    if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->ended_timer)
+    if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->tokens || !c->ended_timer)
         return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
     for (unsigned i = 0; i < c->n_shards; i++)
         if (!http_shard_init(&c->shards[i], c, err))
@@ -460,14 +469,12 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     return init_client(c, options, err) ? c : http_client_free(c);
 }
 
-static void abort_list(struct http_list *list)
+static void abort_list(struct http_list *list, const struct err *reason)
 {
-    struct err reason = ERR_INIT;
-    err_set(&reason, ERR_NETWORK, "the client is being shut down");
     while (!TAILQ_EMPTY(list)) {
         struct http_transfer *t = TAILQ_FIRST(list);
         http_shard_remove(t);
-        http_transfer_fail(t, HTTP_ERR_ABORTED, &reason);
+        http_transfer_fail(t, HTTP_ERR_ABORTED, reason);
     }
 }
 
@@ -476,9 +483,13 @@ struct http_client *http_client_free(struct http_client *c)
     if (!c)
         return NULL;
     c->closing = true;
+    struct err reason = ERR_INIT;
+    err_set(&reason, ERR_NETWORK, "the client is being shut down");
+    if (c->tokens)
+        http_tokens_abort(c->tokens, &reason);
     for (unsigned i = 0; i < c->n_shards && c->shards[i].timer; i++) {
-        abort_list(&c->shards[i].running);
-        abort_list(&c->shards[i].pending);
+        abort_list(&c->shards[i].running, &reason);
+        abort_list(&c->shards[i].pending, &reason);
     }
     http_client_run_ended(c);
     for (unsigned i = 0; i < c->n_shards; i++)
@@ -487,6 +498,7 @@ struct http_client *http_client_free(struct http_client *c)
         curl_easy_cleanup(c->idle[--c->n_idle]);
     free(c->idle);
     loop_timer_free(c->ended_timer);
+    http_tokens_free(c->tokens);
     http_files_free(c->files);
     free(c->name);
     free(c->user_agent);

@@ -30,7 +30,7 @@ struct http_header {
     const char *value;
 };
 
-enum http_auth { HTTP_AUTH_NONE, HTTP_AUTH_BASIC, HTTP_AUTH_HEADER };
+enum http_auth { HTTP_AUTH_NONE, HTTP_AUTH_BASIC, HTTP_AUTH_HEADER, HTTP_AUTH_OAUTH2 };
 enum http_tls_version {
     HTTP_TLS_DEFAULT, /* 1.2 */
     HTTP_TLS_1_0,
@@ -44,11 +44,13 @@ enum http_tls_version {
 struct http_settings {
     enum http_auth auth;
     const char *username; /* HTTP_AUTH_BASIC */
+    const char *username_file;
     const char *password;
     const char *password_file;
     const char *auth_type; /* HTTP_AUTH_HEADER: "Bearer" if NULL */
     const char *credentials;
     const char *credentials_file;
+    const struct http_oauth2 *oauth2; /* HTTP_AUTH_OAUTH2 */
     struct {
         const char *ca_pem;
         const char *ca_file;
@@ -59,14 +61,32 @@ struct http_settings {
         const char *server_name; /* for SNI and verification instead of the URL's host */
         bool insecure_skip_verify;
         enum http_tls_version min_version;
+        enum http_tls_version max_version; /* DEFAULT: the newest there is */
     } tls;
     const char *proxy_url;
     const char *no_proxy;
     bool proxy_from_environment;
+    const struct http_header *proxy_headers; /* of CONNECT */
+    size_t n_proxy_headers;
     bool follow_redirects; /* to the same scheme, host and port only; GET only */
     bool enable_http2;
     const struct http_header *headers;
     size_t n_headers;
+};
+
+/* Where a bearer token comes from: OAuth 2.0 with client credentials. The token is fetched when the
+ * first request needs it, by the same client, is kept until shortly before it expires, and fetched
+ * again when a server has answered 401 to it. Requests wait for it without blocking anybody. */
+struct http_oauth2 {
+    const char *client_id;
+    const char *client_secret;
+    const char *client_secret_file;
+    const char *token_url;
+    const char *const *scopes;
+    size_t n_scopes;
+    const struct http_header *params; /* further parameters of the form */
+    size_t n_params;
+    struct http_settings transport; /* TLS and proxy on the way to token_url */
 };
 
 /* One stretch of a request body. Bodies are sent from where they lie, with an exact Content-Length,
@@ -126,7 +146,9 @@ struct http_request {
     size_t max_body;            /* ceiling of the response body; required. A longer one is not read,
                                    but for the beginning if it comes with a status >= 400 */
     size_t size_hint;           /* expected response size, to reserve at once */
-    bool detect_dead_peer;      /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
+    size_t receive_buffer; /* 0 = 8 KiB; 1 KiB at least. Held for the whole transfer: less for one
+                              that waits long and gets little */
+    bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
     /* The status line and headers have come: return false to stop. May be NULL. */
     bool (*on_head)(void *arg, long status, const char *content_type);

@@ -140,15 +140,21 @@ static void wipe(char *secret)
 static enum http_result set_basic(struct http_transfer *t, const struct http_settings *s,
                                   struct err *err)
 {
+    char *name = NULL;
     char *from_file = NULL;
-    if (s->password_file) {
-        enum http_result result = read_secret(t, s->password_file, &from_file, err);
-        if (result != HTTP_OK)
-            return result;
+    enum http_result result = HTTP_OK;
+    if (s->username_file)
+        result = read_secret(t, s->username_file, &name, err);
+    if (result == HTTP_OK && s->password_file)
+        result = read_secret(t, s->password_file, &from_file, err);
+    if (result != HTTP_OK) {
+        wipe(name);
+        return result;
     }
     SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-    SET(t, CURLOPT_USERNAME, s->username ? s->username : "");
+    SET(t, CURLOPT_USERNAME, name ? name : s->username ? s->username : "");
     SET(t, CURLOPT_PASSWORD, from_file ? from_file : s->password ? s->password : "");
+    wipe(name);
     wipe(from_file);
     return HTTP_OK;
 }
@@ -187,6 +193,26 @@ static enum http_result set_header_auth(struct http_transfer *t, const struct ht
     return result;
 }
 
+static enum http_result set_oauth2(struct http_transfer *t, struct err *err)
+{
+    const char *value;
+    enum http_result result = http_tokens_get(t, &value, err);
+    t->needs_token = result == HTTP_OK && !value;
+    if (result != HTTP_OK || !value)
+        return result;
+    return append_header(t, "Authorization", value, err);
+}
+
+enum http_result http_options_authorize(struct http_transfer *t, const char *value, struct err *err)
+{
+    enum http_result result = append_header(t, "Authorization", value, err);
+    if (result != HTTP_OK)
+        return result;
+    t->needs_token = false;
+    SET(t, CURLOPT_HTTPHEADER, t->headers);
+    return http_options_apply_hop(t, err);
+}
+
 /* A header of the request wins over the settings, the settings win over the URL. */
 static enum http_result set_auth(struct http_transfer *t, const struct http_request *r,
                                  struct err *err)
@@ -198,6 +224,8 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
         return set_basic(t, s, err);
     if (s && s->auth == HTTP_AUTH_HEADER)
         return set_header_auth(t, s, err);
+    if (s && s->auth == HTTP_AUTH_OAUTH2)
+        return set_oauth2(t, err);
     if (t->url.user || t->url.password) {
         SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         SET(t, CURLOPT_USERNAME, t->url.user ? t->url.user : "");
@@ -266,6 +294,24 @@ static enum http_result set_client_cert(struct http_transfer *t, const struct ht
     return HTTP_OK;
 }
 
+/* 0: no bound. */
+static long max_version(enum http_tls_version v)
+{
+    switch (v) {
+    case HTTP_TLS_1_0:
+        return CURL_SSLVERSION_MAX_TLSv1_0;
+    case HTTP_TLS_1_1:
+        return CURL_SSLVERSION_MAX_TLSv1_1;
+    case HTTP_TLS_1_2:
+        return CURL_SSLVERSION_MAX_TLSv1_2;
+    case HTTP_TLS_1_3:
+        return CURL_SSLVERSION_MAX_TLSv1_3;
+    case HTTP_TLS_DEFAULT:
+        break;
+    }
+    return 0;
+}
+
 static long min_version(enum http_tls_version v)
 {
     switch (v) {
@@ -286,7 +332,9 @@ static enum http_result set_tls(struct http_transfer *t, const struct http_setti
                                 struct err *err)
 {
     bool verify = !s || !s->tls.insecure_skip_verify;
-    SET(t, CURLOPT_SSLVERSION, min_version(s ? s->tls.min_version : HTTP_TLS_DEFAULT));
+    SET(t, CURLOPT_SSLVERSION,
+        s ? min_version(s->tls.min_version) | max_version(s->tls.max_version)
+          : min_version(HTTP_TLS_DEFAULT));
     SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
     if (!s)
@@ -344,6 +392,25 @@ static const char *upper_case_proxy(const struct http_transfer *t)
     return getenv("HTTP_PROXY"); /* NOLINT(concurrency-mt-unsafe) */
 }
 
+/* What a proxy is told when it is asked for a tunnel. */
+static bool set_proxy_headers(struct http_transfer *t, const struct http_settings *s)
+{
+    for (size_t i = 0; s && i < s->n_proxy_headers; i++) {
+        struct buf line;
+        buf_init(&line, HTTP_REQUEST_HEADER_MAX);
+        buf_printf(&line, "%s: %s", s->proxy_headers[i].name, s->proxy_headers[i].value);
+        struct curl_slist *list =
+            buf_ok(&line) ? curl_slist_append(t->proxy_headers, line.data) : NULL;
+        buf_done(&line);
+        if (!list)
+            return false;
+        t->proxy_headers = list;
+    }
+    if (t->proxy_headers)
+        SET(t, CURLOPT_PROXYHEADER, t->proxy_headers);
+    return true;
+}
+
 static void set_proxy(struct http_transfer *t, const struct http_settings *s)
 {
     if (s && s->proxy_url && *s->proxy_url) {
@@ -393,8 +460,11 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
     SET(t, CURLOPT_NOPROGRESS, 1L);
+    size_t buffer = t->request.receive_buffer;
     /* Refused where the leg before a redirect left its buffer, which has this size. */
-    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER);
+    (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
+                           buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
+    SET(t, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
     SET(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Headers for the server, credentials among them, are not for a proxy. */
     SET(t, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
@@ -475,7 +545,7 @@ enum http_result http_options_apply(struct http_transfer *t, const struct http_r
         result = t->url.https ? set_tls(t, s, err) : HTTP_OK;
     if (result == HTTP_OK)
         result = set_server_name(t, r, err);
-    if (result == HTTP_OK && !append_suppressions(t, r))
+    if (result == HTTP_OK && !(append_suppressions(t, r) && set_proxy_headers(t, s)))
         result = no_memory(err);
     if (result != HTTP_OK)
         return result;

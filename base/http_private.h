@@ -6,6 +6,7 @@
  *   http_transfer.c  what libcurl calls during a transfer: headers, body, upload
  *   http_result.c    how it ended: classification, sentences, Retry-After
  *   http_url.c       parsing, origin, redirect targets, URLs fit for a log
+ *   http_oauth2.c    tokens, fetched by transfers of the same client
  *   http_files.c     credentials and TLS files, re-read when they change
  *
  * libcurl must not be entered from its own callbacks. While a shard is inside libcurl (shard->busy)
@@ -51,10 +52,19 @@
 #define HTTP_CONNECT_TIMEOUT_MS 10000
 /* Per transfer; thousands wait at once, and most profiles are small. */
 #define HTTP_RECEIVE_BUFFER (8 * 1024)
+/* Per upload; the least that libcurl takes, where its default is four times as much. */
+#define HTTP_UPLOAD_BUFFER (16 * 1024)
 /* Easy handles kept over those that match what is in flight. */
 #define HTTP_EASY_SPARE 8
 /* Longest Retry-After that is taken for one. */
 #define HTTP_RETRY_AFTER_MAX_S (INT64_C(366) * 24 * 3600)
+/* One request for a token, and what is read of its answer. */
+#define HTTP_OAUTH2_TIMEOUT_MS 10000
+#define HTTP_OAUTH2_ANSWER_MAX ((size_t)64 * 1024)
+/* A token is fetched anew so long before it expires (a quarter of its life at most). */
+#define HTTP_OAUTH2_EARLY_MS 10000
+/* Behind a failure, or a token that was refused, the next one is fetched no earlier. */
+#define HTTP_OAUTH2_REST_MS 5000
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
 
 /* ---- http_url.c ----------------------------------------------------------------------------- */
@@ -142,6 +152,10 @@ struct http_transfer {
     enum http_method method;
     struct http_url url;
     struct curl_slist *headers;
+    struct curl_slist *proxy_headers;
+    struct http_token *token; /* HTTP_AUTH_OAUTH2; NULL: none was asked for */
+    unsigned token_generation;
+    bool needs_token; /* before it can be given to libcurl */
     struct curl_slist *connect_to;
     struct http_file *ca;
     struct http_file *cert;
@@ -207,6 +221,7 @@ struct http_client {
     char *name;
     char *user_agent;
     struct http_files *files;
+    struct http_tokens *tokens;
     struct http_list ended;
     struct loop_timer *ended_timer; /* for what ends outside of libcurl */
     size_t in_flight;
@@ -265,6 +280,28 @@ enum http_result http_options_apply(struct http_transfer *t, const struct http_r
                                     struct err *err);
 /* What changes from hop to hop: URL and remaining time. */
 enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err);
+
+/* Adds the Authorization header that was waited for. */
+enum http_result http_options_authorize(struct http_transfer *t, const char *value,
+                                        struct err *err);
+
+/* ---- http_oauth2.c -------------------------------------------------------------------------- */
+
+struct http_tokens;
+struct http_token;
+struct http_tokens *http_tokens_new(struct http_client *c);    /* NULL if out of memory */
+struct http_tokens *http_tokens_free(struct http_tokens *all); /* nothing may wait */
+/* The value of the Authorization header for a transfer with HTTP_AUTH_OAUTH2; NULL and HTTP_OK if
+ * it has to wait for it. */
+enum http_result http_tokens_get(struct http_transfer *t, const char **ret_text, struct err *err);
+/* Puts the transfer among those that wait; it goes on, or fails, by itself. */
+void http_tokens_wait(struct http_transfer *t);
+/* A transfer that may be waiting is about to be freed. */
+void http_tokens_cancelled(struct http_transfer *t);
+/* The server answered 401 to the transfer's token. */
+void http_tokens_refused(struct http_transfer *t);
+/* All that waits fails. */
+void http_tokens_abort(struct http_tokens *all, const struct err *reason);
 
 /* ---- http_transfer.c ------------------------------------------------------------------------ */
 

@@ -76,6 +76,13 @@ struct reason {
     char text[512];
 };
 
+static bool may_use_proxy(const struct http_transfer *t)
+{
+    const struct http_settings *s = t->request.settings;
+    return s && ((s->proxy_url && *s->proxy_url) || s->proxy_from_environment);
+}
+
+/* Where a proxy may be in between, libcurl's words name the host that could not be reached. */
 static void put_os_error(const struct http_transfer *t, struct reason *out)
 {
     long number = 0;
@@ -87,8 +94,10 @@ static void put_os_error(const struct http_transfer *t, struct reason *out)
         return;
     }
     const char *reason = strerror_r((int)number, text, sizeof(text));
-    (void)snprintf(out->text, sizeof(out->text), "%c%s", tolower((unsigned char)reason[0]),
-                   reason + 1);
+    bool more = may_use_proxy(t) && t->curl_error[0];
+    (void)snprintf(out->text, sizeof(out->text), "%c%s%s%.200s%s",
+                   tolower((unsigned char)reason[0]), reason + 1, more ? " (" : "",
+                   more ? t->curl_error : "", more ? ")" : "");
 }
 
 static void put_timeout(const struct http_transfer *t, struct reason *out)

@@ -12,7 +12,6 @@
 struct labels {
     atomic_uint refs;
     uint32_t count;
-    uint64_t hash;
     struct intern *in;
     struct istr *strings[]; /* name, value, name, value, ..., sorted by name */
 };
@@ -27,17 +26,6 @@ static struct istr *value_at(const struct labels *l, size_t i)
     return l->strings[2 * i + 1];
 }
 
-/* Over the bytes alone, with a fixed seed: the same on every machine and run. The lengths are part
- * of each step, so no separator is needed. */
-static uint64_t hash_strings(const struct labels *l)
-{
-    uint64_t hash = hash_bytes("", 0, l->count);
-    for (size_t i = 0; i < 2 * (size_t)l->count; i++) {
-        hash = hash_bytes(l->strings[i]->text, l->strings[i]->len, hash);
-    }
-    return hash;
-}
-
 struct labels *labels_make(struct intern *in, struct istr *const *strings, size_t count)
 {
     struct labels *l = malloc(sizeof(*l) + 2 * count * sizeof(struct istr *));
@@ -50,7 +38,6 @@ struct labels *labels_make(struct intern *in, struct istr *const *strings, size_
     if (count > 0) {
         memcpy(l->strings, strings, 2 * count * sizeof(struct istr *));
     }
-    l->hash = hash_strings(l);
     return l;
 }
 
@@ -120,7 +107,7 @@ bool labels_equal(const struct labels *a, const struct labels *b)
     if (a == b) {
         return true;
     }
-    if (a->hash != b->hash || a->count != b->count) {
+    if (a->count != b->count) {
         return false;
     }
     bool same_table = a->in == b->in;
@@ -134,9 +121,15 @@ bool labels_equal(const struct labels *a, const struct labels *b)
     return true;
 }
 
+/* Over the bytes alone, with a fixed seed. The lengths are part of each step, so no separator is
+ * needed. */
 uint64_t labels_hash(const struct labels *l)
 {
-    return l->hash;
+    uint64_t hash = hash_bytes("", 0, l->count);
+    for (size_t i = 0; i < 2 * (size_t)l->count; i++) {
+        hash = hash_bytes(l->strings[i]->text, l->strings[i]->len, hash);
+    }
+    return hash;
 }
 
 /* What Go's strconv.Quote would not print as it is, as far as it turns up in text at all: controls,

@@ -55,7 +55,7 @@ struct label labels_at(const struct labels *l,
 /* The value, or an empty view whose p is "". */
 struct sv labels_get(const struct labels *l, struct sv name);
 bool labels_equal(const struct labels *a, const struct labels *b);
-/* The same for equal sets on every machine and run. */
+/* The same for equal sets on every machine and run. Computed anew by each call. */
 uint64_t labels_hash(const struct labels *l);
 /* Appends {a="b", c="d"} with Go-style quoting, of names too that are not plain ones. */
 bool labels_format(const struct labels *l, struct buf *out);

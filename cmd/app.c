@@ -116,6 +116,12 @@ static void on_group(void *arg, const struct target_group *group)
     pipeline_group(app->pipeline, group);
 }
 
+static bool wants_label(void *arg, size_t job, struct sv name)
+{
+    struct app *app = arg;
+    return pipeline_wants(app->pipeline, job, name);
+}
+
 static void on_synced(void *arg)
 {
     struct app *app = arg;
@@ -268,6 +274,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
         .on_group = on_group,
+        .wants_label = wants_label,
         .on_synced = on_synced,
         .arg = app,
         .sharing = sharding_of_discovery(app->sharding),

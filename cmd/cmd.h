@@ -26,6 +26,8 @@ int cmd_check(int argc, char **argv);
 int cmd_discover(int argc, char **argv);
 int cmd_relabel(int argc, char **argv);
 int cmd_scrape(int argc, char **argv);
+int cmd_import(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_spool(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -13,6 +13,7 @@
 #include "base/http.h"
 #include "cmd/cmd.h"
 #include "scraper/inspect.h"
+#include "scraper/legacy.h"
 #include "scraper/scraper.h"
 
 static const char help[] =
@@ -27,8 +28,8 @@ static const char help[] =
     "  -s, --seconds N      how long a sampling type samples (10)\n"
     "      --timeout DUR    for the whole request, without the seconds (10s)\n"
     "      --max-size SIZE  refuse larger bodies (64MiB)\n"
-    "  -o, --output FILE    write the profile as it came; - is standard output (the\n"
-    "                       description then goes to standard error)\n"
+    "  -o, --output FILE    write the profile as it came, converted if it is in an old format;\n"
+    "                       - is standard output (the description then goes to standard error)\n"
     "\n"
     "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no answer, an\n"
     "error, or something that is not a profile.\n";
@@ -268,6 +269,39 @@ static int fail_fetch(const char *url, const struct answer *a)
     return EXIT_PEER;
 }
 
+/* Puts what it is converted to in the place of an old profile. */
+static enum legacy_result convert(struct answer *a, struct err *err)
+{
+    struct rng rng;
+    rng_seed_random(&rng);
+    const struct legacy_input in = {
+        .body = {a->data, a->size},
+        .time_ns = clock_wall_ns() - a->duration_ns,
+        .duration_ns = a->duration_ns,
+        .seed = rng_next(&rng),
+    };
+    struct legacy_output out;
+    enum legacy_result r = legacy_convert(&in, &out, err);
+    if (r == LEGACY_MADE) {
+        free(a->data);
+        a->data = out.data;
+        a->size = out.size;
+    }
+    return r;
+}
+
+static const char *format_name(enum check_result kind)
+{
+    switch (kind) {
+    case CHECK_JFR:
+        return "JFR";
+    case CHECK_LEGACY:
+        return "an old format, converted to pprof";
+    default:
+        return "pprof";
+    }
+}
+
 static void describe(FILE *out, const char *url, enum check_result kind, const struct answer *a)
 {
     struct profile_summary s;
@@ -276,8 +310,7 @@ static void describe(FILE *out, const char *url, enum check_result kind, const s
     format_size(a->size, size, sizeof(size));
     fprintf(out, "url:       %s\n", url);
     bool gzip = a->size >= 2 && memcmp(a->data, "\x1f\x8b", 2) == 0;
-    fprintf(out, "format:    %s, %s\n", kind == CHECK_JFR ? "JFR" : "pprof",
-            gzip ? "gzip" : "plain");
+    fprintf(out, "format:    %s, %s\n", format_name(kind), gzip ? "gzip" : "plain");
     fprintf(out, "size:      %s\n", size);
     fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
     if (kind == CHECK_JFR) {
@@ -357,16 +390,25 @@ static bool write_file(const char *path, const struct answer *a, struct err *err
     return ok;
 }
 
-static int deliver(const char *url, const struct scrape_args *args, const struct answer *a)
+/* The reason why the answer is no profile, with its sentence in err; "" if it is one. Old ones are
+ * converted. */
+static const char *judge(struct answer *a, enum check_result *ret_kind, struct err *err)
+{
+    *ret_kind = check_jfr(a->data, a->size, NULL);
+    if (*ret_kind != CHECK_JFR) {
+        *ret_kind = check_profile(a->data, a->size, err);
+    }
+    return *ret_kind == CHECK_LEGACY ? legacy_reason(convert(a, err)) : check_reason(*ret_kind);
+}
+
+static int deliver(const char *url, const struct scrape_args *args, struct answer *a)
 {
     struct err err = ERR_INIT;
-    enum check_result kind = check_jfr(a->data, a->size, NULL);
-    if (kind != CHECK_JFR) {
-        kind = check_profile(a->data, a->size, &err);
-    }
+    enum check_result kind;
+    const char *reason = judge(a, &kind, &err);
     bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
-    if (check_reason(kind)[0] != '\0') {
-        fprintf(stderr, "profpull: %s: GET %s: %s\n", check_reason(kind), url, err.msg);
+    if (reason[0] != '\0') {
+        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason, url, err.msg);
         return EXIT_PEER;
     }
     describe(to_stdout ? stderr : stdout, url, kind, a);

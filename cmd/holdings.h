@@ -1,9 +1,9 @@
 /* All targets that discovery has found, and which of them are ours.
  *
- * Where replicas share the targets, each knows all of them but hands only its own to the scraper.
- * A target of another replica is kept as what the rules made of it, without schedule, baseline or
- * connection, so that it can be taken over without asking anybody. When ownership changes only the
- * groups with a target that moves are told. One thread.
+ * Where replicas share the targets, each hands only its own to the scraper. A target of another
+ * replica, or one that is about to be ours, is kept as what the rules made of it, without schedule,
+ * baseline or connection. (Of pods that are left to others, discovery tells nothing.) When
+ * ownership changes only the groups with a target that moves are told. One thread.
  */
 #ifndef PROFPULL_CMD_HOLDINGS_H
 #define PROFPULL_CMD_HOLDINGS_H

@@ -89,6 +89,12 @@ const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
     return p->rules[job];
 }
 
+bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
+{
+    return target_reads(label) || ports_read(label) ||
+           relabel_reads(p->rules[job], p->scratch, label);
+}
+
 static void count(struct pipeline *p, size_t job, const char *outcome)
 {
     const char *values[] = {p->options.config->jobs[job].name, outcome};
@@ -295,7 +301,7 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
     const struct pipeline_options *o = &p->options;
     if (o->sharding != NULL) {
         return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
-                            made->n);
+                            made->n, group->moved);
     }
     if (o->scraper != NULL) {
         return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);

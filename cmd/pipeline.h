@@ -48,6 +48,9 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
 struct pipeline *pipeline_free(struct pipeline *p); /* accepts NULL, returns NULL */
 /* Takes what discovery tells, on its thread. */
 void pipeline_group(struct pipeline *p, const struct target_group *group);
+/* Whether a discovered label can have an effect on the targets of a job. On the pipeline's thread.
+ */
+bool pipeline_wants(struct pipeline *p, size_t job, struct sv label);
 /* The rules of a job, to describe one. */
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job);
 

@@ -22,6 +22,11 @@ struct wish {
     uint32_t *at;      /* for each type of the job */
 };
 
+bool ports_read(struct sv name)
+{
+    return sv_eq(name, PORT_NAME) || sv_eq(name, SV(LABEL_ADDRESS));
+}
+
 /* ---- the labels --------------------------------------------------------------------------------
  */
 

@@ -40,6 +40,9 @@ struct port_candidate {
 bool ports_choose(const struct config_job *job, struct port_candidate *at, size_t n,
                   struct labels_builder *b);
 
+/* Whether ports_choose() looks at a label of this name as it was discovered. */
+bool ports_read(struct sv name);
+
 /* The port name that a type waits for in these relabelled labels; empty if none. */
 struct sv ports_wanted_name(const struct labels *labels, const char *type);
 /* The port that it is to have by number, as the label has it, number or not; empty if none. */

@@ -2,8 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "relabel/relabel.h"
 
+/* What was not asked for in this time is forgotten, within twice the time. Profiles that come more
+ * rarely have the rules run each time, which costs them nothing that matters. */
+#define TURN_MS ((int64_t)5 * 60 * MS_PER_S)
 /* Messages about profiles that the rules could not be run on. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
@@ -32,6 +36,7 @@ struct profile_rules {
     struct job_rules *jobs;
     struct memory *memories; /* by hash; NULL if no job has rules */
     size_t hand;             /* goes around and forgets what was not used for a whole turn */
+    int64_t hand_ms;         /* the time up to which it has gone; 0: not yet */
     struct relabel_scratch *scratch;
     struct labels_builder *builder;
     struct log_limit limit;
@@ -173,14 +178,24 @@ static enum outcome run(struct profile_rules *r, const struct profile *p,
     return OUTCOME_KEPT;
 }
 
-/* One place for each call: what was not used for a whole turn is of a scrape that is gone. */
-static void move_hand(struct profile_rules *r)
+/* One turn takes TURN_MS, however many profiles come: what was not used for a whole turn is of a
+ * scrape that is gone. */
+static void move_hand(struct profile_rules *r, int64_t now_ms)
 {
-    struct memory *m = &r->memories[r->hand++ % PROFILE_RULES_REMEMBERED];
-    if (m->used) {
-        m->used = false;
-    } else {
-        forget(m);
+    int64_t passed_ms = r->hand_ms == 0 ? 0 : now_ms - r->hand_ms;
+    int64_t steps = passed_ms >= TURN_MS ? PROFILE_RULES_REMEMBERED
+                                         : passed_ms * PROFILE_RULES_REMEMBERED / TURN_MS;
+    if (steps == 0 && r->hand_ms != 0) {
+        return; /* the rest of a step counts for the next one */
+    }
+    r->hand_ms = now_ms;
+    for (int64_t i = 0; i < steps; i++) {
+        struct memory *m = &r->memories[r->hand++ % PROFILE_RULES_REMEMBERED];
+        if (m->used) {
+            m->used = false;
+        } else {
+            forget(m);
+        }
     }
 }
 
@@ -217,7 +232,7 @@ bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now
         metric_inc(job->counts[OUTCOME_KEPT]);
         return true;
     }
-    move_hand(r);
+    move_hand(r, now_ms);
     struct memory *m = recall(r, p);
     struct labels *after = NULL;
     enum outcome outcome;

@@ -21,7 +21,8 @@
 #include "model/profile.h"
 
 /* Label sets of which the result is remembered, for all jobs together: 1.5 MiB of table when all
- * are in use, and the label sets. What is not asked for any more is forgotten. */
+ * are in use, and the label sets. What was not asked for in five minutes is forgotten in the next
+ * five, while profiles come. */
 #define PROFILE_RULES_REMEMBERED 65536
 
 struct profile_rules_options {
@@ -37,7 +38,7 @@ struct profile_rules *profile_rules_new(const struct profile_rules_options *opti
                                         struct err *err);
 struct profile_rules *profile_rules_free(struct profile_rules *r); /* accepts NULL, returns NULL */
 /* Runs the rules of the profile's job on its labels. False: the profile is dropped, and counted;
- * the caller lets go of it. now_ms: monotonic, for the rate of log lines. */
+ * the caller lets go of it. now_ms: monotonic, for what is forgotten and the rate of log lines. */
 bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cmd/holdings.h"
+#include "scraper/address.h"
 #include "shard/members.h"
 #include "shard/rendezvous.h"
 
@@ -26,10 +27,14 @@ struct sharding {
     struct loop_timer *timer;
     enum members_state told;
     bool was_member;
+    size_t left;    /* pods of others */
+    size_t awaited; /* pods that have become ours, but have not been listed since */
+    bool told_awaited;
     struct metric_cell *n_members;
     struct metric_cell *index;
     struct metric_cell *owned;
     struct metric_cell *others;
+    struct metric_cell *awaiting;
     struct metric_cell *gained;
     struct metric_cell *lost;
     struct metric_cell *changes;
@@ -121,7 +126,7 @@ static void count_targets(struct sharding *s)
 {
     size_t owned = holdings_owned(s->holdings);
     metric_set(s->owned, (int64_t)owned);
-    metric_set(s->others, (int64_t)(holdings_total(s->holdings) - owned));
+    metric_set(s->others, (int64_t)(holdings_total(s->holdings) - owned + s->left + s->awaited));
 }
 
 static bool review(struct sharding *s)
@@ -159,10 +164,24 @@ static void update(struct sharding *s, bool again)
     }
 }
 
+/* Pods that are ours by now are not scraped yet. */
+static void say_awaited(struct sharding *s)
+{
+    if (s->awaited > 0 && members_state(s->members) == MEMBERS_ACTIVE && !s->told_awaited) {
+        s->told_awaited = true;
+        log_warn(
+            s->options.log,
+            "sharding: pods of this replica have not been listed yet: they are scraped as soon "
+            "as the API server lists them",
+            LOG_INT("pods", s->awaited));
+    }
+}
+
 /* Something is due: what could not be told is told again as well. */
 static void on_timer(void *arg)
 {
     update(arg, true);
+    say_awaited(arg);
 }
 
 static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
@@ -191,6 +210,19 @@ static void on_reachable(void *arg, bool reachable)
     update(s, false);
 }
 
+static void on_left(void *arg, size_t left, size_t awaited)
+{
+    struct sharding *s = arg;
+    s->left = left;
+    s->awaited = awaited;
+    metric_set(s->awaiting, (int64_t)awaited);
+    count_targets(s);
+    if (awaited == 0 && s->told_awaited) {
+        s->told_awaited = false;
+        log_info(s->options.log, "sharding: the pods of this replica have been listed");
+    }
+}
+
 /* ---- targets --------------------------------------------------------------------------------- */
 
 static bool owns(void *arg, uint64_t key)
@@ -211,6 +243,26 @@ static bool tell(void *arg, size_t job, const char *source, struct target *const
     return true;
 }
 
+/* As sharding_key() of any target at that address. */
+static uint64_t pod_key(void *arg, const char *ip)
+{
+    struct address address;
+    (void)arg;
+    if (!address_parse(sv_from(ip), 80, &address, NULL)) {
+        return 0;
+    }
+    return rendezvous_hash(rendezvous_key(sv_from(address.canonical), ip, false));
+}
+
+static bool claims(void *arg, uint64_t key)
+{
+    const struct sharding *s = arg;
+    /* A member may be known by its address. */
+    const char *self =
+        sharding_is_member(s) ? members_name(s->members, members_index(s->members)) : s->self;
+    return members_claims(s->members, self, key);
+}
+
 uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
                       const char *pinned_host)
 {
@@ -219,9 +271,12 @@ uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t j
 }
 
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
-                  const uint64_t *keys, size_t n)
+                  const uint64_t *keys, size_t n, bool moved)
 {
+    size_t before = holdings_owned(s->holdings);
     bool ok = holdings_put(s->holdings, job, source, targets, keys, n);
+    size_t now = holdings_owned(s->holdings);
+    metric_add(s->gained, moved && now > before ? now - before : 0);
     count_targets(s);
     return ok;
 }
@@ -250,7 +305,7 @@ const char *sharding_self(const struct sharding *s)
 
 const struct discovery_sharing *sharding_of_discovery(struct sharding *s)
 {
-    return s == NULL || s->config->mode != SHARDING_KUBERNETES ? NULL : &s->discovery;
+    return s == NULL ? NULL : &s->discovery;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -300,9 +355,18 @@ static void make_metrics(struct sharding *s)
     };
     static const struct metric_desc targets = {
         .name = "profpull_sharding_targets",
-        .help = "Targets that are known, by whether this replica scrapes them.",
+        .help =
+            "Targets that are known, by whether this replica scrapes them. A pod of another one "
+            "counts as one for each job: it is not looked into.",
         .type = METRIC_GAUGE,
         .labels = {"owner"},
+    };
+    static const struct metric_desc awaiting = {
+        .name = "profpull_sharding_awaited_pods",
+        .help =
+            "Pods that have become this replica's and have not been listed since; once for each "
+            "job.",
+        .type = METRIC_GAUGE,
     };
     static const struct metric_desc moves = {
         .name = "profpull_sharding_moved_targets_total",
@@ -319,6 +383,7 @@ static void make_metrics(struct sharding *s)
     s->index = cell(s, &index, NULL);
     s->owned = cell(s, &targets, "self");
     s->others = cell(s, &targets, "other");
+    s->awaiting = cell(s, &awaiting, NULL);
     s->gained = cell(s, &moves, "gained");
     s->lost = cell(s, &moves, "lost");
     s->changes = cell(s, &changes, NULL);
@@ -367,6 +432,12 @@ static bool init(struct sharding *s, struct err *err)
         .on_reachable = on_reachable,
         .arg = s,
     };
+    /* Who only looks wants to see the pods of all. */
+    if (s->options.scraper != NULL) {
+        s->discovery.key = pod_key;
+        s->discovery.claims = claims;
+        s->discovery.on_left = on_left;
+    }
     return true;
 }
 

@@ -28,16 +28,17 @@ struct sharding_options {
 struct sharding *sharding_new(const struct sharding_options *options, struct err *err);
 struct sharding *sharding_free(struct sharding *s); /* accepts NULL, returns NULL */
 
-/* What discovery has to be told. Lives as long as s. NULL gives NULL. */
+/* What discovery has to be told: who the members are to be told to, and, where targets are scraped,
+ * which pods are left to others. Lives as long as s. NULL gives NULL. */
 const struct discovery_sharing *sharding_of_discovery(struct sharding *s);
 
 /* The key of a target by which its owner is found. pinned_host as in struct target_group. */
 uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
                       const char *pinned_host);
-/* Takes what a source has now (keys of the targets beside them). Takes over the references. False
- * if out of memory. */
+/* Takes what a source has now (keys of the targets beside them). moved as in struct target_group.
+ * Takes over the references. False if out of memory. */
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
-                  const uint64_t *keys, size_t n);
+                  const uint64_t *keys, size_t n, bool moved);
 
 /* The member that a key belongs to; NULL if no members are known. */
 const char *sharding_owner(const struct sharding *s, uint64_t key);

@@ -213,8 +213,12 @@ struct config_label_limits {
         .max_names = 30, .max_name_length = 1024, .max_value_length = 2048                         \
     }
 
-enum config_protocol { PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_FILE };
+enum config_protocol { PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_FILE, PROTOCOL_PROFEFE };
 const char *config_protocol_name(enum config_protocol protocol);
+/* The protocol of a URL that can mean only one: file://, or the path of a method ("/ingest",
+ * "/api/v1/profile", "/api/0/profiles", "/push.v1.PusherService/Push"). False if any could be
+ * meant. */
+bool config_protocol_of_url(const char *url, enum config_protocol *ret);
 
 #define CONFIG_ENDPOINTS_MAX 64
 #define CONFIG_FSYNC_ALWAYS INT64_C(0)

@@ -220,10 +220,12 @@ static void dump_auth(struct dumper *d, const struct http_settings *h)
 {
     switch (h->auth) {
     case HTTP_AUTH_NONE:
+    case HTTP_AUTH_OAUTH2: /* see dump_oauth2() */
         break;
     case HTTP_AUTH_BASIC:
         dump_begin(d, "basic_auth");
         dump_text(d, "username", h->username);
+        dump_text(d, "username_file", h->username_file);
         dump_secret(d, "password", h->password);
         dump_text(d, "password_file", h->password_file);
         dump_end(d);
@@ -243,7 +245,7 @@ static bool any_tls(const struct http_settings *h)
     return h->tls.ca_pem != NULL || h->tls.ca_file != NULL || h->tls.cert_pem != NULL ||
            h->tls.cert_file != NULL || h->tls.key_pem != NULL || h->tls.key_file != NULL ||
            h->tls.server_name != NULL || h->tls.insecure_skip_verify ||
-           h->tls.min_version != HTTP_TLS_DEFAULT;
+           h->tls.min_version != HTTP_TLS_DEFAULT || h->tls.max_version != HTTP_TLS_DEFAULT;
 }
 
 static void dump_tls(struct dumper *d, const struct http_settings *h)
@@ -266,6 +268,9 @@ static void dump_tls(struct dumper *d, const struct http_settings *h)
     if (h->tls.min_version != HTTP_TLS_DEFAULT) {
         dump_plain(d, "min_version", versions[h->tls.min_version]);
     }
+    if (h->tls.max_version != HTTP_TLS_DEFAULT) {
+        dump_plain(d, "max_version", versions[h->tls.max_version]);
+    }
     dump_end(d);
 }
 
@@ -287,16 +292,17 @@ static void dump_proxy_url(struct dumper *d, const char *url)
 }
 
 /* Neighbours have the same name where one has several values. */
-static void dump_http_headers(struct dumper *d, const struct http_settings *h)
+static void dump_http_headers(struct dumper *d, const char *key, const struct http_header *at,
+                              size_t n)
 {
-    if (h->n_headers == 0) {
+    if (n == 0) {
         return;
     }
-    dump_begin(d, "http_headers");
-    for (size_t i = 0; i < h->n_headers; i++) {
-        const char *name = h->headers[i].name;
-        bool first = i == 0 || strcmp(name, h->headers[i - 1].name) != 0;
-        bool last = i + 1 == h->n_headers || strcmp(name, h->headers[i + 1].name) != 0;
+    dump_begin(d, key);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = at[i].name;
+        bool first = i == 0 || strcmp(name, at[i - 1].name) != 0;
+        bool last = i + 1 == n || strcmp(name, at[i + 1].name) != 0;
         if (first) {
             begin_line(d);
             put_quoted(d->out, name);
@@ -308,22 +314,57 @@ static void dump_http_headers(struct dumper *d, const struct http_settings *h)
     dump_end(d);
 }
 
-static void dump_http(struct dumper *d, const struct http_settings *h)
+static void dump_transport(struct dumper *d, const struct http_settings *h)
 {
-    dump_auth(d, h);
     dump_tls(d, h);
     dump_proxy_url(d, h->proxy_url);
     dump_text(d, "no_proxy", h->no_proxy);
     if (h->proxy_from_environment) {
         dump_bool(d, "proxy_from_environment", true);
     }
+    dump_http_headers(d, "proxy_connect_header", h->proxy_headers, h->n_proxy_headers);
+}
+
+static void dump_oauth2(struct dumper *d, const struct http_oauth2 *o)
+{
+    struct config_strings scopes = {.at = o->scopes, .n = o->n_scopes};
+    dump_begin(d, "oauth2");
+    dump_text(d, "client_id", o->client_id);
+    dump_secret(d, "client_secret", o->client_secret);
+    dump_text(d, "client_secret_file", o->client_secret_file);
+    dump_text(d, "token_url", o->token_url);
+    if (o->n_scopes > 0) {
+        dump_strings(d, "scopes", &scopes);
+    }
+    if (o->n_params > 0) {
+        dump_begin(d, "endpoint_params");
+        for (size_t i = 0; i < o->n_params; i++) {
+            begin_line(d);
+            put_quoted(d->out, o->params[i].name);
+            buf_puts(d->out, ": ");
+            put_quoted(d->out, SECRET);
+            buf_putc(d->out, '\n');
+        }
+        dump_end(d);
+    }
+    dump_transport(d, &o->transport);
+    dump_end(d);
+}
+
+static void dump_http(struct dumper *d, const struct http_settings *h)
+{
+    dump_auth(d, h);
+    if (h->auth == HTTP_AUTH_OAUTH2) {
+        dump_oauth2(d, h->oauth2);
+    }
+    dump_transport(d, h);
     if (!h->follow_redirects) {
         dump_bool(d, "follow_redirects", false);
     }
     if (!h->enable_http2) {
         dump_bool(d, "enable_http2", false);
     }
-    dump_http_headers(d, h);
+    dump_http_headers(d, "http_headers", h->headers, h->n_headers);
 }
 
 /* ---- jobs

@@ -4,6 +4,8 @@
 #include "config/parts.h"
 
 #define DEFAULT_NAME "main"
+/* The place of "auto" among the names, behind all protocols. */
+#define PROTOCOL_AUTO ((size_t)PROTOCOL_PROFEFE + 1)
 #define HOUR_MS UINT64_C(3600000)
 
 #define FIELD(key_, read_, member, arg_)                                                           \
@@ -12,24 +14,28 @@
         .arg = (arg_)                                                                              \
     }
 
-static const char *const protocol_names[] = {
-    [PROTOCOL_PUSH] = "push", [PROTOCOL_INGEST] = "ingest", [PROTOCOL_FILE] = "file"};
+static const char *const protocol_names[] = {[PROTOCOL_PUSH] = "push",
+                                             [PROTOCOL_INGEST] = "ingest",
+                                             [PROTOCOL_FILE] = "file",
+                                             [PROTOCOL_PROFEFE] = "profefe",
+                                             [PROTOCOL_AUTO] = "auto"};
+/* "auto" is for the reader only. */
 #define PROTOCOLS (sizeof(protocol_names) / sizeof(protocol_names[0]))
 
 const char *config_protocol_name(enum config_protocol protocol)
 {
-    return (size_t)protocol < PROTOCOLS ? protocol_names[protocol] : "unknown";
+    return (size_t)protocol < PROTOCOL_AUTO ? protocol_names[protocol] : "unknown";
 }
 
 static void read_protocol(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     static const struct choices choices = {protocol_names, PROTOCOLS};
-    if (at->node->kind == NODE_SCALAR && sv_eq_str(at->node->text, "profefe")) {
-        reader_error(r, at, "protocol \"profefe\" is not supported yet");
-        return;
+    unsigned index = (unsigned)PROTOCOL_AUTO;
+    read_choice(r, at, &choices, &index);
+    if (index < PROTOCOL_AUTO) {
+        *(enum config_protocol *)out = (enum config_protocol)index;
     }
-    read_choice(r, at, &choices, out);
 }
 
 /* file:// and an absolute path that is more than the root. */
@@ -211,27 +217,52 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
     http_defaults(&e->http);
 }
 
-/* A URL that the push protocol cannot mean: its clients are given the base URL. */
-static bool is_ingest_url(const char *url)
+bool config_protocol_of_url(const char *url, enum config_protocol *ret)
 {
-    return sv_ends_with(sv_from(url), SV("/ingest")) || sv_ends_with(sv_from(url), SV("/ingest/"));
+    static const struct {
+        const char *end;
+        enum config_protocol protocol;
+    } methods[] = {
+        {"/ingest", PROTOCOL_INGEST},
+        {"/api/v1/profile", PROTOCOL_INGEST}, /* DeepFlow's base */
+        {"/api/0/profiles", PROTOCOL_PROFEFE},
+        {"/push.v1.PusherService/Push", PROTOCOL_PUSH},
+    };
+    struct sv text = sv_from(url);
+    while (text.n > 0 && text.p[text.n - 1] == '/') {
+        text.n--;
+    }
+    if (is_file_url(sv_from(url))) {
+        *ret = PROTOCOL_FILE;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (sv_ends_with(text, sv_from(methods[i].end))) {
+            *ret = methods[i].protocol;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the file names a protocol, and not "auto". */
+static bool names_protocol(const struct node *endpoint)
+{
+    const struct node *given = node_get(endpoint, "protocol");
+    return given != NULL && given->kind == NODE_SCALAR && !sv_eq_str(given->text, "auto");
 }
 
 /* URL and protocol belong together. */
 static void check_protocol(struct reader *r, const struct place *at, struct config_endpoint *e)
 {
-    bool given = node_get(at->node, "protocol") != NULL;
+    bool given = names_protocol(at->node);
     struct place place = place_of_key(at, given ? "protocol" : "url");
     bool file = is_file_url(sv_from(e->url));
-    if (file && !given) {
-        e->protocol = PROTOCOL_FILE;
+    if (!given) {
+        (void)config_protocol_of_url(e->url, &e->protocol);
     } else if (file != (e->protocol == PROTOCOL_FILE)) {
         reader_error(r, &place, "protocol \"%s\" does not go with a URL that begins with %s",
                      config_protocol_name(e->protocol), file ? "file://" : "http");
-    } else if (!given && is_ingest_url(e->url)) {
-        reader_error(r, &place,
-                     "the URL ends in \"/ingest\": give the base URL, and protocol: "
-                     "ingest if that is what is meant");
     }
 }
 
@@ -327,12 +358,6 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
         reader_option_error(r, "--write.url", "expected %s", text_url.expected);
         return;
     }
-    if (is_ingest_url(url)) {
-        reader_option_error(r, "--write.url",
-                            "the URL ends in \"/ingest\": give the base URL (another "
-                            "protocol than push needs a configuration file)");
-        return;
-    }
     struct config_endpoint *e = find_main(all);
     if (e == NULL) {
         e = &all->at[all->n++];
@@ -341,7 +366,8 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
         e->pos = (struct config_pos){.file = r->file};
     }
     e->url = reader_strndup(r, url, strlen(url));
-    e->protocol = is_file_url(sv_from(url)) ? PROTOCOL_FILE : PROTOCOL_PUSH;
+    e->protocol = PROTOCOL_PUSH;
+    (void)config_protocol_of_url(url, &e->protocol);
 }
 
 /* An endpoint of the file without a URL is complete only if the command line gives one. */

@@ -39,19 +39,21 @@ static void read_basic_auth(struct reader *r, const struct place *at, const void
 {
     (void)arg;
     static const struct field fields[] = {
-        {.key = "username",
-         .read = read_text,
-         .offset = offsetof(struct http_settings, username),
-         .required = true},
-        {.key = "username_file", .read = read_later},
+        FIELD("username", read_text, username, NULL),
+        FIELD("username_file", read_text, username_file, &text_file_name),
         FIELD("password", read_text, password, &text_secret),
         FIELD("password_file", read_text, password_file, &text_file_name),
     };
     struct http_settings *http = out;
     const struct section section = SECTION(fields, http);
     http->auth = HTTP_AUTH_BASIC;
+    size_t before = r->reported;
     read_sections(r, at, &section, 1);
+    exclusive(r, at, "basic_auth ", "username", "username_file");
     exclusive(r, at, "basic_auth ", "password", "password_file");
+    if (before == r->reported && !has(at, "username") && !has(at, "username_file")) {
+        reader_error(r, at, "missing required key \"username\" or \"username_file\"");
+    }
 }
 
 /* The scheme in front of the credentials. */
@@ -100,7 +102,7 @@ static void read_bearer(struct reader *r, const struct place *at, const void *ar
     read_text(r, at, kind, kind->file_name ? &http->credentials_file : &http->credentials);
 }
 
-static void read_min_version(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_tls_version(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     static const char *const names[] = {"TLS10", "TLS11", "TLS12", "TLS13"};
@@ -142,12 +144,20 @@ static void read_tls(struct reader *r, const struct place *at, const void *arg, 
         FIELD("key_file", read_text, tls.key_file, &text_file_name),
         FIELD("server_name", read_text, tls.server_name, &text_nonempty),
         FIELD("insecure_skip_verify", read_bool, tls.insecure_skip_verify, NULL),
-        FIELD("min_version", read_min_version, tls.min_version, NULL),
-        {.key = "max_version", .read = read_later},
+        FIELD("min_version", read_tls_version, tls.min_version, NULL),
+        FIELD("max_version", read_tls_version, tls.max_version, NULL),
     };
     const struct section section = SECTION(fields, out);
+    size_t before = r->reported;
     read_sections(r, at, &section, 1);
     check_tls(r, at);
+    const struct http_settings *http = out;
+    if (before == r->reported && http->tls.max_version != HTTP_TLS_DEFAULT &&
+        http->tls.max_version <
+            (http->tls.min_version != HTTP_TLS_DEFAULT ? http->tls.min_version : HTTP_TLS_1_2)) {
+        struct place place = place_of_key(at, "max_version");
+        reader_error(r, &place, "max_version is below min_version (TLS12 by default)");
+    }
 }
 
 /* ---- http_headers
@@ -209,9 +219,9 @@ static void read_header(struct reader *r, const struct place *at, const char *na
     }
 }
 
+/* arg: "proxy" for the headers of CONNECT. */
 static void read_http_headers(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    (void)arg;
     struct http_settings *http = out;
     if (!reader_enter(r, at, NODE_MAPPING)) {
         return;
@@ -228,14 +238,120 @@ static void read_http_headers(struct reader *r, const struct place *at, const vo
         struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
         struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
         const char *problem;
-        if (!check_header_name(i->key->text, &problem)) {
+        /* Authorization to a proxy is what these are for. */
+        bool own = arg != NULL && sv_eq_str(i->key->text, "Proxy-Authorization");
+        if (!own && !check_header_name(i->key->text, &problem)) {
             reader_error(r, &key, "%s", problem);
             continue;
         }
         read_header(r, &child, reader_strndup(r, i->key->text.p, i->key->text.n), &list);
     }
-    http->headers = list.at;
-    http->n_headers = list.n;
+    if (arg != NULL) {
+        http->proxy_headers = list.at;
+        http->n_proxy_headers = list.n;
+    } else {
+        http->headers = list.at;
+        http->n_headers = list.n;
+    }
+}
+
+static void check_proxy(struct reader *r, const struct place *at)
+{
+    bool from_environment = false;
+    const struct node *given = node_get(at->node, "proxy_from_environment");
+    if (given != NULL && given->kind == NODE_SCALAR) {
+        from_environment = sv_eq_str(given->text, "true");
+    }
+    struct place place = place_of_key(at, "proxy_from_environment");
+    if (from_environment && has(at, "proxy_url")) {
+        reader_error(r, &place,
+                     "if proxy_from_environment is configured, proxy_url must not be configured");
+    } else if (from_environment && has(at, "no_proxy")) {
+        reader_error(r, &place,
+                     "if proxy_from_environment is configured, no_proxy must not be configured");
+    } else if (has(at, "no_proxy") && !has(at, "proxy_url")) {
+        place = place_of_key(at, "no_proxy");
+        reader_error(r, &place, "if no_proxy is configured, proxy_url must also be configured");
+    }
+}
+
+/* ---- oauth2
+ * --------------------------------------------------------------------------------------- */
+
+static void read_scopes(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct http_oauth2 *o = out;
+    struct config_strings scopes = {.n = 0};
+    read_strings(r, at, arg, &scopes);
+    o->scopes = scopes.at;
+    o->n_scopes = scopes.n;
+}
+
+static void read_params(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct pairs_kind kind = {.name = &text_nonempty, .value = &text_secret};
+    struct http_oauth2 *o = out;
+    struct config_pairs pairs = {.n = 0};
+    (void)arg;
+    read_pairs(r, at, &kind, &pairs);
+    struct http_header *copy = reader_alloc(r, pairs.n + 1, sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < pairs.n; i++) {
+        copy[i] = (struct http_header){pairs.at[i].name, pairs.at[i].value};
+    }
+    o->params = copy;
+    o->n_params = copy != NULL ? pairs.n : 0;
+}
+
+static void read_oauth2(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+#define OAUTH2(key_, read_, member, arg_)                                                          \
+    {                                                                                              \
+        .key = (key_), .read = (read_), .offset = offsetof(struct http_oauth2, member),            \
+        .arg = (arg_), .required = true                                                            \
+    }
+    static const struct field fields[] = {
+        OAUTH2("client_id", read_text, client_id, &text_nonempty),
+        OAUTH2("token_url", read_text, token_url, &text_http_url),
+        {.key = "client_secret",
+         .read = read_text,
+         .offset = offsetof(struct http_oauth2, client_secret),
+         .arg = &text_secret},
+        {.key = "client_secret_file",
+         .read = read_text,
+         .offset = offsetof(struct http_oauth2, client_secret_file),
+         .arg = &text_file_name},
+        {.key = "scopes", .read = read_scopes, .arg = &text_nonempty},
+        {.key = "endpoint_params", .read = read_params},
+    };
+#undef OAUTH2
+    static const struct field transport[] = {
+        {.key = "tls_config", .read = read_tls},
+        FIELD("proxy_url", read_text, proxy_url, &text_proxy_url),
+        FIELD("no_proxy", read_text, no_proxy, &text_nonempty),
+        FIELD("proxy_from_environment", read_bool, proxy_from_environment, NULL),
+        {.key = "proxy_connect_header", .read = read_http_headers, .arg = "proxy"},
+    };
+    (void)arg;
+    struct http_settings *http = out;
+    struct http_oauth2 *o = reader_alloc(r, 1, sizeof(*o));
+    if (o == NULL) {
+        return;
+    }
+    *o = (struct http_oauth2){.n_scopes = 0};
+    http_defaults(&o->transport);
+    const struct section sections[] = {SECTION(fields, o), SECTION(transport, &o->transport)};
+    http->auth = HTTP_AUTH_OAUTH2;
+    http->oauth2 = o;
+    size_t before = r->reported;
+    read_sections(r, at, sections, 2);
+    if (at->node->kind != NODE_MAPPING) {
+        return;
+    }
+    exclusive(r, at, "oauth2 ", "client_secret", "client_secret_file");
+    if (before == r->reported && !has(at, "client_secret") && !has(at, "client_secret_file")) {
+        reader_error(r, at, "missing required key \"client_secret\" or \"client_secret_file\"");
+    }
+    check_proxy(r, at);
 }
 
 /* ---- all of it
@@ -246,12 +362,12 @@ static const struct field http_fields[] = {
     {.key = "authorization", .read = read_authorization},
     {.key = "bearer_token", .read = read_bearer, .arg = &text_credentials},
     {.key = "bearer_token_file", .read = read_bearer, .arg = &text_file_name},
-    {.key = "oauth2", .read = read_later},
+    {.key = "oauth2", .read = read_oauth2},
     {.key = "tls_config", .read = read_tls},
     FIELD("proxy_url", read_text, proxy_url, &text_proxy_url),
     FIELD("no_proxy", read_text, no_proxy, &text_nonempty),
     FIELD("proxy_from_environment", read_bool, proxy_from_environment, NULL),
-    {.key = "proxy_connect_header", .read = read_later},
+    {.key = "proxy_connect_header", .read = read_http_headers, .arg = "proxy"},
     FIELD("follow_redirects", read_bool, follow_redirects, NULL),
     FIELD("enable_http2", read_bool, enable_http2, NULL),
     {.key = "http_headers", .read = read_http_headers},
@@ -298,20 +414,5 @@ static void check_auth(struct reader *r, const struct place *at)
 void http_check(struct reader *r, const struct place *at)
 {
     check_auth(r, at);
-    bool from_environment = false;
-    const struct node *given = node_get(at->node, "proxy_from_environment");
-    if (given != NULL && given->kind == NODE_SCALAR) {
-        from_environment = sv_eq_str(given->text, "true");
-    }
-    struct place place = place_of_key(at, "proxy_from_environment");
-    if (from_environment && has(at, "proxy_url")) {
-        reader_error(r, &place,
-                     "if proxy_from_environment is configured, proxy_url must not be configured");
-    } else if (from_environment && has(at, "no_proxy")) {
-        reader_error(r, &place,
-                     "if proxy_from_environment is configured, no_proxy must not be configured");
-    } else if (has(at, "no_proxy") && !has(at, "proxy_url")) {
-        place = place_of_key(at, "no_proxy");
-        reader_error(r, &place, "if no_proxy is configured, proxy_url must also be configured");
-    }
+    check_proxy(r, at);
 }

@@ -131,7 +131,9 @@ static void check_formats(struct reader *r, const struct place *job_place, const
                           const struct config_job *job)
 {
     for (size_t i = 0; i < c->n_endpoints; i++) {
-        if ((job->forward_to >> i & 1) != 0 && c->endpoints[i].protocol != PROTOCOL_PUSH) {
+        enum config_protocol protocol = c->endpoints[i].protocol;
+        bool takes = protocol == PROTOCOL_INGEST || protocol == PROTOCOL_FILE;
+        if ((job->forward_to >> i & 1) != 0 && takes) {
             return;
         }
     }
@@ -139,7 +141,8 @@ static void check_formats(struct reader *r, const struct place *job_place, const
         if (job->types[i].enabled && job->types[i].format == FORMAT_JFR) {
             struct place place = place_of_key(job_place, "profiles");
             reader_error(r, &place,
-                         "%s has the format jfr, which the protocol push cannot carry: an endpoint "
+                         "%s has the format jfr, which the protocols push and profefe cannot "
+                         "carry: an endpoint "
                          "with protocol ingest or file is needed in forward_to",
                          reader_quote(r, sv_from(job->types[i].key)));
         }

@@ -54,11 +54,9 @@ static const struct config_type built_in[BUILT_IN] = {
      .path = "/debug/pprof/heap",
      .cumulative = true,
      .delta = DELTA_AUTO},
-    {.key = "threadcreate",
-     .name = "threadcreate",
-     .path = "/debug/pprof/threadcreate",
-     .cumulative = true,
-     .delta = DELTA_AUTO},
+    /* A snapshot, its name notwithstanding: Go lists the threads that there are, by where they were
+     * made, and takes those that end out of the list. */
+    {.key = "threadcreate", .name = "threadcreate", .path = "/debug/pprof/threadcreate"},
 };
 
 /* A type that is being read, and where. */

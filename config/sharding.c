@@ -96,7 +96,8 @@ static const struct field fields[] = {
     FIELD("isolation_timeout", read_duration, isolation_ms, &range_isolation),
 };
 
-/* The keys of one mode mean nothing in another: they would hide a mistake. */
+/* The keys of one mode mean nothing in another, nor without any: they would hide a mistake. Next to
+ * `mode: none` they may stay, so that this one key switches sharing on and off. */
 static const struct {
     const char *key;
     enum config_sharding_mode mode;
@@ -113,7 +114,10 @@ static void check_mode(struct reader *r, const struct place *at, const struct co
     for (size_t i = 0; i < sizeof(belongs) / sizeof(belongs[0]); i++) {
         struct place place = place_of_key(at, belongs[i].key);
         bool given = node_get(at->node, belongs[i].key) != NULL;
-        if (given && s->mode != belongs[i].mode && s->mode != SHARDING_NONE) {
+        if (given && node_get(at->node, "mode") == NULL) {
+            reader_error(r, &place, "means nothing without the key \"mode\" (%s)",
+                         modes[belongs[i].mode]);
+        } else if (given && s->mode != belongs[i].mode && s->mode != SHARDING_NONE) {
             reader_error(r, &place, "has no meaning with mode: %s", modes[s->mode]);
         } else if (!given && belongs[i].required && s->mode == belongs[i].mode) {
             reader_error(r, at, "mode: %s needs the key \"%s\"", modes[s->mode], belongs[i].key);

@@ -20,6 +20,11 @@
 /* A source's name: prefix, role, "/", namespace, "/", name. */
 #define SOURCE_MAX (PREFIX_MAX + 32 + OBJECT_KEY_MAX)
 
+/* When members have changed, pods are listed again within this part of the time after which they
+ * are ours, but not later than: so that they are known by then. */
+#define RELIST_PART 4
+#define RELIST_MAX_MS 2000
+
 /* A source of a job, and the watch that it wants to hear of. */
 struct subscriber {
     const struct kube_source *source;
@@ -32,6 +37,7 @@ struct kube_source {
     const struct config_kubernetes *config;
     struct kubernetes *kubernetes;
     size_t n_subscribers;
+    bool shared; /* pods of other replicas are left to them */
 };
 
 /* A source that lists its targets: static, a set of files, a URL. */
@@ -101,8 +107,22 @@ static void count_groups(struct discovery *d)
     set_groups(d, GROUP_KUBERNETES, n);
 }
 
+/* One watch serves several jobs: what one of them wants is made. */
+static bool wants_label(void *arg, struct sv name)
+{
+    const struct kube_source *source = arg;
+    const struct discovery *d = source->d;
+    for (size_t i = 0; i < d->n_subscribers; i++) {
+        const struct subscriber *s = &d->subscribers[i];
+        if (s->source == source && d->options.wants_label(d->options.arg, s->job, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                      const char *ip)
+                      const char *ip, bool moved)
 {
     struct kube_source *source = arg;
     struct discovery *d = source->d;
@@ -120,10 +140,24 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
             .n_targets = n,
             .pinned_host = ip,
             .pin_addresses = ip == NULL,
+            .moved = moved,
         };
         d->options.on_group(d->options.arg, &group);
     }
     count_groups(d);
+}
+
+static void on_left(void *arg)
+{
+    const struct kube_source *source = arg;
+    const struct discovery *d = source->d;
+    size_t left = 0;
+    size_t awaited = 0;
+    for (size_t i = 0; i < d->n_kube; i++) {
+        left += kubernetes_left(d->kube[i].kubernetes) * d->kube[i].n_subscribers;
+        awaited += kubernetes_awaited(d->kube[i].kubernetes) * d->kube[i].n_subscribers;
+    }
+    d->sharing.on_left(d->sharing.arg, left, awaited);
 }
 
 static void check_synced(struct discovery *d)
@@ -207,6 +241,12 @@ static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
     d->sharing.on_members(d->sharing.arg, names, n, self);
     if (!d->started) {
         start_sources(d);
+        return;
+    }
+    int64_t within_ms = d->options.config->sharding.handover_ms / RELIST_PART;
+    for (size_t i = 0; i < d->n_kube; i++) {
+        kubernetes_review(d->kube[i].kubernetes,
+                          within_ms < RELIST_MAX_MS ? within_ms : RELIST_MAX_MS);
     }
 }
 
@@ -259,10 +299,11 @@ static bool same_watch(const struct config_kubernetes *a, const struct config_ku
            same_namespaces(a, b) && same_selectors(a, b);
 }
 
-static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config)
+static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config,
+                                      bool shared)
 {
     for (size_t i = 0; i < d->n_kube; i++) {
-        if (same_watch(d->kube[i].config, config)) {
+        if (d->kube[i].shared == shared && same_watch(d->kube[i].config, config)) {
             return &d->kube[i];
         }
     }
@@ -300,7 +341,8 @@ static const void *server_id(const struct discovery *d, const struct config_kube
     return config;
 }
 
-static bool add_watch(struct discovery *d, const struct config_kubernetes *config, struct err *err)
+static bool add_watch(struct discovery *d, const struct config_kubernetes *config, bool shared,
+                      struct err *err)
 {
     struct kube_source *source = &d->kube[d->n_kube];
     struct kube_access access;
@@ -308,7 +350,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
         !need_http(d, &d->http, "kubernetes", err)) {
         return false;
     }
-    *source = (struct kube_source){.d = d, .config = config};
+    *source = (struct kube_source){.d = d, .config = config, .shared = shared};
     source->kubernetes = kubernetes_new(
         &(struct kubernetes_options){
             .config = config,
@@ -322,6 +364,9 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .counters = &d->counters,
             .rng = &d->rng,
             .on_change = on_change,
+            .sharing = shared ? &d->sharing : NULL,
+            .on_left = on_left,
+            .wants_label = d->options.wants_label == NULL ? NULL : wants_label,
             .on_synced = on_source_synced,
             .arg = source,
         },
@@ -337,11 +382,13 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
 static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool several,
                            struct err *err)
 {
-    const struct config_kubernetes *config =
-        &d->options.config->jobs[job].sources[index].kubernetes;
-    struct kube_source *source = find_watch(d, config);
+    const struct config_job *owner = &d->options.config->jobs[job];
+    const struct config_kubernetes *config = &owner->sources[index].kubernetes;
+    /* The owner of what is aimed elsewhere is not found by the pod's address. */
+    bool shared = d->sharing.key != NULL && !owner->allow_foreign_address;
+    struct kube_source *source = find_watch(d, config, shared);
     if (source == NULL) {
-        if (!add_watch(d, config, err)) {
+        if (!add_watch(d, config, shared, err)) {
             return false;
         }
         source = &d->kube[d->n_kube - 1];
@@ -448,7 +495,6 @@ static bool add_peers(struct discovery *d, struct err *err)
     if (d->options.sharing == NULL || config->mode != SHARDING_KUBERNETES) {
         return true;
     }
-    d->sharing = *d->options.sharing;
     if (!kube_access_find(&config->kubernetes, &(struct kube_env){0}, d->arena, &access, err) ||
         !need_http(d, &d->http, "kubernetes", err)) {
         return err_wrap(err, "sharding");
@@ -503,6 +549,9 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
         return NULL;
     }
     d->options = *options;
+    if (options->sharing != NULL) {
+        d->sharing = *options->sharing;
+    }
     rng_seed_random(&d->rng);
     discovery_counters_init(&d->counters, options->metrics);
     if (!add_jobs(d, err)) {

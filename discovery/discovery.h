@@ -45,15 +45,23 @@ struct discovery_options {
     const char *user_agent;
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
+    /* Whether a label of a Kubernetes object can have an effect on the targets of a job: what it
+     * says is asked for once. Labels that have none for any job are not made, and changes of them
+     * are not told. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
+     * thread. NULL: all labels are made. */
+    bool (*wants_label)(void *arg, size_t job, struct sv name);
     /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;
-    /* With sharding.mode kubernetes: who shares the targets. May be NULL: nobody asks. */
+    /* Who shares the targets. May be NULL: nobody asks. */
     const struct discovery_sharing *sharing; /* copied */
 };
 
-/* Sources are read when the members are known, not before: so whoever hears of a target knows whose
- * it is. Calls come on the loop's thread. */
+/* With sharding.mode kubernetes sources are read when the members are known, not before: so whoever
+ * hears of a target knows whose it is. Of a pod that is another replica's nothing is told: its
+ * owner follows from its address alone. When one becomes ours, the pods are listed again. Sources
+ * whose targets may be aimed elsewhere (allow_foreign_address), to which other objects are joined,
+ * and of other roles tell everything. Calls come on the loop's thread. */
 struct discovery_sharing {
     const char *self;    /* our own name; referenced */
     const char *self_ip; /* our own address, "" if unknown; referenced */
@@ -62,6 +70,14 @@ struct discovery_sharing {
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
     /* A request for them has been accepted, or has failed. */
     void (*on_reachable)(void *arg, bool reachable);
+    /* By which the owner of the targets at an address is found; 0 if that cannot be told (they are
+     * told like ours). NULL: everything is told. */
+    uint64_t (*key)(void *arg, const char *ip);
+    /* Is a key ours, or about to be? Changes with on_members() only. NULL if key is. */
+    bool (*claims)(void *arg, uint64_t key);
+    /* Pods that are left to others, and those that have become ours and have not been read since;
+     * each once for every job. NULL if key is. */
+    void (*on_left)(void *arg, size_t left, size_t awaited);
     void *arg;
 };
 

@@ -3,6 +3,10 @@
 #define ENDPOINT META "endpoint_"
 #define SLICE META "endpointslice_"
 
+const struct json_keep endpoints_keep[] = {OBJECT_KEEP, {"subsets", NULL}, {NULL, NULL}};
+const struct json_keep slice_keep[] = {
+    OBJECT_KEEP, {"addressType", NULL}, {"endpoints", NULL}, {"ports", NULL}, {NULL, NULL}};
+
 /* ---- endpoints ------------------------------------------------------------------------------- */
 
 static enum object_status add_address(struct maker *m, const json_t *address, const json_t *port,

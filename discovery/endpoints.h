@@ -15,4 +15,8 @@ enum object_status endpoints_read(const json_t *endpoints, struct labels_builder
 enum object_status slice_read(const json_t *slice, struct labels_builder *builder,
                               struct object_targets *ret);
 
+/* The members that are needed. */
+extern const struct json_keep endpoints_keep[];
+extern const struct json_keep slice_keep[];
+
 #endif

@@ -2,11 +2,13 @@
 
 #define INGRESS META "ingress_"
 
-const struct json_omit ingress_omit[] = {
-    {1, "status"},
-    {2, "managedFields"},
-};
-const size_t ingress_omit_count = sizeof(ingress_omit) / sizeof(ingress_omit[0]);
+static const struct json_keep path_keep[] = {{"path", NULL}, {NULL, NULL}};
+static const struct json_keep http_keep[] = {{"paths", path_keep}, {NULL, NULL}};
+static const struct json_keep rule_keep[] = {{"host", NULL}, {"http", http_keep}, {NULL, NULL}};
+static const struct json_keep spec_keep[] = {
+    {"ingressClassName", NULL}, {"tls", NULL}, {"rules", rule_keep}, {NULL, NULL}};
+
+const struct json_keep ingress_keep[] = {OBJECT_KEEP, {"spec", spec_keep}, {NULL, NULL}};
 
 /* "*.example.com" covers "a.example.com" but neither "example.com" nor "a.b.example.com". */
 static bool covers(struct sv pattern, struct sv host)

@@ -10,7 +10,7 @@
 enum object_status ingress_read(const json_t *ingress, struct labels_builder *builder,
                                 struct object_targets *ret);
 
-extern const struct json_omit ingress_omit[];
-extern const size_t ingress_omit_count;
+/* The members that are needed. */
+extern const struct json_keep ingress_keep[];
 
 #endif

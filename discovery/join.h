@@ -38,6 +38,9 @@ struct join_options {
 
 struct join;
 
+/* The only one of the labels and annotations of objects that the join itself reads. */
+#define JOIN_SERVICE_LABEL META "endpointslice_label_kubernetes_io_service_name"
+
 struct join *join_new(const struct join_options *options); /* NULL if out of memory */
 /* Tells nobody. Accepts NULL, returns NULL. */
 struct join *join_free(struct join *j);

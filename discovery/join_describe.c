@@ -44,9 +44,8 @@ struct sv join_service_of(const struct join *j, const struct labels *shared)
     if (!j->options.uses[JOIN_SERVICE]) {
         return SV("");
     }
-    return labels_get(shared, j->options.role == JOIN_ROLE_SLICE
-                                  ? SV(META "endpointslice_label_kubernetes_io_service_name")
-                                  : SV(META "endpoints_name"));
+    return labels_get(shared, j->options.role == JOIN_ROLE_SLICE ? SV(JOIN_SERVICE_LABEL)
+                                                                 : SV(META "endpoints_name"));
 }
 
 struct sv join_namespace_of(const struct primary *p)

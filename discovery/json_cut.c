@@ -9,6 +9,14 @@ static const bool structural[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [','] = true,
 };
 
+/* Those of them that matter within a value that is left out. */
+static const bool nesting[256] = {
+    ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
+};
+
+/* Bytes that mean something in a string. */
+static const bool in_string[256] = {['"'] = true, ['\\'] = true, ['\n'] = true};
+
 /* Bytes that end a number or a word. */
 static const bool delimiter[256] = {
     [','] = true, [']'] = true, ['}'] = true,  [':'] = true,  ['"'] = true,  ['{'] = true,
@@ -27,19 +35,6 @@ void json_cut_done(struct json_cut *c)
     buf_done(&c->text);
 }
 
-/* Bit d - 1: something may be left out of an object of depth d. */
-static uint64_t find_depths(const struct json_cut *c)
-{
-    uint64_t depths = 0;
-    for (size_t i = 0; i < c->n_omit; i++) {
-        unsigned depth = c->omit[i].depth + c->omit_offset;
-        if (depth >= 1 && depth <= JSON_CUT_NAMES_DEPTH) {
-            depths |= UINT64_C(1) << (depth - 1);
-        }
-    }
-    return depths;
-}
-
 void json_cut_begin(struct json_cut *c, bool keep)
 {
     buf_clear(&c->text);
@@ -47,8 +42,9 @@ void json_cut_begin(struct json_cut *c, bool keep)
     c->raw = 0;
     c->depth = 0;
     c->objects = 0;
+    c->members_at[0] = c->members;
+    c->next_members = NULL;
     c->omit_depth = 0;
-    c->omit_depths = find_depths(c);
     c->name_len = 0;
     c->name_next = false;
     c->in_name = false;
@@ -94,21 +90,19 @@ static bool in_object(const struct json_cut *c)
 /* Whether members of the object that we are in may be left out. */
 static bool choosing(const struct json_cut *c)
 {
-    return c->keep && c->omit_depth == 0 && in_object(c) &&
-           (c->omit_depths >> (c->depth - 1) & 1) != 0;
+    return c->keep && c->omit_depth == 0 && in_object(c) && c->members_at[c->depth] != NULL;
 }
 
-/* name is in quotes. */
-static bool is_omitted(const struct json_cut *c, const char *name, size_t len)
+/* Whether the member of this name (without its quotes) is kept; if it is, next_members is set. */
+static bool is_kept(struct json_cut *c, struct sv name)
 {
-    for (size_t i = 0; i < c->n_omit; i++) {
-        const struct json_omit *o = &c->omit[i];
-        if (o->name[0] == name[1] && o->depth + c->omit_offset == c->depth &&
-            sv_eq_str((struct sv){.p = name + 1, .n = len - 2}, o->name)) {
+    for (const struct json_keep *k = c->members_at[c->depth]; k->name != NULL; k++) {
+        if (name.n > 0 && name.p[0] == k->name[0] && sv_eq_str(name, k->name)) {
+            c->next_members = k->members;
             return true;
         }
     }
-    return false;
+    return memchr(name.p, '\\', name.n) != NULL;
 }
 
 /* A comma waits until it is known that what follows is kept. Within a member that is left out the
@@ -138,6 +132,10 @@ static void open_container(struct json_cut *c, const char *data, size_t *run, si
     if (c->depth > JSON_CUT_NAMES_DEPTH) {
         return;
     }
+    bool in_array = c->depth == 1 || (c->objects >> (c->depth - 2) & 1) == 0;
+    const struct json_keep *outer = c->members_at[c->depth - 1];
+    c->members_at[c->depth] = in_array || outer == NULL ? outer : c->next_members;
+    c->next_members = NULL;
     uint64_t bit = UINT64_C(1) << (c->depth - 1);
     c->objects = object ? c->objects | bit : c->objects & ~bit;
 }
@@ -155,6 +153,7 @@ static bool end_omission(struct json_cut *c)
 static void take_comma(struct json_cut *c, const char *data, size_t *run, size_t at)
 {
     c->name_next = in_object(c);
+    c->next_members = NULL;
     if (end_omission(c)) {
         /* The comma before the member, if there was one, waits for the next. */
         *run = at + 1;
@@ -195,7 +194,7 @@ static void open_string(struct json_cut *c, const char *data, size_t *run, size_
     }
 }
 
-/* The name is kept after all. */
+/* The name is kept, and the comma before it. */
 static void keep_name(struct json_cut *c)
 {
     c->in_name = false;
@@ -203,7 +202,8 @@ static void keep_name(struct json_cut *c)
     keep_bytes(c, c->name, c->name_len);
 }
 
-/* Takes bytes of the name, to be kept or not when it is known whole. */
+/* Takes bytes of the name, to be kept or not when it is known whole. One that is too long is kept.
+ */
 static void add_to_name(struct json_cut *c, const char *data, size_t *run, size_t to)
 {
     size_t n = to - *run;
@@ -226,11 +226,11 @@ static void close_string(struct json_cut *c, const char *data, size_t *run, size
     if (!c->in_name) {
         return;
     }
-    if (is_omitted(c, c->name, c->name_len)) {
+    if (is_kept(c, (struct sv){.p = c->name + 1, .n = c->name_len - 2})) {
+        keep_name(c);
+    } else {
         c->in_name = false;
         c->omit_depth = c->depth;
-    } else {
-        keep_name(c);
     }
 }
 
@@ -262,7 +262,7 @@ static void start(struct json_cut *c, char first)
 /* Within a string: returns the index behind the byte that changed the state, or len. */
 static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
 {
-    while (i < len && data[i] != '"' && data[i] != '\\' && data[i] != '\n') {
+    while (i < len && !in_string[(unsigned char)data[i]]) {
         i++;
     }
     if (i == len) {
@@ -277,6 +277,38 @@ static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t
         c->state = AT_END;
     }
     return i + 1;
+}
+
+/* Deep in a member that is left out, which is most of what a pod is: only strings and the nesting
+ * are followed. Returns the index of what the general way has to look at. */
+static size_t scan_omitted(struct json_cut *c, const char *data, size_t i, size_t len)
+{
+    while (i < len && c->depth > c->omit_depth) {
+        unsigned char byte = (unsigned char)data[i];
+        if (!nesting[byte]) {
+            i++;
+        } else if (byte == '"') {
+            size_t end = i + 1;
+            while (end < len && !in_string[(unsigned char)data[end]]) {
+                end++;
+            }
+            if (end == len || data[end] != '"') {
+                c->state = IN_STRING;
+                return end;
+            }
+            i = end + 1;
+        } else if (byte == '}' || byte == ']') {
+            c->depth--;
+            i++;
+        } else if (c->depth == c->depth_max) {
+            return i;
+        } else {
+            c->depth++;
+            i++;
+        }
+    }
+    c->name_next = false;
+    return i;
 }
 
 static size_t scan(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
@@ -299,6 +331,9 @@ static size_t scan(struct json_cut *c, const char *data, size_t i, size_t len, s
         }
         return i;
     default:
+        if (c->omit_depth != 0 && c->depth > c->omit_depth && c->depth < c->depth_max) {
+            return scan_omitted(c, data, i, len);
+        }
         while (i < len && !structural[(unsigned char)data[i]]) {
             i++;
         }

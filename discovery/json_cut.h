@@ -2,8 +2,8 @@
  *
  * Follows strings, escapes and nesting only; whether the value is valid is the parser's business.
  * A value over its limits is not kept, but its end is found all the same, so that what follows it
- * is not lost. Members that nobody needs can be left out on the way, which spares the parser most
- * of a pod. Plain memory, one owner.
+ * is not lost. Members that nobody asks for are left out on the way, which spares the parser most
+ * of a pod, and what later versions of Kubernetes add to it. Plain memory, one owner.
  */
 #ifndef PROFPULL_DISCOVERY_JSON_CUT_H
 #define PROFPULL_DISCOVERY_JSON_CUT_H
@@ -18,14 +18,14 @@
 /* Names are followed to this depth; nothing is left out further in. */
 #define JSON_CUT_NAMES_DEPTH 64
 
-/* A longer name is never left out. */
+/* The longest name that json_keep can have. */
 #define JSON_CUT_NAME_MAX 32
 
-/* A member to leave out, by its name and the depth of the object it stands in (the outermost is 1).
- * The depth is needed: "env" is a list in a container and may be the name of a label. */
-struct json_omit {
-    unsigned depth;
-    const char *name;
+/* A member to keep. Of an object whose members are listed, all others are left out; an array passes
+ * the list on to its elements. A name that is written with escapes is never left out. */
+struct json_keep {
+    const char *name;                /* NULL ends the list */
+    const struct json_keep *members; /* of the value, if it is an object; NULL keeps all of it */
 };
 
 enum json_cut_verdict {
@@ -43,15 +43,16 @@ struct json_cut {
     size_t max; /* bytes of the value as it came, what is left out included */
     unsigned depth_max;
     bool newline_ends; /* a raw line end in a string, never valid, ends the value as broken */
-    const struct json_omit *omit;
-    size_t n_omit;
-    unsigned omit_offset; /* added to the depths in omit */
+    const struct json_keep *members; /* of the value; NULL keeps all of it */
     /* Private. */
     int state;
     size_t raw;
     size_t depth;
     uint64_t objects;
-    uint64_t omit_depths;
+    /* What is kept of the object at each depth, or of the objects in an array; of depth 0, of the
+     * value itself. */
+    const struct json_keep *members_at[JSON_CUT_NAMES_DEPTH + 1];
+    const struct json_keep *next_members; /* of the value of the name that was kept last */
     size_t omit_depth;
     char name[JSON_CUT_NAME_MAX + 2];
     size_t name_len;

@@ -36,6 +36,7 @@ enum stream_state {
 struct json_stream {
     struct json_stream_options options;
     struct json_cut cut;
+    struct json_keep event[3]; /* the members of an event */
     enum stream_state state;
     char name[NAME_MAX_LEN];
     size_t name_len; /* NAME_MAX_LEN: too long to matter */
@@ -50,8 +51,8 @@ struct json_stream *json_stream_new(const struct json_stream_options *options)
     }
     s->options = *options;
     json_cut_init(&s->cut, options->object_max, options->depth_max);
-    s->cut.omit = options->omit;
-    s->cut.n_omit = options->n_omit;
+    s->event[0].name = "type";
+    s->event[1] = (struct json_keep){.name = "object", .members = options->members};
     json_stream_begin(s, JSON_STREAM_OBJECTS);
     return s;
 }
@@ -74,7 +75,6 @@ void json_stream_begin(struct json_stream *s, enum json_stream_form form)
     /* A watch writes one event a line, so a line end in a string shows where to go on; in a list
      * there is nothing to go on with. An event holds the object one level deeper. */
     s->cut.newline_ends = !list;
-    s->cut.omit_offset = list ? 0 : EVENT_DEPTH;
     s->cut.depth_max = s->options.depth_max + (list ? 0 : EVENT_DEPTH);
     /* What the last stream's largest object took is given back. */
     buf_done(&s->cut.text);
@@ -227,6 +227,12 @@ static bool is_space(char c)
 
 static void begin_cut(struct json_stream *s, enum stream_state state)
 {
+    s->cut.members = NULL;
+    if (s->options.members != NULL && state == IN_EVENT) {
+        s->cut.members = s->event;
+    } else if (state == IN_ITEM) {
+        s->cut.members = s->options.members;
+    }
     json_cut_begin(&s->cut, state != IN_OTHER);
     s->state = state;
 }

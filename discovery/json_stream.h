@@ -28,9 +28,7 @@ enum json_skip { JSON_SKIP_TOO_LARGE, JSON_SKIP_TOO_DEEP, JSON_SKIP_SYNTAX, JSON
 struct json_stream_options {
     size_t object_max; /* bytes of one object */
     unsigned depth_max;
-    /* Members that are not needed; depth 1 is a member of the Kubernetes object itself. */
-    const struct json_omit *omit;
-    size_t n_omit;
+    const struct json_keep *members; /* of an object that are needed; NULL: all */
     /* One object (of a watch: one event); borrowed. */
     void (*on_object)(void *arg, const json_t *object);
     /* The member "metadata" of a list; borrowed. */
@@ -41,7 +39,7 @@ struct json_stream_options {
 
 struct json_stream;
 
-/* The omit array is referenced. NULL if out of memory. */
+/* The list of members is referenced. NULL if out of memory. */
 struct json_stream *json_stream_new(const struct json_stream_options *options);
 struct json_stream *json_stream_free(struct json_stream *s);
 /* Forgets a stream that broke off and makes ready for a new one. */

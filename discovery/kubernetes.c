@@ -45,6 +45,7 @@ static const struct role roles[] = {
 struct part {
     struct kubernetes *k;
     struct reflector_listener listener;
+    struct reflector *reflector;
     struct store *store; /* of a primary to which nothing is joined */
     const char *namespace;
     unsigned list;       /* its number in the join */
@@ -60,31 +61,34 @@ struct kubernetes {
     const struct role *role;
     struct labels_builder *builder;
     struct object_targets targets; /* scratch */
+    struct wanted *wanted;         /* NULL: every label */
     struct join *join;             /* NULL if nothing is joined */
     struct part *parts;
     size_t n_parts;
     size_t n_synced;
+    size_t left; /* as told by on_left */
+    size_t awaited;
 };
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
 static void tell(struct kubernetes *k, const char *key, struct labels *const *targets, size_t n,
-                 const char *ip)
+                 const char *ip, bool moved)
 {
     char source[OBJECT_KEY_MAX + 32];
     snprintf(source, sizeof(source), "%s/%s", k->role->source, key);
-    k->options.on_change(k->options.arg, source, targets, n, ip);
+    k->options.on_change(k->options.arg, source, targets, n, ip, moved);
 }
 
 static void on_store_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                            const char *ip)
+                            const char *ip, bool moved)
 {
-    tell(arg, key, targets, n, ip);
+    tell(arg, key, targets, n, ip, moved);
 }
 
 static void on_join_change(void *arg, const char *key, struct labels *const *targets, size_t n)
 {
-    tell(arg, key, targets, n, NULL);
+    tell(arg, key, targets, n, NULL, false);
 }
 
 static void tell_full(struct part *p)
@@ -118,12 +122,86 @@ static void count_left_out(struct kubernetes *k)
     metric_add(c->target_skips[TARGET_TOO_MANY], k->targets.too_many_targets);
 }
 
+/* ---- the pods of others ---------------------------------------------------------------------- */
+
+/* Owners are found by the address of a pod alone, so that they are known before its labels. */
+static bool is_shared(const struct kubernetes *k)
+{
+    return k->options.sharing != NULL && k->role->join == JOIN_ROLE_POD && k->join == NULL;
+}
+
+/* Whether a pod is left to another replica; its key, or 0 if that cannot be told. */
+static bool is_elsewhere(const struct kubernetes *k, const json_t *object, uint64_t *ret_key)
+{
+    *ret_key = 0;
+    if (!is_shared(k)) {
+        return false;
+    }
+    const struct discovery_sharing *sharing = k->options.sharing;
+    size_t bad;
+    const char *ip = pod_ip(object, &bad);
+    *ret_key = ip == NULL ? 0 : sharing->key(sharing->arg, ip);
+    return *ret_key != 0 && !sharing->claims(sharing->arg, *ret_key);
+}
+
+size_t kubernetes_left(const struct kubernetes *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < k->n_parts; i++) {
+        n += k->parts[i].store == NULL ? 0 : store_left(k->parts[i].store);
+    }
+    return n;
+}
+
+size_t kubernetes_awaited(const struct kubernetes *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < k->n_parts; i++) {
+        n += k->parts[i].store == NULL ? 0 : store_awaited(k->parts[i].store);
+    }
+    return n;
+}
+
+static void check_left(struct kubernetes *k)
+{
+    if (!is_shared(k)) {
+        return;
+    }
+    size_t left = kubernetes_left(k);
+    size_t awaited = kubernetes_awaited(k);
+    if (left != k->left || awaited != k->awaited) {
+        k->left = left;
+        k->awaited = awaited;
+        k->options.on_left(k->options.arg);
+    }
+}
+
+void kubernetes_review(struct kubernetes *k, int64_t within_ms)
+{
+    const struct discovery_sharing *sharing = k->options.sharing;
+    if (!is_shared(k)) {
+        return;
+    }
+    for (size_t i = 0; i < k->n_parts; i++) {
+        const struct part *p = &k->parts[i];
+        store_review(p->store, sharing->claims, sharing->arg);
+        if (store_awaited(p->store) > 0) {
+            reflector_relist(p->reflector, within_ms);
+        }
+    }
+    check_left(k);
+}
+
 /* ---- the role's own objects ------------------------------------------------------------------ */
 
 static enum store_result put_primary(struct part *p, const struct object_id *id,
                                      const json_t *object)
 {
     struct kubernetes *k = p->k;
+    uint64_t key;
+    if (is_elsewhere(k, object, &key)) {
+        return store_leave(p->store, id, key);
+    }
     enum object_status status = k->role->read(object, k->builder, &k->targets);
     count_left_out(k);
     if (status == OBJECT_NO_MEMORY) {
@@ -133,6 +211,7 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         /* It cannot be described any more: what it was described as is out of date. */
         metric_inc(k->options.counters->skips[SKIP_TOO_MANY_LABELS]);
     }
+    k->targets.key = key;
     return k->join == NULL ? store_put(p->store, id, &k->targets)
                            : join_put(k->join, p->list, id, &k->targets);
 }
@@ -206,6 +285,7 @@ static enum reflector_result on_object(void *arg, enum reflector_event event,
         result = p->primary ? put_primary(p, id, object) : put_fact(p, id, object);
     }
     object_targets_clear(&p->k->targets);
+    check_left(p->k);
     return result_of(p, result);
 }
 
@@ -225,6 +305,7 @@ static void on_list_end(void *arg)
     struct kubernetes *k = p->k;
     if (k->join == NULL) {
         store_list_end(p->store);
+        check_left(k);
     } else {
         join_list_end(k->join, p->list);
     }
@@ -301,6 +382,7 @@ static bool listen(struct part *p)
     }
     p->listener = (struct reflector_listener){
         .list_begin = on_list_begin, .list_end = on_list_end, .object = on_object, .arg = p};
+    p->reflector = r;
     reflector_listen(r, &p->listener);
     return true;
 }
@@ -343,6 +425,24 @@ static bool add_parts(struct kubernetes *k, const struct part *wanted)
         ok = add_part(k, wanted, config->namespaces.at[i]);
     }
     return ok && (!config->own_namespace || add_part(k, wanted, k->options.access.namespace));
+}
+
+static bool asks(void *arg, struct sv name)
+{
+    const struct kubernetes *k = arg;
+    return (k->join != NULL && sv_eq(name, SV(JOIN_SERVICE_LABEL))) ||
+           k->options.wants_label(k->options.arg, name);
+}
+
+static bool init_wanted(struct kubernetes *k)
+{
+    if (k->options.wants_label == NULL) {
+        return true;
+    }
+    k->wanted =
+        wanted_new(&(struct wanted_options){.asks = asks, .arg = k, .marks_only = k->join != NULL});
+    k->targets.wanted = k->wanted;
+    return k->wanted != NULL;
 }
 
 static bool init_join(struct kubernetes *k)
@@ -405,7 +505,7 @@ static bool init(struct kubernetes *k)
     object_targets_init(&k->targets);
     k->targets.max = k->role->targets_max;
     k->builder = labels_builder_new(k->options.intern);
-    return k->builder != NULL && init_join(k) && init_parts(k);
+    return k->builder != NULL && init_join(k) && init_wanted(k) && init_parts(k);
 }
 
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err)
@@ -449,6 +549,7 @@ struct kubernetes *kubernetes_free(struct kubernetes *k)
     free(k->parts);
     join_free(k->join);
     object_targets_done(&k->targets);
+    wanted_free(k->wanted);
     labels_builder_free(k->builder);
     free(k);
     return NULL;

@@ -12,6 +12,7 @@
 #include "discovery/reflector.h"
 
 struct kubernetes;
+struct discovery_sharing;
 
 struct kubernetes_options {
     const struct config_kubernetes *config; /* referenced */
@@ -25,9 +26,16 @@ struct kubernetes_options {
     const struct discovery_counters *counters; /* referenced */
     struct rng *rng;
     /* An object ("pod/namespace/name") as it is now; n 0: it is gone. ip: the address that all
-     * targets have, NULL if each has its own. */
+     * targets have, NULL if each has its own. moved: it was left to another replica before. */
     void (*on_change)(void *arg, const char *source, struct labels *const *targets, size_t n,
-                      const char *ip);
+                      const char *ip, bool moved);
+    /* Who has which pods (only key and claims are called); those of others are left to them before
+     * any label is made. Referenced. NULL: nothing is left. */
+    const struct discovery_sharing *sharing;
+    /* kubernetes_left() or kubernetes_awaited() has changed. NULL if sharing is. */
+    void (*on_left)(void *arg);
+    /* Whether a label can have an effect; those that cannot are not made. NULL: all are made. */
+    bool (*wants_label)(void *arg, struct sv name);
     /* Once: everything has been listed. */
     void (*on_synced)(void *arg);
     void *arg;
@@ -39,5 +47,11 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
 struct kubernetes *kubernetes_free(struct kubernetes *k);
 /* Objects that have targets now. */
 size_t kubernetes_count(const struct kubernetes *k);
+/* Pods that are left to other replicas; pods that have become ours and have not been read since. */
+size_t kubernetes_left(const struct kubernetes *k);
+size_t kubernetes_awaited(const struct kubernetes *k);
+/* The owners have changed: tells what is not ours any more as gone, and has what has become ours
+ * listed again within that time. */
+void kubernetes_review(struct kubernetes *k, int64_t within_ms);
 
 #endif

@@ -2,12 +2,13 @@
 
 #define NODE META "node_"
 
-const struct json_omit node_omit[] = {
-    {2, "managedFields"},     {2, "images"},   {2, "nodeInfo"},           {2, "volumesInUse"},
-    {2, "volumesAttached"},   {2, "capacity"}, {2, "allocatable"},        {4, "message"},
-    {4, "lastHeartbeatTime"}, {4, "reason"},   {4, "lastTransitionTime"},
-};
-const size_t node_omit_count = sizeof(node_omit) / sizeof(node_omit[0]);
+static const struct json_keep condition_keep[] = {{"type", NULL}, {"status", NULL}, {NULL, NULL}};
+static const struct json_keep spec_keep[] = {{"providerID", NULL}, {NULL, NULL}};
+static const struct json_keep status_keep[] = {
+    {"addresses", NULL}, {"daemonEndpoints", NULL}, {"conditions", condition_keep}, {NULL, NULL}};
+
+const struct json_keep node_keep[] = {
+    OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
 
 /* The first address of a type; empty if there is none. */
 static struct sv find_address(const json_t *addresses, struct sv type)

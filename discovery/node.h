@@ -13,7 +13,7 @@
 enum object_status node_read(const json_t *node, struct labels_builder *builder,
                              struct object_targets *ret);
 
-extern const struct json_omit node_omit[];
-extern const size_t node_omit_count;
+/* The members that are needed. */
+extern const struct json_keep node_keep[];
 
 #endif

@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct json_keep owner_keep[] = {
+    {"kind", NULL}, {"name", NULL}, {"controller", NULL}, {NULL, NULL}};
+
+const struct json_keep object_keep_metadata[] = {{"name", NULL},
+                                                 {"namespace", NULL},
+                                                 {"uid", NULL},
+                                                 {"labels", NULL},
+                                                 {"annotations", NULL},
+                                                 {"resourceVersion", NULL},
+                                                 {"ownerReferences", owner_keep},
+                                                 {NULL, NULL}};
+
+const struct json_keep object_keep_marks[] = {OBJECT_KEEP, {NULL, NULL}};
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 struct sv object_string(const json_t *object, const char *name)
@@ -110,7 +124,12 @@ void object_targets_clear(struct object_targets *t)
     }
     labels_unref(t->shared);
     *t = (struct object_targets){
-        .at = t->at, .cap = t->cap, .max = t->max, .keep_shared = t->keep_shared};
+        .at = t->at,
+        .cap = t->cap,
+        .max = t->max,
+        .keep_shared = t->keep_shared,
+        .wanted = t->wanted,
+    };
 }
 
 void object_targets_done(struct object_targets *t)
@@ -144,7 +163,7 @@ void maker_init(struct maker *m, struct labels_builder *b, struct object_targets
     labels_builder_reset(b, NULL);
 }
 
-void maker_set(struct maker *m, struct sv name, struct sv value)
+static void set(struct maker *m, struct sv name, struct sv value)
 {
     if (!labels_builder_ok(m->b)) {
         return;
@@ -153,6 +172,13 @@ void maker_set(struct maker *m, struct sv name, struct sv value)
     m->bytes += name.n + value.n;
     if (!labels_builder_ok(m->b)) {
         m->over = m->bytes > LABELS_BYTES_MAX || labels_builder_count(m->b) >= LABELS_MAX;
+    }
+}
+
+void maker_set(struct maker *m, struct sv name, struct sv value)
+{
+    if (wanted_label(m->out->wanted, name)) {
+        set(m, name, value);
     }
 }
 
@@ -217,6 +243,21 @@ static struct member *sorted_members(const json_t *object, size_t *ret_n)
     return members;
 }
 
+/* prefix is the name of a label up to the part that is the member's, and name has room for it. */
+static void set_member(struct maker *m, const char *prefix, struct sv member, struct sv value,
+                       struct buf *name)
+{
+    buf_clear(name);
+    buf_puts(name, prefix);
+    buf_putc(name, '_');
+    object_sanitize(member, name);
+    m->no_memory |= !buf_ok(name) && !buf_too_big(name);
+    struct sv label = {name->data, name->len};
+    if (wanted_mark(m->out->wanted, label)) {
+        set(m, label, value);
+    }
+}
+
 void maker_set_members(struct maker *m, const json_t *object, const char *prefix,
                        const char *present)
 {
@@ -229,15 +270,8 @@ void maker_set_members(struct maker *m, const json_t *object, const char *prefix
     struct buf name;
     buf_init(&name, LABELS_BYTES_MAX);
     for (size_t i = 0; i < n && labels_builder_ok(m->b); i++) {
-        buf_clear(&name);
-        buf_printf(&name, "%s_", prefix);
-        object_sanitize(members[i].name, &name);
-        maker_set(m, (struct sv){name.data, name.len}, members[i].value);
-        buf_clear(&name);
-        buf_printf(&name, "%s_", present);
-        object_sanitize(members[i].name, &name);
-        m->no_memory |= !buf_ok(&name) && !buf_too_big(&name);
-        maker_set(m, (struct sv){name.data, name.len}, SV("true"));
+        set_member(m, prefix, members[i].name, members[i].value, &name);
+        set_member(m, present, members[i].name, SV("true"), &name);
     }
     buf_done(&name);
     free(members);

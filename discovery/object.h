@@ -14,6 +14,7 @@
 #include "base/labels.h"
 #include "base/str.h"
 #include "discovery/json_cut.h"
+#include "discovery/wanted.h"
 
 #define META "__meta_kubernetes_"
 
@@ -37,6 +38,18 @@ struct object_id {
  * ones. */
 bool object_identify(const json_t *object, const char *kind, bool namespaced,
                      struct object_id *ret);
+/* For lists of struct json_keep: what object_identify(), the watch and maker_set_meta() need of any
+ * object, and what there is of a Status, which stands in an object's place when a watch fails. */
+#define OBJECT_KEEP                                                                                \
+    {"kind", NULL}, {"metadata", object_keep_metadata}, {"code", NULL}, {"reason", NULL},          \
+        {"message", NULL},                                                                         \
+    {                                                                                              \
+        "details", NULL                                                                            \
+    }
+extern const struct json_keep object_keep_metadata[];
+/* Of a resource of which nothing else is needed. */
+extern const struct json_keep object_keep_marks[];
+
 /* Writes "namespace/name", or "name" of what is in no namespace. */
 struct sv object_key(const struct object_id *id, char out[OBJECT_KEY_MAX]);
 /* A little wider than DNS names: the point is that it can stand in a path and a log. */
@@ -56,7 +69,9 @@ struct object_targets {
     /* What all of them have; only with keep_shared, and then also if there are no targets. */
     struct labels *shared;
     bool keep_shared;
+    struct wanted *wanted; /* the labels that are made; NULL: all. Referenced */
     const char *ip; /* of a pod: status.podIP, into the object; NULL if none (no targets then) */
+    uint64_t key;   /* by which the owner of ip is found; 0: nobody asks. Set by who reads it */
     /* What was left out. */
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */
@@ -96,13 +111,13 @@ struct maker {
     bool no_memory; /* out of memory elsewhere */
 };
 
-/* Clears out. */
+/* Clears out. Labels that out->wanted does not want are not set by the functions below. */
 void maker_init(struct maker *m, struct labels_builder *b, struct object_targets *out);
 void maker_set(struct maker *m, struct sv name, struct sv value);
 void maker_set_text(struct maker *m, const char *name, const char *value);
 void maker_set_labels(struct maker *m, const struct labels *labels);
 void maker_set_number(struct maker *m, const char *name, unsigned value);
-/* Sets <prefix>_<name> = value and <present>_<name> = "true" for each string member. */
+/* For each string member sets <prefix>_<name> = value and <present>_<name> = "true". */
 void maker_set_members(struct maker *m, const json_t *object, const char *prefix,
                        const char *present);
 /* Sets K_<kind>_label_*, _labelpresent_*, _annotation_* and _annotationpresent_*. */

@@ -3,59 +3,28 @@
 #define POD META "pod_"
 #define CONTAINER POD "container_"
 
-/* Members of the metadata, spec and status; then of containers, their statuses, conditions, owners.
- */
-const struct json_omit pod_omit[] = {
-    {2, "managedFields"},
-    {2, "generateName"},
-    {2, "creationTimestamp"},
-    {2, "volumes"},
-    {2, "tolerations"},
-    {2, "affinity"},
-    {2, "securityContext"},
-    {2, "restartPolicy"},
-    {2, "dnsPolicy"},
-    {2, "serviceAccountName"},
-    {2, "serviceAccount"},
-    {2, "schedulerName"},
-    {2, "terminationGracePeriodSeconds"},
-    {2, "priority"},
-    {2, "preemptionPolicy"},
-    {2, "enableServiceLinks"},
-    {2, "imagePullSecrets"},
-    {2, "nodeSelector"},
-    {2, "podIPs"},
-    {2, "hostIPs"},
-    {2, "startTime"},
-    {2, "qosClass"},
-    {2, "ephemeralContainers"},
-    {2, "ephemeralContainerStatuses"},
-    {4, "env"},
-    {4, "envFrom"},
-    {4, "volumeMounts"},
-    {4, "resources"},
-    {4, "livenessProbe"},
-    {4, "readinessProbe"},
-    {4, "startupProbe"},
-    {4, "lifecycle"},
-    {4, "args"},
-    {4, "command"},
-    {4, "securityContext"},
-    {4, "imagePullPolicy"},
-    {4, "terminationMessagePath"},
-    {4, "terminationMessagePolicy"},
-    {4, "state"},
-    {4, "lastState"},
-    {4, "imageID"},
-    {4, "ready"},
-    {4, "restartCount"},
-    {4, "started"},
-    {4, "lastProbeTime"},
-    {4, "lastTransitionTime"},
-    {4, "uid"},
-    {4, "blockOwnerDeletion"},
-};
-const size_t pod_omit_count = sizeof(pod_omit) / sizeof(pod_omit[0]);
+static const struct json_keep port_keep[] = {
+    {"name", NULL}, {"containerPort", NULL}, {"protocol", NULL}, {NULL, NULL}};
+static const struct json_keep container_keep[] = {
+    {"name", NULL}, {"image", NULL}, {"ports", port_keep}, {"restartPolicy", NULL}, {NULL, NULL}};
+static const struct json_keep container_status_keep[] = {
+    {"name", NULL}, {"containerID", NULL}, {NULL, NULL}};
+static const struct json_keep condition_keep[] = {{"type", NULL}, {"status", NULL}, {NULL, NULL}};
+
+static const struct json_keep spec_keep[] = {{"nodeName", NULL},
+                                             {"containers", container_keep},
+                                             {"initContainers", container_keep},
+                                             {NULL, NULL}};
+static const struct json_keep status_keep[] = {{"podIP", NULL},
+                                               {"hostIP", NULL},
+                                               {"phase", NULL},
+                                               {"conditions", condition_keep},
+                                               {"containerStatuses", container_status_keep},
+                                               {"initContainerStatuses", container_status_keep},
+                                               {NULL, NULL}};
+
+const struct json_keep pod_keep[] = {
+    OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
 
 static void set_ready(struct maker *m, const json_t *status)
 {
@@ -176,8 +145,7 @@ static enum object_status add_targets(struct maker *m, const json_t *pod)
     return status;
 }
 
-/* The pod's address, if it has one that is an IP address. */
-static const char *pod_ip(const json_t *pod, size_t *ret_bad)
+const char *pod_ip(const json_t *pod, size_t *ret_bad)
 {
     struct sv text = object_string(json_object_get(pod, "status"), "podIP");
     bool ipv6;

@@ -20,8 +20,11 @@
 enum object_status pod_read(const json_t *pod, struct labels_builder *builder,
                             struct object_targets *ret);
 
-/* The members of a pod that pod_read() does not need and that make up most of it. */
-extern const struct json_omit pod_omit[];
-extern const size_t pod_omit_count;
+/* The pod's address, if it has one that is an IP address; else NULL, and *ret_bad is 1 if it has
+ * another one. Into the pod. */
+const char *pod_ip(const json_t *pod, size_t *ret_bad);
+
+/* The members of a pod that pod_read() needs. */
+extern const struct json_keep pod_keep[];
 
 #endif

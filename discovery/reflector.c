@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "discovery/discovery.h"
+#include "discovery/endpoints.h"
 #include "discovery/exec_plugin.h"
 #include "discovery/ingress.h"
 #include "discovery/node.h"
@@ -12,6 +13,8 @@
 
 /* Of an answer that is not streamed; all of ours are. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
+/* A pod is some 12 KiB: an event comes in one piece. */
+#define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
 
 struct resource {
@@ -20,26 +23,19 @@ struct resource {
     const char *plural;
     const char *kind;
     bool namespaced;
-    const struct json_omit *omit;
-    const size_t *n_omit;
+    const struct json_keep *members; /* that are needed */
 };
 
-static const struct json_omit small_omit[] = {{2, "managedFields"}};
-static const size_t small_omit_count = 1;
-
 static const struct resource resources[RESOURCE_COUNT] = {
-    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_omit, &pod_omit_count},
-    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_omit, &node_omit_count},
-    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, small_omit,
-                             &small_omit_count},
-    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_omit,
-                           &service_omit_count},
-    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, small_omit,
-                            &small_omit_count},
+    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_keep},
+    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_keep},
+    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, object_keep_marks},
+    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_keep},
+    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, endpoints_keep},
     [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "discovery.k8s.io", "endpointslices",
-                         "EndpointSlice", true, small_omit, &small_omit_count},
+                         "EndpointSlice", true, slice_keep},
     [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "networking.k8s.io", "ingresses",
-                            "Ingress", true, ingress_omit, &ingress_omit_count},
+                            "Ingress", true, ingress_keep},
 };
 
 bool kube_resource_namespaced(enum kube_resource r)
@@ -64,6 +60,9 @@ struct reflector {
     char *selectors;
     struct watch *machine;
     struct loop_timer *timer;
+    struct loop_timer *relist; /* of reflector_relist() */
+    int64_t relist_credit_ms;  /* when all of RELIST_BURST may be used again */
+    bool relist_wanted;        /* no list has begun since */
     struct http_transfer *transfer;
     struct exec_plugin *plugin; /* NULL: options.access.http has the credentials */
     struct exec_login *login;   /* of the last request; NULL if none */
@@ -97,9 +96,18 @@ static void on_list_begin(void *arg)
 {
     struct reflector *r = arg;
     r->listed = 0;
+    r->relist_wanted = false;
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         l->list_begin(l->arg);
     }
+}
+
+/* Now or when the pace allows it. */
+static void arm_relist(struct reflector *r, int64_t within_ms)
+{
+    int64_t at = clock_mono_ms() + rng_range(r->options.rng, 0, within_ms + 1);
+    int64_t soonest = r->relist_credit_ms - (int64_t)(RELIST_BURST - 1) * RELIST_PERIOD_MS;
+    loop_timer_at(r->relist, at > soonest ? at : soonest);
 }
 
 static void on_list_end(void *arg)
@@ -114,6 +122,10 @@ static void on_list_end(void *arg)
     }
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         l->list_end(l->arg);
+    }
+    /* It was asked for while this list was read, which may have passed what it is about. */
+    if (r->relist_wanted) {
+        arm_relist(r, 0);
     }
 }
 
@@ -351,6 +363,7 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
                                   .n_headers = 1,
                                   .timeout_ms = request->timeout_ms,
                                   .max_body = UNSTREAMED_MAX,
+                                  .receive_buffer = RECEIVE_BUFFER,
                                   .detect_dead_peer = true,
                                   .on_head = on_head,
                                   .on_data = on_data,
@@ -451,6 +464,31 @@ static void on_timer(void *arg)
     }
 }
 
+void reflector_relist(struct reflector *r, int64_t within_ms)
+{
+    if (!r->relist_wanted) {
+        r->relist_wanted = true;
+        arm_relist(r, within_ms);
+    }
+}
+
+static void on_relist_due(void *arg)
+{
+    struct reflector *r = arg;
+    /* A list that is being read comes to its end first, see on_list_end(). */
+    if (!r->relist_wanted || !watch_relist(r->machine)) {
+        return;
+    }
+    int64_t now_ms = clock_mono_ms();
+    int64_t from_ms = r->relist_credit_ms > now_ms ? r->relist_credit_ms : now_ms;
+    r->relist_credit_ms = from_ms + RELIST_PERIOD_MS;
+    if (r->transfer != NULL) {
+        http_cancel(r->transfer);
+        r->transfer = NULL;
+        loop_timer_after(r->timer, 0);
+    } /* else the next request has its time, and is a list */
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static char *make_path(const struct reflector_options *o)
@@ -476,6 +514,7 @@ static struct reflector *reflector_free(struct reflector *r)
     }
     exec_login_unref(r->login);
     loop_timer_free(r->timer);
+    loop_timer_free(r->relist);
     watch_free(r->machine);
     free(r->path);
     free(r->selectors);
@@ -495,6 +534,7 @@ static struct reflector *reflector_new(const struct reflector_options *options)
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
     r->timer = loop_timer_new(options->loop, on_timer, r);
+    r->relist = loop_timer_new(options->loop, on_relist_due, r);
     r->machine = watch_new(&(struct watch_options){
         .handler = {.list_begin = on_list_begin,
                     .list_end = on_list_end,
@@ -508,10 +548,10 @@ static struct reflector *reflector_new(const struct reflector_options *options)
         .selectors = options->selectors,
         .object_max = DISCOVERY_OBJECT_MAX,
         .depth_max = DISCOVERY_DEPTH_MAX,
-        .omit = r->resource->omit,
-        .n_omit = *r->resource->n_omit,
+        .members = r->resource->members,
     });
-    if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->machine == NULL) {
+    if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->relist == NULL ||
+        r->machine == NULL) {
         return reflector_free(r);
     }
     return r;

@@ -14,6 +14,10 @@
 #include "discovery/object.h"
 #include "discovery/watch.h"
 
+/* Lists that reflector_relist() asks for: so many at once, then one each period. */
+#define RELIST_BURST 3
+#define RELIST_PERIOD_MS 30000
+
 enum kube_resource {
     RESOURCE_PODS,
     RESOURCE_NODES,
@@ -73,6 +77,11 @@ struct reflector *reflectors_get(struct reflectors *all, const struct reflector_
 void reflectors_start(struct reflectors *all);
 /* Ends all requests and frees all. */
 void reflectors_free(struct reflectors *all);
+/* What the objects stand for has changed, not the objects: lists once more within that time (a
+ * random moment of it, so that replicas do not all ask at once), for all listeners. Of many calls a
+ * list that begins after the last one is enough; after a few in a row there is one every
+ * RELIST_PERIOD_MS. While lists fail they are tried again, as ever. */
+void reflector_relist(struct reflector *r, int64_t within_ms);
 /* The listener is referenced until the reflector is freed. */
 void reflector_listen(struct reflector *r, struct reflector_listener *listener);
 

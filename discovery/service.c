@@ -2,13 +2,13 @@
 
 #define SERVICE META "service_"
 
-const struct json_omit service_omit[] = {
-    {2, "managedFields"},
-    {2, "clusterIPs"},
-    {2, "selector"},
-    {2, "conditions"},
-};
-const size_t service_omit_count = sizeof(service_omit) / sizeof(service_omit[0]);
+static const struct json_keep spec_keep[] = {
+    {"type", NULL},           {"externalName", NULL}, {"clusterIP", NULL}, {"loadBalancerIP", NULL},
+    {"ipFamilyPolicy", NULL}, {"ipFamilies", NULL},   {"ports", NULL},     {NULL, NULL}};
+static const struct json_keep status_keep[] = {{"loadBalancer", NULL}, {NULL, NULL}};
+
+const struct json_keep service_keep[] = {
+    OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
 
 /* The addresses that the load balancer has, with commas between; else the one that was asked for.
  */

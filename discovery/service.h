@@ -10,7 +10,7 @@
 enum object_status service_read(const json_t *service, struct labels_builder *builder,
                                 struct object_targets *ret);
 
-extern const struct json_omit service_omit[];
-extern const size_t service_omit_count;
+/* The members that are needed. */
+extern const struct json_keep service_keep[];
 
 #endif

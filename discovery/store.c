@@ -6,16 +6,21 @@
 
 #include "base/map.h"
 
+enum entry_state { ENTRY_TOLD, ENTRY_LEFT, ENTRY_AWAITED, ENTRY_STATES };
+
 struct entry {
-    uint64_t hash; /* of the label sets and the address */
+    uint64_t hash; /* of the label sets and the address, if told */
     uint64_t uid;
+    uint64_t key;  /* by which its owner is found; 0: it is ours */
     uint32_t list; /* the list that named it last */
+    enum entry_state state;
 };
 
 struct store {
     struct store_options options;
     struct map *pods; /* "namespace/name" -> struct entry */
     uint32_t list;
+    size_t n[ENTRY_STATES];
 };
 
 struct store *store_new(const struct store_options *options)
@@ -40,7 +45,17 @@ struct store *store_free(struct store *s)
 
 size_t store_count(const struct store *s)
 {
-    return map_count(s->pods);
+    return s->n[ENTRY_TOLD];
+}
+
+size_t store_left(const struct store *s)
+{
+    return s->n[ENTRY_LEFT];
+}
+
+size_t store_awaited(const struct store *s)
+{
+    return s->n[ENTRY_AWAITED];
 }
 
 static uint64_t hash_uid(const struct object_id *id)
@@ -62,29 +77,55 @@ static uint64_t hash_targets(const struct object_targets *t)
 /* The table is as it will be when this is called. */
 static void tell_gone(struct store *s, const char *key)
 {
-    s->options.on_change(s->options.arg, key, NULL, 0, NULL);
+    s->options.on_change(s->options.arg, key, NULL, 0, NULL, false);
+}
+
+static void set_state(struct store *s, struct entry *entry, enum entry_state state)
+{
+    s->n[entry->state]--;
+    s->n[state]++;
+    entry->state = state;
+}
+
+/* It is out of the table. True if it was told, and so is told as gone. */
+static bool discard(struct store *s, struct entry *entry, const char *key)
+{
+    bool told = entry->state == ENTRY_TOLD;
+    s->n[entry->state]--;
+    free(entry);
+    if (told) {
+        tell_gone(s, key);
+    }
+    return told;
 }
 
 /* key is terminated. */
 static enum store_result forget(struct store *s, struct sv key)
 {
     struct entry *entry = map_remove(s->pods, key);
-    if (entry == NULL) {
-        return STORE_UNCHANGED;
-    }
-    free(entry);
-    tell_gone(s, key.p);
-    return STORE_CHANGED;
+    return entry != NULL && discard(s, entry, key.p) ? STORE_CHANGED : STORE_UNCHANGED;
 }
 
-static struct entry *add(struct store *s, struct sv key)
+/* The entry of a key, a new one in the given state if there is none. */
+static enum store_result find_or_add(struct store *s, struct sv key, enum entry_state state,
+                                     struct entry **ret)
 {
+    *ret = map_get(s->pods, key);
+    if (*ret != NULL) {
+        return STORE_UNCHANGED;
+    }
+    if (map_count(s->pods) >= s->options.max) {
+        return STORE_FULL;
+    }
     struct entry *entry = calloc(1, sizeof(*entry));
     if (entry == NULL || !map_put(s->pods, key, entry, NULL)) {
         free(entry);
-        return NULL;
+        return STORE_NO_MEMORY;
     }
-    return entry;
+    entry->state = state;
+    s->n[state]++;
+    *ret = entry;
+    return STORE_CHANGED;
 }
 
 enum store_result store_put(struct store *s, const struct object_id *id,
@@ -96,23 +137,63 @@ enum store_result store_put(struct store *s, const struct object_id *id,
         return forget(s, key);
     }
     uint64_t hash = hash_targets(targets);
-    struct entry *entry = map_get(s->pods, key);
+    struct entry *entry;
+    enum store_result found = find_or_add(s, key, ENTRY_TOLD, &entry);
     if (entry == NULL) {
-        if (map_count(s->pods) >= s->options.max) {
-            return STORE_FULL;
-        }
-        entry = add(s, key);
-        if (entry == NULL) {
-            return STORE_NO_MEMORY;
-        }
-    } else if (entry->hash == hash) {
-        entry->uid = hash_uid(id);
-        entry->list = s->list;
+        return found;
+    }
+    bool told = found == STORE_UNCHANGED && entry->state == ENTRY_TOLD;
+    bool moved = found == STORE_UNCHANGED && !told;
+    bool same = told && entry->hash == hash;
+    set_state(s, entry, ENTRY_TOLD);
+    entry->hash = hash;
+    entry->uid = hash_uid(id);
+    entry->key = targets->key;
+    entry->list = s->list;
+    if (same) {
         return STORE_UNCHANGED;
     }
-    *entry = (struct entry){.hash = hash, .uid = hash_uid(id), .list = s->list};
-    s->options.on_change(s->options.arg, text, targets->at, targets->n, targets->ip);
+    s->options.on_change(s->options.arg, text, targets->at, targets->n, targets->ip, moved);
     return STORE_CHANGED;
+}
+
+enum store_result store_leave(struct store *s, const struct object_id *id, uint64_t key)
+{
+    char text[OBJECT_KEY_MAX];
+    struct entry *entry;
+    enum store_result found = find_or_add(s, object_key(id, text), ENTRY_LEFT, &entry);
+    if (entry == NULL) {
+        return found;
+    }
+    bool told = entry->state == ENTRY_TOLD;
+    set_state(s, entry, ENTRY_LEFT);
+    entry->uid = hash_uid(id);
+    entry->key = key;
+    entry->list = s->list;
+    if (!told) {
+        return STORE_UNCHANGED;
+    }
+    tell_gone(s, text);
+    return STORE_CHANGED;
+}
+
+void store_review(struct store *s, bool (*claims)(void *arg, uint64_t key), void *arg)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(s->pods, &cursor, &key, &value)) {
+        struct entry *entry = value;
+        bool told = entry->state == ENTRY_TOLD;
+        if (entry->key == 0 || claims(arg, entry->key)) {
+            set_state(s, entry, told ? ENTRY_TOLD : ENTRY_AWAITED);
+            continue;
+        }
+        set_state(s, entry, ENTRY_LEFT);
+        if (told) {
+            tell_gone(s, key.p);
+        }
+    }
 }
 
 enum store_result store_remove(struct store *s, const struct object_id *id)
@@ -142,8 +223,7 @@ void store_list_end(struct store *s)
             char text[OBJECT_KEY_MAX];
             snprintf(text, sizeof(text), "%.*s", SV_ARG(key));
             map_remove_at(s->pods, cursor);
-            free(entry);
-            tell_gone(s, text);
+            discard(s, entry, text);
         }
     }
 }

@@ -7,10 +7,9 @@
 const char *watch_relist_name(enum watch_relist reason)
 {
     static const char *const names[] = {
-        [WATCH_RELIST_EXPIRED] = "expired",
-        [WATCH_RELIST_TOO_LARGE] = "too_large",
-        [WATCH_RELIST_PAGE] = "page_expired",
-        [WATCH_RELIST_FAILURES] = "failures",
+        [WATCH_RELIST_EXPIRED] = "expired",   [WATCH_RELIST_TOO_LARGE] = "too_large",
+        [WATCH_RELIST_PAGE] = "page_expired", [WATCH_RELIST_FAILURES] = "failures",
+        [WATCH_RELIST_GAINED] = "gained",
     };
     return names[reason];
 }
@@ -50,8 +49,7 @@ struct watch *watch_new(const struct watch_options *options)
     w->stream = json_stream_new(&(struct json_stream_options){
         .object_max = options->object_max,
         .depth_max = options->depth_max,
-        .omit = options->omit,
-        .n_omit = options->n_omit,
+        .members = options->members,
         .on_object = watch_on_object,
         .on_metadata = watch_on_list_metadata,
         .on_skip = watch_on_skip,
@@ -135,6 +133,15 @@ static void begin_relist(struct watch *w, enum list_from from, enum watch_relist
     w->refusals = 0;
     w->from = from == FROM_NOT_OLDER && w->version.len == 0 ? FROM_LATEST : from;
     w->options.handler.relist(w->options.handler.arg, reason);
+}
+
+bool watch_relist(struct watch *w)
+{
+    if (!w->watching) {
+        return false;
+    }
+    begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_GAINED);
+    return true;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

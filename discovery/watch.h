@@ -76,8 +76,9 @@ enum watch_relist {
     WATCH_RELIST_TOO_LARGE, /* the version is newer than what the server has */
     WATCH_RELIST_PAGE,      /* a list's continue token has expired */
     WATCH_RELIST_FAILURES,  /* WATCH_FAILURES_MAX */
+    WATCH_RELIST_GAINED,    /* watch_relist() */
 };
-/* "expired", "too_large", "page_expired", "failures". */
+/* "expired", "too_large", "page_expired", "failures", "gained". */
 const char *watch_relist_name(enum watch_relist reason);
 
 struct watch_handler {
@@ -104,8 +105,7 @@ struct watch_options {
     const char *selectors;
     size_t object_max;
     unsigned depth_max;
-    const struct json_omit *omit;
-    size_t n_omit;
+    const struct json_keep *members; /* of an object that are needed; NULL: all */
 };
 
 struct watch;
@@ -159,6 +159,11 @@ const char *watch_result_name(enum watch_result result);
  * said, cut to a reasonable length). */
 enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome, int64_t now_ms,
                             struct err *err);
+
+/* Lists again, no older than what has been seen, although nothing is wrong: the next request is a
+ * list. A watch that runs is to be cancelled, without watch_end(). False if a list is being read,
+ * or tried, as it is; not within the handler. */
+bool watch_relist(struct watch *w);
 
 /* A list has been completed. */
 bool watch_synced(const struct watch *w);

@@ -23,6 +23,7 @@ struct target_group {
     /* The same where every target has a host of its own: it may not be another one than that of the
      * __address__ here. */
     bool pin_addresses;
+    bool moved; /* another replica had it, and we did not know what it stands for */
 };
 
 #endif

@@ -398,3 +398,54 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
     }
     return v;
 }
+
+/* ---- what is read ---------------------------------------------------------------------------- */
+
+static bool names_source(const struct rule *rule, struct sv name)
+{
+    for (size_t i = 0; i < rule->n_sources; i++) {
+        if (sv_eq(rule->sources[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* labelmap copies what matches; labeldrop and labelkeep only remove the label, but fail with it if
+ * they cannot be decided. */
+static bool matches_name(const struct run *run, struct sv name)
+{
+    if (!repair(run, &name)) {
+        return true;
+    }
+    enum regex_result result = match(run, name);
+    return result == REGEX_FAILED ||
+           (result == REGEX_MATCH && run->rule->action == ACTION_LABELMAP);
+}
+
+static bool rule_reads(const struct run *run, struct sv name)
+{
+    switch (run->rule->action) {
+    case ACTION_LABELMAP:
+    case ACTION_LABELDROP:
+    case ACTION_LABELKEEP:
+        return matches_name(run, name);
+    case ACTION_KEEPEQUAL:
+    case ACTION_DROPEQUAL:
+        return sv_eq(run->rule->target_text, name) || names_source(run->rule, name);
+    default:
+        return names_source(run->rule, name);
+    }
+}
+
+bool relabel_reads(const struct relabel *r, struct relabel_scratch *s, struct sv name)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct err err = ERR_INIT;
+        struct run run = {&r->rules[i], s, NULL, &err};
+        if (rule_reads(&run, name)) {
+            return true;
+        }
+    }
+    return false;
+}

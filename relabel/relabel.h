@@ -60,6 +60,11 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
                               enum relabel_outcome outcome),
               void *arg);
 
+/* Whether the rules can tell a label set with the label from one without it, or with another value,
+ * but for the label itself: a rule has it among its source_labels, compares with it or maps it to
+ * another name. True also where that cannot be said. */
+bool relabel_reads(const struct relabel *r, struct relabel_scratch *s, struct sv name);
+
 /* Appends a one-line description of a rule: `replace source_labels=[a,b] regex="x" -> c`. */
 bool relabel_describe(const struct relabel *r, size_t rule, struct buf *out);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "scraper/legacy.h"
 #include "scraper/scraper.h"
 #include "scraper/wire.h"
 
@@ -153,14 +154,25 @@ static enum check_result check_wire(struct sv v, bool whole, struct err *err)
     return CHECK_PPROF_PLAIN;
 }
 
-/* The CPU profiles of gperftools, from before there was a protobuf: words of 4 or 8 bytes, 0 and 3
- * at first. No server reads them. */
-static bool is_gperftools_cpu(struct sv v)
+/* Words of 4 or 8 bytes in either order, 0 and 3 at first: the family that the CPU profiles of
+ * gperftools belong to. What comes here of it is cut, or is of another kind. */
+static bool is_old_binary(struct sv v)
 {
-    static const char words32[8] = {0, 0, 0, 0, 3, 0, 0, 0};
-    static const char words64[16] = {0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0};
-    return (v.n >= sizeof(words32) && memcmp(v.p, words32, sizeof(words32)) == 0) ||
-           (v.n >= sizeof(words64) && memcmp(v.p, words64, sizeof(words64)) == 0);
+    static const struct {
+        size_t n;
+        size_t three; /* where the 3 stands */
+    } forms[] = {{8, 4}, {8, 7}, {16, 8}, {16, 15}};
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        size_t zeros = 0;
+        while (zeros < forms[i].n && zeros < v.n &&
+               v.p[zeros] == (zeros == forms[i].three ? 3 : 0)) {
+            zeros++;
+        }
+        if (zeros == forms[i].n) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* What is not compressed, or no longer. */
@@ -170,10 +182,13 @@ static enum check_result check_plain(struct sv v, bool whole, struct err *err)
         err_set(err, ERR_INPUT, "not a profile: %zu bytes only", v.n);
         return CHECK_TOO_SHORT;
     }
-    if (is_gperftools_cpu(v)) {
+    if (legacy_format_of(v) != LEGACY_NONE) {
+        return CHECK_LEGACY;
+    }
+    if (is_old_binary(v)) {
         err_set(err, ERR_INPUT,
-                "not a pprof profile but the old binary CPU format of gperftools, which servers "
-                "do not read (pprof -proto converts it)");
+                "not a pprof profile but the start of an old binary one (a CPU profile of "
+                "gperftools that is cut, or one of another profiler)");
         return CHECK_BAD_WIRE;
     }
     enum check_result r = check_text(v, err);
@@ -222,8 +237,8 @@ static enum check_result check_inflated(struct sv out, bool whole, struct err *e
         return fail_gzip(err, ERR_INPUT, "a gzip within the gzip");
     }
     enum check_result r = check_plain(out, whole, err);
-    if (r == CHECK_PPROF_PLAIN) {
-        return CHECK_PPROF_GZIP;
+    if (r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY) {
+        return r == CHECK_LEGACY ? r : CHECK_PPROF_GZIP;
     }
     err_wrap(err, "inflated");
     return r;
@@ -292,6 +307,7 @@ const char *check_reason(enum check_result r)
         [CHECK_BAD_WIRE] = "bad_protobuf",
         [CHECK_JFR] = "",
         [CHECK_NOT_JFR] = "not_jfr",
+        [CHECK_LEGACY] = "",
     };
     return reasons[r];
 }

@@ -2,41 +2,13 @@
  * stay (a string that is not used becomes empty), so that all else is copied as it is. Only a
  * string that is not UTF-8 is repaired: servers refuse the whole profile for one. */
 #include "scraper/delta_private.h"
-#include "scraper/wire.h"
-
-#define NUMBER_MAX 10 /* bytes */
-#define TAG(number, type) ((uint64_t)(number) << 3 | (type))
+#include "scraper/wire_put.h"
 
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
     struct buf message; /* the sample, or the string, in the making */
 };
-
-static size_t encode(uint64_t value, unsigned char out[NUMBER_MAX])
-{
-    size_t n = 0;
-    while (value >= 0x80) {
-        out[n++] = (unsigned char)(value | 0x80);
-        value >>= 7;
-    }
-    out[n++] = (unsigned char)value;
-    return n;
-}
-
-static void put_number(struct buf *out, uint64_t tag, uint64_t value)
-{
-    unsigned char bytes[2 * NUMBER_MAX];
-    size_t n = encode(tag, bytes);
-    n += encode(value, bytes + n);
-    buf_append(out, bytes, n);
-}
-
-static void put_bytes(struct buf *out, uint64_t field, const void *data, size_t n)
-{
-    put_number(out, TAG(field, WIRE_BYTES), n);
-    buf_append(out, data, n);
-}
 
 static void use_string(struct pprof_index *x, uint64_t i)
 {
@@ -91,7 +63,7 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
 {
     struct wire_reader r = wire_reader_of(pprof_span_of(w->x, sample));
     struct wire_field f = {.number = 0};
-    unsigned char packed[DELTA_TYPES_MAX * NUMBER_MAX];
+    unsigned char packed[DELTA_TYPES_MAX * WIRE_NUMBER_MAX];
     size_t n = 0;
     buf_clear(&w->message);
     while (wire_next(&r, &f)) {
@@ -106,10 +78,10 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
         buf_append(&w->message, r.in.p + r.field_start, r.at - r.field_start);
     }
     for (size_t i = 0; i < w->x->info.types; i++) {
-        n += encode((uint64_t)values[i], packed + n);
+        n += wire_encode((uint64_t)values[i], packed + n);
     }
-    put_bytes(&w->message, SAMPLE_VALUE, packed, n);
-    put_bytes(w->out, PROFILE_SAMPLE, w->message.data, w->message.len);
+    wire_put_bytes(&w->message, SAMPLE_VALUE, packed, n);
+    wire_put_bytes(w->out, PROFILE_SAMPLE, w->message.data, w->message.len);
 }
 
 static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks,
@@ -211,7 +183,7 @@ static void put_types(struct writer_out *w)
     size_t n = 0;
     while (n < w->x->info.types && wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE_TYPE) {
-            put_bytes(w->out, f.number, f.bytes.p, f.bytes.n);
+            wire_put_bytes(w->out, f.number, f.bytes.p, f.bytes.n);
             n++;
         }
     }
@@ -221,7 +193,7 @@ static void put_types(struct writer_out *w)
 static bool put_other_string(struct writer_out *w, size_t i)
 {
     if (!w->x->string_used[i]) {
-        put_bytes(w->out, PROFILE_STRING, "", 0);
+        wire_put_bytes(w->out, PROFILE_STRING, "", 0);
         return false;
     }
     struct sv text = pprof_string(w->x, i);
@@ -230,7 +202,7 @@ static bool put_other_string(struct writer_out *w, size_t i)
     }
     buf_clear(&w->message);
     utf8_repair(text, &w->message);
-    put_bytes(w->out, PROFILE_STRING, w->message.data, w->message.len);
+    wire_put_bytes(w->out, PROFILE_STRING, w->message.data, w->message.len);
     return false;
 }
 
@@ -275,7 +247,7 @@ size_t delta_write(struct pprof_index *x, const struct delta_stack *stacks, cons
                    size_t n, int64_t duration_nanos, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
-    buf_init(&w.message, 3 * x->plain.n + DELTA_TYPES_MAX * NUMBER_MAX + 32);
+    buf_init(&w.message, 3 * x->plain.n + DELTA_TYPES_MAX * WIRE_NUMBER_MAX + 32);
     put_types(&w);
     size_t written = put_samples(&w, stacks, values, n);
     use_parts_of_locations(x);
@@ -284,7 +256,7 @@ size_t delta_write(struct pprof_index *x, const struct delta_stack *stacks, cons
     out->failed = out->failed || !buf_ok(&w.message);
     buf_done(&w.message);
     if (duration_nanos != 0) {
-        put_number(out, TAG(PROFILE_DURATION_NANOS, WIRE_VARINT), (uint64_t)duration_nanos);
+        wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_nanos);
     }
     return written;
 }

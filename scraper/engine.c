@@ -9,6 +9,7 @@ static struct engine *engine_done(struct engine *e)
 {
     schedule_done(&e->schedule);
     turns_done(&e->turns);
+    conversions_done(&e->conversions);
     deltas_done(&e->deltas);
     meter_done(&e->meter);
     map_free(e->groups, NULL);
@@ -42,6 +43,7 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
     }
     schedule_init(&e->schedule);
     TAILQ_INIT(&e->slot_line);
+    conversions_init(&e->conversions, options->metrics);
     e->groups = map_new();
     e->builder = labels_builder_new(options->intern);
     bool ok = table_init(&e->table);

@@ -3,7 +3,7 @@
  * Time, the timer and HTTP are given to it, so that tests need neither sockets nor sleep. All calls
  * on one thread, but for engine_snapshot(). Files: engine.c (ticks, turns, slots), groups.c (what
  * is to be scraped), fetch.c (one scrape from request to profile), status.c (what others see),
- * deltas.c (baselines and work on the pool).
+ * deltas.c (baselines and work on the pool), conversions.c (the same for old profiles).
  */
 #ifndef PROFPULL_SCRAPER_ENGINE_H
 #define PROFPULL_SCRAPER_ENGINE_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "scraper/conversions.h"
 #include "scraper/deltas.h"
 #include "scraper/sampling.h"
 #include "scraper/schedule.h"
@@ -33,7 +34,7 @@ struct engine_io {
     void (*wake_at)(void *arg, int64_t mono_ms);
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     /* Runs work->run() on some thread, then work->done() on the engine's, later: never within this
-     * call. NULL: no deltas are made. */
+     * call. NULL: no deltas are made, and old profiles are refused. */
     void (*submit)(void *arg, struct work *work);
     void *arg;
 };
@@ -92,6 +93,7 @@ struct engine {
     struct table table;
     struct turns turns;
     struct deltas deltas;
+    struct conversions conversions;
     struct rng rng;
     struct scrape_line slot_line; /* due, and waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */

@@ -7,6 +7,8 @@
 #include "scraper/remedy.h"
 
 #define URL_MAX ((size_t)16 * 1024)
+/* The buffer of a transfer that samples, which waits for nearly all of the interval. */
+#define SAMPLING_BUFFER ((size_t)2 * 1024)
 /* Warnings about failures: as many in each period, the others are counted. */
 #define FAILURES_LOGGED 50
 #define FAILURES_PERIOD_MS 10000
@@ -21,6 +23,7 @@ struct fetch {
     struct target *target;
     size_t entry;
     struct http_transfer *transfer; /* NULL once it is done */
+    struct conversion *conversion;  /* then, if an old profile is being converted */
     struct delta_work *work;        /* then, if a delta is being made */
     int64_t start_ns;               /* of the transfer, as are these */
     int64_t sent_ns;
@@ -47,6 +50,7 @@ static bool send_request(struct fetch *f, const char *url)
         .settings = &job->http,
         .timeout_ms = target_timeout_ms(f->target, f->entry),
         .max_body = (size_t)job->body_size_limit,
+        .receive_buffer = scrape_type(f->scrape)->sampling ? SAMPLING_BUFFER : 0,
         .size_hint = last + last / 8, /* profiles of one target are much alike */
         .on_done = on_done,
         .arg = f,
@@ -82,6 +86,8 @@ void fetch_cancel(struct engine *e, struct scrape *sc)
 {
     if (sc->fetch->work != NULL) {
         deltas_cancel(sc->fetch->work);
+    } else if (sc->fetch->conversion != NULL) {
+        conversions_cancel(sc->fetch->conversion);
     } else {
         e->io.cancel(e->io.arg, sc->fetch->transfer);
     }
@@ -112,15 +118,18 @@ static void describe_status(const struct http_response *response, struct err *er
     }
 }
 
-/* The reason of a failure with its sentence in err; "" if the body is a profile. */
+/* The reason of a failure with its sentence in err; "" if the body is a profile, an old one
+ * perhaps. */
 static const char *judge(const struct fetch *f, const struct http_response *response,
-                         struct err *err)
+                         bool *ret_legacy, struct err *err)
 {
     bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
     struct sv body = {.p = response->body->data, .n = response->body->len};
     if (response->result == HTTP_OK && response->status / 100 == 2) {
-        return check_reason(jfr ? check_jfr(body.p, body.n, err)
-                                : check_profile(body.p, body.n, err));
+        enum check_result r =
+            jfr ? check_jfr(body.p, body.n, err) : check_profile(body.p, body.n, err);
+        *ret_legacy = r == CHECK_LEGACY;
+        return check_reason(r);
     }
     if (response->result == HTTP_OK) {
         describe_status(response, err);
@@ -265,7 +274,7 @@ static void finish_without(struct fetch *f, const char *reason)
 {
     struct err err = ERR_INIT;
     if (strcmp(reason, "busy") == 0) {
-        err_set(&err, ERR_LIMIT, "too many profiles wait for their delta to be made");
+        err_set(&err, ERR_LIMIT, "too many profiles wait to be converted, or for their delta");
     } else {
         err_set(&err, ERR_MEMORY, "out of memory");
     }
@@ -338,11 +347,12 @@ static bool wants_delta(const struct fetch *f)
 /* ---- what came is good -------------------------------------------------------------------------
  */
 
-static void on_good_body(struct fetch *f, char *data)
+/* Takes over the body. */
+static void on_good_body(struct fetch *f, char *data, size_t size)
 {
     const char *reason = "memory";
     if (data != NULL && wants_delta(f)) {
-        f->work = deltas_start(f->engine, f->scrape, data, f->size, on_delta, f, &reason);
+        f->work = deltas_start(f->engine, f->scrape, data, size, on_delta, f, &reason);
         if (f->work == NULL) {
             deltas_count(&f->engine->deltas, "failed");
             free(data);
@@ -350,13 +360,55 @@ static void on_good_body(struct fetch *f, char *data)
         }
         return;
     }
-    struct profile *p = data == NULL ? NULL : make_profile(f, data, f->size);
+    struct profile *p = data == NULL ? NULL : make_profile(f, data, size);
     if (p == NULL) {
         finish_without(f, reason);
     } else {
         finish_good(f, p);
     }
 }
+
+/* ---- old profiles ------------------------------------------------------------------------------
+ */
+
+static void on_converted(void *arg, struct conversion *c)
+{
+    struct fetch *f = arg;
+    f->conversion = NULL;
+    if (c->result != LEGACY_MADE) {
+        finish(f, NULL, legacy_reason(c->result), &c->err);
+        return;
+    }
+    char *data = c->out.data;
+    c->out.data = NULL;
+    on_good_body(f, data, c->out.size);
+}
+
+/* Takes over the body. There is no time in it: it gets that of the scrape. */
+static void on_legacy_body(struct fetch *f, char *data, size_t size)
+{
+    struct engine *e = f->engine;
+    const char *reason = "memory";
+    if (e->io.submit == NULL) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_LIMIT, "an old format of pprof, and nobody to convert it");
+        free(data);
+        finish(f, NULL, "bad_legacy", &err);
+        return;
+    }
+    if (data != NULL) {
+        f->conversion = conversions_start(e, (struct sv){data, size},
+                                          f->sent_ns + e->io.wall_offset_ns(e->io.arg),
+                                          f->end_ns - f->sent_ns, on_converted, f, &reason);
+    }
+    if (f->conversion == NULL) {
+        free(data);
+        finish_without(f, reason);
+    }
+}
+
+/* ---- the end of the transfer -------------------------------------------------------------------
+ */
 
 static const char *find_remedy(const struct fetch *f, const struct http_response *response,
                                const char *reason, struct err *err)
@@ -384,9 +436,11 @@ static void on_done(void *arg, const struct http_response *response)
     f->sent_ns = response->sent_ns != 0 ? response->sent_ns : response->start_ns;
     f->end_ns = response->end_ns;
     f->size = response->body->len;
-    const char *reason = judge(f, response, &err);
+    bool legacy = false;
+    const char *reason = judge(f, response, &legacy, &err);
     if (reason[0] == '\0') {
-        on_good_body(f, buf_take(response->body, NULL));
+        char *data = buf_take(response->body, NULL);
+        (legacy ? on_legacy_body : on_good_body)(f, data, f->size);
     } else {
         finish(f, NULL, find_remedy(f, response, reason, &err), &err);
     }

@@ -54,7 +54,7 @@ enum check_result check_jfr(const void *data, size_t size, struct err *err)
         return CHECK_NOT_JFR;
     }
     enum check_result r = check_profile(data, size, &other);
-    if (r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN) {
+    if (r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY) {
         err_set(err, ERR_INPUT, "not a JFR recording but a pprof profile");
         return CHECK_NOT_JFR;
     }

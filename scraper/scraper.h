@@ -39,6 +39,9 @@ struct target;
  * `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
+/* Whether target_new() looks at a label of this name or passes it on; of what discovery tells
+ * (`__meta_*`) it needs only what a service_name is made of. */
+bool target_reads(struct sv name);
 struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
 /* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
@@ -156,6 +159,7 @@ enum check_result {
     CHECK_BAD_WIRE,  /* "bad_protobuf" */
     CHECK_JFR,       /* a recording of Java's Flight Recorder, gzip or plain: good */
     CHECK_NOT_JFR,   /* "not_jfr" */
+    CHECK_LEGACY,    /* an older format of pprof, gzip or plain: good once converted (legacy.h) */
 };
 /* Judges a body by its content alone. On failure err says what was found, with its first bytes.
  * Costs a bounded amount of work whatever the size of the body. */

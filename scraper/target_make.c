@@ -10,7 +10,11 @@
 #include "scraper/url.h"
 
 #define META_PREFIX SV("__meta_")
+/* What is read of discovery's labels: target_reads() must know all of them. */
 #define META_POD_UID SV("__meta_kubernetes_pod_uid")
+#define META_NAMESPACE SV("__meta_kubernetes_namespace")
+#define META_CONTAINER SV("__meta_kubernetes_pod_container_name")
+#define META_SERVICE SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name")
 /* Problems that one target may tell of, besides one for each type. */
 #define UNKNOWN_MAX 8
 #define PROBLEM_BYTES_MAX ((size_t)64 * 1024)
@@ -94,10 +98,32 @@ static void set_default(struct labels_builder *b, const char *name, struct sv va
     }
 }
 
+static const char *const meta_names[] = {
+    "__meta_docker_container_name",
+    "__meta_dockerswarm_container_label_service_name",
+    "__meta_dockerswarm_service_name",
+};
+
+static bool is_meta_name(struct sv name)
+{
+    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
+        if (sv_eq_str(name, meta_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool target_reads(struct sv name)
+{
+    return !sv_starts_with(name, META_PREFIX) || is_meta_name(name) || sv_eq(name, META_POD_UID) ||
+           sv_eq(name, META_NAMESPACE) || sv_eq(name, META_CONTAINER) || sv_eq(name, META_SERVICE);
+}
+
 static bool set_namespaced_service(struct labels_builder *b)
 {
-    struct sv space = labels_builder_get(b, SV("__meta_kubernetes_namespace"));
-    struct sv container = labels_builder_get(b, SV("__meta_kubernetes_pod_container_name"));
+    struct sv space = labels_builder_get(b, META_NAMESPACE);
+    struct sv container = labels_builder_get(b, META_CONTAINER);
     if (space.n == 0 || container.n == 0) {
         return false;
     }
@@ -113,16 +139,10 @@ static bool set_namespaced_service(struct labels_builder *b)
 /* The order is Grafana Alloy's, so that series keep their names after a move. */
 static void infer_service_name(struct labels_builder *b)
 {
-    static const char *const containers[] = {
-        "__meta_docker_container_name",
-        "__meta_dockerswarm_container_label_service_name",
-        "__meta_dockerswarm_service_name",
-    };
     if (labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n > 0) {
         return;
     }
-    struct sv annotated =
-        labels_builder_get(b, SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name"));
+    struct sv annotated = labels_builder_get(b, META_SERVICE);
     if (annotated.n > 0) {
         labels_builder_set(b, SV(LABEL_SERVICE_NAME), annotated);
         return;
@@ -130,8 +150,8 @@ static void infer_service_name(struct labels_builder *b)
     if (set_namespaced_service(b)) {
         return;
     }
-    for (size_t i = 0; i < sizeof(containers) / sizeof(containers[0]); i++) {
-        struct sv name = labels_builder_get(b, sv_from(containers[i]));
+    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
+        struct sv name = labels_builder_get(b, sv_from(meta_names[i]));
         if (name.n > 0) {
             labels_builder_set(b, SV(LABEL_SERVICE_NAME), name);
             return;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The delta engine against google/pprof's own merge, sample by sample: 1,000 random pairs
-# (DELTA_PAIRS), and pairs of a Go program under load.
+# (DELTA_PAIRS), and pairs of a Go program under load. And what old formats are converted to, against
+# what google/pprof reads in them: as many profiles.
 #
 #   BUILD=build scripts/delta-diff.sh
 set -u
@@ -16,9 +17,10 @@ BUILD=$build GO=$go "$root/scripts/build-deltaref.sh" || exit 1
 
 passed=0
 failed=0
-for how in "-pairs ${DELTA_PAIRS:-1000}" "-loadgen $build/loadgen"; do
-  # shellcheck disable=SC2086  # two words
-  if "$build/deltaref" -tool "$build/tests/delta-tool" $how; then
+for how in "delta-tool -pairs ${DELTA_PAIRS:-1000}" "delta-tool -loadgen $build/loadgen" \
+  "legacy-tool -legacy ${DELTA_PAIRS:-1000}"; do
+  # shellcheck disable=SC2086  # several words
+  if "$build/deltaref" -tool "$build/tests/"$how; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))

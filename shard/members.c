@@ -233,6 +233,14 @@ const char *members_owner(const struct members *m, uint64_t key)
     return best == NULL ? NULL : best->name;
 }
 
+bool members_claims(const struct members *m, const char *name, uint64_t key)
+{
+    const struct member *best = heaviest(m, m->n_present, key);
+    uint64_t hash = rendezvous_hash(sv_from(name));
+    return best != NULL && (strcmp(best->name, name) == 0 ||
+                            rendezvous_weight(hash, key) > rendezvous_weight(best->hash, key));
+}
+
 size_t members_count(const struct members *m)
 {
     return m->n_present;

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-/* What was made of a body: Connect's error JSON, or its text as it is. */
+/* What was made of a body: Connect's error JSON, profefe's, or its text as it is. */
 struct reply {
     json_t *json;
     const char *code; /* "" if the body is no such JSON */
@@ -22,6 +22,8 @@ static void reply_init(struct reply *r, struct sv body)
     r->json = body.n > 0 ? json_loadb(body.p, body.n, JSON_ALLOW_NUL, NULL) : NULL;
     const char *code = json_string_value(json_object_get(r->json, "code"));
     json_t *message = json_object_get(r->json, "message");
+    if (!message)
+        message = json_object_get(r->json, "error"); /* profefe */
     if (code)
         r->code = code;
     if (json_is_string(message))
@@ -74,6 +76,42 @@ static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
     return ms > 0 ? ms : 0;
 }
 
+/* "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB": true if that is more than the burst.
+ */
+static bool is_over_burst(struct sv message)
+{
+    static const char mark[] = " exceeded while adding ";
+    const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
+    if (!at)
+        return false;
+    struct sv rest = {.p = at + sizeof(mark) - 1};
+    rest.n = message.n - (size_t)(rest.p - message.p);
+    struct sv number;
+    struct sv unit;
+    struct sv whole;
+    struct sv fraction = SV("");
+    if (!sv_cut(rest, ' ', &number, &unit))
+        return false;
+    if (!sv_cut(number, '.', &whole, &fraction))
+        whole = number;
+    uint64_t n;
+    if (!parse_u64(whole, 1 << 20, &n))
+        return false;
+    bool more = fraction.n > 0 && !sv_eq_str(fraction, "0");
+    if (sv_starts_with(unit, SV("MiB")) || sv_starts_with(unit, SV("MB")))
+        return n > ANSWER_BURST_MIB || (n == ANSWER_BURST_MIB && more);
+    return sv_starts_with(unit, SV("G")) && n > 0;
+}
+
+/* A rate limit: with the body of an older server's 422, or of a 429. */
+static void classify_rate(struct sv message, struct answer *a)
+{
+    bool never = is_over_burst(message);
+    doubtful(a, never ? ANSWER_FEW_TRIES : ANSWER_RATE_TRIES);
+    if (never)
+        a->fault = ANSWER_FAULT_BURST;
+}
+
 /* Too many requests: a body over the limit (never), a quota with a reset time, or the rate. */
 static void classify_429(const struct answer_input *in, struct sv message, struct answer *a)
 {
@@ -88,15 +126,31 @@ static void classify_429(const struct answer_input *in, struct sv message, struc
         a->delay_ms = reset_ms;
         return;
     }
-    doubtful(a, ANSWER_RATE_TRIES);
+    classify_rate(message, a);
 }
 
-static void classify_2xx(const struct answer_input *in, struct answer *a)
+/* {"code":200,"body":{"id":"..."}}: other methods, and other servers, say 200 as well. A long list
+ * of labels in it may be cut. */
+static bool is_profefe_success(const struct answer_input *in, const struct reply *r)
+{
+    static const char head[] = "{\"code\":200,\"body\":{\"id\":\"";
+    if (in->status != 200)
+        return false;
+    if (!r->json && in->body.n >= ANSWER_BODY_MAX)
+        return sv_starts_with(in->body, sv_from(head)) && in->body.p[sizeof(head) - 1] != '"';
+    const json_t *id = json_object_get(json_object_get(r->json, "body"), "id");
+    return json_integer_value(json_object_get(r->json, "code")) == 200 &&
+           json_string_length(id) > 0;
+}
+
+static void classify_2xx(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
     /* Only these come from a Pyroscope; a login page or a user interface also says 200. */
     bool push_ok = in->status == 200 && (type_is(in->content_type, "application/proto") ||
                                          type_is(in->content_type, "application/json"));
-    bool ok = in->protocol == PROTOCOL_PUSH ? push_ok : !type_is(in->content_type, "text/html");
+    bool ok = in->protocol == PROTOCOL_PUSH      ? push_ok
+              : in->protocol == PROTOCOL_PROFEFE ? is_profefe_success(in, r)
+                                                 : !type_is(in->content_type, "text/html");
     if (ok)
         a->class = ANSWER_SENT;
     else
@@ -149,19 +203,14 @@ static void classify_422(struct sv message, struct answer *a)
         }
     }
     if (mentions(message, "resource_exhausted:"))
-        doubtful(a, ANSWER_RATE_TRIES);
+        classify_rate(message, a);
     else if (mentions(message, "internal:"))
         doubtful(a, ANSWER_TRIES);
-    else
+    else if (mentions(message, "invalid_argument:") || mentions(message, "parsing ") ||
+             mentions(message, "tenant"))
         a->class = ANSWER_REJECTED;
-}
-
-static void classify_ingest(const struct answer_input *in, const struct reply *r, struct answer *a)
-{
-    if (in->status == 422)
-        classify_422(r->message, a);
     else
-        a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
+        doubtful(a, ANSWER_FEW_TRIES);
 }
 
 static void classify_status(const struct answer_input *in, const struct reply *r, struct answer *a)
@@ -177,6 +226,9 @@ static void classify_status(const struct answer_input *in, const struct reply *r
     case 425:
         a->class = ANSWER_RETRY;
         return;
+    case 422:
+        classify_422(r->message, a);
+        return;
     case 429:
         classify_429(in, r->message, a);
         return;
@@ -184,13 +236,29 @@ static void classify_status(const struct answer_input *in, const struct reply *r
         break;
     }
     if (in->status >= 200 && in->status < 300)
-        classify_2xx(in, a);
+        classify_2xx(in, r, a);
     else if (in->status < 400)
         a->class = ANSWER_REJECTED;
     else if (in->protocol == PROTOCOL_PUSH)
         classify_push(in, r, a);
     else
-        classify_ingest(in, r, a);
+        a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
+}
+
+/* What is wrong with a profile that was refused for good, in the words that servers have for it. */
+static enum answer_fault fault_of(long status, struct sv message)
+{
+    static const char *const sizes[] = {
+        "exceeds the size limit",    "exceeds maximum allowed size", "payload size exceeds",
+        "exceeds the samples count", "larger than configured max",   "body too large",
+    };
+    if (mentions(message, "outside of ingestion window"))
+        return ANSWER_FAULT_TOO_OLD;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (mentions(message, sizes[i]))
+            return ANSWER_FAULT_TOO_LARGE;
+    }
+    return status == 413 ? ANSWER_FAULT_TOO_LARGE : ANSWER_FAULT_OTHER;
 }
 
 static void classify_transport(const struct answer_input *in, struct answer *a)
@@ -262,6 +330,8 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer)
         classify_status(in, &r, &a);
     else
         classify_transport(in, &a);
+    if (a.class == ANSWER_REJECTED)
+        a.fault = fault_of(in->status, r.message);
     bool again = a.class == ANSWER_RETRY || a.class == ANSWER_RETRY_DOUBTFUL;
     if (again && in->retry_after_ms > a.delay_ms)
         a.delay_ms = in->retry_after_ms;

@@ -29,12 +29,26 @@
 /* The same for a rate limit: with the default backoff over four minutes. A profile that is larger
  * than the burst of the server's limiter is refused every time, so there has to be an end. */
 #define ANSWER_RATE_TRIES 10
+/* The same for what tells little: a 422 without a reason, or a rate limit that names a profile
+ * larger than the burst that servers have by default (BURST). */
+#define ANSWER_FEW_TRIES 2
+/* A profile of more than this, inflated, never passes a limiter with the defaults of a Pyroscope.
+ */
+#define ANSWER_BURST_MIB 2
 
 enum answer_class {
     ANSWER_SENT,
     ANSWER_RETRY,          /* the endpoint is at fault: until max_age */
     ANSWER_RETRY_DOUBTFUL, /* maybe the profile is at fault: not more than `tries` times */
     ANSWER_REJECTED,       /* never again */
+};
+
+/* What is wrong with a profile that is given up, where the server says it in a known way. */
+enum answer_fault {
+    ANSWER_FAULT_OTHER,
+    ANSWER_FAULT_TOO_LARGE, /* bytes or samples */
+    ANSWER_FAULT_TOO_OLD,   /* outside of the window of time that the server takes */
+    ANSWER_FAULT_BURST,     /* larger than the burst of the server's rate limit */
 };
 
 struct answer_input {
@@ -52,7 +66,8 @@ struct answer_input {
 
 struct answer {
     enum answer_class class;
-    bool answered;    /* an HTTP status came: the next attempt goes to the end of the queue */
+    bool answered; /* an HTTP status came: the next attempt goes to the end of the queue */
+    enum answer_fault fault;
     unsigned tries;   /* ANSWER_RETRY_DOUBTFUL: how often it is taken for an answer */
     int64_t delay_ms; /* the endpoint is to rest at least this long; 0 if it did not say */
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */

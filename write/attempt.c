@@ -18,6 +18,8 @@ struct attempt {
     /* HTTP */
     struct request request;
     struct http_transfer *transfer;
+    enum http_result result;
+    long status;
     struct buf reply; /* the first ANSWER_BODY_MAX bytes */
     size_t reply_bytes;
     /* file */
@@ -38,6 +40,52 @@ static void attempt_free(struct attempt *a)
     free(a);
 }
 
+static void tell(struct attempt *a, const struct answer *answer,
+                 const struct endpoint_result *outcome)
+{
+    struct lane *l = a->lane;
+    if (!l->on_attempt)
+        return;
+    struct write_attempt told = {.profile = a->profile,
+                                 .endpoint = l->index,
+                                 .outcome = outcome->fate == FATE_SENT      ? WRITE_SENT
+                                            : outcome->fate == FATE_DROPPED ? WRITE_DROPPED
+                                                                            : WRITE_RETRIED,
+                                 .reason = outcome->reason,
+                                 .result = a->result,
+                                 .status = a->status,
+                                 .text = answer->text};
+    l->on_attempt(l->attempt_arg, &told);
+}
+
+static const char *unsendable_text(enum write_drop reason)
+{
+    switch (reason) {
+    case DROP_LABELS:
+        return "it has no labels that the protocol can carry";
+    case DROP_FORMAT:
+        return "the protocol has no place for its format";
+    case DROP_REJECTED:
+        return "it is larger than the protocol can carry";
+    default:
+        return write_drop_name(reason);
+    }
+}
+
+/* The same for a profile that never got as far as an attempt. */
+static void tell_unsendable(const struct lane *l, const struct endpoint_item *it,
+                            enum write_drop reason)
+{
+    if (!l->on_attempt)
+        return;
+    struct write_attempt told = {.profile = endpoint_item_profile(it),
+                                 .endpoint = l->index,
+                                 .outcome = WRITE_DROPPED,
+                                 .reason = reason,
+                                 .text = unsendable_text(reason)};
+    l->on_attempt(l->attempt_arg, &told);
+}
+
 /* Takes the item along: the attempt is freed. */
 static void finish(struct attempt *a, const struct answer *answer, const char *result)
 {
@@ -51,6 +99,7 @@ static void finish(struct attempt *a, const struct answer *answer, const char *r
     struct endpoint_result outcome = endpoint_done(l->queue, a->item, answer, done.now_ms);
     done.outcome = &outcome;
     report_done(&l->report, &done);
+    tell(a, answer, &outcome);
     attempt_free(a);
     l->on_change(l->arg, l);
 }
@@ -81,6 +130,8 @@ static void on_done(void *arg, const struct http_response *r)
                               .body = {.p = a->reply.data, .n = a->reply.len},
                               .wall_ns = clock_wall_ns()};
     struct answer answer;
+    a->result = r->result;
+    a->status = r->status;
     answer_classify(&in, &answer);
     finish(a, &answer, answer_result_name(r->result, r->status));
 }
@@ -171,6 +222,8 @@ static enum write_drop drop_reason(enum request_status status)
         return DROP_FORMAT;
     case REQUEST_TOO_LARGE:
         return DROP_REJECTED;
+    case REQUEST_EMPTY:
+        return DROP_EMPTY;
     case REQUEST_OK:
     case REQUEST_MEMORY:
     default:
@@ -192,6 +245,7 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
         return;
     enum write_drop reason = drop_reason(status);
     report_unsendable(&l->report, endpoint_item_profile(it)->labels, reason, now_ms);
+    tell_unsendable(l, it, reason);
     if (a)
         attempt_free(a);
     endpoint_drop(l->queue, it, reason);

@@ -23,6 +23,7 @@ struct endpoint *endpoint_new(const struct endpoint_options *options)
     TAILQ_INIT(&e->backed);
     TAILQ_INIT(&e->loading);
     TAILQ_INIT(&e->loaded);
+    e->recovered_ms = INT64_MIN;
     /* Those of an earlier process come before all others. */
     e->next_seq = UINT64_C(1) << 62;
     rng_seed(&e->rng, options->seed);
@@ -295,6 +296,15 @@ void endpoint_put(struct endpoint *e, struct profile *p, int64_t now_ms)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* Whether behind an outage this many may be in flight already. */
+static bool is_paced(const struct endpoint *e, int64_t now_ms)
+{
+    if (e->recovered_ms == INT64_MIN || e->draining)
+        return false;
+    int64_t steps = (now_ms - e->recovered_ms) / ENDPOINT_PACE_MS;
+    return steps < 16 && e->ledger.in_flight >= UINT64_C(1) << (steps > 0 ? steps : 0);
+}
+
 static bool has_slot(const struct endpoint *e)
 {
     return e->ledger.in_flight + e->acknowledging < e->options.concurrency;
@@ -302,7 +312,7 @@ static bool has_slot(const struct endpoint *e)
 
 static bool may_send(const struct endpoint *e, int64_t now_ms)
 {
-    if (e->stopped || !has_slot(e))
+    if (e->stopped || !has_slot(e) || is_paced(e, now_ms))
         return false;
     return e->failures == 0 || (!e->probing && now_ms >= e->rest_until);
 }
@@ -431,6 +441,7 @@ static bool judge(struct endpoint *e, const struct endpoint_item *it, const stru
     if (!failed && current && e->failures > 0) {
         e->failures = 0;
         e->rest_until = 0;
+        e->recovered_ms = now_ms;
         return true;
     }
     if (!failed)
@@ -469,6 +480,21 @@ static void send_again(struct endpoint *e, struct endpoint_item *it, const struc
         endpoint_enqueue(e, it, NULL);
 }
 
+static enum write_drop drop_reason(const struct answer *a, bool enough)
+{
+    switch (a->fault) {
+    case ANSWER_FAULT_TOO_LARGE:
+        return DROP_TOO_LARGE;
+    case ANSWER_FAULT_TOO_OLD:
+        return DROP_TOO_OLD;
+    case ANSWER_FAULT_BURST:
+        return DROP_BURST;
+    case ANSWER_FAULT_OTHER:
+    default:
+        return enough ? DROP_RETRIES : DROP_REJECTED;
+    }
+}
+
 /* Moves the item to where the answer sends it. */
 static void settle(struct endpoint *e, struct endpoint_item *it, const struct answer *a,
                    struct endpoint_result *r, struct item_list *dead)
@@ -482,7 +508,7 @@ static void settle(struct endpoint *e, struct endpoint_item *it, const struct an
         TAILQ_INSERT_TAIL(dead, it, send);
     } else if (a->class == ANSWER_REJECTED || enough) {
         r->fate = FATE_DROPPED;
-        r->reason = enough ? DROP_RETRIES : DROP_REJECTED;
+        r->reason = drop_reason(a, enough);
         endpoint_kill(e, it, r->reason, dead);
     } else {
         send_again(e, it, a);
@@ -595,7 +621,8 @@ struct endpoint_status endpoint_status(struct endpoint *e)
                                 .in_flight_bytes = e->in_flight_bytes,
                                 .oldest_ms = oldest ? oldest->scraped_ms : INT64_MAX,
                                 .on_disk_only = e->on_disk_only,
-                                .failures = e->failures};
+                                .failures = e->failures,
+                                .probing = e->probing};
     pthread_mutex_unlock(&e->lock);
     return s;
 }

@@ -8,8 +8,9 @@
  *
  * A retryable failure makes the endpoint rest, min_backoff * 2^(k-1) to min_backoff * 2^k for the
  * k-th failure in a row (max_backoff at most), or as long as the server asked for. Behind the rest
- * a single probe is in flight at a time, until one is answered. Attempts that had been started
- * before a failure do not count as further failures, or as a recovery.
+ * a single probe is in flight at a time, until one is answered; then the number in flight grows
+ * from one (ENDPOINT_PACE_MS). Attempts that had been started before a failure do not count as
+ * further failures, or as a recovery.
  *
  * The ledger balances whenever the lock is free: accepted = sent + dropped + queued + in flight.
  * Every counter changes in the critical section in which the profile moves.
@@ -31,6 +32,10 @@
 #define ENDPOINT_UNANSWERED_MAX 3
 /* While draining no rest is longer than this, whatever the backoff or the server says. */
 #define ENDPOINT_DRAIN_WAIT_MS 100
+/* Behind an outage one request is in flight at first, and twice as many after each such time, until
+ * concurrency is reached: whatever has gathered must not fall upon a server that has just come up.
+ */
+#define ENDPOINT_PACE_MS 250
 /* What a profile that is only on disk costs of max_bytes, for its place in the index. */
 #define ENDPOINT_INDEX_COST ((uint64_t)384)
 /* Behind a disk that could not be read. */
@@ -75,6 +80,7 @@ struct endpoint_status {
     int64_t oldest_ms;     /* scraped_ms of the oldest queued profile; INT64_MAX if none is */
     uint64_t on_disk_only; /* of the queued ones */
     unsigned failures;
+    bool probing; /* one is in flight to see whether the endpoint works again */
 };
 
 struct endpoint *endpoint_new(const struct endpoint_options *options); /* NULL if out of memory */

@@ -64,9 +64,10 @@ struct endpoint {
     uint64_t on_disk_only;  /* queued items without bytes */
     unsigned acknowledging; /* sent, but the disk does not know it yet: these hold a slot */
     int64_t load_rest_until;
-    unsigned failures;   /* in a row; 0 = the endpoint works */
-    int64_t rest_until;  /* counts while failures > 0 */
-    uint64_t generation; /* changes with every failure that counts */
+    unsigned failures;    /* in a row; 0 = the endpoint works */
+    int64_t rest_until;   /* counts while failures > 0 */
+    int64_t recovered_ms; /* when the last outage ended; INT64_MIN: there was none */
+    uint64_t generation;  /* changes with every failure that counts */
     bool probing;
     bool closed;
     bool draining;

@@ -42,6 +42,14 @@ static double up(const struct export_row *r)
     return r->status.failures == 0 ? 1 : 0;
 }
 
+/* Closed, half open (a probe is under way), open. */
+static double breaker(const struct export_row *r)
+{
+    if (r->status.failures == 0)
+        return 0;
+    return r->status.probing ? 1 : 2;
+}
+
 static const struct {
     const char *name;
     const char *help;
@@ -65,6 +73,9 @@ static const struct {
      limit_bytes},
     {"profpull_write_up", "1 if the last answer that counted was no failure of the endpoint.",
      METRIC_GAUGE, up},
+    {"profpull_write_breaker_state",
+     "0 closed: all goes out; 1 half open: one profile probes; 2 open: the endpoint rests.",
+     METRIC_GAUGE, breaker},
 };
 
 /* ---- the spool; only of endpoints that have one -----------------------------------------------

@@ -116,8 +116,16 @@ static int64_t ten_digits(int64_t ns)
     return s < SECONDS_MIN ? SECONDS_MIN : s > SECONDS_MAX ? SECONDS_MAX : s;
 }
 
+unsigned ingest_sample_rate(int64_t period_ns)
+{
+    if (period_ns <= 0 || period_ns > NS_PER_S)
+        return INGEST_SAMPLE_RATE;
+    int64_t rate = (NS_PER_S + period_ns / 2) / period_ns;
+    return rate <= INGEST_SAMPLE_RATE_MAX ? (unsigned)rate : INGEST_SAMPLE_RATE;
+}
+
 bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
-                  struct buf *out)
+                  unsigned sample_rate, struct buf *out)
 {
     struct buf name;
     buf_init(&name, 2 * INGEST_NAME_MAX);
@@ -131,10 +139,10 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum prof
     bool is_goroutine = sv_eq_str(s->type, "goroutine");
     buf_printf(out, "&from=%" PRId64 "&until=%" PRId64, from, from > until ? from : until);
     if (format == PROFILE_JFR)
-        buf_puts(out, "&format=jfr&spyName=javaspy&sampleRate=100");
+        buf_printf(out, "&format=jfr&spyName=javaspy&sampleRate=%u", sample_rate);
     else
-        buf_printf(out, "&spyName=gospy&sampleRate=100&units=samples&aggregationType=%s",
-                   is_goroutine ? "average" : "sum");
+        buf_printf(out, "&spyName=gospy&sampleRate=%u&units=samples&aggregationType=%s",
+                   sample_rate, is_goroutine ? "average" : "sum");
     return ok && buf_ok(out);
 }
 

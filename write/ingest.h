@@ -18,6 +18,8 @@
 #include "write/series.h"
 
 #define INGEST_PATH "/ingest"
+/* DeepFlow's agent has it below this. */
+#define INGEST_DEEPFLOW_BASE "/api/v1/profile"
 /* Bytes of the encoded name parameter. The request line has to stay below the 8 KiB of common
  * proxies; labels that are worth least are dropped until the name fits. */
 #define INGEST_NAME_MAX ((size_t)4096)
@@ -41,10 +43,18 @@ bool ingest_boundary_fits(const struct ingest_boundary *b, const void *data, siz
  * the name stays within INGEST_NAME_MAX encoded, and changes are counted in it. */
 bool ingest_name(struct series *s, struct buf *out);
 
-/* Appends the query: name, from, until (wall clock, rounded down to seconds), spyName, sampleRate,
- * units, aggregationType; for JFR also format, without which servers would read it as text. */
+/* Samples in a second of Go's CPU profile, and of all others as far as a server is concerned. */
+#define INGEST_SAMPLE_RATE 100
+/* Rates are from 1 to this. */
+#define INGEST_SAMPLE_RATE_MAX 1000000
+/* The rate of a profile whose period is so many nanoseconds; the default if that makes no sense. */
+unsigned ingest_sample_rate(int64_t period_ns);
+
+/* Appends the query: name, from, until (wall clock, rounded down to seconds), spyName, sampleRate
+ * (per second), units, aggregationType; for JFR also format, without which servers would read it as
+ * text. */
 bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
-                  struct buf *out);
+                  unsigned sample_rate, struct buf *out);
 
 /* JSON that tells the server what the sample types of a profile mean, by `__name__`; empty if the
  * server's default is right. Without it a block profile would be stored as mutex, fgprof as CPU,

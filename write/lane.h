@@ -26,6 +26,16 @@ struct lane;
 /* ---- metrics and log of a lane (report.c) -----------------------------------------------------
  */
 
+/* Causes of lost profiles that are told apart at a time. */
+#define REPORT_CAUSES_MAX 16
+
+/* One cause for which profiles are given up. */
+struct report_cause {
+    uint64_t key; /* 0: free */
+    int64_t said_ms;
+    uint64_t more; /* since then */
+};
+
 struct report {
     struct log *log;
     const char *endpoint; /* its name in the configuration */
@@ -40,7 +50,8 @@ struct report {
     int64_t failing_since_ms;
     char cause[32];
     struct log_limit cause_limit;
-    struct log_limit rejected_limit;
+    struct report_cause causes[REPORT_CAUSES_MAX];
+    struct log_limit causes_limit;
     struct log_limit lost_limit;
     uint64_t lost; /* by a full queue, age or memory, as far as it has been said */
 };
@@ -87,6 +98,9 @@ struct lane {
     struct report report;
     void (*on_change)(void *arg, struct lane *l); /* an attempt is over */
     void *arg;
+    size_t index; /* of the endpoint in the configuration */
+    void (*on_attempt)(void *arg, const struct write_attempt *attempt); /* see writer_options */
+    void *attempt_arg;
 };
 
 /* Sends an item that was taken from the lane's queue; it comes back to the queue in any case. */

@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "write/lane.h"
 
-/* Lines about one endpoint in a minute: failures and recoveries, rejected profiles, losses. */
+/* How often it is said of one endpoint: failures and recoveries, profiles that are given up for one
+ * cause, losses. */
 #define LOG_PERIOD_MS INT64_C(60000)
 #define FAILURES_LOGGED 5
-#define REJECTIONS_LOGGED 5
 
 static const double buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 
@@ -81,25 +81,75 @@ void report_changes(struct report *r, const struct series *s, const struct label
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
+/* A server repeats labels, sizes and times in its words. What is left without braces, quotes and
+ * digits is the same for all profiles with the same fault. Never 0. */
+static uint64_t cause_key(enum write_drop reason, const char *why)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325) + (uint64_t)reason;
+    char until = '\0';
+    for (const char *c = why; *c; c++) {
+        if (until != '\0') {
+            until = *c == until ? '\0' : until;
+            continue;
+        }
+        until = *c == '{' ? '}' : *c == '"' || *c == '\'' ? *c : '\0';
+        if (until == '\0' && (*c < '0' || *c > '9'))
+            h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    }
+    return h != 0 ? h : 1;
+}
+
+/* The place of the cause, or that of the one that was said longest ago. */
+static struct report_cause *find_cause(struct report *r, uint64_t key)
+{
+    struct report_cause *oldest = &r->causes[0];
+    for (size_t i = 0; i < REPORT_CAUSES_MAX; i++) {
+        struct report_cause *at = &r->causes[i];
+        if (at->key == key)
+            return at;
+        if (oldest->key != 0 && (at->key == 0 || at->said_ms < oldest->said_ms))
+            oldest = at;
+    }
+    return oldest;
+}
+
+/* Whether to say it now: the first time, and then at most once in a period, with how many more
+ * there were; and not more lines in a period than there are causes. */
+static bool is_news(struct report *r, uint64_t key, int64_t now_ms, uint64_t *ret_more)
+{
+    struct report_cause *cause = find_cause(r, key);
+    bool known = cause->key == key;
+    uint32_t others;
+    *ret_more = known ? cause->more : 0;
+    if (known && now_ms - cause->said_ms < LOG_PERIOD_MS) {
+        cause->more++;
+        return false;
+    }
+    *cause = (struct report_cause){.key = key, .said_ms = now_ms};
+    return log_limit_allow(&r->causes_limit, now_ms, LOG_PERIOD_MS, REPORT_CAUSES_MAX, &others);
+}
+
 static void log_dropped(struct report *r, const struct labels *l, enum write_drop reason,
                         const char *why, int64_t now_ms)
 {
-    uint32_t suppressed = 0;
-    if (!log_limit_allow(&r->rejected_limit, now_ms, LOG_PERIOD_MS, REJECTIONS_LOGGED, &suppressed))
+    uint64_t more = 0;
+    if (!is_news(r, cause_key(reason, why), now_ms, &more))
         return;
     log_warn(r->log, "profile given up", LOG_STR("endpoint", r->endpoint),
              LOG_STR("reason", write_drop_name(reason)), LOG_STR("err", why),
              LOG_SV("service_name", labels_get(l, SV(LABEL_SERVICE_NAME))),
              LOG_SV("type", labels_get(l, SV(LABEL_NAME))),
-             LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))),
-             LOG_INT("suppressed", suppressed));
+             LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))), LOG_INT("more", more));
 }
 
 void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
                        int64_t now_ms)
 {
+    /* A quiet process has empty lock profiles all the time. */
+    if (reason == DROP_EMPTY)
+        return;
     const char *why = reason == DROP_LABELS     ? "the label __name__ is missing"
-                      : reason == DROP_FORMAT   ? "JFR cannot be sent by protocol push"
+                      : reason == DROP_FORMAT   ? "the protocol cannot carry JFR"
                       : reason == DROP_REJECTED ? "too large for the protocol"
                                                 : "out of memory";
     log_dropped(r, l, reason, why, now_ms);

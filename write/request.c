@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "write/peek.h"
+#include "write/profefe.h"
 #include "write/push.h"
 #include "write/url.h"
 
@@ -84,19 +86,82 @@ static enum request_status build_push(struct request *r, const struct config_end
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
 
+/* DeepFlow shows CPU as samples over this rate; a Pyroscope does not look at it. */
+static unsigned sample_rate_of(const struct series *s, const struct profile *p)
+{
+    struct peek peek;
+    if (p->format != PROFILE_PPROF || !sv_eq_str(s->type, "process_cpu"))
+        return INGEST_SAMPLE_RATE;
+    peek_profile(p->data, p->size, PEEK_PERIOD, &peek);
+    return ingest_sample_rate(peek.period);
+}
+
+static struct sv without_query(const char *url)
+{
+    return (struct sv){.p = url, .n = strcspn(url, "?#")};
+}
+
+/* Where the URL is that of DeepFlow's agent. */
+static bool is_deepflow(const char *url)
+{
+    struct sv path = without_query(url);
+    while (path.n > 0 && path.p[path.n - 1] == '/')
+        path.n--;
+    return sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE)) ||
+           sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE INGEST_PATH));
+}
+
+/* A recording in gzip: within a form DeepFlow would not inflate it, as a body it does (and a
+ * Pyroscope the other way round). */
+static bool is_raw_jfr(const struct config_endpoint *endpoint, const struct profile *p)
+{
+    return p->format == PROFILE_JFR && p->size >= 2 && memcmp(p->data, "\x1f\x8b", 2) == 0 &&
+           is_deepflow(endpoint->url);
+}
+
+static bool put_ingest_body(struct request *r, const struct config_endpoint *endpoint,
+                            const struct series *s, const struct profile *p,
+                            const struct ingest_boundary *boundary)
+{
+    if (is_raw_jfr(endpoint, p)) {
+        (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+        return true;
+    }
+    (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
+                   boundary->text);
+    return ingest_body(boundary->text, p->format, ingest_sample_type_config(s->type), &r->head,
+                       &r->tail);
+}
+
 static enum request_status build_ingest(struct request *r, const struct config_endpoint *endpoint,
                                         struct series *s, const struct profile *p,
                                         const struct ingest_boundary *boundary)
 {
     struct buf query;
     buf_init(&query, REQUEST_URL_MAX);
-    (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
-                   boundary->text);
-    bool ok = ingest_query(s, p->from_ns, p->until_ns, p->format, &query) &&
+    bool ok = ingest_query(s, p->from_ns, p->until_ns, p->format, sample_rate_of(s, p), &query) &&
               url_join(sv_from(endpoint->url), SV(INGEST_PATH),
                        (struct sv){.p = query.data, .n = query.len}, &r->url) &&
-              ingest_body(boundary->text, p->format, ingest_sample_type_config(s->type), &r->head,
-                          &r->tail);
+              put_ingest_body(r, endpoint, s, p, boundary);
+    buf_done(&query);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+static enum request_status build_profefe(struct request *r, const struct config_endpoint *endpoint,
+                                         struct series *s, const struct profile *p)
+{
+    struct peek peek;
+    if (p->format != PROFILE_PPROF)
+        return REQUEST_BAD_FORMAT;
+    peek_profile(p->data, p->size, PEEK_SAMPLES, &peek);
+    if (p->size == 0 || (peek.whole && !peek.has_samples))
+        return REQUEST_EMPTY;
+    struct buf query;
+    buf_init(&query, REQUEST_URL_MAX);
+    (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+    bool ok = profefe_query(s, p->from_ns, &query) &&
+              url_join(sv_from(endpoint->url), SV(PROFEFE_PATH),
+                       (struct sv){.p = query.data, .n = query.len}, &r->url);
     buf_done(&query);
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
@@ -121,6 +186,8 @@ enum request_status request_build(struct request *r, const struct config_endpoin
     enum request_status status;
     if (endpoint->protocol == PROTOCOL_PUSH) {
         status = build_push(r, endpoint, s, p);
+    } else if (endpoint->protocol == PROTOCOL_PROFEFE) {
+        status = build_profefe(r, endpoint, s, p);
     } else {
         while (!ingest_boundary_fits(boundary, p->data, p->size))
             ingest_boundary_new(boundary, rng);

@@ -36,6 +36,7 @@ enum request_status {
     REQUEST_BAD_LABELS, /* nothing that the protocol could carry: DROP_LABELS */
     REQUEST_BAD_FORMAT, /* the protocol has no place for this format: DROP_FORMAT */
     REQUEST_TOO_LARGE,  /* the protocol cannot carry the profile: DROP_REJECTED */
+    REQUEST_EMPTY,      /* no samples, which the server would refuse: DROP_EMPTY */
     REQUEST_MEMORY,
 };
 

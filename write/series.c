@@ -121,9 +121,14 @@ static struct sv repair(struct build *b, struct sv v)
     return fixed;
 }
 
+static bool takes_all_names(enum config_protocol protocol)
+{
+    return protocol == PROTOCOL_FILE || protocol == PROTOCOL_PROFEFE;
+}
+
 static struct sv wire_name(struct build *b, struct sv name)
 {
-    if (b->protocol == PROTOCOL_FILE)
+    if (takes_all_names(b->protocol))
         return utf8_valid(name) ? name : repair(b, name);
     bool dots = b->protocol == PROTOCOL_PUSH;
     if (name_fits(name, dots))
@@ -267,7 +272,7 @@ static int by_exact_name(const void *x, const void *y)
 
 static void drop_collisions(struct build *b)
 {
-    bool exact = b->protocol == PROTOCOL_FILE;
+    bool exact = takes_all_names(b->protocol);
     if (b->n > 0)
         qsort(b->at, b->n, sizeof(b->at[0]), exact ? by_exact_name : by_folded_name);
     size_t kept = 0;
@@ -304,7 +309,7 @@ static size_t label_limit(const struct build *b)
     const struct series *s = b->series;
     if (b->protocol == PROTOCOL_FILE)
         return s->n;
-    if (b->protocol == PROTOCOL_PUSH)
+    if (b->protocol != PROTOCOL_INGEST)
         return b->limits.max_names;
     size_t required = 0;
     for (size_t i = 0; i < s->n; i++)

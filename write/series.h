@@ -8,7 +8,8 @@
  * tenant.
  *  3. Names are rewritten to the protocol's character set instead of losing the profile. Push takes
  *     [A-Za-z_][A-Za-z0-9_.]*, which every version of Pyroscope accepts; ingest takes
- *     [A-Za-z_][A-Za-z0-9_]*, which DeepFlow and old Pyroscopes accept as well; file takes all.
+ *     [A-Za-z_][A-Za-z0-9_]*, which DeepFlow and old Pyroscopes accept as well; file and profefe
+ * take all.
  *  4. Of two labels that have the same name now (for push also: that differ only in "." and "_",
  *     as Pyroscope 1.x folds them) one is kept: an external label before a target's, a name that
  *     needed no change before a changed one, then the first in the order of the original names.

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/http.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
@@ -32,11 +33,15 @@ enum write_drop {
     DROP_REJECTED,   /* the server will never take it */
     DROP_RETRIES,    /* a doubtful answer came too often */
     DROP_LABELS,     /* labels that the protocol cannot carry */
-    DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push */
+    DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push or profefe */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */
     DROP_MEMORY,
     DROP_SPOOL_FULL, /* only on disk, and oldest there: made room */
     DROP_DAMAGED,    /* only on disk, and cannot be read back */
+    DROP_EMPTY,      /* without samples, which the server refuses: profefe */
+    DROP_TOO_LARGE,  /* refused by the server for its size */
+    DROP_TOO_OLD,    /* refused by the server for its time */
+    DROP_BURST,      /* larger than the burst of the server's rate limit */
     WRITE_DROPS      /* count */
 };
 const char *write_drop_name(enum write_drop d); /* "queue_full", ... */
@@ -53,6 +58,17 @@ struct write_ledger {
 
 struct writer;
 
+/* How one attempt at one endpoint went, for a command that waits for it. */
+struct write_attempt {
+    const struct profile *profile;
+    size_t endpoint; /* index in the configuration */
+    enum { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED } outcome;
+    enum write_drop reason;  /* WRITE_DROPPED */
+    enum http_result result; /* HTTP_OK for files, and if there was no request at all */
+    long status;             /* of the answer; 0 if none came */
+    const char *text;        /* what failed, for people; "" if nothing did */
+};
+
 struct writer_options {
     const struct config *config; /* referenced while the writer lives */
     struct loop *loop;
@@ -61,6 +77,11 @@ struct writer_options {
     struct log *log;
     struct metrics *metrics;
     const char *user_agent;
+    /* Called for each attempt that is over, and for a profile that cannot be sent at all, but not
+     * for one that is lost in the queue. On the loop's thread; it must not free the writer. May be
+     * NULL. */
+    void (*on_attempt)(void *arg, const struct write_attempt *attempt);
+    void *attempt_arg;
 };
 
 /* Prepares all endpoints; creates the directory of a file endpoint. An error names the endpoint. */

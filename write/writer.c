@@ -53,6 +53,8 @@ const char *write_drop_name(enum write_drop d)
         [DROP_LABELS] = "labels",         [DROP_SHUTDOWN] = "shutdown",
         [DROP_MEMORY] = "memory",         [DROP_SPOOL_FULL] = "spool_full",
         [DROP_DAMAGED] = "damaged",       [DROP_FORMAT] = "format",
+        [DROP_EMPTY] = "empty",           [DROP_TOO_LARGE] = "too_large",
+        [DROP_TOO_OLD] = "too_old",       [DROP_BURST] = "over_burst",
     };
     return names[d];
 }
@@ -328,6 +330,9 @@ static bool make_lane(struct writer *w, size_t i, const struct writer_options *o
     l->loop = o->loop;
     l->on_change = on_change;
     l->arg = w;
+    l->index = i;
+    l->on_attempt = o->on_attempt;
+    l->attempt_arg = o->attempt_arg;
     rng_seed_random(&l->rng);
     ingest_boundary_new(&l->boundary, &l->rng);
     report_init(&l->report, o->log, o->metrics, l->config->name);

@@ -70,6 +70,8 @@ func TestUsage(t *testing.T) {
 		{exitUsage, "", "--pod", []string{"discover", "--pod", "a/b"}},
 		{exitDone, "scrape_configs:", "", []string{"check", "--print-default"}},
 		{exitUsage, "", "--rules", []string{"relabel"}},
+		{exitInput, "", "/no/such/file", []string{"verify", "-c", "/no/such/file"}},
+		{exitInput, "", "/no/such/file", []string{"import", "-c", "/no/such/file", "--name", "a", "."}},
 		{exitUsage, "", "*", []string{"scrape"}},
 		{exitInput, "", "/no/such/file", []string{"run", "--config", "/no/such/file"}},
 		{exitInput, "", "/no/such/file", []string{"check", "--config", "/no/such/file"}},
@@ -78,7 +80,7 @@ func TestUsage(t *testing.T) {
 	} {
 		expectCall(t, c.code, c.stdout, c.stderr, c.args...)
 	}
-	for _, name := range []string{"run", "check", "discover", "relabel", "scrape"} {
+	for _, name := range []string{"run", "check", "discover", "relabel", "scrape", "import", "verify", "spool", "version"} {
 		expectCall(t, exitDone, "Usage: profpull "+name, "", name, "--help")
 	}
 	expectCall(t, exitDone, "good", "", "check", "--config", good)

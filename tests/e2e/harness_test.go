@@ -10,8 +10,9 @@
 // PROFPULL_LOADGEN   the built program of tests/tools/loadgen
 // PROFPULL_VALGRIND  1 runs the program under valgrind
 // E2E_LONG           1 makes the outage of an endpoint two minutes long, shares 3,000 targets for five,
-//                    kills the program 200 times, fills a spool with a gigabyte and waits until
-//                    credentials are read again
+//
+//	kills the program 200 times, fills a spool with a gigabyte and waits until
+//	credentials are read again
 package e2e
 
 import (

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err err = ERR_INIT;
     enum check_result r = check_profile(data, size, &err);
-    bool good = r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN;
+    bool good = r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY;
     /* A verdict and its error belong together, whatever the input. */
     if (good != (err.kind == ERR_NONE) || good != (check_reason(r)[0] == '\0')) {
         abort();

@@ -150,7 +150,8 @@ static void check_series(const struct labels *l)
     buf_init(&query, 1 << 16);
     buf_init(&name, 1 << 16);
     REQUIRE(series_build(&s, l, &pairs, NULL, PROTOCOL_INGEST));
-    REQUIRE(ingest_query(&s, 1795230000 * NS_PER_S, 1795230015 * NS_PER_S, PROFILE_PPROF, &query));
+    REQUIRE(
+        ingest_query(&s, 1795230000 * NS_PER_S, 1795230015 * NS_PER_S, PROFILE_PPROF, 100, &query));
     decode_name(&query, &name);
     check_name((struct sv){.p = name.data, .n = name.len}, &s);
     series_done(&s);

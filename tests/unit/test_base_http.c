@@ -200,6 +200,7 @@ static void test_scattered_body(void **state)
         CHECK_INT(call.status, 204, "");
         CHECK_INT(up->len, len, methods[i % 2]);
         assert_memory_equal(up->bytes, whole, len);
+        /* E42 */
         CHECK_STR(server_saw(s, "Expect", text, sizeof(text)), "", methods[i % 2]);
         CHECK_STR(server_saw(s, "Transfer-Encoding", text, sizeof(text)), "", methods[i % 2]);
         CHECK_STR(server_saw(s, "Content-Type", text, sizeof(text)),

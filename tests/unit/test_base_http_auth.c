@@ -315,6 +315,31 @@ static void test_proxies(void **state)
     server_free(proxy);
 }
 
+/* The message speaks of the proxy: the server in the URL was never asked. */
+static void test_proxy_away(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char proxy_url[URL_SIZE];
+    char port[32];
+    struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
+    struct http_settings settings = {.proxy_url = proxy_url};
+    fixture_init(&f, 1);
+    (void)snprintf(proxy_url, sizeof(proxy_url), "http://u:s3cret@127.0.0.1:%u", proxy->port);
+    (void)snprintf(port, sizeof(port), "port %u", proxy->port);
+    server_free(proxy); /* nobody listens there any more */
+    fixture_get(&f, &call, s, &settings);
+    check_result(&call, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(call.error, "connection refused (", "");
+    CHECK_CONTAINS(call.error, port, "");
+    assert_null(strstr(call.error, "s3cret"));
+    CHECK_INT(atomic_load(&s->requests), 0, "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
 /* A proxy asked to open a tunnel sees no header that is for the server behind it. */
 static void refuse_tunnel(struct server_conn *c)
 {
@@ -361,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_bad_credential_files),
         cmocka_unit_test(test_refused_token_is_read_again),
         cmocka_unit_test(test_no_credentials_elsewhere),
+        cmocka_unit_test(test_proxy_away),
         cmocka_unit_test(test_proxies),
         cmocka_unit_test(test_no_credentials_for_the_proxy),
     };

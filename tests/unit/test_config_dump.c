@@ -68,7 +68,7 @@ static const char minimal_dump[] = "global:\n"
     TYPE("godeltaprof_mutex", "false", "/debug/pprof/delta_mutex", DELTA("off")) /* */
     TYPE("godeltaprof_block", "false", "/debug/pprof/delta_block", DELTA("off")) /* */
     TYPE("heap", "false", "/debug/pprof/heap", DELTA("auto"))                    /* */
-    TYPE("threadcreate", "false", "/debug/pprof/threadcreate", DELTA("auto"))    /* */
+    TYPE("threadcreate", "false", "/debug/pprof/threadcreate", DELTA("off"))     /* */
     "    forward_to: [\"main\"]\n"
     "    allow_foreign_address: false\n"
     "write:\n"

@@ -166,11 +166,7 @@ static void built_in_types(void **state)
          .path = "/debug/pprof/heap",
          .cumulative = true,
          .delta = DELTA_AUTO},
-        {.key = "threadcreate",
-         .name = "threadcreate",
-         .path = "/debug/pprof/threadcreate",
-         .cumulative = true,
-         .delta = DELTA_AUTO},
+        {.key = "threadcreate", .name = "threadcreate", .path = "/debug/pprof/threadcreate"},
     };
     struct config *c = parse(MINIMAL);
     CHECK_INT(c->jobs[0].n_types, sizeof(want) / sizeof(want[0]), "");

@@ -37,6 +37,13 @@ static void mistakes(void **state)
         {"sharding: {mode: static, replicas: 3, index: 2}\n", ""},
         {"sharding: {mode: static, replicas: 3, index: \"${POD_NAME}\"}\n", ""},
         {"sharding: {mode: kubernetes, service: profpull}\n", ""},
+        {"sharding: {}\n", ""},
+        {"sharding: {service: profpull, handover: 5s}\n",
+         "f:3:21: sharding.service: means nothing without the key \"mode\" (kubernetes)\n"
+         "f:3:41: sharding.handover: means nothing without the key \"mode\" (kubernetes)\n"},
+        {"sharding: {replicas: 3, index: 0}\n",
+         "f:3:22: sharding.replicas: means nothing without the key \"mode\" (static)\n"
+         "f:3:32: sharding.index: means nothing without the key \"mode\" (static)\n"},
         {"sharding: {mode: gossip}\n", "f:3:18: sharding.mode: expected \"none\", \"static\" or "
                                        "\"kubernetes\", got \"gossip\"\n"},
         {"sharding: {mode: static, index: 0}\n",

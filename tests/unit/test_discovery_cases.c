@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "discovery/discovery.h"
 #include "discovery/kubernetes.h"
 #include "discovery/object.h"
 
@@ -16,6 +17,7 @@ struct reflector {
     char namespace[64]; /* "" for all */
     char selectors[256];
     struct reflector_listener *listener;
+    size_t n_relists;
 };
 
 struct world {
@@ -28,6 +30,9 @@ struct world {
     struct buf told;       /* "source: address and labels that begin with `show`" */
     const char *show;
     bool synced;
+    const char *ours; /* last digits of the addresses that are ours */
+    size_t n_left;    /* calls of on_left */
+    size_t n_keys;    /* calls of sharing_key */
     size_t n_told;
     size_t n_gone;
 };
@@ -54,16 +59,22 @@ void reflector_listen(struct reflector *r, struct reflector_listener *listener)
     r->listener = listener;
 }
 
+void reflector_relist(struct reflector *r, int64_t within_ms)
+{
+    CHECK_INT(within_ms, 77, "");
+    r->n_relists++;
+}
+
 /* ---- the source ------------------------------------------------------------------------------ */
 
 static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n,
-                      const char *ip)
+                      const char *ip, bool moved)
 {
     struct world *w = arg;
     (void)ip;
     w->n_told++;
     w->n_gone += n == 0 ? 1 : 0;
-    buf_printf(&w->told, "%s:", source);
+    buf_printf(&w->told, "%s%s:", moved ? "moved " : "", source);
     for (size_t i = 0; i < n; i++) {
         buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
         for (size_t k = 0; k < labels_count(targets[i]); k++) {
@@ -81,9 +92,26 @@ static void on_synced(void *arg)
     ((struct world *)arg)->synced = true;
 }
 
-static void setup(struct world *w, const struct config_kubernetes *config)
+static uint64_t sharing_key(void *arg, const char *ip)
 {
-    *w = (struct world){.intern = intern_new()};
+    ((struct world *)arg)->n_keys++;
+    return (uint64_t)ip[strlen(ip) - 1];
+}
+
+static bool sharing_claims(void *arg, uint64_t key)
+{
+    return strchr(((struct world *)arg)->ours, (int)key) != NULL;
+}
+
+static void on_left(void *arg)
+{
+    ((struct world *)arg)->n_left++;
+}
+
+static void setup_shared(struct world *w, const struct config_kubernetes *config,
+                         const struct discovery_sharing *sharing)
+{
+    *w = (struct world){.intern = intern_new(), .ours = ""};
     w->all.first = (struct reflector *)(void *)w;
     buf_init(&w->told, 1 << 20);
     struct err err = ERR_INIT;
@@ -93,11 +121,18 @@ static void setup(struct world *w, const struct config_kubernetes *config)
                                                        .intern = w->intern,
                                                        .counters = &w->counters,
                                                        .on_change = on_change,
+                                                       .sharing = sharing,
+                                                       .on_left = on_left,
                                                        .on_synced = on_synced,
                                                        .arg = w},
                           &err);
     CHECK_STR(err.msg, "", "");
     assert_non_null(w->k);
+}
+
+static void setup(struct world *w, const struct config_kubernetes *config)
+{
+    setup_shared(w, config, NULL);
 }
 
 static void teardown(struct world *w)
@@ -449,6 +484,99 @@ static void test_heartbeats(void **state)
     teardown(&w);
 }
 
+/* ---- pods of other replicas ------------------------------------------------------------------ */
+
+#define SHARED_POD(name, ip)                                                                       \
+    "{'kind':'Pod','metadata':{'namespace':'ns','name':'" name "','uid':'1'},"                     \
+    "'spec':{'containers':[{'name':'c','ports':[{'containerPort':80}]}]},"                         \
+    "'status':{'podIP':'" ip "'}}"
+
+static void check_shares(struct world *w, size_t told, size_t left, size_t awaited, const char *row)
+{
+    CHECK_INT(kubernetes_count(w->k), told, row);
+    CHECK_INT(kubernetes_left(w->k), left, row);
+    CHECK_INT(kubernetes_awaited(w->k), awaited, row);
+}
+
+/* The course of a share: what is ours is told, what becomes ours when it is listed again, what is
+ * lost at once, and a pod goes to whom its address says. */
+static void test_shares(void **state)
+{
+    (void)state;
+    struct config_kubernetes config = {.role = "pod"};
+    struct world w;
+    struct discovery_sharing sharing = {.key = sharing_key, .claims = sharing_claims, .arg = &w};
+    setup_shared(&w, &config, &sharing);
+    w.ours = "1";
+    list_begin(&w, RESOURCE_PODS);
+    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
+    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("c", ""));
+    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("d", "none"));
+    list_end(&w, RESOURCE_PODS);
+    check_told(&w, "pod/ns/a: 10.0.0.1:80\n", "only ours");
+    check_shares(&w, 1, 1, 0, "pods without an address are nobody's");
+    CHECK_INT(w.n_left, 1, "");
+    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", "10.0.0.2")), REFLECTOR_UNCHANGED,
+              "news of what is not ours");
+    kubernetes_review(w.k, 77);
+    CHECK_INT(w.slots[0].n_relists, 0, "nothing has moved");
+
+    w.ours = "12";
+    kubernetes_review(w.k, 77);
+    CHECK_INT(w.slots[0].n_relists, 1, "a gain");
+    check_told(&w, "", "not known yet");
+    check_shares(&w, 1, 0, 1, "a gain");
+    list_begin(&w, RESOURCE_PODS);
+    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
+    list_end(&w, RESOURCE_PODS);
+    check_told(&w, "moved pod/ns/b: 10.0.0.2:80\n", "listed");
+    check_shares(&w, 2, 0, 0, "listed");
+
+    w.ours = "2";
+    kubernetes_review(w.k, 77);
+    CHECK_INT(w.slots[0].n_relists, 1, "no list for a loss");
+    check_told(&w, "pod/ns/a:\n", "a loss");
+    check_shares(&w, 1, 1, 0, "a loss");
+
+    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", "10.0.0.1")), REFLECTOR_CHANGED,
+              "its address is another one's");
+    check_told(&w, "pod/ns/b:\n", "its address is another one's");
+    feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", "10.0.0.2"));
+    check_told(&w, "moved pod/ns/b: 10.0.0.2:80\n", "and ours again");
+    feed(&w, RESOURCE_PODS, OBJECT_GONE, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", ""));
+    check_told(&w, "pod/ns/b:\n", "the one that was told goes");
+    check_shares(&w, 0, 0, 0, "all gone");
+    teardown(&w);
+}
+
+/* Where the owner is not found by the pod alone, everything is told. */
+static void test_not_shared(void **state)
+{
+    (void)state;
+    struct world w;
+    struct discovery_sharing sharing = {.key = sharing_key, .claims = sharing_claims, .arg = &w};
+    struct config_kubernetes joined = {.role = "pod", .attach_node = true};
+    setup_shared(&w, &joined, &sharing);
+    list(&w, RESOURCE_NODES, NODE("n", "x"));
+    list(&w, RESOURCE_PODS, POD_ON("n"));
+    kubernetes_review(w.k, 77);
+    check_told(&w, "pod/default/p: 10.0.0.1:80\n", "what is joined");
+    CHECK_INT(w.n_keys + w.n_left, 0, "nobody asks");
+    check_shares(&w, 1, 0, 0, "");
+    teardown(&w);
+    struct config_kubernetes nodes = {.role = "node"};
+    setup_shared(&w, &nodes, &sharing);
+    list(&w, RESOURCE_NODES,
+         "{'kind':'Node','metadata':{'name':'n'},'status':{'addresses':[{'type':'InternalIP',"
+         "'address':'10.0.0.1'}],'daemonEndpoints':{'kubeletEndpoint':{'Port':80}}}}");
+    kubernetes_review(w.k, 77);
+    check_told(&w, "node/n: 10.0.0.1:80\n", "another role");
+    teardown(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,7 +584,8 @@ int main(void)
         cmocka_unit_test(test_node_of_pod),      cmocka_unit_test(test_node_selector),
         cmocka_unit_test(test_namespace_of_pod), cmocka_unit_test(test_dual_stack),
         cmocka_unit_test(test_service_changes),  cmocka_unit_test(test_many_vanish),
-        cmocka_unit_test(test_heartbeats),
+        cmocka_unit_test(test_heartbeats),       cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_not_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

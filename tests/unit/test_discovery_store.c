@@ -8,14 +8,16 @@
 struct fixture {
     struct intern *intern;
     struct store *store;
+    uint64_t key;   /* of what is put */
+    uint64_t ours;  /* bit k: the key k is ours */
     struct buf out; /* "key=<label x>@<ip>" or "key gone", one word each */
 };
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                      const char *ip)
+                      const char *ip, bool moved)
 {
     struct fixture *f = arg;
-    buf_puts(&f->out, key);
+    buf_printf(&f->out, "%s%s", moved ? "moved " : "", key);
     if (n == 0) {
         assert_null(ip);
         buf_puts(&f->out, ":gone ");
@@ -30,7 +32,7 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
 
 static void setup(struct fixture *f, size_t max)
 {
-    f->intern = intern_new();
+    *f = (struct fixture){.intern = intern_new()};
     assert_non_null(f->intern);
     buf_init(&f->out, 1 << 20);
     f->store = store_new(&(struct store_options){.max = max, .on_change = on_change, .arg = f});
@@ -54,7 +56,8 @@ static enum store_result put(struct fixture *f, const char *name, const char *ui
                              const char *ip)
 {
     struct labels *at[8];
-    struct object_targets t = {.at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip};
+    struct object_targets t = {
+        .at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip, .key = f->key};
     for (size_t i = 0; i < t.n; i++) {
         char x[2] = {xs[i], '\0'};
         at[i] = testing_labels(f->intern, "x", x, (char *)NULL);
@@ -219,12 +222,111 @@ static void test_longest_names(void **state)
     teardown(&f);
 }
 
+static bool claims(void *arg, uint64_t key)
+{
+    const struct fixture *f = arg;
+    return (f->ours >> key & 1) != 0;
+}
+
+static void review(struct fixture *f, uint64_t ours)
+{
+    f->ours = ours;
+    store_review(f->store, claims, f);
+}
+
+static enum store_result leave(struct fixture *f, const char *name, uint64_t key)
+{
+    struct object_id id = make_id(name, "1");
+    return store_leave(f->store, &id, key);
+}
+
+static void check_counts(const struct fixture *f, size_t told, size_t left, size_t awaited,
+                         const char *row)
+{
+    CHECK_INT(store_count(f->store), told, row);
+    CHECK_INT(store_left(f->store), left, row);
+    CHECK_INT(store_awaited(f->store), awaited, row);
+}
+
+/* What is another replica's is known and never told, until it is put as ours. */
+static void test_left(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 100);
+    CHECK_INT(leave(&f, "a", 3), STORE_UNCHANGED, "new");
+    CHECK_INT(leave(&f, "a", 3), STORE_UNCHANGED, "a heartbeat");
+    check_counts(&f, 0, 1, 0, "left");
+    review(&f, 1 << 3);
+    check_counts(&f, 0, 0, 1, "ours, but it is not known what it stands for");
+    review(&f, 0);
+    check_counts(&f, 0, 1, 0, "taken back");
+    review(&f, 1 << 3);
+    check_out(&f, "", "nothing is told of it");
+    f.key = 3;
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "listed");
+    check_out(&f, "moved ns/a=p@10.0.0.1 ", "listed");
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_UNCHANGED, "listed again");
+    check_counts(&f, 1, 0, 0, "told");
+    review(&f, 1 << 3);
+    check_out(&f, "", "still ours");
+    review(&f, 1 << 4);
+    check_out(&f, "ns/a:gone ", "lost");
+    review(&f, 1 << 4);
+    check_out(&f, "", "told once");
+    check_counts(&f, 0, 1, 0, "lost");
+    review(&f, 1 << 3);
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "the same label sets");
+    check_out(&f, "moved ns/a=p@10.0.0.1 ", "back");
+    CHECK_INT(leave(&f, "a", 4), STORE_CHANGED, "another address, which is not ours");
+    check_out(&f, "ns/a:gone ", "another address");
+    CHECK_INT(drop(&f, "a", "0"), STORE_UNCHANGED, "its predecessor");
+    check_counts(&f, 0, 1, 0, "its predecessor");
+    CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "itself");
+    check_out(&f, "", "nobody knew it");
+    check_counts(&f, 0, 0, 0, "itself");
+    teardown(&f);
+}
+
+/* Lists remove what is left as well; what has no key is ours, whoever the others are. */
+static void test_left_and_lists(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 3);
+    put(&f, "keyless", "1", "p", "10.0.0.9");
+    leave(&f, "a", 1);
+    leave(&f, "b", 2);
+    CHECK_INT(leave(&f, "c", 2), STORE_FULL, "the limit is that of all");
+    check_out(&f, "ns/keyless=p@10.0.0.9 ", "");
+    review(&f, 1 << 1);
+    check_counts(&f, 1, 1, 1, "");
+    store_list_begin(f.store);
+    leave(&f, "b", 2);
+    put(&f, "keyless", "1", "p", "10.0.0.9");
+    check_counts(&f, 1, 1, 1, "the list is not complete");
+    store_list_end(f.store);
+    check_counts(&f, 1, 1, 0, "");
+    store_list_begin(f.store);
+    store_list_end(f.store);
+    check_counts(&f, 0, 0, 0, "");
+    check_out(&f, "ns/keyless:gone ", "what is left goes in silence");
+    f.key = 2;
+    leave(&f, "b", 2);
+    review(&f, 1 << 2);
+    CHECK_INT(put(&f, "b", "1", "", NULL), STORE_UNCHANGED, "it has become ours without targets");
+    check_counts(&f, 0, 0, 0, "");
+    check_out(&f, "", "");
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changes),       cmocka_unit_test(test_removals),
         cmocka_unit_test(test_list_replaces), cmocka_unit_test(test_full),
         cmocka_unit_test(test_many),          cmocka_unit_test(test_longest_names),
+        cmocka_unit_test(test_left),          cmocka_unit_test(test_left_and_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,13 @@
 #define OBJECT_MAX ((size_t)200)
 #define DEPTH_MAX 8
 
-static const struct json_omit omit[] = {{2, "managedFields"}, {4, "env"}};
+static const struct json_keep container[] = {{"n", NULL}, {NULL, NULL}};
+static const struct json_keep spec[] = {{"c", container}, {NULL, NULL}};
+static const struct json_keep metadata[] = {{"labels", NULL}, {"name", NULL}, {NULL, NULL}};
+static const struct json_keep few[] = {{"a", NULL}, {"b", NULL}, {"b2", NULL}, {NULL, NULL}};
+static const struct json_keep none[] = {{NULL, NULL}};
+static const struct json_keep keep[] = {
+    {"metadata", metadata}, {"spec", spec}, {"m", few}, {"none", none}, {NULL, NULL}};
 
 /* Writes down what comes out: "O {...}", "M {...}", "S <reason>", one a line. */
 struct record {
@@ -41,14 +47,13 @@ static void on_skip(void *arg, enum json_skip why)
     buf_printf(&r->text, "S %s\n", names[why]);
 }
 
-static struct json_stream *new_stream(struct record *r)
+static struct json_stream *new_stream(struct record *r, const struct json_keep *members)
 {
     buf_init(&r->text, 1 << 20);
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
         .object_max = OBJECT_MAX,
         .depth_max = DEPTH_MAX,
-        .omit = omit,
-        .n_omit = 2,
+        .members = members,
         .on_object = on_object,
         .on_metadata = on_metadata,
         .on_skip = on_skip,
@@ -85,11 +90,11 @@ static void feed(struct json_stream *s, struct record *r, enum json_stream_form 
     buf_puts(&r->text, !ok ? "broken" : json_stream_complete(s) ? "complete" : "unfinished");
 }
 
-static void check_all_ways(const char *name, enum json_stream_form form, struct sv in,
-                           const char *want)
+static void check_members(const char *name, enum json_stream_form form, struct sv in,
+                          const struct json_keep *members, const char *want)
 {
     struct record r;
-    struct json_stream *s = new_stream(&r);
+    struct json_stream *s = new_stream(&r, members);
     feed(s, &r, form, in, in.n, 0);
     CHECK_STR(r.text.data, want, name);
     for (size_t piece = 1; piece <= 7; piece++) {
@@ -102,6 +107,12 @@ static void check_all_ways(const char *name, enum json_stream_form form, struct 
     }
     json_stream_free(s);
     buf_done(&r.text);
+}
+
+static void check_all_ways(const char *name, enum json_stream_form form, struct sv in,
+                           const char *want)
+{
+    check_members(name, form, in, NULL, want);
 }
 
 struct stream_case {
@@ -221,75 +232,84 @@ static void test_list(void **state)
 }
 
 /* What is wrong beside a member that is left out stays wrong. */
-static void test_omit_keeps_mistakes(void **state)
+static void test_keep_keeps_mistakes(void **state)
 {
     (void)state;
     static const struct stream_case cases[] = {
-        {"comma at the end", "{\"m\":{\"a\":1,}}{}", "S syntax\nO {}\ncomplete"},
-        {"two commas", "{\"m\":{\"a\":1,,\"b\":2}}{}", "S syntax\nO {}\ncomplete"},
-        {"comma at the start", "{\"m\":{,\"a\":1}}{}", "S syntax\nO {}\ncomplete"},
-        {"no name", "{\"m\":{\"a\":1,{\"b\":2}}}{}", "S syntax\nO {}\ncomplete"},
-        {"no comma", "{\"m\":{\"a\":1 \"b\":2}}{}", "S syntax\nO {}\ncomplete"},
-        {"a number for a name", "{\"m\":{\"a\":1,2}}{}", "S syntax\nO {}\ncomplete"},
+        {"comma at the end", "{\"a\":1,}", "S syntax\nO {}\ncomplete"},
+        {"comma behind what is left out", "{\"a\":1,\"x\":1,}", "S syntax\nO {}\ncomplete"},
+        {"two commas", "{\"a\":1,,\"b\":2}", "S syntax\nO {}\ncomplete"},
+        {"comma at the start", "{,\"a\":1}", "S syntax\nO {}\ncomplete"},
+        {"no name", "{\"a\":1,{\"b\":2}}", "S syntax\nO {}\ncomplete"},
+        {"no comma", "{\"a\":1 \"b\":2}", "S syntax\nO {}\ncomplete"},
+        {"a number for a name", "{\"a\":1,2}", "S syntax\nO {}\ncomplete"},
+        {"wrong bracket", "{\"a\":[1}}", "S syntax\nO {}\ncomplete"},
+        {"left out: too deep", "{\"x\":[[[[[[[]]]]]]]}", "S deep\nO {}\ncomplete"},
+        {"left out: as deep as allowed", "{\"x\":[[[[[[]]]]]]}",
+         "O {\"object\":{\"m\":{}}}\nO {}\ncomplete"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char in[200];
-        snprintf(in, sizeof(in), "{\"o\":%s", cases[i].in);
-        /* The object is closed one level later: in a watch names are looked at one level deeper. */
-        char *end = strstr(in, "}}{}");
-        assert_non_null(end);
-        snprintf(end, sizeof(in) - (size_t)(end - in), "}}}{}");
-        check_all_ways(cases[i].name, JSON_STREAM_OBJECTS, sv_from(in), cases[i].want);
+        snprintf(in, sizeof(in), "{\"object\":{\"m\":%s}}{}", cases[i].in);
+        check_members(cases[i].name, JSON_STREAM_OBJECTS, sv_from(in), keep, cases[i].want);
     }
 }
 
-static void test_omit(void **state)
+static void test_keep(void **state)
 {
     (void)state;
     static const struct stream_case cases[] = {
-        {"left out at its depth",
+        {"what is not listed is left out",
          "{\"metadata\":{\"managedFields\":[{\"a\":\"}]\\\"\"},1],\"name\":\"x\"},"
          "\"spec\":{\"c\":[{\"env\":[{\"name\":\"A\"}],\"n\":1},{\"n\":2,\"env\":null}]}}",
          "O {\"metadata\":{\"name\":\"x\"},"
          "\"spec\":{\"c\":[{\"n\":1},{\"n\":2}]}}\n"},
-        {"kept elsewhere",
-         "{\"managedFields\":1,\"metadata\":{\"env\":\"e\",\"labels\":{\"env\":\"prod\","
-         "\"managedFields\":\"m\"}},\"s\":[[\"managedFields\",{\"managedFields\":1}]]}",
-         "O {\"managedFields\":1,\"metadata\":{\"env\":\"e\",\"labels\":{\"env\":\"prod\","
-         "\"managedFields\":\"m\"}},\"s\":[[\"managedFields\",{\"managedFields\":1}]]}\n"},
-        {"a value is no name", "{\"m\":{\"a\":\"managedFields\",\"b\":2}}",
-         "O {\"m\":{\"a\":\"managedFields\",\"b\":2}}\n"},
-        {"in the middle",
-         "{\"m\":{\"a\":1,\"managedFields\":{\"x\":[1,{\"y\":2,\"z\":3}]},\"b\":2}}",
+        {"names count where they are listed",
+         "{\"name\":1,\"n\":2,\"metadata\":{\"c\":1,\"n\":1,\"metadata\":{}},\"c\":[{\"n\":1}]}",
+         "O {\"metadata\":{}}\n"},
+        {"without a list all is kept",
+         "{\"metadata\":{\"labels\":{\"env\":\"prod\",\"x\":{\"y\":[{\"z\":1}]}}},"
+         "\"m\":{\"a\":{\"z\":[{\"y\":1}]}}}",
+         "O {\"m\":{\"a\":{\"z\":[{\"y\":1}]}},"
+         "\"metadata\":{\"labels\":{\"env\":\"prod\",\"x\":{\"y\":[{\"z\":1}]}}}}\n"},
+        {"arrays in arrays, and other values for objects",
+         "{\"spec\":{\"c\":[[{\"n\":1,\"x\":1}],7,\"n\",{\"x\":{\"n\":1}}]},\"m\":\"x\"}",
+         "O {\"m\":\"x\",\"spec\":{\"c\":[[{\"n\":1}],7,\"n\",{}]}}\n"},
+        {"a member after one that was no object", "{\"m\":1,\"none\":{\"a\":1},\"spec\":{\"a\":1}}",
+         "O {\"m\":1,\"none\":{},\"spec\":{}}\n"},
+        {"a value is no name", "{\"m\":{\"a\":\"x\",\"x\":\"a\"}}", "O {\"m\":{\"a\":\"x\"}}\n"},
+        {"in the middle", "{\"m\":{\"a\":1,\"x\":{\"x\":[1,{\"y\":2,\"z\":3}]},\"b\":2}}",
          "O {\"m\":{\"a\":1,\"b\":2}}\n"},
-        {"first, last and alone",
-         "{\"m\":{\"managedFields\":[{},1],\"a\":1},\"n\":{\"a\":1,\"managedFields\":[[2],3]},"
-         "\"o\":{ \"managedFields\" : {\"a\":[]} }}",
-         "O {\"m\":{\"a\":1},\"n\":{\"a\":1},\"o\":{}}\n"},
+        {"first and last",
+         "{\"x\":0,\"m\":{\"x\":[{},1],\"a\":1,\"y\":[[2],3]},\"spec\":{ \"x\" : {\"a\":[]} }}",
+         "O {\"m\":{\"a\":1},\"spec\":{}}\n"},
         {"several in a row",
-         "{\"m\":{\"managedFields\":1,\"managedFields\":[],\"a\":1,\"managedFields\":{},"
-         "\"managedFields\":\"x\",\"b\":2,\"managedFields\":null}}",
+         "{\"m\":{\"x\":1,\"x\":[],\"a\":1,\"x\":{},\"y\":\"x\",\"b\":2,\"z\":null}}",
          "O {\"m\":{\"a\":1,\"b\":2}}\n"},
-        {"names like it",
-         "{\"m\":{\"managedField\":1,\"managedFields2\":2,\"\":3,\"m\":4,\"managedFields\\\"\":5,"
-         "\"a name that is longer than what can be left out\":6}}",
-         "O {\"m\":{\"\":3,\"a name that is longer than what can be left out\":6,\"m\":4,"
-         "\"managedField\":1,\"managedFields\\\"\":5,\"managedFields2\":2}}\n"},
-        {"word and string",
-         "{\"m\":{\"managedFields\":true,\"b\":2},\"n\":{\"managedFields\":\"x\"}}",
-         "O {\"m\":{\"b\":2},\"n\":{}}\n"},
+        {"names like it, and ones with escapes",
+         "{\"m\":{\"\":3,\"bb\":4,\"a \":5,\"b2\":6,\"b\\\\\":7,\"\\u0061\":8}}",
+         "O {\"m\":{\"a\":8,\"b2\":6,\"b\\\\\":7}}\n"},
+        {"a name that is longer than any that is listed is kept",
+         "{\"m\":{\"a name that is longer than what can be left out\":6}}",
+         "O {\"m\":{\"a name that is longer than what can be left out\":6}}\n"},
+        {"word and string", "{\"m\":{\"x\":true,\"b\":2},\"none\":{\"b\":\"x\"}}",
+         "O {\"m\":{\"b\":2},\"none\":{}}\n"},
+        {"quotes and brackets in what is left out",
+         "{\"x\":{\"}\\\"\":\"\\\\\",\"{\":[\"]\",\"\\\"]\",{\"\\\\\\\"\":\"}\"}]},\"m\":{\"a\":1}"
+         "}",
+         "O {\"m\":{\"a\":1}}\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char in[600];
         char want[600];
-        snprintf(in, sizeof(in), "{\"items\":[%s]}", cases[i].in);
-        snprintf(want, sizeof(want), "%scomplete", cases[i].want);
-        check_all_ways(cases[i].name, JSON_STREAM_LIST, sv_from(in), want);
-        snprintf(in, sizeof(in), "{\"object\":%s}\n", cases[i].in);
+        snprintf(in, sizeof(in), "{\"metadata\":{\"x\":1},\"items\":[%s]}", cases[i].in);
+        snprintf(want, sizeof(want), "M {\"x\":1}\n%scomplete", cases[i].want);
+        check_members(cases[i].name, JSON_STREAM_LIST, sv_from(in), keep, want);
+        snprintf(in, sizeof(in), "{\"type\":\"T\",\"x\":1,\"object\":%s}\n", cases[i].in);
         size_t n = strlen(cases[i].want);
-        snprintf(want, sizeof(want), "O {\"object\":%.*s}\ncomplete", (int)(n - 3),
+        snprintf(want, sizeof(want), "O {\"object\":%.*s,\"type\":\"T\"}\ncomplete", (int)(n - 3),
                  cases[i].want + 2);
-        check_all_ways(cases[i].name, JSON_STREAM_OBJECTS, sv_from(in), want);
+        check_members(cases[i].name, JSON_STREAM_OBJECTS, sv_from(in), keep, want);
     }
 }
 
@@ -353,7 +373,7 @@ static void test_very_deep(void **state)
 {
     (void)state;
     struct record r;
-    struct json_stream *s = new_stream(&r);
+    struct json_stream *s = new_stream(&r, NULL);
     struct buf in;
     buf_init(&in, 1 << 16);
     buf_puts(&in, "{\"items\":[{\"a\":");
@@ -406,7 +426,7 @@ static void test_begin_again(void **state)
 {
     (void)state;
     struct record r;
-    struct json_stream *s = new_stream(&r);
+    struct json_stream *s = new_stream(&r, NULL);
     feed(s, &r, JSON_STREAM_LIST, SV("{\"items\":[{\"a\":\"x"), 100, 0);
     CHECK_STR(r.text.data, "unfinished", "");
     feed(s, &r, JSON_STREAM_OBJECTS, SV("{\"b\":2}"), 100, 0);
@@ -438,7 +458,7 @@ static void test_no_memory(void **state)
     (void)state;
     static const char object[] = "{\"a\":[1,\"a string\",{\"b\":1.5}]}";
     struct record r;
-    json_stream_free(new_stream(&r));
+    json_stream_free(new_stream(&r, NULL));
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
         .object_max = OBJECT_MAX,
         .depth_max = DEPTH_MAX,
@@ -473,10 +493,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_watch),      cmocka_unit_test(test_list),
-        cmocka_unit_test(test_omit),       cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_keep),       cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_exact_size), cmocka_unit_test(test_very_deep),
         cmocka_unit_test(test_bottomless), cmocka_unit_test(test_begin_again),
-        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_omit_keeps_mistakes),
+        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_keep_keeps_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

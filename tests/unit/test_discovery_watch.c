@@ -621,6 +621,34 @@ static void test_no_memory(void **state)
     teardown(&s);
 }
 
+/* A list that is asked for: no older than what was seen, and the watch goes on from it. */
+static void test_asked_to_list(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    CHECK_INT(watch_relist(s.w), false, "the first list comes anyway");
+    list_two(&s);
+    begin(&s);
+    CHECK_INT(s.is_watch, true, "");
+    watch_head(s.w, 200);
+    CHECK_INT(
+        watch_data(s.w, EVENT("ADDED", POD("c", "11")), strlen(EVENT("ADDED", POD("c", "11")))),
+        true, "");
+    CHECK_INT(watch_relist(s.w), true, "a watch runs");
+    CHECK_INT(watch_relist(s.w), false, "a list comes already");
+    begin(&s);
+    CHECK_INT(s.is_watch, false, "");
+    CHECK_STR(s.query.data, "resourceVersion=11&resourceVersionMatch=NotOlderThan", "");
+    CHECK_INT(watch_relist(s.w), false, "it is being read");
+    answer(&s, (struct answer){.status = 500});
+    STEP(&s, .status = 200, .body = LIST("20", POD("a", "1")));
+    CHECK_STR(s.query.data, "resourceVersion=11&resourceVersionMatch=NotOlderThan", "tried again");
+    begin(&s);
+    CHECK_STR(s.query.data, WATCH_QUERY("20"), "");
+    teardown(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -653,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_long_error_text),
         cmocka_unit_test(test_long_strings),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_asked_to_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * are not there, servers that cut long profiles off. */
 #include "tests/unit/scraper_world.h"
 
+/* E41 */
 #define GO_CPU_IN_USE "Could not enable CPU profiling: cpu profiling already in use\n"
 
 static void only_cpu(struct world *w)

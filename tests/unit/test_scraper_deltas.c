@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "scraper/engine.h"
+#include "scraper/gzip.h"
+#include "scraper/pprof.h"
 #include "tests/unit/pprof_writer.h"
 
 #define HEAP "alloc_objects/count inuse_objects/count"
@@ -316,6 +318,77 @@ static void gauges_then_deltas(void **state)
     CHECK_INT(RESULT(w, "rebased"), 1, "");
     CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "");
     CHECK_INT(metric(w, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+}
+
+#define OLD_HEAP "heap profile: 1: 2 [9: 9] @ heapprofile\n 5: 50 [%d: 100] @ 0x401001\n"
+
+static void scrape_old(struct world *w, int allocated)
+{
+    struct buf body;
+    buf_init(&body, 1000);
+    buf_printf(&body, OLD_HEAP, allocated);
+    struct http_transfer *t = next_start(w);
+    turn(w, 100);
+    answer(w, t, body.data, body.len);
+    buf_done(&body);
+}
+
+/* An old profile is converted on a worker; then the delta is made of what it became. */
+static void old_profiles_are_converted(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    for (int i = 0; i < 2; i++) {
+        scrape_old(w, 10 + 7 * i);
+        CHECK_INT(w->n_works, 1, "the conversion");
+        CHECK_INT(w->n_profiles, i, "");
+        work(w);
+        CHECK_INT(w->n_works, 1, "the delta");
+        CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "busy");
+        work(w);
+        CHECK_INT(w->n_profiles, i + 1, "");
+    }
+    CHECK_INT(metric(w, "profpull_conversions_total{result=\"ok\"}"), 2, "");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "delta"), 1, "");
+    struct pprof_info info;
+    struct err err = ERR_INIT;
+    struct sv plain;
+    struct scratch *s = scratch_new();
+    struct sv zipped = {w->profile->data, w->profile->size};
+    CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), GZIP_OK, "");
+    CHECK_INT(pprof_check(plain, &info, &err), true, err.msg);
+    CHECK_INT(info.types, 4, "");
+    CHECK_INT(info.samples, 1, "");
+    CHECK_INT(info.time_nanos, w->profile->until_ns - 100 * NS_PER_MS, "when it was asked for");
+    scratch_free(s);
+}
+
+/* One that cannot be converted is a failed scrape; one that nobody waits for is dropped. */
+static void old_profiles_that_fail(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    struct http_transfer *t = next_start(w);
+    answer(w, t, SV("heap_v2/1\nx\n").p, 12);
+    testing_log_expect(w->log, "scrape failed");
+    work(w);
+    CHECK_INT(metric(w, "profpull_conversions_total{result=\"failed\"}"), 1, "");
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"bad_legacy\"}"), 1, "");
+    w->e->conversions.pending_bytes = CONVERSIONS_PENDING_MAX;
+    testing_log_expect(w->log, "scrape failed");
+    scrape_old(w, 10);
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
+    w->e->conversions.pending_bytes = 0;
+    scrape_old(w, 10);
+    set(w, "1", NULL);
+    work(w);
+    CHECK_INT(w->n_works, 0, "no delta");
+    CHECK_INT(w->n_profiles, 0, "");
+    CHECK_INT(w->e->conversions.pending_bytes, 0, "");
+    set(w, "1", "h:1");
+    scrape_old(w, 10); /* teardown: the engine goes before the work is done */
+    CHECK_INT(w->n_works, 1, "");
 }
 
 /* The counters of one pod are no baseline for another that has got its address: neither when it
@@ -694,6 +767,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(gauges_then_deltas),
+        TEST(old_profiles_are_converted),
+        TEST(old_profiles_that_fail),
         TEST(another_pod_starts_anew),
         TEST(nothing_left),
         TEST(busy),

@@ -630,6 +630,42 @@ static void no_types(void **state)
     target_unref(NULL);
 }
 
+/* Of what discovery tells, a target depends on nothing but what it says that it reads. */
+static void reads(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const read[] = {
+        "__meta_kubernetes_namespace",
+        "__meta_kubernetes_pod_container_name",
+        "__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
+        "__meta_kubernetes_pod_uid",
+        "__meta_docker_container_name",
+        "__meta_dockerswarm_container_label_service_name",
+        "__meta_dockerswarm_service_name",
+        "__address__",
+        "__param_seconds",
+        "__meta",
+        "app",
+    };
+    for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++) {
+        CHECK_INT(target_reads(sv_from(read[i])), true, read[i]);
+    }
+    static const char *const unread[] = {
+        "__meta_kubernetes_pod_name",
+        "__meta_kubernetes_pod_annotation_pyroscope_io_service_names",
+        "__meta_",
+    };
+    for (size_t i = 0; i < sizeof(unread) / sizeof(unread[0]); i++) {
+        CHECK_INT(target_reads(sv_from(unread[i])), false, unread[i]);
+    }
+    struct target *t = make_ok(f, LABELS("__address__", "h:1"));
+    struct target *u = make_ok(f, LABELS("__address__", "h:1", "__meta_kubernetes_pod_name", "p",
+                                         "__meta_kubernetes_node_name", "n"));
+    CHECK_INT(labels_equal(target_labels(t), target_labels(u)), true, "labels");
+    target_unref(t);
+    target_unref(u);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -657,6 +693,7 @@ int main(void)
         TEST(identity),
         TEST(types_with_one_path),
         TEST(no_types),
+        TEST(reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static const struct row rows[] = {
     {"409 exists", PUSH, 409, JSON, "{\"code\":\"already_exists\"}", REJECTED, ""},
     {"413 proxy", PUSH, 413, "text/html", "<h1>413 too large</h1>", REJECTED, "413 too large"},
     {"E23 415", PUSH, 415, "", "", REJECTED, "HTTP 415"},
-    {"422 plain", PUSH, 422, "text/plain", "no", REJECTED, "no"},
+    {"422 plain", PUSH, 422, "text/plain", "no", DOUBTFUL, "no"},
     {"425", PUSH, 425, "", "", RETRY, ""},
     {"rate", PUSH, 429, JSON,
      "{\"code\":\"resource_exhausted\",\"message\":\"push rate limit (4.0 MiB) exceeded while "
@@ -124,7 +124,7 @@ static const struct row rows[] = {
      RETRY, ""},
     {"422 internal", INGEST, 422, JSON, "{\"code\":\"unknown\",\"message\":\"failed internal: x\"}",
      DOUBTFUL, ""},
-    {"422 plain", INGEST, 422, "text/plain", "no", REJECTED, ""},
+    {"422 plain", INGEST, 422, "text/plain", "no", DOUBTFUL, ""},
     {"E15", INGEST, 429, JSON,
      "{\"code\":\"resource_exhausted\",\"message\":\"push rate limit (4.0 MiB) exceeded\"}",
      DOUBTFUL, ""},

@@ -330,6 +330,45 @@ static void test_jitter_at_the_cap(void **state)
     assert_true(low > 0);
 }
 
+/* How many may be in flight at this time; they are dropped. */
+static unsigned in_flight_at(struct endpoint *e, int64_t now)
+{
+    struct endpoint_item *all[64];
+    unsigned n = 0;
+    while (n < 64 && (all[n] = endpoint_take(e, now)) != NULL)
+        n++;
+    for (unsigned i = 0; i < n; i++)
+        endpoint_drop(e, all[i], DROP_MEMORY);
+    return n;
+}
+
+/* What has gathered in an outage must not fall upon the server at once. F23 */
+static void test_pace_behind_an_outage(void **state)
+{
+    (void)state;
+    struct endpoint *e = new_endpoint(16, 1 << 20);
+    put(e, 1, 200, 0);
+    CHECK_INT(in_flight_at(e, 0), 16, "no outage: all at once");
+    done(e, endpoint_take(e, 0), &refused, 0);
+    int64_t now = 5000;
+    done(e, endpoint_take(e, now), &sent, now);
+    static const unsigned want[] = {1, 2, 4, 8, 16, 16};
+    for (size_t i = 0; i < 6; i++) {
+        CHECK_INT(in_flight_at(e, now + (int64_t)i * ENDPOINT_PACE_MS), want[i], "");
+        CHECK_INT(in_flight_at(e, now + (int64_t)(i + 1) * ENDPOINT_PACE_MS - 1), want[i], "");
+    }
+    done(e, endpoint_take(e, now), &refused, now);
+    CHECK_INT(endpoint_status(e).probing, false, "open");
+    struct endpoint_item *probe = endpoint_take(e, now + 60000);
+    CHECK_INT(endpoint_status(e).probing, true, "half open");
+    done(e, probe, &sent, now + 60000);
+    CHECK_INT(endpoint_status(e).probing, false, "closed");
+    CHECK_INT(in_flight_at(e, now + 60000), 1, "each outage anew");
+    endpoint_drain(e, now + 60000);
+    CHECK_INT(in_flight_at(e, now + 60000), 16, "no time for that at the end");
+    endpoint_free(e);
+}
+
 static void test_one_probe_then_all(void **state)
 {
     (void)state;
@@ -348,6 +387,7 @@ static void test_one_probe_then_all(void **state)
     CHECK_INT(r.recovered, true, "");
     CHECK_INT(r.failures, 0, "");
     CHECK_INT(r.queued, 7, "");
+    now += 2 * ENDPOINT_PACE_MS;
     struct endpoint_item *all[4];
     for (int i = 0; i < 4; i++)
         all[i] = take(e, now, 2 + i);
@@ -699,6 +739,7 @@ int main(void)
         TEST(test_backoff_grows_and_is_capped),
         TEST(test_jitter_depends_on_the_seed),
         TEST(test_jitter_at_the_cap),
+        TEST(test_pace_behind_an_outage),
         TEST(test_one_probe_then_all),
         TEST(test_failures_together_count_once),
         TEST(test_late_success_does_not_end_the_rest),

@@ -118,7 +118,8 @@ static void test_query(void **state)
     build(&s, pairs, 5, &l);
     struct buf out;
     buf_init(&out, 1 << 16);
-    assert_true(ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, PROFILE_PPROF, &out));
+    assert_true(
+        ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, PROFILE_PPROF, 100, &out));
     CHECK_STR(out.data,
               "name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1.2.3%3A6060%2Cpod%3Dcart-7f%7D"
               "&from=1795230000&until=1795230015&spyName=gospy&sampleRate=100&units=samples"
@@ -140,7 +141,7 @@ static void test_plus_and_space_are_encoded(void **state)
     build(&s, pairs, 2, &l);
     struct buf out;
     buf_init(&out, 1 << 16);
-    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, PROFILE_PPROF, &out));
+    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, PROFILE_PPROF, 100, &out));
     CHECK_CONTAINS(out.data, "name=s%7Bv%3Da%2Bb%20c%26d%3De%25f%23g%0A%E4%B8%AD%7D&from=", "");
     buf_done(&out);
     series_done(&s);
@@ -170,7 +171,8 @@ static void test_times_have_ten_digits(void **state)
         build(&s, pairs, 1, &l);
         struct buf out;
         buf_init(&out, 1 << 16);
-        assert_true(ingest_query(&s, cases[i].from_ns, cases[i].until_ns, PROFILE_PPROF, &out));
+        assert_true(
+            ingest_query(&s, cases[i].from_ns, cases[i].until_ns, PROFILE_PPROF, 100, &out));
         CHECK_CONTAINS(out.data, cases[i].want, cases[i].name);
         buf_done(&out);
         series_done(&s);
@@ -187,7 +189,7 @@ static void test_goroutines_are_averaged(void **state)
     build(&s, pairs, 2, &l);
     struct buf out;
     buf_init(&out, 1 << 16);
-    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, PROFILE_PPROF, &out));
+    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, PROFILE_PPROF, 100, &out));
     CHECK_CONTAINS(out.data, "&aggregationType=average", "");
     buf_done(&out);
     series_done(&s);

@@ -286,6 +286,9 @@ struct fixture {
     pthread_mutex_t lock; /* guards drained */
     pthread_cond_t changed;
     bool drained;
+    int outcomes[WRITE_DROPPED + 1]; /* the writer's thread, until it is drained */
+    struct write_attempt last;
+    char text[256];
 };
 
 static int setup(void **state)
@@ -319,6 +322,14 @@ static int setup(void **state)
     return f.workers == NULL || f.loop == NULL;
 }
 
+static void on_attempt(void *arg, const struct write_attempt *a)
+{
+    struct fixture *f = arg;
+    f->outcomes[a->outcome]++;
+    f->last = *a;
+    (void)snprintf(f->text, sizeof(f->text), "%s", a->text);
+}
+
 static void make_writer(struct fixture *f)
 {
     struct err err = ERR_INIT;
@@ -328,7 +339,9 @@ static void make_writer(struct fixture *f)
                                      .intern = f->in,
                                      .log = testing_log(f->log),
                                      .metrics = f->metrics,
-                                     .user_agent = "profpull/test"};
+                                     .user_agent = "profpull/test",
+                                     .on_attempt = on_attempt,
+                                     .attempt_arg = f};
     f->writer = writer_new(&options, &err);
     CHECK_STR(err.msg, "", "writer_new");
     assert_non_null(f->writer);
@@ -675,7 +688,7 @@ static void test_huge_error_page(void **state)
     put(f, 1, 1);
     drain(f, FAR_MS);
     CHECK_INT(ledger(f, 0).sent, 1, "");
-    CHECK_INT(ledger(f, 0).dropped[DROP_REJECTED], 1, "");
+    CHECK_INT(ledger(f, 0).dropped[DROP_TOO_LARGE], 1, "");
     CHECK_CONTAINS(testing_log_text(f->log), "HTTP 413: xxxx", "");
     struct timespec end = give_up_at();
     int rc = 0;
@@ -920,12 +933,37 @@ static void test_threads(void **state)
         CHECK_INT(ledger(f, i).sent, PUTTERS * PUTS, "");
 }
 
+/* Who waits for the result is told of each attempt, and of what could not be sent at all. */
+static void test_attempts_are_told(void **state)
+{
+    struct fixture *f = *state;
+    testing_log_expect(f->log, "given up");
+    testing_log_expect(f->log, "fail");
+    f->server[0].failing = 1;
+    f->server[0].status = 503;
+    start(f);
+    put(f, 1, 1);
+    wait_settled(f, 0, 1);
+    struct profile *recording = make(f, "FLR", 4);
+    recording->format = PROFILE_JFR;
+    writer_put(f->writer, recording, 1);
+    wait_settled(f, 0, 2);
+    drain(f, FAR_MS);
+    CHECK_INT(f->outcomes[WRITE_RETRIED], 1, "503");
+    CHECK_INT(f->outcomes[WRITE_SENT], 1, "second attempt");
+    CHECK_INT(f->outcomes[WRITE_DROPPED], 1, "a recording by push");
+    CHECK_INT(f->last.reason, DROP_FORMAT, "");
+    CHECK_INT(f->last.endpoint, 0, "");
+    CHECK_STR(f->text, "the protocol has no place for its format", "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_push_arrives),
+        TEST(test_attempts_are_told),
         TEST(test_ingest_arrives),
         TEST(test_file_arrives),
         TEST(test_concurrency),

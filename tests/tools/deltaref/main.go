@@ -4,6 +4,7 @@
 //
 //	deltaref -tool build/tests/delta-tool -pairs 1000            random pairs
 //	deltaref -tool build/tests/delta-tool -loadgen build/loadgen pairs of a Go program under load
+//	deltaref -tool build/tests/legacy-tool -legacy 1000          conversions of old formats
 //	deltaref -bench BEFORE AFTER                                 what google/pprof needs for it
 //	deltaref -make 1150 BEFORE AFTER                             writes two heap profiles
 package main
@@ -28,6 +29,7 @@ func main() {
 	pairs := flag.Int("pairs", 1000, "random pairs")
 	seed := flag.Int64("seed", 1, "of the random pairs")
 	loadgen := flag.String("loadgen", "", "program to take pairs from")
+	legacy := flag.Int("legacy", 0, "random profiles in old formats")
 	bench := flag.Bool("bench", false, "measure google/pprof with the files BEFORE AFTER")
 	times := flag.Int("n", 20, "rounds of -bench")
 	samples := flag.Int("make", 0, "samples of the heap profiles to write")
@@ -44,7 +46,9 @@ func main() {
 	dir, err := os.MkdirTemp("", "deltaref")
 	check(err)
 	c := &checker{tool: *tool, dir: dir}
-	if *loadgen != "" {
+	if *legacy > 0 {
+		c.legacy(*legacy, *seed)
+	} else if *loadgen != "" {
 		c.real(*loadgen)
 	} else {
 		c.random(*pairs, *seed)

@@ -1,6 +1,7 @@
 package pyroscope
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/url"
@@ -51,6 +52,12 @@ func (s *Server) deepflowStore(r *http.Request, body []byte) string {
 	if err != nil {
 		return "name: " + err.Error()
 	}
+	if len(query["from"]) != 10 {
+		return "from is not of ten digits, which old agents read as another time: " + query["from"]
+	}
+	if query["format"] == "jfr" {
+		return s.deepflowJFR(r, body, app, labels)
+	}
 	if !strings.Contains(r.Header.Get("Content-Type"), "multipart/form-data") {
 		return "pprof that is not multipart"
 	}
@@ -62,6 +69,9 @@ func (s *Server) deepflowStore(r *http.Request, body []byte) string {
 	if err != nil {
 		return "profile: " + err.Error()
 	}
+	if missing := deepflowMissing(p, f.config); missing != "" {
+		return missing
+	}
 	if !deepflowSpies[query["spyName"]] {
 		return "spyName names no language: " + query["spyName"]
 	}
@@ -71,6 +81,48 @@ func (s *Server) deepflowStore(r *http.Request, body []byte) string {
 		At: time.Now(), API: "deepflow", Labels: labels, Raw: f.profile, Profile: p, Header: r.Header,
 		Query: r.URL.Query(), Config: f.config,
 	})
+	return ""
+}
+
+// deepflowJFR takes a recording as the body, gzip or not, or as a part that is not gzip.
+func (s *Server) deepflowJFR(r *http.Request, body []byte, app string, labels map[string]string) string {
+	raw := body
+	var err error
+	if strings.Contains(r.Header.Get("Content-Type"), "multipart/form-data") {
+		raw, err = readJFR(r.Header.Get("Content-Type"), body)
+	} else if pprof.IsGzip(body) {
+		raw, err = gunzip(body)
+	}
+	if err != nil {
+		return "jfr: " + err.Error()
+	}
+	if !bytes.HasPrefix(raw, []byte("FLR\x00")) {
+		return "jfr: the magic is missing"
+	}
+	labels["service_name"] = app
+	s.accept(Received{
+		At: time.Now(), API: "deepflow", Labels: labels, Raw: raw, Header: r.Header, Query: r.URL.Query(),
+	})
+	return ""
+}
+
+// deepflowMissing is what the server would not store of a profile: without a configuration of its
+// sample types all that it takes for cumulative, and those that it does not know.
+func deepflowMissing(p *pprof.Profile, config map[string]SampleTypeConfig) string {
+	if config != nil {
+		for _, t := range p.SampleTypes {
+			if c, ok := config[t.Type]; ok && c.Cumulative {
+				return "cumulative without a previous profile: " + t.Type
+			}
+		}
+		return ""
+	}
+	for _, t := range p.SampleTypes {
+		switch t.Type {
+		case "alloc_objects", "alloc_space", "contentions", "delay":
+			return "cumulative by default, without a previous profile: " + t.Type
+		}
+	}
 	return ""
 }
 

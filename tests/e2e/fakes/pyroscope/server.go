@@ -40,6 +40,8 @@ type Options struct {
 	OldLabels   bool // label names as servers before 2.0 take them
 	NoWindow    bool // do not check the time of profiles
 	DeepFlow    bool
+	NoQuerier   bool // only takes profiles, as a gateway for writing does
+	HiddenFor   int  // so many queries find nothing, whatever has come
 	// Cheap only counts: bodies are read to the end and neither checked nor kept.
 	Cheap bool
 }
@@ -93,6 +95,7 @@ type Server struct {
 	refused  []string
 	asked    []time.Time
 	stats    Stats
+	queries  int
 }
 
 // Start runs a server.
@@ -227,6 +230,12 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.push(w, r)
 	case "/ingest", "/pyroscope/ingest":
 		s.ingest(w, r)
+	case "/querier.v1.QuerierService/SelectMergeStacktraces":
+		if !s.opts.NoQuerier {
+			s.selectMergeStacktraces(w, r)
+			return
+		}
+		fallthrough
 	default:
 		s.noteRefused("404 %s", r.URL.Path)
 		http.NotFound(w, r)

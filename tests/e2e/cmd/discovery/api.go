@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+)
+
+const longAgo = "2024-05-02T09:11:58Z"
+
+// api is a Kubernetes API server for pods that costs little: it sends bytes that were made before.
+type api struct {
+	url string
+
+	mu      sync.Mutex
+	list    []byte
+	gate    chan struct{} // a list waits for it to be closed
+	waiting chan struct{} // gets one for each list that has arrived
+	events  chan []byte   // to the watch; nil ends it
+	bytes   int
+}
+
+func startAPI() *api {
+	a := &api{waiting: make(chan struct{}, 100), events: make(chan []byte)}
+	a.hold()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	a.url = "http://" + listener.Addr().String()
+	go func() { check(http.Serve(listener, a)) }()
+	return a
+}
+
+// set is what lists say from now on.
+func (a *api) set(pods []*pod) {
+	list := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000000"},"items":[`)
+	for i, p := range pods {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, p.json(p.version, longAgo)...)
+	}
+	a.mu.Lock()
+	a.list = append(list, "]}\n"...)
+	a.mu.Unlock()
+}
+
+// hold keeps lists waiting until release.
+func (a *api) hold() {
+	a.mu.Lock()
+	a.gate = make(chan struct{})
+	a.mu.Unlock()
+}
+
+func (a *api) release() {
+	a.mu.Lock()
+	close(a.gate)
+	a.mu.Unlock()
+}
+
+// expire ends the watch as a server does that has forgotten the version: a new list follows.
+func (a *api) expire() {
+	a.events <- []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+		`"message":"too old resource version: 1000 (2000)","reason":"Expired","code":410}}` + "\n")
+	a.events <- nil
+}
+
+func (a *api) modified(p *pod, n int) {
+	version, time := fmt.Sprint(1000000+n), fmt.Sprintf("2024-05-03T%02d:%02d:%02dZ", n/3600%24, n/60%60, n%60)
+	a.events <- []byte(`{"type":"MODIFIED","object":` + string(p.json(version, time)) + "}\n")
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.URL.Path != "/api/v1/pods":
+		http.NotFound(w, r)
+	case r.FormValue("sendInitialEvents") != "":
+		// As a server without streaming lists.
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"sendInitialEvents: `+
+			`Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",`+
+			`"reason":"Invalid","code":422}`)
+	case r.FormValue("watch") != "":
+		a.serveWatch(w, r)
+	default:
+		a.serveList(w)
+	}
+}
+
+func (a *api) serveList(w http.ResponseWriter) {
+	a.mu.Lock()
+	gate := a.gate
+	a.mu.Unlock()
+	a.waiting <- struct{}{}
+	<-gate
+	a.mu.Lock()
+	list := a.list
+	a.mu.Unlock()
+	_, _ = w.Write(list)
+}
+
+func (a *api) serveWatch(w http.ResponseWriter, r *http.Request) {
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case event := <-a.events:
+			if event == nil {
+				return
+			}
+			_, _ = w.Write(event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"log"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// program is profpull under test.
+type program struct {
+	cmd   *exec.Cmd
+	admin string
+	log   string
+}
+
+const configText = `global: {scrape_interval: %[1]s}
+server: {listen: "%[2]s"}
+scrape_configs:
+  - job_name: pods
+    profiles: {block: {enabled: false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}, memory: {delta: off}}
+    kubernetes_sd_configs:
+      - {role: pod, api_server: "%[3]s"}
+    relabel_configs:
+      - {source_labels: [__meta_kubernetes_pod_phase], regex: Pending|Succeeded|Failed, action: drop}
+      - {source_labels: [__meta_kubernetes_pod_annotation_profiles_grafana_com_memory_scrape], regex: "true", action: keep}
+      - {source_labels: [__meta_kubernetes_pod_annotation_profiles_grafana_com_memory_port], target_label: __tmp_wanted}
+      - {source_labels: [__meta_kubernetes_pod_container_port_number], target_label: __tmp_wanted, action: keepequal}
+      - {regex: __meta_kubernetes_pod_label_(.+), action: labelmap}
+      - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
+      - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+      - {source_labels: [__meta_kubernetes_pod_container_name], target_label: container}
+write:
+  - {name: main, url: "%[4]s"}
+`
+
+// startProgram runs profpull on one core, against an API server, with an interval between scrapes and
+// more lines of configuration.
+func startProgram(server, sink string, interval time.Duration, more string) *program {
+	p := &program{admin: fmt.Sprintf("127.0.0.1:%d", freePort()), log: filepath.Join(*dir, "profpull.log")}
+	file := filepath.Join(*dir, "discovery.yaml")
+	check(os.WriteFile(file, []byte(fmt.Sprintf(configText, interval, p.admin, server, sink)+more), 0o600))
+	name, args := *programPath, []string{"run", "--config", file}
+	if *pinned && runtime.NumCPU() > 1 {
+		if taskset, err := exec.LookPath("taskset"); err == nil {
+			name, args = taskset, append([]string{"-c", "0", name}, args...)
+		}
+	}
+	if *wrapper != "" {
+		args = append(append(strings.Fields(*wrapper)[1:], name), args...)
+		name = strings.Fields(*wrapper)[0]
+	}
+	p.cmd = exec.Command(name, args...)
+	var err error
+	p.cmd.Stderr, err = os.Create(p.log)
+	check(err)
+	// If this program dies, so does its child. The signal belongs to the thread that starts it.
+	runtime.LockOSThread()
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	check(p.cmd.Start())
+	return p
+}
+
+func (p *program) end() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := p.cmd.Wait(); err != nil {
+		text, _ := os.ReadFile(p.log)
+		log.Printf("profpull: %v\n%s", err, text[max(0, len(text)-2000):])
+	}
+}
+
+func max(a, b int) int {
+	if a > b {
+		return a
+	}
+	return b
+}
+
+// cpu is the seconds that all threads that are alive have run, to the nanosecond, but for the admin
+// server, which works for this program only.
+func (p *program) cpu() float64 {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	check(err)
+	sum := 0.0
+	for _, file := range files {
+		name, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "comm"))
+		text, err := os.ReadFile(file)
+		if err != nil || strings.TrimSpace(string(name)) == "admin" {
+			continue // the thread has ended, or does not count
+		}
+		ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+		check(err)
+		sum += ns / 1e9
+	}
+	return sum
+}
+
+// status is a field of /proc/PID/status in bytes: VmRSS, or VmHWM for the peak.
+func (p *program) status(field string) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	check(err)
+	_, rest, found := strings.Cut(string(text), field+":")
+	if !found {
+		log.Fatalf("no %s in /proc/PID/status", field)
+	}
+	kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	check(err)
+	return kib * 1024
+}
+
+// resetPeak makes VmHWM begin again from what is resident now.
+func (p *program) resetPeak() {
+	check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0))
+}
+
+type metrics map[string]float64
+
+// metrics returns the samples of /metrics by name and labels; nil while there is no answer.
+func (p *program) metrics() metrics {
+	resp, err := http.Get("http://" + p.admin + "/metrics")
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	m := metrics{}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if i := strings.LastIndexByte(lines.Text(), ' '); i > 0 && lines.Text()[0] != '#' {
+			m[lines.Text()[:i]], err = strconv.ParseFloat(lines.Text()[i+1:], 64)
+			check(err)
+		}
+	}
+	return m
+}
+
+// sum adds what has the name, and the labels if any are given.
+func (m metrics) sum(name string, labels ...string) float64 {
+	total := 0.0
+	for key, v := range m {
+		ok := key == name || strings.HasPrefix(key, name+"{")
+		for _, l := range labels {
+			ok = ok && strings.Contains(key, l)
+		}
+		if ok {
+			total += v
+		}
+	}
+	return total
+}
+
+// late is the bound of the highest bucket of lateness that was used between two moments, in seconds,
+// and the one below which share of the scrapes lie.
+func late(before, after metrics, share float64) float64 {
+	const name = "profpull_scrape_lateness_seconds_bucket"
+	counts := map[float64]float64{}
+	total := 0.0
+	for key := range after {
+		if strings.HasPrefix(key, name) {
+			_, rest, _ := strings.Cut(key, `le="`)
+			le, err := strconv.ParseFloat(rest[:strings.IndexByte(rest, '"')], 64)
+			check(err)
+			counts[le] += after[key] - before[key]
+			total = math.Max(total, counts[le])
+		}
+	}
+	bound := math.Inf(1)
+	for le, n := range counts {
+		if n >= share*total && le < bound {
+			bound = le
+		}
+	}
+	return bound
+}
+
+func (p *program) wait(what string, done func(m metrics) bool) metrics {
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if m := p.metrics(); m != nil && done(m) {
+			return m
+		}
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(p.log)
+			log.Fatalf("waited too long: %s\n%s", what, text[max(0, len(text)-2000):])
+		}
+	}
+}

@@ -1,0 +1,548 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+	fakepprof "profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+// ---- files --------------------------------------------------------------------------------------
+
+var goProfiles struct {
+	once     sync.Once
+	profiles map[string][]byte // by the type that they are imported as
+	err      error
+}
+
+// contend makes one goroutine wait for a lock, and one for a channel.
+func contend() {
+	var lock sync.Mutex
+	done := make(chan bool)
+	lock.Lock()
+	go func() {
+		lock.Lock()
+		defer lock.Unlock()
+		done <- true
+	}()
+	time.Sleep(10 * time.Millisecond)
+	lock.Unlock()
+	<-done
+}
+
+var sink []byte
+
+func burn(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		for i := 0; i < 1000; i++ {
+			sink = append(sink[:0], fmt.Sprint(i)...)
+		}
+	}
+}
+
+func makeRealProfiles() (map[string][]byte, error) {
+	old := runtime.SetMutexProfileFraction(1)
+	runtime.SetBlockProfileRate(1)
+	defer runtime.SetMutexProfileFraction(old)
+	defer runtime.SetBlockProfileRate(0)
+	all := map[string][]byte{}
+	var cpu bytes.Buffer
+	if err := pprof.StartCPUProfile(&cpu); err != nil {
+		return nil, err
+	}
+	burn(200 * time.Millisecond)
+	contend()
+	pprof.StopCPUProfile()
+	all["process_cpu"] = cpu.Bytes()
+	for name, kind := range map[string]string{"heap": "memory", "goroutine": "goroutine", "mutex": "mutex",
+		"block": "block", "threadcreate": "threadcreate"} {
+		var out bytes.Buffer
+		if err := pprof.Lookup(name).WriteTo(&out, 0); err != nil {
+			return nil, err
+		}
+		all[kind] = out.Bytes()
+	}
+	return all, nil
+}
+
+// realProfiles are those of this very process, written by Go's runtime.
+func realProfiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	goProfiles.once.Do(func() { goProfiles.profiles, goProfiles.err = makeRealProfiles() })
+	if goProfiles.err != nil {
+		t.Fatal(goProfiles.err)
+	}
+	return goProfiles.profiles
+}
+
+func writeFile(t *testing.T, dir, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// realFiles writes them with names that tell nothing.
+func realFiles(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	i := 0
+	for _, data := range realProfiles(t) {
+		i++
+		writeFile(t, dir, fmt.Sprintf("%d/p%d.out", i%2, i), data)
+	}
+	return dir
+}
+
+// recording is the header of a JFR chunk: ten seconds from start.
+func recording(start time.Time) []byte {
+	b := make([]byte, 68+40)
+	copy(b, "FLR\x00\x00\x02\x00\x01")
+	binary.BigEndian.PutUint64(b[8:], uint64(len(b)))
+	binary.BigEndian.PutUint64(b[32:], uint64(start.UnixNano()))
+	binary.BigEndian.PutUint64(b[40:], uint64(10*time.Second))
+	return b
+}
+
+func startPyroscope(t *testing.T, o pyroscope.Options) *pyroscope.Server {
+	t.Helper()
+	s, err := pyroscope.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Down() })
+	return s
+}
+
+// ---- import -------------------------------------------------------------------------------------
+
+// Every kind of profile that Go writes is known by its content and arrives byte for byte, with the
+// time that it has itself, the labels that were asked for, and the mark that nothing is to be
+// subtracted from it.
+func TestImportRealProfiles(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"push", "ingest"} {
+		s := startPyroscope(t, pyroscope.Options{})
+		r := call(t, "", "import", "--url", s.URL(), "--protocol", protocol, "--name", "shop.cart",
+			"--label", "env=prod", "--label", "pod=cart-7f", realFiles(t))
+		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "sent 6 profiles") {
+			t.Fatalf("%s: exit code %d\n%s%s%v", protocol, r.code, r.stdout, r.stderr, s.Refused())
+		}
+		want := map[string][]byte{}
+		for kind, data := range realProfiles(t) {
+			if protocol == "ingest" && kind == "goroutine" {
+				kind = "goroutines" // the server makes the name from the samples
+			}
+			want[kind] = data
+		}
+		for _, p := range s.Profiles() {
+			data, ok := want[p.Name()]
+			if !ok || !bytes.Equal(data, p.Raw) {
+				t.Errorf("%s: %s: unknown, or other bytes than the file's", protocol, p.Name())
+			}
+			delete(want, p.Name())
+			for k, v := range map[string]string{"service_name": "shop.cart", "env": "prod", "pod": "cart-7f",
+				"__delta__": "false"} {
+				if p.Labels[k] != v {
+					t.Errorf("%s: %s: %s is %q, expected %q", protocol, p.Name(), k, p.Labels[k], v)
+				}
+			}
+			if protocol == "ingest" {
+				from := fmt.Sprint(p.Profile.TimeNanos / int64(time.Second))
+				until := fmt.Sprint((p.Profile.TimeNanos + p.Profile.DurationNanos) / int64(time.Second))
+				if p.Query.Get("from") != from || p.Query.Get("until") != until {
+					t.Errorf("%s: from %s until %s, expected %s and %s", p.Name(), p.Query.Get("from"),
+						p.Query.Get("until"), from, until)
+				}
+			}
+		}
+		if len(want) != 0 {
+			t.Errorf("%s: did not come: %d of 6", protocol, len(want))
+		}
+	}
+}
+
+// A recording goes through ingest with its own time; push has no place for it.
+func TestImportRecording(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	start := time.Now().Add(-20 * time.Second)
+	file := writeFile(t, t.TempDir(), "app.jfr", recording(start))
+	expectCall(t, exitDone, "sent 1 profile ", "", "import", "--url", s.URL(), "--protocol", "ingest", "--name", "app", file)
+	got := s.Profiles()
+	if len(got) != 1 || !bytes.Equal(got[0].Raw, recording(start)) ||
+		got[0].Query.Get("from") != fmt.Sprint(start.Unix()) ||
+		got[0].Query.Get("until") != fmt.Sprint(start.Add(10*time.Second).Unix()) {
+		t.Errorf("came: %v %v", got, s.Refused())
+	}
+	expectCall(t, exitPeer, "1 not accepted", "app.jfr: not accepted: the protocol has no place for its format",
+		"import", "--url", s.URL(), "--name", "app", file)
+}
+
+// What DeepFlow's agent takes is what its server behind can read.
+func TestImportToDeepFlow(t *testing.T) {
+	t.Parallel()
+	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", agent.URL()+"/api/v1/profile", "--protocol", "ingest",
+		"--name", "cart", "--label", "pod=cart-7f", realFiles(t))
+	if n := len(agent.Refused()); n != 0 || agent.Count() != 6 {
+		t.Errorf("%d came, refused: %v", agent.Count(), agent.Refused())
+	}
+	for _, p := range agent.Profiles() {
+		if p.Labels["service_name"] != "cart" || p.Labels["pod"] != "cart-7f" {
+			t.Errorf("labels: %v", p.Labels)
+		}
+	}
+}
+
+// In a directory what is no profile is passed over and counted; what is damaged is named with the
+// reason, and costs no other file. Of files that were named each must be one.
+func TestImportRubbish(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	dir := realFiles(t)
+	heap := realProfiles(t)["memory"]
+	writeFile(t, dir, "README.md", []byte("# Profiles of last week, before the change of the allocator in the cart\n"))
+	writeFile(t, dir, "deep/er/index.html", []byte("<html><body>no</body></html>"))
+	writeFile(t, dir, "picture.png", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"))
+	writeFile(t, dir, "empty", nil)
+	writeFile(t, dir, "cut.pb.gz", heap[:len(heap)/2])
+	if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	r := expectCall(t, exitInput, "sent 6 profiles", "cut.pb.gz: damaged", "import", "--url", s.URL(), "--name", "app", dir)
+	if !strings.Contains(r.stdout, "1 bad file, 4 other files skipped") {
+		t.Error(r.stdout)
+	}
+	expectCall(t, exitInput, "2 bad files", "README.md: not a profile but text", "import", "--url", s.URL(), "--name", "app",
+		filepath.Join(dir, "README.md"), filepath.Join(dir, "no-such-file"))
+	expectCall(t, exitInput, "", "found no profile", "import", "-q", "--url", s.URL(), "--name", "app", filepath.Join(dir, "deep"))
+	if n := s.Count(); n != 6 {
+		t.Errorf("%d profiles came, expected 6: %v", n, s.Refused())
+	}
+}
+
+// The type of a contention profile without a stack is not guessed but asked for; a file's name may
+// tell it. Standard input has no date: it is one of now.
+func TestImportTypeAndTime(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{NoWindow: true})
+	dir := t.TempDir()
+	contention := fakepprof.Make("contention", fakepprof.Options{})
+	file := writeFile(t, dir, "unclear.pb", contention)
+	expectCall(t, exitInput, "1 bad file", "say --type", "import", "--url", s.URL(), "--name", "app", file)
+	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app",
+		writeFile(t, dir, "mutex-1.pb", contention))
+	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", "--type", "block", file)
+	cmd := command(t, "import", "--url", s.URL(), "--name", "app", "-")
+	r := callCommand(t, cmd, string(fakepprof.Gzip(fakepprof.Make("heap", fakepprof.Options{}))))
+	if r.code != exitDone {
+		t.Errorf("standard input: %d %s", r.code, r.stderr)
+	}
+	// Another time than the profile's is written into it: servers read it there.
+	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", "--type", "block",
+		"--from", "2024-02-29T12:00:00+01:00", "--until", "1709204430", file)
+	var names []string
+	for _, p := range s.Profiles() {
+		names = append(names, p.Name())
+	}
+	if got := strings.Join(names, " "); got != "mutex block memory block" {
+		t.Fatalf("came: %s %v", got, s.Refused())
+	}
+	all := s.Profiles()
+	last := all[3].Profile
+	if last.TimeNanos != 1709204400e9 || last.DurationNanos != 30e9 {
+		t.Errorf("time %d, duration %d", last.TimeNanos, last.DurationNanos)
+	}
+	if all[1].Profile.TimeNanos == last.TimeNanos || !bytes.Equal(all[1].Raw, contention) {
+		t.Error("without --from the profile was changed")
+	}
+}
+
+// One profile that the server refuses costs no other one.
+func TestImportRefused(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	dir := realFiles(t)
+	writeFile(t, dir, "a-old.pb", fakepprof.Make("heap", fakepprof.Options{Time: time.Now().Add(-48 * time.Hour)}))
+	r := expectCall(t, exitPeer, "sent 6 profiles", "a-old.pb: not accepted: HTTP 400", "import", "--url", s.URL(), "--name", "app", dir)
+	if !strings.Contains(r.stderr, "outside of ingestion window") || !strings.Contains(r.stdout, "1 not accepted") {
+		t.Error(r.stdout, r.stderr)
+	}
+	// A server that stumbles is tried again.
+	s.Faults.Set(&loop.Fault{Status: 503, Times: 2})
+	expectCall(t, exitDone, "sent 6 ", "HTTP 503", "import", "--url", s.URL(), "--name", "app", realFiles(t))
+}
+
+// What only a person can cure ends the import at once; an absent server when the patience is over.
+func TestImportGivesUp(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{Username: "u", Password: "right"})
+	dir := t.TempDir()
+	wrong := writeFile(t, dir, "password", []byte("hunter2\n"))
+	right := writeFile(t, dir, "right", []byte("right\n"))
+	files := realFiles(t)
+	base := []string{"import", "--name", "app", "--retry-for", "200ms"}
+	r := expectCall(t, exitPeer, "gave up", "the server does not accept these credentials",
+		append(base, "--url", s.URL(), "--username", "u", "--password-file", wrong, files)...)
+	if strings.Contains(r.stderr+r.stdout, "hunter2") {
+		t.Error("the password was shown")
+	}
+	expectCall(t, exitDone, "sent 6 ", "", append(base, "--url", s.URL(), "--username", "u", "--password-file", right, files)...)
+	expectCall(t, exitPeer, "gave up", "url is the base URL",
+		append(base, "--url", s.URL()+"/wrong", "--username", "u", "--password-file", right, files)...)
+	expectCall(t, exitPeer, "gave up", "connection refused",
+		append(base, "--url", "http://"+loop.Host()+":1", files)...)
+}
+
+// Files of a file endpoint open in Go's own tool; a second import of them is the same profiles.
+func TestImportToFiles(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", "file://"+out, "--name", "app", realFiles(t))
+	found, _ := filepath.Glob(filepath.Join(out, "app", "*", "*.pb.gz"))
+	if len(found) != 6 {
+		t.Fatalf("files: %v", found)
+	}
+	// With its own time changed, too.
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", "file://"+out, "--name", "moved", "--from", "1709204400",
+		filepath.Join(out, "app"))
+	moved, _ := filepath.Glob(filepath.Join(out, "moved", "*", "20240229T1100*.pb.gz"))
+	if len(moved) != 6 {
+		t.Fatalf("files: %v", moved)
+	}
+	for _, path := range []string{found[0], moved[0], moved[3]} {
+		text, err := exec.Command(goTool(), "tool", "pprof", "-raw", path).CombinedOutput()
+		if err != nil || !bytes.Contains(text, []byte("Samples:")) {
+			t.Errorf("%s: %v\n%s", path, err, text)
+		}
+	}
+}
+
+// An endpoint of a configuration is taken with all that belongs to it; nothing else of the file is
+// touched.
+func TestImportWithConfig(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{Multitenant: true})
+	other := filepath.Join(t.TempDir(), "other")
+	config := writeConfig(t, fmt.Sprintf(`
+global: {external_labels: {cluster: prod}}
+write:
+  - {name: main, url: %q, tenant_id: team-a}
+  - {name: files, url: "file://%s"}
+`, s.URL(), other))
+	files := realFiles(t)
+	expectCall(t, exitInput, "", `say which with --endpoint ("main", "files")`, "import", "--config", config, "--name", "app", files)
+	expectCall(t, exitInput, "", `no endpoint "nain"`, "import", "--config", config, "--endpoint", "nain", "--name", "app", files)
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--config", config, "--endpoint", "main", "--name", "app", files)
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--config", config, "--endpoint", "main", "--tenant", "team-b", "--name", "app", files)
+	tenants := map[string]int{}
+	for _, p := range s.Profiles() {
+		tenants[p.Tenant]++
+		if p.Labels["cluster"] != "prod" {
+			t.Errorf("labels: %v", p.Labels)
+		}
+	}
+	if tenants["team-a"] != 6 || tenants["team-b"] != 6 {
+		t.Errorf("tenants: %v", tenants)
+	}
+	if _, err := os.Stat(other); err == nil {
+		t.Error("the other endpoint's directory was made")
+	}
+}
+
+func TestImportUsage(t *testing.T) {
+	t.Parallel()
+	url := []string{"--url", "http://127.0.0.1:1"}
+	for _, c := range []struct {
+		code   int
+		stderr string
+		args   []string
+	}{
+		{exitUsage, "either --url or --config", []string{"--name", "a", "x"}},
+		{exitUsage, "--name is needed", append(url, "x")},
+		{exitUsage, "a FILE", append(url, "--name", "a")},
+		{exitUsage, "given twice", append(url, "--name", "a", "--label", "k=1", "--label", "k=2", "x")},
+		{exitUsage, "expected NAME=VALUE", append(url, "--name", "a", "--label", "k", "x")},
+		{exitUsage, "has characters", append(url, "--name", "a", "--label", "k-1=2", "x")},
+		{exitUsage, "has characters", append(url, "--protocol", "ingest", "--name", "a", "--label", "k.1=2", "x")},
+		{exitUsage, "set by --name", append(url, "--name", "a", "--label", "service_name=2", "x")},
+		{exitUsage, "set by profpull", append(url, "--name", "a", "--label", "__name__=2", "x")},
+		{exitUsage, "expected a time", append(url, "--name", "a", "--from", "yesterday", "x")},
+		{exitUsage, "later than", append(url, "--name", "a", "--from", "2000", "--until", "1000", "x")},
+		{exitUsage, "once only", append(url, "--name", "a", "-", "-")},
+		{exitUsage, "--max-size", append(url, "--name", "a", "--max-size", "2GiB", "x")},
+		{exitInput, "protocol: expected", append(url, "--name", "a", "--protocol", "pusch", "x")},
+		{exitInput, "url: expected a URL", []string{"--url", "ftp://x", "--name", "a", "x"}},
+		{exitInput, "no-such-file: No such file", append(url, "--name", "a", "-q", "no-such-file")},
+	} {
+		expectCall(t, c.code, "", c.stderr, append([]string{"import"}, c.args...)...)
+	}
+	for _, name := range []string{"import", "verify"} {
+		expectCall(t, exitDone, "Usage: profpull "+name, "", name, "--help")
+	}
+	expectCall(t, exitUsage, "", "--config is needed", "verify")
+	big := writeFile(t, t.TempDir(), "big", bytes.Repeat([]byte("x"), 4096))
+	expectCall(t, exitInput, "", "larger than 1KiB (--max-size)", append([]string{"import", "-q", "--name", "a", "--max-size", "1KiB", big}, url...)...)
+}
+
+// ---- verify -------------------------------------------------------------------------------------
+
+// lines of verify, by the endpoint's name.
+func verifyLines(t *testing.T, code int, config string, args ...string) map[string]string {
+	t.Helper()
+	r := call(t, "", append([]string{"verify", "--config", writeConfig(t, config)}, args...)...)
+	if r.code != code || r.stderr != "" {
+		t.Fatalf("exit code %d, expected %d\n%s%s", r.code, code, r.stdout, r.stderr)
+	}
+	if strings.Contains(r.stdout, "hunter2") {
+		t.Errorf("a secret was shown:\n%s", r.stdout)
+	}
+	lines := map[string]string{}
+	name := ""
+	for _, line := range strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n") {
+		if !strings.HasPrefix(line, " ") {
+			name = strings.Fields(line)[1]
+		}
+		lines[name] += line + "\n"
+	}
+	return lines
+}
+
+func expectLines(t *testing.T, got map[string]string, want map[string][]string) {
+	t.Helper()
+	var names []string
+	for name := range want {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		for _, part := range want[name] {
+			if !strings.Contains(got[name], part) {
+				t.Errorf("%s: expected %q in:\n%s", name, part, got[name])
+			}
+		}
+	}
+}
+
+// What works is found again, after a while too; what cannot be asked is said to be so.
+func TestVerifyGood(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{Multitenant: true, HiddenFor: 2, Username: "u", Password: "hunter2", BasePath: "/profile"})
+	gateway := startPyroscope(t, pyroscope.Options{NoQuerier: true})
+	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
+	dir := t.TempDir()
+	config := fmt.Sprintf(`
+global: {external_labels: {cluster: prod}}
+write:
+  - {name: push, url: %q, tenant_id: a, basic_auth: {username: u, password: hunter2}}
+  - {name: ingest, url: %q, protocol: ingest, tenant_id: b, basic_auth: {username: u, password: hunter2}}
+  - {name: files, url: "file://%s"}
+  - {name: gateway, url: %q}
+  - {name: deepflow, url: "%s/api/v1/profile", protocol: ingest}
+`, s.URL(), s.URL(), dir, gateway.URL(), agent.URL())
+	expectLines(t, verifyLines(t, exitDone, config), map[string][]string{
+		"push":     {"ok", "accepted, and found after"},
+		"ingest":   {"ok", "accepted, and found after"},
+		"files":    {"ok", "accepted, and found after"},
+		"gateway":  {"ok", "accepted; not read back: nothing answers queries at this URL"},
+		"deepflow": {"ok", "accepted; not read back", "--deepflow-querier"},
+	})
+	for _, p := range s.Profiles() {
+		if p.Labels["service_name"] != "profpull-verify" || len(p.Labels["verify_id"]) != 16 || !p.Profile.NonZero {
+			t.Errorf("came: %v", p.Labels)
+		}
+	}
+	if s.Count() != 2 || gateway.Count() != 1 || agent.Count() != 1 {
+		t.Errorf("came: %d %d %d %v %v", s.Count(), gateway.Count(), agent.Count(), s.Refused(), agent.Refused())
+	}
+}
+
+// What does not work is said in words, with the way out.
+func TestVerifyBad(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{Username: "u", Password: "right"})
+	blind := startPyroscope(t, pyroscope.Options{HiddenFor: 1 << 30})
+	config := fmt.Sprintf(`
+write:
+  - {name: password, url: %q, basic_auth: {username: u, password: hunter2}}
+  - {name: nobody, url: %q}
+  - {name: path, url: "%s/profile", basic_auth: {username: u, password: right}}
+  - {name: down, url: "http://%s:1"}
+  - {name: tls, url: %q}
+  - {name: dns, url: "http://no-such-host.invalid"}
+  - {name: blind, url: %q}
+  - {name: directory, url: "file:///proc/profiles"}
+`, s.URL(), s.URL(), s.URL(), loop.Host(), strings.Replace(s.URL(), "http://", "https://", 1), blind.URL())
+	expectLines(t, verifyLines(t, exitPeer, config, "--timeout", "1s"), map[string][]string{
+		"password":  {"FAILED", "HTTP 401", "does not accept these credentials"},
+		"nobody":    {"FAILED", "HTTP 401", "wants credentials"},
+		"path":      {"FAILED", "HTTP 404", "url is the base URL"},
+		"down":      {"FAILED", "connection refused", "check host and port"},
+		"tls":       {"FAILED", "check that the server speaks TLS"},
+		"dns":       {"FAILED", "no such host name"},
+		"blind":     {"FAILED", "accepted, but not found within 1s"},
+		"directory": {"FAILED", "cannot make the directory /proc/profiles"},
+	})
+	expectLines(t, verifyLines(t, exitPeer, config, "--endpoint", "down"), map[string][]string{"down": {"connection refused"}})
+	expectCall(t, exitInput, "", "/no/such/file", "verify", "--config", "/no/such/file")
+}
+
+// DeepFlow's server is asked behind its agent, in the JSON that it reads.
+func TestVerifyDeepFlow(t *testing.T) {
+	t.Parallel()
+	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
+	querier, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			AppService          string `json:"app_service"`
+			ProfileEventType    string `json:"profile_event_type"`
+			ProfileLanguageType string `json:"profile_language_type"`
+			TimeStart           int64  `json:"time_start"`
+			TimeEnd             int64  `json:"time_end"`
+		}
+		err := json.NewDecoder(r.Body).Decode(&q)
+		if err != nil || r.Method != "POST" || r.URL.Path != "/v1/profile/ProfileTracing" || q.ProfileEventType != "cpu" ||
+			q.ProfileLanguageType != "Golang" || q.TimeStart == 0 || q.TimeEnd <= q.TimeStart || q.AppService == "" {
+			w.WriteHeader(400)
+			_, _ = io.WriteString(w, `{"OPT_STATUS":"INVALID_POST_DATA","DESCRIPTION":"","result":null}`)
+			return
+		}
+		values := []any{}
+		for _, p := range agent.Profiles() {
+			at := p.At.Unix()
+			if p.Labels["service_name"] == q.AppService && at >= q.TimeStart && at <= q.TimeEnd {
+				values = append(values, []int{0, -1, 1, 1})
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"OPT_STATUS": "SUCCESS", "DESCRIPTION": "", "result": map[string]any{
+			"node_values": map[string]any{"values": values}}})
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { querier.Down() })
+	config := fmt.Sprintf("write: [{name: deepflow, url: \"%s/api/v1/profile/ingest\", protocol: ingest}]\n", agent.URL())
+	expectLines(t, verifyLines(t, exitDone, config, "--deepflow-querier", querier.URL()),
+		map[string][]string{"deepflow": {"ok", "accepted, and found after"}})
+}

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+const oldMaps = `55550000-55551000 r--p 00000000 fd:01 1234   /usr/bin/server
+55551000-55560000 r-xp 00001000 fd:01 1234   /usr/bin/server
+70000000-70010000 r-xp 00000000 fd:01 1235   /lib/libc.so.6
+`
+
+const oldHeap = `heap profile:     10:    10240 [    30:    40960] @ heapprofile
+     4:     4096 [    20:    20480] @ 0x55551100 0x55552200
+     6:     6144 [    10:    20480] @ 0x55551100 0x70000330
+
+MAPPED_LIBRARIES:
+` + oldMaps
+
+// oldCPU is what a C++ program with gperftools answers with.
+func oldCPU() []byte {
+	words := []uint64{0, 3, 0, 10000, 0, 30, 2, 0x55551100, 0x55552200, 12, 2, 0x70000100, 0x55552200, 0, 1, 0}
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, words)
+	b.WriteString(oldMaps)
+	return b.Bytes()
+}
+
+func serveOldProfiles(t *testing.T) string {
+	t.Helper()
+	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/pprof/profile":
+			w.Write(oldCPU())
+		case "/pprof/heap":
+			w.Write([]byte(oldHeap))
+		case "/cut":
+			w.Write(oldCPU()[:60])
+		default:
+			http.NotFound(w, r)
+		}
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Down)
+	return s.Addr()
+}
+
+// Profiles of gperftools arrive as pprof, with a time, and pprof reads them.
+func TestOldProfiles(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	target := serveOldProfiles(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, `
+scrape_configs:
+  - job_name: cpp
+    scrape_interval: 2s
+    profiles:
+      memory: {enabled: false}
+      block: {enabled: false}
+      goroutine: {enabled: false}
+      mutex: {enabled: false}
+      process_cpu: {path: /pprof/profile}
+      heap: {enabled: true, path: /pprof/heap}
+      custom: [{name: cut, path: /cut}]
+    static_configs: [{targets: ["`+target+`"], labels: {service_name: shop/cpp}}]
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	of := func(name string) func(*pyroscope.Received) bool {
+		return func(r *pyroscope.Received) bool { return r.Name() == name }
+	}
+	cpu := waitProfiles(t, server, 1, of("process_cpu"))[0]
+	top := pprofTop(t, cpu.Raw)
+	for _, part := range []string{"cpu", "300ms", "120ms", "server", "Time: ", "Duration: "} {
+		if !strings.Contains(top, part) {
+			t.Errorf("no %q in\n%s", part, top)
+		}
+	}
+	heap := waitProfiles(t, server, 1, of("memory"))[0]
+	if top := pprofTop(t, heap.Raw, "-sample_index=inuse_space"); !strings.Contains(top, "10kB") {
+		t.Errorf("not 10 KiB in use:\n%s", top)
+	}
+	p.wait("the one that is cut to fail", func() string {
+		if s := p.scrape("/cut"); s != nil && s.Reason == "bad_legacy" && strings.Contains(s.LastError, "ends within") {
+			return ""
+		}
+		return "no error yet"
+	})
+	noneRefused(t, server)
+	m := p.metrics()
+	if m.sum("profpull_conversions_total", "result", "ok") < 2 {
+		t.Error("conversions are not counted")
+	}
+	if text := m.ledger("main").balance(); text != "" {
+		t.Error(text)
+	}
+	p.stop()
+}
+
+// `profpull scrape` says what an old profile is, and writes what it is converted to.
+func TestScrapeOldProfile(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	target := serveOldProfiles(t)
+	file := filepath.Join(t.TempDir(), "out.pb.gz")
+	r := call(t, "", "scrape", "http://"+target+"/pprof/profile?seconds=1", "-o", file)
+	if r.code != 0 || !strings.Contains(r.stdout, "an old format, converted to pprof, gzip") ||
+		!strings.Contains(r.stdout, "samples/count cpu/nanoseconds") {
+		t.Errorf("%d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if top := pprofTop(t, raw); !strings.Contains(top, "300ms") {
+		t.Error(top)
+	}
+	r = call(t, "", "scrape", "http://"+target+"/cut")
+	if r.code != 3 || !strings.Contains(r.stderr, "bad_legacy") {
+		t.Errorf("%d\n%s", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,840 @@
+/* One example for each request that a destination reads, with what it answers: E01 to E40 and E42.
+ * A test stands for each id; the pieces of a request are compared byte for byte. E34 and
+ * E40 are about reading back. E41, the CPU pull, is in test_scraper_cycles.c, E42 in
+ * test_base_http.c.
+ */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "write/answer.h"
+#include "write/request.h"
+
+#define BOUNDARY "pprofpull7f3a9c"
+#define T1 INT64_C(1795230000)
+#define T2 INT64_C(1795230010)
+/* 2026-11-21T03:00:00Z */
+#define WALL_NS (T1 * NS_PER_S)
+
+/* A whole CPU profile of 130 bytes, plain, of 100 Hz, with one sample. */
+static const char cpu_hex[] =
+    "0a04080110020a0408031004120a0a010112050580e1eb171a0408013801220a080110012204080110072a08080110"
+    "05"
+    "180520063200320773616d706c65733205636f756e743203637075320b6e616e6f7365636f6e647332046d61696e32"
+    "07"
+    "6d61696e2e676f488080a8b1e39fe7cb175080c8afa0255a04080310046080ade204";
+
+struct bytes {
+    char data[256];
+    size_t n;
+};
+
+static int hex_digit(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+static struct bytes from_hex(const char *hex)
+{
+    struct bytes b = {.n = 0};
+    for (; hex[0] && hex[1]; hex += 2)
+        b.data[b.n++] = (char)(hex_digit(hex[0]) << 4 | hex_digit(hex[1]));
+    return b;
+}
+
+static struct intern *table;
+
+static int setup(void **state)
+{
+    (void)state;
+    table = intern_new();
+    return table == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    table = intern_free(table);
+    return 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* What is asked of request_build(), and what came of it. */
+struct example {
+    struct config_endpoint endpoint;
+    struct labels *labels;
+    const char *data;
+    size_t size;
+    enum profile_format format;
+    struct series series;
+    struct request request;
+    struct profile *profile;
+    enum request_status status;
+};
+
+static void build(struct example *e)
+{
+    struct rng rng;
+    struct ingest_boundary boundary = {.text = BOUNDARY};
+    char *copy = malloc(e->size + 1);
+    rng_seed(&rng, 1);
+    assert_non_null(copy);
+    memcpy(copy, e->data, e->size);
+    e->profile = profile_new(e->labels, copy, e->size);
+    assert_non_null(e->profile);
+    e->profile->from_ns = T1 * NS_PER_S;
+    e->profile->until_ns = T2 * NS_PER_S;
+    e->profile->format = e->format;
+    assert_true(series_build(&e->series, e->profile->labels, &e->endpoint.external_labels, NULL,
+                             e->endpoint.protocol));
+    e->status = request_build(&e->request, &e->endpoint, &e->series, e->profile, &boundary, &rng);
+}
+
+/* Never NULL, which the analyser cannot know. */
+static const char *url_of(const struct example *e)
+{
+    return e->request.url.data ? e->request.url.data : "";
+}
+
+static void release(struct example *e)
+{
+    request_done(&e->request);
+    series_done(&e->series);
+    profile_unref(e->profile);
+}
+
+/* The request as text: "POST url\nname: value\n...\n\n", then the body with the profile as "<P>".
+ */
+static void render(const struct example *e, struct buf *out)
+{
+    const struct request *r = &e->request;
+    buf_init(out, 1 << 16);
+    buf_printf(out, "POST %s\n", r->url.data);
+    for (size_t i = 0; i < r->n_headers; i++)
+        buf_printf(out, "%s: %s\n", r->headers[i].name, r->headers[i].value);
+    buf_putc(out, '\n');
+    buf_append(out, r->body[0].data, r->body[0].len);
+    assert_ptr_equal(r->body[1].data, e->profile->data); /* from where it lies, unchanged */
+    CHECK_INT(r->body[1].len, e->size, "");
+    buf_puts(out, "<P>");
+    buf_append(out, r->body[2].data, r->body[2].len);
+}
+
+static void check_request(struct example *e, const char *id, const char *want)
+{
+    struct buf got;
+    build(e);
+    CHECK_INT(e->status, REQUEST_OK, id);
+    render(e, &got);
+    CHECK_STR(got.data, want, id);
+    buf_done(&got);
+}
+
+static size_t body_size(const struct example *e)
+{
+    const struct http_part *part = e->request.body;
+    return part[0].len + part[1].len + part[2].len;
+}
+
+static struct example ingest_of(const char *type, const char *url)
+{
+    return (struct example){
+        .endpoint = {.name = "main",
+                     .url = url,
+                     .protocol = PROTOCOL_INGEST,
+                     .remote_timeout_ms = 10000},
+        .labels = testing_labels(table, "service_name", "shop.cart", "__name__", type, NULL),
+        .data = "\x1f\x8b\x08",
+        .size = 3};
+}
+
+#define PART_HEAD                                                                                  \
+    "--" BOUNDARY "\r\n"                                                                           \
+    "Content-Disposition: form-data; name=\"profile\"; filename=\"profile.pprof\"\r\n"             \
+    "Content-Type: application/octet-stream\r\n\r\n"
+#define CONFIG_HEAD                                                                                \
+    "\r\n--" BOUNDARY "\r\n"                                                                       \
+    "Content-Disposition: form-data; name=\"sample_type_config\"; "                                \
+    "filename=\"sample_type_config.json\"\r\n"                                                     \
+    "Content-Type: application/octet-stream\r\n\r\n"
+#define PART_TAIL "\r\n--" BOUNDARY "--\r\n"
+#define FORM_HEADER "Content-Type: multipart/form-data; boundary=" BOUNDARY "\n\n"
+#define INGEST_QUERY(aggregation)                                                                  \
+    "&from=1795230000&until=1795230010&spyName=gospy&sampleRate=100&units=samples"                 \
+    "&aggregationType=" aggregation "\n"
+
+/* E01 E02: the one shape that Pyroscope and DeepFlow both take; never raw with format=pprof. */
+static void test_e01_cpu(void **state)
+{
+    (void)state;
+    struct bytes cpu = from_hex(cpu_hex);
+    CHECK_INT(cpu.n, 130, "E01");
+    struct example e = ingest_of("process_cpu", "http://pyroscope:4040");
+    labels_unref(e.labels);
+    e.labels = testing_labels(table, "service_name", "shop.cart", "__name__", "process_cpu", "env",
+                              "prod", "instance", "10.1.2.3:6060", "pod", "cart-7f", NULL);
+    e.data = cpu.data;
+    e.size = cpu.n;
+    check_request(&e, "E01",
+                  "POST http://pyroscope:4040/ingest?name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1."
+                  "2.3%3A6060%2Cpod%3Dcart-7f%7D" INGEST_QUERY("sum") FORM_HEADER PART_HEAD
+                  "<P>" PART_TAIL);
+    CHECK_INT(body_size(&e), 288, "E01");
+    assert_null(strstr(url_of(&e), "format="));
+    release(&e);
+}
+
+/* E03 E04 E05 E06 E07: the part that says what the sample types mean. */
+static void test_e03_configs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        const char *type;
+        const char *aggregation;
+        const char *config;
+    } rows[] = {
+        {"E03", "memory", "sum",
+         "{\"alloc_objects\":{\"units\":\"objects\"},\"alloc_space\":{\"units\":\"bytes\"},"
+         "\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":\"average\"},"
+         "\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":\"average\"}}"},
+        {"E04", "block", "sum",
+         "{\"contentions\":{\"display-name\":\"block_count\",\"units\":\"lock_samples\"},"
+         "\"delay\":{\"display-name\":\"block_duration\",\"units\":\"lock_nanoseconds\"}}"},
+        {"E05", "mutex", "sum",
+         "{\"contentions\":{\"display-name\":\"mutex_count\",\"units\":\"lock_samples\"},"
+         "\"delay\":{\"display-name\":\"mutex_duration\",\"units\":\"lock_nanoseconds\"}}"},
+        {"E06", "goroutine", "average",
+         "{\"goroutine\":{\"display-name\":\"goroutines\",\"units\":\"goroutines\","
+         "\"aggregation\":\"average\"}}"},
+        {"E07", "fgprof", "sum",
+         "{\"samples\":{\"display-name\":\"fgprof\"},\"time\":{\"display-name\":\"fgprof\"}}"},
+    };
+    struct bytes cpu = from_hex(cpu_hex);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct example e = ingest_of(rows[i].type, "http://p");
+        struct buf want;
+        e.data = cpu.data;
+        e.size = cpu.n;
+        buf_init(&want, 1 << 16);
+        buf_printf(
+            &want,
+            "POST http://p/ingest?name=shop.cart&from=1795230000&until=1795230010"
+            "&spyName=gospy&sampleRate=100&units=samples&aggregationType=%s\n" FORM_HEADER PART_HEAD
+            "<P>" CONFIG_HEAD "%s" PART_TAIL,
+            rows[i].aggregation, rows[i].config);
+        check_request(&e, rows[i].id, want.data);
+        if (i == 0)
+            CHECK_INT(body_size(&e), 631, "E03");
+        buf_done(&want);
+        release(&e);
+    }
+}
+
+/* E08 E09 E10: names that the server's parser takes: no quotes, no dash in a key, always a closed
+ * brace, never without an application. */
+static void test_e08_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        const char *service, *name, *value;
+        const char *want; /* decoded */
+    } rows[] = {
+        {"E08", "application-demo", "region", "cn", "name=application-demo%7Bregion%3Dcn%7D&"},
+        {"E09", "app", "my-label", "1", "name=app%7Bmy_label%3D1%7D&"},
+        {"E10", "a b", "x", "1", "name=a_b%7Bx%3D1%7D&"},
+        {"E10 none", "", "x", "1", "name=unknown_service%7Bx%3D1%7D&"},
+        {"E31 slash", "ns/app", "pod", "x", "name=ns.app%7Bpod%3Dx%7D&"},
+        {"E31 dot", "app", "otel.scope.name", "x", "name=app%7Botel_scope_name%3Dx%7D&"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct example e = ingest_of("process_cpu", "http://p");
+        labels_unref(e.labels);
+        e.labels = testing_labels(table, "service_name", rows[i].service, "__name__", "process_cpu",
+                                  rows[i].name, rows[i].value, NULL);
+        build(&e);
+        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].id);
+        release(&e);
+    }
+}
+
+/* E11 E12: every part has a file name, and nothing says format=pprof beside a form. */
+static void test_e11_parts(void **state)
+{
+    (void)state;
+    struct example e = ingest_of("memory", "http://p");
+    build(&e);
+    size_t parts = 0, names = 0;
+    for (size_t b = 0; b < 3; b += 2) {
+        const char *at = e.request.body[b].data ? e.request.body[b].data : "";
+        while ((at = strstr(at, "Content-Disposition:")) != NULL) {
+            const char *end = strstr(at, "\r\n");
+            names += strstr(at, "filename=\"") != NULL && strstr(at, "filename=\"") < end;
+            parts++;
+            at = end;
+        }
+    }
+    CHECK_INT(parts, 2, "E11");
+    CHECK_INT(names, 2, "E11");
+    assert_null(strstr(url_of(&e), "format"));
+    release(&e);
+}
+
+/* E14: the tenant is a header; one that no server would take never becomes one. */
+static void test_e14_tenant(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id, *label, *configured, *want;
+    } rows[] = {
+        {"E14", "", "team-a", "X-Scope-OrgID: team-a\n"},
+        {"E14 label wins", "team-b", "team-a", "X-Scope-OrgID: team-b\n"},
+        {"E14 a|b", "a|b", "", ""},
+        {"E14 space", "team a", "", ""},
+        {"E14 bad label leaves the endpoint's", "a|b", "team-a", "X-Scope-OrgID: team-a\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct example e = ingest_of("process_cpu", "http://p");
+        labels_unref(e.labels);
+        e.labels = testing_labels(table, "service_name", "a", "__name__", "process_cpu",
+                                  "__tenant_id__", rows[i].label, NULL);
+        e.endpoint.tenant_id = rows[i].configured;
+        build(&e);
+        struct buf got;
+        render(&e, &got);
+        const char *at = strstr(got.data, "X-Scope-OrgID");
+        struct sv line = at ? (struct sv){at, strcspn(at, "\n") + 1} : SV("");
+        CHECK_INT(sv_eq_str(line, rows[i].want), true, rows[i].id);
+        buf_done(&got);
+        release(&e);
+    }
+}
+
+/* E17 E29 E30: where each base leads. */
+static void test_e17_urls(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        enum config_protocol protocol;
+        const char *url;
+        const char *want; /* up to the query */
+    } rows[] = {
+        {"E17", PROTOCOL_INGEST, "http://p:4040/", "http://p:4040/ingest"},
+        {"E17 //", PROTOCOL_INGEST, "http://p:4040//", "http://p:4040/ingest"},
+        {"E17 full", PROTOCOL_INGEST, "http://p:4040/ingest/", "http://p:4040/ingest"},
+        {"E17 prefix", PROTOCOL_INGEST, "http://p/pyroscope", "http://p/pyroscope/ingest"},
+        {"E28", PROTOCOL_PUSH, "https://profiles-prod-001.grafana.net",
+         "https://profiles-prod-001.grafana.net/push.v1.PusherService/Push"},
+        {"E29", PROTOCOL_PUSH, "https://kfuse.example/profile",
+         "https://kfuse.example/profile/push.v1.PusherService/Push"},
+        {"E29 slash", PROTOCOL_PUSH, "https://kfuse.example/profile/",
+         "https://kfuse.example/profile/push.v1.PusherService/Push"},
+        {"E29 SDK", PROTOCOL_INGEST, "https://kfuse.example/profile",
+         "https://kfuse.example/profile/ingest"},
+        {"E30 base", PROTOCOL_INGEST, "http://deepflow-agent.deepflow/api/v1/profile",
+         "http://deepflow-agent.deepflow/api/v1/profile/ingest"},
+        {"E30 full", PROTOCOL_INGEST, "http://a:38086/api/v1/profile/ingest",
+         "http://a:38086/api/v1/profile/ingest"},
+        {"E35 base", PROTOCOL_PROFEFE, "http://f:10100/", "http://f:10100/api/0/profiles"},
+        {"E35 full", PROTOCOL_PROFEFE, "http://f:10100/api/0/profiles",
+         "http://f:10100/api/0/profiles"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct example e = ingest_of("process_cpu", rows[i].url);
+        e.endpoint.protocol = rows[i].protocol;
+        build(&e);
+        struct sv url = {url_of(&e), strcspn(url_of(&e), "?")};
+        CHECK_INT(sv_eq_str(url, rows[i].want), true, rows[i].id);
+        release(&e);
+    }
+}
+
+/* E18 E33: a recording is a part of a form, raw only to DeepFlow, which inflates nothing else. E19,
+ * folded text, is never sent. */
+static void test_e18_jfr(void **state)
+{
+    (void)state;
+    static const char form[] =
+        "POST http://p/ingest?name=shop.cart&from=1795230000&until=1795230010&format=jfr"
+        "&spyName=javaspy&sampleRate=100\n" FORM_HEADER "--" BOUNDARY "\r\n"
+        "Content-Disposition: form-data; name=\"jfr\"; filename=\"jfr\"\r\n"
+        "Content-Type: application/octet-stream\r\n\r\n<P>" PART_TAIL;
+    struct example e = ingest_of("jfr", "http://p");
+    e.format = PROFILE_JFR;
+    check_request(&e, "E18 gzip", form);
+    release(&e);
+    e = ingest_of("jfr", "http://p");
+    e.format = PROFILE_JFR;
+    e.data = "FLR";
+    check_request(&e, "E18 plain", form);
+    release(&e);
+    static const char *const bases[] = {"http://d/api/v1/profile", "http://d/api/v1/profile/",
+                                        "http://d/api/v1/profile/ingest"};
+    for (size_t i = 0; i < 3; i++) {
+        e = ingest_of("jfr", bases[i]);
+        e.format = PROFILE_JFR;
+        check_request(&e, "E33",
+                      "POST http://d/api/v1/profile/ingest?name=shop.cart&from=1795230000"
+                      "&until=1795230010&format=jfr&spyName=javaspy&sampleRate=100\n"
+                      "Content-Type: application/octet-stream\n\n<P>");
+        release(&e);
+        e = ingest_of("jfr", bases[i]);
+        e.format = PROFILE_JFR;
+        e.data = "FLR";
+        build(&e);
+        CHECK_CONTAINS(e.request.content_type, "multipart/form-data", "plain, for DeepFlow");
+        release(&e);
+    }
+}
+
+/* E20 E21 E22 E23 E25 E27: one series, plain protobuf, never compressed again, never JSON. */
+static void test_e20_push(void **state)
+{
+    (void)state;
+    struct bytes cpu = from_hex(cpu_hex);
+    struct bytes head =
+        from_hex("0ae6010a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d65"
+                 "5f5f12066d656d6f72790a190a08696e7374616e6365120d31302e312e322e333a"
+                 "363036300a190a0c736572766963655f6e616d651209"
+                 "73686f702e636172741285010a8201");
+    struct example e = {.endpoint = {.url = "http://pyroscope:4040", .remote_timeout_ms = 10000},
+                        .labels =
+                            testing_labels(table, "service_name", "shop.cart", "__name__", "memory",
+                                           "__delta__", "false", "instance", "10.1.2.3:6060", NULL),
+                        .data = cpu.data,
+                        .size = cpu.n};
+    build(&e);
+    CHECK_INT(e.status, REQUEST_OK, "E20");
+    CHECK_INT(body_size(&e), 233, "E20");
+    CHECK_INT(e.request.body[0].len, head.n, "E20");
+    assert_memory_equal(e.request.body[0].data, head.data, head.n);
+    CHECK_INT(e.request.body[2].len, 0, "E20: no ID");
+    CHECK_STR(url_of(&e), "http://pyroscope:4040/push.v1.PusherService/Push", "E20");
+    static const struct http_header want[] = {{"Content-Type", "application/proto"},
+                                              {"Connect-Protocol-Version", "1"},
+                                              {"Connect-Timeout-Ms", "10000"}};
+    CHECK_INT(e.request.n_headers, 3, "E21: no Content-Encoding");
+    for (size_t i = 0; e.request.headers && i < 3; i++) {
+        CHECK_STR(e.request.headers[i].name, want[i].name, "E20");
+        CHECK_STR(e.request.headers[i].value, want[i].value, "E20");
+    }
+    release(&e);
+}
+
+/* E24 E25 E26: what would be refused for its form is not sent. */
+static void test_e25_unsendable(void **state)
+{
+    (void)state;
+    struct example e = {.endpoint = {.url = "http://p"},
+                        .labels = testing_labels(table, "service_name", "a", NULL),
+                        .data = "x",
+                        .size = 1};
+    build(&e);
+    CHECK_INT(e.status, REQUEST_BAD_LABELS, "E25: no __name__");
+    release(&e);
+    e = ingest_of("jfr", "http://p");
+    e.endpoint.protocol = PROTOCOL_PUSH;
+    e.format = PROFILE_JFR;
+    build(&e);
+    CHECK_INT(e.status, REQUEST_BAD_FORMAT, "E24: a recording in a raw_profile");
+    release(&e);
+}
+
+/* E30 E31: DeepFlow reads `from` as seconds, `units` and not `unit`, a language it knows, and CPU
+ * by an honest sampleRate. */
+static void test_e30_deepflow(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        const char *period; /* field 12 */
+        const char *rate;
+    } rows[] = {
+        {"E30 100 Hz", "6080ade204", "&sampleRate=100&"},
+        {"E30 99 Hz", "6092c2e804", "&sampleRate=99&"},
+        {"E30 1 kHz", "60c0843d", "&sampleRate=1000&"},
+        {"E30 none", "", "&sampleRate=100&"},
+        {"E30 nonsense", "6001", "&sampleRate=100&"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bytes period = from_hex(rows[i].period);
+        struct example e = ingest_of("process_cpu", "http://d/api/v1/profile");
+        e.data = period.data;
+        e.size = period.n;
+        build(&e);
+        CHECK_CONTAINS(url_of(&e), rows[i].rate, rows[i].id);
+        CHECK_CONTAINS(url_of(&e), "&from=1795230000&until=1795230010&", rows[i].id);
+        CHECK_CONTAINS(url_of(&e), "&units=samples&", rows[i].id);
+        CHECK_CONTAINS(url_of(&e), "&spyName=gospy&", rows[i].id);
+        release(&e);
+    }
+    CHECK_INT(ingest_sample_rate(10101010), 99, "99 Hz");
+    CHECK_INT(ingest_sample_rate(-1), 100, "");
+    CHECK_INT(ingest_sample_rate(2 * NS_PER_S), 100, "");
+}
+
+/* E32: the body of a form is never compressed as a whole. */
+static void test_e32_no_content_encoding(void **state)
+{
+    (void)state;
+    static const enum config_protocol all[] = {PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_PROFEFE};
+    for (size_t i = 0; i < 3; i++) {
+        struct example e = ingest_of("process_cpu", "http://p");
+        e.endpoint.protocol = all[i];
+        build(&e);
+        for (size_t h = 0; h < e.request.n_headers; h++)
+            assert_string_not_equal(e.request.headers[h].name, "Content-Encoding");
+        release(&e);
+    }
+}
+
+/* ---- profefe --------------------------------------------------------------------------------- */
+
+static struct example profefe_of(struct labels *l, const struct bytes *data)
+{
+    return (struct example){.endpoint = {.url = "http://profefe:10100",
+                                         .protocol = PROTOCOL_PROFEFE,
+                                         .remote_timeout_ms = 10000},
+                            .labels = l,
+                            .data = data->data,
+                            .size = data->n};
+}
+
+/* E35 */
+static void test_e35_profefe(void **state)
+{
+    (void)state;
+    struct bytes cpu = from_hex(cpu_hex);
+    struct example e =
+        profefe_of(testing_labels(table, "service_name", "cart", "__name__", "process_cpu",
+                                  "__delta__", "false", "env", "prod", "pod", "cart-7f", NULL),
+                   &cpu);
+    check_request(&e, "E35",
+                  "POST http://profefe:10100/api/0/profiles?service=cart&type=cpu"
+                  "&labels=env%3Dprod%2Cpod%3Dcart-7f&created_at=2026-11-21T03%3A00%3A00\n"
+                  "Content-Type: application/octet-stream\n\n<P>");
+    release(&e);
+}
+
+/* E36: the types that profefe knows; the rest is "other", and a label keeps its name. */
+static void test_e36_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *want;
+    } rows[] = {
+        {"process_cpu", "&type=cpu&labels=&"},
+        {"memory", "&type=heap&labels=&"},
+        {"allocs", "&type=heap&labels=&"},
+        {"block", "&type=block&labels=&"},
+        {"mutex", "&type=mutex&labels=&"},
+        {"goroutine", "&type=goroutine&labels=&"},
+        {"threadcreate", "&type=threadcreate&labels=&"},
+        {"fgprof", "&type=other&labels=profile_type%3Dfgprof&"},
+        {"wall", "&type=other&labels=profile_type%3Dwall&"},
+        {"", "&type=other&labels=&"},
+    };
+    struct bytes cpu = from_hex(cpu_hex);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct example e = profefe_of(
+            testing_labels(table, "service_name", "s", "__name__", rows[i].name, NULL), &cpu);
+        build(&e);
+        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].name);
+        release(&e);
+    }
+}
+
+/* E37: labels are decoded twice. */
+static void test_e37_labels(void **state)
+{
+    (void)state;
+    struct bytes cpu = from_hex(cpu_hex);
+    struct example e = profefe_of(testing_labels(table, "service_name", "ns/a b", "__name__",
+                                                 "mutex", "k", "a,b=c%", "a.b/c", " +", NULL),
+                                  &cpu);
+    build(&e);
+    CHECK_CONTAINS(url_of(&e),
+                   "?service=ns%2Fa%20b&type=mutex&labels=a.b%252Fc%3D%2520%252B%2C"
+                   "k%3Da%252Cb%253Dc%2525&created_at=",
+                   "E37");
+    release(&e);
+}
+
+/* Labels that do not fit the request line go, those that are worth least first. */
+static void test_profefe_labels_fit(void **state)
+{
+    (void)state;
+    char value[2001];
+    memset(value, ',', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    struct bytes cpu = from_hex(cpu_hex);
+    struct example e = profefe_of(testing_labels(table, "service_name", value, "__name__", "mutex",
+                                                 "pod", "p", "zone", value, NULL),
+                                  &cpu);
+    build(&e);
+    CHECK_INT(e.status, REQUEST_OK, "");
+    CHECK_CONTAINS(url_of(&e), "&labels=pod%3Dp&", "");
+    CHECK_INT(e.series.changes[SERIES_SURPLUS], 1, "");
+    assert_true(e.request.url.len < 6000);
+    release(&e);
+}
+
+/* E38: a profile without samples, which profefe refuses, is not sent. */
+static void test_e38_empty(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id, *hex;
+        enum request_status want;
+    } rows[] = {
+        {"E38 none", "0a04080110023200", REQUEST_EMPTY},
+        {"E38 gzip of that", "1f8b0800000000000203e362e160146032620000ef9b736f08000000",
+         REQUEST_EMPTY},
+        {"one", "0a0408011002120a0a010112050580e1eb17", REQUEST_OK},
+        {"no bytes", "", REQUEST_EMPTY},
+        {"text of old", "68656170", REQUEST_OK}, /* "heap": not ours to judge */
+        {"gzip, cut", "1f8b0800000000000003", REQUEST_OK},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bytes data = from_hex(rows[i].hex);
+        struct example e = profefe_of(
+            testing_labels(table, "service_name", "s", "__name__", "mutex", NULL), &data);
+        build(&e);
+        CHECK_INT(e.status, rows[i].want, rows[i].id);
+        release(&e);
+    }
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+#define PUSH PROTOCOL_PUSH
+#define INGEST PROTOCOL_INGEST
+#define PROFEFE PROTOCOL_PROFEFE
+#define SENT ANSWER_SENT
+#define RETRY ANSWER_RETRY
+#define DOUBT ANSWER_RETRY_DOUBTFUL
+#define NEVER ANSWER_REJECTED
+#define TEXT "text/plain"
+#define JSON "application/json"
+#define CONNECT(code, message) "{\"code\":\"" code "\",\"message\":\"" message "\"}"
+#define GOOD_ID                                                                                    \
+    "{\"code\":200,\"body\":{\"id\":\"bpc00mript33iv4net00\",\"type\":\"cpu\",\"service\":\"c\"}}"
+
+static const struct {
+    const char *id;
+    enum config_protocol protocol;
+    long status;
+    const char *type;
+    const char *body;
+    enum answer_class want;
+    enum answer_fault fault;
+} answers[] = {
+    {"E01", INGEST, 200, "", "", SENT, 0},
+    {"E01 boundary", INGEST, 422, JSON,
+     CONNECT("unknown", "parsing IngestInput-pprof failed failed to parse pprof /ingest multipart "
+                        "form multipart: NextPart: EOF"),
+     NEVER, 0},
+    {"E02 gzip twice", INGEST, 422, JSON,
+     CONNECT("unknown", "parsing IngestInput-pprof failed invalid_argument: proto: x"), NEVER, 0},
+    {"E03 config", INGEST, 422, JSON,
+     CONNECT("unknown", "parsing IngestInput-pprof failed invalid character 'u' looking for "
+                        "beginning of object key string"),
+     NEVER, 0},
+    {"E09", INGEST, 400, JSON,
+     CONNECT("invalid_argument",
+             "name: invalid label name: my-label: character is not allowed: '-'"),
+     NEVER, 0},
+    {"E10", INGEST, 400, JSON, CONNECT("invalid_argument", "name: service name is required"), NEVER,
+     0},
+    {"E12", INGEST, 422, JSON, CONNECT("unknown", "parsing IngestInput-pprof failed x"), NEVER, 0},
+    {"E13", INGEST, 422, JSON,
+     CONNECT("unknown", "pushing IngestInput-pprof failed invalid_argument: push series with index "
+                        "0 and id  failed: profile with labels '{}' is outside of ingestion window "
+                        "(profile timestamp: 2023-11-14"),
+     NEVER, ANSWER_FAULT_TOO_OLD},
+    {"E13 other order", INGEST, 422, JSON,
+     CONNECT("unknown", "invalid_argument: x is outside of ingestion window"), NEVER,
+     ANSWER_FAULT_TOO_OLD},
+    {"E14", INGEST, 401, JSON, CONNECT("unauthenticated", "no org id"), RETRY, 0},
+    {"E14 422", INGEST, 422, JSON,
+     CONNECT("unknown", "tenant ID 'a b' contains unsupported character ' '"), NEVER, 0},
+    {"E15", INGEST, 429, JSON,
+     CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB"),
+     DOUBT, ANSWER_FAULT_BURST},
+    {"E15 small", INGEST, 429, JSON,
+     CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 1.9 MiB"),
+     DOUBT, 0},
+    {"E15 KiB", PUSH, 429, JSON,
+     CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 900 KiB"),
+     DOUBT, 0},
+    {"E15 2.0", PUSH, 429, JSON,
+     CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 2.0 MiB"),
+     DOUBT, 0},
+    {"E15 old", INGEST, 422, JSON,
+     CONNECT("unknown", "pushing IngestInput-pprof failed resource_exhausted: push rate limit "
+                        "(4.0 MiB) exceeded while adding 3 MiB"),
+     DOUBT, ANSWER_FAULT_BURST},
+    {"E16", INGEST, 413, JSON,
+     CONNECT("invalid_argument", "request body too large: http: request body too large"), NEVER,
+     ANSWER_FAULT_TOO_LARGE},
+    {"E16 inflated", INGEST, 422, JSON,
+     CONNECT("unknown", "parsing IngestInput-pprof failed invalid_argument: decompressed size "
+                        "exceeds maximum allowed size of 4194304 bytes"),
+     NEVER, ANSWER_FAULT_TOO_LARGE},
+    {"E17 method", INGEST, 405, "", "", NEVER, 0},
+    {"E17 path", INGEST, 404, TEXT, "404 page not found", RETRY, 0},
+    {"E17 //", INGEST, 301, TEXT, "", NEVER, 0},
+    {"E18", INGEST, 200, "", "", SENT, 0},
+    {"E18 gzip, no form", INGEST, 422, JSON, CONNECT("unknown", "parsing IngestInput-jfr failed x"),
+     NEVER, 0},
+    {"E19", INGEST, 400, JSON,
+     CONNECT("invalid_argument", "pyroscopeIngesterAdapter failed to convert metadata: x"), NEVER,
+     0},
+    {"E20", PUSH, 200, "application/proto", "", SENT, 0},
+    {"E21", PUSH, 200, "application/proto", "\x1f\x8b\x08", SENT, 0},
+    {"E21 plain", PUSH, 400, JSON, CONNECT("invalid_argument", "gzip: invalid header"), NEVER, 0},
+    {"E21 zstd", PUSH, 501, JSON, CONNECT("unimplemented", "unknown compression"), NEVER, 0},
+    {"E22", PUSH, 200, JSON, "{}", SENT, 0},
+    {"E23", PUSH, 415, "", "", NEVER, 0},
+    {"E23 GET", PUSH, 405, "", "", NEVER, 0},
+    {"E24 broken", PUSH, 500, JSON, CONNECT("unknown", "gzip reset: unexpected EOF"), NEVER, 0},
+    {"E24 empty", PUSH, 500, JSON, CONNECT("unknown", "gzip reset: EOF"), NEVER, 0},
+    {"E24 HTML", PUSH, 500, JSON, CONNECT("unknown", "proto: cannot parse"), NEVER, 0},
+    {"E25", PUSH, 400, JSON, CONNECT("invalid_argument", "invalid metric name"), NEVER, 0},
+    {"E26", PUSH, 400, JSON, CONNECT("invalid_argument", "no profiles received"), NEVER, 0},
+    {"E26 large", PUSH, 429, JSON,
+     CONNECT("resource_exhausted",
+             "message size 300000000 is larger than configured max 268435456"),
+     NEVER, ANSWER_FAULT_TOO_LARGE},
+    {"E26 inflated", PUSH, 400, JSON,
+     CONNECT("invalid_argument", "uncompressed profile payload size exceeds limit of 4.2 MB"),
+     NEVER, ANSWER_FAULT_TOO_LARGE},
+    {"E27", PUSH, 400, JSON, CONNECT("invalid_argument", "profile is outside of ingestion window"),
+     NEVER, ANSWER_FAULT_TOO_OLD},
+    {"E28 password", PUSH, 401, "text/html", "<html>", RETRY, 0},
+    {"E28 scope", PUSH, 403, TEXT, "", RETRY, 0},
+    {"E29", PUSH, 200, "text/html", "<html>", DOUBT, 0},
+    {"E29 404", PUSH, 404, "text/html", "<html>", RETRY, 0},
+    {"E30", INGEST, 200, "", "", SENT, 0},
+    {"E31", INGEST, 404, TEXT, "Not Found", RETRY, 0},
+    {"E33", INGEST, 200, "", "", SENT, 0},
+    {"E35", PROFEFE, 200, TEXT, GOOD_ID, SENT, 0},
+    {"E35 no service", PROFEFE, 400, TEXT,
+     "{\"code\":400,\"error\":\"bad request: missing \\\"service\\\"\"}", NEVER, 0},
+    {"E36", PROFEFE, 400, TEXT, "{\"code\":400,\"error\":\"bad request: unknown profile type\"}",
+     NEVER, 0},
+    {"E37", PROFEFE, 400, TEXT, "{\"code\":400,\"error\":\"bad request: bad labels\"}", NEVER, 0},
+    {"E38", PROFEFE, 400, TEXT,
+     "{\"code\":400,\"error\":\"malformed profile (could not parse pprof profile: profile is "
+     "empty: "
+     "no samples)\"}",
+     NEVER, 0},
+    {"E38 storage", PROFEFE, 500, TEXT, "{\"code\":500,\"error\":\"failed to collect profile\"}",
+     RETRY, 0},
+    {"E39", PROFEFE, 200, "", "", DOUBT, 0},
+    {"E39 HTML", PROFEFE, 200, "text/html", "<html>", DOUBT, 0},
+    {"E39 no id", PROFEFE, 200, TEXT, "{\"code\":200,\"body\":{}}", DOUBT, 0},
+    {"E39 empty id", PROFEFE, 200, TEXT, "{\"code\":200,\"body\":{\"id\":\"\"}}", DOUBT, 0},
+    {"E39 code", PROFEFE, 200, TEXT, "{\"code\":500,\"body\":{\"id\":\"x\"}}", DOUBT, 0},
+    {"E39 Connect", PROFEFE, 200, "application/proto", "", DOUBT, 0},
+    {"E40 204", PROFEFE, 204, "", "", DOUBT, 0},
+};
+
+static struct answer_input input_of(enum config_protocol protocol, long status, const char *body)
+{
+    return (struct answer_input){.protocol = protocol,
+                                 .retry_on_429 = true,
+                                 .status = status,
+                                 .error = "",
+                                 .content_type = "",
+                                 .location = "",
+                                 .retry_after_ms = -1,
+                                 .body = sv_from(body),
+                                 .wall_ns = WALL_NS};
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct answer_input in = input_of(answers[i].protocol, answers[i].status, answers[i].body);
+        struct answer a;
+        in.content_type = answers[i].type;
+        answer_classify(&in, &a);
+        CHECK_INT(a.class, answers[i].want, answers[i].id);
+        CHECK_INT(a.fault, answers[i].fault, answers[i].id);
+        CHECK_INT(a.tries > 0, answers[i].want == DOUBT, answers[i].id);
+    }
+}
+
+/* E15: a profile over the burst is given up after two tries, others have more. */
+static void test_e15_tries(void **state)
+{
+    (void)state;
+    struct answer_input in =
+        input_of(PUSH, 429, CONNECT("resource_exhausted", "limit exceeded while adding 2.3 MiB"));
+    struct answer a;
+    answer_classify(&in, &a);
+    CHECK_INT(a.tries, ANSWER_FEW_TRIES, "over");
+    in = input_of(PUSH, 429, CONNECT("resource_exhausted", "limit exceeded while adding 1 MiB"));
+    answer_classify(&in, &a);
+    CHECK_INT(a.tries, ANSWER_RATE_TRIES, "under");
+}
+
+/* E35: a long list of labels is cut before the end of the JSON; the id stands in front. */
+static void test_e35_long_answer(void **state)
+{
+    (void)state;
+    static const char head[] = "{\"code\":200,\"body\":{\"id\":\"bpc00\",\"labels\":[";
+    char body[ANSWER_BODY_MAX + 1];
+    memset(body, ' ', sizeof(body));
+    body[ANSWER_BODY_MAX] = '\0';
+    memcpy(body, head, sizeof(head) - 1);
+    struct answer_input in = input_of(PROFEFE, 200, body);
+    struct answer a;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, SENT, "cut");
+    in.body.n = sizeof(head) - 1;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, DOUBT, "short and broken");
+}
+
+/* E38: profefe's words reach the log. */
+static void test_e38_text(void **state)
+{
+    (void)state;
+    struct answer_input in = input_of(PROFEFE, 400, "{\"code\":400,\"error\":\"bad request\"}");
+    struct answer a;
+    answer_classify(&in, &a);
+    CHECK_STR(a.text, "HTTP 400: bad request", "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_e01_cpu),
+        cmocka_unit_test(test_e03_configs),
+        cmocka_unit_test(test_e08_names),
+        cmocka_unit_test(test_e11_parts),
+        cmocka_unit_test(test_e14_tenant),
+        cmocka_unit_test(test_e17_urls),
+        cmocka_unit_test(test_e18_jfr),
+        cmocka_unit_test(test_e20_push),
+        cmocka_unit_test(test_e25_unsendable),
+        cmocka_unit_test(test_e30_deepflow),
+        cmocka_unit_test(test_e32_no_content_encoding),
+        cmocka_unit_test(test_e35_profefe),
+        cmocka_unit_test(test_e36_types),
+        cmocka_unit_test(test_e37_labels),
+        cmocka_unit_test(test_profefe_labels_fit),
+        cmocka_unit_test(test_e38_empty),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_e15_tries),
+        cmocka_unit_test(test_e35_long_answer),
+        cmocka_unit_test(test_e38_text),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,154 @@
+/* Each allocation on the way of a profile through the writer fails once: the profile is dropped and
+ * counted or goes out whole, the ledger balances at every step, and the next profile goes through.
+ */
+#include "tests/unit/testing.h"
+
+#include "tests/unit/torture.h"
+
+#undef fail /* cmocka's */
+
+/* NOLINTBEGIN(bugprone-suspicious-include) */
+#include "base/arena.c"
+#include "base/buf.c"
+#include "write/endpoint.c"
+#include "write/ingest.c"
+#include "write/peek.c"
+#include "write/profefe.c"
+#include "write/push.c"
+#include "write/request.c"
+#include "write/series.c"
+#include "write/url.c"
+/* NOLINTEND(bugprone-suspicious-include) */
+
+/* Scenarios have no parameter: what they need stands here. */
+static struct {
+    enum config_protocol protocol;
+    enum profile_format format;
+    struct intern *intern;
+} place;
+
+static void balance(struct endpoint *e)
+{
+    struct write_ledger l = endpoint_status(e).ledger;
+    uint64_t dropped = 0;
+    for (size_t i = 0; i < WRITE_DROPS; i++)
+        dropped += l.dropped[i];
+    CHECK_INT(l.accepted, l.sent + dropped + l.queued + l.in_flight, "balance");
+}
+
+/* Without the allocator of the test: the profile is the scraper's. */
+static struct profile *make(void)
+{
+    static const char data[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
+    bool armed = torture_state.armed;
+    torture_state.armed = false;
+    struct labels *l =
+        testing_labels(place.intern, "__name__", "memory", "service_name", "ns/a\xff",
+                       "app.kubernetes.io/name", "x,y", "__tenant_id__", "t", "z", "\xff", NULL);
+    char *copy = strdup(data);
+    struct profile *p = profile_new(l, copy, sizeof(data) - 1);
+    assert_non_null(p);
+    p->from_ns = p->until_ns = INT64_C(1795230000) * NS_PER_S;
+    p->format = place.format;
+    torture_state.armed = armed;
+    return p;
+}
+
+/* What attempt.c does with one that was taken. True if a whole request came out. */
+static bool send_one(struct endpoint *e, const struct config_endpoint *config, int64_t now)
+{
+    static const struct answer good = {.class = ANSWER_SENT, .answered = true};
+    struct endpoint_item *it = endpoint_take(e, now);
+    struct series s;
+    struct request r;
+    struct rng rng;
+    struct ingest_boundary boundary = {.text = "profpull0123456789abcdef"};
+    balance(e);
+    if (!it)
+        return false;
+    struct profile *p = endpoint_item_profile(it);
+    rng_seed(&rng, 1);
+    bool ok = series_build(&s, p->labels, &config->external_labels, NULL, config->protocol);
+    if (ok) {
+        enum request_status status = request_build(&r, config, &s, p, &boundary, &rng);
+        CHECK_INT(status == REQUEST_OK || status == REQUEST_MEMORY, true, "status");
+        ok = status == REQUEST_OK;
+        if (ok)
+            CHECK_CONTAINS(r.url.data, "http://h/base", "whole");
+        request_done(&r);
+        series_done(&s);
+    }
+    if (ok)
+        (void)endpoint_done(e, it, &good, now);
+    else
+        endpoint_drop(e, it, DROP_MEMORY);
+    balance(e);
+    return ok;
+}
+
+static void scenario(bool *ret_complete)
+{
+    static const struct config_pair external[] = {{"cluster", "prod"}, {"z", "\xfe"}};
+    static const struct config_pair headers[] = {{"X-A", "b"}};
+    struct config_endpoint config = {.url = "http://h/base/",
+                                     .protocol = place.protocol,
+                                     .remote_timeout_ms = 10000,
+                                     .tenant_id = "t",
+                                     .headers = {headers, 1},
+                                     .external_labels = {external, 2}};
+    struct endpoint_options options = {.max_bytes = 1 << 20, .concurrency = 2, .seed = 1};
+    struct endpoint *e = endpoint_new(&options);
+    if (!e)
+        return;
+    endpoint_put(e, make(), 0);
+    balance(e);
+    *ret_complete = send_one(e, &config, 0);
+    assert_true(*ret_complete || torture_state.failed);
+    /* There is memory again for the next one. */
+    if (torture_state.failed) {
+        endpoint_put(e, make(), 1);
+        assert_true(send_one(e, &config, 1));
+        CHECK_INT(endpoint_status(e).ledger.queued, 0, "");
+    }
+    endpoint_free(e);
+}
+
+static void torture_protocol(enum config_protocol protocol, enum profile_format format)
+{
+    place.protocol = protocol;
+    place.format = format;
+    place.intern = intern_new();
+    size_t n = torture(scenario);
+    print_message("%s: %zu allocations\n", config_protocol_name(protocol), n);
+    assert_true(n >= 8);
+    place.intern = intern_free(place.intern);
+}
+
+static void test_push(void **state)
+{
+    (void)state;
+    torture_protocol(PROTOCOL_PUSH, PROFILE_PPROF);
+}
+
+static void test_ingest(void **state)
+{
+    (void)state;
+    torture_protocol(PROTOCOL_INGEST, PROFILE_PPROF);
+    torture_protocol(PROTOCOL_INGEST, PROFILE_JFR);
+}
+
+static void test_profefe(void **state)
+{
+    (void)state;
+    torture_protocol(PROTOCOL_PROFEFE, PROFILE_PPROF);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_push),
+        cmocka_unit_test(test_ingest),
+        cmocka_unit_test(test_profefe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

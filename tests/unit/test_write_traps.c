@@ -1,0 +1,433 @@
+/* Known traps on the way to profile stores, by number, as far as they concern what is sent and how
+ * an answer is read. Tested elsewhere:
+ *
+ * trap 6, 51, 52, 54: test_scraper_check.c (magic instead of headers, HTML, bombs, text)
+ *
+ * trap 7, 57: test_base_http.c, test_base_http_faults.c (no Expect, an early answer)
+ *
+ * trap 15, 16, 17: test_scraper_delta.c, test_scraper_deltas.c
+ *
+ * trap 46: test_config_mistakes.c (a URL with a password is refused, and not shown)
+ *
+ * trap 47: test_scraper_target.c; trap 49, 50, 53: test_scraper_cycles.c, test_scraper_engine.c
+ *
+ * trap 20, 21, 24: E04 to E07 and E38 in test_write_examples.c; trap 37: E20 there
+ *
+ * Not tested: trap 9 (bodies are never throttled), 11 and 12 (time_nanos is passed on as it is), 18
+ * (godeltaprof is off unless asked for), 22 and 23 (what is within a profile is passed on), 34.
+ */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#include "config/config.h"
+#include "write/answer.h"
+#include "write/endpoint.h"
+#include "write/ingest.h"
+#include "write/push.h"
+#include "write/request.h"
+#include "write/url.h"
+
+#define WALL_NS (INT64_C(1795230000) * NS_PER_S)
+
+static struct intern *table;
+
+static int setup(void **state)
+{
+    (void)state;
+    table = intern_new();
+    return table == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    table = intern_free(table);
+    return 0;
+}
+
+struct sent {
+    struct series series;
+    struct request request;
+    struct profile *profile;
+    struct ingest_boundary boundary;
+    enum request_status status;
+};
+
+static void send_with(struct sent *s, const struct config_endpoint *e, struct labels *l,
+                      const char *data, size_t size)
+{
+    struct rng rng;
+    char *copy = malloc(size + 1);
+    assert_non_null(copy);
+    memcpy(copy, data, size);
+    s->profile = profile_new(l, copy, size);
+    assert_non_null(s->profile);
+    s->profile->from_ns = WALL_NS;
+    s->profile->until_ns = WALL_NS + 10 * NS_PER_S;
+    rng_seed(&rng, 1);
+    ingest_boundary_new(&s->boundary, &rng);
+    rng_seed(&rng, 1); /* the next one is the same again, and the one behind it another */
+    assert_true(
+        series_build(&s->series, s->profile->labels, &e->external_labels, NULL, e->protocol));
+    s->status = request_build(&s->request, e, &s->series, s->profile, &s->boundary, &rng);
+}
+
+static void release(struct sent *s)
+{
+    request_done(&s->request);
+    series_done(&s->series);
+    profile_unref(s->profile);
+}
+
+static struct labels *usual(void)
+{
+    return testing_labels(table, "service_name", "a", "__name__", "memory", NULL);
+}
+
+static const char *header(const struct sent *s, const char *name)
+{
+    for (size_t i = 0; i < s->request.n_headers; i++) {
+        if (strcasecmp(s->request.headers[i].name, name) == 0)
+            return s->request.headers[i].value;
+    }
+    return NULL;
+}
+
+static const enum config_protocol http_protocols[] = {PROTOCOL_PUSH, PROTOCOL_INGEST,
+                                                      PROTOCOL_PROFEFE};
+
+/* ---- encoding and body ----------------------------------------------------------------------- */
+
+/* trap 3, trap 4: a boundary that is random, not too long, in the header, not in the profile, and
+ * closed; lines end in CRLF. trap 1 and trap 2 are E11 and E12 in test_write_examples.c. */
+static void test_form(void **state)
+{
+    (void)state;
+    struct config_endpoint e = {.url = "http://p", .protocol = PROTOCOL_INGEST};
+    struct sent plain, clash;
+    send_with(&plain, &e, usual(), "x", 1);
+    size_t n = strlen(plain.boundary.text);
+    assert_true(n >= 16 && n <= 70);
+    CHECK_CONTAINS(header(&plain, "Content-Type"), plain.boundary.text, "");
+    send_with(&clash, &e, usual(), plain.boundary.text, n);
+    assert_string_not_equal(clash.boundary.text, plain.boundary.text);
+    CHECK_CONTAINS(header(&clash, "Content-Type"), clash.boundary.text, "");
+    const struct http_part *tail = &clash.request.body[2];
+    char end[80];
+    (void)snprintf(end, sizeof(end), "\r\n--%s--\r\n", clash.boundary.text);
+    assert_true(tail->len > strlen(end));
+    CHECK_STR((const char *)tail->data + tail->len - strlen(end), end, "closed");
+    const char *text = clash.request.body[0].data;
+    for (size_t i = 0; i < clash.request.body[0].len; i++)
+        assert_true(text[i] != '\n' || (i > 0 && text[i - 1] == '\r'));
+    release(&plain);
+    release(&clash);
+}
+
+/* trap 5, trap 55, trap 56: the bytes as they lie, NUL and all, once, under a type that is set. */
+static void test_bytes_as_they_are(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct config_endpoint e = {.url = "http://p", .protocol = http_protocols[i]};
+        struct sent s;
+        send_with(&s, &e, usual(), "\x1f\x8b\0\0\x08\0", 6);
+        assert_ptr_equal(s.request.body[1].data, s.profile->data);
+        CHECK_INT(s.request.body[1].len, 6, "");
+        assert_null(header(&s, "Content-Encoding"));
+        assert_non_null(header(&s, "Content-Type"));
+        assert_null(header(&s, "Transfer-Encoding")); /* trap 8 */
+        assert_null(strstr(header(&s, "Content-Type"), "urlencoded"));
+        release(&s);
+    }
+}
+
+/* trap 58: lengths are computed from the inside out, and what is too long is refused. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {
+        0, 1, 127, 128, 16383, 16384, 2097151, 2097152, PUSH_PROFILE_MAX};
+    struct labels *l = usual();
+    struct config_pairs none = {.n = 0};
+    struct series s;
+    assert_true(series_build(&s, l, &none, NULL, PROTOCOL_PUSH));
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct buf prefix, suffix;
+        buf_init(&prefix, 4096);
+        buf_init(&suffix, 4096);
+        assert_true(push_encode(&s, sizes[i], SV("id"), &prefix, &suffix));
+        /* The outermost length is that of all that follows it. */
+        uint64_t length = 0;
+        size_t at = 1;
+        unsigned shift = 0;
+        unsigned char c;
+        do {
+            c = (unsigned char)prefix.data[at++];
+            length |= (uint64_t)(c & 0x7f) << shift;
+            shift += 7;
+        } while (c & 0x80);
+        CHECK_INT(length, prefix.len - at + sizes[i] + suffix.len, "");
+        buf_done(&prefix);
+        buf_done(&suffix);
+    }
+    struct buf b;
+    buf_init(&b, 4096);
+    assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, SV(""), &b, &b));
+    buf_done(&b);
+    series_done(&s);
+    labels_unref(l);
+}
+
+/* ---- time and meaning ------------------------------------------------------------------------ */
+
+/* trap 10, trap 13: ten digits, and for profefe a time without a zone. */
+static void test_times(void **state)
+{
+    (void)state;
+    struct config_endpoint e = {.url = "http://p", .protocol = PROTOCOL_INGEST};
+    struct sent s;
+    send_with(&s, &e, usual(), "x", 1);
+    CHECK_CONTAINS(s.request.url.data, "&from=1795230000&until=1795230010&", "");
+    release(&s);
+    e.protocol = PROTOCOL_PROFEFE;
+    send_with(&s, &e, usual(), "x", 1);
+    CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
+    CHECK_STR(strstr(s.request.url.data, "&created_at="), "&created_at=2026-11-21T03%3A00%3A00",
+              "neither Z nor an offset");
+    release(&s);
+}
+
+/* trap 14, trap 19, trap 27, trap 28, trap 29, trap 31: the instance and __delta__ stay, other
+ * reserved names go, service_name is there once, in order. */
+static void test_push_labels(void **state)
+{
+    (void)state;
+    struct labels *l =
+        testing_labels(table, "__name__", "memory", "__delta__", "false", "__period_type__", "x",
+                       "__session_id__", "1", "z", "1", "instance", "i", NULL);
+    struct config_pairs none = {.n = 0};
+    struct series s;
+    assert_true(series_build(&s, l, &none, NULL, PROTOCOL_PUSH));
+    static const char *const want[] = {"__delta__", "__name__", "instance", "service_name", "z"};
+    CHECK_INT(s.n, 5, "");
+    for (size_t i = 0; i < 5; i++)
+        CHECK_INT(sv_eq_str(s.at[i].name, want[i]), true, want[i]);
+    CHECK_INT(sv_eq_str(s.service, "unknown_service"), true, "");
+    series_done(&s);
+    labels_unref(l);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* trap 25, trap 26, trap 30, trap 48: no quotes, keys in the narrow set, no pair twice, "%20" for a
+ * space. */
+static void test_ingest_name(void **state)
+{
+    (void)state;
+    struct config_endpoint e = {.url = "http://p", .protocol = PROTOCOL_INGEST};
+    struct labels *l =
+        testing_labels(table, "service_name", "a", "__name__", "mutex", "app.kubernetes.io/name",
+                       "x,y}z", "app_kubernetes_io_name", "own", "p", "a b+\"c\"", NULL);
+    struct sent s;
+    send_with(&s, &e, l, "x", 1);
+    CHECK_CONTAINS(s.request.url.data,
+                   "?name=a%7Bapp_kubernetes_io_name%3Down%2Cp%3Da%20b%2B%22c%22%7D&", "");
+    CHECK_INT(s.series.changes[SERIES_COLLISION], 1, "");
+    release(&s);
+    l = testing_labels(table, "service_name", "a", "__name__", "mutex", "k", "x,y}z", NULL);
+    send_with(&s, &e, l, "x", 1);
+    CHECK_CONTAINS(s.request.url.data, "k%3Dx_y_z%7D", "");
+    release(&s);
+}
+
+/* trap 32: 26 names of our own for ingest, since the server adds four; 30 for push. */
+static void test_label_budget(void **state)
+{
+    (void)state;
+    char names[40][8];
+    struct config_pair pairs[40];
+    for (size_t i = 0; i < 40; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "n%02zu", i);
+        pairs[i] = (struct config_pair){.name = names[i], .value = "v"};
+    }
+    struct config_pairs many = {.at = pairs, .n = 40};
+    struct labels *l = usual();
+    struct series s;
+    assert_true(series_build(&s, l, &many, NULL, PROTOCOL_PUSH));
+    CHECK_INT(s.n, 30, "push");
+    series_done(&s);
+    assert_true(series_build(&s, l, &many, NULL, PROTOCOL_INGEST));
+    size_t in_braces = 0;
+    for (size_t i = 0; i < s.n; i++)
+        in_braces += sv_starts_with(s.at[i].name, SV("n"));
+    CHECK_INT(in_braces, 26, "ingest");
+    series_done(&s);
+    labels_unref(l);
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+static struct answer classify(enum config_protocol protocol, long status, const char *type,
+                              const char *body, int64_t retry_after_ms)
+{
+    struct answer a;
+    struct answer_input in = {.protocol = protocol,
+                              .retry_on_429 = true,
+                              .status = status,
+                              .error = "",
+                              .content_type = type,
+                              .location = "",
+                              .retry_after_ms = retry_after_ms,
+                              .body = sv_from(body),
+                              .wall_ns = WALL_NS};
+    answer_classify(&in, &a);
+    return a;
+}
+
+/* trap 35, trap 36, trap 42, trap 43: the status alone tells little. */
+static void test_status_is_not_all(void **state)
+{
+    (void)state;
+    static const char rate[] = "{\"code\":\"unknown\",\"message\":\"x resource_exhausted: y\"}";
+    static const char broken[] = "{\"code\":\"unknown\",\"message\":\"gzip reset: EOF\"}";
+    static const char large[] =
+        "{\"code\":\"resource_exhausted\",\"message\":\"message size 3 is larger than configured "
+        "max 2\"}";
+    static const char json[] = "application/json";
+    CHECK_INT(classify(PROTOCOL_INGEST, 422, json, rate, -1).class, ANSWER_RETRY_DOUBTFUL, "422");
+    CHECK_INT(classify(PROTOCOL_PUSH, 500, json, broken, -1).class, ANSWER_REJECTED, "500");
+    CHECK_INT(classify(PROTOCOL_PUSH, 429, json, large, -1).class, ANSWER_REJECTED, "429");
+    for (size_t i = 0; i < 3; i++)
+        CHECK_INT(classify(http_protocols[i], 200, "text/html", "<html>login</html>", -1).class,
+                  ANSWER_RETRY_DOUBTFUL, "SSO");
+    CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/proto", "\x1f\x8b", -1).class, ANSWER_SENT,
+              "gzip of nothing");
+    CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/octet-stream", "", -1).class,
+              ANSWER_RETRY_DOUBTFUL, "a gateway that rewrites types");
+}
+
+/* trap 38: no redirect turns a POST into a GET. */
+static void test_redirects(void **state)
+{
+    (void)state;
+    static const long all[] = {301, 302, 303, 307, 308};
+    for (size_t i = 0; i < 5; i++) {
+        for (size_t p = 0; p < 3; p++)
+            CHECK_INT(classify(http_protocols[p], all[i], "", "", -1).class, ANSWER_REJECTED, "");
+    }
+}
+
+/* trap 39, F25: Retry-After counts, up to a cap; nonsense (-1) does not; never for a refusal. */
+static void test_retry_after(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < 3; p++) {
+        enum config_protocol protocol = http_protocols[p];
+        CHECK_INT(classify(protocol, 503, "", "", 30000).delay_ms, 30000, "seconds");
+        CHECK_INT(classify(protocol, 429, "", "", 30000).delay_ms, 30000, "429");
+        CHECK_INT(classify(protocol, 503, "", "", -1).delay_ms, 0, "nonsense");
+        CHECK_INT(classify(protocol, 503, "", "", INT64_C(1000000000000)).delay_ms,
+                  ANSWER_DELAY_MAX_MS, "1e9 s");
+        CHECK_INT(classify(protocol, 400, "", "", 30000).delay_ms, 0, "refused");
+    }
+}
+
+/* trap 40: the reason in the server's words, for "no org id" looks like a password problem. */
+static void test_no_org_id(void **state)
+{
+    (void)state;
+    struct answer a = classify(PROTOCOL_PUSH, 401, "application/json",
+                               "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", -1);
+    CHECK_STR(a.text, "HTTP 401: no org id", "");
+    CHECK_INT(a.class, ANSWER_RETRY, "the queue is kept");
+    CHECK_INT(a.delay_ms, ANSWER_SLOW_MS, "");
+}
+
+/* trap 41: short, one line, whatever the server says. */
+static void test_error_text(void **state)
+{
+    (void)state;
+    char page[ANSWER_BODY_MAX + 1];
+    memset(page, 'x', ANSWER_BODY_MAX);
+    memcpy(page, "a\r\nlevel=error msg=\x1b[31m\xff", 26);
+    page[ANSWER_BODY_MAX] = '\0';
+    struct answer a = classify(PROTOCOL_INGEST, 400, "text/plain", page, -1);
+    assert_true(strlen(a.text) < 300);
+    for (const char *c = a.text; *c; c++)
+        assert_true((unsigned char)*c >= 0x20);
+    assert_true(utf8_valid(sv_from(a.text)));
+}
+
+/* ---- URLs ------------------------------------------------------------------------------------ */
+
+/* trap 44, trap 45: base path and base query stay, slashes at the end go, "//" is never made, and
+ * the method's own path is not put twice. */
+static void test_urls(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *path, *query, *want;
+    } rows[] = {
+        {"https://h/profile", "/ingest", "", "https://h/profile/ingest"},
+        {"https://h/profile///", "/ingest", "a=b", "https://h/profile/ingest?a=b"},
+        {"https://h/x?k=v", "/ingest", "a=b", "https://h/x/ingest?k=v&a=b"},
+        {"https://h/x/ingest?k=v", "/ingest", "", "https://h/x/ingest?k=v"},
+        {"http://h/push.v1.PusherService/Push/", PUSH_PATH, "",
+         "http://h/push.v1.PusherService/Push"},
+        {"http://h/api/0/profiles", "/api/0/profiles", "", "http://h/api/0/profiles"},
+        {"http://[::1]:4040", "/ingest", "", "http://[::1]:4040/ingest"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf out;
+        buf_init(&out, 4096);
+        assert_true(
+            url_join(sv_from(rows[i].base), sv_from(rows[i].path), sv_from(rows[i].query), &out));
+        CHECK_STR(out.data, rows[i].want, rows[i].base);
+        buf_done(&out);
+    }
+}
+
+/* trap 45: what a pasted URL can only mean. */
+static void test_protocol_of_url(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url;
+        int want; /* -1: any */
+    } rows[] = {
+        {"http://p:4040", -1},
+        {"http://p:4040/", -1},
+        {"https://h/profile", -1},
+        {"http://h/digest", -1},
+        {"http://p/ingest", PROTOCOL_INGEST},
+        {"http://p/ingest//", PROTOCOL_INGEST},
+        {"http://d/api/v1/profile", PROTOCOL_INGEST},
+        {"http://d/api/v1/profile/ingest", PROTOCOL_INGEST},
+        {"http://f/api/0/profiles", PROTOCOL_PROFEFE},
+        {"http://p/push.v1.PusherService/Push", PROTOCOL_PUSH},
+        {"file:///x", PROTOCOL_FILE},
+        {"file:///x/ingest", PROTOCOL_FILE},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        enum config_protocol got = PROTOCOL_PUSH;
+        bool certain = config_protocol_of_url(rows[i].url, &got);
+        CHECK_INT(certain ? (int)got : -1, rows[i].want, rows[i].url);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_form),         cmocka_unit_test(test_bytes_as_they_are),
+        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_times),
+        cmocka_unit_test(test_push_labels),  cmocka_unit_test(test_ingest_name),
+        cmocka_unit_test(test_label_budget), cmocka_unit_test(test_status_is_not_all),
+        cmocka_unit_test(test_redirects),    cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_no_org_id),    cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_urls),         cmocka_unit_test(test_protocol_of_url),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
