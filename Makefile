@@ -158,10 +158,10 @@ deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 run: $(BUILD)/profpull ## scrape a real pprof program on loopback into ./data (RUN_SECONDS=45)
 	BUILD=$(BUILD) ./scripts/run.sh
 
-unit: $(TEST_BIN)
+unit: $(TEST_BIN) ## unit tests alone
 	./scripts/run-tests.sh $(TEST_BIN)
 
-replay: $(FUZZ_REPLAY)
+replay: $(FUZZ_REPLAY) ## the replay of the fuzz corpora alone
 	./scripts/replay.sh $(FUZZ_REPLAY)
 
 test: unit replay ## unit tests and the replay of the fuzz corpora
@@ -217,7 +217,7 @@ install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local)
 	install -m 755 $(BUILD)/profpull $(DESTDIR)$(PREFIX)/bin/profpull
 	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/profpull
 
-uninstall:
+uninstall: ## what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/profpull
 	rm -rf $(DESTDIR)$(PREFIX)/share/doc/profpull
 
@@ -226,6 +226,6 @@ clean: ## remove all that was made
 
 help: ## this list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | \
-	    awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	    awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 -include $(shell test -d $(BUILD)/obj && find $(BUILD)/obj -name '*.d')

@@ -47,11 +47,9 @@ int main(int argc, char **argv)
         strcmp(argv[1], "help") == 0) {
         return cmd_help(help);
     }
-    if (strcmp(argv[1], "--version") == 0) {
-        argv[1] = (char[]){"version"};
-    }
+    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
+        if (strcmp(name, commands[i].name) == 0) {
             curl_global_init(CURL_GLOBAL_DEFAULT);
             int code = commands[i].run(argc - 1, argv + 1);
             curl_global_cleanup();

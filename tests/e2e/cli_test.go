@@ -57,6 +57,7 @@ func TestUsage(t *testing.T) {
 		args           []string
 	}{
 		{exitDone, "profpull ", "", []string{"version"}},
+		{exitDone, "profpull ", "", []string{"--version"}},
 		{exitDone, "run", "", []string{"--help"}},
 		{exitDone, "run", "", []string{"help"}},
 		{exitUsage, "", "run", nil},

@@ -491,7 +491,9 @@ write:
 			if s == nil {
 				return "no such target"
 			}
-			if s.Health != "down" || s.Reason != reason || s.LastError == "" || !strings.Contains(s.LastError, says) {
+			// A path that is not found three times in a row has made the type absent.
+			failing := s.Health == "down" || (reason == "http_404" && s.Health == "absent")
+			if !failing || s.Reason != reason || s.LastError == "" || !strings.Contains(s.LastError, says) {
 				return fmt.Sprintf("%+v", *s)
 			}
 			return ""

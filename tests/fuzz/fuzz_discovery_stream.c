@@ -126,7 +126,7 @@ static void watch_skipped(void *arg, enum json_skip why)
     (void)why;
 }
 
-static void on_relist(void *arg, enum watch_relist reason)
+static void watch_relisted(void *arg, enum watch_relist reason)
 {
     (void)arg;
     if (watch_relist_name(reason) == NULL) {
@@ -175,7 +175,7 @@ static void run_machine(const char *data, size_t size, size_t piece)
                     .object = watch_object,
                     .other = watch_other,
                     .skipped = watch_skipped,
-                    .relist = on_relist,
+                    .relist = watch_relisted,
                     .arg = &seen},
         .rng = &rng,
         .selectors = "",

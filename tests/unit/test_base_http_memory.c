@@ -136,6 +136,8 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
     loop_free(l);
 }
 
+/* The deadlines, which nothing else here comes near, are for such a handle: it does not send its
+ * body, and with some versions of libcurl (8.5) a GET may come to no end either. */
 static void get_scenario(bool *ret_complete)
 {
     static const struct http_header headers[] = {{"X-One", "1"}, {"X-Two", ""}};
@@ -147,13 +149,12 @@ static void get_scenario(bool *ret_complete)
                                      .n_headers = 2};
     run_twice(&(struct http_request){.url = server_url(place.server, "/start", url),
                                      .settings = &settings,
+                                     .timeout_ms = 2000,
                                      .max_body = 100,
                                      .size_hint = 10},
               ret_complete);
 }
 
-/* The deadline, which nothing else here comes near, is for such a handle: it does not send its
- * body. */
 static void post_scenario(bool *ret_complete)
 {
     static const struct http_part parts[] = {{"ab", 2}, {"cde", 3}};
