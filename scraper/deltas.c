@@ -8,6 +8,8 @@
 #define KEY_MAX ((size_t)32 * 1024)
 /* The lack of room is logged at most once in this time. */
 #define ROOM_PERIOD_MS 60000
+/* Kept baselines expire in steps of this. */
+#define EXPIRY_STEP_MS 1000
 
 struct kept {
     struct delta_state *state;
@@ -193,6 +195,10 @@ void deltas_expire(struct deltas *d, int64_t now_ms)
         } else if (k->until_ms < d->next_expiry_ms) {
             d->next_expiry_ms = k->until_ms;
         }
+    }
+    /* Each goes through all: not once for each of thousands that expire one after the other. */
+    if (d->next_expiry_ms < INT64_MAX && d->next_expiry_ms - now_ms < EXPIRY_STEP_MS) {
+        d->next_expiry_ms = now_ms + EXPIRY_STEP_MS;
     }
 }
 
