@@ -1,0 +1,387 @@
+/* The writer with each of its allocations failing in turn: writer.c, attempt.c, report.c and
+ * answer.c, and what they call. It cannot be made, with a clean error; or one profile is dropped
+ * and counted, the other arrives, the books balance and the drain comes to its end. What leaks is
+ * for the sanitizers to find.
+ *
+ * HTTP and the workers are played here, so that no thread and no socket is involved.
+ */
+#include "tests/unit/testing.h"
+
+#include <jansson.h>
+
+#include "tests/unit/torture.h"
+
+#undef fail /* cmocka's */
+
+/* NOLINTBEGIN(bugprone-suspicious-include) */
+#include "base/arena.c"
+#include "base/buf.c"
+#include "write/endpoint.c"
+#include "write/ingest.c"
+#include "write/peek.c"
+#include "write/profefe.c"
+#include "write/push.c"
+#include "write/request.c"
+#include "write/series.c"
+#include "write/url.c"
+
+/* A library of its own: it fails as a whole. */
+static json_t *torture_json_loadb(const char *data, size_t n, size_t flags, json_error_t *error)
+{
+    return torture_fails() ? NULL : json_loadb(data, n, flags, error);
+}
+
+#define json_loadb torture_json_loadb
+#include "write/answer.c"
+#undef json_loadb
+#include "write/export.c"
+#include "write/report.c"
+/* Names that two of the files use for themselves. */
+#define drop_reason drop_reason_of_attempt
+#define finish finish_attempt
+#include "write/attempt.c"
+#define put_string put_string_of_file
+#include "write/file.c"
+#include "write/writer.c"
+/* NOLINTEND(bugprone-suspicious-include) */
+
+#define PROFILES 2
+
+/* ---- HTTP and the workers ---------------------------------------------------------------------
+ */
+
+struct http_client {
+    TAILQ_HEAD(, http_transfer) all;
+};
+
+struct http_transfer {
+    struct http_client *client;
+    TAILQ_ENTRY(http_transfer) link;
+    struct http_request request;
+};
+
+struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
+{
+    (void)options;
+    struct http_client *c = calloc(1, sizeof(*c));
+    if (!c) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    TAILQ_INIT(&c->all);
+    return c;
+}
+
+struct http_client *http_client_free(struct http_client *c)
+{
+    assert_true(!c || TAILQ_EMPTY(&c->all));
+    free(c);
+    return NULL;
+}
+
+struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
+{
+    struct http_transfer *t = calloc(1, sizeof(*t));
+    if (!t)
+        return NULL;
+    *t = (struct http_transfer){.client = c, .request = *request};
+    TAILQ_INSERT_TAIL(&c->all, t, link);
+    return t;
+}
+
+void http_cancel(struct http_transfer *t)
+{
+    TAILQ_REMOVE(&t->client->all, t, link);
+    free(t);
+}
+
+const char *http_result_name(enum http_result r)
+{
+    return r == HTTP_OK ? "ok" : "other";
+}
+
+struct script {
+    long status;
+    const char *type;
+    const char *body;
+};
+
+static void answer_all(struct http_client *c, const struct script *s)
+{
+    struct http_transfer *t;
+    while (c && (t = TAILQ_FIRST(&c->all)) != NULL) {
+        struct http_response response = {.status = s->status,
+                                         .error = "",
+                                         .content_type = s->type,
+                                         .location = "",
+                                         .retry_after_ms = -1};
+        struct http_request request = t->request;
+        http_cancel(t);
+        if (s->body[0])
+            assert_true(request.on_data(request.arg, s->body, strlen(s->body)));
+        request.on_done(request.arg, &response);
+    }
+}
+
+static void come_home(struct loop_task *task)
+{
+    struct work *w = (struct work *)(void *)task; /* its first member */
+    w->done(w);
+}
+
+void worker_submit(struct worker_pool *p, struct work *w)
+{
+    (void)p;
+    w->run(w);
+    w->task.run = come_home;
+    loop_post(w->home, &w->task);
+}
+
+/* ---- the scenario ------------------------------------------------------------------------------
+ */
+
+/* Scenarios have no parameter: what they need stands here. */
+static struct {
+    enum config_protocol protocol;
+    struct script first;     /* what the first requests are answered with; then all is well */
+    enum write_drop refused; /* what becomes of these profiles; WRITE_DROPS: they are repeated */
+    char url[256];
+    int64_t made; /* profiles */
+    bool abandon; /* the writer is freed with requests in flight, no drain */
+} place;
+
+struct told {
+    uint64_t sent;
+    uint64_t dropped;
+    bool drained;
+};
+
+static struct profile *make(struct intern *in)
+{
+    static const char data[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
+    bool armed = torture_state.armed;
+    torture_state.armed = false;
+    struct labels *l = testing_labels(in, "__name__", "memory", "service_name", "ns/a\xff",
+                                      "app.kubernetes.io/name", "x,y", "z", "\xff", NULL);
+    struct profile *p =
+        profile_new(l, memcpy(malloc(sizeof(data)), data, sizeof(data)), sizeof(data) - 1);
+    assert_non_null(p);
+    /* No two of one time: files would have the same name. */
+    p->from_ns = p->until_ns = (INT64_C(1795230000) + place.made++) * NS_PER_S;
+    p->scraped_ms = clock_mono_ms();
+    torture_state.armed = armed;
+    return p;
+}
+
+static void on_attempt(void *arg, const struct write_attempt *a)
+{
+    struct told *told = arg;
+    told->sent += a->outcome == WRITE_SENT;
+    told->dropped += a->outcome == WRITE_DROPPED;
+    assert_true(a->outcome == WRITE_SENT || a->text[0] != '\0');
+}
+
+static void on_drained(void *arg)
+{
+    struct told *told = arg;
+    assert_false(told->drained);
+    told->drained = true;
+}
+
+static struct write_ledger balance(struct writer *w)
+{
+    struct write_ledger l = writer_ledger(w, 0);
+    uint64_t dropped = 0;
+    for (size_t i = 0; i < WRITE_DROPS; i++)
+        dropped += l.dropped[i];
+    CHECK_INT(l.accepted, l.sent + dropped + l.queued + l.in_flight, "balance");
+    return l;
+}
+
+/* At most one profile was lost to the allocation that failed; the others are where they belong. */
+static bool check_end(const struct write_ledger *l, const struct told *told)
+{
+    uint64_t refused = place.refused < WRITE_DROPS ? l->dropped[place.refused] : 0;
+    uint64_t lost = l->dropped[DROP_MEMORY];
+    CHECK_INT(l->accepted, PROFILES, "accepted");
+    CHECK_INT(l->queued + l->in_flight, 0, "left over");
+    CHECK_INT(l->sent + refused + lost, PROFILES, "for no other reason");
+    CHECK_INT(lost <= (torture_state.failed ? 1 : 0), true, "lost");
+    CHECK_INT(told->sent, l->sent, "told");
+    assert_true(told->dropped <= refused + lost && told->dropped >= refused);
+    if (place.refused < WRITE_DROPS)
+        CHECK_INT(l->sent, 0, "refused");
+    return lost == 0;
+}
+
+/* What each kind of server says when all is well. */
+static struct script good_answer(void)
+{
+    if (place.protocol == PROTOCOL_PROFEFE)
+        return (struct script){200, "text/plain", "{\"code\":200,\"body\":{\"id\":\"a\"}}"};
+    return (struct script){200, "application/proto", ""};
+}
+
+static bool use(struct writer *w, struct loop *loop, struct intern *in, struct told *told)
+{
+    struct script good = good_answer();
+    for (size_t i = 0; i < PROFILES; i++)
+        writer_put(w, make(in), 1);
+    balance(w);
+    loop_run_once(loop);
+    balance(w);
+    answer_all(w->http, &place.first);
+    balance(w);
+    if (place.abandon)
+        return true;
+    writer_drain(w, clock_mono_ms() + 60000, on_drained, told);
+    /* Far beyond the few milliseconds that a repetition waits. */
+    int64_t end = clock_mono_ms() + 20000;
+    while (!told->drained && clock_mono_ms() < end) {
+        loop_run_once(loop);
+        answer_all(w->http, place.refused < WRITE_DROPS ? &place.first : &good);
+        balance(w);
+    }
+    CHECK_INT(told->drained, true, "the drain has an end");
+    struct write_ledger l = balance(w);
+    return check_end(&l, told);
+}
+
+static void scenario(bool *ret_complete)
+{
+    static const struct config_pair external[] = {{"cluster", "prod"}};
+    struct err err = ERR_INIT;
+    struct config_endpoint endpoint = {.name = "main",
+                                       .url = place.url,
+                                       .protocol = place.protocol,
+                                       .remote_timeout_ms = 10000,
+                                       .min_backoff_ms = 1,
+                                       .max_backoff_ms = 2,
+                                       .max_age_ms = 3600000,
+                                       .retry_on_429 = true,
+                                       .queue_max_bytes = 1 << 20,
+                                       .concurrency = 4,
+                                       .external_labels = {external, 1}};
+    struct config config = {.endpoints = &endpoint, .n_endpoints = 1};
+    torture_state.armed = false;
+    struct intern *in = intern_new();
+    struct metrics *metrics = metrics_new();
+    struct testing_log *log = testing_log_new();
+    struct loop *loop = loop_new(&err);
+    log_set(testing_log(log), LOG_ERROR, LOG_LOGFMT);
+    assert_true(in && metrics && loop);
+    struct told told = {.sent = 0};
+    struct writer_options options = {.config = &config,
+                                     .loop = loop,
+                                     .intern = in,
+                                     .log = testing_log(log),
+                                     .metrics = metrics,
+                                     .user_agent = "profpull/test",
+                                     .on_attempt = on_attempt,
+                                     .attempt_arg = &told};
+    torture_state.armed = true;
+    struct writer *w = writer_new(&options, &err);
+    if (w) {
+        *ret_complete = use(w, loop, in, &told);
+        /* Collected even if memory is short; what is printed is whole or refused. */
+        struct buf out;
+        buf_init(&out, 1 << 20);
+        (void)metrics_render(metrics, &out);
+        buf_done(&out);
+    } else {
+        assert_true(torture_state.failed);
+        CHECK_CONTAINS(err.msg, "out of memory", "a clean error");
+    }
+    writer_free(w);
+    torture_state.armed = false;
+    loop_free(loop);
+    metrics_free(metrics);
+    size_t count = 1;
+    size_t bytes;
+    intern_stats(in, &count, &bytes);
+    CHECK_INT(count, 0, "a profile was not released");
+    intern_free(in);
+    testing_log_done(log);
+    torture_state.armed = true;
+}
+
+static void run(const char *name)
+{
+    size_t n = torture(scenario);
+    print_message("%s: %zu allocations\n", name, n);
+    assert_true(n >= 10);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    torture_state.armed = false; /* if the last test failed */
+    place.protocol = PROTOCOL_PUSH;
+    place.refused = WRITE_DROPS;
+    (void)snprintf(place.url, sizeof(place.url), "http://h/base");
+    return 0;
+}
+
+static void test_sent(void **state)
+{
+    (void)state;
+    static const enum config_protocol all[] = {PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_PROFEFE};
+    for (size_t i = 0; i < 3; i++) {
+        place.protocol = all[i];
+        place.first = good_answer();
+        place.refused = WRITE_DROPS;
+        run(config_protocol_name(all[i]));
+    }
+}
+
+static void test_repeated(void **state)
+{
+    (void)state;
+    place.first = (struct script){503, "application/json",
+                                  "{\"code\":\"unavailable\",\"message\":\"not \\u001b yet\"}"};
+    place.refused = WRITE_DROPS;
+    run("repeated");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    place.protocol = PROTOCOL_INGEST;
+    place.first =
+        (struct script){400, "application/json",
+                        "{\"code\":\"invalid_argument\",\"message\":\"no \\\"thanks\\\"\"}"};
+    place.refused = DROP_REJECTED;
+    run("refused");
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    char *dir = testing_mkdtemp();
+    place.protocol = PROTOCOL_FILE;
+    (void)snprintf(place.url, sizeof(place.url), "file://%s/p", dir);
+    run("file");
+    testing_rmdir(dir);
+    free(dir);
+}
+
+/* Freed while requests or files are on their way. */
+static void test_abandoned(void **state)
+{
+    (void)state;
+    place.abandon = true;
+    test_repeated(state);
+    test_file(state);
+    place.abandon = false;
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_sent), TEST(test_repeated),  TEST(test_refused),
+        TEST(test_file), TEST(test_abandoned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
