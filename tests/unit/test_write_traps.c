@@ -416,25 +416,25 @@ static void test_refused_for_what_is_within(void **state)
     (void)state;
     static const struct {
         const char *name;
-        enum config_protocol protocol;
-        long status;
         const char *message;
+        long status;
+        enum config_protocol protocol;
         enum answer_fault fault;
     } rows[] = {
-        {"old, push", PROTOCOL_PUSH, 400,
+        {"old, push",
          "profile with labels '{a=\\\"b\\\"}' is outside of ingestion window (profile timestamp: "
          "x)",
-         ANSWER_FAULT_TOO_OLD},
-        {"old, ingest", PROTOCOL_INGEST, 422,
+         400, PROTOCOL_PUSH, ANSWER_FAULT_TOO_OLD},
+        {"old, ingest",
          "pushing IngestInput-pprof failed invalid_argument: push series with index 0: profile "
          "with "
          "labels '{}' is outside of ingestion window (profile timestamp: x)",
-         ANSWER_FAULT_TOO_OLD},
-        {"labels of samples", PROTOCOL_PUSH, 400,
-         "profile series '{__name__=\\\"memory\\\"}' has 31 label names; limit 30",
-         ANSWER_FAULT_OTHER},
-        {"name of a label", PROTOCOL_PUSH, 400, "invalid label name 'a-b'", ANSWER_FAULT_OTHER},
-        {"name of a type", PROTOCOL_PUSH, 400, "invalid sample type 'inuse-space'",
+         422, PROTOCOL_INGEST, ANSWER_FAULT_TOO_OLD},
+        {"labels of samples",
+         "profile series '{__name__=\\\"memory\\\"}' has 31 label names; limit 30", 400,
+         PROTOCOL_PUSH, ANSWER_FAULT_OTHER},
+        {"name of a label", "invalid label name 'a-b'", 400, PROTOCOL_PUSH, ANSWER_FAULT_OTHER},
+        {"name of a type", "invalid sample type 'inuse-space'", 400, PROTOCOL_PUSH,
          ANSWER_FAULT_OTHER},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
