@@ -11,10 +11,11 @@
  *
  * trap 47: test_scraper_target.c; trap 49, 50, 53: test_scraper_cycles.c, test_scraper_engine.c
  *
- * trap 20, 21, 24: E04 to E07 and E38 in test_write_examples.c; trap 37: E20 there
+ * trap 20, 21, 24: E04 to E07 and E38 in test_write_examples.c; trap 33: E37 there; 37: E20 there
  *
- * Not tested: trap 9 (bodies are never throttled), 11 and 12 (time_nanos is passed on as it is), 18
- * (godeltaprof is off unless asked for), 22 and 23 (what is within a profile is passed on), 34.
+ * Some concern what is within a profile, which we never change: its time (trap 11, 12), labels of
+ * its samples (22), names of its types (23). Tested is that the bytes go out as they came and what
+ * becomes of the server's refusal. There is no option to strip labels of samples.
  */
 #include "tests/unit/testing.h"
 
@@ -220,6 +221,86 @@ static void test_push_labels(void **state)
     labels_unref(l);
 }
 
+/* A configuration that says nothing but what it must. */
+static struct config *defaults(void)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = {.env = NULL};
+    struct config *c = config_parse(
+        "f.yaml", SV("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n"), &options,
+        errors);
+    assert_non_null(c);
+    config_errors_free(errors);
+    return c;
+}
+
+/* trap 9: a server that gives up reading after 30 s never gets so far. A request starts with its
+ * whole body in memory, and is over, or another attempt, well before. */
+static void test_body_does_not_trickle(void **state)
+{
+    (void)state;
+    struct config *c = defaults();
+    assert_true(c->endpoints[0].remote_timeout_ms > 0);
+    assert_true(c->endpoints[0].remote_timeout_ms < 30000);
+    config_unref(c);
+    for (size_t i = 0; i < 3; i++) {
+        struct config_endpoint e = {.url = "http://p", .protocol = http_protocols[i]};
+        struct sent s;
+        size_t there = 0;
+        send_with(&s, &e, usual(), "\x1f\x8b-the-profile", 14);
+        CHECK_INT(s.status, REQUEST_OK, "");
+        for (size_t k = 0; k < 3; k++) {
+            assert_true(s.request.body[k].len == 0 || s.request.body[k].data);
+            there += s.request.body[k].len;
+        }
+        assert_true(there >= 14);
+        release(&s);
+    }
+}
+
+/* trap 12: a time of the year 1970, as from one who takes milliseconds for nanoseconds, is passed
+ * on as it is; beside it stands the time of the scrape, which a server takes instead. */
+static void test_time_in_the_profile(void **state)
+{
+    (void)state;
+    /* A sample, and time_nanos = 1795230000000. */
+    static const char data[] = "\x12\x02\x10\x01\x48\x80\xc7\xaf\xe0\x9f\x34";
+    for (size_t i = 0; i < 3; i++) {
+        struct config_endpoint e = {.url = "http://p", .protocol = http_protocols[i]};
+        struct sent s;
+        send_with(&s, &e, usual(), data, sizeof(data) - 1);
+        CHECK_INT(s.status, REQUEST_OK, "");
+        CHECK_INT(s.request.body[1].len, sizeof(data) - 1, "");
+        assert_memory_equal(s.request.body[1].data, data, sizeof(data) - 1);
+        if (e.protocol == PROTOCOL_INGEST)
+            CHECK_CONTAINS(s.request.url.data, "&from=1795230000&until=1795230010&", "");
+        if (e.protocol == PROTOCOL_PROFEFE)
+            CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
+        release(&s);
+    }
+}
+
+/* trap 18: the endpoints of godeltaprof give each difference once, to whoever asks first: nobody is
+ * asked unless told to, and what comes is never subtracted again. */
+static void test_godeltaprof(void **state)
+{
+    (void)state;
+    struct config *c = defaults();
+    size_t found = 0;
+    for (size_t i = 0; i < c->jobs[0].n_types; i++) {
+        const struct config_type *t = &c->jobs[0].types[i];
+        bool is_delta = strncmp(t->key, "godeltaprof_", 12) == 0;
+        CHECK_INT(t->is_delta, is_delta, t->key);
+        if (!is_delta)
+            continue;
+        found++;
+        CHECK_INT(t->enabled, false, t->key);
+        CHECK_INT(t->cumulative, false, t->key);
+    }
+    CHECK_INT(found, 3, "memory, mutex, block");
+    config_unref(c);
+}
+
 /* ---- labels ---------------------------------------------------------------------------------- */
 
 /* trap 25, trap 26, trap 30, trap 48: no quotes, keys in the narrow set, no pair twice, "%20" for a
@@ -240,6 +321,25 @@ static void test_ingest_name(void **state)
     l = testing_labels(table, "service_name", "a", "__name__", "mutex", "k", "x,y}z", NULL);
     send_with(&s, &e, l, "x", 1);
     CHECK_CONTAINS(s.request.url.data, "k%3Dx_y_z%7D", "");
+    release(&s);
+}
+
+/* trap 34: DeepFlow's own tags say where we are, not where the profile is from: that must stand in
+ * labels, and the service in the name. */
+static void test_ingest_says_where_from(void **state)
+{
+    (void)state;
+    struct config_endpoint e = {.url = "http://d/api/v1/profile", .protocol = PROTOCOL_INGEST};
+    struct sent s;
+    send_with(&s, &e,
+              testing_labels(table, "service_name", "shop.cart", "__name__", "memory", "namespace",
+                             "shop", "pod", "cart-7f", "instance", "10.1.2.3:6060", "node", "n1",
+                             NULL),
+              "x", 1);
+    CHECK_CONTAINS(s.request.url.data,
+                   "/ingest?name=shop.cart%7Binstance%3D10.1.2.3%3A6060%2Cnamespace%3Dshop%2Cnode"
+                   "%3Dn1%2Cpod%3Dcart-7f%7D&",
+                   "");
     release(&s);
 }
 
@@ -307,6 +407,54 @@ static void test_status_is_not_all(void **state)
               "gzip of nothing");
     CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/octet-stream", "", -1).class,
               ANSWER_RETRY_DOUBTFUL, "a gateway that rewrites types");
+}
+
+/* trap 11, trap 22, trap 23: what the server dislikes within a profile will not get better. It is
+ * refused once, in the server's words, and a time out of the window is told apart. */
+static void test_refused_for_what_is_within(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *message;
+        long status;
+        enum config_protocol protocol;
+        enum answer_fault fault;
+    } rows[] = {
+        {"old, push",
+         "profile with labels '{a=\\\"b\\\"}' is outside of ingestion window (profile timestamp: "
+         "x)",
+         400, PROTOCOL_PUSH, ANSWER_FAULT_TOO_OLD},
+        {"old, ingest",
+         "pushing IngestInput-pprof failed invalid_argument: push series with index 0: profile "
+         "with "
+         "labels '{}' is outside of ingestion window (profile timestamp: x)",
+         422, PROTOCOL_INGEST, ANSWER_FAULT_TOO_OLD},
+        {"labels of samples",
+         "profile series '{__name__=\\\"memory\\\"}' has 31 label names; limit 30", 400,
+         PROTOCOL_PUSH, ANSWER_FAULT_OTHER},
+        {"name of a label", "invalid label name 'a-b'", 400, PROTOCOL_PUSH, ANSWER_FAULT_OTHER},
+        {"name of a type", "invalid sample type 'inuse-space'", 400, PROTOCOL_PUSH,
+         ANSWER_FAULT_OTHER},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char body[300];
+        (void)snprintf(body, sizeof(body), "{\"code\":\"invalid_argument\",\"message\":\"%s\"}",
+                       rows[i].message);
+        struct answer a =
+            classify(rows[i].protocol, rows[i].status, "application/json", body, 30000);
+        CHECK_INT(a.class, ANSWER_REJECTED, rows[i].name);
+        CHECK_INT(a.fault, rows[i].fault, rows[i].name);
+        CHECK_INT(a.delay_ms, 0, rows[i].name);
+        CHECK_CONTAINS(a.text,
+                       i < 2 ? "outside of ingestion window" : strrchr(rows[i].message, ' '),
+                       rows[i].name);
+    }
+    /* trap 11: and none waits so long that a window of an hour is over. */
+    struct config *c = defaults();
+    assert_true(c->endpoints[0].max_age_ms > 0);
+    assert_true(c->endpoints[0].max_age_ms < 3600 * MS_PER_S);
+    config_unref(c);
 }
 
 /* trap 38: no redirect turns a POST into a GET. */
@@ -421,13 +569,25 @@ static void test_protocol_of_url(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_form),         cmocka_unit_test(test_bytes_as_they_are),
-        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_times),
-        cmocka_unit_test(test_push_labels),  cmocka_unit_test(test_ingest_name),
-        cmocka_unit_test(test_label_budget), cmocka_unit_test(test_status_is_not_all),
-        cmocka_unit_test(test_redirects),    cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_no_org_id),    cmocka_unit_test(test_error_text),
-        cmocka_unit_test(test_urls),         cmocka_unit_test(test_protocol_of_url),
+        cmocka_unit_test(test_form),
+        cmocka_unit_test(test_bytes_as_they_are),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_push_labels),
+        cmocka_unit_test(test_ingest_name),
+        cmocka_unit_test(test_label_budget),
+        cmocka_unit_test(test_status_is_not_all),
+        cmocka_unit_test(test_redirects),
+        cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_no_org_id),
+        cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_body_does_not_trickle),
+        cmocka_unit_test(test_time_in_the_profile),
+        cmocka_unit_test(test_godeltaprof),
+        cmocka_unit_test(test_ingest_says_where_from),
+        cmocka_unit_test(test_refused_for_what_is_within),
+        cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_protocol_of_url),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
