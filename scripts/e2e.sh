@@ -5,7 +5,8 @@
 #   BUILD=build scripts/e2e.sh [ARGUMENTS OF go test]     e.g. -run TestPods -v
 #
 # KUBEBUILDER_ASSETS names a directory with kube-apiserver and etcd for the test against real ones.
-# E2E_LONG=1 makes the outage of an endpoint two minutes long and shares 3,000 targets for five;
+# E2E_LONG=1 makes the outage of an endpoint two minutes long, that of one without a spool ten, and
+# shares 3,000 targets for five;
 # PROFPULL_VALGRIND=1 runs the program under valgrind; PROFPULL_WITHOUT_PROGRAMS=1 does without
 # Debian's programs (no network, no apt).
 set -u
