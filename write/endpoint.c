@@ -602,17 +602,6 @@ void endpoint_drain(struct endpoint *e, int64_t now_ms)
     pthread_mutex_unlock(&e->lock);
 }
 
-void endpoint_drop_queued(struct endpoint *e, enum write_drop reason)
-{
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    struct endpoint_item *it;
-    pthread_mutex_lock(&e->lock);
-    while ((it = TAILQ_FIRST(&e->by_send)) != NULL)
-        endpoint_kill_queued(e, it, reason, &dead);
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
-}
-
 struct endpoint_status endpoint_status(struct endpoint *e)
 {
     pthread_mutex_lock(&e->lock);

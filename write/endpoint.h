@@ -110,7 +110,6 @@ int64_t endpoint_wake_ms(struct endpoint *e);
 void endpoint_close(struct endpoint *e);
 /* Closes and ends the present rest; later ones are short. */
 void endpoint_drain(struct endpoint *e, int64_t now_ms);
-void endpoint_drop_queued(struct endpoint *e, enum write_drop reason);
 
 /* ---- with a spool ------------------------------------------------------------------------------
  *
@@ -131,7 +130,7 @@ void endpoint_attach(struct endpoint *e, struct spool *spool);
 void endpoint_abandon(struct endpoint *e, struct endpoint_item *it);
 /* From now on nothing is taken. */
 void endpoint_stop(struct endpoint *e);
-/* Drops what is not safe on disk, in the queue. */
+/* Drops what is not safe on disk, in the queue; without a spool that is all of it. */
 void endpoint_drop_unsafe(struct endpoint *e, enum write_drop reason);
 
 struct endpoint_status endpoint_status(struct endpoint *e);

@@ -635,7 +635,7 @@ static void test_drop_queued(void **state)
     struct endpoint *e = new_endpoint(1, 1 << 20);
     put(e, 1, 5, 0);
     struct endpoint_item *it = take(e, 0, 1);
-    endpoint_drop_queued(e, DROP_SHUTDOWN);
+    endpoint_drop_unsafe(e, DROP_SHUTDOWN);
     CHECK_INT(ledger(e).dropped[DROP_SHUTDOWN], 4, "");
     CHECK_INT(ledger(e).in_flight, 1, "");
     done(e, it, &sent, 0);
@@ -675,7 +675,7 @@ static void test_random_walk(void **state)
         }
         while (n_flying > 0)
             endpoint_drop(e, flying[--n_flying], DROP_SHUTDOWN);
-        endpoint_drop_queued(e, DROP_SHUTDOWN);
+        endpoint_drop_unsafe(e, DROP_SHUTDOWN);
         struct write_ledger l = ledger(e);
         CHECK_INT(l.queued_bytes, 0, "");
         CHECK_INT(endpoint_status(e).in_flight_bytes, 0, "");
@@ -716,7 +716,7 @@ static void test_threads(void **state)
     }
     for (size_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    endpoint_drop_queued(e, DROP_SHUTDOWN);
+    endpoint_drop_unsafe(e, DROP_SHUTDOWN);
     struct write_ledger l = ledger(e);
     CHECK_INT(l.accepted, 2 * PER_THREAD, "");
     CHECK_INT(l.sent + dropped_sum(&l), 2 * PER_THREAD, "");
