@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 #define CUT_MARK "..."
 
 /* Copies text into the object. A longer one is cut at the start of a character, so that no half
@@ -17,10 +19,7 @@ static void store(struct err *err, enum err_kind kind, const char *text, size_t 
         memcpy(err->msg, text, len + 1);
         return;
     }
-    size_t keep = sizeof(err->msg) - sizeof(CUT_MARK);
-    while (keep > 0 && ((unsigned char)text[keep] & 0xc0) == 0x80) {
-        keep--;
-    }
+    size_t keep = utf8_prefix((struct sv){text, len}, sizeof(err->msg) - sizeof(CUT_MARK));
     memcpy(err->msg, text, keep);
     memcpy(err->msg + keep, CUT_MARK, sizeof(CUT_MARK));
 }

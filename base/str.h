@@ -55,6 +55,8 @@ const char *suggest(struct sv word, const char *const *candidates, size_t n);
 
 /* Valid UTF-8 by RFC 3629 (no surrogates, no overlong forms). */
 bool utf8_valid(struct sv v);
+/* How many of the first max bytes of v to keep so that no character is cut in two. */
+size_t utf8_prefix(struct sv v, size_t max);
 /* Appends v to out with every invalid byte replaced by U+FFFD, as Go does. */
 bool utf8_repair(struct sv v, struct buf *out);
 

@@ -145,3 +145,15 @@ bool json_escape(struct sv v, struct buf *out)
     }
     return i == start ? buf_ok(out) : buf_append(out, v.p + start, i - start);
 }
+
+size_t utf8_prefix(struct sv v, size_t max)
+{
+    if (v.n <= max) {
+        return v.n;
+    }
+    size_t n = max;
+    while (n > 0 && ((unsigned char)v.p[n] & 0xc0) == 0x80) {
+        n--;
+    }
+    return n;
+}

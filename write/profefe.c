@@ -78,13 +78,7 @@ static bool append_labels(struct series *s, bool other, struct buf *out)
 /* As much of the name as fits, cut between characters. */
 static void put_service(struct sv service, struct buf *out)
 {
-    struct sv fits = service;
-    if (fits.n > PROFEFE_SERVICE_MAX / 3) {
-        fits.n = PROFEFE_SERVICE_MAX / 3;
-        while (fits.n > 0 && ((unsigned char)fits.p[fits.n] & 0xc0) == 0x80)
-            fits.n--;
-    }
-    percent_encode(fits, out);
+    percent_encode((struct sv){service.p, utf8_prefix(service, PROFEFE_SERVICE_MAX / 3)}, out);
 }
 
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)

@@ -317,17 +317,6 @@ static size_t label_limit(const struct build *b)
     return b->limits.max_names - SERIES_INGEST_ADDED + required;
 }
 
-/* Bytes of v up to max, not cutting a character in two. */
-static size_t utf8_prefix(struct sv v, size_t max)
-{
-    if (v.n <= max)
-        return v.n;
-    size_t n = max;
-    while (n > 0 && ((unsigned char)v.p[n] & 0xc0) == 0x80)
-        n--;
-    return n;
-}
-
 static void fix_value(struct build *b, struct series_label *label)
 {
     struct series *s = b->series;
