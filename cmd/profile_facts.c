@@ -9,7 +9,7 @@
 #include "scraper/gzip.h"
 #include "scraper/pprof.h"
 #include "scraper/scraper.h"
-#include "scraper/wire.h"
+#include "scraper/wire_put.h"
 
 /* Sample types that are looked at. */
 #define TYPES_MAX 16
@@ -331,15 +331,6 @@ const char *profile_facts_type_of_name(const struct profile_facts *facts, const 
 /* ---- another time ------------------------------------------------------------------------------
  */
 
-static void put_number(struct buf *out, unsigned field, uint64_t v)
-{
-    buf_putc(out, (char)(field << 3 | WIRE_VARINT));
-    for (; v >= 0x80; v >>= 7) {
-        buf_putc(out, (char)(unsigned char)(v | 0x80));
-    }
-    buf_putc(out, (char)v);
-}
-
 /* All fields but those that are written anew: readers take a second time for a second profile. */
 static void copy_fields(struct sv plain, bool with_duration, struct buf *out)
 {
@@ -362,9 +353,9 @@ static bool restamp_plain(struct sv plain, int64_t time_ns, int64_t duration_ns,
     }
     buf_reserve(out, plain.n + 32);
     copy_fields(plain, duration_ns < 0, out);
-    put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
+    wire_put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
     if (duration_ns >= 0) {
-        put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
+        wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
     }
     return buf_ok(out) || err_set(err, ERR_MEMORY, "out of memory");
 }

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "scraper/pprof.h"
-#include "scraper/wire.h"
+#include "scraper/wire_put.h"
 
 #define TYPE_ID READBACK_TYPE ":cpu:nanoseconds:cpu:nanoseconds"
 /* 100 samples a second, as Go's. */
@@ -205,27 +205,6 @@ enum readback_verdict readback_judge(enum readback_kind kind, long status, struc
 /* ---- the profile -------------------------------------------------------------------------------
  */
 
-static void put_varint(struct buf *b, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7) {
-        buf_putc(b, (char)(unsigned char)(v | 0x80));
-    }
-    buf_putc(b, (char)v);
-}
-
-static void put_number(struct buf *b, unsigned field, uint64_t v)
-{
-    put_varint(b, (uint64_t)field << 3 | WIRE_VARINT);
-    put_varint(b, v);
-}
-
-static void put_bytes(struct buf *b, unsigned field, const void *data, size_t n)
-{
-    put_varint(b, (uint64_t)field << 3 | WIRE_BYTES);
-    put_varint(b, n);
-    buf_append(b, data, n);
-}
-
 /* A message of two or more small numbers: number[i] is field i + 1; 0 is left out. */
 static void put_message(struct buf *b, unsigned field, const uint64_t *numbers, size_t n)
 {
@@ -233,10 +212,10 @@ static void put_message(struct buf *b, unsigned field, const uint64_t *numbers, 
     buf_init(&inner, 1024);
     for (size_t i = 0; i < n; i++) {
         if (numbers[i] != 0) {
-            put_number(&inner, (unsigned)i + 1, numbers[i]);
+            wire_put_number(&inner, i + 1, numbers[i]);
         }
     }
-    put_bytes(b, field, inner.data, inner.len);
+    wire_put_bytes(b, field, inner.data, inner.len);
     buf_done(&inner);
 }
 
@@ -246,17 +225,17 @@ static void put_stack(struct buf *out, uint64_t samples)
 
     buf_init(&inner, 1024);
 
-    put_number(&inner, SAMPLE_LOCATION_ID, 1);
-    put_number(&inner, SAMPLE_VALUE, samples);
-    put_number(&inner, SAMPLE_VALUE, samples * PERIOD_NS);
-    put_bytes(out, PROFILE_SAMPLE, inner.data, inner.len);
+    wire_put_number(&inner, SAMPLE_LOCATION_ID, 1);
+    wire_put_number(&inner, SAMPLE_VALUE, samples);
+    wire_put_number(&inner, SAMPLE_VALUE, samples * PERIOD_NS);
+    wire_put_bytes(out, PROFILE_SAMPLE, inner.data, inner.len);
     buf_clear(&inner);
 
     put_message(out, PROFILE_MAPPING, (const uint64_t[]){1, 0, 0, 0, 0, 0, 1}, 7);
-    put_number(&inner, LOCATION_ID, 1);
-    put_number(&inner, LOCATION_MAPPING_ID, 1);
+    wire_put_number(&inner, LOCATION_ID, 1);
+    wire_put_number(&inner, LOCATION_MAPPING_ID, 1);
     put_message(&inner, LOCATION_LINE, (const uint64_t[]){1, 1}, 2);
-    put_bytes(out, PROFILE_LOCATION, inner.data, inner.len);
+    wire_put_bytes(out, PROFILE_LOCATION, inner.data, inner.len);
     put_message(out, PROFILE_FUNCTION, (const uint64_t[]){1, 5, 5, 6}, 4);
     buf_done(&inner);
 }
@@ -270,11 +249,11 @@ bool readback_profile(int64_t time_ns, int64_t duration_ns, struct buf *out)
     put_message(out, PROFILE_SAMPLE_TYPE, (const uint64_t[]){3, 4}, 2);
     put_stack(out, (uint64_t)duration_ns / PERIOD_NS + 1);
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
-        put_bytes(out, PROFILE_STRING, strings[i], strlen(strings[i]));
+        wire_put_bytes(out, PROFILE_STRING, strings[i], strlen(strings[i]));
     }
-    put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
-    put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
+    wire_put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
+    wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
     put_message(out, PROFILE_PERIOD_TYPE, (const uint64_t[]){3, 4}, 2);
-    put_number(out, PROFILE_PERIOD, PERIOD_NS);
+    wire_put_number(out, PROFILE_PERIOD, PERIOD_NS);
     return buf_ok(out);
 }
