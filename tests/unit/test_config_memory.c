@@ -9,15 +9,7 @@
 
 #include "config/config.h"
 #include "config/kubeconfig.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+#include "tests/unit/failing_malloc.h"
 
 static const char text[] =
     "global: {external_labels: {a: \"${HOME:-x}\"}}\n"
@@ -37,32 +29,6 @@ static const char text[] =
 static const char broken[] = "a: 1\nb: 2\nscrape_configs: [{job_name: [], scheme: x}]\nwrite: []\n";
 
 #ifndef SANITIZED
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-
-static long countdown = -1; /* allocations until one fails; negative: none does */
-
-static bool fails(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *malloc(size_t size)
-{
-    return fails() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_calloc(n, size);
-}
-
-void *realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(p, size);
-}
 
 /* Loads with the nth allocation failing. True if there were fewer than n. What loads must give the
  * dump `whole`; NULL: nothing may load. */

@@ -264,27 +264,7 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
     delta_output_done(&out);
 }
 
-static uint64_t metric(struct world *w, const char *text)
-{
-    struct buf out;
-    buf_init(&out, (size_t)1024 * 1024);
-    assert_true(metrics_render(w->metrics, &out));
-    uint64_t value = 999999;
-    const char *at = out.data;
-    while ((at = strstr(at, text)) != NULL) {
-        struct sv number;
-        struct sv tail;
-        at += strlen(text);
-        if (*at == ' ' && sv_cut(sv_from(at + 1), '\n', &number, &tail) &&
-            parse_u64(number, UINT64_MAX, &value)) {
-            break;
-        }
-    }
-    buf_done(&out);
-    return value;
-}
-
-#define RESULT(w, r) metric((w), "profpull_delta_total{result=\"" r "\"}")
+#define RESULT(w, r) testing_metric((w)->metrics, "profpull_delta_total{result=\"" r "\"}")
 
 /* ---- the tests ---------------------------------------------------------------------------------
  */
@@ -295,11 +275,11 @@ static void gauges_then_deltas(void **state)
     set(w, "1", "h:1");
     scrape(w, 10, 5);
     CHECK_INT(w->n_profiles, 0, "not before the work is done");
-    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "busy");
-    assert_true(metric(w, "profpull_delta_pending_bytes") > 50);
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 1, "busy");
+    assert_true(testing_metric(w->metrics, "profpull_delta_pending_bytes") > 50);
     work(w);
-    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "done");
-    CHECK_INT(metric(w, "profpull_delta_pending_bytes"), 0, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "done");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
     CHECK_INT(w->n_profiles, 1, "");
     check_values(w, 0, 5, "first");
     CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
@@ -316,8 +296,8 @@ static void gauges_then_deltas(void **state)
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "delta"), 1, "");
     CHECK_INT(RESULT(w, "rebased"), 1, "");
-    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "");
-    CHECK_INT(metric(w, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
 }
 
 #define OLD_HEAP "heap profile: 1: 2 [9: 9] @ heapprofile\n 5: 50 [%d: 100] @ 0x401001\n"
@@ -344,11 +324,11 @@ static void old_profiles_are_converted(void **state)
         CHECK_INT(w->n_profiles, i, "");
         work(w);
         CHECK_INT(w->n_works, 1, "the delta");
-        CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 1, "busy");
+        CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 1, "busy");
         work(w);
         CHECK_INT(w->n_profiles, i + 1, "");
     }
-    CHECK_INT(metric(w, "profpull_conversions_total{result=\"ok\"}"), 2, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"ok\"}"), 2, "");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "delta"), 1, "");
     struct pprof_info info;
@@ -373,12 +353,13 @@ static void old_profiles_that_fail(void **state)
     answer(w, t, SV("heap_v2/1\nx\n").p, 12);
     testing_log_expect(w->log, "scrape failed");
     work(w);
-    CHECK_INT(metric(w, "profpull_conversions_total{result=\"failed\"}"), 1, "");
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"bad_legacy\"}"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"failed\"}"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"bad_legacy\"}"),
+              1, "");
     w->e->conversions.pending_bytes = CONVERSIONS_PENDING_MAX;
     testing_log_expect(w->log, "scrape failed");
     scrape_old(w, 10);
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
     w->e->conversions.pending_bytes = 0;
     scrape_old(w, 10);
     set(w, "1", NULL);
@@ -433,8 +414,9 @@ static void nothing_left(void **state)
     scrape(w, 11, 0);
     work(w);
     CHECK_INT(w->n_profiles, 1, "");
-    CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"), 3,
-              "");
+    CHECK_INT(testing_metric(w->metrics,
+                             "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"),
+              3, "");
 }
 
 /* A scrape whose delta is still being made is busy: its tick is skipped. */
@@ -445,8 +427,10 @@ static void busy(void **state)
     scrape(w, 10, 1);
     turn(w, 2 * INTERVAL_MS);
     CHECK_INT(w->n_transfers, 1, "no second one");
-    CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
-              2, "");
+    CHECK_INT(
+        testing_metric(w->metrics,
+                       "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
+        2, "");
     work(w);
     scrape(w, 14, 1);
     work(w);
@@ -464,7 +448,7 @@ static void backlog(void **state)
     w->e->deltas.pending_bytes = DELTAS_PENDING_MAX - 10;
     scrape(w, 20, 1);
     CHECK_INT(w->n_works, 0, "not taken");
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
     w->e->deltas.pending_bytes = 0;
     scrape(w, 30, 1);
     work(w);
@@ -482,9 +466,10 @@ static void bad_body(void **state)
     static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
     answer(w, next_start(w), bad, sizeof(bad) - 1);
     work(w);
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"bad_pprof\"}"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"bad_pprof\"}"), 1,
+              "");
     CHECK_INT(RESULT(w, "failed"), 1, "");
-    CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "");
     scrape(w, 12, 1);
     work(w);
     check_values(w, 2, 1, "the baseline has stayed");
@@ -522,7 +507,7 @@ static void survives(void **state)
     CHECK_STR(labels_get(w->profile->labels, SV("v")).p, "2", "");
     set(w, "2", NULL);
     turn(w, 100000);
-    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "kept");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "kept");
     set(w, "2", "h:1");
     scrape(w, 15, 1);
     work(w);
@@ -531,7 +516,7 @@ static void survives(void **state)
     scrape(w, 100, 1);
     work(w);
     check_values(w, 0, 1, "another target");
-    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 2, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 2, "");
 }
 
 /* What has gone for good is freed, also when nothing else is to be done. */
@@ -543,10 +528,10 @@ static void freed(void **state)
     work(w);
     set(w, "1", NULL);
     turn(w, DELTAS_KEPT_MIN_MS - 1);
-    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "kept");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "kept");
     turn(w, 2);
-    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 0, "freed");
-    CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "freed");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 0, "freed");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "freed");
     set(w, "1", "h:1");
     scrape(w, 30, 1);
     work(w);
@@ -564,7 +549,7 @@ static void gone_meanwhile(void **state)
     set(w, "1", NULL);
     work(w);
     CHECK_INT(w->n_profiles, 1, "dropped");
-    CHECK_INT(metric(w, "profpull_delta_pending_bytes"), 0, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
     set(w, "1", "h:1");
     scrape(w, 30, 1);
     work(w);
@@ -583,7 +568,7 @@ static void no_room(void **state)
         scrape(w, 10 * i, 1);
         work(w);
         check_values(w, 0, 1, "no room");
-        CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "no room");
+        CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "no room");
     }
     CHECK_INT(RESULT(w, "no_room"), 3, "");
     w->e->deltas.max_bytes = 100000;
@@ -614,7 +599,7 @@ static void kept_makes_way(void **state)
     scrape(w, 10, 1);
     work(w);
     CHECK_INT(RESULT(w, "no_room"), 999999, "there was room");
-    CHECK_INT(metric(w, "profpull_delta_state_stacks"), 1, "of the new one");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "of the new one");
     scrape(w, 12, 1);
     work(w);
     check_values(w, 2, 1, "delta");
@@ -638,7 +623,7 @@ static void not_cumulative(void **state)
         assert_memory_equal(w->profile->data, body.data, body.len);
         assert_true(labels_get(w->profile->labels, SV("__delta__")).n == 0);
     }
-    CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "");
     buf_done(&body);
 }
 
@@ -702,7 +687,7 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         buf_done(&body);
         size_t bytes = w->e->deltas.bytes;
         assert_true(bytes <= max_bytes);
-        CHECK_INT(metric(w, "profpull_delta_state_bytes"), bytes, "");
+        CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), bytes, "");
         *ret_most = bytes > *ret_most ? bytes : *ret_most;
         CHECK_INT(w->n_profiles, before + 1, "");
         struct delta_input in = {.body = {w->profile->data, w->profile->size}};

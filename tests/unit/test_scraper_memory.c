@@ -6,48 +6,9 @@
 #include "tests/unit/scraper_world.h"
 
 #include "scraper/sampling.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+#include "tests/unit/failing_malloc.h"
 
 #ifndef SANITIZED
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-
-static long countdown = -1; /* allocations until one fails; negative: none does */
-
-static bool fails(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *malloc(size_t size)
-{
-    return fails() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_calloc(n, size);
-}
-
-void *realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(p, size);
-}
-
-void *reallocarray(void *p, size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(p, n * size);
-}
 
 static size_t count_active(struct world *w)
 {

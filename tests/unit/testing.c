@@ -228,3 +228,26 @@ struct labels *testing_labels(struct intern *in, const char *name, ...)
     labels_builder_free(b);
     return l;
 }
+
+/* ---- metrics -----------------------------------------------------------------------------------
+ */
+
+uint64_t testing_metric(struct metrics *m, const char *text)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1024 * 1024);
+    assert_true(metrics_render(m, &out));
+    uint64_t value = 999999;
+    const char *at = out.data;
+    while ((at = strstr(at, text)) != NULL) {
+        struct sv number;
+        struct sv tail;
+        at += strlen(text);
+        if (*at == ' ' && sv_cut(sv_from(at + 1), '\n', &number, &tail) &&
+            parse_u64(number, UINT64_MAX, &value)) {
+            break;
+        }
+    }
+    buf_done(&out);
+    return value;
+}

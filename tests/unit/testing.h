@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/str.h"
 
 /* Compare, and on a difference print both values and which row of a table it was ("" for none). */
@@ -33,6 +34,9 @@ void check_contains_(const char *text, const char *part, const char *row, const 
 #define CHECK_INT(got, want, row)                                                                  \
     check_int_((long long)(got), (long long)(want), (row), __FILE__, __LINE__)
 #define CHECK_CONTAINS(text, part, row) check_contains_((text), (part), (row), __FILE__, __LINE__)
+
+/* The value of the first sample that has this text in front of it; 999999 if there is none. */
+uint64_t testing_metric(struct metrics *m, const char *text);
 
 /* A log that keeps its lines in memory. testing_log_done() fails the test if a line at warn or
  * above came that testing_log_expect() had not announced (as part of its message), or if an
