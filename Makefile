@@ -38,19 +38,23 @@ ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
-ROOMS := base shard model config relabel discovery scraper write server cmd
-# Whose libraries the tests of a room need, in link order.
+# The rooms, in link order: each may use those that stand behind it.
+ROOMS := cli server agent write scraper relabel discovery config model pprof http base
+# What the tests of a room need besides the room and what stands under all stages.
+UNDER := config model pprof http base
 DEPS_base      := base
-DEPS_shard     := shard base
-DEPS_model     := model base
-DEPS_config    := config base
-DEPS_relabel   := relabel config base
-DEPS_discovery := discovery config model base
-DEPS_scraper   := scraper config model base
-DEPS_write     := write config model base
-DEPS_server    := server scraper config model base
-DEPS_cmd       := cmd server write scraper discovery relabel config model shard base
-DEPS_all       := $(DEPS_cmd)
+DEPS_http      := http base
+DEPS_pprof     := pprof base
+DEPS_model     := model pprof http base
+DEPS_config    := $(UNDER)
+DEPS_relabel   := relabel $(UNDER)
+DEPS_discovery := discovery $(UNDER)
+DEPS_scraper   := scraper $(UNDER)
+DEPS_write     := write $(UNDER)
+DEPS_agent     := agent write scraper relabel discovery $(UNDER)
+DEPS_server    := server $(DEPS_agent)
+DEPS_cli       := cli $(DEPS_server)
+DEPS_all       := $(DEPS_cli)
 
 Q := $(if $(V),,@)
 
@@ -59,13 +63,14 @@ Q := $(if $(V),,@)
 all: $(BUILD)/profpull ## build/profpull (the default)
 
 # ---- objects, one library a room --------------------------------------------------------------
+# "q": files of two sub-rooms may have the same name.
 
 define room_rules
-SRC_$(1) := $$(sort $$(wildcard $(1)/*.c))
+SRC_$(1) := $$(sort $$(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c))
 OBJ_$(1) := $$(SRC_$(1):%.c=$$(BUILD)/obj/%.o)
 $$(BUILD)/lib/$(1).a: $$(OBJ_$(1))
 	@mkdir -p $$(@D)
-	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
+	$$(Q)rm -f $$@ && $$(AR) qcs $$@ $$^
 endef
 $(foreach r,$(ROOMS),$(eval $(call room_rules,$(r))))
 
@@ -113,7 +118,7 @@ $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 
 # The delta of two profiles, and the conversion of an old one, by hand.
 TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/legacy-tool
-$(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,scraper)
+$(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,pprof)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)

@@ -1,11 +1,11 @@
 /* profpull: pull-mode continuous profiling for Kubernetes.
  *
- * This file picks the subcommand; cmd/ holds them, cmd/app.c wires the rooms. */
+ * This file picks the subcommand; cli/ holds them, agent/app.c wires the rooms. */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cmd.h"
+#include "cli/cmd.h"
 
 static const char help[] =
     "Usage: profpull COMMAND [OPTIONS]\n"

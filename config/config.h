@@ -17,9 +17,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "http/http.h"
 
 /* Where something stands in a file; line and column count from 1, line 0 means "built in". */
 struct config_pos {

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/http.h"
+#include "http/http.h"
 
 /* A command that prints credentials (client.authentication.k8s.io). */
 struct kubeconfig_exec {

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "discovery/counters.h"
-#include "discovery/file_sd.h"
-#include "discovery/http_sd.h"
-#include "discovery/kubernetes.h"
-#include "discovery/peers.h"
-#include "discovery/static.h"
-#include "discovery/store.h"
+#include "discovery/kubernetes/kubernetes.h"
+#include "discovery/kubernetes/peers.h"
+#include "discovery/kubernetes/store.h"
+#include "discovery/lists/file.h"
+#include "discovery/lists/http.h"
+#include "discovery/lists/static.h"
 
 /* Strings of credentials: kubeconfigs with their certificates. */
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "relabel/re2.h"
+#include "relabel/re2/re2.h"
 #include "relabel/regex_fast.h"
 #include "relabel/relabel.h"
 

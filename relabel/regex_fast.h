@@ -3,7 +3,7 @@
 #define PROFPULL_RELABEL_REGEX_FAST_H
 
 #include "base/arena.h"
-#include "relabel/re2.h"
+#include "relabel/re2/re2.h"
 #include "relabel/regex.h"
 
 /* Groups that a fast regex may have, besides group 0. */

@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "relabel/md5.h"
+#include "relabel/re2/unicode.h"
 #include "relabel/rule.h"
-#include "relabel/unicode.h"
 
 /* The texts of all rules of one list. */
 #define TEXTS_MAX ((size_t)64 * 1024 * 1024)

@@ -1,6 +1,6 @@
 /* Conversions of old profiles within the engine: the work on the pool.
  *
- * All on the engine's thread; only the work itself (scraper/legacy.h) runs elsewhere, in the
+ * All on the engine's thread; only the work itself (pprof/legacy/legacy.h) runs elsewhere, in the
  * scratches that the deltas have.
  */
 #ifndef PROFPULL_SCRAPER_CONVERSIONS_H
@@ -11,7 +11,7 @@
 
 #include "base/metrics.h"
 #include "base/worker.h"
-#include "scraper/legacy.h"
+#include "pprof/legacy/legacy.h"
 
 /* Bodies that wait to be converted, all together: what comes beyond fails with "busy". */
 #define CONVERSIONS_PENDING_MAX ((size_t)64 * 1024 * 1024)

@@ -2,7 +2,7 @@
  *
  * A baseline belongs to the identity of a scrape (scheme, address, path, type), not to its labels.
  * When the scrape goes it is kept for a while, in case that it comes back. All on the engine's
- * thread; only the work itself (scraper/delta.h) runs elsewhere.
+ * thread; only the work itself (pprof/delta.h) runs elsewhere.
  */
 #ifndef PROFPULL_SCRAPER_DELTAS_H
 #define PROFPULL_SCRAPER_DELTAS_H
@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "base/metrics.h"
 #include "base/worker.h"
-#include "scraper/delta.h"
+#include "pprof/delta.h"
 
 /* Bodies that wait for a worker, all together: what comes beyond fails with "busy". */
 #define DELTAS_PENDING_MAX ((size_t)64 * 1024 * 1024)

@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "scraper/conversions.h"
 #include "scraper/deltas.h"
+#include "scraper/process_gate.h"
 #include "scraper/sampling.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
 #include "scraper/table.h"
-#include "scraper/turns.h"
 
 /* Scrapes that one call of engine_wake() starts; the loop serves others in between. */
 #define ENGINE_BATCH 64

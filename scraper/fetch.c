@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "pprof/check.h"
 #include "scraper/engine.h"
-#include "scraper/remedy.h"
+#include "scraper/timeout_hint.h"
 
 #define URL_MAX ((size_t)16 * 1024)
 /* The buffer of a transfer that samples, which waits for nearly all of the interval. */

@@ -5,7 +5,7 @@
 #include <sys/queue.h>
 
 #include "base/map.h"
-#include "scraper/target.h"
+#include "scraper/targets/target_private.h"
 
 /* The same in every process, so that every scraper makes the same choice. */
 #define RANK_SEED UINT64_C(0x73616d706c65)

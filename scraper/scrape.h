@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "scraper/cadence.h"
-#include "scraper/meter.h"
+#include "scraper/next_scrape.h"
 #include "scraper/schedule.h"
-#include "scraper/target.h"
+#include "scraper/scrape_metrics.h"
+#include "scraper/targets/target_private.h"
 
 struct group;
 struct fetch;

@@ -17,49 +17,15 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/http.h"
 #include "base/labels.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "config/config.h"
+#include "http/http.h"
 #include "model/profile.h"
-
-/* ---- targets (any thread) ------------------------------------------------------------------- */
-
-struct target;
-
-/* Makes a target of relabelled labels: address with port, scheme, `__param_*`, service_name, job
- * and instance (scrape-time labels as Alloy's populateLabels), one entry for each enabled profile
- * type. A wrong setting in a label (settings.h) costs its type alone, see target_problem(); the
- * target is refused if nothing else is left. b is a builder to work with; its content on entry are
- * the labels, and is consumed. pinned_host: see struct target_group; an address with another host
- * is refused unless the job allows it. NULL with an error that says what is wrong: `no address`,
- * `invalid scheme: "ftp"`. */
-struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
-                          const char *pinned_host, struct err *err);
-/* Whether target_new() looks at a label of this name or passes it on; of what discovery tells
- * (`__meta_*`) it needs only what a service_name is made of. */
-bool target_reads(struct sv name);
-struct target *target_ref(struct target *t);
-struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
-/* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
-const struct labels *target_labels(const struct target *t);
-/* What `__address__` says, with the host in its one canonical form: host:port. Types may have other
- * ports, but no other host. Borrowed. */
-const char *target_canonical(const struct target *t);
-size_t target_scrape_count(const struct target *t);
-/* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
-const struct config_type *target_scrape_type(const struct target *t, size_t i);
-bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
-/* Every how many milliseconds its i-th scrape is due, by the target's labels or the type. */
-int64_t target_interval_ms(const struct target *t, size_t i);
-/* Types that are not scraped of this target because a label of its own is wrong: how many, and for
- * each the sentence that says what is wrong. ret_type: the type's key in the configuration,
- * "unknown" if the label names no type. Both live as long as the target. */
-size_t target_problem_count(const struct target *t);
-const char *target_problem(const struct target *t, size_t i, const char **ret_type);
+#include "scraper/targets/target.h"
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
@@ -143,31 +109,6 @@ struct sampled_service {
  * shortly; safe while the loop works. */
 size_t scraper_sampled(struct scraper *s, struct sampled_service *out, size_t max);
 void sampled_service_done(struct sampled_service *v);
-
-/* ---- one fetch by hand: `profpull scrape` ---------------------------------------------------- */
-
-/* What a body turned out to be. */
-enum check_result {
-    CHECK_PPROF_GZIP,
-    CHECK_PPROF_PLAIN,
-    CHECK_EMPTY,     /* reason "empty" */
-    CHECK_HTML,      /* "not_pprof_html" */
-    CHECK_JSON,      /* "not_pprof_json" */
-    CHECK_TEXT,      /* "not_pprof_text" */
-    CHECK_TOO_SHORT, /* "not_pprof_short" */
-    CHECK_BAD_GZIP,  /* "bad_gzip" */
-    CHECK_BAD_WIRE,  /* "bad_protobuf" */
-    CHECK_JFR,       /* a recording of Java's Flight Recorder, gzip or plain: good */
-    CHECK_NOT_JFR,   /* "not_jfr" */
-    CHECK_LEGACY,    /* an older format of pprof, gzip or plain: good once converted (legacy.h) */
-};
-/* Judges a body by its content alone. On failure err says what was found, with its first bytes.
- * Costs a bounded amount of work whatever the size of the body. */
-enum check_result check_profile(const void *data, size_t size, struct err *err);
-/* The same for a type of the format jfr: what is none is told apart as above. */
-enum check_result check_jfr(const void *data, size_t size, struct err *err);
-/* "" for the good ones. */
-const char *check_reason(enum check_result r);
 
 /* Reason code for a failed transfer or status: "connect", "timeout", "http_404", "cpu_in_use", ...
  * Static storage. body: the start of the response, to recognise Go's messages. */

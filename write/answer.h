@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/http.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "http/http.h"
 
 /* Most bytes of a response that are kept for classification and logs. */
 #define ANSWER_BODY_MAX ((size_t)4096)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "write/lane.h"
+#include "write/destination.h"
 #include "write/request.h"
 
 /* Of a longer response the rest is not waited for: the connection is closed instead. */

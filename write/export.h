@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/metrics.h"
-#include "write/endpoint.h"
-#include "write/spool.h"
+#include "write/queue/send_queue.h"
+#include "write/spool/spool.h"
 
 struct export_row {
     const char *endpoint;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "write/lane.h"
+#include "write/destination.h"
 
 /* How often it is said of one endpoint: failures and recoveries, profiles that are given up for one
  * cause, losses. */

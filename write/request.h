@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "base/http.h"
 #include "config/config.h"
+#include "http/http.h"
 #include "model/profile.h"
-#include "write/ingest.h"
+#include "write/protocols/ingest.h"
 #include "write/series.h"
 #include "write/write.h"
 

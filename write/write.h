@@ -18,12 +18,12 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/http.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "config/config.h"
+#include "http/http.h"
 #include "model/profile.h"
 
 /* Why a profile was given up: label "reason" of the ledger. */

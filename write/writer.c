@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "write/endpoint.h"
+#include "write/destination.h"
 #include "write/export.h"
-#include "write/lane.h"
+#include "write/queue/send_queue.h"
 #include "write/write.h"
 
 /* Connections that are kept for all endpoints. */

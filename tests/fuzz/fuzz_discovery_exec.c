@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pem.h"
-#include "discovery/exec_credential.h"
+#include "discovery/kubernetes/credentials.h"
+#include "http/pem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

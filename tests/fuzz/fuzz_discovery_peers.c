@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "discovery/peers.h"
+#include "discovery/kubernetes/peers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

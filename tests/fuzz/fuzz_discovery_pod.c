@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "discovery/discovery.h"
-#include "discovery/json_stream.h"
-#include "discovery/pod.h"
+#include "discovery/kubernetes/json_stream.h"
+#include "discovery/kubernetes/roles/pod.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

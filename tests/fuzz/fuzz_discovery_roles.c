@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/endpoints.h"
-#include "discovery/ingress.h"
-#include "discovery/join.h"
-#include "discovery/node.h"
-#include "discovery/pod.h"
-#include "discovery/service.h"
+#include "discovery/kubernetes/join.h"
+#include "discovery/kubernetes/roles/endpoints.h"
+#include "discovery/kubernetes/roles/ingress.h"
+#include "discovery/kubernetes/roles/node.h"
+#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles/service.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

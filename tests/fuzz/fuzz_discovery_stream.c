@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/watch.h"
+#include "discovery/kubernetes/watch.h"
 
 /* Small, so that the limits are met. */
 #define OBJECT_MAX 512

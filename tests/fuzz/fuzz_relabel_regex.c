@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "relabel/expand.h"
+#include "relabel/re2/unicode.h"
 #include "relabel/regex.h"
-#include "relabel/unicode.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

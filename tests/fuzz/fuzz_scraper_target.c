@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scraper/target.h"
+#include "scraper/targets/target_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

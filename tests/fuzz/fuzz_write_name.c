@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "write/ingest.h"
+#include "write/protocols/ingest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "write/peek.h"
+#include "write/protocols/peek.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "write/crc32c.h"
-#include "write/spool_walk.h"
+#include "write/spool/crc32c.h"
+#include "write/spool/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

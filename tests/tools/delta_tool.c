@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "scraper/delta.h"
-#include "scraper/gzip.h"
+#include "pprof/delta.h"
+#include "pprof/gzip.h"
 
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
 #define SEED 42

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "scraper/legacy.h"
+#include "pprof/legacy/legacy.h"
 
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
 #define SEED 42

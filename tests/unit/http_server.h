@@ -31,9 +31,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/http.h"
 #include "base/loop.h"
 #include "base/metrics.h"
+#include "http/http.h"
 
 #define SERVER_CONNS_MAX 4096
 /* There may be thousands of threads that wait to be joined. */

@@ -10,8 +10,8 @@
 #include "tests/unit/testing.h"
 
 #include "base/clock.h"
-#include "write/endpoint.h"
-#include "write/spool.h"
+#include "write/queue/send_queue.h"
+#include "write/spool/spool.h"
 
 #define RIG_START_MS INT64_C(1000000)
 

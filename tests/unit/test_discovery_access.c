@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "discovery/kube_access.h"
-#include "discovery/static.h"
+#include "discovery/kubernetes/access.h"
+#include "discovery/lists/static.h"
 
 struct env {
     const char *host;

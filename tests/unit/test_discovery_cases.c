@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "discovery/discovery.h"
-#include "discovery/kubernetes.h"
-#include "discovery/object.h"
+#include "discovery/kubernetes/kubernetes.h"
+#include "discovery/kubernetes/object.h"
 
 #define SLOTS 16
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "discovery/exec_credential.h"
-#include "discovery/exec_plugin.h"
-#include "discovery/process.h"
+#include "discovery/kubernetes/credentials.h"
+#include "discovery/kubernetes/exec_plugin.h"
+#include "discovery/kubernetes/process.h"
 
 /* A test that has not come to its end by then has failed. */
 #define PATIENCE_MS 20000

@@ -4,7 +4,7 @@
 
 #include "discovery/discovery.h"
 
-/* Behind the above: it makes macros of names that base/http.h uses. */
+/* Behind the above: it makes macros of names that http/http.h uses. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "discovery/file_sd.h"
-#include "discovery/http_sd.h"
-#include "discovery/listing.h"
+#include "discovery/lists/file.h"
+#include "discovery/lists/http.h"
+#include "discovery/lists/listing.h"
 
 /* A test that has not come to its end by then has failed. */
 #define PATIENCE_MS 20000

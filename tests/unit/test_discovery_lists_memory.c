@@ -2,7 +2,7 @@
  * read is read the next time. */
 #include "tests/unit/testing.h"
 
-#include "discovery/http_sd.h"
+#include "discovery/lists/http.h"
 
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -44,16 +44,16 @@ __attribute__((format(printf, 2, 3))) static int torture_asprintf(char **ret, co
 /* What is tortured. Two of these files have functions of the same name. */
 #include "base/arena.c"
 #include "config/target_file.c"
-#include "discovery/listing.c"
-#include "discovery/static.c"
+#include "discovery/lists/listing.c"
+#include "discovery/lists/static.c"
 #define say say_file
-#include "discovery/file_sd.c"
+#include "discovery/lists/file.c"
 #undef say
 #define say say_url
-#include "discovery/http_sd.c"
+#include "discovery/lists/http.c"
 #undef say
 
-/* Behind the above: it makes macros of names that base/http.h has. */
+/* Behind the above: it makes macros of names that http/http.h has. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>

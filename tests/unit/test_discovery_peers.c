@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "discovery/peers.h"
+#include "discovery/kubernetes/peers.h"
 
 static json_t *parse(const char *text)
 {

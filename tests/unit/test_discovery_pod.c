@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "discovery/pod.h"
+#include "discovery/kubernetes/roles/pod.h"
 
 #define META "__meta_kubernetes_"
 

@@ -4,12 +4,12 @@
 
 #include <stdlib.h>
 
-#include "discovery/endpoints.h"
-#include "discovery/ingress.h"
-#include "discovery/join.h"
-#include "discovery/node.h"
-#include "discovery/pod.h"
-#include "discovery/service.h"
+#include "discovery/kubernetes/join.h"
+#include "discovery/kubernetes/roles/endpoints.h"
+#include "discovery/kubernetes/roles/ingress.h"
+#include "discovery/kubernetes/roles/node.h"
+#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles/service.h"
 
 typedef enum object_status read_fn(const json_t *object, struct labels_builder *builder,
                                    struct object_targets *ret);

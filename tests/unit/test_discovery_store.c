@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "discovery/store.h"
+#include "discovery/kubernetes/store.h"
 
 struct fixture {
     struct intern *intern;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "discovery/json_stream.h"
+#include "discovery/kubernetes/json_stream.h"
 
 /* Small limits, so that cases stay readable. */
 #define OBJECT_MAX ((size_t)200)

@@ -3,10 +3,10 @@
 
 #include "relabel/expand.h"
 #include "relabel/md5.h"
+#include "relabel/re2/runeset.h"
+#include "relabel/re2/unicode.h"
 #include "relabel/regex.h"
 #include "relabel/relabel.h"
-#include "relabel/runeset.h"
-#include "relabel/unicode.h"
 #include "tests/unit/testing.h"
 
 /* ---- templates ------------------------------------------------------------------------------- */

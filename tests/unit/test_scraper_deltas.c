@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "pprof/gzip.h"
+#include "pprof/shape.h"
 #include "scraper/engine.h"
-#include "scraper/gzip.h"
-#include "scraper/pprof.h"
 #include "tests/unit/pprof_writer.h"
 
 #define HEAP "alloc_objects/count inuse_objects/count"

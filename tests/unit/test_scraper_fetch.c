@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "scraper/target.h"
+#include "scraper/scraper.h"
+#include "scraper/targets/target_private.h"
 
 /* gzip of a minimal profile. */
 static const unsigned char GZIP[] = {

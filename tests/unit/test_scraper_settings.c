@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "scraper/address.h"
-#include "scraper/settings.h"
-#include "scraper/target.h"
+#include "scraper/targets/address.h"
+#include "scraper/targets/settings.h"
+#include "scraper/targets/target_private.h"
 
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000
 

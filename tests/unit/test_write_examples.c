@@ -1,7 +1,7 @@
 /* One example for each request that a destination reads, with what it answers: E01 to E40 and E42.
  * A test stands for each id; the pieces of a request are compared byte for byte. E34 and
  * E40 are about reading back. E41, the CPU pull, is in test_scraper_cycles.c, E42 in
- * test_base_http.c.
+ * test_http_client.c.
  */
 #include "tests/unit/testing.h"
 

@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
-#include "write/file.h"
+#include "write/protocols/file.h"
 
 /* 2026-11-21T03:23:34.123Z */
 #define UNTIL_NS INT64_C(1795231414123000000)

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "write/ingest.h"
-#include "write/push.h"
-#include "write/url.h"
+#include "write/protocols/ingest.h"
+#include "write/protocols/push.h"
+#include "write/protocols/url.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 

@@ -10,14 +10,14 @@
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #include "base/arena.c"
 #include "base/buf.c"
-#include "write/endpoint.c"
-#include "write/ingest.c"
-#include "write/peek.c"
-#include "write/profefe.c"
-#include "write/push.c"
+#include "write/protocols/ingest.c"
+#include "write/protocols/peek.c"
+#include "write/protocols/profefe.c"
+#include "write/protocols/push.c"
+#include "write/protocols/url.c"
+#include "write/queue/send_queue.c"
 #include "write/request.c"
 #include "write/series.c"
-#include "write/url.c"
 /* NOLINTEND(bugprone-suspicious-include) */
 
 /* Scenarios have no parameter: what they need stands here. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "write/push.h"
+#include "write/protocols/push.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 

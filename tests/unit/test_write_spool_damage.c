@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "write/crc32c.h"
-#include "write/spool_format.h"
+#include "write/spool/crc32c.h"
+#include "write/spool/format.h"
 
 #define PROFILES 6
 #define SIZE 300

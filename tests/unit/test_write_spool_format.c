@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "write/crc32c.h"
-#include "write/spool_format.h"
+#include "write/spool/crc32c.h"
+#include "write/spool/format.h"
 
 static void crc_vectors(void **state)
 {

@@ -6,12 +6,12 @@
 
 #include "tests/unit/torture.h"
 
-#include "write/endpoint.c"
-#include "write/endpoint_spool.c"
-#include "write/spool.c"
-#include "write/spool_store.c"
-#include "write/spool_store_done.c"
-#include "write/spool_walk.c"
+#include "write/queue/send_queue.c"
+#include "write/queue/spooling.c"
+#include "write/spool/spool.c"
+#include "write/spool/store.c"
+#include "write/spool/store_done.c"
+#include "write/spool/walk.c"
 
 static char *scenario_dir;
 

@@ -1,11 +1,11 @@
 /* Known traps on the way to profile stores, by number, as far as they concern what is sent and how
  * an answer is read. Tested elsewhere:
  *
- * trap 6, 51, 52, 54: test_scraper_check.c (magic instead of headers, HTML, bombs, text)
+ * trap 6, 51, 52, 54: test_pprof_check.c (magic instead of headers, HTML, bombs, text)
  *
- * trap 7, 57: test_base_http.c, test_base_http_faults.c (no Expect, an early answer)
+ * trap 7, 57: test_http_client.c, test_http_faults.c (no Expect, an early answer)
  *
- * trap 15, 16, 17: test_scraper_delta.c, test_scraper_deltas.c
+ * trap 15, 16, 17: test_pprof_delta.c, test_scraper_deltas.c
  *
  * trap 46: test_config_mistakes.c (a URL with a password is refused, and not shown)
  *
@@ -24,11 +24,11 @@
 
 #include "config/config.h"
 #include "write/answer.h"
-#include "write/endpoint.h"
-#include "write/ingest.h"
-#include "write/push.h"
+#include "write/protocols/ingest.h"
+#include "write/protocols/push.h"
+#include "write/protocols/url.h"
+#include "write/queue/send_queue.h"
 #include "write/request.h"
-#include "write/url.h"
 
 #define WALL_NS (INT64_C(1795230000) * NS_PER_S)
 

@@ -16,14 +16,14 @@
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #include "base/arena.c"
 #include "base/buf.c"
-#include "write/endpoint.c"
-#include "write/ingest.c"
-#include "write/peek.c"
-#include "write/profefe.c"
-#include "write/push.c"
+#include "write/protocols/ingest.c"
+#include "write/protocols/peek.c"
+#include "write/protocols/profefe.c"
+#include "write/protocols/push.c"
+#include "write/protocols/url.c"
+#include "write/queue/send_queue.c"
 #include "write/request.c"
 #include "write/series.c"
-#include "write/url.c"
 
 /* Fails as a whole: what Jansson does when its own buffers cannot grow is not ours to test. */
 static json_t *torture_json_loadb(const char *data, size_t n, size_t flags, json_error_t *error)
@@ -41,7 +41,7 @@ static json_t *torture_json_loadb(const char *data, size_t n, size_t flags, json
 #define finish finish_attempt
 #include "write/attempt.c"
 #define put_string put_string_of_file
-#include "write/file.c"
+#include "write/protocols/file.c"
 #include "write/writer.c"
 /* NOLINTEND(bugprone-suspicious-include) */
 

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "discovery/watch.h"
+#include "discovery/kubernetes/watch.h"
 
 #define OBJECT_MAX 2000
 

@@ -1,0 +1,391 @@
+#include "agent/app.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "agent/pipeline.h"
+#include "agent/process.h"
+#include "agent/profile_rules.h"
+#include "agent/sharing/sharding.h"
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "base/worker.h"
+#include "discovery/discovery.h"
+#include "scraper/scraper.h"
+#include "write/write.h"
+
+#define HEARTBEAT_MS 1000
+/* A loop that has not turned for this long is ill. */
+#define HEARTBEAT_DEAD_MS 5000
+#define IN_FLIGHT_MAX 24576
+/* Descriptors that are not for scrapes: loops, endpoints, watches, files, the admin server. */
+#define FDS_RESERVED 128
+/* However few descriptors there are, so many scrapes may run, and as many connections be kept. */
+#define SCRAPE_FDS_MIN 8
+
+/* A thread with its loop, and a pulse that /-/healthy feels. */
+struct room {
+    const char *name;
+    struct loop *loop;
+    struct loop_thread *thread;
+    struct loop_timer *pulse;
+    _Atomic int64_t beat_ms;
+};
+
+struct app {
+    const struct config *config;
+    struct log *log;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct worker_pool *workers;
+    struct room discovering;
+    struct room network;
+    struct room writing;
+    struct writer *writer;
+    struct profile_rules *profile_rules; /* of the network thread */
+    struct scraper *scraper;
+    struct sharding *sharding; /* NULL unless targets are shared */
+    struct pipeline *pipeline;
+    struct discovery *discovery;
+    atomic_bool synced;
+    int drained_fd;
+};
+
+static void on_pulse(void *arg)
+{
+    struct room *room = arg;
+    atomic_store(&room->beat_ms, clock_mono_ms());
+    loop_timer_after(room->pulse, HEARTBEAT_MS);
+}
+
+static bool room_init(struct room *room, const char *name, struct err *err)
+{
+    room->name = name;
+    room->loop = loop_new(err);
+    if (room->loop == NULL) {
+        return false;
+    }
+    room->pulse = loop_timer_new(room->loop, on_pulse, room);
+    if (room->pulse == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    atomic_store(&room->beat_ms, clock_mono_ms());
+    loop_timer_after(room->pulse, 0);
+    return true;
+}
+
+static bool room_start(struct room *room, struct err *err)
+{
+    room->thread = loop_thread_start(room->loop, room->name, err);
+    return room->thread != NULL;
+}
+
+static void room_stop(struct room *room)
+{
+    room->thread = loop_thread_join(room->thread);
+}
+
+static void room_done(struct room *room)
+{
+    loop_timer_free(room->pulse);
+    loop_free(room->loop);
+}
+
+/* ---- what the rooms call -----------------------------------------------------------------------
+ */
+
+static void on_profile(void *arg, struct profile *profile, uint64_t forward_to)
+{
+    struct app *app = arg;
+    if (profile_rules_apply(app->profile_rules, profile, clock_mono_ms())) {
+        writer_put(app->writer, profile, forward_to);
+    } else {
+        profile_unref(profile);
+    }
+}
+
+static void on_group(void *arg, const struct target_group *group)
+{
+    struct app *app = arg;
+    pipeline_group(app->pipeline, group);
+}
+
+static bool wants_label(void *arg, size_t job, struct sv name)
+{
+    struct app *app = arg;
+    return pipeline_wants(app->pipeline, job, name);
+}
+
+static void on_synced(void *arg)
+{
+    struct app *app = arg;
+    atomic_store(&app->synced, true);
+    log_info(app->log, "discovery has read every source");
+}
+
+static void on_drained(void *arg)
+{
+    struct app *app = arg;
+    eventfd_write(app->drained_fd, 1);
+}
+
+bool app_healthy(const struct app *app, struct err *err)
+{
+    const struct room *const rooms[] = {&app->discovering, &app->network, &app->writing};
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        int64_t age_ms = clock_mono_ms() - atomic_load(&rooms[i]->beat_ms);
+        if (age_ms > HEARTBEAT_DEAD_MS) {
+            return err_set(err, ERR_SYSTEM, "the %s thread has not turned for %.1f s",
+                           rooms[i]->name, (double)age_ms / 1000.0);
+        }
+    }
+    return true;
+}
+
+bool app_ready(const struct app *app, struct err *err)
+{
+    if (!atomic_load(&app->synced)) {
+        return err_set(err, ERR_NETWORK, "discovery has not read every source yet");
+    }
+    return true;
+}
+
+/* ---- building ----------------------------------------------------------------------------------
+ */
+
+static bool make_base(struct app *app, struct err *err)
+{
+    app->log = log_new(STDERR_FILENO, app->config->log.level, app->config->log.format);
+    app->intern = intern_new();
+    app->metrics = metrics_new();
+    app->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (app->log == NULL || app->intern == NULL || app->metrics == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (app->drained_fd < 0) {
+        return err_sys(err, "eventfd");
+    }
+    if (!process_metrics(app->metrics)) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    app->workers = worker_pool_new(0, err);
+    return app->workers != NULL && room_init(&app->discovering, "discovery", err) &&
+           room_init(&app->network, "network", err) && room_init(&app->writing, "writer", err);
+}
+
+static bool make_writer(struct app *app, struct err *err)
+{
+    struct writer_options options = {
+        .config = app->config,
+        .loop = app->writing.loop,
+        .workers = app->workers,
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+        .user_agent = USER_AGENT,
+    };
+    app->writer = writer_new(&options, err);
+    return app->writer != NULL;
+}
+
+static bool make_profile_rules(struct app *app, struct err *err)
+{
+    struct profile_rules_options options = {
+        .config = app->config,
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+    };
+    app->profile_rules = profile_rules_new(&options, err);
+    return app->profile_rules != NULL;
+}
+
+/* Of the descriptors that are left half are for transfers, half for connections that are kept. */
+static unsigned share_of_fds(unsigned fds)
+{
+    unsigned half = fds > FDS_RESERVED ? (fds - FDS_RESERVED) / 2 : 0;
+    return half < SCRAPE_FDS_MIN ? SCRAPE_FDS_MIN : half;
+}
+
+static bool make_scraper(struct app *app, struct err *err)
+{
+    unsigned share = share_of_fds(process_raise_fd_limit(app->log));
+    struct scraper_options options = {
+        .loop = app->network.loop,
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+        .user_agent = USER_AGENT,
+        .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
+        .max_idle_connections = share,
+        .workers = app->workers,
+        .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
+        .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
+        .on_profile = on_profile,
+        .arg = app,
+    };
+    app->scraper = scraper_new(&options, err);
+    return app->scraper != NULL;
+}
+
+static bool make_sharding(struct app *app, struct err *err)
+{
+    if (app->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {
+        .config = app->config,
+        .loop = app->discovering.loop,
+        .log = app->log,
+        .metrics = app->metrics,
+        .scraper = app->scraper,
+    };
+    app->sharding = sharding_new(&options, err);
+    return app->sharding != NULL;
+}
+
+static bool make_discovery(struct app *app, struct err *err)
+{
+    struct pipeline_options pipeline = {
+        .config = app->config,
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+        .scraper = app->scraper,
+        .sharding = app->sharding,
+    };
+    app->pipeline = pipeline_new(&pipeline, err);
+    if (app->pipeline == NULL) {
+        return false;
+    }
+    struct discovery_options options = {
+        .config = app->config,
+        .loop = app->discovering.loop,
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+        .user_agent = USER_AGENT,
+        .on_group = on_group,
+        .wants_label = wants_label,
+        .on_synced = on_synced,
+        .arg = app,
+        .sharing = sharding_of_discovery(app->sharding),
+    };
+    app->discovery = discovery_new(&options, err);
+    return app->discovery != NULL;
+}
+
+struct app *app_new(const struct config *config, struct err *err)
+{
+    struct app *app = calloc(1, sizeof(*app));
+    if (app == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    app->drained_fd = -1;
+    app->config = config_ref(config);
+    if (!make_base(app, err) || !make_writer(app, err) || !make_profile_rules(app, err) ||
+        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
+        return app_free(app);
+    }
+    return app;
+}
+
+bool app_start(struct app *app, struct err *err)
+{
+    return room_start(&app->writing, err) && room_start(&app->network, err) &&
+           room_start(&app->discovering, err);
+}
+
+struct log *app_log(struct app *app)
+{
+    return app->log;
+}
+
+struct metrics *app_metrics(struct app *app)
+{
+    return app->metrics;
+}
+
+struct scraper *app_scraper(struct app *app)
+{
+    return app->scraper;
+}
+
+/* ---- taking down -------------------------------------------------------------------------------
+ */
+
+static void stop_sources(struct app *app)
+{
+    room_stop(&app->discovering);
+    app->discovery = discovery_free(app->discovery);
+    if (app->scraper != NULL) {
+        scraper_stop(app->scraper);
+    }
+    room_stop(&app->network);
+    /* What the scraper still had posted to its loop runs here. */
+    if (app->network.loop != NULL) {
+        loop_run_once(app->network.loop);
+    }
+}
+
+void app_drain(struct app *app, int64_t timeout_ms)
+{
+    stop_sources(app);
+    writer_drain(app->writer, clock_mono_ms() + timeout_ms, on_drained, app);
+}
+
+int app_drained_fd(const struct app *app)
+{
+    return app->drained_fd;
+}
+
+static uint64_t total_dropped(const struct write_ledger *ledger)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
+        sum += ledger->dropped[i];
+    }
+    return sum;
+}
+
+void app_summary(struct app *app)
+{
+    for (size_t i = 0; i < app->config->n_endpoints; i++) {
+        struct write_ledger ledger = writer_ledger(app->writer, i);
+        log_info(app->log, "endpoint summary", LOG_STR("endpoint", app->config->endpoints[i].name),
+                 LOG_INT("accepted", ledger.accepted), LOG_INT("replayed", ledger.replayed),
+                 LOG_INT("sent", ledger.sent), LOG_INT("dropped", total_dropped(&ledger)),
+                 LOG_INT("queued", ledger.queued + ledger.in_flight));
+    }
+}
+
+struct app *app_free(struct app *app)
+{
+    if (app == NULL) {
+        return NULL;
+    }
+    stop_sources(app);
+    room_stop(&app->writing);
+    pipeline_free(app->pipeline);
+    sharding_free(app->sharding);
+    scraper_free(app->scraper);
+    profile_rules_free(app->profile_rules);
+    writer_free(app->writer);
+    worker_pool_free(app->workers);
+    room_done(&app->discovering);
+    room_done(&app->network);
+    room_done(&app->writing);
+    metrics_free(app->metrics);
+    intern_free(app->intern);
+    if (app->drained_fd >= 0) {
+        close(app->drained_fd);
+    }
+    log_free(app->log);
+    config_unref(app->config);
+    free(app);
+    return NULL;
+}

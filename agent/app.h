@@ -1,0 +1,43 @@
+/* The running program: every room made, wired and started, and taken down again in order.
+ *
+ *   discovery thread:  discovery -> pipeline (relabel, targets) -> scraper_set_group()
+ *   network thread:    scraper -> writer_put()
+ *   writer thread:     writer
+ *   workers:           files, compression
+ *   main thread:       signals
+ */
+#ifndef PROFPULL_AGENT_APP_H
+#define PROFPULL_AGENT_APP_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "config/config.h"
+#include "scraper/scraper.h"
+
+struct app;
+
+/* Takes a reference of config. Nothing is sent before app_start(). */
+struct app *app_new(const struct config *config, struct err *err);
+bool app_start(struct app *app, struct err *err);
+struct log *app_log(struct app *app);
+/* For the admin server; both live as long as the app. */
+struct metrics *app_metrics(struct app *app);
+struct scraper *app_scraper(struct app *app);
+
+/* Whether every loop turned lately; the error names the thread that did not. Any thread. */
+bool app_healthy(const struct app *app, struct err *err);
+/* Whether discovery has read every source. Any thread. */
+bool app_ready(const struct app *app, struct err *err);
+
+/* Stops discovery and scraping, then lets the writer drain. An eventfd (app_drained_fd) becomes
+ * readable when every queue is empty or the deadline, in ms from now, has passed. */
+void app_drain(struct app *app, int64_t timeout_ms);
+int app_drained_fd(const struct app *app);
+
+/* Says in one log line for each endpoint what became of the profiles. */
+void app_summary(struct app *app);
+/* Accepts NULL and half-built ones, returns NULL. */
+struct app *app_free(struct app *app);
+
+#endif

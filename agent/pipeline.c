@@ -1,0 +1,333 @@
+#include "agent/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scraper/targets/ports.h"
+
+#define LOG_PERIOD_MS 60000
+#define LOG_BURST 20
+
+struct pipeline {
+    struct pipeline_options options;
+    struct relabel **rules; /* one list for each job */
+    struct relabel_scratch *scratch;
+    struct labels_builder *builder;
+    struct log_limit limit;
+    struct metric *outcomes;
+    struct metric *problems;
+};
+
+static bool compile_rules(struct pipeline *p, struct err *err)
+{
+    const struct config *config = p->options.config;
+    p->rules = calloc(config->n_jobs + 1, sizeof(struct relabel *));
+    if (p->rules == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        p->rules[i] = relabel_new(&config->jobs[i].relabel, err);
+        if (p->rules[i] == NULL) {
+            return err_wrap(err, "job \"%s\"", config->jobs[i].name);
+        }
+    }
+    return true;
+}
+
+struct pipeline *pipeline_new(const struct pipeline_options *options, struct err *err)
+{
+    struct pipeline *p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    p->options = *options;
+    static const struct metric_desc outcomes = {
+        .name = "profpull_relabel_targets_total",
+        .help = "Discovered label sets by what became of them.",
+        .type = METRIC_COUNTER,
+        .labels = {"job", "outcome"},
+    };
+    p->outcomes = metrics_register(options->metrics, &outcomes);
+    static const struct metric_desc problems = {
+        .name = "profpull_target_problems_total",
+        .help = "Profile types that are not scraped of a target because a label of it is wrong.",
+        .type = METRIC_COUNTER,
+        .labels = {"job", "type"},
+    };
+    p->problems = metrics_register(options->metrics, &problems);
+    p->scratch = relabel_scratch_new();
+    p->builder = labels_builder_new(options->intern);
+    if (p->scratch == NULL || p->builder == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return pipeline_free(p);
+    }
+    if (!compile_rules(p, err)) {
+        return pipeline_free(p);
+    }
+    return p;
+}
+
+struct pipeline *pipeline_free(struct pipeline *p)
+{
+    if (p == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; p->rules != NULL && i < p->options.config->n_jobs; i++) {
+        relabel_free(p->rules[i]);
+    }
+    free(p->rules);
+    relabel_scratch_free(p->scratch);
+    labels_builder_free(p->builder);
+    free(p);
+    return NULL;
+}
+
+const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
+{
+    return p->rules[job];
+}
+
+bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
+{
+    return target_reads(label) || ports_read(label) ||
+           relabel_reads(p->rules[job], p->scratch, label);
+}
+
+static void count(struct pipeline *p, size_t job, const char *outcome)
+{
+    const char *values[] = {p->options.config->jobs[job].name, outcome};
+    metric_inc(metric_cell(p->outcomes, values));
+}
+
+#define HOST_MAX 256
+
+/* The host that the target must have; NULL if it may have any. out is storage. */
+static const char *pinned_host(const struct target_group *group, const struct labels *discovered,
+                               char out[HOST_MAX])
+{
+    if (!group->pin_addresses) {
+        return group->pinned_host;
+    }
+    struct sv host;
+    uint16_t port;
+    struct sv address = labels_get(discovered, SV(LABEL_ADDRESS));
+    if (!split_host_port(address, &host, &port, NULL) || host.n >= HOST_MAX) {
+        return ""; /* no host is this one */
+    }
+    memcpy(out, host.p, host.n);
+    out[host.n] = '\0';
+    return out;
+}
+
+/* The rules, on the labels that the builder holds. False if they dropped it or failed. */
+static bool run_rules(struct pipeline *p, const struct target_group *group,
+                      struct pipeline_verdict *verdict, struct err *err)
+{
+    struct relabel_verdict v =
+        relabel_apply(p->rules[group->job], p->scratch, p->builder, NULL, NULL);
+    verdict->outcome = v.outcome;
+    verdict->rule = v.rule;
+    if (v.outcome == RELABEL_DROPPED) {
+        count(p, group->job, "dropped");
+    } else if (v.outcome == RELABEL_FAILED) {
+        count(p, group->job, "failed");
+        err_set(err, v.err.kind, "relabel rule %zu: %s", v.rule, v.err.msg);
+    }
+    return v.outcome == RELABEL_KEPT;
+}
+
+/* A target of the relabelled labels that the builder holds. */
+static struct target *make_target(struct pipeline *p, const struct target_group *group,
+                                  struct pipeline_verdict *verdict, struct err *err)
+{
+    char storage[HOST_MAX];
+    const char *host = pinned_host(group, verdict->discovered, storage);
+    struct target *t = target_new(p->options.config, group->job, p->builder, host, err);
+    if (t == NULL) {
+        verdict->outcome = RELABEL_FAILED;
+        count(p, group->job, "invalid");
+        return NULL;
+    }
+    count(p, group->job, "kept");
+    if (p->options.sharding != NULL) {
+        verdict->key = sharding_key(p->options.sharding, t, group->job, host);
+    }
+    return t;
+}
+
+static void log_refused(struct pipeline *p, const struct target_group *group, const struct err *err)
+{
+    uint32_t suppressed = 0;
+    if (!log_limit_allow(&p->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
+        return;
+    }
+    log_warn(p->options.log, "target refused",
+             LOG_STR("job", p->options.config->jobs[group->job].name),
+             LOG_STR("source", group->source), LOG_ERR(err), LOG_INT("suppressed", suppressed));
+}
+
+/* Types that a wrong label has cost the target; the type is a key of the configuration. */
+static void report_problems(struct pipeline *p, const struct target_group *group,
+                            const struct target *t)
+{
+    const char *job = p->options.config->jobs[group->job].name;
+    for (size_t i = 0; i < target_problem_count(t); i++) {
+        const char *type;
+        uint32_t suppressed = 0;
+        const char *sentence = target_problem(t, i, &type);
+        const char *values[] = {job, type};
+        metric_inc(metric_cell(p->problems, values));
+        if (log_limit_allow(&p->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
+            struct sv address = labels_get(target_labels(t), SV(LABEL_ADDRESS));
+            log_warn(p->options.log, "profile type refused", LOG_STR("job", job),
+                     LOG_STR("source", group->source), LOG_STR("address", address.p),
+                     LOG_STR("err", sentence), LOG_INT("suppressed", suppressed));
+        }
+    }
+}
+
+/* The targets of one group, and for each the key by which its owner is found. */
+struct made {
+    struct target **targets;
+    uint64_t *keys;
+    size_t n;
+};
+
+static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const struct err *err,
+                     struct made *made)
+{
+    if (err->kind != ERR_NONE) {
+        verdict->err = err;
+        log_refused(p, verdict->group, err);
+    }
+    if (verdict->target != NULL) {
+        report_problems(p, verdict->group, verdict->target);
+    }
+    if (p->options.on_verdict != NULL) {
+        p->options.on_verdict(p->options.arg, verdict);
+    }
+    if (verdict->target != NULL) {
+        made->targets[made->n] = verdict->target;
+        made->keys[made->n++] = verdict->key;
+    }
+}
+
+/* Label sets that have nothing to do with each other. */
+static void judge_each(struct pipeline *p, const struct target_group *group, struct made *made)
+{
+    for (size_t i = 0; i < group->n_targets; i++) {
+        struct err err = ERR_INIT;
+        struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
+        labels_builder_reset(p->builder, group->targets[i]);
+        if (run_rules(p, group, &verdict, &err)) {
+            verdict.target = make_target(p, group, &verdict, &err);
+        }
+        conclude(p, &verdict, &err, made);
+    }
+}
+
+/* What is known of one label set of a pod on its way. */
+struct passage {
+    struct pipeline_verdict verdict;
+    struct err err;
+    struct labels *relabelled;
+};
+
+static void relabel_pod(struct pipeline *p, const struct target_group *group,
+                        struct passage *passages, struct port_candidate *candidates)
+{
+    for (size_t i = 0; i < group->n_targets; i++) {
+        struct passage *a = &passages[i];
+        a->verdict = (struct pipeline_verdict){.group = group, .discovered = group->targets[i]};
+        candidates[i].discovered = group->targets[i];
+        labels_builder_reset(p->builder, group->targets[i]);
+        if (!run_rules(p, group, &a->verdict, &a->err)) {
+            continue;
+        }
+        a->relabelled = labels_builder_build(p->builder);
+        if (a->relabelled == NULL) {
+            a->verdict.outcome = RELABEL_FAILED;
+            count(p, group->job, "failed");
+            err_set(&a->err, ERR_MEMORY, "too many labels, or out of memory");
+            continue;
+        }
+        a->verdict.relabelled = a->relabelled;
+        candidates[i].labels = labels_ref(a->relabelled);
+    }
+}
+
+static void finish_pod(struct pipeline *p, const struct target_group *group, struct passage *a,
+                       struct port_candidate *c, struct made *made)
+{
+    if (c->labels != NULL) {
+        labels_builder_reset(p->builder, c->labels);
+        a->verdict.target = make_target(p, group, &a->verdict, &a->err);
+    } else if (c->set_aside) {
+        a->verdict.set_aside = true;
+        count(p, group->job, "set_aside");
+    }
+    conclude(p, &a->verdict, &a->err, made);
+    labels_unref(a->relabelled);
+    labels_unref(c->labels);
+}
+
+/* The label sets of one pod: what several of them stand for is scraped once. */
+static void judge_pod(struct pipeline *p, const struct target_group *group, struct made *made)
+{
+    struct passage *passages = calloc(group->n_targets + 1, sizeof(*passages));
+    struct port_candidate *candidates = calloc(group->n_targets + 1, sizeof(*candidates));
+    if (passages == NULL || candidates == NULL) {
+        log_error(p->options.log, "out of memory: pod ignored", LOG_STR("source", group->source));
+    } else {
+        const struct config_job *job = &p->options.config->jobs[group->job];
+        relabel_pod(p, group, passages, candidates);
+        if (!ports_choose(job, candidates, group->n_targets, p->builder)) {
+            log_error(p->options.log, "out of memory: a pod may be scraped more than once",
+                      LOG_STR("source", group->source));
+        }
+        for (size_t i = 0; i < group->n_targets; i++) {
+            finish_pod(p, group, &passages[i], &candidates[i], made);
+        }
+    }
+    free(passages);
+    free(candidates);
+}
+
+/* Takes over the references. */
+static bool hand_over(struct pipeline *p, const struct target_group *group, const struct made *made)
+{
+    const struct pipeline_options *o = &p->options;
+    if (o->sharding != NULL) {
+        return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
+                            made->n, group->moved);
+    }
+    if (o->scraper != NULL) {
+        return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
+    }
+    for (size_t i = 0; i < made->n; i++) {
+        target_unref(made->targets[i]);
+    }
+    return true;
+}
+
+void pipeline_group(struct pipeline *p, const struct target_group *group)
+{
+    struct made made = {
+        .targets = calloc(group->n_targets + 1, sizeof(struct target *)),
+        .keys = calloc(group->n_targets + 1, sizeof(uint64_t)),
+    };
+    bool ok = made.targets != NULL && made.keys != NULL;
+    /* Pods are what has one host for all its label sets. */
+    if (ok && group->pinned_host != NULL) {
+        judge_pod(p, group, &made);
+    } else if (ok) {
+        judge_each(p, group, &made);
+    }
+    if (!ok || !hand_over(p, group, &made)) {
+        log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
+    }
+    free(made.targets);
+    free(made.keys);
+}

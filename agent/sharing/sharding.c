@@ -1,0 +1,466 @@
+#include "agent/sharing/sharding.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/sharing/members.h"
+#include "agent/sharing/owned_targets.h"
+#include "agent/sharing/rendezvous.h"
+#include "base/clock.h"
+#include "scraper/targets/address.h"
+
+/* Of names in a log line or a sentence. */
+#define NAMES_MAX ((size_t)2048)
+#define SELF_MAX 256
+/* After memory ran out in the middle of a change. */
+#define RETRY_MS 1000
+
+struct sharding {
+    struct sharding_options options;
+    const struct config_sharding *config;
+    struct discovery_sharing discovery;
+    char self[SELF_MAX];
+    struct members *members;
+    struct holdings *holdings;
+    struct loop_timer *timer;
+    enum members_state told;
+    bool was_member;
+    size_t left;    /* pods of others */
+    size_t awaited; /* pods that have become ours, but have not been listed since */
+    bool told_awaited;
+    struct metric_cell *n_members;
+    struct metric_cell *index;
+    struct metric_cell *owned;
+    struct metric_cell *others;
+    struct metric_cell *awaiting;
+    struct metric_cell *gained;
+    struct metric_cell *lost;
+    struct metric_cell *changes;
+};
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static void put_names(const struct members *m, struct buf *out)
+{
+    for (size_t i = 0; i < members_count(m); i++) {
+        const char *name = members_name(m, i);
+        if (out->len + strlen(name) > NAMES_MAX) {
+            buf_printf(out, ", and %zu more", members_count(m) - i);
+            return;
+        }
+        buf_printf(out, "%s%s", i == 0 ? "" : ", ", name);
+    }
+}
+
+static void log_members(struct sharding *s)
+{
+    struct buf names;
+    buf_init(&names, NAMES_MAX + 512);
+    put_names(s->members, &names);
+    log_info(s->options.log, "sharding: members", LOG_INT("n", members_count(s->members)),
+             LOG_STR("members", names.data == NULL ? "" : names.data), LOG_STR("self", s->self));
+    buf_done(&names);
+}
+
+static void log_state(struct sharding *s)
+{
+    enum members_state state = members_state(s->members);
+    struct log *log = s->options.log;
+    if (state == s->told) {
+        return;
+    }
+    s->told = state;
+    switch (state) {
+    case MEMBERS_UNKNOWN:
+        break;
+    case MEMBERS_OUTSIDE:
+        if (s->was_member) {
+            log_warn(log,
+                     "sharding: this replica is no longer among the ready endpoints of the "
+                     "Service: it scrapes nothing until it is",
+                     LOG_STR("service", s->config->service), LOG_STR("self", s->self));
+        } else {
+            log_info(log,
+                     "sharding: this replica is not among the ready endpoints of the Service yet: "
+                     "it scrapes nothing until it is",
+                     LOG_STR("service", s->config->service), LOG_STR("self", s->self));
+        }
+        break;
+    case MEMBERS_WAITING:
+        log_info(log, "sharding: waiting for the others to let go",
+                 LOG_INT("handover_ms", s->config->handover_ms));
+        break;
+    case MEMBERS_ACTIVE:
+        log_info(log, "sharding: taking the share of this replica", LOG_STR("self", s->self));
+        break;
+    case MEMBERS_ISOLATED:
+        log_error(log,
+                  "sharding: cut off from the API server for too long, others may have taken over: "
+                  "scraping nothing until it answers",
+                  LOG_INT("isolation_timeout_ms", s->config->isolation_ms));
+        break;
+    }
+    s->was_member = s->was_member || state == MEMBERS_WAITING || state == MEMBERS_ACTIVE;
+}
+
+bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out)
+{
+    const char *owner = sharding_owner(s, key);
+    if (owner == NULL) {
+        return buf_puts(out, "scraped by no replica: the Service has no ready endpoints");
+    }
+    if (sharding_is_ours(s, key)) {
+        return buf_printf(out, "scraped by this replica (%s)", owner);
+    }
+    buf_printf(out, "scraped by %s (this is %s%s; members: ", owner, s->self,
+               sharding_is_member(s) ? "" : ", which is no member");
+    put_names(s->members, out);
+    return buf_puts(out, ")");
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static void count_targets(struct sharding *s)
+{
+    size_t owned = holdings_owned(s->holdings);
+    metric_set(s->owned, (int64_t)owned);
+    metric_set(s->others, (int64_t)(holdings_total(s->holdings) - owned + s->left + s->awaited));
+}
+
+static bool review(struct sharding *s)
+{
+    struct holdings_moves moves = holdings_review(s->holdings);
+    metric_add(s->gained, moves.gained);
+    metric_add(s->lost, moves.lost);
+    count_targets(s);
+    if (moves.gained + moves.lost > 0) {
+        log_info(s->options.log, "sharding: targets moved", LOG_INT("gained", moves.gained),
+                 LOG_INT("lost", moves.lost), LOG_INT("owned", holdings_owned(s->holdings)),
+                 LOG_INT("of", holdings_total(s->holdings)));
+    }
+    if (moves.failed > 0) {
+        log_error(s->options.log, "sharding: out of memory, telling moved targets again soon",
+                  LOG_INT("groups", moves.failed));
+    }
+    return moves.failed == 0;
+}
+
+static void update(struct sharding *s, bool again)
+{
+    int64_t now_ms = clock_mono_ms();
+    bool changed = members_tick(s->members, now_ms) || again;
+    log_state(s);
+    bool ok = !changed || review(s);
+    int64_t next_ms = members_next_at(s->members);
+    if (!ok && next_ms > now_ms + RETRY_MS) {
+        next_ms = now_ms + RETRY_MS;
+    }
+    if (next_ms == INT64_MAX) {
+        loop_timer_cancel(s->timer);
+    } else {
+        loop_timer_at(s->timer, next_ms);
+    }
+}
+
+/* Pods that are ours by now are not scraped yet. */
+static void say_awaited(struct sharding *s)
+{
+    if (s->awaited > 0 && members_state(s->members) == MEMBERS_ACTIVE && !s->told_awaited) {
+        s->told_awaited = true;
+        log_warn(
+            s->options.log,
+            "sharding: pods of this replica have not been listed yet: they are scraped as soon "
+            "as the API server lists them",
+            LOG_INT("pods", s->awaited));
+    }
+}
+
+/* Something is due: what could not be told is told again as well. */
+static void on_timer(void *arg)
+{
+    update(arg, true);
+    say_awaited(arg);
+}
+
+static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
+{
+    struct sharding *s = arg;
+    enum members_result result = members_set(s->members, names, n, self, clock_mono_ms());
+    if (result == MEMBERS_NO_MEMORY) {
+        log_error(s->options.log, "sharding: out of memory: members left as they were");
+    } else if (result == MEMBERS_CHANGED) {
+        metric_inc(s->changes);
+        metric_set(s->n_members, (int64_t)members_count(s->members));
+        metric_set(s->index, sharding_is_member(s) ? (int64_t)members_index(s->members) : -1);
+        log_members(s);
+    } else if (n == 0 && members_count(s->members) > 0) {
+        log_warn(s->options.log,
+                 "sharding: the Service has no ready endpoints any more: the last members stay",
+                 LOG_STR("service", s->config->service));
+    }
+    update(s, false);
+}
+
+static void on_reachable(void *arg, bool reachable)
+{
+    struct sharding *s = arg;
+    members_reachable(s->members, reachable, clock_mono_ms());
+    update(s, false);
+}
+
+static void on_left(void *arg, size_t left, size_t awaited)
+{
+    struct sharding *s = arg;
+    s->left = left;
+    s->awaited = awaited;
+    metric_set(s->awaiting, (int64_t)awaited);
+    count_targets(s);
+    if (awaited == 0 && s->told_awaited) {
+        s->told_awaited = false;
+        log_info(s->options.log, "sharding: the pods of this replica have been listed");
+    }
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static bool owns(void *arg, uint64_t key)
+{
+    const struct sharding *s = arg;
+    return members_owns(s->members, key);
+}
+
+static bool tell(void *arg, size_t job, const char *source, struct target *const *targets, size_t n)
+{
+    const struct sharding *s = arg;
+    if (s->options.scraper != NULL) {
+        return scraper_set_group(s->options.scraper, job, source, targets, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        target_unref(targets[i]);
+    }
+    return true;
+}
+
+/* As sharding_key() of any target at that address. */
+static uint64_t pod_key(void *arg, const char *ip)
+{
+    struct address address;
+    (void)arg;
+    if (!address_parse(sv_from(ip), 80, &address, NULL)) {
+        return 0;
+    }
+    return rendezvous_hash(rendezvous_key(sv_from(address.canonical), ip, false));
+}
+
+static bool claims(void *arg, uint64_t key)
+{
+    const struct sharding *s = arg;
+    /* A member may be known by its address. */
+    const char *self =
+        sharding_is_member(s) ? members_name(s->members, members_index(s->members)) : s->self;
+    return members_claims(s->members, self, key);
+}
+
+uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
+                      const char *pinned_host)
+{
+    bool foreign = s->options.config->jobs[job].allow_foreign_address;
+    return rendezvous_hash(rendezvous_key(sv_from(target_canonical(t)), pinned_host, foreign));
+}
+
+bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
+                  const uint64_t *keys, size_t n, bool moved)
+{
+    size_t before = holdings_owned(s->holdings);
+    bool ok = holdings_put(s->holdings, job, source, targets, keys, n);
+    size_t now = holdings_owned(s->holdings);
+    metric_add(s->gained, moved && now > before ? now - before : 0);
+    count_targets(s);
+    return ok;
+}
+
+const char *sharding_owner(const struct sharding *s, uint64_t key)
+{
+    return members_owner(s->members, key);
+}
+
+bool sharding_is_ours(const struct sharding *s, uint64_t key)
+{
+    const char *owner = sharding_owner(s, key);
+    return owner != NULL && sharding_is_member(s) &&
+           strcmp(owner, members_name(s->members, members_index(s->members))) == 0;
+}
+
+bool sharding_is_member(const struct sharding *s)
+{
+    return members_index(s->members) != MEMBERS_NONE;
+}
+
+const char *sharding_self(const struct sharding *s)
+{
+    return s->self;
+}
+
+const struct discovery_sharing *sharding_of_discovery(struct sharding *s)
+{
+    return s == NULL ? NULL : &s->discovery;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+    return value == NULL ? "" : value;
+}
+
+/* The name of the pod: what the configuration says, POD_NAME (the usual name for the field of the
+ * downward API), and the host name, which Kubernetes sets to the pod's. */
+static bool find_self(struct sharding *s, struct err *err)
+{
+    const char *candidates[] = {s->config->pod_name, env("POD_NAME"), env("HOSTNAME")};
+    for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
+        if (candidates[i][0] != '\0') {
+            snprintf(s->self, sizeof(s->self), "%s", candidates[i]);
+            return true;
+        }
+    }
+    if (gethostname(s->self, sizeof(s->self)) != 0) {
+        return err_sys(err, "sharding: the own name is not known (give sharding.pod_name)");
+    }
+    s->self[sizeof(s->self) - 1] = '\0';
+    return true;
+}
+
+static struct metric_cell *cell(const struct sharding *s, const struct metric_desc *desc,
+                                const char *value)
+{
+    struct metric *metric = metrics_register(s->options.metrics, desc);
+    return value == NULL ? metric_only(metric) : metric_cell(metric, (const char *const[]){value});
+}
+
+static void make_metrics(struct sharding *s)
+{
+    static const struct metric_desc n_members = {
+        .name = "profpull_sharding_members",
+        .help = "Replicas that share the targets.",
+        .type = METRIC_GAUGE,
+    };
+    static const struct metric_desc index = {
+        .name = "profpull_sharding_index",
+        .help = "Place of this replica among the members in the order of names; -1: none.",
+        .type = METRIC_GAUGE,
+    };
+    static const struct metric_desc targets = {
+        .name = "profpull_sharding_targets",
+        .help =
+            "Targets that are known, by whether this replica scrapes them. A pod of another one "
+            "counts as one for each job: it is not looked into.",
+        .type = METRIC_GAUGE,
+        .labels = {"owner"},
+    };
+    static const struct metric_desc awaiting = {
+        .name = "profpull_sharding_awaited_pods",
+        .help =
+            "Pods that have become this replica's and have not been listed since; once for each "
+            "job.",
+        .type = METRIC_GAUGE,
+    };
+    static const struct metric_desc moves = {
+        .name = "profpull_sharding_moved_targets_total",
+        .help = "Targets that changed between replicas.",
+        .type = METRIC_COUNTER,
+        .labels = {"direction"},
+    };
+    static const struct metric_desc changes = {
+        .name = "profpull_sharding_changes_total",
+        .help = "Changes of the members.",
+        .type = METRIC_COUNTER,
+    };
+    s->n_members = cell(s, &n_members, NULL);
+    s->index = cell(s, &index, NULL);
+    s->owned = cell(s, &targets, "self");
+    s->others = cell(s, &targets, "other");
+    s->awaiting = cell(s, &awaiting, NULL);
+    s->gained = cell(s, &moves, "gained");
+    s->lost = cell(s, &moves, "lost");
+    s->changes = cell(s, &changes, NULL);
+    metric_set(s->index, -1);
+}
+
+/* All members of mode static, for ever. */
+static bool set_static(struct sharding *s)
+{
+    char texts[MEMBERS_MAX][16];
+    struct sv names[MEMBERS_MAX];
+    for (size_t i = 0; i < s->config->replicas && i < MEMBERS_MAX; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "replica-%u", (unsigned)i);
+        names[i] = sv_from(texts[i]);
+    }
+    snprintf(s->self, sizeof(s->self), "replica-%u", s->config->index);
+    enum members_result result =
+        members_set(s->members, names, s->config->replicas, s->config->index, clock_mono_ms());
+    members_tick(s->members, clock_mono_ms());
+    metric_set(s->n_members, (int64_t)members_count(s->members));
+    metric_set(s->index, s->config->index);
+    return result == MEMBERS_CHANGED;
+}
+
+static bool init(struct sharding *s, struct err *err)
+{
+    bool kubernetes = s->config->mode == SHARDING_KUBERNETES;
+    bool scrapes = kubernetes && s->options.scraper != NULL;
+    s->members = members_new(&(struct members_options){
+        .handover_ms = scrapes ? s->config->handover_ms : 0,
+        .isolation_ms = scrapes ? s->config->isolation_ms : 0,
+    });
+    s->holdings = holdings_new(&(struct holdings_options){.owns = owns, .tell = tell, .arg = s});
+    s->timer = loop_timer_new(s->options.loop, on_timer, s);
+    if (s->members == NULL || s->holdings == NULL || s->timer == NULL ||
+        (!kubernetes && !set_static(s))) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (kubernetes && !find_self(s, err)) {
+        return false;
+    }
+    s->discovery = (struct discovery_sharing){
+        .self = s->self,
+        .self_ip = env("POD_IP"),
+        .on_members = on_members,
+        .on_reachable = on_reachable,
+        .arg = s,
+    };
+    /* Who only looks wants to see the pods of all. */
+    if (s->options.scraper != NULL) {
+        s->discovery.key = pod_key;
+        s->discovery.claims = claims;
+        s->discovery.on_left = on_left;
+    }
+    return true;
+}
+
+struct sharding *sharding_new(const struct sharding_options *options, struct err *err)
+{
+    struct sharding *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    s->options = *options;
+    s->config = &options->config->sharding;
+    make_metrics(s);
+    return init(s, err) ? s : sharding_free(s);
+}
+
+struct sharding *sharding_free(struct sharding *s)
+{
+    if (s != NULL) {
+        holdings_free(s->holdings);
+        members_free(s->members);
+        loop_timer_free(s->timer);
+        free(s);
+    }
+    return NULL;
+}

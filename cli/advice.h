@@ -1,0 +1,17 @@
+/* What to do about an endpoint that does not take profiles: a sentence for people. Pure. */
+#ifndef PROFPULL_CLI_ADVICE_H
+#define PROFPULL_CLI_ADVICE_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "http/http.h"
+
+/* True if trying again is of no use before somebody has changed something. */
+bool advice_is_final(enum http_result result, long status);
+
+/* "" if there is nothing to say. Static storage. */
+const char *advice_for(const struct config_endpoint *endpoint, enum http_result result,
+                       long status);
+
+#endif

@@ -1,0 +1,392 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/pipeline.h"
+#include "base/clock.h"
+#include "base/labels.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "cli/cmd.h"
+#include "cli/explain/explain.h"
+#include "cli/explain/pod_lookup.h"
+#include "discovery/discovery.h"
+
+static const char help[] =
+    "Usage: profpull discover [--config FILE] [--explain] [--timeout 30s]\n"
+    "       profpull discover [--config FILE] --explain --pod NAMESPACE/NAME\n"
+    "\n"
+    "Reads every source of the configuration once and prints the targets found, one JSON object a\n"
+    "line: job, source, labels and the scrapes with their URLs. Nothing is scraped.\n"
+    "\n"
+    "  -c, --config FILE   the configuration; without it, that of annotated pods in the cluster\n"
+    "                      that this runs in\n"
+    "  -e, --explain       print what was dropped or refused as well, with the rule and why, and\n"
+    "                      on stderr how many pods are not scraped for which reason\n"
+    "      --pod POD       say in words why this pod is scraped or not, and what to change; a\n"
+    "                      pattern such as shop/cart-*, or part of a name\n"
+    "      --timeout D     give up when a source has not answered by then (30s)\n"
+    "\n"
+    "Exit code: 0 done, 1 the configuration is wrong, 2 usage, 3 a source did not answer.\n";
+
+#define LINE_MAX_BYTES (16 * 1024 * 1024)
+/* After a missing permission was found, time for other sources to answer. */
+#define FORBIDDEN_MS 1500
+
+struct discover {
+    struct loop *loop;
+    struct loop_timer *timer;
+    struct intern *intern;
+    struct log *log;
+    struct pipeline *pipeline;
+    struct sharding *sharding; /* NULL unless targets are shared */
+    const struct config *config;
+    bool explain;
+    const char *pod;       /* NULL: all */
+    struct explain *words; /* with explain */
+    int64_t timeout_ms;
+    bool synced;
+    bool forbidden;
+};
+
+static void put_scrapes(const struct target *t, struct buf *line)
+{
+    buf_puts(line, ",\"scrapes\":[");
+    for (size_t i = 0; i < target_scrape_count(t); i++) {
+        struct buf url;
+        buf_init(&url, LINE_MAX_BYTES);
+        target_scrape_url(t, i, &url);
+        buf_printf(line, "%s{\"type\":\"", i == 0 ? "" : ",");
+        json_escape(sv_from(target_scrape_type(t, i)->name), line);
+        buf_puts(line, "\",\"url\":\"");
+        json_escape(sv_from(url.data), line);
+        char interval[32];
+        format_duration_ms(target_interval_ms(t, i), interval, sizeof(interval));
+        buf_printf(line, "\",\"interval\":\"%s\"}", interval);
+        buf_done(&url);
+    }
+    buf_putc(line, ']');
+}
+
+/* Types that a wrong label has cost the target. */
+static void put_problems(const struct target *t, struct buf *line)
+{
+    for (size_t i = 0; i < target_problem_count(t); i++) {
+        const char *type;
+        const char *sentence = target_problem(t, i, &type);
+        buf_puts(line, i == 0 ? ",\"problems\":[\"" : ",\"");
+        json_escape(sv_from(sentence), line);
+        buf_puts(line, i + 1 == target_problem_count(t) ? "\"]" : "\"");
+    }
+}
+
+static void put_dropped(const struct discover *d, const struct pipeline_verdict *v,
+                        struct buf *line)
+{
+    if (v->rule > 0) {
+        struct buf rule;
+        buf_init(&rule, LINE_MAX_BYTES);
+        relabel_describe(pipeline_rules(d->pipeline, v->group->job), v->rule, &rule);
+        buf_printf(line, ",\"%s\":{\"rule\":%zu,\"text\":\"",
+                   v->outcome == RELABEL_DROPPED ? "dropped_by" : "failed_in", v->rule);
+        json_escape(sv_from(rule.data), line);
+        buf_puts(line, "\"}");
+        buf_done(&rule);
+    }
+    if (v->set_aside) {
+        buf_puts(line, ",\"set_aside\":\"no profile type is scraped on this port\"");
+    }
+    if (v->err != NULL) {
+        buf_puts(line, ",\"error\":\"");
+        json_escape(sv_from(v->err->msg), line);
+        buf_putc(line, '"');
+    }
+}
+
+/* Whether a target is another replica's business. One who is no replica wants to see them all. */
+static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
+{
+    return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
+           !sharding_is_ours(d->sharding, v->key);
+}
+
+static void put_owner(const struct discover *d, const struct pipeline_verdict *v, struct buf *line)
+{
+    if (d->sharding == NULL || v->target == NULL) {
+        return;
+    }
+    const char *owner = sharding_owner(d->sharding, v->key);
+    buf_puts(line, ",\"owner\":\"");
+    json_escape(sv_from(owner == NULL ? "" : owner), line);
+    buf_putc(line, '"');
+    struct buf words;
+    buf_init(&words, LINE_MAX_BYTES);
+    if (d->explain && sharding_explain(d->sharding, v->key, &words)) {
+        buf_puts(line, ",\"shard\":\"");
+        json_escape(sv_from(words.data), line);
+        buf_putc(line, '"');
+    }
+    buf_done(&words);
+}
+
+static void on_verdict(void *arg, const struct pipeline_verdict *v)
+{
+    struct discover *d = arg;
+    if (d->words != NULL) {
+        explain_verdict(d->words, v);
+    }
+    if (d->pod != NULL || ((v->target == NULL || is_elsewhere(d, v)) && !d->explain)) {
+        return;
+    }
+    struct buf line;
+    buf_init(&line, LINE_MAX_BYTES);
+    buf_puts(&line, "{\"job\":\"");
+    json_escape(sv_from(d->config->jobs[v->group->job].name), &line);
+    buf_puts(&line, "\",\"source\":\"");
+    json_escape(sv_from(v->group->source), &line);
+    buf_puts(&line, "\",\"labels\":");
+    labels_format_json(v->target == NULL ? v->discovered : target_labels(v->target), &line);
+    if (v->target == NULL) {
+        put_dropped(d, v, &line);
+    } else {
+        put_scrapes(v->target, &line);
+        put_problems(v->target, &line);
+    }
+    put_owner(d, v, &line);
+    buf_puts(&line, "}\n");
+    if (buf_ok(&line)) {
+        fwrite(line.data, 1, line.len, stdout);
+    }
+    buf_done(&line);
+}
+
+static void on_synced(void *arg)
+{
+    struct discover *d = arg;
+    d->synced = true;
+    loop_stop(d->loop);
+}
+
+static void on_group(void *arg, const struct target_group *group)
+{
+    struct discover *d = arg;
+    pipeline_group(d->pipeline, group);
+}
+
+static void on_timeout(void *arg)
+{
+    loop_stop(arg);
+}
+
+/* A source that may not read does not answer: there is no point in waiting for long. */
+static void on_log_line(void *arg, enum log_level level, const char *msg,
+                        const struct log_field *fields)
+{
+    struct discover *d = arg;
+    (void)level;
+    if (!d->forbidden && explain_log_line(d->words, msg, fields)) {
+        d->forbidden = true;
+        loop_timer_after(d->timer, FORBIDDEN_MS);
+    }
+}
+
+static bool print_words(struct discover *d, FILE *file)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    bool ok = explain_report(d->words, &text);
+    if (ok) {
+        fwrite(text.data, 1, text.len, file);
+    } else {
+        fputs("profpull: out of memory\n", stderr);
+    }
+    buf_done(&text);
+    return ok;
+}
+
+/* A pod that no job was told of: is there one at all? */
+static void look_up(struct discover *d)
+{
+    if (d->pod == NULL || d->forbidden || explain_found(d->words) > 0) {
+        return;
+    }
+    struct lookup_options options = {
+        .config = d->config,
+        .loop = d->loop,
+        .intern = d->intern,
+        .user_agent = USER_AGENT,
+        .pod = d->pod,
+        .timeout_ms = d->timeout_ms,
+    };
+    struct labels *labels = lookup_pod(&options);
+    if (labels != NULL) {
+        explain_exists(d->words, labels);
+        labels_unref(labels);
+    }
+}
+
+static int conclude(struct discover *d)
+{
+    if (d->synced && d->words != NULL) {
+        look_up(d);
+    }
+    bool ok = d->words == NULL || print_words(d, d->pod != NULL ? stdout : stderr);
+    fflush(stdout);
+    if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
+        fprintf(stderr,
+                "profpull: this is %s, which is no member of the Service: the targets of all "
+                "members are shown\n",
+                sharding_self(d->sharding));
+    }
+    if (!d->synced) {
+        fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
+        return EXIT_PEER;
+    }
+    return ok ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int run_discovery(struct discover *d)
+{
+    struct err err = ERR_INIT;
+    struct discovery_options options = {
+        .config = d->config,
+        .loop = d->loop,
+        .intern = d->intern,
+        .log = d->log,
+        .user_agent = USER_AGENT,
+        .on_group = on_group,
+        .on_synced = on_synced,
+        .arg = d,
+        .sharing = sharding_of_discovery(d->sharding),
+    };
+    struct discovery *discovery = discovery_new(&options, &err);
+    if (discovery == NULL) {
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    d->timer = loop_timer_new(d->loop, on_timeout, d->loop);
+    if (d->timer != NULL) {
+        if (d->words != NULL) {
+            log_set_observer(d->log, on_log_line, d);
+        }
+        loop_timer_after(d->timer, d->timeout_ms);
+        loop_run(d->loop);
+        log_set_observer(d->log, NULL, NULL);
+    }
+    d->timer = loop_timer_free(d->timer);
+    discovery_free(discovery);
+    return conclude(d);
+}
+
+static bool make_sharding(struct discover *d, struct err *err)
+{
+    if (d->config->sharding.mode == SHARDING_NONE) {
+        return true;
+    }
+    struct sharding_options options = {.config = d->config, .loop = d->loop, .log = d->log};
+    d->sharding = sharding_new(&options, err);
+    return d->sharding != NULL;
+}
+
+static bool prepare(struct discover *d, struct err *err)
+{
+    d->intern = intern_new();
+    d->log = log_new(STDERR_FILENO, LOG_WARN, d->config->log.format);
+    d->loop = loop_new(err);
+    if (d->intern == NULL || d->log == NULL || d->loop == NULL) {
+        return err->kind == ERR_NONE && err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (!make_sharding(d, err)) {
+        return false;
+    }
+    struct pipeline_options options = {
+        .config = d->config,
+        .intern = d->intern,
+        .sharding = d->sharding,
+        .on_verdict = on_verdict,
+        .arg = d,
+    };
+    d->pipeline = pipeline_new(&options, err);
+    if (d->pipeline == NULL || !d->explain) {
+        return d->pipeline != NULL;
+    }
+    struct explain_options words = {
+        .config = d->config,
+        .intern = d->intern,
+        .pipeline = d->pipeline,
+        .sharding = d->sharding,
+        .pattern = d->pod,
+    };
+    d->words = explain_new(&words);
+    return d->words != NULL || err_set(err, ERR_MEMORY, "out of memory");
+}
+
+static int discover(const struct cmd_config_flags *flags, struct discover *d)
+{
+    struct config *config = cmd_load_config(flags);
+    if (config == NULL) {
+        return EXIT_INPUT;
+    }
+    struct err err = ERR_INIT;
+    d->config = config;
+    int code = prepare(d, &err) ? run_discovery(d) : cmd_fail(EXIT_INPUT, &err);
+    explain_free(d->words);
+    pipeline_free(d->pipeline);
+    sharding_free(d->sharding);
+    loop_free(d->loop);
+    intern_free(d->intern);
+    log_free(d->log);
+    config_unref(config);
+    return code;
+}
+
+int cmd_discover(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"explain", no_argument, NULL, 'e'},
+        {"timeout", required_argument, NULL, 't'},
+        {"write.url", required_argument, NULL, 'w'},
+        {"pod", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct cmd_config_flags flags = {0};
+    struct discover d = {.timeout_ms = 30 * MS_PER_S};
+    int c;
+    while ((c = getopt_long(argc, argv, "c:eh", options, NULL)) != -1) {
+        switch (c) {
+        case 'c':
+            flags.file = optarg;
+            break;
+        case 'e':
+            d.explain = true;
+            break;
+        case 'p':
+            d.pod = optarg;
+            break;
+        case 't':
+            if (!cmd_parse_duration(argv[0], "--timeout", optarg, &d.timeout_ms)) {
+                return EXIT_USAGE;
+            }
+            break;
+        case 'w':
+            flags.write_url = optarg;
+            break;
+        case 'h':
+            return cmd_help(help);
+        default:
+            return cmd_usage_error(argv[0], "see above");
+        }
+    }
+    if (optind < argc) {
+        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
+    }
+    if (d.pod != NULL && !d.explain) {
+        return cmd_usage_error(argv[0], "--pod goes with --explain");
+    }
+    if (flags.file == NULL && flags.write_url == NULL) {
+        flags.write_url = "http://127.0.0.1"; /* nothing is written */
+    }
+    return discover(&flags, &d);
+}

@@ -1,0 +1,335 @@
+#include <ctype.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/labels.h"
+#include "cli/cmd.h"
+#include "relabel/relabel.h"
+
+static const char help[] =
+    "Usage: profpull relabel --rules FILE [--explain] < LABELS\n"
+    "\n"
+    "Runs relabel rules on label sets: JSON objects of strings on stdin, one result a line on\n"
+    "stdout, an object or null for one that was dropped.\n"
+    "\n"
+    "  -r, --rules FILE   a YAML list of rules, or a mapping with the key relabel_configs\n"
+    "  -e, --explain      say on stderr what each rule did\n"
+    "\n"
+    "Exit code: 0 done, 1 the input or a rule is wrong, or a rule gave up; 2 usage.\n";
+
+/* One JSON object on stdin. */
+#define OBJECT_MAX ((size_t)8 * 1024 * 1024)
+/* A line about one rule: its text and the labels that it changed, escaped. */
+#define EXPLAIN_MAX ((size_t)16 * LABELS_BYTES_MAX)
+
+struct job {
+    struct relabel *rules;
+    struct relabel_scratch *scratch;
+    struct intern *intern;
+    struct labels_builder *builder;
+    bool explain;
+    bool failed; /* a rule gave up on some label set */
+    size_t line; /* of stdin, where the object starts */
+    /* For --explain, the labels before the rule. */
+    struct label before[LABELS_MAX];
+    size_t n_before;
+};
+
+/* ---- --explain ------------------------------------------------------------------------------- */
+
+static void put_label(struct buf *out, const char *verb, const struct label *l)
+{
+    buf_printf(out, " %s ", verb);
+    json_escape(l->name, out);
+    if (l->value.n > 0) {
+        buf_puts(out, "=\"");
+        json_escape(l->value, out);
+        buf_putc(out, '"');
+    }
+}
+
+/* Merges two sorted lists; appends what was removed and set. Returns how many. */
+static size_t put_changes(struct buf *out, const struct job *j, const struct labels_builder *b)
+{
+    size_t n = labels_builder_count(b);
+    size_t changes = 0;
+    size_t i = 0;
+    size_t k = 0;
+    while (i < j->n_before || k < n) {
+        struct label after = k < n ? labels_builder_at(b, k) : (struct label){0};
+        int order = i == j->n_before ? 1 : k == n ? -1 : sv_cmp(j->before[i].name, after.name);
+        if (order < 0) {
+            put_label(out, "remove", &(struct label){.name = j->before[i].name, .value = SV("")});
+            changes++;
+        } else if (order > 0 || !sv_eq(j->before[i].value, after.value)) {
+            put_label(out, "set", &after);
+            changes++;
+        }
+        i += order <= 0;
+        k += order >= 0;
+    }
+    return changes;
+}
+
+static void remember(struct job *j, const struct labels_builder *b)
+{
+    j->n_before = labels_builder_count(b);
+    for (size_t i = 0; i < j->n_before; i++) {
+        j->before[i] = labels_builder_at(b, i);
+    }
+}
+
+static void explain_rule(void *arg, size_t rule, const struct labels_builder *b,
+                         enum relabel_outcome outcome)
+{
+    struct job *j = arg;
+    struct buf line;
+    buf_init(&line, EXPLAIN_MAX);
+    buf_printf(&line, "# rule %zu: ", rule);
+    relabel_describe(j->rules, rule, &line);
+    buf_puts(&line, ":");
+    if (outcome == RELABEL_DROPPED) {
+        buf_puts(&line, " dropped");
+    } else if (outcome == RELABEL_FAILED) {
+        buf_puts(&line, " failed");
+    } else if (put_changes(&line, j, b) == 0) {
+        buf_puts(&line, " no change");
+    }
+    buf_putc(&line, '\n');
+    fputs(buf_ok(&line) ? line.data : "# (a line that is too long)\n", stderr);
+    buf_done(&line);
+    if (outcome == RELABEL_KEPT) {
+        remember(j, b);
+    }
+}
+
+/* ---- stdin ----------------------------------------------------------------------------------- */
+
+static bool fail_input(const struct job *j, const char *what, const char *detail)
+{
+    fprintf(stderr, "profpull: stdin:%zu: %s%s\n", j->line, what, detail);
+    return false;
+}
+
+/* The next byte that is no white space, or EOF. */
+static int skip_space(struct job *j, size_t *line)
+{
+    int c;
+    while ((c = getc(stdin)) != EOF && isspace(c)) {
+        *line += c == '\n';
+    }
+    j->line = *line;
+    return c;
+}
+
+/* Collects one object, from its { to the } that ends it. *line counts on. */
+static bool read_object(const struct job *j, size_t *line, struct buf *out)
+{
+    size_t depth = 1;
+    bool quoted = false;
+    bool escaped = false;
+    buf_clear(out);
+    buf_putc(out, '{');
+    while (depth > 0) {
+        int c = getc(stdin);
+        if (c == EOF) {
+            return fail_input(j, "the object does not end", "");
+        }
+        if (!buf_putc(out, (char)c)) {
+            return fail_input(j, buf_too_big(out) ? "the object is too large" : "out of memory",
+                              "");
+        }
+        *line += c == '\n';
+        if (quoted) {
+            quoted = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else if (c == '"') {
+            quoted = true;
+        } else {
+            depth += c == '{';
+            depth -= c == '}';
+        }
+    }
+    return true;
+}
+
+static bool fill(const struct job *j, json_t *object)
+{
+    const char *name;
+    json_t *value;
+    labels_builder_reset(j->builder, NULL);
+    json_object_foreach(object, name, value)
+    {
+        if (!json_is_string(value)) {
+            return fail_input(j, "expected a string as the value of label ", name);
+        }
+        labels_builder_set(j->builder, sv_from(name),
+                           (struct sv){json_string_value(value), json_string_length(value)});
+    }
+    return labels_builder_ok(j->builder) || fail_input(j, "too many labels", "");
+}
+
+static bool parse_labels(const struct job *j, const struct buf *text)
+{
+    json_error_t error;
+    json_t *object = json_loadb(text->data, text->len, JSON_REJECT_DUPLICATES, &error);
+    if (object == NULL) {
+        return fail_input(j, "not a JSON object: ", error.text);
+    }
+    bool ok = fill(j, object);
+    json_decref(object);
+    return ok;
+}
+
+/* ---- the work -------------------------------------------------------------------------------- */
+
+static bool print_labels(struct job *j)
+{
+    struct buf text;
+    buf_init(&text, EXPLAIN_MAX);
+    struct labels *labels = labels_builder_build(j->builder);
+    bool ok = labels != NULL && labels_format_json(labels, &text) && buf_putc(&text, '\n');
+    if (ok) {
+        fwrite(text.data, 1, text.len, stdout);
+    }
+    labels_unref(labels);
+    buf_done(&text);
+    return ok || fail_input(j, "out of memory", "");
+}
+
+static bool relabel_one(struct job *j)
+{
+    if (j->explain) {
+        remember(j, j->builder);
+        fprintf(stderr, "# stdin:%zu\n", j->line);
+    }
+    struct relabel_verdict v =
+        relabel_apply(j->rules, j->scratch, j->builder, j->explain ? explain_rule : NULL, j);
+    bool ok = true;
+    if (v.outcome == RELABEL_KEPT) {
+        ok = print_labels(j);
+    } else {
+        puts("null");
+    }
+    if (v.outcome == RELABEL_FAILED) {
+        j->failed = true;
+        fprintf(stderr, "profpull: stdin:%zu: rule %zu: %s\n", j->line, v.rule, v.err.msg);
+    }
+    fflush(stdout);
+    return ok;
+}
+
+static bool relabel_all(struct job *j)
+{
+    struct buf text;
+    buf_init(&text, OBJECT_MAX);
+    size_t line = 1;
+    bool ok = true;
+    int c;
+    while (ok && (c = skip_space(j, &line)) != EOF) {
+        if (c != '{') {
+            ok = fail_input(j, "expected a JSON object", "");
+        } else {
+            ok = read_object(j, &line, &text) && parse_labels(j, &text) && relabel_one(j);
+        }
+    }
+    buf_done(&text);
+    return ok && !ferror(stdin) && !j->failed;
+}
+
+static int run(struct job *j, const struct config_rules *rules)
+{
+    struct err err = ERR_INIT;
+    j->rules = relabel_new(rules, &err);
+    if (j->rules == NULL) {
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    j->scratch = relabel_scratch_new();
+    j->intern = intern_new();
+    j->builder = j->intern == NULL ? NULL : labels_builder_new(j->intern);
+    int code = EXIT_INPUT;
+    if (j->scratch == NULL || j->builder == NULL) {
+        fputs("profpull: out of memory\n", stderr);
+    } else if (relabel_all(j)) {
+        code = EXIT_DONE;
+    }
+    labels_builder_free(j->builder);
+    intern_free(j->intern);
+    relabel_scratch_free(j->scratch);
+    relabel_free(j->rules);
+    return code;
+}
+
+static bool check_rule(void *arg, const struct config_rule *rule, struct err *err)
+{
+    (void)arg;
+    return relabel_check_rule(rule, err);
+}
+
+static void print_errors(const struct config_errors *errors)
+{
+    struct buf text;
+    buf_init(&text, OBJECT_MAX);
+    if (config_errors_format(errors, &text)) {
+        fputs(text.data, stderr);
+    }
+    buf_done(&text);
+}
+
+static int relabel(const char *file, bool explain)
+{
+    struct config_errors *errors = config_errors_new();
+    struct job *j = calloc(1, sizeof(*j));
+    struct config_options options = {.check_rule = check_rule};
+    struct config_rules rules;
+    struct config *config = NULL;
+    int code = EXIT_INPUT;
+    if (errors == NULL || j == NULL) {
+        fputs("profpull: out of memory\n", stderr);
+    } else if ((config = config_load_rules(file, &options, errors, &rules)) == NULL) {
+        print_errors(errors);
+    } else {
+        j->explain = explain;
+        code = run(j, &rules);
+    }
+    config_unref(config);
+    config_errors_free(errors);
+    free(j);
+    return code;
+}
+
+int cmd_relabel(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"rules", required_argument, NULL, 'r'},
+        {"explain", no_argument, NULL, 'e'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *file = NULL;
+    bool explain = false;
+    int c;
+    while ((c = getopt_long(argc, argv, "r:eh", options, NULL)) != -1) {
+        switch (c) {
+        case 'r':
+            file = optarg;
+            break;
+        case 'e':
+            explain = true;
+            break;
+        case 'h':
+            return cmd_help(help);
+        default:
+            return cmd_usage_error(argv[0], "see above");
+        }
+    }
+    if (optind < argc) {
+        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
+    }
+    if (file == NULL) {
+        return cmd_usage_error(argv[0], "--rules FILE is needed");
+    }
+    return relabel(file, explain);
+}

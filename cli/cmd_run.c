@@ -1,0 +1,200 @@
+#include <errno.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent/app.h"
+#include "base/clock.h"
+#include "cli/cmd.h"
+#include "server/server.h"
+
+/* Who signals a process and then its group (timeout(1) does) means one signal, not two. */
+#define SAME_SIGNAL_MS 500
+
+static const char help[] =
+    "Usage: profpull run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]\n"
+    "\n"
+    "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.\n"
+    "\n"
+    "  -c, --config FILE       the configuration; see docs/configuration.md. Without it, or "
+    "without\n"
+    "                          scrape_configs in it, annotated pods are scraped (see\n"
+    "                          `profpull check --print-default` and docs/annotations.md)\n"
+    "      --write.url URL     push here (Pyroscope): makes or replaces the endpoint \"main\"\n"
+    "      --listen ADDR       admin server, instead of server.listen; \"\" for none\n"
+    "      --drain-timeout D   after a signal, time for queues to empty (20s); a second signal\n"
+    "                          ends at once\n"
+    "\n"
+    "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.\n";
+
+/* Waits for one of our signals or, where fd >= 0, for fd to become readable.
+ * Returns the signal's number, or 0 for fd. */
+static int wait_for(int signal_fd, int fd)
+{
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+        if (poll(fds, fd >= 0 ? 2 : 1, -1) < 0 && errno != EINTR) {
+            return SIGTERM;
+        }
+        struct signalfd_siginfo info;
+        if ((fds[0].revents & POLLIN) != 0 &&
+            read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+            return (int)info.ssi_signo;
+        }
+        if (fd >= 0 && (fds[1].revents & POLLIN) != 0) {
+            return 0;
+        }
+    }
+}
+
+static void wait_for_end(struct app *app, int signal_fd)
+{
+    for (;;) {
+        int sig = wait_for(signal_fd, -1);
+        if (sig != SIGHUP) {
+            log_info(app_log(app), "stopping", LOG_STR("signal", sig == SIGINT ? "INT" : "TERM"));
+            return;
+        }
+        log_warn(app_log(app), "SIGHUP: reload is not supported yet, ignoring");
+    }
+}
+
+static bool is_healthy(void *arg, struct err *err)
+{
+    return app_healthy(arg, err);
+}
+
+static bool is_ready(void *arg, struct err *err)
+{
+    return app_ready(arg, err);
+}
+
+/* Starts the admin server, if there is to be one. */
+static bool start_server(struct app *app, const char *listen, struct server **ret, struct err *err)
+{
+    *ret = NULL;
+    if (listen[0] == '\0') {
+        return true;
+    }
+    struct server_options options = {
+        .listen = listen,
+        .log = app_log(app),
+        .metrics = app_metrics(app),
+        .scraper = app_scraper(app),
+        .version = PROFPULL_VERSION,
+        .healthy = is_healthy,
+        .ready = is_ready,
+        .arg = app,
+    };
+    *ret = server_start(&options, err);
+    if (*ret == NULL) {
+        return false;
+    }
+    log_info(app_log(app), "admin server listens", LOG_STR("address", listen),
+             LOG_INT("port", server_port(*ret)));
+    return true;
+}
+
+static int serve(struct app *app, int signal_fd, int64_t drain_ms)
+{
+    struct err err = ERR_INIT;
+    if (!app_start(app, &err)) {
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    wait_for_end(app, signal_fd);
+    app_drain(app, drain_ms);
+    int64_t began_ms = clock_mono_ms();
+    int sig;
+    do {
+        sig = wait_for(signal_fd, app_drained_fd(app));
+    } while (sig == SIGHUP || (sig != 0 && clock_mono_ms() - began_ms < SAME_SIGNAL_MS));
+    if (sig != 0) {
+        log_warn(app_log(app), "second signal: ending without the rest of the drain");
+    }
+    app_summary(app);
+    return EXIT_DONE;
+}
+
+/* Signals are the main thread's: blocked here, before any thread is made, and read from a
+ * descriptor. A peer that hangs up must not end the process. */
+static int open_signals(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static int run(const struct cmd_config_flags *flags, int64_t drain_ms)
+{
+    struct config *config = cmd_load_config(flags);
+    if (config == NULL) {
+        return EXIT_INPUT;
+    }
+    /* One allocator arena for each thread costs memory and gains nothing here. */
+    mallopt(M_ARENA_MAX, 2);
+    int signal_fd = open_signals();
+    struct err err = ERR_INIT;
+    struct app *app = app_new(config, &err);
+    struct server *server = NULL;
+    int code;
+    if (app == NULL || !start_server(app, config->server.listen, &server, &err)) {
+        code = cmd_fail(EXIT_INPUT, &err);
+    } else {
+        code = serve(app, signal_fd, drain_ms);
+    }
+    server_stop(server);
+    app_free(app);
+    config_unref(config);
+    close(signal_fd);
+    return code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'}, {"write.url", required_argument, NULL, 'w'},
+        {"listen", required_argument, NULL, 'l'}, {"drain-timeout", required_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    };
+    struct cmd_config_flags flags = {0};
+    int64_t drain_ms = 20 * MS_PER_S;
+    int c;
+    while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+        switch (c) {
+        case 'c':
+            flags.file = optarg;
+            break;
+        case 'w':
+            flags.write_url = optarg;
+            break;
+        case 'l':
+            flags.listen = optarg;
+            break;
+        case 'd':
+            if (!cmd_parse_duration(argv[0], "--drain-timeout", optarg, &drain_ms)) {
+                return EXIT_USAGE;
+            }
+            break;
+        case 'h':
+            return cmd_help(help);
+        default:
+            return cmd_usage_error(argv[0], "see above");
+        }
+    }
+    if (optind < argc) {
+        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
+    }
+    if (flags.file == NULL && flags.write_url == NULL) {
+        return cmd_usage_error(argv[0], "--write.url URL or --config FILE is needed");
+    }
+    return run(&flags, drain_ms);
+}

@@ -1,0 +1,540 @@
+/* `profpull scrape`: one profile, now, and what it is. */
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cmd.h"
+#include "http/http.h"
+#include "pprof/check.h"
+#include "pprof/legacy/legacy.h"
+#include "pprof/summary.h"
+#include "scraper/scraper.h"
+
+static const char help[] =
+    "Usage: profpull scrape URL [--type TYPE] [OPTIONS]\n"
+    "\n"
+    "Fetches one profile now, checks it and says what it is. URL may be host:port alone; with\n"
+    "--type the path and, for types that sample, seconds=N come from the type.\n"
+    "\n"
+    "  -t, --type TYPE      memory, block, goroutine, mutex, process_cpu, fgprof,\n"
+    "                       heap, threadcreate, godeltaprof_memory, godeltaprof_mutex or\n"
+    "                       godeltaprof_block\n"
+    "  -s, --seconds N      how long a sampling type samples (10)\n"
+    "      --timeout DUR    for the whole request, without the seconds (10s)\n"
+    "      --max-size SIZE  refuse larger bodies (64MiB)\n"
+    "  -o, --output FILE    write the profile as it came, converted if it is in an old format;\n"
+    "                       - is standard output (the description then goes to standard error)\n"
+    "\n"
+    "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no answer, an\n"
+    "error, or something that is not a profile.\n";
+
+#define SECONDS_DEFAULT 10
+#define SECONDS_MAX 86400
+#define MAX_SIZE_LARGEST (UINT64_C(1) << 30)
+
+struct scrape_args {
+    const char *url;
+    const char *type;
+    const char *output;
+    uint64_t seconds;
+    int64_t timeout_ms;
+    uint64_t max_size;
+};
+
+/* What came, taken out of the response before it dies. */
+struct answer {
+    struct loop *loop;
+    enum http_result result;
+    long status;
+    char error[ERR_MSG_MAX];
+    char location[512];
+    char *data; /* NULL if memory ran out */
+    size_t size;
+    int64_t duration_ns;
+};
+
+/* ---- the URL ------------------------------------------------------------------------------------
+ */
+
+/* The built-in types, as the configuration has them. The caller unrefs the configuration. */
+static const struct config_type *find_type(const char *key, struct config **ret_config)
+{
+    static const char text[] = "scrape_configs: [{job_name: scrape, "
+                               "static_configs: [{targets: [\"localhost:6060\"]}]}]\n";
+    struct config_options options = {.write_url = "http://localhost"};
+    struct config_errors *errors = config_errors_new();
+    struct config *c =
+        errors == NULL ? NULL : config_parse("built-in types", SV(text), &options, errors);
+    config_errors_free(errors);
+    *ret_config = c;
+    for (size_t i = 0; c != NULL && i < c->jobs[0].n_types; i++) {
+        if (strcmp(c->jobs[0].types[i].key, key) == 0) {
+            return &c->jobs[0].types[i];
+        }
+    }
+    return NULL;
+}
+
+/* The N of seconds=N in a query, or 0. */
+static uint64_t query_seconds(struct sv query)
+{
+    struct sv pair;
+    struct sv name;
+    struct sv value;
+    uint64_t seconds = 0;
+    while (query.n > 0) {
+        if (!sv_cut(query, '&', &pair, &query)) {
+            pair = query;
+            query.n = 0;
+        }
+        if (sv_cut(pair, '=', &name, &value) && sv_eq_str(name, "seconds") &&
+            parse_u64(value, SECONDS_MAX, &seconds)) {
+            return seconds;
+        }
+    }
+    return 0;
+}
+
+static uint64_t url_seconds(CURLU *u)
+{
+    char *query = NULL;
+    if (curl_url_get(u, CURLUPART_QUERY, &query, 0) != CURLUE_OK) {
+        return 0;
+    }
+    uint64_t seconds = query_seconds(sv_from(query));
+    curl_free(query);
+    return seconds;
+}
+
+static bool url_has_path(CURLU *u)
+{
+    char *path = NULL;
+    if (curl_url_get(u, CURLUPART_PATH, &path, 0) != CURLUE_OK) {
+        return false;
+    }
+    bool has = path[0] != '\0' && strcmp(path, "/") != 0;
+    curl_free(path);
+    return has;
+}
+
+static bool url_is_http(CURLU *u)
+{
+    char *scheme = NULL;
+    if (curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK) {
+        return false;
+    }
+    bool is = strcasecmp(scheme, "http") == 0 || strcasecmp(scheme, "https") == 0;
+    curl_free(scheme);
+    return is;
+}
+
+static bool apply_type(CURLU *u, const struct config_type *type, const struct scrape_args *args)
+{
+    char text[40];
+    if (!url_has_path(u) && curl_url_set(u, CURLUPART_PATH, type->path, 0) != CURLUE_OK) {
+        return false;
+    }
+    if (!type->sampling || url_seconds(u) > 0) {
+        return true;
+    }
+    snprintf(text, sizeof(text), "seconds=%llu", (unsigned long long)args->seconds);
+    return curl_url_set(u, CURLUPART_QUERY, text, CURLU_APPENDQUERY) == CURLUE_OK;
+}
+
+static bool fill_url(CURLU *u, const struct scrape_args *args, const struct config_type *type,
+                     struct err *err)
+{
+    bool bare = strstr(args->url, "://") == NULL;
+    struct buf text;
+    buf_init(&text, (size_t)64 * 1024);
+    buf_printf(&text, "%s%s", bare ? "http://" : "", args->url);
+    CURLUcode rc =
+        buf_ok(&text) ? curl_url_set(u, CURLUPART_URL, text.data, 0) : CURLUE_MALFORMED_INPUT;
+    buf_done(&text);
+    if (rc != CURLUE_OK) {
+        return err_set(err, ERR_INPUT, "invalid URL: %s", curl_url_strerror(rc));
+    }
+    if (!url_is_http(u)) {
+        return err_set(err, ERR_INPUT, "invalid URL: expected http or https");
+    }
+    if (type == NULL && !url_has_path(u)) {
+        return err_set(err, ERR_INPUT, "the URL has no path: add one, or say --type");
+    }
+    return type == NULL || apply_type(u, type, args) || err_set(err, ERR_INPUT, "invalid URL");
+}
+
+/* The URL to fetch (freed with curl_free()) and how long the other side will sample. NULL if it is
+ * wrong. */
+static char *make_url(const struct scrape_args *args, const struct config_type *type,
+                      uint64_t *ret_seconds, struct err *err)
+{
+    char *url = NULL;
+    CURLU *u = curl_url();
+    if (u == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    if (fill_url(u, args, type, err)) {
+        *ret_seconds = url_seconds(u);
+        if (curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK) {
+            err_set(err, ERR_INPUT, "invalid URL");
+        }
+    }
+    curl_url_cleanup(u);
+    return url;
+}
+
+/* ---- fetching -----------------------------------------------------------------------------------
+ */
+
+static void on_done(void *arg, const struct http_response *response)
+{
+    struct answer *a = arg;
+    a->result = response->result;
+    a->status = response->status;
+    snprintf(a->error, sizeof(a->error), "%s", response->error);
+    snprintf(a->location, sizeof(a->location), "%s", response->location);
+    a->data = buf_take(response->body, &a->size);
+    a->duration_ns = response->end_ns - response->start_ns;
+    loop_stop(a->loop);
+}
+
+static bool run_request(struct answer *a, const struct http_request *request, struct err *err)
+{
+    struct http_client_options options = {
+        .loop = a->loop,
+        .name = "scrape",
+        .user_agent = USER_AGENT,
+    };
+    struct http_client *client = http_client_new(&options, err);
+    if (client == NULL) {
+        return false;
+    }
+    bool ok = http_start(client, request) != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    if (ok) {
+        loop_run(a->loop);
+    }
+    http_client_free(client);
+    return ok;
+}
+
+static bool fetch(const char *url, uint64_t seconds, const struct scrape_args *args,
+                  struct answer *a, struct err *err)
+{
+    struct http_settings settings = {.follow_redirects = true, .enable_http2 = true};
+    struct http_request request = {
+        .url = url,
+        .settings = &settings,
+        .timeout_ms = args->timeout_ms + (int64_t)seconds * MS_PER_S,
+        .max_body = (size_t)args->max_size,
+        .on_done = on_done,
+        .arg = a,
+    };
+    a->loop = loop_new(err);
+    if (a->loop == NULL) {
+        return false;
+    }
+    if (seconds > 1) {
+        fprintf(stderr, "profpull: sampling for %llu s\n", (unsigned long long)seconds);
+    }
+    bool ok = run_request(a, &request, err);
+    a->loop = loop_free(a->loop);
+    return ok;
+}
+
+/* ---- judging ------------------------------------------------------------------------------------
+ */
+
+static int fail_fetch(const char *url, const struct answer *a)
+{
+    struct sv body = {.p = a->data == NULL ? "" : a->data, .n = a->data == NULL ? 0 : a->size};
+    const char *reason = scrape_failure_reason(a->result, a->status, body);
+    if (a->result != HTTP_OK) {
+        fprintf(stderr, "profpull: %s: %s\n", reason, a->error); /* the sentence has the URL */
+        return EXIT_PEER;
+    }
+    fprintf(stderr, "profpull: %s: GET %s: HTTP %ld%s%s", reason, url, a->status,
+            a->location[0] == '\0' ? "" : " to ", a->location);
+    struct buf text;
+    buf_init(&text, (size_t)8 * 1024);
+    json_escape(sv_trim((struct sv){.p = body.p, .n = body.n < 1024 ? body.n : 1024}), &text);
+    fprintf(stderr, "%s%s\n", text.len == 0 ? "" : ": ", buf_ok(&text) ? text.data : "");
+    buf_done(&text);
+    return EXIT_PEER;
+}
+
+/* Puts what it is converted to in the place of an old profile. */
+static enum legacy_result convert(struct answer *a, struct err *err)
+{
+    struct rng rng;
+    rng_seed_random(&rng);
+    const struct legacy_input in = {
+        .body = {a->data, a->size},
+        .time_ns = clock_wall_ns() - a->duration_ns,
+        .duration_ns = a->duration_ns,
+        .seed = rng_next(&rng),
+    };
+    struct legacy_output out;
+    enum legacy_result r = legacy_convert(&in, &out, err);
+    if (r == LEGACY_MADE) {
+        free(a->data);
+        a->data = out.data;
+        a->size = out.size;
+    }
+    return r;
+}
+
+static const char *format_name(enum check_result kind)
+{
+    switch (kind) {
+    case CHECK_JFR:
+        return "JFR";
+    case CHECK_LEGACY:
+        return "an old format, converted to pprof";
+    default:
+        return "pprof";
+    }
+}
+
+static void describe(FILE *out, const char *url, enum check_result kind, const struct answer *a)
+{
+    struct profile_summary s;
+    struct err err = ERR_INIT;
+    char size[32];
+    format_size(a->size, size, sizeof(size));
+    fprintf(out, "url:       %s\n", url);
+    bool gzip = a->size >= 2 && memcmp(a->data, "\x1f\x8b", 2) == 0;
+    fprintf(out, "format:    %s, %s\n", format_name(kind), gzip ? "gzip" : "plain");
+    fprintf(out, "size:      %s\n", size);
+    fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
+    if (kind == CHECK_JFR) {
+        return;
+    }
+    if (!profile_summarise((struct sv){.p = a->data, .n = a->size}, &s, &err)) {
+        fprintf(out, "content:   cannot be read: %s\n", err.msg);
+        return;
+    }
+    format_size(s.inflated, size, sizeof(size));
+    fprintf(out, "content:   %zu samples, %s inflated\n", s.samples, size);
+    fprintf(out, "types:     %s\n", s.types[0] == '\0' ? "none" : s.types);
+    if (s.time_ns > 0) {
+        char time[32];
+        clock_format_rfc3339(s.time_ns, time, sizeof(time));
+        fprintf(out, "taken:     %s\n", time);
+    }
+    fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------
+ */
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        if (n > 0) {
+            data += n;
+            size -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+/* What is no regular file (a pipe, /dev/null) is written as it is: there is nothing to replace. */
+static bool write_special(const char *path, const struct answer *a, struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return err_sys(err, "%s", path);
+    }
+    bool ok = write_all(fd, a->data, a->size) || err_sys(err, "%s", path);
+    close(fd);
+    return ok;
+}
+
+/* Nobody sees half a file: it is written beside its place and moved there. */
+static bool write_file(const char *path, const struct answer *a, struct err *err)
+{
+    struct stat st;
+    char temp[4096];
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        return write_special(path, a, err);
+    }
+    int n = snprintf(temp, sizeof(temp), "%s.%ld.tmp", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof(temp)) {
+        return err_set(err, ERR_INPUT, "the name of the output file is too long");
+    }
+    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return err_sys(err, "%s", temp);
+    }
+    bool ok = write_all(fd, a->data, a->size) || err_sys(err, "%s", temp);
+    if (close(fd) != 0 && ok) {
+        ok = err_sys(err, "%s", temp);
+    }
+    if (ok && rename(temp, path) != 0) {
+        ok = err_sys(err, "%s", path);
+    }
+    if (!ok) {
+        unlink(temp);
+    }
+    return ok;
+}
+
+/* The reason why the answer is no profile, with its sentence in err; "" if it is one. Old ones are
+ * converted. */
+static const char *judge(struct answer *a, enum check_result *ret_kind, struct err *err)
+{
+    *ret_kind = check_jfr(a->data, a->size, NULL);
+    if (*ret_kind != CHECK_JFR) {
+        *ret_kind = check_profile(a->data, a->size, err);
+    }
+    return *ret_kind == CHECK_LEGACY ? legacy_reason(convert(a, err)) : check_reason(*ret_kind);
+}
+
+static int deliver(const char *url, const struct scrape_args *args, struct answer *a)
+{
+    struct err err = ERR_INIT;
+    enum check_result kind;
+    const char *reason = judge(a, &kind, &err);
+    bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
+    if (reason[0] != '\0') {
+        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason, url, err.msg);
+        return EXIT_PEER;
+    }
+    describe(to_stdout ? stderr : stdout, url, kind, a);
+    if (to_stdout) {
+        fflush(stdout);
+        return write_all(STDOUT_FILENO, a->data, a->size) || err_sys(&err, "standard output")
+                   ? EXIT_DONE
+                   : cmd_fail(EXIT_INPUT, &err);
+    }
+    if (args->output != NULL && !write_file(args->output, a, &err)) {
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    if (fflush(stdout) != 0) {
+        err_sys(&err, "standard output");
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    return EXIT_DONE;
+}
+
+static int scrape(const struct scrape_args *args, const struct config_type *type)
+{
+    struct err err = ERR_INIT;
+    struct answer a = {.result = HTTP_ERR_ABORTED};
+    uint64_t seconds = 0;
+    char *url = make_url(args, type, &seconds, &err);
+    if (url == NULL) {
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    int code;
+    if (!fetch(url, seconds, args, &a, &err)) {
+        code = cmd_fail(EXIT_INPUT, &err);
+    } else if (a.result != HTTP_OK || a.status / 100 != 2) {
+        code = fail_fetch(url, &a);
+    } else if (a.data == NULL) {
+        err_set(&err, ERR_MEMORY, "out of memory");
+        code = cmd_fail(EXIT_INPUT, &err);
+    } else {
+        code = deliver(url, args, &a);
+    }
+    free(a.data);
+    curl_free(url);
+    return code;
+}
+
+static int scrape_type(const struct scrape_args *args)
+{
+    struct config *config = NULL;
+    const struct config_type *type = NULL;
+    if (args->type != NULL) {
+        type = find_type(args->type, &config);
+        if (type == NULL) {
+            config_unref(config);
+            return cmd_usage_error("scrape", "--type: no built-in profile type has the name \"%s\"",
+                                   args->type);
+        }
+    }
+    int code = scrape(args, type);
+    config_unref(config);
+    return code;
+}
+
+static bool parse_number(const char *name, const char *flag, const char *text, bool size,
+                         uint64_t max, uint64_t *ret)
+{
+    uint64_t value;
+    bool ok =
+        size ? parse_size(sv_from(text), &value, NULL) : parse_u64(sv_from(text), max, &value);
+    if (!ok || value == 0 || value > max) {
+        cmd_usage_error(name, "%s: expected %s from 1 to %llu, got \"%s\"", flag,
+                        size ? "a size" : "a number", (unsigned long long)max, text);
+        return false;
+    }
+    *ret = value;
+    return true;
+}
+
+static bool take_option(const char *name, int c, struct scrape_args *args)
+{
+    switch (c) {
+    case 't':
+        args->type = optarg;
+        return true;
+    case 'o':
+        args->output = optarg;
+        return true;
+    case 's':
+        return parse_number(name, "--seconds", optarg, false, SECONDS_MAX, &args->seconds);
+    case 'm':
+        return parse_number(name, "--max-size", optarg, true, MAX_SIZE_LARGEST, &args->max_size);
+    case 'T':
+        return cmd_parse_duration(name, "--timeout", optarg, &args->timeout_ms);
+    default:
+        cmd_usage_error(name, "see above");
+        return false;
+    }
+}
+
+int cmd_scrape(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"type", required_argument, NULL, 't'},
+        {"seconds", required_argument, NULL, 's'},
+        {"timeout", required_argument, NULL, 'T'},
+        {"max-size", required_argument, NULL, 'm'},
+        {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct scrape_args args = {
+        .seconds = SECONDS_DEFAULT,
+        .timeout_ms = 10 * MS_PER_S,
+        .max_size = UINT64_C(64) * 1024 * 1024,
+    };
+    int c;
+    while ((c = getopt_long(argc, argv, "t:s:o:h", options, NULL)) != -1) {
+        if (c == 'h') {
+            return cmd_help(help);
+        }
+        if (!take_option(argv[0], c, &args)) {
+            return EXIT_USAGE;
+        }
+    }
+    if (optind + 1 != argc) {
+        return cmd_usage_error(argv[0], optind == argc ? "URL is needed" : "one URL at a time");
+    }
+    args.url = argv[optind];
+    return scrape_type(&args);
+}

@@ -1,0 +1,195 @@
+/* profpull spool: what waits on disk, and whether it is in order. */
+#include <dirent.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/cmd.h"
+#include "write/spool/show.h"
+
+static const char help[] =
+    "Usage: profpull spool list DIR\n"
+    "       profpull spool verify DIR\n"
+    "\n"
+    "Shows what a spool holds (queue.spool_directory). DIR is that directory or the one of an\n"
+    "endpoint in it. Nothing is changed, and it may be in use.\n"
+    "\n"
+    "  list     one JSON line for each profile that waits, and for each damaged place\n"
+    "  verify   reads all that waits, compares the check sums, and says what is wrong\n"
+    "\n"
+    "Exit code: 0 all in order, 1 damaged or unreadable, 2 usage.\n";
+
+struct view {
+    bool list;
+    const char *endpoint; /* the name of its directory; "." for DIR itself */
+    unsigned spools;
+    bool failed;
+};
+
+static void print_string(struct buf *out, const char *key, struct sv v)
+{
+    buf_printf(out, ",\"%s\":\"", key);
+    json_escape(v, out);
+    buf_putc(out, '"');
+}
+
+static void print_time(struct buf *out, const char *key, int64_t ns)
+{
+    char text[32];
+    clock_format_rfc3339(ns, text, sizeof(text));
+    print_string(out, key, sv_from(text));
+}
+
+static void print_record(struct buf *out, const struct spool_seen *s)
+{
+    buf_printf(out, ",\"bytes\":%u,\"format\":\"%s\",\"delta\":%s", s->head->data_size,
+               s->head->format == 0 ? "pprof" : "jfr",
+               (s->head->flags & SPOOL_FLAG_DELTA) != 0 ? "true" : "false");
+    print_time(out, "scraped", s->head->scraped_ns);
+    print_time(out, "from", s->head->from_ns);
+    print_time(out, "until", s->head->until_ns);
+    buf_puts(out, ",\"labels\":");
+    if (s->labels == NULL) {
+        buf_puts(out, "null");
+    } else {
+        labels_format_json(s->labels, out);
+    }
+}
+
+static void print_line(const struct view *v, const struct spool_seen *s)
+{
+    struct buf out;
+    buf_init(&out, (size_t)16 << 20);
+    buf_puts(&out, "{\"spool\":\"");
+    json_escape(sv_from(v->endpoint), &out);
+    buf_puts(&out, "\"");
+    print_string(&out, "file", sv_from(s->name));
+    print_string(&out, "state",
+                 sv_from(s->what == SPOOL_SIGHT_RECORD ? "waiting" : spool_sight_name(s->what)));
+    buf_printf(&out, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)s->offset,
+               (unsigned long long)s->size);
+    if (s->what == SPOOL_SIGHT_RECORD) {
+        print_record(&out, s);
+    }
+    buf_puts(&out, "}\n");
+    fputs(buf_ok(&out) ? out.data : "", stdout);
+    buf_done(&out);
+}
+
+static void print_problem(const struct view *v, const struct spool_seen *s)
+{
+    printf("%s/%s: %s", v->endpoint, s->name, spool_sight_name(s->what));
+    if (s->what == SPOOL_SIGHT_DAMAGE || s->what == SPOOL_SIGHT_BODY) {
+        printf(": %llu bytes at %llu", (unsigned long long)s->size, (unsigned long long)s->offset);
+    } else if (s->what == SPOOL_SIGHT_ACKS) {
+        printf(": %llu", (unsigned long long)s->size);
+    } else if (s->what == SPOOL_SIGHT_FAILED) {
+        printf(": %s", s->error);
+    }
+    printf("\n");
+}
+
+static void on_seen(void *arg, const struct spool_seen *s)
+{
+    struct view *v = arg;
+    if (v->list && !s->done) {
+        print_line(v, s);
+    } else if (!v->list && s->what != SPOOL_SIGHT_RECORD) {
+        print_problem(v, s);
+    }
+}
+
+static void print_summary(const struct view *v, const struct spool_shown *s)
+{
+    printf("%s: %llu segments, %llu bytes; %llu profiles wait (%llu bytes), %llu are done; "
+           "%llu damaged, %llu files skipped%s\n",
+           v->endpoint, (unsigned long long)s->segments, (unsigned long long)s->bytes,
+           (unsigned long long)(s->records - s->done), (unsigned long long)s->waiting_bytes,
+           (unsigned long long)s->done, (unsigned long long)s->bad, (unsigned long long)s->skipped,
+           s->live ? "; in use" : "");
+}
+
+/* False if the directory is no spool, or cannot be read (then failed is set). */
+static bool show(struct view *v, struct intern *intern, const char *directory, const char *name)
+{
+    struct err err = ERR_INIT;
+    struct spool_shown shown;
+    bool is_spool;
+    struct spool_show how = {.intern = intern, .bodies = true, .on_seen = on_seen, .arg = v};
+    v->endpoint = name;
+    if (!spool_show(directory, &how, &shown, &is_spool, &err)) {
+        cmd_fail(EXIT_INPUT, &err);
+        v->failed = true;
+        return false;
+    }
+    if (!is_spool) {
+        return false;
+    }
+    v->spools++;
+    v->failed = v->failed || shown.bad > 0;
+    if (!v->list) {
+        print_summary(v, &shown);
+    }
+    return true;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_subdirectory(const struct dirent *e)
+{
+    return e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN);
+}
+
+/* The spools of the endpoints in a directory. */
+static void show_all(struct view *v, struct intern *intern, const char *directory)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(directory, &entries, is_subdirectory, by_name);
+    for (int i = 0; i < n; i++) {
+        struct buf path;
+        buf_init(&path, 4096);
+        buf_printf(&path, "%s/%s", directory, entries[i]->d_name);
+        if (buf_ok(&path)) {
+            (void)show(v, intern, path.data, entries[i]->d_name);
+        }
+        buf_done(&path);
+        free(entries[i]);
+    }
+    free((void *)entries);
+}
+
+int cmd_spool(int argc, char **argv)
+{
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    int c;
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        return c == 'h' ? cmd_help(help) : cmd_usage_error(argv[0], "see above");
+    }
+    if (argc - optind != 2) {
+        return cmd_usage_error(argv[0], "\"list\" or \"verify\" and a directory are needed");
+    }
+    const char *what = argv[optind];
+    const char *directory = argv[optind + 1];
+    struct view v = {.list = strcmp(what, "list") == 0};
+    if (!v.list && strcmp(what, "verify") != 0) {
+        return cmd_usage_error(argv[0], "expected \"list\" or \"verify\", got \"%s\"", what);
+    }
+    struct intern *intern = intern_new();
+    if (intern == NULL) {
+        return EXIT_INPUT;
+    }
+    if (!show(&v, intern, directory, ".") && !v.failed) {
+        show_all(&v, intern, directory);
+    }
+    if (v.spools == 0 && !v.failed) {
+        fprintf(stderr, "profpull: %s: expected a spool or a directory of spools\n", directory);
+        v.failed = true;
+    }
+    intern_free(intern);
+    return v.failed ? EXIT_INPUT : EXIT_DONE;
+}

@@ -1,0 +1,616 @@
+#include "cli/explain/explain.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/sharing/sharding.h"
+#include "base/map.h"
+#include "cli/explain/words.h"
+#include "scraper/targets/ports.h"
+
+#define POD "__meta_kubernetes_pod_"
+#define TEXT_MAX ((size_t)64 * 1024 * 1024)
+#define KEY_MAX 512
+
+/* One label set of a pod and what became of it. */
+struct piece {
+    struct labels *discovered;
+    struct labels *relabelled; /* NULL if a rule dropped it */
+    struct target *target;
+    bool set_aside;
+    enum relabel_outcome outcome;
+    size_t rule;
+    uint64_t key; /* by which its owner is found, with sharding */
+    char *error;
+};
+
+/* One pod in one job. */
+struct seen {
+    struct seen *next;
+    size_t job;
+    char *source;
+    struct piece *pieces;
+    size_t n;
+};
+
+/* Why pods are not scraped, and how many. */
+struct tally {
+    size_t pods;
+};
+
+struct explain {
+    struct explain_options options;
+    struct relabel_scratch *scratch;
+    struct labels_builder *builder;
+    struct seen *current; /* the pod that is being told of */
+    struct seen *matched; /* those that the pattern names */
+    struct labels *exists;
+    struct map *reasons; /* "job: reason" -> struct tally */
+    size_t pods, scraped, scrapes;
+    struct buf forbidden; /* sentences about missing permissions */
+    bool no_memory;
+};
+
+static struct sv get(const struct labels *labels, const char *name)
+{
+    return labels_get(labels, sv_from(name));
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static void seen_free(struct seen *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        labels_unref(s->pieces[i].discovered);
+        labels_unref(s->pieces[i].relabelled);
+        target_unref(s->pieces[i].target);
+        free(s->pieces[i].error);
+    }
+    free(s->pieces);
+    free(s->source);
+    free(s);
+}
+
+struct explain *explain_new(const struct explain_options *options)
+{
+    struct explain *e = calloc(1, sizeof(*e));
+    if (e == NULL) {
+        return NULL;
+    }
+    e->options = *options;
+    buf_init(&e->forbidden, TEXT_MAX);
+    e->scratch = relabel_scratch_new();
+    e->builder = labels_builder_new(options->intern);
+    e->reasons = map_new();
+    if (e->scratch == NULL || e->builder == NULL || e->reasons == NULL) {
+        return explain_free(e);
+    }
+    return e;
+}
+
+struct explain *explain_free(struct explain *e)
+{
+    if (e == NULL) {
+        return NULL;
+    }
+    seen_free(e->current);
+    while (e->matched != NULL) {
+        struct seen *next = e->matched->next;
+        seen_free(e->matched);
+        e->matched = next;
+    }
+    labels_unref(e->exists);
+    map_free(e->reasons, free);
+    buf_done(&e->forbidden);
+    relabel_scratch_free(e->scratch);
+    labels_builder_free(e->builder);
+    free(e);
+    return NULL;
+}
+
+/* ---- which pods --------------------------------------------------------------------------------
+ */
+
+static void put_name(const struct labels *labels, struct buf *out)
+{
+    buf_printf(out, "%.*s/%.*s", SV_ARG(get(labels, "__meta_kubernetes_namespace")),
+               SV_ARG(get(labels, POD "name")));
+}
+
+static bool matches(const struct explain *e, const struct labels *labels)
+{
+    const char *pattern = e->options.pattern;
+    const char *slash = strchr(pattern, '/');
+    struct sv name = get(labels, POD "name");
+    if (slash == NULL) {
+        return fnmatch(pattern, name.p, 0) == 0 || strstr(name.p, pattern) != NULL;
+    }
+    struct buf full;
+    buf_init(&full, KEY_MAX);
+    put_name(labels, &full);
+    bool yes = buf_ok(&full) && fnmatch(pattern, full.data, 0) == 0;
+    buf_done(&full);
+    return yes;
+}
+
+/* ---- reasons, for the summary -------------------------------------------------------------------
+ */
+
+/* The label set that came furthest stands for the pod: a target, else one without a port, else one
+ * that failed, else the one that the latest rule dropped. */
+static size_t rank(const struct piece *p)
+{
+    if (p->target != NULL) {
+        return SIZE_MAX;
+    }
+    if (p->set_aside) {
+        return SIZE_MAX - 1;
+    }
+    return p->outcome == RELABEL_FAILED ? SIZE_MAX - 2 : p->rule;
+}
+
+static const struct piece *furthest(const struct seen *s)
+{
+    const struct piece *best = &s->pieces[0];
+    for (size_t i = 1; i < s->n; i++) {
+        if (rank(&s->pieces[i]) > rank(best)) {
+            best = &s->pieces[i];
+        }
+    }
+    return best;
+}
+
+static void put_reason(const struct config_job *job, const struct piece *p, struct buf *out)
+{
+    if (p->set_aside) {
+        buf_puts(out, "the port that is asked for is none of the pod's, or no profile type is "
+                      "switched on");
+        return;
+    }
+    if (p->outcome == RELABEL_FAILED) {
+        buf_puts(out, "the target was refused; the log lines say why");
+        return;
+    }
+    switch (words_about(&job->relabel.at[p->rule - 1])) {
+    case ABOUT_PHASE:
+        buf_printf(out, "the phase is %.*s: ", SV_ARG(get(p->discovered, POD "phase")));
+        break;
+    case ABOUT_INIT:
+        buf_puts(out, "only init containers: ");
+        break;
+    case ABOUT_ANNOTATION:
+        buf_puts(out, "the annotations do not ask for it: ");
+        break;
+    case ABOUT_OTHER:
+        buf_puts(out, "dropped by ");
+        break;
+    }
+    words_rule(job, p->rule, out);
+    buf_printf(out, " of job \"%s\"", job->name);
+}
+
+static void add_reason(struct explain *e, const char *text)
+{
+    struct tally *t = map_get(e->reasons, sv_from(text));
+    if (t == NULL) {
+        t = calloc(1, sizeof(*t));
+        if (t == NULL || !map_put(e->reasons, sv_from(text), t, NULL)) {
+            free(t);
+            e->no_memory = true;
+            return;
+        }
+    }
+    t->pods++;
+}
+
+static void count(struct explain *e, const struct seen *s)
+{
+    const struct piece *p = furthest(s);
+    e->pods++;
+    if (p->target != NULL) {
+        e->scraped++;
+        for (size_t i = 0; i < s->n; i++) {
+            e->scrapes +=
+                s->pieces[i].target == NULL ? 0 : target_scrape_count(s->pieces[i].target);
+        }
+        return;
+    }
+    struct buf reason;
+    buf_init(&reason, TEXT_MAX);
+    put_reason(&e->options.config->jobs[s->job], p, &reason);
+    if (buf_ok(&reason)) {
+        add_reason(e, reason.data);
+    } else {
+        e->no_memory = true;
+    }
+    buf_done(&reason);
+}
+
+/* ---- what is told ------------------------------------------------------------------------------
+ */
+
+/* Puts a pod on the list, in place of what was told of it before. */
+static void keep(struct explain *e, struct seen *s)
+{
+    struct seen **at = &e->matched;
+    while (*at != NULL && ((*at)->job != s->job || strcmp((*at)->source, s->source) != 0)) {
+        at = &(*at)->next;
+    }
+    struct seen *old = *at;
+    s->next = old == NULL ? NULL : old->next;
+    *at = s;
+    seen_free(old);
+}
+
+/* The pod has been told of. */
+static void finish(struct explain *e)
+{
+    struct seen *s = e->current;
+    e->current = NULL;
+    if (s == NULL || s->n == 0) {
+        seen_free(s);
+    } else if (e->options.pattern != NULL) {
+        keep(e, s);
+    } else {
+        count(e, s);
+        seen_free(s);
+    }
+}
+
+static struct seen *begin(struct explain *e, const struct target_group *group)
+{
+    struct seen *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return NULL;
+    }
+    s->job = group->job;
+    s->source = strdup(group->source);
+    s->pieces = calloc(group->n_targets + 1, sizeof(*s->pieces));
+    if (s->source == NULL || s->pieces == NULL) {
+        seen_free(s);
+        return NULL;
+    }
+    e->current = s;
+    return s;
+}
+
+void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
+{
+    const struct target_group *group = v->group;
+    struct seen *s = e->current;
+    if (group->pinned_host == NULL || (e->options.pattern != NULL && !matches(e, v->discovered))) {
+        return;
+    }
+    if (s == NULL || v->discovered == group->targets[0] || s->n >= group->n_targets ||
+        s->job != group->job || strcmp(s->source, group->source) != 0) {
+        finish(e);
+        s = begin(e, group);
+    }
+    if (s == NULL) {
+        e->no_memory = true;
+        return;
+    }
+    struct piece *p = &s->pieces[s->n];
+    p->discovered = labels_ref(group->targets[s->n]);
+    p->relabelled = v->relabelled == NULL ? NULL : labels_ref(v->relabelled);
+    p->target = v->target == NULL ? NULL : target_ref(v->target);
+    p->set_aside = v->set_aside;
+    p->outcome = v->outcome;
+    p->rule = v->rule;
+    p->key = v->key;
+    p->error = v->err == NULL ? NULL : strdup(v->err->msg);
+    s->n++;
+}
+
+static struct sv field(const struct log_field *fields, const char *key)
+{
+    for (; fields->type != LOG_FIELD_END; fields++) {
+        if (strcmp(fields->key, key) == 0 && fields->type == LOG_FIELD_SV) {
+            return fields->sv;
+        }
+    }
+    return SV("");
+}
+
+bool explain_log_line(struct explain *e, const char *msg, const struct log_field *fields)
+{
+    struct sv verb = field(fields, "verb");
+    struct sv resource = field(fields, "resource");
+    struct sv namespace = field(fields, "namespace");
+    if (strstr(msg, "not allowed") == NULL || resource.n == 0) {
+        return false;
+    }
+    bool whole = strstr(msg, "whole cluster") != NULL;
+    buf_printf(
+        &e->forbidden,
+        "profpull is not allowed to %.*s %.*s in %s%.*s, so it cannot see them. Give its "
+        "service account a %s with the verbs list and watch on %.*s%s. `kubectl auth can-i "
+        "%.*s %.*s %s%.*s --as=system:serviceaccount:NAMESPACE:ACCOUNT` shows whether it "
+        "has the right.\n",
+        SV_ARG(verb), SV_ARG(resource), whole ? "the whole cluster" : "the namespace ",
+        whole ? 0 : (int)namespace.n, namespace.p,
+        whole ? "ClusterRole (manifests/cluster/clusterrole.yaml)" : "Role", SV_ARG(resource),
+        whole ? "" : " in that namespace, and a RoleBinding (manifests/namespaced/role.yaml)",
+        SV_ARG(verb), SV_ARG(resource), whole ? "--all-namespaces" : "-n ",
+        whole ? 0 : (int)namespace.n, namespace.p);
+    return true;
+}
+
+size_t explain_found(const struct explain *e)
+{
+    size_t n = e->current != NULL && e->options.pattern != NULL ? 1 : 0;
+    for (const struct seen *s = e->matched; s != NULL; s = s->next) {
+        n++;
+    }
+    return n;
+}
+
+void explain_exists(struct explain *e, const struct labels *discovered)
+{
+    if (e->exists == NULL) {
+        labels_builder_reset(e->builder, discovered);
+        e->exists = labels_builder_build(e->builder);
+    }
+}
+
+/* ---- paragraphs --------------------------------------------------------------------------------
+ */
+
+static void put_scraped(const struct config_job *job, const struct seen *s, struct buf *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct target *t = s->pieces[i].target;
+        if (t == NULL) {
+            continue;
+        }
+        const struct labels *labels = target_labels(t);
+        buf_puts(out, n++ == 0 ? " is scraped by job \"" : " Also by job \"");
+        buf_printf(out, "%s\": ", job->name);
+        words_scrapes(t, out);
+        buf_printf(out, "; container %.*s, service_name \"%.*s\".",
+                   SV_ARG(get(s->pieces[i].discovered, POD "container_name")),
+                   SV_ARG(get(labels, LABEL_SERVICE_NAME)));
+    }
+}
+
+/* Which replica has the pod. */
+static void put_owner(const struct explain *e, const struct piece *p, struct buf *out)
+{
+    if (e->options.sharding != NULL) {
+        buf_puts(out, " With sharding it is ");
+        sharding_explain(e->options.sharding, p->key, out);
+        buf_putc(out, '.');
+    }
+}
+
+static bool is_scraped_as(const struct seen *s, const struct config_type *type)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct target *t = s->pieces[i].target;
+        for (size_t j = 0; t != NULL && j < target_scrape_count(t); j++) {
+            if (target_scrape_type(t, j) == type) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What is wrong with the settings of single types. Labels that name no type come, with
+ * the built-in rules, from annotations without meaning: words_annotations() tells of those. */
+static void put_problems(const struct seen *s, bool built_in, struct buf *out)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct target *t = s->pieces[i].target;
+        for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
+            const char *type;
+            const char *sentence = target_problem(t, j, &type);
+            if (!built_in || strcmp(type, "unknown") != 0) {
+                buf_printf(out, " Not scraped: %s.", sentence);
+            }
+        }
+    }
+}
+
+/* Types that are wanted by a port name that nobody has. */
+static bool put_missing_ports(const struct config_job *job, const struct seen *s, struct buf *out)
+{
+    struct words_piece *pieces = calloc(s->n + 1, sizeof(*pieces));
+    size_t n = 0;
+    size_t before = out->len;
+    for (size_t i = 0; pieces != NULL && i < s->n; i++) {
+        if (s->pieces[i].relabelled != NULL) {
+            pieces[n++] = (struct words_piece){.discovered = s->pieces[i].discovered,
+                                               .relabelled = s->pieces[i].relabelled};
+        }
+    }
+    for (size_t t = 0; n > 0 && t < job->n_types; t++) {
+        const struct config_type *type = &job->types[t];
+        if (ports_wanted(pieces[0].relabelled, type) && !is_scraped_as(s, type) &&
+            ports_wanted_name(pieces[0].relabelled, type->key).n > 0) {
+            words_no_port(type, pieces, n, out);
+        }
+    }
+    free(pieces);
+    return out->len > before;
+}
+
+/* Runs the rules again up to the one that dropped, to see what it saw. */
+static void put_dropped(struct explain *e, const struct seen *s, const struct piece *p,
+                        struct buf *out)
+{
+    const struct relabel *rules = pipeline_rules(e->options.pipeline, s->job);
+    labels_builder_reset(e->builder, p->discovered);
+    relabel_apply(rules, e->scratch, e->builder, NULL, NULL);
+    struct labels *at_rule = labels_builder_build(e->builder);
+    if (at_rule != NULL) {
+        words_dropped(&e->options.config->jobs[s->job], p->rule, p->discovered, at_rule, out);
+    }
+    labels_unref(at_rule);
+}
+
+static void put_not_scraped(struct explain *e, const struct seen *s, struct buf *out)
+{
+    const struct config_job *job = &e->options.config->jobs[s->job];
+    const struct piece *p = furthest(s);
+    buf_printf(out, " is not scraped by job \"%s\".", job->name);
+    if (p->outcome == RELABEL_FAILED) {
+        buf_printf(out, " It was refused: %s.", p->error == NULL ? "out of memory" : p->error);
+    } else if (!p->set_aside) {
+        put_dropped(e, s, p, out);
+    } else if (!put_missing_ports(job, s, out)) {
+        buf_puts(out, " No profile type is switched on.");
+    }
+}
+
+static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
+{
+    const struct config_job *job = &e->options.config->jobs[s->job];
+    const struct piece *p = furthest(s);
+    /* Which annotations mean something to rules of one's own cannot be told. */
+    bool built_in = strcmp(job->pos.file, CONFIG_BUILTIN_NAME) == 0;
+    buf_puts(out, "Pod ");
+    put_name(s->pieces[0].discovered, out);
+    if (p->target == NULL) {
+        put_not_scraped(e, s, out);
+    } else {
+        put_scraped(job, s, out);
+        put_owner(e, p, out);
+        put_problems(s, built_in, out);
+        put_missing_ports(job, s, out);
+    }
+    /* Where a rule dropped it, what there is to say of annotations stands with the rule. */
+    if (built_in && (p->target != NULL || p->set_aside || p->outcome != RELABEL_DROPPED)) {
+        words_annotations(s->pieces[0].discovered, out);
+    }
+    buf_putc(out, '\n');
+}
+
+static bool looks_at_pods(const struct config *config)
+{
+    for (size_t j = 0; j < config->n_jobs; j++) {
+        for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
+            const struct config_source *s = &config->jobs[j].sources[i];
+            if (s->kind == SOURCE_KUBERNETES && strcmp(s->kubernetes.role, "pod") == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Which of the jobs' sources leaves the pod out, and how. False if none does. */
+static bool put_left_out(const struct explain *e, struct sv namespace, struct buf *out)
+{
+    const struct config *config = e->options.config;
+    bool said = false;
+    for (size_t j = 0; j < config->n_jobs; j++) {
+        for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
+            const struct config_source *source = &config->jobs[j].sources[i];
+            struct buf why;
+            if (source->kind != SOURCE_KUBERNETES || strcmp(source->kubernetes.role, "pod") != 0) {
+                continue;
+            }
+            buf_init(&why, TEXT_MAX);
+            if (words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
+                buf_printf(out, " Job \"%s\" (%s:%d):%s", config->jobs[j].name, source->pos.file,
+                           source->pos.line, why.data);
+                said = true;
+            }
+            buf_done(&why);
+        }
+    }
+    return said;
+}
+
+/* A pod that no job was told of: why not. */
+static void put_absent(const struct explain *e, struct buf *out)
+{
+    const char *pattern = e->options.pattern;
+    const char *slash = strchr(pattern, '/');
+    bool exact = slash != NULL && strpbrk(pattern, "*?[") == NULL;
+    buf_printf(out,
+               e->exists == NULL ? "No pod that is watched has the name %s."
+                                 : "Pod %s exists, and no job looks at it.",
+               pattern);
+    if (!looks_at_pods(e->options.config)) {
+        buf_puts(out, " No job has kubernetes_sd_configs with the role pod.");
+    } else if (!exact ||
+               !put_left_out(e, (struct sv){.p = pattern, .n = (size_t)(slash - pattern)}, out)) {
+        buf_puts(out,
+                 " Either there is none (`kubectl get pods -n NAMESPACE` lists them), or it has "
+                 "no IP address yet: a pod can be scraped once it has one.");
+    }
+    buf_putc(out, '\n');
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* One line for each reason, in order. */
+static void put_reasons(struct explain *e, struct buf *out)
+{
+    size_t n = 0;
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    char **lines = calloc(map_count(e->reasons) + 1, sizeof(*lines));
+    while (lines != NULL && map_next(e->reasons, &cursor, &key, &value)) {
+        const struct tally *t = value;
+        if (asprintf(&lines[n], "%8zu  %.*s\n", t->pods, SV_ARG(key)) < 0) {
+            lines[n] = NULL;
+            e->no_memory = true;
+            break;
+        }
+        n++;
+    }
+    e->no_memory = e->no_memory || lines == NULL;
+    if (n > 0) {
+        qsort(lines, n, sizeof(*lines), by_text);
+    }
+    for (size_t i = n; i > 0; i--) { /* the most first */
+        buf_puts(out, lines[i - 1]);
+        free(lines[i - 1]);
+    }
+    free(lines);
+}
+
+static void put_summary(struct explain *e, struct buf *out)
+{
+    if (!looks_at_pods(e->options.config)) {
+        return;
+    }
+    buf_printf(out, "%zu pod%s seen: %zu scraped (%zu profile types in all), %zu not%s\n", e->pods,
+               e->pods == 1 ? "" : "s", e->scraped, e->scrapes, e->pods - e->scraped,
+               e->pods == e->scraped ? "." : ", because");
+    put_reasons(e, out);
+    if (e->pods > 0) {
+        buf_puts(out, "`profpull discover --explain --pod NAMESPACE/NAME` says more of one.\n");
+    }
+}
+
+bool explain_report(struct explain *e, struct buf *out)
+{
+    finish(e);
+    if (e->forbidden.len > 0) {
+        buf_append(out, e->forbidden.data, e->forbidden.len);
+    }
+    if (e->options.pattern == NULL) {
+        put_summary(e, out);
+    } else if (e->matched == NULL && e->forbidden.len == 0) {
+        put_absent(e, out);
+    }
+    for (const struct seen *s = e->matched; s != NULL; s = s->next) {
+        put_pod(e, s, out);
+    }
+    return buf_ok(out) && !e->no_memory;
+}

@@ -1,0 +1,46 @@
+/* `profpull discover --explain`: says in words why pods are scraped or not, and what to change.
+ *
+ * Takes the pipeline's verdicts on the thread that it runs on, and writes either one paragraph for
+ * each pod that a pattern names, or a summary that counts all pods by reason. Pods that are told of
+ * twice count as they were told last.
+ */
+#ifndef PROFPULL_CLI_EXPLAIN_EXPLAIN_H
+#define PROFPULL_CLI_EXPLAIN_EXPLAIN_H
+
+#include <stdbool.h>
+
+#include "agent/pipeline.h"
+#include "base/buf.h"
+#include "base/log.h"
+
+struct explain;
+
+struct explain_options {
+    const struct config *config;
+    struct intern *intern;
+    const struct pipeline *pipeline; /* for its rules */
+    const struct sharding *sharding; /* NULL unless targets are shared */
+    /* NAMESPACE/NAME, with wildcards as in file names; without a slash it is part of a name. NULL:
+     * a summary of all. */
+    const char *pattern;
+};
+
+/* NULL if out of memory. The options' objects outlive it. */
+struct explain *explain_new(const struct explain_options *options);
+struct explain *explain_free(struct explain *e); /* accepts NULL, returns NULL */
+
+/* Label sets that are not of a pod are ignored. */
+void explain_verdict(struct explain *e, const struct pipeline_verdict *verdict);
+/* Notes what a log line at warn or above says of missing permissions; true if it does. */
+bool explain_log_line(struct explain *e, const char *msg, const struct log_field *fields);
+
+/* How many pods the pattern names among those that were told of. */
+size_t explain_found(const struct explain *e);
+/* The label set of a pod that exists, though no job was told of it: found by asking for it alone.
+ */
+void explain_exists(struct explain *e, const struct labels *discovered);
+
+/* Appends the paragraphs, or the summary, in plain text. False if memory ran out. */
+bool explain_report(struct explain *e, struct buf *out);
+
+#endif

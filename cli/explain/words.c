@@ -1,0 +1,577 @@
+#include "cli/explain/words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "scraper/targets/ports.h"
+
+#define POD "__meta_kubernetes_pod_"
+#define ANNOTATION POD "annotation_"
+#define GRAFANA "profiles_grafana_com_"
+#define SHOWN_MAX 200
+#define NAMES_MAX 160
+
+static int shown(struct sv v)
+{
+    return (int)(v.n < SHOWN_MAX ? v.n : SHOWN_MAX);
+}
+
+static struct sv get(const struct labels *labels, const char *name)
+{
+    return labels_get(labels, sv_from(name));
+}
+
+static struct sv behind(struct sv v, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return (struct sv){.p = v.p + n, .n = v.n - n};
+}
+
+/* ---- names of annotations ----------------------------------------------------------------------
+ */
+
+static const char *const types[] = {
+    "cpu",
+    "memory",
+    "goroutine",
+    "mutex",
+    "block",
+    "heap",
+    "threadcreate",
+    "fgprof",
+    "godeltaprof_memory",
+    "godeltaprof_mutex",
+    "godeltaprof_block",
+};
+#define TYPES (sizeof(types) / sizeof(types[0]))
+static const char *const settings[] = {"scrape", "port", "port_name", "scheme", "path"};
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+/* The well-known annotations that are not of one type, and what labels call them. */
+static const struct {
+    const char *name;
+    const char *label;
+} annotations[] = {
+    {"profiles.grafana.com/service_name", "profiles_grafana_com_service_name"},
+    {"profiles.grafana.com/service_repository", "profiles_grafana_com_service_repository"},
+    {"profiles.grafana.com/service_git_ref", "profiles_grafana_com_service_git_ref"},
+    {"profiles.grafana.com/service_root_path", "profiles_grafana_com_service_root_path"},
+    {"pyroscope.io/scrape", "pyroscope_io_scrape"},
+    {"pyroscope.io/port", "pyroscope_io_port"},
+    {"pyroscope.io/application-name", "pyroscope_io_application_name"},
+    {"pyroscope.io/service_name", "pyroscope_io_service_name"},
+    {"pyroscope.io/spy-name", "pyroscope_io_spy_name"},
+    {"pyroscope.io/scheme", "pyroscope_io_scheme"},
+    {"pyroscope.io/path", "pyroscope_io_path"},
+    {"pyroscope.io/profile-cpu-enabled", "pyroscope_io_profile_cpu_enabled"},
+    {"pyroscope.io/profile-mem-enabled", "pyroscope_io_profile_mem_enabled"},
+    {"pyroscope.io/profile-goroutines-enabled", "pyroscope_io_profile_goroutines_enabled"},
+    {"pyroscope.io/profile-mutex-enabled", "pyroscope_io_profile_mutex_enabled"},
+    {"pyroscope.io/profile-block-enabled", "pyroscope_io_profile_block_enabled"},
+    {"profefe.com/enable", "profefe_com_enable"},
+    {"profefe.com/port", "profefe_com_port"},
+    {"profefe.com/service", "profefe_com_service"},
+    {"profefe.com/path", "profefe_com_path"},
+};
+#define ANNOTATIONS (sizeof(annotations) / sizeof(annotations[0]))
+
+/* All names that annotations of these families may have, as labels have them. */
+struct known {
+    char text[TYPES * SETTINGS][64];
+    const char *at[NAMES_MAX];
+    size_t n;
+};
+
+static struct known *known_new(void)
+{
+    struct known *k = calloc(1, sizeof(*k));
+    if (k == NULL) {
+        return NULL;
+    }
+    for (size_t t = 0; t < TYPES; t++) {
+        for (size_t s = 0; s < SETTINGS; s++) {
+            char *text = k->text[t * SETTINGS + s];
+            snprintf(text, sizeof(k->text[0]), GRAFANA "%s_%s", types[t], settings[s]);
+            k->at[k->n++] = text;
+        }
+    }
+    for (size_t i = 0; i < ANNOTATIONS; i++) {
+        k->at[k->n++] = annotations[i].label;
+    }
+    return k;
+}
+
+static bool is_known(const struct known *k, struct sv label)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        if (sv_eq_str(label, k->at[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* profiles_grafana_com_cpu_scrape -> profiles.grafana.com/cpu.scrape; what is behind the type keeps
+ * its underscores. */
+static void put_grafana(struct sv rest, struct buf *out)
+{
+    buf_puts(out, "profiles.grafana.com/");
+    for (size_t i = TYPES; i > 0; i--) {
+        const char *type = types[i - 1];
+        size_t n = strlen(type);
+        if (sv_starts_with(rest, sv_from(type)) && rest.n > n && rest.p[n] == '_') {
+            buf_printf(out, "%s.%.*s", type, (int)(rest.n - n - 1), rest.p + n + 1);
+            return;
+        }
+    }
+    struct sv type = rest;
+    while (type.n > 0 && type.p[type.n - 1] != '_') {
+        type.n--;
+    }
+    if (type.n < 2) {
+        buf_append(out, rest.p, rest.n);
+    } else {
+        buf_printf(out, "%.*s.%.*s", (int)type.n - 1, rest.p, (int)(rest.n - type.n),
+                   rest.p + type.n);
+    }
+}
+
+/* The annotation that a label stands for. Labels have lost dots, slashes and dashes: outside of the
+ * families that are known here the label's own name is all there is. */
+static void put_annotation(struct sv label, struct buf *out)
+{
+    for (size_t i = 0; i < ANNOTATIONS; i++) {
+        if (sv_eq_str(label, annotations[i].label)) {
+            buf_puts(out, annotations[i].name);
+            return;
+        }
+    }
+    if (sv_starts_with(label, SV(GRAFANA))) {
+        put_grafana(behind(label, GRAFANA), out);
+    } else if (sv_starts_with(label, SV("pyroscope_io_"))) {
+        buf_printf(out, "pyroscope.io/%.*s", SV_ARG(behind(label, "pyroscope_io_")));
+    } else if (sv_starts_with(label, SV("profefe_com_"))) {
+        buf_printf(out, "profefe.com/%.*s", SV_ARG(behind(label, "profefe_com_")));
+    } else {
+        buf_append(out, label.p, label.n);
+    }
+}
+
+/* ---- annotations that miss
+ * -----------------------------------------------------------------------
+ */
+
+static bool switches(struct sv label)
+{
+    return sv_ends_with(label, SV("_scrape")) || sv_ends_with(label, SV("_enable")) ||
+           sv_ends_with(label, SV("_enabled"));
+}
+
+/* "True", "yes" and whatever else is meant for "true". */
+static bool is_nearly_true(struct sv value)
+{
+    static const char *const words[] = {"true", "yes", "y", "on", "1", "t", "enabled", "enable"};
+    struct sv v = sv_trim(value);
+    while (v.n >= 2 && (v.p[0] == '"' || v.p[0] == '\'') && v.p[v.n - 1] == v.p[0]) {
+        v = (struct sv){.p = v.p + 1, .n = v.n - 2};
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (v.n == strlen(words[i]) && strncasecmp(v.p, words[i], v.n) == 0) {
+            return !sv_eq_str(value, "true");
+        }
+    }
+    return false;
+}
+
+/* Of a family that is known here, or one that is easily taken for it. */
+static bool is_family(struct sv label)
+{
+    static const char *const prefixes[] = {"profiles_", "profile_", "pyroscope_",
+                                           "profefe_",  "grafana_", "parca_dev_"};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (sv_starts_with(label, sv_from(prefixes[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its part behind the domain, under the domain that it should have: "pyroscope_grafana_com_x". */
+static const char *other_domain(const struct known *k, struct sv label)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        struct sv known = sv_from(k->at[i]);
+        if (!sv_starts_with(known, SV(GRAFANA))) {
+            continue;
+        }
+        struct sv tail = behind(known, GRAFANA);
+        if (label.n > tail.n + 1 && sv_ends_with(label, tail) &&
+            label.p[label.n - tail.n - 1] == '_') {
+            return k->at[i];
+        }
+    }
+    return NULL;
+}
+
+static void say_annotation(const struct known *k, struct sv label, struct sv value, struct buf *out)
+{
+    if (is_known(k, label)) {
+        if (switches(label) && is_nearly_true(value)) {
+            buf_puts(out, " The annotation ");
+            put_annotation(label, out);
+            buf_printf(out, " has the value \"%.*s\"; only \"true\" counts.", shown(value),
+                       value.p);
+        }
+        return;
+    }
+    const char *near = suggest(label, k->at, k->n);
+    near = near == NULL ? other_domain(k, label) : near;
+    buf_puts(out, " The annotation ");
+    put_annotation(label, out);
+    if (near == NULL) {
+        buf_puts(out, " has no meaning here.");
+        return;
+    }
+    buf_puts(out, " has no meaning here; rename it to ");
+    put_annotation(sv_from(near), out);
+    buf_puts(out, ", if that is what it stands for.");
+}
+
+void words_annotations(const struct labels *discovered, struct buf *out)
+{
+    struct known *k = known_new();
+    for (size_t i = 0; k != NULL && i < labels_count(discovered); i++) {
+        struct label l = labels_at(discovered, i);
+        if (sv_starts_with(l.name, SV(ANNOTATION)) && is_family(behind(l.name, ANNOTATION))) {
+            say_annotation(k, behind(l.name, ANNOTATION), l.value, out);
+        }
+    }
+    free(k);
+}
+
+/* ---- rules -------------------------------------------------------------------------------------
+ */
+
+enum rule_about words_about(const struct config_rule *rule)
+{
+    size_t annotated = 0;
+    for (size_t i = 0; i < rule->source_labels.n; i++) {
+        const char *name = rule->source_labels.at[i];
+        if (strcmp(name, POD "phase") == 0) {
+            return ABOUT_PHASE;
+        }
+        if (strcmp(name, POD "container_init") == 0) {
+            return ABOUT_INIT;
+        }
+        annotated += strncmp(name, ANNOTATION, strlen(ANNOTATION)) == 0 ? 1 : 0;
+    }
+    return annotated > 0 && annotated == rule->source_labels.n ? ABOUT_ANNOTATION : ABOUT_OTHER;
+}
+
+void words_rule(const struct config_job *job, size_t rule, struct buf *out)
+{
+    const struct config_pos *pos = &job->relabel.at[rule - 1].pos;
+    buf_printf(out, "rule %zu (%s:%d)", rule, pos->file, pos->line);
+}
+
+/* A label as its readers know it: the annotation, the pod's label, or the label's own name. */
+static void put_label(struct sv name, struct buf *out)
+{
+    if (sv_starts_with(name, SV(ANNOTATION))) {
+        buf_puts(out, "the annotation ");
+        put_annotation(behind(name, ANNOTATION), out);
+    } else if (sv_starts_with(name, SV(POD "label_"))) {
+        buf_printf(out, "the pod's label %.*s", SV_ARG(behind(name, POD "label_")));
+    } else {
+        buf_append(out, name.p, name.n);
+    }
+}
+
+/* Names that the pod has and that look like one that the rule asks for. */
+static void say_near(const struct config_rule *rule, const struct labels *discovered,
+                     struct buf *out)
+{
+    for (size_t i = 0; i < labels_count(discovered); i++) {
+        struct label l = labels_at(discovered, i);
+        bool asked = false;
+        for (size_t j = 0; j < rule->source_labels.n; j++) {
+            asked = asked || sv_eq_str(l.name, rule->source_labels.at[j]);
+        }
+        const char *near = suggest(l.name, rule->source_labels.at, rule->source_labels.n);
+        if (!asked && near != NULL && get(discovered, near).n == 0 &&
+            sv_starts_with(l.name, SV(POD))) {
+            buf_puts(out, " The pod has ");
+            put_label(l.name, out);
+            buf_puts(out, ", which looks like ");
+            put_label(sv_from(near), out);
+            buf_puts(out, ".");
+        }
+    }
+}
+
+static bool asks_for_family(const struct config_rule *rule)
+{
+    for (size_t i = 0; i < rule->source_labels.n; i++) {
+        struct sv name = sv_from(rule->source_labels.at[i]);
+        if (sv_starts_with(name, SV(ANNOTATION GRAFANA)) ||
+            sv_starts_with(name, SV(ANNOTATION "pyroscope_io_"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void say_annotation_rule(const struct config_rule *rule, const struct labels *discovered,
+                                struct buf *out)
+{
+    bool keeps = rule->has_action && rule->action == ACTION_KEEP;
+    if (!keeps || !asks_for_family(rule)) {
+        return;
+    }
+    buf_puts(out, ": no annotation of the pod asks for it.");
+    size_t before = out->len;
+    words_annotations(discovered, out);
+    if (out->len == before) {
+        buf_puts(out, " Add profiles.grafana.com/cpu.scrape: \"true\" and "
+                      "profiles.grafana.com/cpu.port: \"PORT\" (where the program serves "
+                      "/debug/pprof) to the annotations of the pod, in a Deployment and the like "
+                      "to spec.template.metadata.annotations.");
+    }
+}
+
+/* The rule and the values that it saw. */
+static void say_values(const struct config_rule *rule, const struct labels *at_rule,
+                       struct buf *out)
+{
+    const char *regex = rule->regex == NULL ? "(.*)" : rule->regex;
+    buf_printf(out, ", which is \"%s\"", config_action_name(rule->action));
+    for (size_t i = 0; i < rule->source_labels.n; i++) {
+        struct sv value = get(at_rule, rule->source_labels.at[i]);
+        buf_puts(out, i == 0 ? " and looks at " : ", ");
+        put_label(sv_from(rule->source_labels.at[i]), out);
+        if (value.n == 0) {
+            buf_puts(out, " (missing here)");
+        } else {
+            buf_printf(out, " (here \"%.*s\")", shown(value), value.p);
+        }
+    }
+    if (rule->action == ACTION_KEEPEQUAL || rule->action == ACTION_DROPEQUAL) {
+        const char *target = rule->target_label == NULL ? "" : rule->target_label;
+        struct sv value = get(at_rule, target);
+        buf_printf(out, "; it compares with %s (here \"%.*s\").", target, shown(value), value.p);
+    } else {
+        buf_printf(out, "; its regex is \"%s\".", regex);
+    }
+}
+
+void words_dropped(const struct config_job *job, size_t rule, const struct labels *discovered,
+                   const struct labels *at_rule, struct buf *out)
+{
+    const struct config_rule *r = &job->relabel.at[rule - 1];
+    struct sv phase = get(discovered, POD "phase");
+    buf_puts(out, " It was dropped by ");
+    words_rule(job, rule, out);
+    size_t before = out->len;
+    if (words_about(r) == ABOUT_PHASE) {
+        buf_printf(out, ": its phase is %.*s. ", SV_ARG(phase));
+        buf_puts(out, sv_eq_str(phase, "Pending")
+                          ? "It becomes a target when its containers run; `kubectl describe pod` "
+                            "says what it waits for."
+                          : "It has ended, and so there is nothing to profile any more.");
+    } else if (words_about(r) == ABOUT_INIT) {
+        buf_puts(out, ": all that it declares belongs to init containers, which have ended.");
+    } else if (words_about(r) == ABOUT_ANNOTATION) {
+        say_annotation_rule(r, discovered, out);
+    }
+    if (out->len == before) {
+        say_values(r, at_rule, out);
+        say_near(r, discovered, out);
+    }
+}
+
+/* ---- scrapes and ports -------------------------------------------------------------------------
+ */
+
+void words_scrapes(const struct target *target, struct buf *out)
+{
+    for (size_t i = 0; i < target_scrape_count(target); i++) {
+        buf_printf(out, "%s%s at ",
+                   i == 0                                ? ""
+                   : i + 1 < target_scrape_count(target) ? ", "
+                                                         : " and ",
+                   target_scrape_type(target, i)->key);
+        target_scrape_url(target, i, out);
+    }
+}
+
+void words_ports(const struct words_piece *pieces, size_t n, struct buf *out)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct sv number = get(pieces[i].discovered, POD "container_port_number");
+        struct sv name = get(pieces[i].discovered, POD "container_port_name");
+        struct sv container = get(pieces[i].discovered, POD "container_name");
+        if (number.n == 0) {
+            continue;
+        }
+        buf_printf(out, "%s%.*s (", found++ == 0 ? "" : ", ", SV_ARG(number));
+        if (name.n > 0) {
+            buf_printf(out, "\"%.*s\", ", SV_ARG(name));
+        }
+        buf_printf(out, "container %.*s)", SV_ARG(container));
+    }
+    if (found == 0) {
+        buf_puts(out, "none");
+    }
+}
+
+void words_no_port(const struct config_type *type, const struct words_piece *pieces, size_t n,
+                   struct buf *out)
+{
+    const char *key = strcmp(type->key, "process_cpu") == 0 ? "cpu" : type->key;
+    struct sv name = ports_wanted_name(pieces[0].relabelled, type->key);
+    struct sv by_type = SV("");
+    char label[128];
+    int length = snprintf(label, sizeof(label), "__profile_%s_port_name__", type->key);
+    if (length > 0 && (size_t)length < sizeof(label)) {
+        by_type = get(pieces[0].relabelled, label);
+    }
+    buf_printf(out, " The profile type %s is asked for and not scraped: ", type->key);
+    if (by_type.n > 0) {
+        buf_printf(out,
+                   "its port is to be the one named \"%.*s\", and no container has declared a "
+                   "port under this name. Declared are: ",
+                   shown(name), name.p);
+    } else {
+        buf_printf(out,
+                   "no annotation names its port, and no container has declared a port named "
+                   "\"%.*s\". Declared are: ",
+                   shown(name), name.p);
+    }
+    words_ports(pieces, n, out);
+    buf_printf(out,
+               ". Correct it, or add profiles.grafana.com/%s.port: \"PORT\"; the port need not "
+               "be declared.",
+               key);
+}
+
+/* ---- what sources leave out --------------------------------------------------------------------
+ */
+
+static bool watches_namespace(const struct config_kubernetes *k, struct sv namespace)
+{
+    for (size_t i = 0; i < k->namespaces.n; i++) {
+        if (sv_eq_str(namespace, k->namespaces.at[i])) {
+            return true;
+        }
+    }
+    /* Which one is its own cannot be told from here. */
+    return k->own_namespace || k->namespaces.n == 0;
+}
+
+static void say_namespaces(const struct config_kubernetes *k, struct sv namespace, struct buf *out)
+{
+    buf_printf(out, " It watches only the namespace%s ", k->namespaces.n == 1 ? "" : "s");
+    for (size_t i = 0; i < k->namespaces.n; i++) {
+        buf_printf(out, "%s%s", i == 0 ? "" : ", ", k->namespaces.at[i]);
+    }
+    buf_printf(out, ": add %.*s to namespaces.names, and a Role with list and watch on pods there.",
+               SV_ARG(namespace));
+}
+
+static const char *field_label(struct sv field)
+{
+    static const struct {
+        const char *field;
+        const char *label;
+    } fields[] = {
+        {"spec.nodeName", POD "node_name"},
+        {"status.phase", POD "phase"},
+        {"status.podIP", POD "ip"},
+        {"metadata.name", POD "name"},
+        {"metadata.namespace", "__meta_kubernetes_namespace"},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (sv_eq_str(field, fields[i].field)) {
+            return fields[i].label;
+        }
+    }
+    return NULL;
+}
+
+/* One term of a field selector: field=value, field==value or field!=value. True if it excludes the
+ * pod; ret_* are what it asks for and what the pod has. */
+static bool excludes(struct sv term, const struct labels *labels, struct sv *ret_field,
+                     struct sv *ret_value)
+{
+    struct sv value;
+    if (!sv_cut(term, '=', ret_field, &value)) {
+        return false;
+    }
+    bool negative = ret_field->n > 0 && ret_field->p[ret_field->n - 1] == '!';
+    ret_field->n -= negative ? 1 : 0;
+    if (value.n > 0 && value.p[0] == '=') {
+        value = behind(value, "=");
+    }
+    const char *label = field_label(sv_trim(*ret_field));
+    *ret_value = label == NULL ? SV("") : get(labels, label);
+    return label != NULL && sv_eq(sv_trim(value), *ret_value) == negative;
+}
+
+static bool say_fields(const struct config_selector *s, const struct labels *labels,
+                       struct buf *out)
+{
+    struct sv rest = sv_from(s->field);
+    while (rest.n > 0) {
+        struct sv term = rest;
+        struct sv field;
+        struct sv value;
+        if (!sv_cut(rest, ',', &term, &rest)) {
+            rest = SV("");
+        }
+        if (excludes(term, labels, &field, &value)) {
+            buf_printf(out,
+                       " Its field selector \"%s\" leaves the pod out, whose %.*s is \"%.*s\".",
+                       s->field, SV_ARG(field), shown(value), value.p);
+            if (sv_eq_str(field, "spec.nodeName")) {
+                buf_puts(out, " The profpull on that node scrapes it.");
+            } else if (sv_eq_str(field, "status.phase")) {
+                buf_puts(out, " There is nothing to profile unless it runs.");
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+bool words_left_out(const struct config_kubernetes *k, struct sv namespace,
+                    const struct labels *labels, struct buf *out)
+{
+    if (!watches_namespace(k, namespace)) {
+        say_namespaces(k, namespace, out);
+        return true;
+    }
+    bool labelled = false;
+    for (size_t i = 0; labels != NULL && i < k->n_selectors; i++) {
+        const struct config_selector *s = &k->selectors[i];
+        if (strcmp(s->role, "pod") != 0) {
+            continue;
+        }
+        if (say_fields(s, labels, out)) {
+            return true;
+        }
+        if (s->label[0] != '\0') {
+            buf_printf(out, " Its label selector \"%s\" does not choose the pod.", s->label);
+            labelled = true;
+        }
+    }
+    if (!labelled && k->own_namespace) {
+        buf_printf(out, " It watches only the namespace that profpull runs in, which is not %.*s.",
+                   SV_ARG(namespace));
+        return true;
+    }
+    return labelled;
+}

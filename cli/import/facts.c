@@ -1,0 +1,392 @@
+#include "cli/import/facts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "pprof/check.h"
+#include "pprof/gzip.h"
+#include "pprof/put.h"
+#include "pprof/shape.h"
+#include "scraper/scraper.h"
+
+/* Sample types that are looked at. */
+#define TYPES_MAX 16
+
+/* ---- the types of a pprof profile --------------------------------------------------------------
+ */
+
+struct value_type {
+    uint64_t type; /* indexes of strings */
+    uint64_t unit;
+    struct sv type_text;
+    struct sv unit_text;
+};
+
+/* What the guess looks at. */
+struct shape {
+    struct value_type types[TYPES_MAX];
+    size_t n_types;
+    struct value_type period;
+    bool unlocks; /* a function that gives a lock back: the leaf of a stack in a mutex profile */
+    bool waits;   /* one that waits: the leaf of a stack in a block profile */
+};
+
+static struct value_type read_value_type(struct sv message)
+{
+    struct value_type t = {.type = 0};
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.type == WIRE_VARINT && f.number == VALUE_TYPE_TYPE) {
+            t.type = f.value;
+        } else if (f.type == WIRE_VARINT && f.number == VALUE_TYPE_UNIT) {
+            t.unit = f.value;
+        }
+    }
+    return t;
+}
+
+static bool is_one_of(struct sv text, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (sv_eq_str(text, *names)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_string(struct shape *s, uint64_t index, struct sv text)
+{
+    static const char *const unlocks[] = {
+        "sync.(*Mutex).Unlock",
+        "sync.(*RWMutex).Unlock",
+        "sync.(*RWMutex).RUnlock",
+        "internal/sync.(*Mutex).Unlock",
+        "runtime.unlock",
+        "runtime._LostContendedRuntimeLock",
+        NULL,
+    };
+    static const char *const waits[] = {
+        "sync.(*Mutex).Lock",     "sync.(*RWMutex).Lock",
+        "sync.(*RWMutex).RLock",  "internal/sync.(*Mutex).Lock",
+        "sync.(*WaitGroup).Wait", "sync.(*Cond).Wait",
+        "runtime.chanrecv1",      "runtime.chanrecv2",
+        "runtime.chansend1",      "runtime.selectgo",
+        "runtime.blockTimerChan", NULL,
+    };
+    for (size_t i = 0; i <= s->n_types; i++) {
+        struct value_type *t = i == s->n_types ? &s->period : &s->types[i];
+        t->type_text = t->type == index ? text : t->type_text;
+        t->unit_text = t->unit == index ? text : t->unit_text;
+    }
+    s->unlocks = s->unlocks || is_one_of(text, unlocks);
+    s->waits = s->waits || is_one_of(text, waits);
+}
+
+/* plain has been checked. Strings may stand before or behind what names them: two passes. */
+static void read_shape(struct sv plain, struct shape *s)
+{
+    struct wire_field f = {.number = 0};
+    struct wire_reader r = wire_reader_of(plain);
+    *s = (struct shape){.n_types = 0};
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_SAMPLE_TYPE && s->n_types < TYPES_MAX) {
+            s->types[s->n_types++] = read_value_type(f.bytes);
+        } else if (f.number == PROFILE_PERIOD_TYPE) {
+            s->period = read_value_type(f.bytes);
+        }
+    }
+    uint64_t index = 0;
+    r = wire_reader_of(plain);
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_STRING) {
+            take_string(s, index++, f.bytes);
+        }
+    }
+}
+
+static bool has_type(const struct shape *s, const char *type)
+{
+    for (size_t i = 0; i < s->n_types; i++) {
+        if (sv_eq_str(s->types[i].type_text, type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_contention(const struct shape *s)
+{
+    return has_type(s, "contentions") && has_type(s, "delay");
+}
+
+/* Mutex and block profiles of Go have the same types and period; only the ends of their stacks
+ * differ: one is taken where a lock is given back, the other where somebody has waited. */
+static const char *contention_type(const struct shape *s)
+{
+    if (s->unlocks) {
+        return "mutex";
+    }
+    return s->waits ? "block" : NULL;
+}
+
+static const char *guess(const struct shape *s)
+{
+    static const struct {
+        const char *sample;
+        const char *type;
+    } table[] = {
+        /* in this order: the first sample type that is there decides */
+        {"alloc_space", "memory"},
+        {"alloc_objects", "memory"},
+        {"inuse_space", "memory"},
+        {"inuse_objects", "memory"},
+        {"wall", "wall"},
+        {"cpu", "process_cpu"},
+        {"goroutine", "goroutine"},
+        {"goroutines", "goroutine"},
+        {"threadcreate", "threadcreate"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (has_type(s, table[i].sample)) {
+            return table[i].type;
+        }
+    }
+    if (is_contention(s)) {
+        return contention_type(s);
+    }
+    if (has_type(s, "samples") && has_type(s, "time")) {
+        return "fgprof";
+    }
+    if (has_type(s, "samples") && sv_eq_str(s->period.type_text, "cpu")) {
+        return "process_cpu";
+    }
+    return has_type(s, "space") && has_type(s, "objects") ? "memory" : NULL;
+}
+
+static void print_types(const struct shape *s, char out[FACTS_TYPES_MAX])
+{
+    struct buf text;
+    buf_init(&text, (size_t)64 * 1024);
+    for (size_t i = 0; i < s->n_types; i++) {
+        buf_puts(&text, i == 0 ? "" : " ");
+        json_escape(s->types[i].type_text, &text);
+        buf_putc(&text, '/');
+        json_escape(s->types[i].unit_text, &text);
+    }
+    snprintf(out, FACTS_TYPES_MAX, "%s", buf_ok(&text) ? text.data : "?");
+    buf_done(&text);
+}
+
+/* ---- pprof -------------------------------------------------------------------------------------
+ */
+
+/* The plain bytes: body itself, or inflated in the scratch. */
+static bool inflate_body(struct scratch *scratch, struct sv body, struct sv *ret_plain,
+                         struct err *err)
+{
+    *ret_plain = body;
+    if (!gzip_is(body)) {
+        return true;
+    }
+    if (scratch == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    return gzip_inflate(scratch, body, FACTS_INFLATED_MAX, 0, ret_plain, err) == GZIP_OK;
+}
+
+static bool read_pprof(struct sv plain, struct profile_facts *ret, struct err *err)
+{
+    struct pprof_info info;
+    struct shape shape;
+    if (!pprof_check(plain, &info, err)) {
+        return false;
+    }
+    read_shape(plain, &shape);
+    ret->type = guess(&shape);
+    ret->time_ns = info.time_nanos > 0 ? info.time_nanos : 0;
+    ret->duration_ns = info.duration_nanos > 0 ? info.duration_nanos : 0;
+    print_types(&shape, ret->types);
+    return true;
+}
+
+/* ---- JFR ---------------------------------------------------------------------------------------
+ */
+
+/* Of a chunk's header, big-endian: where its size, start and duration stand, in ns since 1970. */
+enum { CHUNK_SIZE_AT = 8, CHUNK_START_AT = 32, CHUNK_DURATION_AT = 40, CHUNK_HEADER_SIZE = 68 };
+
+static uint64_t read_be64(const char *p)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++) {
+        v = v << 8 | (unsigned char)p[i];
+    }
+    return v;
+}
+
+/* A time in ns that can be one: 1970 to 2262, or 0. */
+static int64_t plausible(uint64_t ns)
+{
+    return ns <= INT64_MAX ? (int64_t)ns : 0;
+}
+
+/* From the start of the first chunk to the end of the last. */
+static void read_chunks(struct sv plain, struct profile_facts *ret)
+{
+    int64_t end = 0;
+    while (plain.n >= CHUNK_HEADER_SIZE && memcmp(plain.p, "FLR", 4) == 0) {
+        uint64_t size = read_be64(plain.p + CHUNK_SIZE_AT);
+        int64_t start = plausible(read_be64(plain.p + CHUNK_START_AT));
+        int64_t duration = plausible(read_be64(plain.p + CHUNK_DURATION_AT));
+        ret->time_ns = ret->time_ns == 0 ? start : ret->time_ns;
+        if (start > 0 && duration <= INT64_MAX - start && start + duration > end) {
+            end = start + duration;
+        }
+        if (size < CHUNK_HEADER_SIZE || size > plain.n) {
+            break;
+        }
+        plain.p += size;
+        plain.n -= (size_t)size;
+    }
+    ret->duration_ns = end > ret->time_ns ? end - ret->time_ns : 0;
+}
+
+/* A recording holds samples of many kinds; servers take it apart by themselves. */
+static void read_jfr(struct sv plain, struct profile_facts *ret)
+{
+    ret->format = PROFILE_JFR;
+    ret->type = "process_cpu";
+    snprintf(ret->types, sizeof(ret->types), "%s", "a JFR recording");
+    read_chunks(plain, ret);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+static enum facts_result verdict(enum check_result r)
+{
+    switch (r) {
+    case CHECK_HTML:
+    case CHECK_JSON:
+    case CHECK_TEXT:
+    case CHECK_TOO_SHORT:
+    case CHECK_EMPTY:
+    case CHECK_BAD_WIRE:
+        return FACTS_OTHER;
+    default:
+        return FACTS_BAD;
+    }
+}
+
+static bool read_content(struct sv body, bool jfr, struct profile_facts *ret, struct err *err)
+{
+    struct scratch *scratch = scratch_new();
+    struct sv plain;
+    bool ok = inflate_body(scratch, body, &plain, err);
+    if (ok && jfr) {
+        read_jfr(plain, ret);
+    } else if (ok) {
+        ok = read_pprof(plain, ret, err);
+    }
+    scratch_free(scratch);
+    return ok || err_wrap(err, "damaged %s", jfr ? "recording" : "profile");
+}
+
+enum facts_result profile_facts_read(struct sv body, struct profile_facts *ret, struct err *err)
+{
+    *ret = (struct profile_facts){.format = PROFILE_PPROF};
+    bool jfr = check_jfr(body.p, body.n, NULL) == CHECK_JFR;
+    if (!jfr) {
+        enum check_result r = check_profile(body.p, body.n, err);
+        if (check_reason(r)[0] != '\0') {
+            return verdict(r);
+        }
+        if (r == CHECK_LEGACY) {
+            err_set(err, ERR_INPUT, "an old format of pprof (`pprof -proto` converts it)");
+            return FACTS_BAD;
+        }
+    }
+    return read_content(body, jfr, ret, err) ? FACTS_OK : FACTS_BAD;
+}
+
+const char *profile_facts_type_of_name(const struct profile_facts *facts, const char *path)
+{
+    if (strcmp(facts->types, "contentions/count delay/nanoseconds") != 0) {
+        return NULL;
+    }
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    bool mutex = strstr(name, "mutex") != NULL;
+    bool block = strstr(name, "block") != NULL;
+    if (mutex == block) {
+        return NULL;
+    }
+    return mutex ? "mutex" : "block";
+}
+
+/* ---- another time ------------------------------------------------------------------------------
+ */
+
+/* All fields but those that are written anew: readers take a second time for a second profile. */
+static void copy_fields(struct sv plain, bool with_duration, struct buf *out)
+{
+    struct wire_reader r = wire_reader_of(plain);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.number != PROFILE_TIME_NANOS &&
+            (with_duration || f.number != PROFILE_DURATION_NANOS)) {
+            buf_append(out, plain.p + r.field_start, r.at - r.field_start);
+        }
+    }
+}
+
+static bool restamp_plain(struct sv plain, int64_t time_ns, int64_t duration_ns, struct buf *out,
+                          struct err *err)
+{
+    struct pprof_info info;
+    if (!pprof_check(plain, &info, err)) {
+        return false;
+    }
+    buf_reserve(out, plain.n + 32);
+    copy_fields(plain, duration_ns < 0, out);
+    wire_put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
+    if (duration_ns >= 0) {
+        wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
+    }
+    return buf_ok(out) || err_set(err, ERR_MEMORY, "out of memory");
+}
+
+/* Compresses what is in out, in its place. */
+static bool compress(struct scratch *scratch, struct buf *out, struct err *err)
+{
+    struct sv packed;
+    if (!gzip_deflate(scratch, (struct sv){.p = out->data, .n = out->len}, &packed)) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    buf_clear(out);
+    return buf_append(out, packed.p, packed.n) || err_set(err, ERR_MEMORY, "out of memory");
+}
+
+bool profile_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char **ret_data,
+                     size_t *ret_size, struct err *err)
+{
+    struct scratch *scratch = scratch_new();
+    struct sv plain;
+    struct buf out;
+    buf_init(&out, FACTS_INFLATED_MAX + 1024);
+    bool ok = inflate_body(scratch, body, &plain, err) &&
+              restamp_plain(plain, time_ns, duration_ns, &out, err) &&
+              (!gzip_is(body) || compress(scratch, &out, err));
+    if (ok) {
+        *ret_data = buf_take(&out, ret_size);
+        ok = *ret_data != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    }
+    buf_done(&out);
+    scratch_free(scratch);
+    return ok;
+}

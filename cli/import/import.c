@@ -1,0 +1,533 @@
+#include "cli/import/import.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/labels.h"
+#include "base/loop.h"
+#include "base/worker.h"
+#include "cli/advice.h"
+#include "cli/cmd.h"
+#include "cli/file_walk.h"
+#include "write/write.h"
+
+#define BAR_WIDTH 30
+/* Files that are counted for the progress; of more it is not known how many there are. */
+#define COUNT_MAX 1000000
+
+enum read_result { READ_END, READ_BAD, READ_SKIPPED, READ_PROFILE };
+
+/* One file, in the hands of the worker or of the loop. */
+struct reading {
+    struct work work;
+    struct import *import;
+    enum read_result result;
+    struct err err;
+    char *path;
+    char *data;
+    size_t size;
+    struct profile_facts facts;
+    const char *type;
+    struct import_window window;
+};
+
+struct pending {
+    const struct profile *profile; /* the writer's; NULL: free */
+    char *path;
+    char text[ERR_MSG_MAX]; /* why it is tried again */
+};
+
+struct import {
+    const struct import_args *args;
+    struct one_endpoint *to;
+    struct loop *loop;
+    struct intern *intern;
+    struct worker_pool *workers;
+    struct writer *writer; /* NULL with --dry-run */
+    struct labels_builder *builder;
+    struct loop_timer *patience;
+    struct file_walk *walk; /* the worker's while it reads */
+    struct reading *reading;
+    bool at_end;
+    struct pending pending[IMPORT_IN_FLIGHT];
+    size_t n_pending;
+    uint64_t pending_bytes;
+    bool waiting; /* since the last success an attempt has failed */
+    bool progress;
+    uint64_t examined;
+    uint64_t files; /* to examine; 0: not known */
+    struct import_totals *totals;
+};
+
+/* ---- words -------------------------------------------------------------------------------------
+ */
+
+static void clear_line(const struct import *im)
+{
+    if (im->progress) {
+        fputs("\r\033[K", stderr);
+    }
+}
+
+static void draw(const struct import *im)
+{
+    char bar[BAR_WIDTH + 1];
+    char size[32];
+    if (!im->progress) {
+        return;
+    }
+    uint64_t done = im->files == 0 ? 0 : im->examined * BAR_WIDTH / im->files;
+    for (uint64_t i = 0; i < BAR_WIDTH; i++) {
+        bar[i] = i < done ? '=' : ' ';
+    }
+    bar[BAR_WIDTH] = '\0';
+    format_size(im->totals->sent_bytes, size, sizeof(size));
+    fprintf(stderr, "\r\033[K[%s] %llu/%llu files, %llu sent (%s)", bar,
+            (unsigned long long)im->examined, (unsigned long long)im->files,
+            (unsigned long long)im->totals->sent, size);
+    fflush(stderr);
+}
+
+/* A file's name may hold anything; a line is to stay a line. */
+static void say(const struct import *im, const char *path, const char *what, const char *text)
+{
+    struct buf name;
+    buf_init(&name, (size_t)64 * 1024);
+    json_escape(sv_from(path), &name);
+    clear_line(im);
+    fprintf(stderr, "profpull: %s: %s%s\n", buf_ok(&name) ? name.data : "?", what, text);
+    buf_done(&name);
+    draw(im);
+}
+
+/* ---- reading (the worker) ----------------------------------------------------------------------
+ */
+
+static bool finish_read(struct reading *r, enum read_result result)
+{
+    r->result = result;
+    return result == READ_PROFILE;
+}
+
+static bool plan(struct reading *r, int64_t mtime_ns)
+{
+    const struct import_args *args = r->import->args;
+    r->type = import_type(args, &r->facts, r->path, &r->err);
+    if (r->type == NULL) {
+        return false;
+    }
+    r->window = import_choose_window(args, &r->facts, mtime_ns, clock_wall_ns());
+    if (!r->window.restamp) {
+        return true;
+    }
+    char *data = NULL;
+    size_t size = 0;
+    struct sv body = {.p = r->data, .n = r->size};
+    if (!profile_restamp(body, r->window.from_ns, r->window.duration_ns, &data, &size, &r->err)) {
+        return false;
+    }
+    free(r->data);
+    r->data = data;
+    r->size = size;
+    return true;
+}
+
+static bool read_bytes(struct reading *r, const struct file_found *f, int64_t *ret_mtime_ns)
+{
+    struct buf data;
+    buf_init(&data, (size_t)r->import->args->max_size);
+    bool ok = file_walk_read(f, &data, ret_mtime_ns, &r->err);
+    if (!ok && buf_too_big(&data)) {
+        char size[32];
+        format_size(r->import->args->max_size, size, sizeof(size));
+        err_set(&r->err, ERR_LIMIT, "larger than %s (--max-size)", size);
+    }
+    r->data = ok ? buf_take(&data, &r->size) : NULL;
+    buf_done(&data);
+    return ok && (r->data != NULL || err_set(&r->err, ERR_MEMORY, "out of memory"));
+}
+
+static bool read_profile(struct reading *r, const struct file_found *f)
+{
+    int64_t mtime_ns = 0;
+    if (!read_bytes(r, f, &mtime_ns)) {
+        return finish_read(r, READ_BAD);
+    }
+    switch (profile_facts_read((struct sv){.p = r->data, .n = r->size}, &r->facts, &r->err)) {
+    case FACTS_OK:
+        return finish_read(r, plan(r, mtime_ns) ? READ_PROFILE : READ_BAD);
+    case FACTS_OTHER:
+        return finish_read(r, f->named ? READ_BAD : READ_SKIPPED);
+    case FACTS_BAD:
+    default:
+        return finish_read(r, READ_BAD);
+    }
+}
+
+static void run_reading(struct work *work)
+{
+    struct reading *r = (struct reading *)(void *)work; /* its first member */
+    struct file_found found;
+    enum walk_result w = file_walk_next(r->import->walk, &found, &r->err);
+    if (w == WALK_END) {
+        r->result = READ_END;
+        return;
+    }
+    r->path = w == WALK_FILE ? strdup(found.path) : NULL;
+    if (w == WALK_ERROR) {
+        r->result = READ_BAD;
+    } else if (r->path == NULL) {
+        err_set(&r->err, ERR_MEMORY, "%s: out of memory", found.path);
+        r->result = READ_BAD;
+    } else {
+        (void)read_profile(r, &found);
+    }
+}
+
+static void reading_free(struct reading *r)
+{
+    free(r->path);
+    free(r->data);
+    free(r);
+}
+
+/* ---- sending (the loop) ------------------------------------------------------------------------
+ */
+
+static void step(struct import *im);
+
+static struct labels *make_labels(struct import *im, const struct reading *r)
+{
+    struct labels_builder *b = im->builder;
+    labels_builder_reset(b, NULL);
+    for (size_t i = 0; i < im->args->n_labels; i++) {
+        labels_builder_set_str(b, im->args->labels[i].name, im->args->labels[i].value);
+    }
+    labels_builder_set_str(b, LABEL_SERVICE_NAME, im->args->name);
+    labels_builder_set_str(b, LABEL_NAME, r->type);
+    /* A file is a whole profile: nothing is to be subtracted from it. */
+    labels_builder_set_str(b, LABEL_DELTA, "false");
+    if (im->args->config != NULL && im->args->endpoint.tenant != NULL) {
+        labels_builder_set_str(b, LABEL_TENANT, im->args->endpoint.tenant);
+    }
+    return labels_builder_build(b);
+}
+
+static struct profile *make_profile(struct import *im, struct reading *r)
+{
+    struct labels *labels = make_labels(im, r);
+    if (labels == NULL) {
+        return NULL;
+    }
+    struct profile *p = profile_new(labels, r->data, r->size);
+    r->data = NULL;
+    if (p != NULL) {
+        p->from_ns = r->window.from_ns;
+        p->until_ns = r->window.until_ns;
+        p->scraped_ms = clock_mono_ms();
+        p->format = r->facts.format;
+    }
+    return p;
+}
+
+static struct pending *pending_of(struct import *im, const struct profile *p)
+{
+    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+        if (im->pending[i].profile == p) {
+            return &im->pending[i];
+        }
+    }
+    return NULL;
+}
+
+static void forget(struct import *im, struct pending *p)
+{
+    im->pending_bytes -= profile_cost(p->profile);
+    im->n_pending--;
+    free(p->path);
+    *p = (struct pending){.profile = NULL};
+}
+
+static void send(struct import *im, struct reading *r)
+{
+    struct profile *p = make_profile(im, r);
+    if (p == NULL) {
+        say(im, r->path, "out of memory", "");
+        im->totals->bad++;
+        return;
+    }
+    struct pending *slot = pending_of(im, NULL); /* step() has seen that there is one */
+    slot->profile = p;
+    slot->path = r->path;
+    r->path = NULL;
+    im->n_pending++;
+    im->pending_bytes += profile_cost(p);
+    writer_put(im->writer, p, 1);
+}
+
+static void describe(const struct reading *r)
+{
+    char from[32];
+    char until[32];
+    char size[32];
+    struct buf name;
+    buf_init(&name, (size_t)64 * 1024);
+    json_escape(sv_from(r->path), &name);
+    clock_format_rfc3339(r->window.from_ns, from, sizeof(from));
+    clock_format_rfc3339(r->window.until_ns, until, sizeof(until));
+    format_size(r->size, size, sizeof(size));
+    printf("%s: %s, from %s until %s, %s%s\n", buf_ok(&name) ? name.data : "?", r->type, from,
+           until, size, r->window.restamp ? ", time written into the profile" : "");
+    buf_done(&name);
+}
+
+static void take_profile(struct import *im, struct reading *r)
+{
+    if (im->args->dry_run) {
+        clear_line(im);
+        describe(r);
+        im->totals->sent++;
+        im->totals->sent_bytes += r->size;
+    } else {
+        send(im, r);
+    }
+}
+
+static void on_read(struct work *work)
+{
+    struct reading *r = (struct reading *)(void *)work;
+    struct import *im = r->import;
+    im->reading = NULL;
+    im->examined += r->result != READ_END;
+    switch (r->result) {
+    case READ_END:
+        im->at_end = true;
+        break;
+    case READ_BAD:
+        im->totals->bad++;
+        if (r->path == NULL) { /* the error has the name */
+            clear_line(im);
+            fprintf(stderr, "profpull: %s\n", r->err.msg);
+        } else {
+            say(im, r->path, "", r->err.msg);
+        }
+        break;
+    case READ_SKIPPED:
+        im->totals->skipped++;
+        if (im->args->dry_run) {
+            say(im, r->path, "skipped: ", r->err.msg);
+        }
+        break;
+    case READ_PROFILE:
+        if (!im->totals->gave_up) {
+            take_profile(im, r);
+        }
+        break;
+    default:
+        break;
+    }
+    reading_free(r);
+    draw(im);
+    step(im);
+}
+
+static bool start_reading(struct import *im)
+{
+    struct reading *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return false;
+    }
+    r->work = (struct work){.home = im->loop, .run = run_reading, .done = on_read};
+    r->import = im;
+    im->reading = r;
+    worker_submit(im->workers, &r->work);
+    return true;
+}
+
+static void give_up(struct import *im, const char *text, const char *advice)
+{
+    clear_line(im);
+    fprintf(stderr, "profpull: gave up: %s: %s%s%s\n", im->to->endpoint.url, text,
+            advice[0] == '\0' ? "" : "; ", advice);
+    im->totals->gave_up = true;
+}
+
+/* Reads the next file if there is room for it, and ends the loop when all is done. */
+static void step(struct import *im)
+{
+    if (im->reading != NULL) {
+        return;
+    }
+    bool room = im->n_pending < IMPORT_IN_FLIGHT && im->pending_bytes < IMPORT_BYTES;
+    bool more = !im->at_end && !im->totals->gave_up;
+    if (more && room && !start_reading(im)) {
+        give_up(im, "out of memory", "");
+        more = false;
+    }
+    if (!more && (im->n_pending == 0 || im->totals->gave_up)) {
+        loop_stop(im->loop);
+    }
+}
+
+/* ---- what the writer tells ---------------------------------------------------------------------
+ */
+
+static void on_retried(struct import *im, struct pending *p, const struct write_attempt *a)
+{
+    char duration[32];
+    snprintf(p->text, sizeof(p->text), "%s", a->text);
+    if (advice_is_final(a->result, a->status)) {
+        give_up(im, a->text, advice_for(&im->to->endpoint, a->result, a->status));
+    } else if (!im->waiting) {
+        im->waiting = true;
+        format_duration_ms(im->args->retry_ms, duration, sizeof(duration));
+        clear_line(im);
+        fprintf(stderr, "profpull: %s: %s; trying for %s (--retry-for)\n", im->to->endpoint.url,
+                a->text, duration);
+        loop_timer_after(im->patience, im->args->retry_ms);
+    }
+}
+
+static void on_attempt(void *arg, const struct write_attempt *a)
+{
+    struct import *im = arg;
+    struct pending *p = pending_of(im, a->profile);
+    if (p == NULL || im->totals->gave_up) {
+        return;
+    }
+    if (a->outcome == WRITE_RETRIED) {
+        on_retried(im, p, a);
+    } else if (a->outcome == WRITE_SENT) {
+        im->totals->sent++;
+        im->totals->sent_bytes += a->profile->size;
+        im->waiting = false;
+        loop_timer_cancel(im->patience);
+        forget(im, p);
+    } else {
+        im->totals->refused++;
+        say(im, p->path, "not accepted: ", a->text);
+        forget(im, p);
+        if (a->status >= 300 && a->status < 400) {
+            give_up(im, a->text, advice_for(&im->to->endpoint, a->result, a->status));
+        }
+    }
+    draw(im);
+    step(im);
+}
+
+static void on_patience(void *arg)
+{
+    struct import *im = arg;
+    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+        if (im->pending[i].text[0] != '\0') {
+            give_up(im, im->pending[i].text, "");
+            step(im);
+            return;
+        }
+    }
+}
+
+/* What was on its way when it was given up. */
+static void count_abandoned(struct import *im)
+{
+    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+        struct pending *p = &im->pending[i];
+        if (p->profile != NULL) {
+            im->totals->refused++;
+            say(im, p->path, "not accepted: ", p->text[0] == '\0' ? "given up" : p->text);
+            forget(im, p);
+        }
+    }
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+/* How many files there are to examine, for the progress. */
+static uint64_t count_files(const struct import_args *args)
+{
+    struct file_walk *w = file_walk_new(args->paths, args->n_paths);
+    struct file_found found;
+    uint64_t n = 0;
+    while (w != NULL && n < COUNT_MAX && file_walk_next(w, &found, NULL) != WALK_END) {
+        n++;
+    }
+    file_walk_free(w);
+    return n;
+}
+
+static bool make_writer(struct import *im, struct err *err)
+{
+    struct config_endpoint *e = &im->to->endpoint;
+    e->remote_timeout_ms = im->args->timeout_ms;
+    e->concurrency = IMPORT_IN_FLIGHT;
+    /* What is on its way is bounded here: nothing may be lost in the queue. */
+    e->queue_max_bytes = UINT64_C(1) << 40;
+    e->max_age_ms = 0;
+    e->retry_on_429 = true;
+    struct writer_options options = {.config = &im->to->config,
+                                     .loop = im->loop,
+                                     .workers = im->workers,
+                                     .intern = im->intern,
+                                     .user_agent = USER_AGENT,
+                                     .on_attempt = on_attempt,
+                                     .attempt_arg = im};
+    im->writer = writer_new(&options, err);
+    return im->writer != NULL;
+}
+
+static bool init(struct import *im, struct err *err)
+{
+    im->loop = loop_new(err);
+    /* One to read, one to write files. */
+    im->workers = im->loop == NULL ? NULL : worker_pool_new(2, err);
+    if (im->workers == NULL) {
+        return false;
+    }
+    im->intern = intern_new();
+    im->builder = im->intern == NULL ? NULL : labels_builder_new(im->intern);
+    im->patience = loop_timer_new(im->loop, on_patience, im);
+    im->walk = file_walk_new(im->args->paths, im->args->n_paths);
+    if (im->builder == NULL || im->patience == NULL || im->walk == NULL) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    return im->args->dry_run || make_writer(im, err);
+}
+
+static void done(struct import *im)
+{
+    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+        free(im->pending[i].path);
+    }
+    writer_free(im->writer);
+    worker_pool_free(im->workers);
+    if (im->loop != NULL) {
+        /* What the workers have sent home. */
+        loop_run_once(im->loop);
+    }
+    loop_timer_free(im->patience);
+    file_walk_free(im->walk);
+    labels_builder_free(im->builder);
+    intern_free(im->intern);
+    loop_free(im->loop);
+}
+
+bool import_run(const struct import_args *args, struct one_endpoint *to, bool progress,
+                struct import_totals *ret, struct err *err)
+{
+    *ret = (struct import_totals){.sent = 0};
+    struct import im = {.args = args, .to = to, .progress = progress, .totals = ret};
+    bool ok = init(&im, err);
+    if (ok) {
+        im.files = progress ? count_files(args) : 0;
+        step(&im);
+        loop_run(im.loop);
+        count_abandoned(&im);
+        clear_line(&im);
+        im.progress = false;
+    }
+    done(&im);
+    return ok;
+}

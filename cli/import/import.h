@@ -1,0 +1,35 @@
+/* Files -> profiles -> the writer, a few at a time.
+ *
+ * Everything but the reading of files runs on one loop, on the caller's thread. One worker reads
+ * and checks one file after the other; no more than IMPORT_IN_FLIGHT profiles, and no new one above
+ * IMPORT_BYTES bytes, are on their way.
+ */
+#ifndef PROFPULL_CLI_IMPORT_IMPORT_H
+#define PROFPULL_CLI_IMPORT_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cli/import/args.h"
+#include "cli/one_endpoint.h"
+
+#define IMPORT_IN_FLIGHT 4
+#define IMPORT_BYTES (UINT64_C(64) * 1024 * 1024)
+
+struct import_totals {
+    uint64_t sent;
+    uint64_t sent_bytes;
+    uint64_t refused; /* not accepted, or given up */
+    uint64_t bad;     /* files that cannot be read, are damaged, or have no known type */
+    uint64_t skipped; /* files in directories that are no profiles */
+    bool gave_up;     /* files may be left that were not read */
+};
+
+/* Says on stderr what goes wrong, file by file, and draws the progress there if progress is true.
+ * With --dry-run says on stdout what would be sent. False only if nothing could be started. */
+bool import_run(const struct import_args *args, struct one_endpoint *to, bool progress,
+                struct import_totals *ret, struct err *err);
+
+#endif

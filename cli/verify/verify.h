@@ -1,0 +1,26 @@
+/* Each endpoint of a configuration: does it take a profile, and is the profile there then?
+ *
+ * One loop, on the caller's thread. Every endpoint has a writer of its own, so that one that cannot
+ * even be opened says so alone; nothing of the configuration's spools and queues is touched.
+ */
+#ifndef PROFPULL_CLI_VERIFY_VERIFY_H
+#define PROFPULL_CLI_VERIFY_VERIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "config/config.h"
+
+struct verify_options {
+    struct config *config;
+    const char *only;             /* one endpoint; NULL: all */
+    const char *deepflow_querier; /* NULL: DeepFlow is not asked */
+    int64_t timeout_ms;
+};
+
+/* Prints a line for each endpoint on stdout, in order of the configuration. False only if nothing
+ * could be started. */
+bool verify_run(const struct verify_options *options, bool *ret_all_work, struct err *err);
+
+#endif

@@ -1,0 +1,212 @@
+#include "discovery/kubernetes/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "config/kubeconfig.h"
+
+/* A namespace is a DNS label; the file may end in line ends. */
+#define NAMESPACE_FILE_MAX 256
+
+static const char *get_env(const struct kube_env *env, const char *name)
+{
+    const char *value = env->get == NULL ? getenv(name) : env->get(env->arg, name);
+    return value == NULL ? "" : value;
+}
+
+static bool out_of_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory");
+}
+
+static bool check_readable(const char *path, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return err_sys(err, "service account: %s", path);
+    }
+    close(fd);
+    return true;
+}
+
+/* Reads a small file; returns its length, or -1 with errno. */
+static ssize_t read_small(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    size_t len = 0;
+    ssize_t n;
+    do {
+        n = read(fd, out + len, size - len);
+        len += n > 0 ? (size_t)n : 0;
+    } while ((n > 0 && len < size) || (n < 0 && errno == EINTR));
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return n < 0 ? -1 : (ssize_t)len;
+}
+
+/* The own namespace; only needed for own_namespace, so that its absence is no error here. */
+static const char *read_namespace(const char *path, struct arena *arena)
+{
+    char text[NAMESPACE_FILE_MAX];
+    ssize_t len = read_small(path, text, sizeof(text));
+    struct sv name = sv_trim((struct sv){.p = text, .n = len < 0 ? 0 : (size_t)len});
+    if (name.n == 0 || name.n == sizeof(text) || memchr(name.p, '\0', name.n) != NULL) {
+        return NULL;
+    }
+    return arena_strndup(arena, name.p, name.n);
+}
+
+static bool find_server(const struct kube_env *env, struct arena *arena, struct kube_access *ret,
+                        struct err *err)
+{
+    const char *host = get_env(env, "KUBERNETES_SERVICE_HOST");
+    const char *port = get_env(env, "KUBERNETES_SERVICE_PORT");
+    if (host[0] == '\0' || port[0] == '\0') {
+        return err_set(err, ERR_INPUT,
+                       "not in a Kubernetes pod: %s is not set (outside of a cluster, give "
+                       "kubeconfig_file or api_server)",
+                       host[0] == '\0' ? "KUBERNETES_SERVICE_HOST" : "KUBERNETES_SERVICE_PORT");
+    }
+    uint64_t number;
+    if (!parse_u64(sv_from(port), 65535, &number) || number == 0) {
+        return err_set(err, ERR_INPUT,
+                       "KUBERNETES_SERVICE_PORT: expected a port of 1-65535, got \"%s\"", port);
+    }
+    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
+    ret->server = arena_printf(arena, "https://%s%s%s:%u", ipv6 ? "[" : "", host, ipv6 ? "]" : "",
+                               (unsigned)number);
+    return ret->server != NULL || out_of_memory(err);
+}
+
+static bool in_cluster(const struct kube_env *env, struct arena *arena, struct kube_access *ret,
+                       struct err *err)
+{
+    if (!find_server(env, arena, ret, err)) {
+        return false;
+    }
+    const char *dir = get_env(env, KUBE_SERVICE_ACCOUNT_ENV);
+    if (dir[0] == '\0') {
+        dir = KUBE_SERVICE_ACCOUNT_DIR;
+    }
+    const char *token = arena_printf(arena, "%s/token", dir);
+    const char *ca = arena_printf(arena, "%s/ca.crt", dir);
+    const char *namespace = arena_printf(arena, "%s/namespace", dir);
+    if (token == NULL || ca == NULL || namespace == NULL) {
+        return out_of_memory(err);
+    }
+    if (!check_readable(token, err) || !check_readable(ca, err)) {
+        return false;
+    }
+    ret->namespace = read_namespace(namespace, arena);
+    ret->http = (struct http_settings){
+        .auth = HTTP_AUTH_HEADER,
+        .credentials_file = token,
+        .tls.ca_file = ca,
+    };
+    return true;
+}
+
+static bool from_kubeconfig(const char *path, struct arena *arena, struct kube_access *ret,
+                            struct err *err)
+{
+    struct kubeconfig kubeconfig;
+    if (!kubeconfig_load(path, NULL, arena, &kubeconfig, err)) {
+        return false;
+    }
+    ret->server = kubeconfig.server;
+    ret->namespace = kubeconfig.namespace;
+    ret->http = kubeconfig.http;
+    ret->exec = kubeconfig.exec;
+    return true;
+}
+
+static bool explicit_server(const struct config_kubernetes *config, struct arena *arena,
+                            struct kube_access *ret, struct err *err)
+{
+    size_t n = strlen(config->api_server);
+    while (n > 0 && config->api_server[n - 1] == '/') {
+        n--;
+    }
+    ret->server = arena_strndup(arena, config->api_server, n);
+    ret->http = config->http;
+    return ret->server != NULL || out_of_memory(err);
+}
+
+bool kube_access_find(const struct config_kubernetes *config, const struct kube_env *env,
+                      struct arena *arena, struct kube_access *ret, struct err *err)
+{
+    struct kube_access access = {0};
+    bool ok;
+    if (config->kubeconfig_file != NULL) {
+        ok = from_kubeconfig(config->kubeconfig_file, arena, &access, err);
+    } else if (config->api_server != NULL) {
+        ok = explicit_server(config, arena, &access, err);
+    } else {
+        ok = in_cluster(env, arena, &access, err);
+    }
+    if (ok) {
+        *ret = access;
+    }
+    return ok;
+}
+
+/* ---- the same server? ------------------------------------------------------------------------ */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_texts(const char *const *a, const char *const *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!same_text(a[i], b[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_headers(const struct http_settings *a, const struct http_settings *b)
+{
+    bool same = a->n_headers == b->n_headers;
+    for (size_t i = 0; same && i < a->n_headers; i++) {
+        same = same_text(a->headers[i].name, b->headers[i].name) &&
+               same_text(a->headers[i].value, b->headers[i].value);
+    }
+    return same;
+}
+
+static bool same_http(const struct http_settings *a, const struct http_settings *b)
+{
+#define TEXTS(s)                                                                                   \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        (s)->username, (s)->password, (s)->password_file, (s)->auth_type, (s)->credentials,        \
+            (s)->credentials_file, (s)->tls.ca_pem, (s)->tls.ca_file, (s)->tls.cert_pem,           \
+            (s)->tls.cert_file, (s)->tls.key_pem, (s)->tls.key_file, (s)->tls.server_name,         \
+            (s)->proxy_url, (s)->no_proxy                                                          \
+    }
+    return a->auth == b->auth && same_texts(TEXTS(a), TEXTS(b), 15) &&
+           a->tls.insecure_skip_verify == b->tls.insecure_skip_verify &&
+           a->tls.min_version == b->tls.min_version &&
+           a->proxy_from_environment == b->proxy_from_environment &&
+           a->follow_redirects == b->follow_redirects && a->enable_http2 == b->enable_http2 &&
+           same_headers(a, b);
+#undef TEXTS
+}
+
+bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b)
+{
+    return same_text(a->kubeconfig_file, b->kubeconfig_file) &&
+           same_text(a->api_server, b->api_server) &&
+           (a->api_server == NULL || same_http(&a->http, &b->http));
+}

@@ -1,0 +1,308 @@
+#include "discovery/kubernetes/exec_plugin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "discovery/kubernetes/credentials.h"
+#include "discovery/kubernetes/process.h"
+
+#define INFO "KUBERNETES_EXEC_INFO"
+
+struct exec_login {
+    unsigned refs;
+    struct exec_credential credential;
+    struct http_settings settings;
+};
+
+struct exec_plugin {
+    struct exec_plugin_options options;
+    struct process *process;  /* NULL when none runs */
+    struct exec_login *login; /* NULL: there is none that is good */
+    struct exec_waiter *waiters;
+    struct err failure; /* of the last run */
+    int64_t pause_ms;
+    int64_t not_before_ms;
+};
+
+const struct http_settings *exec_login_settings(const struct exec_login *login)
+{
+    return &login->settings;
+}
+
+struct exec_login *exec_login_unref(struct exec_login *login)
+{
+    if (login != NULL && --login->refs == 0) {
+        exec_credential_done(&login->credential);
+        free(login);
+    }
+    return NULL;
+}
+
+/* ---- what came of a run ---------------------------------------------------------------------- */
+
+/* The credentials go over those of the kubeconfig. Takes the credential. */
+static struct exec_login *make_login(const struct http_settings *base, struct exec_credential *c)
+{
+    struct exec_login *login = calloc(1, sizeof(*login));
+    if (login == NULL) {
+        exec_credential_done(c);
+        return NULL;
+    }
+    *login = (struct exec_login){.refs = 1, .credential = *c, .settings = *base};
+    if (c->token != NULL) {
+        login->settings.auth = HTTP_AUTH_HEADER;
+        login->settings.auth_type = "Bearer";
+        login->settings.credentials = c->token;
+    }
+    if (c->cert_pem != NULL) {
+        login->settings.tls.cert_pem = c->cert_pem;
+        login->settings.tls.key_pem = c->key_pem;
+        login->settings.tls.cert_file = NULL;
+        login->settings.tls.key_file = NULL;
+    }
+    return login;
+}
+
+static void describe_end(const struct exec_plugin *p, enum process_end end, int value,
+                         struct err *err)
+{
+    switch (end) {
+    case PROCESS_EXITED:
+        err_set(err, ERR_REFUSED, "it ended with status %d", value);
+        break;
+    case PROCESS_SIGNALED:
+        err_set(err, ERR_REFUSED, "it was ended by signal %d", value);
+        break;
+    case PROCESS_TIMEOUT:
+        err_set(err, ERR_NETWORK, "it took longer than %lld s",
+                (long long)(p->options.timeout_ms / MS_PER_S));
+        break;
+    case PROCESS_TOO_MUCH:
+        err_set(err, ERR_LIMIT, "it printed more than %zu bytes", EXEC_OUTPUT_MAX);
+        break;
+    case PROCESS_LOST:
+        err_set(err, ERR_SYSTEM, "it was lost");
+        break;
+    }
+}
+
+static bool take(struct exec_plugin *p, enum process_end end, int value, struct sv out,
+                 struct err *err)
+{
+    struct exec_credential credential = {0};
+    if (end != PROCESS_EXITED || value != 0) {
+        describe_end(p, end, value, err);
+        return false;
+    }
+    if (!exec_credential_parse(out, p->options.config->api_version, &credential, err)) {
+        return false;
+    }
+    p->login = make_login(p->options.settings, &credential);
+    return p->login != NULL || err_set(err, ERR_MEMORY, "out of memory");
+}
+
+static void set_pause(struct exec_plugin *p, bool ok)
+{
+    if (ok) {
+        p->pause_ms = 0;
+        return;
+    }
+    p->pause_ms = p->pause_ms == 0 ? EXEC_PAUSE_MIN_MS : 2 * p->pause_ms;
+    if (p->pause_ms > EXEC_PAUSE_MAX_MS) {
+        p->pause_ms = EXEC_PAUSE_MAX_MS;
+    }
+    p->not_before_ms = clock_mono_ms() + p->pause_ms;
+}
+
+static void count_run(const struct exec_plugin *p, bool ok, bool timeout)
+{
+    enum discovery_exec_run result = ok        ? EXEC_RUN_OK
+                                     : timeout ? EXEC_RUN_TIMEOUT
+                                               : EXEC_RUN_FAILED;
+    metric_inc(p->options.counters->exec_runs[result]);
+}
+
+/* Says in p->failure which plugin it was, and what it had to say. */
+static void explain(struct exec_plugin *p, struct sv errors)
+{
+    char quote[EXEC_QUOTE_MAX + 1];
+    exec_quote(errors, p->options.config->secrets, quote);
+    struct err reason = p->failure;
+    err_set(&p->failure, reason.kind, "exec plugin %.100s: %s%s%s", p->options.config->argv[0],
+            reason.msg, quote[0] == '\0' ? "" : ": ", quote);
+}
+
+static void call_waiters(struct exec_plugin *p)
+{
+    struct exec_waiter *w = p->waiters;
+    p->waiters = NULL;
+    while (w != NULL) {
+        struct exec_waiter *next = w->next;
+        w->fn(w->arg);
+        w = next;
+    }
+}
+
+static void on_done(void *arg, enum process_end end, int value, struct sv out, struct sv errors)
+{
+    struct exec_plugin *p = arg;
+    err_clear(&p->failure);
+    bool ok = take(p, end, value, out, &p->failure);
+    if (!ok) {
+        explain(p, errors);
+    }
+    count_run(p, ok, end == PROCESS_TIMEOUT);
+    set_pause(p, ok);
+    p->process = process_free(p->process);
+    call_waiters(p);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
+}
+
+static bool is_given(const struct kubeconfig_exec *config, const char *variable)
+{
+    for (const char *const *e = config->env; *e != NULL; e++) {
+        if (same_name(*e, variable)) {
+            return true;
+        }
+    }
+    return same_name(variable, INFO);
+}
+
+/* Our environment, what the kubeconfig adds, and what the plugin is to know (`info`). The array is
+ * the caller's, the strings are not. */
+static const char **make_environment(const struct kubeconfig_exec *config, const char *info)
+{
+    size_t n = 2;
+    for (char **e = environ; e != NULL && *e != NULL; e++) {
+        n++;
+    }
+    for (const char *const *e = config->env; *e != NULL; e++) {
+        n++;
+    }
+    const char **all = calloc(n, sizeof(*all));
+    if (all == NULL) {
+        return NULL;
+    }
+    n = 0;
+    for (char **e = environ; e != NULL && *e != NULL; e++) {
+        if (!is_given(config, *e)) {
+            all[n++] = *e;
+        }
+    }
+    for (const char *const *e = config->env; *e != NULL; e++) {
+        all[n++] = *e;
+    }
+    all[n++] = info;
+    return all;
+}
+
+static struct process *start_process(struct exec_plugin *p, int *ret_errno)
+{
+    const struct kubeconfig_exec *config = p->options.config;
+    char *info = NULL;
+    *ret_errno = ENOMEM;
+    if (asprintf(&info, INFO "=%s", config->info) < 0) {
+        return NULL;
+    }
+    const char **envp = make_environment(config, info);
+    struct process *process = NULL;
+    if (envp != NULL) {
+        process = process_start(&(struct process_options){.argv = config->argv,
+                                                          .envp = envp,
+                                                          .loop = p->options.loop,
+                                                          .stdout_max = EXEC_OUTPUT_MAX,
+                                                          .timeout_ms = p->options.timeout_ms,
+                                                          .on_done = on_done,
+                                                          .arg = p},
+                                ret_errno);
+    }
+    free(envp);
+    free(info);
+    return process;
+}
+
+static void run(struct exec_plugin *p)
+{
+    int error = 0;
+    p->process = start_process(p, &error);
+    if (p->process != NULL) {
+        return;
+    }
+    const char *hint = p->options.config->install_hint;
+    bool missing = error == ENOENT;
+    errno = error;
+    err_clear(&p->failure);
+    err_sys(&p->failure, "cannot be run");
+    explain(p, missing ? sv_from(hint) : SV(""));
+    count_run(p, false, false);
+    set_pause(p, false);
+}
+
+static bool is_good(const struct exec_plugin *p)
+{
+    return p->login != NULL && clock_wall_ns() < p->login->credential.expires_ns;
+}
+
+enum exec_state exec_plugin_get(struct exec_plugin *p, struct exec_login **ret_login,
+                                struct err *err)
+{
+    if (is_good(p)) {
+        p->login->refs++;
+        *ret_login = p->login;
+        return EXEC_READY;
+    }
+    p->login = exec_login_unref(p->login);
+    if (p->process == NULL && clock_mono_ms() >= p->not_before_ms) {
+        run(p);
+    }
+    if (p->process != NULL) {
+        return EXEC_RUNNING;
+    }
+    *err = p->failure;
+    return EXEC_FAILED;
+}
+
+void exec_plugin_wait(struct exec_plugin *p, struct exec_waiter *waiter)
+{
+    waiter->next = p->waiters;
+    p->waiters = waiter;
+}
+
+void exec_plugin_refused(struct exec_plugin *p, const struct exec_login *login)
+{
+    if (login != NULL && p->login == login) {
+        p->login = exec_login_unref(p->login);
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct exec_plugin *exec_plugin_new(const struct exec_plugin_options *options)
+{
+    struct exec_plugin *p = calloc(1, sizeof(*p));
+    if (p != NULL) {
+        p->options = *options;
+    }
+    return p;
+}
+
+struct exec_plugin *exec_plugin_free(struct exec_plugin *p)
+{
+    if (p != NULL) {
+        process_free(p->process);
+        exec_login_unref(p->login);
+        free(p);
+    }
+    return NULL;
+}

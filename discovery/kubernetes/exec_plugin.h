@@ -1,0 +1,59 @@
+/* Credentials from the exec plugin of a kubeconfig: runs it when there are none, when they have
+ * expired and when the API server refused them (401), and keeps them until then.
+ *
+ * Nothing waits for the plugin: whoever needs credentials while it runs is called when it has
+ * ended. All reflectors of one API server share one. After a failure it is not run again before a
+ * pause that grows from 1 s to 30 s. On the loop's thread.
+ */
+#ifndef PROFPULL_DISCOVERY_KUBERNETES_EXEC_PLUGIN_H
+#define PROFPULL_DISCOVERY_KUBERNETES_EXEC_PLUGIN_H
+
+#include "base/loop.h"
+#include "config/kubeconfig.h"
+#include "discovery/counters.h"
+#include "http/http.h"
+
+/* How long a plugin may take, and how much it may print. */
+#define EXEC_TIMEOUT_MS 60000
+#define EXEC_OUTPUT_MAX ((size_t)1024 * 1024)
+/* Pause after a failure: doubled from the first to the second. */
+#define EXEC_PAUSE_MIN_MS 1000
+#define EXEC_PAUSE_MAX_MS 30000
+
+struct exec_plugin_options {
+    const struct kubeconfig_exec *config; /* referenced, with all it points to */
+    const struct http_settings *settings; /* what is not credentials; referenced */
+    struct loop *loop;
+    const struct discovery_counters *counters; /* referenced */
+    int64_t timeout_ms;
+};
+
+struct exec_plugin;
+struct exec_plugin *exec_plugin_new(const struct exec_plugin_options *options);
+/* Ends a run; calls nobody. Accepts NULL, returns NULL. */
+struct exec_plugin *exec_plugin_free(struct exec_plugin *p);
+
+/* Settings with credentials. Counted: they live as long as a request uses them. */
+struct exec_login;
+const struct http_settings *exec_login_settings(const struct exec_login *login);
+struct exec_login *exec_login_unref(struct exec_login *login); /* accepts NULL, returns NULL */
+
+enum exec_state { EXEC_READY, EXEC_RUNNING, EXEC_FAILED };
+
+/* READY: *ret_login is a reference of the caller's. RUNNING: call exec_plugin_wait(). FAILED: err
+ * says why, as it did for everybody since the run. */
+enum exec_state exec_plugin_get(struct exec_plugin *p, struct exec_login **ret_login,
+                                struct err *err);
+
+struct exec_waiter {
+    struct exec_waiter *next; /* private */
+    void (*fn)(void *arg);
+    void *arg;
+};
+/* Calls fn once when the run ends, whichever way. The waiter must live until then. */
+void exec_plugin_wait(struct exec_plugin *p, struct exec_waiter *waiter);
+
+/* A request with this login was answered with 401: it is not given out again. */
+void exec_plugin_refused(struct exec_plugin *p, const struct exec_login *login);
+
+#endif

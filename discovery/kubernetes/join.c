@@ -1,0 +1,372 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/kubernetes/join_private.h"
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static uint64_t hash_labels(struct labels *const *at, size_t n, uint64_t hash)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t one = labels_hash(at[i]);
+        hash = hash_bytes(&one, sizeof(one), hash);
+    }
+    return hash;
+}
+
+static enum store_result tell(struct join *j, struct primary *p)
+{
+    if (!j->ready) {
+        return STORE_CHANGED;
+    }
+    enum object_status status = join_describe(j, p);
+    if (status == OBJECT_NO_MEMORY) {
+        object_targets_clear(&j->scratch);
+        return STORE_NO_MEMORY;
+    }
+    if (status == OBJECT_TOO_MANY_LABELS) {
+        metric_inc(j->options.too_many_labels);
+    }
+    size_t n = j->scratch.n;
+    uint64_t hash = hash_labels(j->scratch.at, n, n);
+    bool news = n == 0 ? p->told : !p->told || p->hash != hash;
+    if (n > 0 && !p->told) {
+        j->n_told++;
+    } else if (n == 0 && p->told) {
+        j->n_told--;
+    }
+    p->told = n > 0;
+    p->hash = hash;
+    if (news) {
+        j->options.on_change(j->options.arg, p->key, n == 0 ? NULL : j->scratch.at, n);
+    }
+    object_targets_clear(&j->scratch);
+    return news ? STORE_CHANGED : STORE_UNCHANGED;
+}
+
+/* ---- primaries ------------------------------------------------------------------------------- */
+
+static void drop_targets(struct primary *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        labels_unref(p->targets[i]);
+    }
+    free(p->targets);
+    labels_unref(p->shared);
+    p->targets = NULL;
+    p->shared = NULL;
+    p->n = 0;
+}
+
+static void forget(struct join *j, struct primary *p)
+{
+    join_unlink(j, p);
+    if (p->told) {
+        j->n_told--;
+        j->options.on_change(j->options.arg, p->key, NULL, 0);
+    }
+    drop_targets(p);
+    free(p);
+}
+
+static uint32_t *mark_of(struct join *j, unsigned list)
+{
+    for (size_t i = 0; i < j->n_lists; i++) {
+        if (j->lists[i].list == list) {
+            return &j->lists[i].mark;
+        }
+    }
+    struct list_mark *more = realloc(j->lists, (j->n_lists + 1) * sizeof(*more));
+    if (more == NULL) {
+        return NULL;
+    }
+    j->lists = more;
+    j->lists[j->n_lists] = (struct list_mark){.list = list};
+    return &j->lists[j->n_lists++].mark;
+}
+
+static uint64_t hash_base(const struct object_targets *t)
+{
+    return hash_labels(t->at, t->n, hash_labels(&t->shared, 1, t->n));
+}
+
+static bool take_targets(struct primary *p, const struct object_targets *t)
+{
+    struct labels **targets = calloc(t->n + 1, sizeof(struct labels *));
+    if (targets == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        targets[i] = labels_ref(t->at[i]);
+    }
+    drop_targets(p);
+    p->targets = targets;
+    p->n = t->n;
+    p->shared = labels_ref(t->shared);
+    return true;
+}
+
+static struct primary *add_primary(struct join *j, struct sv key)
+{
+    struct primary *p = calloc(1, sizeof(*p) + key.n + 1);
+    if (p == NULL) {
+        return NULL;
+    }
+    memcpy(p->key, key.p, key.n);
+    if (!map_put(j->primaries, key, p, NULL)) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static uint64_t hash_uid(const struct object_id *id)
+{
+    return hash_bytes(id->uid.p, id->uid.n, 0);
+}
+
+enum store_result join_put(struct join *j, unsigned list, const struct object_id *id,
+                           const struct object_targets *t)
+{
+    char text[OBJECT_KEY_MAX];
+    struct sv key = object_key(id, text);
+    if (t->n == 0 || t->shared == NULL) {
+        struct primary *gone = map_remove(j->primaries, key);
+        if (gone == NULL) {
+            return STORE_UNCHANGED;
+        }
+        forget(j, gone);
+        return STORE_CHANGED;
+    }
+    struct primary *p = map_get(j->primaries, key);
+    uint32_t *mark = mark_of(j, list);
+    if (p == NULL && map_count(j->primaries) >= j->options.max) {
+        return STORE_FULL;
+    }
+    if (mark == NULL || (p == NULL && (p = add_primary(j, key)) == NULL)) {
+        return STORE_NO_MEMORY;
+    }
+    p->list = list;
+    p->mark = *mark;
+    p->uid = hash_uid(id);
+    uint64_t base = hash_base(t);
+    if (p->targets != NULL && p->base == base) {
+        return STORE_UNCHANGED;
+    }
+    join_unlink(j, p);
+    p->base = 0; /* until all of it has been done */
+    if (!take_targets(p, t) || !join_link(j, p)) {
+        return STORE_NO_MEMORY;
+    }
+    enum store_result result = tell(j, p);
+    p->base = result == STORE_NO_MEMORY ? 0 : base;
+    return result;
+}
+
+enum store_result join_remove(struct join *j, const struct object_id *id)
+{
+    char text[OBJECT_KEY_MAX];
+    struct sv key = object_key(id, text);
+    struct primary *p = map_get(j->primaries, key);
+    if (p == NULL || (id->uid.n > 0 && p->uid != hash_uid(id))) {
+        return STORE_UNCHANGED;
+    }
+    map_remove(j->primaries, key);
+    forget(j, p);
+    return STORE_CHANGED;
+}
+
+/* ---- news of facts --------------------------------------------------------------------------- */
+
+static bool tell_linked(struct join *j, const struct fact *f, bool *ret_changed)
+{
+    bool ok = true;
+    for (size_t i = 0; i < f->n_links; i++) {
+        enum store_result result = tell(j, f->links[i]->primary);
+        ok = ok && result != STORE_NO_MEMORY;
+        *ret_changed = *ret_changed || result == STORE_CHANGED;
+    }
+    return ok;
+}
+
+static bool take_ports(struct fact *f, const struct object_targets *t)
+{
+    size_t n = t == NULL ? 0 : t->n;
+    f->ports = calloc(n + 1, sizeof(*f->ports));
+    for (size_t i = 0; f->ports != NULL && i < n; i++) {
+        uint64_t number = 0;
+        if (parse_u64(labels_get(t->at[i], SV(META "pod_container_port_number")), 65535, &number)) {
+            f->ports[f->n_ports++] =
+                (struct fact_port){.labels = labels_ref(t->at[i]), .number = (unsigned)number};
+        }
+    }
+    return f->ports != NULL;
+}
+
+static uint64_t hash_fact(const struct join_fact *fact)
+{
+    uint64_t hash = hash_labels(&fact->labels, 1, (uint64_t)(unsigned char)fact->family + 1);
+    return fact->pods == NULL ? hash : hash_labels(fact->pods->at, fact->pods->n, hash);
+}
+
+enum store_result join_fact_put(struct join *j, unsigned list, const struct object_id *id,
+                                const struct join_fact *fact)
+{
+    char text[FACT_KEY_MAX];
+    struct sv key = join_fact_key(fact->kind, id->namespace, id->name, text);
+    struct fact *f = map_get(j->facts, key);
+    uint32_t *mark = mark_of(j, list);
+    if ((f == NULL || !f->present) && j->n_present[fact->kind] >= j->options.max) {
+        return STORE_FULL;
+    }
+    if (mark == NULL || (f = join_fact_get(j, key)) == NULL) {
+        return STORE_NO_MEMORY;
+    }
+    uint64_t hash = hash_fact(fact);
+    f->list = list;
+    f->mark = *mark;
+    f->uid = hash_uid(id);
+    if (f->present && f->hash == hash) {
+        return STORE_UNCHANGED;
+    }
+    join_fact_clear(f);
+    j->n_present[fact->kind] += f->present ? 0 : 1;
+    f->present = true;
+    f->hash = 0; /* until all of it has been done */
+    f->family = fact->family;
+    f->labels = labels_ref(fact->labels);
+    bool changed = false;
+    if (!take_ports(f, fact->pods) || !tell_linked(j, f, &changed)) {
+        return STORE_NO_MEMORY;
+    }
+    f->hash = hash;
+    return changed ? STORE_CHANGED : STORE_UNCHANGED;
+}
+
+/* Those who depend on it are told as if it had never been. */
+static enum store_result fact_gone(struct join *j, struct fact *f)
+{
+    bool changed = false;
+    join_fact_clear(f);
+    j->n_present[join_kind_of(f)]--;
+    f->present = false;
+    bool ok = tell_linked(j, f, &changed);
+    return !ok ? STORE_NO_MEMORY : changed ? STORE_CHANGED : STORE_UNCHANGED;
+}
+
+enum store_result join_fact_remove(struct join *j, enum join_kind kind, const struct object_id *id)
+{
+    char text[FACT_KEY_MAX];
+    struct sv key = join_fact_key(kind, id->namespace, id->name, text);
+    struct fact *f = map_get(j->facts, key);
+    if (f == NULL || !f->present || (id->uid.n > 0 && f->uid != hash_uid(id))) {
+        return STORE_UNCHANGED;
+    }
+    enum store_result result = fact_gone(j, f);
+    join_fact_release(j, f);
+    return result;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+void join_list_begin(struct join *j, unsigned list)
+{
+    uint32_t *mark = mark_of(j, list);
+    if (mark != NULL) {
+        (*mark)++;
+    }
+}
+
+void join_list_end(struct join *j, unsigned list)
+{
+    uint32_t *mark = mark_of(j, list);
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    if (mark == NULL) {
+        return;
+    }
+    uint32_t now = *mark;
+    while (map_next(j->primaries, &cursor, &key, &value)) {
+        struct primary *p = value;
+        if (p->list == list && p->mark != now) {
+            map_remove_at(j->primaries, cursor);
+            forget(j, p);
+        }
+    }
+    cursor = 0;
+    while (map_next(j->facts, &cursor, &key, &value)) {
+        struct fact *f = value;
+        if (!f->present || f->list != list || f->mark == now) {
+            continue;
+        }
+        (void)fact_gone(j, f);
+        if (f->n_links == 0) {
+            map_remove_at(j->facts, cursor);
+            join_fact_free(f);
+        }
+    }
+}
+
+bool join_ready(struct join *j)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    bool ok = true;
+    j->ready = true;
+    while (map_next(j->primaries, &cursor, &key, &value)) {
+        ok = tell(j, value) != STORE_NO_MEMORY && ok;
+    }
+    return ok;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct join *join_new(const struct join_options *options)
+{
+    struct join *j = calloc(1, sizeof(*j));
+    if (j == NULL) {
+        return NULL;
+    }
+    j->options = *options;
+    object_targets_init(&j->scratch);
+    j->scratch.max = JOIN_TARGETS_MAX;
+    j->primaries = map_new();
+    j->facts = map_new();
+    j->builder = labels_builder_new(options->intern);
+    if (j->primaries == NULL || j->facts == NULL || j->builder == NULL) {
+        return join_free(j);
+    }
+    return j;
+}
+
+static void primary_free(void *value)
+{
+    struct primary *p = value;
+    drop_targets(p);
+    for (size_t i = 0; i < p->n_links; i++) {
+        free(p->links[i]);
+    }
+    free(p->links);
+    free(p);
+}
+
+struct join *join_free(struct join *j)
+{
+    if (j == NULL) {
+        return NULL;
+    }
+    map_free(j->primaries, primary_free);
+    map_free(j->facts, join_fact_free);
+    labels_builder_free(j->builder);
+    object_targets_done(&j->scratch);
+    free(j->lists);
+    free(j);
+    return NULL;
+}
+
+size_t join_count(const struct join *j)
+{
+    return j->n_told;
+}

@@ -1,0 +1,170 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/kubernetes/join_private.h"
+
+char join_kind_char(enum join_kind kind)
+{
+    static const char chars[JOIN_KINDS] = {
+        [JOIN_NODE] = 'n', [JOIN_NAMESPACE] = 's', [JOIN_SERVICE] = 'v', [JOIN_POD] = 'p'};
+    return chars[kind];
+}
+
+enum join_kind join_kind_of(const struct fact *f)
+{
+    for (int kind = 0; kind < JOIN_KINDS; kind++) {
+        if (join_kind_char((enum join_kind)kind) == f->kind) {
+            return (enum join_kind)kind;
+        }
+    }
+    return JOIN_NODE;
+}
+
+struct sv join_fact_key(enum join_kind kind, struct sv namespace, struct sv name,
+                        char out[FACT_KEY_MAX])
+{
+    if (namespace.n > OBJECT_NAMESPACE_MAX || name.n > OBJECT_NAME_MAX || name.n == 0) {
+        return SV("");
+    }
+    int n = snprintf(out, FACT_KEY_MAX, "%c/%.*s%s%.*s", join_kind_char(kind), SV_ARG(namespace),
+                     namespace.n == 0 ? "" : "/", SV_ARG(name));
+    return (struct sv){out, n < 0 ? 0 : (size_t)n};
+}
+
+struct fact *join_fact_get(struct join *j, struct sv key)
+{
+    struct fact *f = map_get(j->facts, key);
+    if (f != NULL) {
+        return f;
+    }
+    f = calloc(1, sizeof(*f) + key.n + 1);
+    if (f == NULL) {
+        return NULL;
+    }
+    memcpy(f->key, key.p, key.n);
+    f->kind = key.p[0];
+    if (!map_put(j->facts, key, f, NULL)) {
+        free(f);
+        return NULL;
+    }
+    return f;
+}
+
+void join_fact_clear(struct fact *f)
+{
+    labels_unref(f->labels);
+    for (size_t i = 0; i < f->n_ports; i++) {
+        labels_unref(f->ports[i].labels);
+    }
+    free(f->ports);
+    f->labels = NULL;
+    f->ports = NULL;
+    f->n_ports = 0;
+    f->family = 0;
+}
+
+void join_fact_free(void *p)
+{
+    struct fact *f = p;
+    if (f != NULL) {
+        join_fact_clear(f);
+        free(f->links);
+        free(f);
+    }
+}
+
+/* A fact that is not there and that nobody waits for is forgotten. */
+void join_fact_release(struct join *j, struct fact *f)
+{
+    if (!f->present && f->n_links == 0) {
+        map_remove(j->facts, sv_from(f->key));
+        join_fact_free(f);
+    }
+}
+
+void join_unlink(struct join *j, struct primary *p)
+{
+    for (size_t i = 0; i < p->n_links; i++) {
+        struct link *link = p->links[i];
+        struct fact *f = link->fact;
+        struct link *last = f->links[--f->n_links];
+        f->links[link->at] = last;
+        last->at = link->at;
+        free(link);
+        join_fact_release(j, f);
+    }
+    free(p->links);
+    p->links = NULL;
+    p->n_links = 0;
+}
+
+/* Room for one more link. */
+static bool grow(struct link ***array, size_t n, size_t *cap)
+{
+    if (n < *cap) {
+        return true;
+    }
+    size_t more = *cap == 0 ? 4 : 2 * *cap;
+    struct link **bigger = realloc(*array, more * sizeof(struct link *));
+    if (bigger == NULL) {
+        return false;
+    }
+    *array = bigger;
+    *cap = more;
+    return true;
+}
+
+/* Links a primary to a fact, once. `cap` is that of p->links. */
+static bool link_to(struct join *j, struct primary *p, size_t *cap, enum join_kind kind,
+                    struct sv namespace, struct sv name)
+{
+    char text[FACT_KEY_MAX];
+    struct sv key = join_fact_key(kind, namespace, name, text);
+    if (key.n == 0) {
+        return true;
+    }
+    struct fact *f = join_fact_get(j, key);
+    if (f == NULL) {
+        return false;
+    }
+    /* All links of a primary are made in one go, so its link is the last one if there is one. */
+    if (f->n_links > 0 && f->links[f->n_links - 1]->primary == p) {
+        return true;
+    }
+    struct link *link = calloc(1, sizeof(*link));
+    if (link == NULL || !grow(&f->links, f->n_links, &f->cap_links) ||
+        !grow(&p->links, p->n_links, cap)) {
+        free(link);
+        join_fact_release(j, f);
+        return false;
+    }
+    *link = (struct link){.fact = f, .primary = p, .at = f->n_links};
+    f->links[f->n_links++] = link;
+    p->links[p->n_links++] = link;
+    return true;
+}
+
+struct fact *join_find(const struct join *j, enum join_kind kind, struct sv namespace,
+                       struct sv name)
+{
+    char text[FACT_KEY_MAX];
+    struct sv key = join_fact_key(kind, namespace, name, text);
+    struct fact *f = key.n == 0 ? NULL : map_get(j->facts, key);
+    return f != NULL && f->present ? f : NULL;
+}
+
+bool join_link(struct join *j, struct primary *p)
+{
+    size_t cap = 0;
+    struct sv namespace = join_namespace_of(p);
+    bool ok = true;
+    if (j->options.uses[JOIN_NAMESPACE] && namespace.n > 0) {
+        ok = link_to(j, p, &cap, JOIN_NAMESPACE, SV(""), namespace);
+    }
+    ok = ok && link_to(j, p, &cap, JOIN_SERVICE, namespace, join_service_of(j, p->shared));
+    for (size_t i = 0; i < p->n && ok; i++) {
+        ok = link_to(j, p, &cap, JOIN_NODE, SV(""), join_node_of(j, p->targets[i])) &&
+             link_to(j, p, &cap, JOIN_POD, namespace, join_pod_of(j, p->targets[i]));
+    }
+    return ok;
+}

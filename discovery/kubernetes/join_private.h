@@ -1,0 +1,113 @@
+/* The inside of the join; for discovery/kubernetes/join*.c only.
+ *
+ *   join.c           primaries and facts as they come, change and go; lists; what is told
+ *   join_links.c     facts by key, and which primary needs which
+ *   join_describe.c  the labels of a primary with all that is joined to it
+ */
+#ifndef PROFPULL_DISCOVERY_KUBERNETES_JOIN_PRIVATE_H
+#define PROFPULL_DISCOVERY_KUBERNETES_JOIN_PRIVATE_H
+
+#include "base/map.h"
+#include "discovery/kubernetes/join.h"
+
+/* "<kind>/<namespace>/<name>" */
+#define FACT_KEY_MAX (OBJECT_KEY_MAX + 2)
+
+struct fact_port {
+    struct labels *labels;
+    unsigned number;
+    bool covered; /* by a port of the endpoints that are being described */
+};
+
+/* What an object contributes, or would if it were there. */
+struct fact {
+    char kind;
+    bool present;
+    char family;
+    unsigned list;
+    uint32_t mark;
+    uint64_t uid;
+    uint64_t hash;
+    uint64_t seen; /* the description that has met it */
+    struct labels *labels;
+    struct fact_port *ports;
+    size_t n_ports;
+    struct link **links; /* primaries that need it */
+    size_t n_links;
+    size_t cap_links;
+    char key[]; /* in the table */
+};
+
+struct link {
+    struct fact *fact;
+    struct primary *primary;
+    size_t at; /* in fact->links */
+};
+
+struct primary {
+    struct labels **targets;
+    size_t n;
+    struct labels *shared;
+    uint64_t uid;
+    uint64_t base; /* hash of what it is without what is joined */
+    uint64_t hash; /* of what was told */
+    bool told;     /* it has targets outside */
+    unsigned list;
+    uint32_t mark;
+    struct link **links;
+    size_t n_links;
+    char key[];
+};
+
+/* Who was named by the current list of a watch. */
+struct list_mark {
+    unsigned list;
+    uint32_t mark;
+};
+
+struct join {
+    struct join_options options;
+    struct map *primaries;
+    struct map *facts;
+    size_t n_present[JOIN_KINDS];
+    size_t n_told;
+    uint64_t description;
+    struct labels_builder *builder;
+    struct object_targets scratch;
+    struct list_mark *lists;
+    size_t n_lists;
+    bool ready;
+};
+
+/* ---- join_links.c ---------------------------------------------------------------------------- */
+
+char join_kind_char(enum join_kind kind);
+enum join_kind join_kind_of(const struct fact *f);
+/* The key in out, "" if the names cannot be those of an object. */
+struct sv join_fact_key(enum join_kind kind, struct sv namespace, struct sv name,
+                        char out[FACT_KEY_MAX]);
+/* The fact, made if it was not there; NULL if out of memory. */
+struct fact *join_fact_get(struct join *j, struct sv key);
+/* The fact if its object is known, else NULL. */
+struct fact *join_find(const struct join *j, enum join_kind kind, struct sv namespace,
+                       struct sv name);
+/* Drops what it contributes. */
+void join_fact_clear(struct fact *f);
+void join_fact_free(void *fact);
+/* A fact that is not there and that nobody waits for is forgotten. */
+void join_fact_release(struct join *j, struct fact *f);
+/* Links a primary, which has no links, to all that it needs. False if out of memory. */
+bool join_link(struct join *j, struct primary *p);
+void join_unlink(struct join *j, struct primary *p);
+
+/* ---- join_describe.c ------------------------------------------------------------------------- */
+
+/* What is joined to a target, to a primary: names, "" if nothing. */
+struct sv join_node_of(const struct join *j, const struct labels *target);
+struct sv join_pod_of(const struct join *j, const struct labels *target);
+struct sv join_service_of(const struct join *j, const struct labels *shared);
+struct sv join_namespace_of(const struct primary *p);
+/* Makes the targets of a primary in j->scratch. */
+enum object_status join_describe(struct join *j, const struct primary *p);
+
+#endif

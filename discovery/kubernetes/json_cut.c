@@ -1,0 +1,384 @@
+#include "discovery/kubernetes/json_cut.h"
+
+#include <string.h>
+
+enum { AT_START, BETWEEN, IN_STRING, IN_ESCAPE, IN_WORD, AT_END };
+
+/* Bytes that mean something outside of strings. */
+static const bool structural[256] = {
+    ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [','] = true,
+};
+
+/* Those of them that matter within a value that is left out. */
+static const bool nesting[256] = {
+    ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
+};
+
+/* Bytes that mean something in a string. */
+static const bool in_string[256] = {['"'] = true, ['\\'] = true, ['\n'] = true};
+
+/* Bytes that end a number or a word. */
+static const bool delimiter[256] = {
+    [','] = true, [']'] = true, ['}'] = true,  [':'] = true,  ['"'] = true,  ['{'] = true,
+    ['['] = true, [' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
+};
+
+void json_cut_init(struct json_cut *c, size_t max, unsigned depth_max)
+{
+    *c = (struct json_cut){.max = max, .depth_max = depth_max};
+    buf_init(&c->text, max);
+    c->state = AT_END;
+}
+
+void json_cut_done(struct json_cut *c)
+{
+    buf_done(&c->text);
+}
+
+void json_cut_begin(struct json_cut *c, bool keep)
+{
+    buf_clear(&c->text);
+    c->state = AT_START;
+    c->raw = 0;
+    c->depth = 0;
+    c->objects = 0;
+    c->members_at[0] = c->members;
+    c->next_members = NULL;
+    c->omit_depth = 0;
+    c->name_len = 0;
+    c->name_next = false;
+    c->in_name = false;
+    c->comma = false;
+    c->keep = keep;
+    c->too_deep = false;
+    c->broken = false;
+    c->no_memory = false;
+}
+
+/* Stops keeping: only the end of the value matters from here on. */
+static void give_up(struct json_cut *c)
+{
+    c->keep = false;
+    c->omit_depth = 0;
+    buf_clear(&c->text);
+}
+
+static void keep_bytes(struct json_cut *c, const char *p, size_t n)
+{
+    if (!c->keep || c->omit_depth != 0 || n == 0) {
+        return;
+    }
+    if (!buf_append(&c->text, p, n)) {
+        c->no_memory = !buf_too_big(&c->text);
+        give_up(c);
+    }
+}
+
+/* Keeps what is pending in data before `to`. */
+static void flush(struct json_cut *c, const char *data, size_t *run, size_t to)
+{
+    keep_bytes(c, data + *run, to - *run);
+    *run = to;
+}
+
+static bool in_object(const struct json_cut *c)
+{
+    return c->depth > 0 && c->depth <= JSON_CUT_NAMES_DEPTH &&
+           (c->objects >> (c->depth - 1) & 1) != 0;
+}
+
+/* Whether members of the object that we are in may be left out. */
+static bool choosing(const struct json_cut *c)
+{
+    return c->keep && c->omit_depth == 0 && in_object(c) && c->members_at[c->depth] != NULL;
+}
+
+/* Whether the member of this name (without its quotes) is kept; if it is, next_members is set. */
+static bool is_kept(struct json_cut *c, struct sv name)
+{
+    for (const struct json_keep *k = c->members_at[c->depth]; k->name != NULL; k++) {
+        if (name.n > 0 && name.p[0] == k->name[0] && sv_eq_str(name, k->name)) {
+            c->next_members = k->members;
+            return true;
+        }
+    }
+    return memchr(name.p, '\\', name.n) != NULL;
+}
+
+/* A comma waits until it is known that what follows is kept. Within a member that is left out the
+ * one before that member goes on waiting. */
+static void keep_comma(struct json_cut *c)
+{
+    if (c->comma && c->omit_depth == 0) {
+        c->comma = false;
+        keep_bytes(c, ",", 1);
+    }
+}
+
+static void open_container(struct json_cut *c, const char *data, size_t *run, size_t at,
+                           bool object)
+{
+    if (c->comma) {
+        flush(c, data, run, at);
+        keep_comma(c);
+    }
+    c->depth++;
+    c->name_next = object;
+    if (c->depth > c->depth_max) {
+        c->too_deep = true;
+        give_up(c);
+        return;
+    }
+    if (c->depth > JSON_CUT_NAMES_DEPTH) {
+        return;
+    }
+    bool in_array = c->depth == 1 || (c->objects >> (c->depth - 2) & 1) == 0;
+    const struct json_keep *outer = c->members_at[c->depth - 1];
+    c->members_at[c->depth] = in_array || outer == NULL ? outer : c->next_members;
+    c->next_members = NULL;
+    uint64_t bit = UINT64_C(1) << (c->depth - 1);
+    c->objects = object ? c->objects | bit : c->objects & ~bit;
+}
+
+/* The member that was left out is over when its object goes on or ends. */
+static bool end_omission(struct json_cut *c)
+{
+    if (c->omit_depth == 0 || c->omit_depth != c->depth) {
+        return false;
+    }
+    c->omit_depth = 0;
+    return true;
+}
+
+static void take_comma(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    c->name_next = in_object(c);
+    c->next_members = NULL;
+    if (end_omission(c)) {
+        /* The comma before the member, if there was one, waits for the next. */
+        *run = at + 1;
+    } else if (choosing(c)) {
+        flush(c, data, run, at);
+        keep_comma(c);
+        c->comma = true;
+        *run = at + 1;
+    }
+}
+
+/* That it is the right bracket is the parser's business. */
+static void close_container(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    if (end_omission(c)) {
+        c->comma = false;
+        *run = at;
+    } else if (c->comma) {
+        /* A comma too many: for the parser to see. */
+        flush(c, data, run, at);
+        keep_comma(c);
+    }
+    c->name_next = false;
+    c->depth--;
+    if (c->depth == 0) {
+        c->state = AT_END;
+    }
+}
+
+static void open_string(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    c->state = IN_STRING;
+    c->in_name = c->name_next && choosing(c);
+    c->name_next = false;
+    if (c->in_name) {
+        flush(c, data, run, at);
+        c->name_len = 0;
+    }
+}
+
+/* The name is kept, and the comma before it. */
+static void keep_name(struct json_cut *c)
+{
+    c->in_name = false;
+    keep_comma(c);
+    keep_bytes(c, c->name, c->name_len);
+}
+
+/* Takes bytes of the name, to be kept or not when it is known whole. One that is too long is kept.
+ */
+static void add_to_name(struct json_cut *c, const char *data, size_t *run, size_t to)
+{
+    size_t n = to - *run;
+    if (n <= sizeof(c->name) - c->name_len) {
+        memcpy(c->name + c->name_len, data + *run, n);
+        c->name_len += n;
+        *run = to;
+    } else {
+        keep_name(c);
+    }
+}
+
+static void close_string(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    c->state = c->depth == 0 ? AT_END : BETWEEN;
+    if (!c->in_name) {
+        return;
+    }
+    add_to_name(c, data, run, at + 1);
+    if (!c->in_name) {
+        return;
+    }
+    if (is_kept(c, (struct sv){.p = c->name + 1, .n = c->name_len - 2})) {
+        keep_name(c);
+    } else {
+        c->in_name = false;
+        c->omit_depth = c->depth;
+    }
+}
+
+/* One structural byte outside of strings. */
+static void step(struct json_cut *c, const char *data, size_t *run, size_t at)
+{
+    switch (data[at]) {
+    case '"':
+        open_string(c, data, run, at);
+        break;
+    case '{':
+    case '[':
+        open_container(c, data, run, at, data[at] == '{');
+        break;
+    case ',':
+        take_comma(c, data, run, at);
+        break;
+    default:
+        close_container(c, data, run, at);
+        break;
+    }
+}
+
+static void start(struct json_cut *c, char first)
+{
+    c->state = first == '{' || first == '[' || first == '"' ? BETWEEN : IN_WORD;
+}
+
+/* Within a string: returns the index behind the byte that changed the state, or len. */
+static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
+{
+    while (i < len && !in_string[(unsigned char)data[i]]) {
+        i++;
+    }
+    if (i == len) {
+        return len;
+    }
+    if (data[i] == '"') {
+        close_string(c, data, run, i);
+    } else if (data[i] == '\\') {
+        c->state = IN_ESCAPE;
+    } else if (c->newline_ends) {
+        c->broken = true;
+        c->state = AT_END;
+    }
+    return i + 1;
+}
+
+/* Deep in a member that is left out, which is most of what a pod is: only strings and the nesting
+ * are followed. Returns the index of what the general way has to look at. */
+static size_t scan_omitted(struct json_cut *c, const char *data, size_t i, size_t len)
+{
+    while (i < len && c->depth > c->omit_depth) {
+        unsigned char byte = (unsigned char)data[i];
+        if (!nesting[byte]) {
+            i++;
+        } else if (byte == '"') {
+            size_t end = i + 1;
+            while (end < len && !in_string[(unsigned char)data[end]]) {
+                end++;
+            }
+            if (end == len || data[end] != '"') {
+                c->state = IN_STRING;
+                return end;
+            }
+            i = end + 1;
+        } else if (byte == '}' || byte == ']') {
+            c->depth--;
+            i++;
+        } else if (c->depth == c->depth_max) {
+            return i;
+        } else {
+            c->depth++;
+            i++;
+        }
+    }
+    c->name_next = false;
+    return i;
+}
+
+static size_t scan(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
+{
+    switch (c->state) {
+    case AT_START:
+        start(c, data[i]);
+        return i;
+    case IN_STRING:
+        return scan_string(c, data, i, len, run);
+    case IN_ESCAPE:
+        c->state = IN_STRING;
+        return i + 1;
+    case IN_WORD:
+        while (i < len && !delimiter[(unsigned char)data[i]]) {
+            i++;
+        }
+        if (i < len) {
+            c->state = AT_END;
+        }
+        return i;
+    default:
+        if (c->omit_depth != 0 && c->depth > c->omit_depth && c->depth < c->depth_max) {
+            return scan_omitted(c, data, i, len);
+        }
+        while (i < len && !structural[(unsigned char)data[i]]) {
+            i++;
+        }
+        if (i == len) {
+            return len;
+        }
+        step(c, data, run, i);
+        return i + 1;
+    }
+}
+
+size_t json_cut_feed(struct json_cut *c, const char *data, size_t len, bool *ret_ended)
+{
+    size_t run = 0;
+    size_t i = 0;
+    while (i < len && c->state != AT_END) {
+        i = scan(c, data, i, len, &run);
+    }
+    if (c->in_name) {
+        add_to_name(c, data, &run, i);
+    }
+    flush(c, data, &run, i);
+    c->raw += i;
+    if (c->raw > c->max && c->keep) {
+        give_up(c);
+    }
+    *ret_ended = c->state == AT_END;
+    return i;
+}
+
+enum json_cut_verdict json_cut_verdict(const struct json_cut *c)
+{
+    if (c->broken) {
+        return JSON_CUT_BROKEN;
+    }
+    if (c->raw > c->max) {
+        return JSON_CUT_TOO_LARGE;
+    }
+    if (c->too_deep) {
+        return JSON_CUT_TOO_DEEP;
+    }
+    return c->no_memory ? JSON_CUT_NO_MEMORY : JSON_CUT_KEPT;
+}
+
+size_t json_cut_size(const struct json_cut *c)
+{
+    return c->raw;
+}

@@ -1,0 +1,71 @@
+/* The replicas of this program that share the targets, as Kubernetes knows them: the endpoints of
+ * their headless Service.
+ *
+ * Watches the EndpointSlices of one Service. A member is an endpoint that is ready and not being
+ * terminated. Its name is that of its pod (targetRef), else its hostname, else its first address:
+ * something that every replica reads from the same object. Members are told when the first list is
+ * complete and at every change from then on, never from half a list. On the loop's thread.
+ */
+#ifndef PROFPULL_DISCOVERY_KUBERNETES_PEERS_H
+#define PROFPULL_DISCOVERY_KUBERNETES_PEERS_H
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "discovery/kubernetes/reflector.h"
+
+/* Endpoints of the Service; those beyond are ignored, counted and logged. */
+#define PEERS_MAX 1000
+
+/* ---- from slices to members (pure) ----------------------------------------------------------- */
+
+struct peer_set;
+
+struct peer_set_options {
+    const char *self;    /* our own name; referenced */
+    const char *self_ip; /* our own address, "" if unknown: for endpoints without a pod; referenced
+                          */
+};
+
+struct peer_set *peer_set_new(const struct peer_set_options *options); /* NULL if out of memory */
+struct peer_set *peer_set_free(struct peer_set *s); /* accepts NULL, returns NULL */
+/* What a slice holds now. False if out of memory: nothing has changed. */
+bool peer_set_put(struct peer_set *s, const struct object_id *id, const json_t *slice);
+void peer_set_remove(struct peer_set *s, const struct object_id *id);
+/* A list begins: what is not put until it ends is removed then. */
+void peer_set_list_begin(struct peer_set *s);
+void peer_set_list_end(struct peer_set *s);
+
+struct peers_now {
+    const struct sv *names; /* sorted, each once */
+    size_t n;
+    size_t self;    /* index of our own, or SIZE_MAX */
+    size_t ignored; /* beyond PEERS_MAX */
+};
+/* All members of all slices; good until the next call. False if out of memory. */
+bool peer_set_now(struct peer_set *s, struct peers_now *ret);
+
+/* ---- the watch ------------------------------------------------------------------------------- */
+
+struct peers;
+
+struct peers_options {
+    const struct config_sharding *config; /* referenced */
+    struct kube_access access;            /* what it points to is referenced */
+    struct peer_set_options set;
+    struct loop *loop;
+    struct http_client *http;
+    struct log *log;
+    const struct discovery_counters *counters; /* referenced */
+    struct rng *rng;
+    void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
+    /* The API server has accepted a request, or one has failed. */
+    void (*on_reachable)(void *arg, bool reachable);
+    void *arg;
+};
+
+/* An error names the namespace if it is not known. */
+struct peers *peers_new(const struct peers_options *options, struct err *err);
+void peers_start(struct peers *p);
+struct peers *peers_free(struct peers *p); /* accepts NULL, returns NULL */
+
+#endif

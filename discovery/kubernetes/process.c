@@ -1,0 +1,292 @@
+#include "discovery/kubernetes/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+/* Behind the above: it makes macros of names that base/ uses. */
+#include <event2/event.h>
+
+/* A child that has closed its outputs is about to end. */
+#define REAP_MS 10
+
+struct stream {
+    struct process *process;
+    int fd; /* -1 when it is at its end */
+    struct event *event;
+    struct buf text;
+};
+
+struct process {
+    struct process_options options;
+    pid_t pid; /* 0 when it has been reaped */
+    struct stream out;
+    struct stream errors;
+    struct loop_timer *timer;
+    int64_t deadline_ms;
+    bool killed;
+    enum process_end end; /* why, if killed */
+};
+
+/* ---- reading and ending ---------------------------------------------------------------------- */
+
+static void stream_close(struct stream *s)
+{
+    if (s->event != NULL) {
+        event_free(s->event);
+        s->event = NULL;
+    }
+    if (s->fd >= 0) {
+        close(s->fd);
+        s->fd = -1;
+    }
+}
+
+static void kill_all(struct process *p)
+{
+    /* The group may not be there yet, or not be its any more. */
+    if (kill(-p->pid, SIGKILL) != 0) {
+        kill(p->pid, SIGKILL);
+    }
+}
+
+static void give_up(struct process *p, enum process_end why)
+{
+    if (!p->killed) {
+        p->killed = true;
+        p->end = why;
+        kill_all(p);
+    }
+    /* Somebody who has left the group may hold the other ends. */
+    stream_close(&p->out);
+    stream_close(&p->errors);
+    loop_timer_after(p->timer, 0);
+}
+
+static void finish(struct process *p, int status)
+{
+    enum process_end end = PROCESS_EXITED;
+    int value = 0;
+    if (p->killed) {
+        end = p->end;
+    } else if (WIFEXITED(status)) {
+        value = WEXITSTATUS(status);
+    } else {
+        end = PROCESS_SIGNALED;
+        value = WTERMSIG(status);
+    }
+    struct sv out = {p->out.text.data, p->out.text.len};
+    struct sv errors = {p->errors.text.data, p->errors.text.len};
+    p->options.on_done(p->options.arg, end, value, out, errors);
+}
+
+/* Both outputs are at their end. */
+static void reap(struct process *p)
+{
+    int status = 0;
+    pid_t got = waitpid(p->pid, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) {
+        int64_t now = clock_mono_ms();
+        if (!p->killed && now >= p->deadline_ms) {
+            p->killed = true;
+            p->end = PROCESS_TIMEOUT;
+            kill_all(p);
+        }
+        loop_timer_at(p->timer, now + REAP_MS);
+        return;
+    }
+    if (got < 0 && !p->killed) {
+        p->killed = true;
+        p->end = PROCESS_LOST;
+    }
+    p->pid = 0;
+    finish(p, status);
+}
+
+static void on_timer(void *arg)
+{
+    struct process *p = arg;
+    if (p->out.fd < 0 && p->errors.fd < 0) {
+        reap(p);
+    } else {
+        give_up(p, PROCESS_TIMEOUT);
+    }
+}
+
+/* False if there is no room for all of it. */
+static bool take(struct stream *s, const char *data, size_t n)
+{
+    size_t room = s->text.max - s->text.len;
+    if (s == &s->process->errors && n > room) {
+        n = room;
+    }
+    return buf_append(&s->text, data, n);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct stream *s = arg;
+    struct process *p = s->process;
+    char data[4096];
+    ssize_t n = read(fd, data, sizeof(data));
+    if (n > 0) {
+        if (!take(s, data, (size_t)n)) {
+            give_up(p, buf_too_big(&s->text) ? PROCESS_TOO_MUCH : PROCESS_LOST);
+        }
+        return;
+    }
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return;
+    }
+    stream_close(s);
+    if (p->out.fd < 0 && p->errors.fd < 0) {
+        loop_timer_after(p->timer, 0);
+    }
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* Makes a pipe of which we keep the reading end. */
+static bool stream_open(struct process *p, struct stream *s, int *ret_write_fd)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        return false;
+    }
+    *ret_write_fd = fds[1];
+    s->process = p;
+    s->fd = fds[0];
+    errno = ENOMEM;
+    if (fcntl(s->fd, F_SETFL, O_NONBLOCK) != 0) {
+        return false;
+    }
+    s->event =
+        event_new(loop_event_base(p->options.loop), s->fd, EV_READ | EV_PERSIST, on_readable, s);
+    return s->event != NULL && event_add(s->event, NULL) == 0;
+}
+
+static int set_actions(posix_spawn_file_actions_t *actions, int out_fd, int err_fd)
+{
+    int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    error = error != 0 ? error : posix_spawn_file_actions_adddup2(actions, out_fd, 1);
+    error = error != 0 ? error : posix_spawn_file_actions_adddup2(actions, err_fd, 2);
+    return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, 3);
+}
+
+/* Our threads block signals and the program ignores some: neither is for others. */
+static int set_attributes(posix_spawnattr_t *attr)
+{
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int error = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                   POSIX_SPAWN_SETPGROUP);
+    error = error != 0 ? error : posix_spawnattr_setsigmask(attr, &none);
+    error = error != 0 ? error : posix_spawnattr_setsigdefault(attr, &all);
+    return error != 0 ? error : posix_spawnattr_setpgroup(attr, 0);
+}
+
+static int spawn(struct process *p, int out_fd, int err_fd)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error != 0) {
+        return error;
+    }
+    error = posix_spawnattr_init(&attr);
+    if (error == 0) {
+        error = set_actions(&actions, out_fd, err_fd);
+        error = error != 0 ? error : set_attributes(&attr);
+        /* posix_spawn() takes what it does not change without const. */
+        error = error != 0 ? error
+                           : posix_spawnp(&p->pid, p->options.argv[0], &actions, &attr,
+                                          (char *const *)(uintptr_t)p->options.argv,
+                                          (char *const *)(uintptr_t)p->options.envp);
+        posix_spawnattr_destroy(&attr);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static int start(struct process *p)
+{
+    int out_fd = -1;
+    int err_fd = -1;
+    int error = 0;
+    if (!stream_open(p, &p->out, &out_fd) || !stream_open(p, &p->errors, &err_fd)) {
+        error = errno;
+    } else {
+        error = spawn(p, out_fd, err_fd);
+    }
+    if (out_fd >= 0) {
+        close(out_fd);
+    }
+    if (err_fd >= 0) {
+        close(err_fd);
+    }
+    if (error != 0) {
+        p->pid = 0;
+    }
+    return error;
+}
+
+struct process *process_start(const struct process_options *options, int *ret_errno)
+{
+    struct process *p = calloc(1, sizeof(*p));
+    *ret_errno = ENOMEM;
+    if (p == NULL) {
+        return NULL;
+    }
+    p->options = *options;
+    p->out.fd = -1;
+    p->errors.fd = -1;
+    buf_init(&p->out.text, options->stdout_max);
+    buf_init(&p->errors.text, PROCESS_STDERR_MAX);
+    p->timer = loop_timer_new(options->loop, on_timer, p);
+    if (p->timer == NULL) {
+        return process_free(p);
+    }
+    int error = start(p);
+    if (error != 0) {
+        *ret_errno = error;
+        return process_free(p);
+    }
+    *ret_errno = 0;
+    p->deadline_ms = clock_mono_ms() + options->timeout_ms;
+    loop_timer_at(p->timer, p->deadline_ms);
+    return p;
+}
+
+struct process *process_free(struct process *p)
+{
+    if (p == NULL) {
+        return NULL;
+    }
+    if (p->pid > 0) {
+        kill_all(p);
+        /* Not for long: nothing delays this signal. */
+        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    stream_close(&p->out);
+    stream_close(&p->errors);
+    loop_timer_free(p->timer);
+    if (p->out.text.len > 0) {
+        explicit_bzero(p->out.text.data, p->out.text.len);
+    }
+    buf_done(&p->out.text);
+    buf_done(&p->errors.text);
+    free(p);
+    return NULL;
+}

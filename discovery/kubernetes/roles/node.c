@@ -1,0 +1,100 @@
+#include "discovery/kubernetes/roles/node.h"
+
+#define NODE META "node_"
+
+static const struct json_keep condition_keep[] = {{"type", NULL}, {"status", NULL}, {NULL, NULL}};
+static const struct json_keep spec_keep[] = {{"providerID", NULL}, {NULL, NULL}};
+static const struct json_keep status_keep[] = {
+    {"addresses", NULL}, {"daemonEndpoints", NULL}, {"conditions", condition_keep}, {NULL, NULL}};
+
+const struct json_keep node_keep[] = {
+    OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
+
+/* The first address of a type; empty if there is none. */
+static struct sv find_address(const json_t *addresses, struct sv type)
+{
+    for (size_t i = 0; i < json_array_size(addresses); i++) {
+        const json_t *one = json_array_get(addresses, i);
+        if (sv_eq(object_string(one, "type"), type)) {
+            return object_string(one, "address");
+        }
+    }
+    return SV("");
+}
+
+static struct sv own_address(const json_t *addresses)
+{
+    static const char *const order[] = {"InternalIP",  "InternalDNS",  "ExternalIP",
+                                        "ExternalDNS", "LegacyHostIP", "Hostname"};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        struct sv address = find_address(addresses, sv_from(order[i]));
+        if (address.n > 0) {
+            return address;
+        }
+    }
+    return SV("");
+}
+
+static void set_conditions(struct maker *m, const json_t *conditions)
+{
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const json_t *one = json_array_get(conditions, i);
+        char type[128];
+        char status[32];
+        struct buf name;
+        buf_init(&name, sizeof(type) + sizeof(NODE "condition_"));
+        object_lower(object_string(one, "type"), type, sizeof(type));
+        object_lower(object_string(one, "status"), status, sizeof(status));
+        buf_puts(&name, NODE "condition_");
+        object_sanitize(sv_from(type), &name);
+        m->no_memory |= !buf_ok(&name);
+        maker_set(m, (struct sv){name.data, name.len}, sv_from(status));
+        buf_done(&name);
+    }
+}
+
+/* The first address of each type. */
+static void set_addresses(struct maker *m, const json_t *addresses)
+{
+    for (size_t i = 0; i < json_array_size(addresses); i++) {
+        struct sv type = object_string(json_array_get(addresses, i), "type");
+        struct buf name;
+        buf_init(&name, LABELS_BYTES_MAX);
+        buf_puts(&name, NODE "address_");
+        object_sanitize(type, &name);
+        m->no_memory |= !buf_ok(&name) && !buf_too_big(&name);
+        maker_set(m, (struct sv){name.data, name.len}, find_address(addresses, type));
+        buf_done(&name);
+    }
+}
+
+static unsigned kubelet_port(const json_t *status)
+{
+    const json_t *daemons = json_object_get(status, "daemonEndpoints");
+    const json_t *kubelet = json_object_get(daemons, "kubeletEndpoint");
+    return object_port(json_object_get(kubelet, "Port"));
+}
+
+enum object_status node_read(const json_t *node, struct labels_builder *builder,
+                             struct object_targets *ret)
+{
+    const json_t *metadata = json_object_get(node, "metadata");
+    const json_t *status = json_object_get(node, "status");
+    const json_t *addresses = json_object_get(status, "addresses");
+    struct sv address = own_address(addresses);
+    struct maker m;
+    maker_init(&m, builder, ret);
+    if (address.n == 0) {
+        return OBJECT_OK;
+    }
+    unsigned port = kubelet_port(status);
+    ret->bad_ports = port == 0 ? 1 : 0;
+    maker_set(&m, SV(NODE "provider_id"),
+              object_string(json_object_get(node, "spec"), "providerID"));
+    set_conditions(&m, json_object_get(status, "conditions"));
+    set_addresses(&m, addresses);
+    maker_set(&m, SV(LABEL_INSTANCE), object_string(metadata, "name"));
+    maker_set_address(&m, address, port);
+    maker_set_meta(&m, metadata, "node");
+    return maker_done(&m, maker_add(&m));
+}

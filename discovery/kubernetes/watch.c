@@ -1,0 +1,533 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/kubernetes/watch_private.h"
+
+const char *watch_relist_name(enum watch_relist reason)
+{
+    static const char *const names[] = {
+        [WATCH_RELIST_EXPIRED] = "expired",   [WATCH_RELIST_TOO_LARGE] = "too_large",
+        [WATCH_RELIST_PAGE] = "page_expired", [WATCH_RELIST_FAILURES] = "failures",
+        [WATCH_RELIST_GAINED] = "gained",
+    };
+    return names[reason];
+}
+
+const char *watch_result_name(enum watch_result result)
+{
+    static const char *const names[] = {
+        [WATCH_DONE] = "ok",
+        [WATCH_EXPIRED] = "expired",
+        [WATCH_THROTTLED] = "throttled",
+        [WATCH_FORBIDDEN] = "forbidden",
+        [WATCH_UNAUTHORIZED] = "unauthorized",
+        [WATCH_UNREACHABLE] = "unreachable",
+        [WATCH_UNSUPPORTED] = "unsupported",
+        [WATCH_FAILED] = "failed",
+    };
+    return names[result];
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct watch *watch_new(const struct watch_options *options)
+{
+    struct watch *w = calloc(1, sizeof(*w));
+    if (w == NULL) {
+        return NULL;
+    }
+    w->options = *options;
+    buf_init(&w->version, WATCH_VERSION_MAX);
+    buf_init(&w->list_version, WATCH_VERSION_MAX);
+    buf_init(&w->page_version, WATCH_VERSION_MAX);
+    buf_init(&w->continue_token, WATCH_CONTINUE_MAX);
+    buf_init(&w->page_continue, WATCH_CONTINUE_MAX);
+    buf_init(&w->query, QUERY_MAX);
+    buf_init(&w->body, BODY_MAX);
+    w->selectors = strdup(options->selectors);
+    w->stream = json_stream_new(&(struct json_stream_options){
+        .object_max = options->object_max,
+        .depth_max = options->depth_max,
+        .members = options->members,
+        .on_object = watch_on_object,
+        .on_metadata = watch_on_list_metadata,
+        .on_skip = watch_on_skip,
+        .arg = w,
+    });
+    if (w->selectors == NULL || w->stream == NULL) {
+        return watch_free(w);
+    }
+    return w;
+}
+
+struct watch *watch_free(struct watch *w)
+{
+    if (w != NULL) {
+        json_stream_free(w->stream);
+        free(w->selectors);
+        buf_done(&w->version);
+        buf_done(&w->list_version);
+        buf_done(&w->page_version);
+        buf_done(&w->continue_token);
+        buf_done(&w->page_continue);
+        buf_done(&w->query);
+        buf_done(&w->body);
+        free(w);
+    }
+    return NULL;
+}
+
+int64_t watch_next_at(const struct watch *w)
+{
+    return w->next_at;
+}
+
+bool watch_synced(const struct watch *w)
+{
+    return w->synced;
+}
+
+/* ---- pace ----------------------------------------------------------------------------------- */
+
+static void forget_old_failures(struct watch *w, int64_t now_ms)
+{
+    if (w->step > 0 && now_ms - w->last_failure_ms >= WATCH_BACKOFF_RESET_MS) {
+        w->step = 0;
+    }
+}
+
+/* Goes on after the delay that is due, not before at_least_ms from now. */
+static void back_off(struct watch *w, int64_t now_ms, int64_t at_least_ms)
+{
+    forget_old_failures(w, now_ms);
+    int64_t delay = WATCH_BACKOFF_MIN_MS;
+    for (unsigned i = 0; i < w->step && delay < WATCH_BACKOFF_MAX_MS; i++) {
+        delay *= 2;
+    }
+    if (delay >= WATCH_BACKOFF_MAX_MS) {
+        delay = WATCH_BACKOFF_MAX_MS;
+    } else {
+        w->step++;
+    }
+    delay = rng_range(w->options.rng, delay, 2 * delay);
+    w->last_failure_ms = now_ms;
+    w->next_at = now_ms + (delay > at_least_ms ? delay : at_least_ms);
+}
+
+/* Goes on at once the first time, and like any failure when it comes again soon. */
+static void go_on_soon(struct watch *w, int64_t now_ms)
+{
+    forget_old_failures(w, now_ms);
+    bool first = w->step == 0;
+    back_off(w, now_ms, 0);
+    if (first) {
+        w->next_at = now_ms;
+    }
+}
+
+static void begin_relist(struct watch *w, enum list_from from, enum watch_relist reason)
+{
+    w->watching = false;
+    w->page = 0;
+    w->refusals = 0;
+    w->from = from == FROM_NOT_OLDER && w->version.len == 0 ? FROM_LATEST : from;
+    w->options.handler.relist(w->options.handler.arg, reason);
+}
+
+bool watch_relist(struct watch *w)
+{
+    if (!w->watching) {
+        return false;
+    }
+    begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_GAINED);
+    return true;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void add_encoded(struct buf *query, const char *name, const struct buf *value)
+{
+    buf_printf(query, "&%s=", name);
+    percent_encode((struct sv){value->data, value->len}, query);
+}
+
+static void add_list_query(struct watch *w, struct buf *query)
+{
+    if (w->page > 0) {
+        buf_printf(query, "&limit=%d", WATCH_PAGE_LIMIT);
+        add_encoded(query, "continue", &w->continue_token);
+        return;
+    }
+    switch (w->from) {
+    case FROM_ANY:
+        buf_printf(query, "&limit=%d&resourceVersion=0", WATCH_PAGE_LIMIT);
+        break;
+    case FROM_NOT_OLDER:
+        /* Without a limit: the server's cache answers, and with one the version would have to match
+         * exactly. */
+        add_encoded(query, "resourceVersion", &w->version);
+        buf_puts(query, "&resourceVersionMatch=NotOlderThan");
+        break;
+    case FROM_LATEST:
+        if (!w->unpaged) {
+            buf_printf(query, "&limit=%d", WATCH_PAGE_LIMIT);
+        }
+        break;
+    }
+}
+
+/* Of a list that is streamed: all that there is as events, and on from there. */
+static void add_stream_query(struct watch *w, struct buf *query)
+{
+    buf_puts(query, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    if (w->from == FROM_ANY) {
+        buf_puts(query, "&resourceVersion=0");
+    } else if (w->from == FROM_NOT_OLDER) {
+        add_encoded(query, "resourceVersion", &w->version);
+    }
+}
+
+static int64_t add_watch_query(struct watch *w, struct buf *query)
+{
+    int64_t seconds = rng_range(w->options.rng, WATCH_TIMEOUT_MIN_S, WATCH_TIMEOUT_MAX_S + 1);
+    buf_printf(query, "&watch=1&allowWatchBookmarks=true&timeoutSeconds=%" PRId64, seconds);
+    if (w->streaming) {
+        add_stream_query(w, query);
+    } else {
+        add_encoded(query, "resourceVersion", &w->version);
+    }
+    return seconds * MS_PER_S + WATCH_TIMEOUT_SLACK_MS;
+}
+
+bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
+{
+    int64_t timeout_ms = WATCH_LIST_TIMEOUT_MS;
+    if (w->watching && w->version.len == 0) {
+        /* Lost when memory ran out. A watch from "" would not tell what is gone. */
+        begin_relist(w, FROM_LATEST, WATCH_RELIST_FAILURES);
+    }
+    if (w->from == FROM_NOT_OLDER && w->version.len == 0) {
+        w->from = FROM_LATEST;
+    }
+    w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_plainly;
+    buf_clear(&w->query);
+    /* Each parameter brings its "&"; the first one's is cut off below. */
+    buf_printf(&w->query, "%s%s", w->selectors[0] == '\0' ? "" : "&", w->selectors);
+    if (w->watching || w->streaming) {
+        timeout_ms = add_watch_query(w, &w->query);
+    } else {
+        add_list_query(w, &w->query);
+    }
+    if (!buf_ok(&w->query)) {
+        back_off(w, now_ms, 0);
+        return false;
+    }
+    buf_clear(&w->body);
+    buf_clear(&w->page_version);
+    buf_clear(&w->page_continue);
+    w->started_ms = now_ms;
+    w->events = 0;
+    w->told_slow = false;
+    w->stalled = false;
+    w->status = 0;
+    api_status_clear(&w->problem);
+    err_clear(&w->stream_err);
+    bool is_watch = w->watching || w->streaming;
+    json_stream_begin(w->stream, is_watch ? JSON_STREAM_OBJECTS : JSON_STREAM_LIST);
+    if (!w->watching && w->page == 0) {
+        w->options.handler.list_begin(w->options.handler.arg);
+    }
+    bool empty = w->query.len == 0;
+    *ret = (struct watch_request){
+        .is_watch = is_watch,
+        .query = empty ? "" : w->query.data + 1,
+        .timeout_ms = timeout_ms,
+    };
+    return true;
+}
+
+void watch_head(struct watch *w, long status)
+{
+    w->status = status;
+}
+
+bool watch_data(struct watch *w, const char *data, size_t len)
+{
+    if (w->status != 200) {
+        size_t room = BODY_MAX - w->body.len;
+        buf_append(&w->body, data, len < room ? len : room);
+        return len < room;
+    }
+    json_stream_feed(w->stream, data, len, &w->stream_err);
+    return w->stream_err.kind == ERR_NONE && !w->problem.present;
+}
+
+int64_t watch_tick_at(const struct watch *w)
+{
+    if (!w->streaming || w->stalled) {
+        return INT64_MAX;
+    }
+    return w->started_ms + (w->told_slow ? WATCH_STREAM_LIMIT_MS : WATCH_STREAM_SLOW_MS);
+}
+
+bool watch_tick(struct watch *w, int64_t now_ms)
+{
+    if (now_ms < watch_tick_at(w)) {
+        return true;
+    }
+    if (!w->told_slow) {
+        w->told_slow = true;
+        w->options.handler.slow(w->options.handler.arg);
+        return true;
+    }
+    w->stalled = true;
+    return false;
+}
+
+/* ---- what an end means ---------------------------------------------------------------------- */
+
+static enum watch_result result_of_code(long code)
+{
+    switch (code) {
+    case 401:
+        return WATCH_UNAUTHORIZED;
+    case 403:
+        return WATCH_FORBIDDEN;
+    case 429:
+        return WATCH_THROTTLED;
+    default:
+        return WATCH_FAILED;
+    }
+}
+
+static enum watch_result result_of_status(const struct api_status *s, long code)
+{
+    return s->expired || s->too_large_version || code == 410 ? WATCH_EXPIRED : result_of_code(code);
+}
+
+/* An answer other than 200, or an ERROR event (which stands in w->problem already). */
+static enum watch_result refused(struct watch *w, long status, struct err *err)
+{
+    const char *what = "the server answered";
+    if (w->problem.present) {
+        what = "the watch ended with the error";
+        status = w->problem.code;
+    } else {
+        api_status_parse(w->body.data, w->body.len, &w->problem);
+    }
+    err_set(err, ERR_REFUSED, "%s %ld%s%s", what, status, w->problem.message[0] == '\0' ? "" : ": ",
+            w->problem.message);
+    /* That it may not stream; whether it may list at all is seen when it does. */
+    if (w->streaming && (status == 400 || status == 403 || status == 422)) {
+        return WATCH_UNSUPPORTED;
+    }
+    return result_of_status(&w->problem, status);
+}
+
+/* A streamed list that ended before it was complete. */
+static enum watch_result judge_stream(struct watch *w, struct err *err)
+{
+    if (w->stream_err.kind != ERR_NONE) {
+        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
+    } else {
+        err_set(err, ERR_NETWORK, "the streamed list broke off before its end");
+    }
+    return WATCH_FAILED;
+}
+
+static enum watch_result judge_list(struct watch *w, const struct watch_outcome *o, struct err *err)
+{
+    if (w->stream_err.kind != ERR_NONE) {
+        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
+        return WATCH_FAILED;
+    }
+    if (o->result != HTTP_OK) {
+        err_set(err, ERR_NETWORK, "the list broke off: %s", o->error);
+        return WATCH_FAILED;
+    }
+    if (!json_stream_complete(w->stream) || w->page_version.len == 0) {
+        err_set(err, ERR_INPUT,
+                "the answer is not a complete list: expected \"items\" and a resourceVersion");
+        return WATCH_FAILED;
+    }
+    return WATCH_DONE;
+}
+
+static enum watch_result judge_watch(struct watch *w, int64_t now_ms, struct err *err)
+{
+    int64_t lasted_ms = now_ms - w->started_ms;
+    if (w->stream_err.kind != ERR_NONE) {
+        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
+        return WATCH_FAILED;
+    }
+    if (w->events == 0 && lasted_ms < WATCH_SHORT_MS) {
+        err_set(err, ERR_NETWORK, "the watch ended after %" PRId64 " ms without an event",
+                lasted_ms);
+        return WATCH_FAILED;
+    }
+    return WATCH_DONE;
+}
+
+static enum watch_result judge(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
+                               struct err *err)
+{
+    /* Perhaps nothing at all has come: a proxy may hold an answer back that does not end. */
+    if (w->stalled) {
+        err_set(err, ERR_NETWORK, "the end of the streamed list has not come within %d s",
+                WATCH_STREAM_LIMIT_MS / (int)MS_PER_S);
+        return WATCH_UNSUPPORTED;
+    }
+    if (w->problem.present || (o->status != 200 && o->status != 0)) {
+        return refused(w, o->status, err);
+    }
+    if (o->status == 0) {
+        err_set(err, ERR_NETWORK, "%s", o->error);
+        return WATCH_UNREACHABLE;
+    }
+    if (w->streaming) {
+        return judge_stream(w, err);
+    }
+    return w->watching ? judge_watch(w, now_ms, err) : judge_list(w, o, err);
+}
+
+/* ---- where to go on ------------------------------------------------------------------------- */
+
+static bool copy_text(struct buf *to, const struct buf *from)
+{
+    buf_clear(to);
+    return buf_append(to, from->data, from->len);
+}
+
+void watch_listed(struct watch *w)
+{
+    w->watching = true;
+    w->synced = true;
+    w->page = 0;
+    w->from = FROM_NOT_OLDER;
+    w->unpaged = false;
+    w->list_plainly = false;
+    w->no_streams = w->no_streams || w->no_right; /* the list was allowed, but not its stream */
+    w->no_right = false;
+    w->refusals = 0;
+    w->options.handler.list_end(w->options.handler.arg);
+}
+
+/* A page has been read. */
+static void page_done(struct watch *w, int64_t now_ms)
+{
+    bool ok = w->page > 0 || copy_text(&w->list_version, &w->page_version);
+    if (ok && w->page_continue.len > 0) {
+        ok = copy_text(&w->continue_token, &w->page_continue);
+        w->page++;
+        w->next_at = now_ms;
+    } else if (ok) {
+        /* Pages of one list have one version; should they not, the first one's loses nothing. */
+        ok = copy_text(&w->version, &w->list_version);
+        w->next_at = now_ms;
+        if (ok) {
+            watch_listed(w);
+        }
+    }
+    if (!ok) {
+        /* Out of memory: what has been read stays, the list starts over. */
+        w->watching = false;
+        w->page = 0;
+        w->from = FROM_LATEST;
+        back_off(w, now_ms, 0);
+    }
+}
+
+static void list_expired(struct watch *w, int64_t now_ms)
+{
+    if (w->page > 0) {
+        w->unpaged = true;
+        begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);
+        go_on_soon(w, now_ms);
+    } else if (w->from != FROM_LATEST) {
+        begin_relist(w, FROM_LATEST,
+                     w->problem.too_large_version ? WATCH_RELIST_TOO_LARGE : WATCH_RELIST_EXPIRED);
+        w->next_at = now_ms;
+    } else {
+        /* Not even the latest version can be streamed: pages may get through. */
+        w->list_plainly = w->list_plainly || w->streaming;
+        back_off(w, now_ms, 0);
+    }
+}
+
+/* A list, or a page of it, is asked for again, but for a page that the server will never give: its
+ * continue token was not accepted. */
+static void list_failed(struct watch *w, long status, int64_t now_ms, int64_t at_least_ms)
+{
+    if (w->no_right && status == 403) {
+        /* It is the permission that is missing, and not the stream. */
+        w->no_right = false;
+        w->list_plainly = false;
+        back_off(w, now_ms, at_least_ms);
+        return;
+    }
+    /* Whatever it was that came instead of the list: pages may get through. */
+    w->list_plainly = w->list_plainly || (w->streaming && status != 0);
+    if (w->page > 0 && (status == 400 || status == 404)) {
+        begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);
+    }
+    back_off(w, now_ms, at_least_ms);
+}
+
+static int64_t retry_after_ms(const struct watch *w, const struct watch_outcome *o)
+{
+    int64_t ms = o->retry_after_ms;
+    if (w->problem.retry_after_ms > ms) {
+        ms = w->problem.retry_after_ms;
+    }
+    return ms < WATCH_RETRY_AFTER_MAX_MS ? ms : WATCH_RETRY_AFTER_MAX_MS;
+}
+
+static void watch_failed(struct watch *w, enum watch_result result, int64_t now_ms,
+                         int64_t at_least_ms)
+{
+    /* An expired version that is too new is another server lagging behind: it will come. */
+    if (result == WATCH_EXPIRED && !w->problem.too_large_version) {
+        begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_EXPIRED);
+        go_on_soon(w, now_ms);
+        return;
+    }
+    bool answered = result == WATCH_FAILED || result == WATCH_FORBIDDEN || result == WATCH_EXPIRED;
+    if (answered && ++w->refusals >= WATCH_FAILURES_MAX) {
+        begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_FAILURES);
+    }
+    back_off(w, now_ms, at_least_ms);
+}
+
+static void watch_done(struct watch *w, int64_t now_ms)
+{
+    int64_t soonest = w->started_ms + WATCH_SHORT_MS;
+    w->refusals = 0;
+    w->next_at = now_ms > soonest ? now_ms : soonest;
+}
+
+enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome, int64_t now_ms,
+                            struct err *err)
+{
+    enum watch_result result = judge(w, outcome, now_ms, err);
+    int64_t at_least_ms = retry_after_ms(w, outcome);
+    if (w->watching) {
+        if (result == WATCH_DONE) {
+            watch_done(w, now_ms);
+        } else {
+            watch_failed(w, result, now_ms, at_least_ms);
+        }
+    } else if (result == WATCH_UNSUPPORTED) {
+        w->no_right = outcome->status == 403;
+        w->no_streams = !w->no_right;
+        w->list_plainly = true;
+        w->next_at = now_ms;
+    } else if (result == WATCH_DONE) {
+        page_done(w, now_ms);
+    } else if (result == WATCH_EXPIRED) {
+        list_expired(w, now_ms);
+    } else {
+        list_failed(w, outcome->status, now_ms, at_least_ms);
+    }
+    return result;
+}

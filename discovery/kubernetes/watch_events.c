@@ -1,0 +1,178 @@
+#include <string.h>
+
+#include "discovery/kubernetes/watch_private.h"
+
+/* ---- what comes out of the stream ----------------------------------------------------------- */
+
+/* Reading on would lose an object: the request is ended, and goes on from before it. */
+static void out_of_memory(struct watch *w)
+{
+    err_set(&w->stream_err, ERR_MEMORY, "out of memory");
+}
+
+/* Keeps a string from the server, if it is one that is not empty. False if it is too long. */
+static bool take_string(struct watch *w, struct buf *b, const json_t *v)
+{
+    size_t len = json_string_length(v);
+    if (len == 0) {
+        return true;
+    }
+    if (len >= b->max) {
+        return false;
+    }
+    buf_clear(b);
+    if (!buf_append(b, json_string_value(v), len)) {
+        out_of_memory(w);
+    }
+    return true;
+}
+
+void watch_on_list_metadata(void *arg, const json_t *metadata)
+{
+    struct watch *w = arg;
+    /* Without its continue token a page would be taken for the end of the list. */
+    if (!take_string(w, &w->page_version, json_object_get(metadata, "resourceVersion")) ||
+        !take_string(w, &w->page_continue, json_object_get(metadata, "continue"))) {
+        err_set(&w->stream_err, ERR_LIMIT,
+                "the list's resourceVersion or continue token is too long (at most %d and %zu "
+                "bytes)",
+                WATCH_VERSION_MAX, WATCH_CONTINUE_MAX);
+    }
+}
+
+static enum watch_event event_of(struct sv type)
+{
+    static const struct {
+        const char *name;
+        enum watch_event event;
+    } types[] = {
+        {"ADDED", WATCH_ADDED},       {"MODIFIED", WATCH_MODIFIED}, {"DELETED", WATCH_DELETED},
+        {"BOOKMARK", WATCH_BOOKMARK}, {"ERROR", WATCH_ERROR},
+    };
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (sv_eq_str(type, types[i].name)) {
+            return types[i].event;
+        }
+    }
+    return WATCH_UNKNOWN;
+}
+
+/* The bookmark behind which a streamed list is complete. */
+static bool is_end_of_list(const json_t *object)
+{
+    const json_t *annotations = json_object_get(json_object_get(object, "metadata"), "annotations");
+    const char *text = json_string_value(json_object_get(annotations, WATCH_END_ANNOTATION));
+    return text != NULL && strcmp(text, "true") == 0;
+}
+
+static void take_version(struct watch *w, struct buf *version, const json_t *object)
+{
+    /* One that is too long is not taken: the watch would go on from the one before. */
+    (void)take_string(w, version,
+                      json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
+}
+
+/* The version seen before stays until there is a new one: the next list must not be older. */
+static void end_streamed_list(struct watch *w, const json_t *object)
+{
+    take_version(w, &w->page_version, object);
+    if (w->stream_err.kind != ERR_NONE) {
+        return;
+    }
+    if (w->page_version.len == 0) {
+        err_set(&w->stream_err, ERR_INPUT,
+                "the end of the streamed list has no resourceVersion of 1-%d bytes",
+                WATCH_VERSION_MAX);
+        return;
+    }
+    buf_clear(&w->version);
+    if (!buf_append(&w->version, w->page_version.data, w->page_version.len)) {
+        buf_clear(&w->version);
+        out_of_memory(w);
+        return;
+    }
+    w->streaming = false;
+    watch_listed(w);
+}
+
+/* An event of a list that is streamed. Its objects come in no order, so that their versions are no
+ * place to go on from. */
+static void on_streamed(struct watch *w, enum watch_event event, const json_t *object)
+{
+    const struct watch_handler *h = &w->options.handler;
+    if (event == WATCH_BOOKMARK) {
+        if (is_end_of_list(object)) {
+            end_streamed_list(w, object);
+        }
+    } else if (!h->object(h->arg, event == WATCH_DELETED ? event : WATCH_LISTED, object)) {
+        out_of_memory(w);
+    }
+}
+
+static void on_watched(struct watch *w, enum watch_event event, const json_t *object)
+{
+    const struct watch_handler *h = &w->options.handler;
+    if (event != WATCH_BOOKMARK && !h->object(h->arg, event, object)) {
+        out_of_memory(w);
+        return;
+    }
+    take_version(w, &w->version, object);
+}
+
+static void on_event(struct watch *w, const json_t *json)
+{
+    const struct watch_handler *h = &w->options.handler;
+    const json_t *type_json = json_object_get(json, "type");
+    struct sv type = SV("");
+    if (json_is_string(type_json)) {
+        type = (struct sv){json_string_value(type_json), json_string_length(type_json)};
+    }
+    const json_t *object = json_object_get(json, "object");
+    enum watch_event event = event_of(type);
+    if (event == WATCH_UNKNOWN) {
+        h->other(h->arg, event, type);
+        return;
+    }
+    if (!json_is_object(object)) {
+        h->skipped(h->arg, JSON_SKIP_SYNTAX);
+        return;
+    }
+    if (event == WATCH_ERROR) {
+        api_status_read(object, &w->problem);
+    }
+    if (event == WATCH_ERROR || event == WATCH_BOOKMARK) {
+        h->other(h->arg, event, type);
+    }
+    if (event == WATCH_ERROR) {
+        return;
+    }
+    w->events++;
+    if (w->streaming) {
+        on_streamed(w, event, object);
+    } else {
+        on_watched(w, event, object);
+    }
+}
+
+void watch_on_object(void *arg, const json_t *object)
+{
+    struct watch *w = arg;
+    const struct watch_handler *h = &w->options.handler;
+    if (w->problem.present || w->stream_err.kind != ERR_NONE) {
+        return;
+    }
+    if (w->watching || w->streaming) {
+        on_event(w, object);
+    } else if (!h->object(h->arg, WATCH_LISTED, object)) {
+        out_of_memory(w);
+    }
+}
+
+void watch_on_skip(void *arg, enum json_skip why)
+{
+    struct watch *w = arg;
+    w->options.handler.skipped(w->options.handler.arg, why);
+    if (why == JSON_SKIP_MEMORY && w->stream_err.kind == ERR_NONE) {
+        out_of_memory(w);
+    }
+}

@@ -1,0 +1,70 @@
+/* The inside of the list-and-watch machine; for discovery/kubernetes/watch*.c only.
+ *
+ *   watch.c         which request comes next, and what the end of one means
+ *   watch_events.c  what comes out of the stream: objects, versions, the end of a streamed list
+ */
+#ifndef PROFPULL_DISCOVERY_KUBERNETES_WATCH_PRIVATE_H
+#define PROFPULL_DISCOVERY_KUBERNETES_WATCH_PRIVATE_H
+
+#include "discovery/kubernetes/api_status.h"
+#include "discovery/kubernetes/watch.h"
+
+/* What is read of an answer that is no list and no watch. */
+#define BODY_MAX ((size_t)16 * 1024)
+#define QUERY_MAX ((size_t)256 * 1024)
+
+/* Which version a list asks for. */
+enum list_from { FROM_ANY, FROM_NOT_OLDER, FROM_LATEST };
+
+struct watch {
+    struct watch_options options;
+    char *selectors;
+    struct json_stream *stream;
+
+    /* Where we are: a failed request is repeated from here. */
+    bool watching;
+    enum list_from from;
+    bool unpaged;              /* the pages expired before they were read: ask for all at once */
+    unsigned page;             /* pages of this list that have been read */
+    struct buf version;        /* the last one seen */
+    struct buf list_version;   /* of the list's first page */
+    struct buf continue_token; /* "" for the first page */
+    bool synced;
+    bool no_streams;   /* the server does not stream lists, once and for all */
+    bool no_right;     /* a streamed list was refused with 403: so may be any list */
+    bool list_plainly; /* a streamed list failed: this one is asked for in pages */
+
+    /* When to go on. */
+    int64_t next_at;
+    int64_t last_failure_ms;
+    unsigned step;     /* failures in a row, for the delay */
+    unsigned refusals; /* answers to a watch in a row that were no watch */
+
+    /* The request that runs. */
+    struct buf query;
+    struct buf body; /* of an answer that was not 200 */
+    struct buf page_version;
+    struct buf page_continue;
+    int64_t started_ms;
+    size_t events;
+    bool streaming; /* it streams a list, whose end has not come */
+    bool told_slow;
+    bool stalled;
+    long status;
+    struct api_status problem; /* of an ERROR event */
+    struct err stream_err;
+};
+
+/* ---- watch.c --------------------------------------------------------------------------------- */
+
+/* The list is complete, as of w->version: watch from there. */
+void watch_listed(struct watch *w);
+
+/* ---- watch_events.c -------------------------------------------------------------------------- */
+
+/* Callbacks of the stream; arg is the struct watch. */
+void watch_on_object(void *arg, const json_t *object);
+void watch_on_list_metadata(void *arg, const json_t *metadata);
+void watch_on_skip(void *arg, enum json_skip why);
+
+#endif

@@ -1,0 +1,25 @@
+/* Label sets of targets that are written down as addresses with labels: in static_configs, in files
+ * and in answers of http_sd_configs. */
+#ifndef PROFPULL_DISCOVERY_LISTS_STATIC_H
+#define PROFPULL_DISCOVERY_LISTS_STATIC_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "config/config.h"
+
+struct static_group {
+    struct labels **at; /* references */
+    size_t n;
+};
+
+/* One label set for each address: the labels of its group, `extra` (may be NULL), which wins over
+ * them, and the address, which wins over both. False if out of memory or if the labels are over
+ * their limits; *ret is empty then. */
+bool static_group_make(const struct config_static *groups, size_t n,
+                       const struct config_pair *extra, struct intern *intern,
+                       struct static_group *ret, struct err *err);
+void static_group_done(struct static_group *g);
+
+#endif

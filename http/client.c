@@ -1,0 +1,514 @@
+#include "http/http.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "http/private.h"
+
+#define IDLE_CONNECTIONS 64
+#define SHARDS_MAX 1024
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+void http_list_move(struct http_transfer *t, struct http_list *to)
+{
+    if (t->list)
+        TAILQ_REMOVE(t->list, t, link);
+    t->list = to;
+    if (to)
+        TAILQ_INSERT_TAIL(to, t, link);
+}
+
+/* ---- easy handles --------------------------------------------------------------------------- */
+
+static CURL *easy_take(struct http_client *c)
+{
+    return c->n_idle > 0 ? c->idle[--c->n_idle] : curl_easy_init();
+}
+
+static bool easy_room(struct http_client *c)
+{
+    if (c->n_idle < c->idle_cap)
+        return true;
+    size_t cap = c->idle_cap ? c->idle_cap * 2 : 16;
+    CURL **idle = realloc(c->idle, cap * sizeof(CURL *));
+    if (!idle)
+        return false;
+    c->idle = idle;
+    c->idle_cap = cap;
+    return true;
+}
+
+/* A transfer that failed before it had a connection (no memory, say) can leave its receive buffer
+ * in the handle. After the reset libcurl takes that buffer for one of its default size, which is
+ * larger: the next transfer would write behind its end. Such a handle refuses another size. */
+static bool easy_is_clean(CURL *easy)
+{
+    return curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
+}
+
+/* Keeps as many as are in flight and a few more; after a peak two go for each that comes back. */
+static void easy_give(struct http_client *c, CURL *easy)
+{
+    size_t keep = c->in_flight + HTTP_EASY_SPARE;
+    /* Before anything else: its options point into the transfer. */
+    curl_easy_reset(easy);
+    if (easy_is_clean(easy) && c->n_idle < keep && easy_room(c))
+        c->idle[c->n_idle++] = easy;
+    else
+        curl_easy_cleanup(easy);
+    if (c->n_idle > keep)
+        curl_easy_cleanup(c->idle[--c->n_idle]);
+}
+
+/* ---- a transfer's life ---------------------------------------------------------------------- */
+
+static void free_headers(struct curl_slist *list)
+{
+    for (struct curl_slist *l = list; l; l = l->next)
+        explicit_bzero(l->data, strlen(l->data)); /* there may be credentials among them */
+    curl_slist_free_all(list);
+}
+
+struct http_transfer *http_transfer_free(struct http_transfer *t)
+{
+    if (!t)
+        return NULL;
+    t->client->in_flight--;
+    metric_gauge_add(t->client->in_flight_gauge, -1);
+    t->client->body_bytes -= t->body_counted;
+    metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
+    if (t->easy)
+        easy_give(t->client, t->easy);
+    free_headers(t->headers);
+    free_headers(t->proxy_headers);
+    curl_slist_free_all(t->connect_to);
+    http_url_done(&t->url);
+    http_file_unref(t->ca);
+    http_file_unref(t->cert);
+    http_file_unref(t->key);
+    free(t->parts);
+    buf_done(&t->body);
+    free(t->location);
+    free(t->error);
+    free(t);
+    return NULL;
+}
+
+static bool copy_parts(struct http_transfer *t, const struct http_request *r)
+{
+    if (r->n_body == 0)
+        return true;
+    t->parts = calloc(r->n_body, sizeof(t->parts[0]));
+    if (!t->parts)
+        return false;
+    memcpy(t->parts, r->body, r->n_body * sizeof(t->parts[0]));
+    t->n_parts = r->n_body;
+    for (size_t i = 0; i < r->n_body; i++)
+        t->body_size += r->body[i].len;
+    return true;
+}
+
+static struct http_transfer *transfer_new(struct http_client *c, const struct http_request *r)
+{
+    struct http_transfer *t = calloc(1, sizeof(*t));
+    if (!t)
+        return NULL;
+    t->client = c;
+    c->in_flight++;
+    metric_gauge_add(c->in_flight_gauge, 1);
+    t->start_ns = clock_mono_ns();
+    buf_init(&t->body, r->on_data ? 0 : r->max_body);
+    http_transfer_reset_response(t);
+    t->request = *r;
+    t->request.method = NULL;
+    t->request.url = NULL;
+    t->request.headers = NULL;
+    t->request.n_headers = 0;
+    t->request.body = NULL;
+    t->request.n_body = 0;
+    t->fd = CURL_SOCKET_BAD;
+    t->easy = easy_take(c);
+    return t->easy && copy_parts(t, r) ? t : http_transfer_free(t);
+}
+
+static enum http_result set_method(struct http_transfer *t, const struct http_request *r,
+                                   struct err *err)
+{
+    const char *name = r->method ? r->method : "GET";
+    for (t->method = HTTP_GET; t->method <= HTTP_PUT; t->method++) {
+        if (strcmp(name, http_method_name(t->method)) != 0)
+            continue;
+        if (r->n_body == 0 || t->method == HTTP_POST || t->method == HTTP_PUT)
+            return HTTP_OK;
+        err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
+        return HTTP_ERR_CONFIG;
+    }
+    t->method = HTTP_GET;
+    err_set(err, ERR_INPUT, "expected method GET, HEAD, POST or PUT, got \"%.16s\"", name);
+    return HTTP_ERR_CONFIG;
+}
+
+static enum http_result set_url(struct http_transfer *t, const struct http_request *r,
+                                struct err *err)
+{
+    char shown[HTTP_URL_REDACTED_MAX];
+    enum http_result result = http_url_parse(r->url, &t->url, err);
+    if (result == HTTP_OK)
+        return HTTP_OK;
+    /* For the sentence alone. */
+    http_url_redact(r->url, shown, sizeof(shown));
+    t->url.text = strdup(shown);
+    return result;
+}
+
+static enum http_result prepare(struct http_transfer *t, const struct http_request *r,
+                                struct err *err)
+{
+    enum http_result result = set_url(t, r, err);
+    if (result == HTTP_OK)
+        result = set_method(t, r, err);
+    if (result != HTTP_OK)
+        return result;
+    t->shard = &t->client->shards[http_url_origin_hash(&t->url) % t->client->n_shards];
+    return http_options_apply(t, r, err);
+}
+
+struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
+{
+    struct err err = ERR_INIT;
+    if (c->closing)
+        return NULL;
+    struct http_transfer *t = transfer_new(c, request);
+    if (!t)
+        return NULL;
+    enum http_result result = prepare(t, request, &err);
+    if (result != HTTP_OK)
+        http_transfer_fail(t, result, &err);
+    else if (t->needs_token)
+        http_tokens_wait(t);
+    else
+        http_shard_add(t);
+    return t;
+}
+
+void http_cancel(struct http_transfer *t)
+{
+    if (t->state == HTTP_RUNNING && t->shard->busy) {
+        /* libcurl is on the stack: its callbacks stop this transfer, and it is freed later. */
+        t->state = HTTP_DOOMED;
+        http_list_move(t, &t->shard->doomed);
+        return;
+    }
+    http_tokens_cancelled(t);
+    http_shard_remove(t);
+    http_transfer_free(t);
+}
+
+/* ---- the end of a transfer ------------------------------------------------------------------ */
+
+static void end(struct http_transfer *t)
+{
+    if (t->end_ns == 0)
+        t->end_ns = clock_mono_ns();
+    t->state = HTTP_ENDED;
+    http_list_move(t, &t->client->ended);
+    t->round = t->client->round;
+    if (!t->client->driving)
+        loop_timer_after(t->client->ended_timer, 0);
+}
+
+void http_transfer_fail(struct http_transfer *t, enum http_result result, const struct err *reason)
+{
+    t->result = result;
+    http_result_explain(t, reason->msg);
+    end(t);
+}
+
+/* Back to libcurl with the same easy handle. */
+static void start_again(struct http_transfer *t)
+{
+    struct err err = ERR_INIT;
+    t->end_ns = 0;
+    t->sent_ns = 0;
+    http_transfer_reset_response(t);
+    enum http_result result = http_options_apply_hop(t, &err);
+    if (result != HTTP_OK)
+        http_transfer_fail(t, result, &err);
+    else
+        http_shard_add(t);
+}
+
+/* Asks for the place where the redirect leads, which is on the same host. */
+static void follow(struct http_transfer *t)
+{
+    struct err err = ERR_INIT;
+    bool same;
+    char *target = http_url_resolve(t->url.text, t->location, &same);
+    if (!target) {
+        err_set(&err, ERR_MEMORY, "out of memory");
+        http_transfer_fail(t, HTTP_ERR_MEMORY, &err);
+        return;
+    }
+    free(t->url.text);
+    t->url.text = target;
+    t->redirects++;
+    start_again(t);
+}
+
+/* The server closed a kept connection at the moment when the request was sent on it. libcurl sees
+ * to that when receiving fails, but not when sending a body does. */
+static bool must_repeat(const struct http_transfer *t)
+{
+    return t->code == CURLE_SEND_ERROR && t->reused && !t->repeated && !t->head_done;
+}
+
+static void repeat(struct http_transfer *t)
+{
+    t->repeated = true;
+    curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+    start_again(t);
+}
+
+static void note_connection(struct http_transfer *t)
+{
+    long made = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &made);
+    t->reused = made == 0 && t->sent_ns != 0;
+    if (made > 0)
+        metric_add(t->client->connections_new, (uint64_t)made);
+    if (t->reused)
+        metric_inc(t->client->connections_reused);
+}
+
+/* The credentials were refused: they may have been renewed on the disk a moment ago. */
+static void forget_credentials(struct http_transfer *t)
+{
+    const struct http_settings *s = t->request.settings;
+    if (s && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401)
+        http_tokens_refused(t);
+    if (s && s->auth == HTTP_AUTH_BASIC && s->username_file)
+        http_files_forget(t->client->files, s->username_file);
+    if (s && s->auth == HTTP_AUTH_BASIC && s->password_file)
+        http_files_forget(t->client->files, s->password_file);
+    if (s && s->auth == HTTP_AUTH_HEADER && s->credentials_file)
+        http_files_forget(t->client->files, s->credentials_file);
+}
+
+void http_transfer_complete(struct http_transfer *t, CURLcode code)
+{
+    long status = 0;
+    t->code = code;
+    t->end_ns = clock_mono_ns();
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    /* libcurl knows nothing of an answer that was taken late. */
+    if (status >= 200)
+        t->status = status;
+    else if (!t->head_done)
+        t->status = 0;
+    note_connection(t);
+    if (code == CURLE_OK && t->following && !t->stopped) {
+        follow(t);
+        return;
+    }
+    if (must_repeat(t)) {
+        repeat(t);
+        return;
+    }
+    if (t->status == 401 || t->status == 403)
+        forget_credentials(t);
+    http_result_classify(t);
+    end(t);
+}
+
+/* The target of a redirect that was not followed, fit for a log. */
+static void show_location(const struct http_transfer *t, char *out, size_t size)
+{
+    bool same;
+    out[0] = '\0';
+    if (!t->location || !t->url.text)
+        return;
+    char *target = http_url_resolve(t->url.text, t->location, &same);
+    http_url_redact(target ? target : t->location, out, size);
+    free(target);
+}
+
+static void call_done(struct http_transfer *t)
+{
+    const char *type = NULL;
+    char location[HTTP_URL_REDACTED_MAX];
+    show_location(t, location, sizeof(location));
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    struct http_response response = {
+        .result = t->result,
+        .status = t->status,
+        .error = t->result == HTTP_OK ? ""
+                 : t->error           ? t->error->msg
+                                      : "out of memory",
+        .content_type = type ? type : "",
+        .location = location,
+        .retry_after_ms = t->retry_after_ms,
+        .body = &t->body,
+        .start_ns = t->start_ns,
+        .sent_ns = t->sent_ns,
+        .end_ns = t->end_ns,
+        .connection_reused = t->reused,
+    };
+    metric_inc(t->client->requests[t->result]);
+    t->request.on_done(t->request.arg, &response);
+}
+
+void http_client_run_ended(struct http_client *c)
+{
+    unsigned round = ++c->round;
+    c->driving = true;
+    /* One at a time: a callback may start and cancel others. What it starts and fails at once waits
+     * for the loop's next turn, else one that tries again and again would stop the loop. */
+    while (!TAILQ_EMPTY(&c->ended) && TAILQ_FIRST(&c->ended)->round != round) {
+        struct http_transfer *t = TAILQ_FIRST(&c->ended);
+        http_list_move(t, NULL);
+        call_done(t);
+        http_transfer_free(t);
+    }
+    c->driving = false;
+    if (!TAILQ_EMPTY(&c->ended))
+        loop_timer_after(c->ended_timer, 0);
+}
+
+static void on_ended_timer(void *arg)
+{
+    http_client_run_ended(arg);
+}
+
+/* ---- the client ----------------------------------------------------------------------------- */
+
+static void register_metrics(struct http_client *c, struct metrics *m)
+{
+    struct metric *requests = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_requests_total",
+                                 .help = "HTTP requests that ended, by how they ended.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"client", "result"}});
+    for (int i = 0; i < HTTP_RESULTS; i++)
+        c->requests[i] = metric_cell(
+            requests, (const char *const[]){c->name, http_result_name((enum http_result)i)});
+    struct metric *in_flight = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_in_flight",
+                                 .help = "HTTP requests that have been started and not ended.",
+                                 .type = METRIC_GAUGE,
+                                 .labels = {"client"}});
+    c->in_flight_gauge = metric_cell(in_flight, (const char *const[]){c->name});
+    struct metric *bodies = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_body_bytes",
+                                 .help = "Memory of the bodies of responses that are being read.",
+                                 .type = METRIC_GAUGE,
+                                 .labels = {"client"}});
+    c->body_bytes_gauge = metric_cell(bodies, (const char *const[]){c->name});
+    struct metric *connections = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_connections_total",
+                                 .help = "Connections made and requests on kept connections.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"client", "kind"}});
+    c->connections_new = metric_cell(connections, (const char *const[]){c->name, "new"});
+    c->connections_reused = metric_cell(connections, (const char *const[]){c->name, "reused"});
+    struct metric *rebuilds = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_rebuilds_total",
+                                 .help = "Times that libcurl failed within and was started anew.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"client"}});
+    c->rebuilds = metric_cell(rebuilds, (const char *const[]){c->name});
+    struct metric *failures = metrics_register(
+        m, &(struct metric_desc){.name = "profpull_http_file_failures_total",
+                                 .help = "Files with credentials or certificates that were read "
+                                         "again and not taken; the old content stays in use.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"client"}});
+    c->file_failures = metric_cell(failures, (const char *const[]){c->name});
+}
+
+static bool init_client(struct http_client *c, const struct http_client_options *o, struct err *err)
+{
+    c->globally_initialised = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    if (!c->globally_initialised)
+        return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
+    c->name = strdup(o->name ? o->name : "");
+    c->user_agent = o->user_agent ? strdup(o->user_agent) : NULL;
+    c->tokens = http_tokens_new(c);
+    c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
+    if (c->name)
+        register_metrics(c, o->metrics);
+    c->files = http_files_new(o->log, c->file_failures);
+    if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->tokens || !c->ended_timer)
+        return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
+    for (unsigned i = 0; i < c->n_shards; i++)
+        if (!http_shard_init(&c->shards[i], c, err))
+            return false;
+    return true;
+}
+
+struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
+{
+    unsigned n = options->shards ? options->shards : 1;
+    unsigned idle =
+        options->max_idle_connections ? options->max_idle_connections : IDLE_CONNECTIONS;
+    if (n > SHARDS_MAX)
+        n = SHARDS_MAX;
+    struct http_client *c = calloc(1, sizeof(*c) + n * sizeof(c->shards[0]));
+    if (!c) {
+        err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
+        return NULL;
+    }
+    c->loop = options->loop;
+    c->log = options->log;
+    c->n_shards = n;
+    c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
+    c->bodies_max_bytes = options->bodies_max_bytes;
+    TAILQ_INIT(&c->ended);
+    return init_client(c, options, err) ? c : http_client_free(c);
+}
+
+static void abort_list(struct http_list *list, const struct err *reason)
+{
+    while (!TAILQ_EMPTY(list)) {
+        struct http_transfer *t = TAILQ_FIRST(list);
+        http_shard_remove(t);
+        http_transfer_fail(t, HTTP_ERR_ABORTED, reason);
+    }
+}
+
+struct http_client *http_client_free(struct http_client *c)
+{
+    if (!c)
+        return NULL;
+    c->closing = true;
+    struct err reason = ERR_INIT;
+    err_set(&reason, ERR_NETWORK, "the client is being shut down");
+    if (c->tokens)
+        http_tokens_abort(c->tokens, &reason);
+    for (unsigned i = 0; i < c->n_shards && c->shards[i].timer; i++) {
+        abort_list(&c->shards[i].running, &reason);
+        abort_list(&c->shards[i].pending, &reason);
+    }
+    http_client_run_ended(c);
+    for (unsigned i = 0; i < c->n_shards; i++)
+        http_shard_done(&c->shards[i]);
+    while (c->n_idle > 0)
+        curl_easy_cleanup(c->idle[--c->n_idle]);
+    free(c->idle);
+    loop_timer_free(c->ended_timer);
+    http_tokens_free(c->tokens);
+    http_files_free(c->files);
+    free(c->name);
+    free(c->user_agent);
+    if (c->globally_initialised)
+        curl_global_cleanup();
+    free(c);
+    return NULL;
+}
+
+size_t http_in_flight(const struct http_client *c)
+{
+    return c->in_flight;
+}

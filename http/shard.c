@@ -1,0 +1,325 @@
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "http/private.h"
+
+/* A peer that is silently gone is noticed after this time: idle, between probes, in all. */
+#define PEER_IDLE_S 15
+#define PEER_INTERVAL_S 5
+#define PEER_TIMEOUT_MS 30000
+
+/* A socket that libcurl wants watched. */
+struct http_socket {
+    LIST_ENTRY(http_socket) link;
+    struct http_shard *shard;
+    struct event *event;
+    short wanted; /* EV_READ, EV_WRITE */
+};
+
+static void enter(struct http_shard *s, curl_socket_t fd, int mask);
+
+/* ---- sockets and timer, as libcurl asks for them -------------------------------------------- */
+
+static void on_socket_event(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_socket *socket = arg;
+    enter(socket->shard, fd,
+          (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
+}
+
+static void socket_free(struct http_socket *socket)
+{
+    LIST_REMOVE(socket, link);
+    if (socket->event)
+        event_free(socket->event);
+    free(socket);
+}
+
+static struct http_socket *socket_new(struct http_shard *s)
+{
+    struct http_socket *socket = calloc(1, sizeof(*socket));
+    if (!socket)
+        return NULL;
+    socket->shard = s;
+    LIST_INSERT_HEAD(&s->sockets, socket, link);
+    return socket;
+}
+
+static bool socket_watch(struct http_socket *socket, curl_socket_t fd, short wanted)
+{
+    if (socket->event && socket->wanted == wanted)
+        return true;
+    if (socket->event)
+        event_free(socket->event);
+    socket->wanted = wanted;
+    socket->event = event_new(loop_event_base(socket->shard->client->loop), fd,
+                              (short)(wanted | EV_PERSIST), on_socket_event, socket);
+    return socket->event && event_add(socket->event, NULL) == 0;
+}
+
+static void set_option(curl_socket_t fd, int level, int option, int value)
+{
+    /* A socket that refuses lives without. */
+    (void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* Done when the socket is first watched for a request, and not when it is made: the connection may
+ * be an older request's. */
+static void watch_peer(curl_socket_t fd)
+{
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, PEER_IDLE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, PEER_INTERVAL_S);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, PEER_TIMEOUT_MS);
+}
+
+/* A failure here makes the multi handle unusable, and the shard is rebuilt. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, void *socket_arg)
+{
+    struct http_shard *s = shard_arg;
+    struct http_socket *socket = socket_arg;
+    struct http_transfer *t = NULL;
+    if (what == CURL_POLL_REMOVE) {
+        /* The number may be another socket's at once: nothing of the old one may stay. */
+        if (socket)
+            socket_free(socket);
+        return 0;
+    }
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
+    if (t)
+        t->fd = fd;
+    if (!socket) {
+        socket = socket_new(s);
+        if (!socket || curl_multi_assign(s->multi, fd, socket) != CURLM_OK)
+            return -1;
+        if (t && t->request.detect_dead_peer)
+            watch_peer(fd);
+    }
+    short wanted =
+        (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
+    return socket_watch(socket, fd, wanted) ? 0 : -1;
+}
+
+/* The transfer whose upload has just failed on this socket, if any. */
+static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
+{
+    struct http_transfer *t = TAILQ_FIRST(&s->running);
+    while (t && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https))
+        t = TAILQ_NEXT(t, link);
+    return t;
+}
+
+/* A server that refuses a body answers, closes and resets the connection. If libcurl sends into the
+ * reset before it has seen the answer, it gives up without reading; but the answer is there. */
+int http_shard_close_socket(void *shard, curl_socket_t fd)
+{
+    struct http_shard *s = shard;
+    char bytes[HTTP_LATE_MAX];
+    struct http_transfer *t = s->busy ? find_upload(s, fd) : NULL;
+    if (t) {
+        ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        t->fd = CURL_SOCKET_BAD;
+        if (n > 0)
+            http_transfer_take_late(t, (struct sv){bytes, (size_t)n});
+    }
+    return close(fd);
+}
+
+static int on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
+{
+    (void)multi;
+    struct http_shard *s = arg;
+    if (timeout_ms < 0)
+        loop_timer_cancel(s->timer);
+    else
+        loop_timer_after(s->timer, timeout_ms);
+    return 0;
+}
+
+static void on_timer(void *arg)
+{
+    enter(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+/* ---- the multi handle ----------------------------------------------------------------------- */
+
+static bool make_multi(struct http_shard *s)
+{
+    s->multi = curl_multi_init();
+    if (!s->multi)
+        return false;
+    curl_multi_setopt(s->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(s->multi, CURLMOPT_SOCKETDATA, s);
+    curl_multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
+    curl_multi_setopt(s->multi, CURLMOPT_TIMERDATA, s);
+    curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard);
+    return true;
+}
+
+static void drop_multi(struct http_shard *s)
+{
+    if (s->multi)
+        curl_multi_cleanup(s->multi);
+    s->multi = NULL;
+    struct http_socket *next;
+    for (struct http_socket *socket = LIST_FIRST(&s->sockets); socket; socket = next) {
+        next = LIST_NEXT(socket, link);
+        socket_free(socket);
+    }
+    loop_timer_cancel(s->timer);
+}
+
+bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *err)
+{
+    s->client = c;
+    LIST_INIT(&s->sockets);
+    TAILQ_INIT(&s->running);
+    TAILQ_INIT(&s->pending);
+    TAILQ_INIT(&s->doomed);
+    s->timer = loop_timer_new(c->loop, on_timer, s);
+    if (s->timer && make_multi(s))
+        return true;
+    err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
+    return false;
+}
+
+void http_shard_done(struct http_shard *s)
+{
+    if (!s->timer)
+        return;
+    drop_multi(s);
+    s->timer = loop_timer_free(s->timer);
+}
+
+/* libcurl counts connections in use against its limit of kept ones: raised by what is in flight,
+ * the limit is one of idle connections. */
+static void set_running(struct http_shard *s, size_t n)
+{
+    s->n_running = n;
+    if (s->multi)
+        curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard + (long)n);
+}
+
+/* ---- transfers in and out ------------------------------------------------------------------- */
+
+static void take_out(struct http_transfer *t)
+{
+    struct http_shard *s = t->shard;
+    if (s->multi)
+        curl_multi_remove_handle(s->multi, t->easy);
+    set_running(s, s->n_running - 1);
+}
+
+static void fail_to_add(struct http_transfer *t, CURLMcode code)
+{
+    struct err reason = ERR_INIT;
+    err_set(&reason, ERR_MEMORY, "cannot start the transfer: %s", curl_multi_strerror(code));
+    http_transfer_fail(t, HTTP_ERR_MEMORY, &reason);
+}
+
+static void add_now(struct http_shard *s, struct http_transfer *t)
+{
+    if (!s->multi && !make_multi(s)) {
+        fail_to_add(t, CURLM_OUT_OF_MEMORY);
+        return;
+    }
+    http_list_move(t, &s->running);
+    t->state = HTTP_RUNNING;
+    set_running(s, s->n_running + 1);
+    CURLMcode code = curl_multi_add_handle(s->multi, t->easy);
+    if (code == CURLM_OK)
+        return;
+    set_running(s, s->n_running - 1);
+    fail_to_add(t, code);
+}
+
+void http_shard_add(struct http_transfer *t)
+{
+    struct http_shard *s = t->shard;
+    if (!s->busy) {
+        add_now(s, t);
+        return;
+    }
+    t->state = HTTP_PENDING;
+    http_list_move(t, &s->pending);
+}
+
+void http_shard_remove(struct http_transfer *t)
+{
+    if (t->state == HTTP_RUNNING || t->state == HTTP_DOOMED)
+        take_out(t);
+    http_list_move(t, NULL);
+}
+
+/* ---- driving -------------------------------------------------------------------------------- */
+
+static void add_pending(struct http_shard *s)
+{
+    while (!TAILQ_EMPTY(&s->pending))
+        add_now(s, TAILQ_FIRST(&s->pending));
+}
+
+static void drop_doomed(struct http_shard *s)
+{
+    while (!TAILQ_EMPTY(&s->doomed)) {
+        struct http_transfer *t = TAILQ_FIRST(&s->doomed);
+        http_shard_remove(t);
+        http_transfer_free(t);
+    }
+}
+
+static void collect(struct http_shard *s)
+{
+    int left;
+    CURLMsg *msg;
+    while (s->multi && (msg = curl_multi_info_read(s->multi, &left)) != NULL) {
+        struct http_transfer *t = NULL;
+        CURLcode code = msg->data.result; /* gone once the handle is removed */
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
+        http_shard_remove(t);
+        http_transfer_complete(t, code);
+    }
+}
+
+/* Into libcurl for one event, and what follows from it. */
+static void enter(struct http_shard *s, curl_socket_t fd, int mask)
+{
+    int running;
+    struct http_client *c = s->client;
+    if (!s->multi)
+        return;
+    c->driving = true;
+    s->busy = true;
+    CURLMcode code = curl_multi_socket_action(s->multi, fd, mask, &running);
+    s->busy = false;
+    drop_doomed(s);
+    collect(s);
+    if (code != CURLM_OK)
+        http_shard_rebuild(s, code);
+    add_pending(s);
+    http_client_run_ended(c);
+}
+
+void http_shard_rebuild(struct http_shard *s, CURLMcode code)
+{
+    struct err reason = ERR_INIT;
+    err_set(&reason, ERR_SYSTEM, "the transfer was lost: libcurl: %s", curl_multi_strerror(code));
+    log_error(s->client->log, "an HTTP client failed within and was made anew",
+              LOG_STR("client", s->client->name), LOG_STR("err", reason.msg));
+    metric_inc(s->client->rebuilds);
+    drop_doomed(s);
+    while (!TAILQ_EMPTY(&s->running)) {
+        struct http_transfer *t = TAILQ_FIRST(&s->running);
+        http_shard_remove(t);
+        http_transfer_fail(t, HTTP_ERR_CUT, &reason);
+    }
+    drop_multi(s);
+    if (!make_multi(s))
+        log_error(s->client->log, "out of memory for an HTTP client, trying again later",
+                  LOG_STR("client", s->client->name));
+}

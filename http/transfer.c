@@ -1,0 +1,345 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "http/private.h"
+
+/* Reserved on the word of a Content-Length alone. */
+#define RESERVE_MAX ((size_t)256 * 1024)
+
+/* Ends the transfer from within a callback; the value makes libcurl stop. */
+static size_t stop(struct http_transfer *t, enum http_result result)
+{
+    if (!t->stopped) {
+        t->stopped = true;
+        t->result = result;
+    }
+    return 0;
+}
+
+void http_transfer_reset_response(struct http_transfer *t)
+{
+    buf_clear(&t->body);
+    t->status = 0;
+    free(t->location);
+    t->location = NULL;
+    t->header_bytes = 0;
+    t->header_lines = 0;
+    t->content_length = UINT64_MAX;
+    t->discarded = 0;
+    t->retry_after_ms = -1;
+    t->head_done = false;
+    t->following = false;
+    t->curl_error[0] = '\0';
+}
+
+/* ---- headers -------------------------------------------------------------------------------- */
+
+static bool take_location(struct http_transfer *t, struct sv value)
+{
+    free(t->location);
+    t->location = strndup(value.p, value.n);
+    return t->location != NULL;
+}
+
+/* False if out of memory. */
+static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
+{
+    static const char location[] = "location", retry[] = "retry-after", length[] = "content-length";
+    if (name.n == sizeof(location) - 1 && strncasecmp(name.p, location, name.n) == 0)
+        return take_location(t, value);
+    if (name.n == sizeof(retry) - 1 && strncasecmp(name.p, retry, name.n) == 0)
+        t->retry_after_ms = http_retry_after(value, clock_wall_ns());
+    if (name.n == sizeof(length) - 1 && strncasecmp(name.p, length, name.n) == 0 &&
+        !parse_u64(value, INT64_MAX, &t->content_length))
+        t->content_length = UINT64_MAX;
+    return true;
+}
+
+static bool is_redirect(long status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* True if the transfer may go on: this is no redirect, or one that will be followed. */
+static bool check_redirect(struct http_transfer *t)
+{
+    const struct http_settings *s = t->request.settings;
+    bool same = false;
+    if (!is_redirect(t->status) || !s || !s->follow_redirects || t->method != HTTP_GET ||
+        !t->location)
+        return true;
+    char *target = http_url_resolve(t->url.text, t->location, &same);
+    t->following = target && same && t->redirects < HTTP_REDIRECTS_MAX;
+    free(target);
+    return t->following;
+}
+
+/* The body's size is known to be over the limit. The beginning of an error page is of use all the
+ * same. */
+static bool is_announced_too_large(const struct http_transfer *t)
+{
+    return !t->request.on_data && t->method != HTTP_HEAD && t->status < 400 &&
+           t->content_length != UINT64_MAX && t->content_length > t->request.max_body;
+}
+
+/* Keeps count of the storage of a body, so that all of them together have a ceiling. */
+static void count_body(struct http_transfer *t)
+{
+    struct http_client *c = t->client;
+    if (t->body.cap == t->body_counted)
+        return;
+    metric_gauge_add(c->body_bytes_gauge, (int64_t)t->body.cap - (int64_t)t->body_counted);
+    c->body_bytes = c->body_bytes - t->body_counted + t->body.cap;
+    t->body_counted = t->body.cap;
+}
+
+/* Storage doubles when it grows: what it will be with n more bytes must fit under the ceiling. */
+static bool has_room(const struct http_transfer *t, size_t n)
+{
+    const struct http_client *c = t->client;
+    size_t need = t->body.len + n + 1;
+    if (c->bodies_max_bytes == 0 || need <= t->body.cap)
+        return true;
+    size_t cap = need < 2 * t->body.cap ? 2 * t->body.cap : need;
+    cap = cap > t->request.max_body + 1 ? t->request.max_body + 1 : cap;
+    size_t others = c->body_bytes - t->body_counted;
+    return others <= c->bodies_max_bytes && cap <= c->bodies_max_bytes - others;
+}
+
+static void reserve_body(struct http_transfer *t)
+{
+    size_t n = t->request.size_hint;
+    if (t->request.on_data || t->status >= 300)
+        return;
+    if (t->content_length != UINT64_MAX && t->content_length > n)
+        n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
+    if (n > 0 && has_room(t, n)) /* if there is none, it is seen when the bytes come */
+        buf_reserve(&t->body, n);
+    count_body(t);
+}
+
+/* All headers of the final response have come. True to go on. */
+static bool finish_head(struct http_transfer *t)
+{
+    const char *type = NULL;
+    t->head_done = true;
+    if (!check_redirect(t))
+        return stop(t, HTTP_ERR_REDIRECT);
+    if (t->following)
+        return true;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    if (t->request.on_head && !t->request.on_head(t->request.arg, t->status, type ? type : ""))
+        return stop(t, HTTP_ERR_ABORTED);
+    if (is_announced_too_large(t))
+        return stop(t, HTTP_ERR_TOO_LARGE);
+    reserve_body(t);
+    return true;
+}
+
+/* "HTTP/1.1 413 Payload Too Large" -> 413; 0 if it is not of that form. */
+static long status_of(struct sv line)
+{
+    struct sv version, rest, code;
+    uint64_t status;
+    if (!sv_cut(line, ' ', &version, &rest))
+        return 0;
+    code = (struct sv){rest.p, rest.n < 3 ? rest.n : 3};
+    return parse_u64(code, 999, &status) ? (long)status : 0;
+}
+
+/* A line of the head without its end. False if out of memory. */
+static bool take_field(struct http_transfer *t, struct sv line)
+{
+    struct sv name, value;
+    if (sv_starts_with(line, SV("HTTP/"))) {
+        t->status = status_of(line);
+        t->content_length = UINT64_MAX;
+        t->retry_after_ms = -1;
+        return true;
+    }
+    return !sv_cut(line, ':', &name, &value) || take_header(t, name, sv_trim(value));
+}
+
+static bool is_over_limit(const struct http_transfer *t)
+{
+    return t->header_bytes > HTTP_HEADER_BYTES_MAX || t->header_lines > HTTP_HEADER_LINES_MAX;
+}
+
+static struct sv cut_line_end(struct sv line)
+{
+    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
+        line.n--;
+    return line;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t len = size * n;
+    struct sv line = cut_line_end((struct sv){data, len});
+    if (t->state != HTTP_RUNNING)
+        return 0;
+    t->header_bytes += len;
+    t->header_lines++;
+    if (is_over_limit(t))
+        return stop(t, HTTP_ERR_PROTOCOL);
+    if (t->head_done) /* a trailer */
+        return len;
+    if (line.n > 0)
+        return take_field(t, line) ? len : stop(t, HTTP_ERR_MEMORY);
+    /* The end of a head; after an interim one another follows. */
+    return t->status < 200 || finish_head(t) ? len : 0;
+}
+
+/* ---- body ----------------------------------------------------------------------------------- */
+
+static size_t discard(struct http_transfer *t, size_t len)
+{
+    t->discarded += len;
+    return t->discarded <= HTTP_REDIRECT_BODY_MAX ? len : stop(t, HTTP_ERR_TOO_LARGE);
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t len = size * n;
+    if (t->state != HTTP_RUNNING)
+        return 0;
+    if (t->following)
+        return discard(t, len);
+    if (t->request.on_data)
+        return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
+    size_t room = t->request.max_body - t->body.len;
+    size_t take = len < room ? len : room;
+    if (!has_room(t, take))
+        return stop(t, HTTP_ERR_NO_ROOM);
+    bool ok = buf_append(&t->body, data, take);
+    count_body(t);
+    if (!ok)
+        return stop(t, HTTP_ERR_MEMORY);
+    return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
+}
+
+void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
+{
+    struct sv line, rest;
+    http_transfer_reset_response(t);
+    while (sv_cut(bytes, '\n', &line, &rest)) {
+        bytes = rest;
+        line = cut_line_end(line);
+        t->header_bytes += line.n;
+        t->header_lines++;
+        if (is_over_limit(t) || (t->status == 0 && !sv_starts_with(line, SV("HTTP/1."))))
+            return;
+        if (line.n > 0 && !take_field(t, line))
+            return;
+        t->head_done = line.n == 0 && t->status >= 200;
+        if (t->head_done)
+            break;
+    }
+    /* Without a length it may be chunked; the status is what counts. */
+    if (t->head_done && t->content_length != UINT64_MAX && !t->request.on_data) {
+        size_t n = bytes.n < t->request.max_body ? bytes.n : t->request.max_body;
+        buf_append(&t->body, bytes.p, n < t->content_length ? n : (size_t)t->content_length);
+    }
+}
+
+/* ---- upload --------------------------------------------------------------------------------- */
+
+static size_t on_read(char *out, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t room = size * n, len = 0;
+    if (t->state != HTTP_RUNNING)
+        return CURL_READFUNC_ABORT;
+    while (len < room && t->part < t->n_parts) {
+        const struct http_part *part = &t->parts[t->part];
+        size_t left = part->len - t->part_offset;
+        size_t take = left < room - len ? left : room - len;
+        if (take > 0)
+            memcpy(out + len, (const char *)part->data + t->part_offset, take);
+        len += take;
+        t->part_offset += take;
+        if (t->part_offset == part->len) {
+            t->part++;
+            t->part_offset = 0;
+        }
+    }
+    return len;
+}
+
+static void rewind_to(struct http_transfer *t, uint64_t offset)
+{
+    for (t->part = 0; t->part < t->n_parts && offset >= t->parts[t->part].len; t->part++)
+        offset -= t->parts[t->part].len;
+    t->part_offset = (size_t)offset;
+}
+
+/* libcurl goes back to the start when it repeats a request on a fresh connection. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct http_transfer *t = arg;
+    if (t->state != HTTP_RUNNING || origin != SEEK_SET || offset < 0 ||
+        (uint64_t)offset > t->body_size)
+        return CURL_SEEKFUNC_FAIL;
+    rewind_to(t, (uint64_t)offset);
+    return CURL_SEEKFUNC_OK;
+}
+
+/* ---- connection ----------------------------------------------------------------------------- */
+
+/* libcurl tells of any socket that it could not make as of a host that does not answer. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct http_transfer *t = arg;
+    (void)purpose;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    t->no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    return fd;
+}
+
+/* The connection is ready and the request goes out now; again if it is repeated. */
+static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
+{
+    (void)peer_ip;
+    (void)own_ip;
+    (void)peer_port;
+    (void)own_port;
+    struct http_transfer *t = arg;
+    if (t->state != HTTP_RUNNING)
+        return CURL_PREREQFUNC_ABORT;
+    int64_t now_ns = clock_mono_ns();
+    if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
+        t->stopped = true;
+        t->result = HTTP_ERR_CUT;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    t->sent_ns = now_ns;
+    http_transfer_reset_response(t);
+    rewind_to(t, 0);
+    return CURL_PREREQFUNC_OK;
+}
+
+void http_transfer_set_callbacks(struct http_transfer *t)
+{
+    /* Setting a function and its argument allocates nothing and cannot fail. */
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
+    curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
+    /* The connection keeps this one, and lives longer than the transfer. */
+    curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, http_shard_close_socket);
+    curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->shard);
+}

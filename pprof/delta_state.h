@@ -1,0 +1,60 @@
+/* The baseline of one scrape: what its counters were, stack by stack, when they were last passed
+ * on.
+ *
+ * Immutable once it is complete: each profile makes a new one beside the old, and the old one goes
+ * only when the new profile has been handed on. So a failure costs nothing but time, and a worker
+ * may read it without a lock. Reference-counted (atomic).
+ *
+ * Open addressing at a load of four fifths, laid out at its final size: a stack with two counters
+ * takes (16 + 2 x 8 + 1) x 5/4 = 41 bytes.
+ */
+#ifndef PROFPULL_PPROF_DELTA_STATE_H
+#define PROFPULL_PPROF_DELTA_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pprof/index.h"
+
+/* A stack that the last so many profiles did not have is forgotten. A stack that comes back after
+ * that would count from zero again; Go never takes a stack out of its cumulative profiles. */
+#define DELTA_AGE_MAX 10
+
+struct delta_state {
+    atomic_uint refs;
+    uint32_t columns;       /* counters of a stack */
+    uint64_t columns_key;   /* of their names */
+    int64_t time_nanos;     /* of the profile */
+    int64_t until_ns;       /* wall clock: the end of its window */
+    size_t plain_size;      /* of the profile when inflated: a hint for the next one */
+    size_t bytes;           /* of all this */
+    size_t n;               /* stacks */
+    size_t cap;             /* slots */
+    struct pprof_key *keys; /* both halves 0 where free */
+    int64_t *values;        /* cap x columns */
+    uint8_t *ages;          /* profiles since the stack was seen */
+};
+
+/* A state with room for n stacks. NULL if out of memory. */
+struct delta_state *delta_state_new(size_t n, size_t columns);
+struct delta_state *delta_state_ref(struct delta_state *s);
+struct delta_state *delta_state_unref(struct delta_state *s); /* accepts NULL, returns NULL */
+/* The slot of a stack. False if it is not there. s may be NULL. */
+bool delta_state_find(const struct delta_state *s, struct pprof_key key, size_t *ret_slot);
+/* Adds a stack that is not there yet, of those that there is room for. */
+void delta_state_add(struct delta_state *s, struct pprof_key key, const int64_t *values,
+                     uint8_t age);
+
+static inline bool delta_state_is_free(const struct delta_state *s, size_t slot)
+{
+    return (s->keys[slot].half[0] | s->keys[slot].half[1]) == 0;
+}
+
+static inline int64_t *delta_state_values(const struct delta_state *s, size_t slot)
+{
+    return s->values + slot * s->columns;
+}
+
+#endif

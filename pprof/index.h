@@ -1,0 +1,125 @@
+/* What a profile that was checked consists of: tables of its strings, mappings, functions and
+ * locations, each location with a key of what it is.
+ *
+ * The key does not depend on ids, which each profile gives out anew: it is the address relative to
+ * the mapping's file, with the file's build id or name; where there is no address, the lines
+ * (function name, file, number). Any thread; memory in proportion to the profile.
+ */
+#ifndef PROFPULL_PPROF_INDEX_H
+#define PROFPULL_PPROF_INDEX_H
+
+#include "pprof/scratch.h"
+#include "pprof/shape.h"
+
+/* 128 bits: two hashes with different seeds. */
+struct pprof_key {
+    uint64_t half[2];
+};
+
+/* A piece of the plain profile. */
+struct pprof_span {
+    uint32_t at;
+    uint32_t n;
+};
+
+/* Ids to places in a table. Nearly all writers give out 1, 2, 3, ...: then nothing is built. */
+struct pprof_ids {
+    uint64_t *at; /* by place */
+    size_t n;
+    uint32_t *slots; /* place + 1, 0 where free; NULL if the ids are 1, 2, 3, ... */
+    size_t mask;
+    uint64_t seed;
+};
+
+struct pprof_location {
+    struct pprof_span span; /* of the message */
+    bool used;
+};
+
+struct pprof_function {
+    struct pprof_key key; /* of name and file; made when it is needed first */
+    struct pprof_span span;
+    uint32_t name; /* a string */
+    uint32_t file;
+    bool has_key;
+    bool used;
+};
+
+struct pprof_mapping {
+    uint64_t key; /* of the build id or the file name; 0 if it has neither */
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset;
+    struct pprof_span span;
+    bool used;
+};
+
+struct pprof_index {
+    struct sv plain;
+    struct pprof_info info;
+    uint64_t seed;
+    struct pprof_span *strings;
+    struct pprof_location *locations;
+    struct pprof_key *location_keys; /* apart, since they alone are looked at for each frame */
+    struct pprof_function *functions;
+    struct pprof_mapping *mappings;
+    bool *string_used;
+    struct pprof_ids location_ids;
+    struct pprof_ids function_ids;
+    struct pprof_ids mapping_ids;
+};
+
+/* Tables of a profile of less than 4 GiB that pprof_check() has found good, in memory of the
+ * scratch. plain must live as long. seed: the same for all profiles whose keys are to be compared,
+ * and not known to who makes them. False if an id is there twice or not at all, or out of memory.
+ */
+bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
+                 const struct pprof_info *info, uint64_t seed, struct err *err);
+
+/* Private: of ids that are not 1, 2, 3, ... */
+bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
+
+/* The place of an id. False if it is not there. */
+static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
+{
+    if (ids->slots != NULL) {
+        return pprof_ids_find_slot(ids, id, ret);
+    }
+    *ret = (size_t)(id - 1);
+    return id - 1 < ids->n;
+}
+
+struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span);
+struct sv pprof_string(const struct pprof_index *x, uint64_t i);
+
+/* ---- keys --------------------------------------------------------------------------------------
+ */
+
+/* Folds a number into a hash: the two halves of a product of 128 bits. */
+static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)(hash ^ number) * odd;
+    return (uint64_t)(product >> 64) ^ (uint64_t)product;
+}
+
+/* Digits of the golden ratio and of square roots, made odd. */
+#define PPROF_ODD_0 UINT64_C(0x9e3779b97f4a7c15)
+#define PPROF_ODD_1 UINT64_C(0xbb67ae8584caa73b)
+#define PPROF_ODD_2 UINT64_C(0x3c6ef372fe94f82b)
+
+/* A key of some numbers: a different one for other numbers, another order, another seed. */
+static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbers, size_t n)
+{
+    struct pprof_key key = {{seed + n, ~seed}};
+    for (size_t i = 0; i < n; i++) {
+        key.half[0] = pprof_fold(key.half[0], numbers[i], PPROF_ODD_0) + PPROF_ODD_2;
+        key.half[1] = pprof_fold(key.half[1], numbers[i], PPROF_ODD_1) + PPROF_ODD_2;
+    }
+    return (struct pprof_key){{
+        pprof_fold(key.half[0], seed, PPROF_ODD_2),
+        pprof_fold(key.half[1], seed, PPROF_ODD_2),
+    }};
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* Profiles in the forms that pprof had before it was a protobuf: CPU and heap profiles of programs
+ * with gperftools or jemalloc. No server reads them; converted they are what Google's pprof makes
+ * of them: the same samples, addresses and mappings.
+ *
+ * There are no names in them: what comes out has addresses, and the files that they are in. Pure:
+ * bytes in, bytes out. Any thread.
+ */
+#ifndef PROFPULL_PPROF_LEGACY_LEGACY_H
+#define PROFPULL_PPROF_LEGACY_LEGACY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "pprof/scratch.h"
+
+/* What is larger, or holds more, is refused: what is needed to work on it grows with it. A minute
+ * of a busy program has some 10,000 samples and 1 MB. */
+#define LEGACY_PLAIN_MAX ((size_t)32 * 1024 * 1024)
+#define LEGACY_SAMPLES_MAX 500000
+#define LEGACY_LOCATIONS_MAX 250000
+#define LEGACY_FRAMES_MAX 4000000
+/* Frames of one sample; gperftools has 254 at most, jemalloc 128. */
+#define LEGACY_DEPTH_MAX 4096
+
+enum legacy_format { LEGACY_NONE, LEGACY_CPU, LEGACY_HEAP };
+
+enum legacy_result {
+    LEGACY_MADE,
+    LEGACY_BAD, /* failures */
+    LEGACY_BAD_GZIP,
+    LEGACY_TOO_LARGE,
+    LEGACY_NO_MEMORY,
+};
+
+struct legacy_input {
+    struct sv body;      /* gzip or plain */
+    int64_t time_ns;     /* wall clock: when it was asked for; 0: not told */
+    int64_t duration_ns; /* how long the answer took: so long it sampled, if it did; 0: not told */
+    uint64_t seed;       /* not known to who makes profiles */
+    struct scratch *scratch; /* to work in; what it held is gone afterwards. NULL: one of its own */
+};
+
+struct legacy_output {
+    char *data; /* gzip, from malloc() */
+    size_t size;
+};
+
+/* What a plain body is, by its first bytes (some hundred are enough). */
+enum legacy_format legacy_format_of(struct sv start);
+/* On failure err says what is wrong and where, and ret is empty. */
+enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
+                                  struct err *err);
+/* "" or the reason of a failed scrape: "bad_legacy", ... */
+const char *legacy_reason(enum legacy_result r);
+
+#endif

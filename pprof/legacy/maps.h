@@ -1,0 +1,39 @@
+/* The mappings of a process, from the text of its /proc/<pid>/maps: which file an address is of.
+ *
+ * Only what can be executed counts. The rules are those of Google's pprof, so that the same profile
+ * read by either says the same. Pure, any thread.
+ */
+#ifndef PROFPULL_PPROF_LEGACY_MAPS_H
+#define PROFPULL_PPROF_LEGACY_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "pprof/scratch.h"
+
+/* Further ones are ignored: what lies in them belongs to no file. Large programs have some 300. */
+#define LEGACY_MAPPINGS_MAX 2048
+
+struct legacy_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset; /* of start in the file */
+    struct sv file;  /* points into the text; empty if there is none */
+};
+
+struct legacy_maps {
+    struct legacy_mapping *at; /* with room for one more; a mapping's id is its place + 1 */
+    size_t n;
+    uint32_t unknown; /* id of the mapping of addresses that no other one holds; 0: none yet */
+};
+
+/* Reads all lines that are mappings, in memory of the scratch; what is none is skipped. The first
+ * one is the program itself, as far as can be told. False if out of memory. */
+bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret);
+/* The id of the mapping that an address is in; 0 for the address 0. May widen a mapping, or add
+ * the one for all that is unknown: take the mappings when all addresses have been placed. */
+uint32_t legacy_maps_place(struct legacy_maps *m, uint64_t address);
+
+#endif

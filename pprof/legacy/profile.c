@@ -1,0 +1,237 @@
+#include "pprof/legacy/profile.h"
+
+#include <string.h>
+
+#include "pprof/put.h"
+#include "pprof/shape.h"
+
+/* A table of locations begins with as many slots; a power of two. */
+#define SLOTS_MIN 256
+
+enum legacy_result legacy_no_memory(struct err *err)
+{
+    err_set(err, ERR_MEMORY, "out of memory");
+    return LEGACY_NO_MEMORY;
+}
+
+enum legacy_result legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames,
+                                  struct err *err)
+{
+    samples = samples < LEGACY_SAMPLES_MAX ? samples : LEGACY_SAMPLES_MAX;
+    frames = frames < LEGACY_FRAMES_MAX ? frames : LEGACY_FRAMES_MAX;
+    p->samples = scratch_array(p->scratch, samples + 1, sizeof(*p->samples));
+    p->frames = scratch_array(p->scratch, frames + 1, sizeof(*p->frames));
+    return p->samples == NULL || p->frames == NULL ? legacy_no_memory(err) : LEGACY_MADE;
+}
+
+/* ---- locations ---------------------------------------------------------------------------------
+ */
+
+/* Addresses to locations: open addressing, at most half full. */
+struct table {
+    uint32_t *slots; /* id of the location, 0 where free */
+    size_t mask;
+    size_t cap; /* of the locations */
+    uint64_t seed;
+};
+
+static uint32_t *find_slot(const struct legacy_profile *p, const struct table *t, uint64_t address)
+{
+    size_t at = (size_t)hash_bytes(&address, sizeof(address), t->seed) & t->mask;
+    while (t->slots[at] != 0 && p->locations[t->slots[at] - 1].address != address) {
+        at = (at + 1) & t->mask;
+    }
+    return &t->slots[at];
+}
+
+/* Twice as many slots. */
+static bool grow(struct legacy_profile *p, struct table *t)
+{
+    size_t n = t->slots == NULL ? SLOTS_MIN : 2 * (t->mask + 1);
+    uint32_t *slots = scratch_zeroed(p->scratch, n, sizeof(*slots));
+    size_t size = sizeof(*p->locations);
+    struct legacy_location *locations =
+        slots == NULL ? NULL : scratch_grow(p->scratch, p->locations, t->cap * size, n / 2 * size);
+    if (locations == NULL) {
+        return false;
+    }
+    p->locations = locations;
+    *t = (struct table){.slots = slots, .mask = n - 1, .cap = n / 2, .seed = t->seed};
+    for (size_t i = 0; i < p->n_locations; i++) {
+        *find_slot(p, t, p->locations[i].address) = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static enum legacy_result number_frame(struct legacy_profile *p, struct table *t, uint64_t *frame,
+                                       struct err *err)
+{
+    if ((t->slots == NULL || p->n_locations == t->cap) && !grow(p, t)) {
+        return legacy_no_memory(err);
+    }
+    uint32_t *slot = find_slot(p, t, *frame);
+    if (*slot == 0) {
+        if (p->n_locations == LEGACY_LOCATIONS_MAX) {
+            err_set(err, ERR_LIMIT, "more than %d addresses", LEGACY_LOCATIONS_MAX);
+            return LEGACY_TOO_LARGE;
+        }
+        p->locations[p->n_locations++] = (struct legacy_location){.address = *frame};
+        *slot = (uint32_t)p->n_locations;
+    }
+    *frame = *slot;
+    return LEGACY_MADE;
+}
+
+enum legacy_result legacy_number(struct legacy_profile *p, uint64_t seed, struct err *err)
+{
+    struct table t = {.seed = seed};
+    enum legacy_result r = LEGACY_MADE;
+    for (size_t i = 0; i < p->n_samples; i++) {
+        const struct legacy_sample *s = &p->samples[i];
+        for (size_t j = 0; j < s->depth && r == LEGACY_MADE; j++) {
+            r = number_frame(p, &t, &p->frames[s->first + j], err);
+        }
+    }
+    return r;
+}
+
+enum legacy_result legacy_place(struct legacy_profile *p, struct sv maps, struct err *err)
+{
+    if (!legacy_maps_read(p->scratch, maps, &p->maps)) {
+        return legacy_no_memory(err);
+    }
+    for (size_t i = 0; i < p->n_locations; i++) {
+        p->locations[i].mapping = legacy_maps_place(&p->maps, p->locations[i].address);
+    }
+    return LEGACY_MADE;
+}
+
+/* ---- writing -----------------------------------------------------------------------------------
+ */
+
+struct writer_out {
+    const struct legacy_profile *p;
+    struct buf *out;
+    struct buf message; /* in the making */
+    struct buf strings; /* the table, behind all else */
+    uint64_t n_strings;
+};
+
+/* Messages have at most so many bytes: the ids of a sample, or the name of a file. */
+#define MESSAGE_MAX ((size_t)64 * 1024 * 1024)
+
+/* The number of a string in the table. They are few, and hardly any comes twice. */
+static uint64_t put_string(struct writer_out *w, struct sv text)
+{
+    if (utf8_valid(text)) {
+        wire_put_bytes(&w->strings, PROFILE_STRING, text.p, text.n);
+    } else {
+        struct buf repaired;
+        buf_init(&repaired, MESSAGE_MAX);
+        utf8_repair(text, &repaired);
+        wire_put_bytes(&w->strings, PROFILE_STRING, repaired.data, repaired.len);
+        w->strings.failed = w->strings.failed || !buf_ok(&repaired);
+        buf_done(&repaired);
+    }
+    return w->n_strings++;
+}
+
+static void put_message(struct writer_out *w, uint64_t field)
+{
+    wire_put_bytes(w->out, field, w->message.data, w->message.len);
+    w->out->failed = w->out->failed || !buf_ok(&w->message);
+    buf_clear(&w->message);
+}
+
+static void put_value_type(struct writer_out *w, uint64_t field, struct legacy_value_type t)
+{
+    wire_put_number(&w->message, VALUE_TYPE_TYPE, put_string(w, sv_from(t.type)));
+    wire_put_number(&w->message, VALUE_TYPE_UNIT, put_string(w, sv_from(t.unit)));
+    put_message(w, field);
+}
+
+/* Numbers one behind the other, with their length in front. */
+static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *numbers, size_t n)
+{
+    unsigned char bytes[WIRE_NUMBER_MAX];
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++) {
+        size += wire_encode(numbers[i], bytes);
+    }
+    wire_put_tagged(&w->message, field << 3 | WIRE_BYTES, size);
+    for (size_t i = 0; i < n; i++) {
+        buf_append(&w->message, bytes, wire_encode(numbers[i], bytes));
+    }
+}
+
+static void put_sample(struct writer_out *w, const struct legacy_sample *s)
+{
+    uint64_t values[LEGACY_COLUMNS_MAX] = {0};
+    for (size_t i = 0; i < w->p->kind->n_columns; i++) {
+        values[i] = (uint64_t)s->values[i];
+    }
+    put_packed(w, SAMPLE_LOCATION_ID, w->p->frames + s->first, s->depth);
+    put_packed(w, SAMPLE_VALUE, values, w->p->kind->n_columns);
+    put_message(w, PROFILE_SAMPLE);
+}
+
+static void put_mapping(struct writer_out *w, const struct legacy_mapping *m, uint64_t id)
+{
+    wire_put_number(&w->message, MAPPING_ID, id);
+    wire_put_number(&w->message, MAPPING_START, m->start);
+    wire_put_number(&w->message, MAPPING_LIMIT, m->limit);
+    wire_put_number(&w->message, MAPPING_OFFSET, m->offset);
+    if (m->file.n > 0) {
+        wire_put_number(&w->message, MAPPING_FILENAME, put_string(w, m->file));
+    }
+    put_message(w, PROFILE_MAPPING);
+}
+
+static void put_location(struct writer_out *w, const struct legacy_location *l, uint64_t id)
+{
+    wire_put_number(&w->message, LOCATION_ID, id);
+    if (l->mapping != 0) {
+        wire_put_number(&w->message, LOCATION_MAPPING_ID, l->mapping);
+    }
+    wire_put_number(&w->message, LOCATION_ADDRESS, l->address);
+    put_message(w, PROFILE_LOCATION);
+}
+
+static void put_all(struct writer_out *w)
+{
+    const struct legacy_profile *p = w->p;
+    put_string(w, SV(""));
+    for (size_t i = 0; i < p->kind->n_columns; i++) {
+        put_value_type(w, PROFILE_SAMPLE_TYPE, p->kind->columns[i]);
+    }
+    for (size_t i = 0; i < p->n_samples; i++) {
+        put_sample(w, &p->samples[i]);
+    }
+    for (size_t i = 0; i < p->maps.n; i++) {
+        put_mapping(w, &p->maps.at[i], i + 1);
+    }
+    for (size_t i = 0; i < p->n_locations; i++) {
+        put_location(w, &p->locations[i], i + 1);
+    }
+    put_value_type(w, PROFILE_PERIOD_TYPE, p->kind->period);
+    wire_put_number(w->out, PROFILE_PERIOD, (uint64_t)p->period);
+}
+
+void legacy_write(const struct legacy_profile *p, int64_t time_ns, int64_t duration_ns,
+                  struct buf *out)
+{
+    struct writer_out w = {.p = p, .out = out};
+    buf_init(&w.message, MESSAGE_MAX);
+    buf_init(&w.strings, MESSAGE_MAX);
+    put_all(&w);
+    buf_append(out, w.strings.data, w.strings.len);
+    out->failed = out->failed || !buf_ok(&w.strings);
+    if (time_ns != 0) {
+        wire_put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
+    }
+    if (duration_ns != 0) {
+        wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
+    }
+    buf_done(&w.message);
+    buf_done(&w.strings);
+}

@@ -1,0 +1,50 @@
+/* A writer of protobuf fields: the counterpart of pprof/wire.h.
+ *
+ * Appends to a buffer; what fails is seen once at the end (buf_ok()). Any thread.
+ */
+#ifndef PROFPULL_PPROF_PUT_H
+#define PROFPULL_PPROF_PUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "pprof/wire.h"
+
+/* Most bytes of a number. */
+#define WIRE_NUMBER_MAX 10
+
+/* A number as it stands in the bytes; how many they are. */
+static inline size_t wire_encode(uint64_t value, unsigned char out[WIRE_NUMBER_MAX])
+{
+    size_t n = 0;
+    while (value >= 0x80) {
+        out[n++] = (unsigned char)(value | 0x80);
+        value >>= 7;
+    }
+    out[n++] = (unsigned char)value;
+    return n;
+}
+
+static inline void wire_put_tagged(struct buf *out, uint64_t tag, uint64_t value)
+{
+    unsigned char bytes[2 * WIRE_NUMBER_MAX];
+    size_t n = wire_encode(tag, bytes);
+    n += wire_encode(value, bytes + n);
+    buf_append(out, bytes, n);
+}
+
+/* A field that is a number. */
+static inline void wire_put_number(struct buf *out, uint64_t field, uint64_t value)
+{
+    wire_put_tagged(out, field << 3 | WIRE_VARINT, value);
+}
+
+/* A field of bytes: a string, a message, packed numbers. */
+static inline void wire_put_bytes(struct buf *out, uint64_t field, const void *data, size_t n)
+{
+    wire_put_tagged(out, field << 3 | WIRE_BYTES, n);
+    buf_append(out, data, n);
+}
+
+#endif

@@ -1,0 +1,244 @@
+#include "pprof/scratch.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_MIN ((size_t)64 * 1024)
+
+struct block {
+    struct block *next;
+    size_t size;
+    size_t used;
+    max_align_t data[];
+};
+
+struct scratch {
+    struct scratch *next; /* in a pool */
+    struct block *blocks; /* the first one is where pieces come from */
+    size_t bytes;         /* of all blocks */
+    struct buf buf;
+};
+
+struct scratch *scratch_new(void)
+{
+    struct scratch *s = calloc(1, sizeof(*s));
+    if (s != NULL) {
+        buf_init(&s->buf, SCRATCH_BUF_MAX);
+    }
+    return s;
+}
+
+static void free_blocks(struct scratch *s)
+{
+    while (s->blocks != NULL) {
+        struct block *next = s->blocks->next;
+        free(s->blocks);
+        s->blocks = next;
+    }
+    s->bytes = 0;
+}
+
+struct scratch *scratch_free(struct scratch *s)
+{
+    if (s != NULL) {
+        free_blocks(s);
+        buf_done(&s->buf);
+        free(s);
+    }
+    return NULL;
+}
+
+size_t scratch_bytes(const struct scratch *s)
+{
+    return s->bytes + s->buf.cap;
+}
+
+struct buf *scratch_buf(struct scratch *s)
+{
+    buf_clear(&s->buf);
+    return &s->buf;
+}
+
+static bool add_block(struct scratch *s, size_t size)
+{
+    struct block *b = malloc(sizeof(*b) + size);
+    if (b == NULL) {
+        return false;
+    }
+    b->next = s->blocks;
+    b->size = size;
+    b->used = 0;
+    s->blocks = b;
+    s->bytes += size;
+    return true;
+}
+
+#ifdef ARENA_DEBUG
+/* One block for each piece, of exactly its size. */
+#define KEEPS_BLOCKS false
+
+static size_t round_up(size_t size)
+{
+    return size;
+}
+
+static size_t block_size(const struct scratch *s, size_t size)
+{
+    (void)s;
+    return size;
+}
+
+static bool has_room(const struct block *b, size_t size)
+{
+    (void)b;
+    (void)size;
+    return false;
+}
+#else
+#define KEEPS_BLOCKS true
+
+static size_t round_up(size_t size)
+{
+    return (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+}
+
+/* As much again as there is, so that there are few. */
+static size_t block_size(const struct scratch *s, size_t size)
+{
+    size_t more = s->bytes < BLOCK_MIN ? BLOCK_MIN : s->bytes;
+    return size < more ? more : size;
+}
+
+static bool has_room(const struct block *b, size_t size)
+{
+    return b != NULL && size <= b->size - b->used;
+}
+#endif
+
+void *scratch_array(struct scratch *s, size_t n, size_t size)
+{
+    if (n > SIZE_MAX / 4 / size) {
+        return NULL;
+    }
+    size = round_up(n * size);
+    if (!has_room(s->blocks, size) && !add_block(s, block_size(s, size))) {
+        return NULL;
+    }
+    void *p = (char *)s->blocks->data + s->blocks->used;
+    s->blocks->used += size;
+    return p;
+}
+
+void *scratch_zeroed(struct scratch *s, size_t n, size_t size)
+{
+    void *p = scratch_array(s, n, size);
+    return p == NULL ? NULL : memset(p, 0, n * size);
+}
+
+void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size)
+{
+    void *larger = scratch_array(s, size, 1);
+    if (larger != NULL && old_size > 0) {
+        memcpy(larger, p, old_size);
+    }
+    return larger;
+}
+
+/* What several blocks held is one block the next time. */
+void scratch_reset(struct scratch *s)
+{
+    size_t bytes = s->bytes;
+    if (KEEPS_BLOCKS && s->blocks != NULL && s->blocks->next == NULL) {
+        s->blocks->used = 0;
+        return;
+    }
+    free_blocks(s);
+    if (KEEPS_BLOCKS && bytes > 0) {
+        (void)add_block(s, bytes); /* without it, the next piece asks again */
+    }
+}
+
+/* ---- the pool ----------------------------------------------------------------------------------
+ */
+
+struct scratch_pool {
+    atomic_uint refs;
+    pthread_mutex_t lock; /* guards what follows */
+    struct scratch *idle; /* the one that was used last comes first */
+    size_t bytes;
+};
+
+struct scratch_pool *scratch_pool_new(void)
+{
+    struct scratch_pool *p = calloc(1, sizeof(*p));
+    if (p != NULL) {
+        atomic_init(&p->refs, 1);
+        pthread_mutex_init(&p->lock, NULL);
+    }
+    return p;
+}
+
+struct scratch_pool *scratch_pool_ref(struct scratch_pool *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+struct scratch_pool *scratch_pool_unref(struct scratch_pool *p)
+{
+    if (p == NULL || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) {
+        return NULL;
+    }
+    while (p->idle != NULL) {
+        struct scratch *next = p->idle->next;
+        scratch_free(p->idle);
+        p->idle = next;
+    }
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+    return NULL;
+}
+
+struct scratch *scratch_pool_take(struct scratch_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    struct scratch *s = p->idle;
+    if (s != NULL) {
+        p->idle = s->next;
+        p->bytes -= scratch_bytes(s);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return s != NULL ? s : scratch_new();
+}
+
+void scratch_pool_give(struct scratch_pool *p, struct scratch *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    scratch_reset(s);
+    pthread_mutex_lock(&p->lock);
+    bool keep = scratch_bytes(s) <= SCRATCH_POOL_MAX - p->bytes;
+    if (keep) {
+        s->next = p->idle;
+        p->idle = s;
+        p->bytes += scratch_bytes(s);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (!keep) {
+        scratch_free(s);
+    }
+}
+
+size_t scratch_pool_bytes(struct scratch_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    size_t bytes = p->bytes;
+    pthread_mutex_unlock(&p->lock);
+    return bytes;
+}

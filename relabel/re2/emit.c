@@ -1,0 +1,225 @@
+#include "relabel/re2/re2.h"
+
+static void emit_node(const struct re2_node *node, struct buf *out);
+
+/* Matches nothing. */
+#define NEVER "(?:(?!))"
+
+/* A rune in or out of a class, such that it means nothing but itself. */
+static void emit_rune(uint32_t rune, struct buf *out)
+{
+    bool alnum = (rune >= '0' && rune <= '9') || (rune >= 'A' && rune <= 'Z') ||
+                 (rune >= 'a' && rune <= 'z') || rune == '_';
+    if (alnum) {
+        buf_putc(out, (char)rune);
+    } else if (rune > ' ' && rune < 0x7f) {
+        buf_printf(out, "\\%c", (int)rune);
+    } else {
+        buf_printf(out, "\\x{%x}", (unsigned)rune);
+    }
+}
+
+static void emit_range(uint32_t lo, uint32_t hi, struct buf *out)
+{
+    emit_rune(lo, out);
+    if (hi > lo) {
+        buf_putc(out, '-');
+        emit_rune(hi, out);
+    }
+}
+
+static void emit_ranges(const struct re2_node *node, struct buf *out)
+{
+    for (size_t i = 0; i < node->set.n_ranges; i++) {
+        emit_range(node->set.ranges[i].lo, node->set.ranges[i].hi, out);
+    }
+}
+
+/* What lies between the ranges, the last of which ends at RUNE_MAX. Surrogates are in no class and
+ * in no text, and PCRE2 would not take them. */
+static void emit_gaps(const struct re2_node *node, struct buf *out)
+{
+    uint32_t next = 0;
+    for (size_t i = 0; i < node->set.n_ranges; i++) {
+        struct rune_range r = node->set.ranges[i];
+        if (next < r.lo && next != SURROGATE_MIN) {
+            uint32_t end = r.lo == SURROGATE_MAX + 1 ? SURROGATE_MIN : r.lo;
+            emit_range(next, end - 1, out);
+        }
+        next = r.hi + 1;
+    }
+}
+
+/* Without properties. A class that reaches to the end is shorter by what it leaves out. */
+static void emit_plain_class(const struct re2_node *node, struct buf *out)
+{
+    size_t n = node->set.n_ranges;
+    if (n == 0) {
+        buf_puts(out, NEVER);
+        return;
+    }
+    bool by_gaps = node->set.ranges[n - 1].hi == RUNE_MAX;
+    buf_puts(out, by_gaps ? "[^" : "[");
+    if (by_gaps) {
+        emit_gaps(node, out);
+    } else {
+        emit_ranges(node, out);
+    }
+    buf_putc(out, ']');
+}
+
+static void emit_property(const struct re2_property *property, bool negated, struct buf *out)
+{
+    buf_printf(out, "\\%c{%s}", negated ? 'P' : 'p', property->def->pcre);
+}
+
+/* All members but the properties that are negated and without case. */
+static void emit_members(const struct re2_node *node, struct buf *out)
+{
+    bool open = node->set.n_ranges > 0;
+    buf_puts(out, open ? "[" : "");
+    emit_ranges(node, out);
+    for (size_t i = 0; i < node->set.n_properties; i++) {
+        const struct re2_property *property = &node->set.properties[i];
+        if (!property->fold) {
+            buf_puts(out, open ? "" : "[");
+            open = true;
+            emit_property(property, property->negated, out);
+        }
+    }
+    buf_puts(out, open ? "]" : NEVER);
+}
+
+/* (?i)\P{Lu}: neither upper case nor anything that equals it without case. */
+static void emit_negated_fold(const struct re2_property *property, struct buf *out)
+{
+    buf_puts(out, "|[^");
+    emit_property(property, false, out);
+    for (size_t i = 0; i < property->def->n_fold; i++) {
+        const struct fold_range *f = &property->def->fold[i];
+        for (uint32_t rune = f->lo; rune <= f->hi; rune += f->stride) {
+            emit_rune(rune, out);
+        }
+    }
+    buf_putc(out, ']');
+}
+
+static void emit_class(const struct re2_node *node, struct buf *out)
+{
+    if (node->set.n_properties == 0) {
+        emit_plain_class(node, out);
+        return;
+    }
+    buf_puts(out, node->set.negated ? "(?:(?!" : "(?:");
+    emit_members(node, out);
+    for (size_t i = 0; i < node->set.n_properties; i++) {
+        if (node->set.properties[i].fold) {
+            emit_negated_fold(&node->set.properties[i], out);
+        }
+    }
+    buf_puts(out, node->set.negated ? ").)" : ")");
+}
+
+static bool is_atom(const struct re2_node *node)
+{
+    return node->op == RE2_LITERAL || node->op == RE2_CLASS || node->op == RE2_ANY ||
+           node->op == RE2_CAPTURE;
+}
+
+static void emit_group(const struct re2_node *node, struct buf *out)
+{
+    buf_puts(out, "(?:");
+    emit_node(node, out);
+    buf_putc(out, ')');
+}
+
+static void emit_repeat(const struct re2_node *node, struct buf *out)
+{
+    uint32_t min = node->repeat.min;
+    uint32_t max = node->repeat.max;
+    if (is_atom(node->first)) {
+        emit_node(node->first, out);
+    } else {
+        emit_group(node->first, out);
+    }
+    if (max == RE2_UNLIMITED && min <= 1) {
+        buf_putc(out, min == 0 ? '*' : '+');
+    } else if (max == RE2_UNLIMITED) {
+        buf_printf(out, "{%u,}", (unsigned)min);
+    } else {
+        buf_printf(out, "{%u,%u}", (unsigned)min, (unsigned)max);
+    }
+    if (node->repeat.lazy) {
+        buf_putc(out, '?');
+    }
+}
+
+static void emit_children(const struct re2_node *node, struct buf *out)
+{
+    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
+        if (node->op == RE2_ALTERNATE && child != node->first) {
+            buf_putc(out, '|');
+        }
+        if (node->op == RE2_CONCAT && child->op == RE2_ALTERNATE) {
+            emit_group(child, out);
+        } else {
+            emit_node(child, out);
+        }
+    }
+}
+
+static void emit_node(const struct re2_node *node, struct buf *out)
+{
+    switch (node->op) {
+    case RE2_EMPTY:
+        break;
+    case RE2_LITERAL:
+        emit_rune(node->rune, out);
+        break;
+    case RE2_CLASS:
+        emit_class(node, out);
+        break;
+    case RE2_ANY:
+        buf_putc(out, '.');
+        break;
+    case RE2_BEGIN_TEXT:
+        buf_puts(out, "\\A");
+        break;
+    case RE2_END_TEXT:
+        buf_puts(out, "\\z");
+        break;
+    /* Not PCRE2's own ^ and $: its ^ does not match behind a newline that ends the text. */
+    case RE2_BEGIN_LINE:
+        buf_puts(out, "(?<![^\\x{a}])");
+        break;
+    case RE2_END_LINE:
+        buf_puts(out, "(?![^\\x{a}])");
+        break;
+    case RE2_WORD_BOUNDARY:
+        buf_puts(out, "\\b");
+        break;
+    case RE2_NOT_WORD_BOUNDARY:
+        buf_puts(out, "\\B");
+        break;
+    case RE2_CAPTURE:
+        buf_putc(out, '(');
+        emit_node(node->first, out);
+        buf_putc(out, ')');
+        break;
+    case RE2_REPEAT:
+        emit_repeat(node, out);
+        break;
+    case RE2_CONCAT:
+    case RE2_ALTERNATE:
+        emit_children(node, out);
+        break;
+    }
+}
+
+bool re2_emit(const struct re2 *re, struct buf *out)
+{
+    buf_puts(out, "\\A(?:");
+    emit_node(re->root, out);
+    buf_puts(out, ")\\z");
+    return buf_ok(out);
+}

@@ -1,0 +1,550 @@
+#include "relabel/re2/parser.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- small helpers --------------------------------------------------------------------------- */
+
+bool re2_fail(struct re2_parser *p, const char *what, struct sv expr)
+{
+    return err_set(p->err, ERR_INPUT, "error parsing regexp: %s: `%.*s` at byte %zu", what,
+                   SV_ARG(expr), (size_t)(expr.p - p->whole.p));
+}
+
+bool re2_fail_memory(struct re2_parser *p)
+{
+    return err_set(p->err, ERR_LIMIT, "error parsing regexp: expression too large");
+}
+
+struct sv re2_since(const struct re2_parser *p, const char *from)
+{
+    return (struct sv){from, (size_t)(p->rest.p - from)};
+}
+
+static void skip(struct re2_parser *p, size_t n)
+{
+    p->rest.p += n;
+    p->rest.n -= n;
+}
+
+uint32_t re2_next(struct re2_parser *p)
+{
+    uint32_t rune = 0xfffd;
+    if (p->rest.n > 0) {
+        skip(p, rune_decode(p->rest, &rune));
+    }
+    return rune;
+}
+
+struct re2_node *re2_node(struct re2_parser *p, enum re2_op op)
+{
+    struct re2_node *node = arena_alloc(p->arena, sizeof(*node));
+    if (node == NULL) {
+        re2_fail_memory(p);
+        return NULL;
+    }
+    node->op = op;
+    node->height = 1;
+    return node;
+}
+
+static void list_append(struct re2_list *list, struct re2_node *node)
+{
+    node->next = NULL;
+    if (list->tail == NULL) {
+        list->head = node;
+    } else {
+        list->tail->next = node;
+    }
+    list->tail = node;
+    list->n++;
+}
+
+/* Sets the height of a node from its children. */
+static bool measure(struct re2_parser *p, struct re2_node *node)
+{
+    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
+        if (child->height >= node->height) {
+            node->height = child->height + 1;
+        }
+    }
+    return node->height <= RE2_HEIGHT_MAX || re2_fail(p, "expression nests too deeply", p->whole);
+}
+
+/* One node for a list: RE2_EMPTY, the only one, or op over all; children that are op themselves are
+ * replaced by theirs, as in (?:ab)c. */
+static struct re2_node *join(struct re2_parser *p, enum re2_op op, const struct re2_list *list)
+{
+    if (list->n == 0) {
+        return re2_node(p, RE2_EMPTY);
+    }
+    if (list->n == 1) {
+        return list->head;
+    }
+    struct re2_node *node = re2_node(p, op);
+    if (node == NULL) {
+        return NULL;
+    }
+    struct re2_list flat = {0};
+    struct re2_node *next;
+    for (struct re2_node *child = list->head; child != NULL; child = next) {
+        next = child->next;
+        if (child->op != op) {
+            list_append(&flat, child);
+            continue;
+        }
+        struct re2_node *inner_next;
+        for (struct re2_node *inner = child->first; inner != NULL; inner = inner_next) {
+            inner_next = inner->next;
+            list_append(&flat, inner);
+        }
+    }
+    node->first = flat.head;
+    return measure(p, node) ? node : NULL;
+}
+
+/* Appends a node to what is being read; accepts NULL (an error is set then). */
+static bool push(struct re2_parser *p, struct re2_node *node)
+{
+    if (node != NULL) {
+        list_append(&p->frame->items, node);
+    }
+    return node != NULL;
+}
+
+static bool push_op(struct re2_parser *p, enum re2_op op, size_t length)
+{
+    skip(p, length);
+    return push(p, re2_node(p, op));
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static bool open_group(struct re2_parser *p, const char *start, bool captures, struct sv name)
+{
+    struct re2_frame *frame = arena_alloc(p->arena, sizeof(*frame));
+    if (frame == NULL) {
+        return re2_fail_memory(p);
+    }
+    frame->up = p->frame;
+    frame->flags = p->flags;
+    frame->offset = (size_t)(start - p->whole.p);
+    if (captures) {
+        frame->capture = re2_node(p, RE2_CAPTURE);
+        if (frame->capture == NULL) {
+            return false;
+        }
+        p->names[p->n_groups++] = name;
+    }
+    p->frame = frame;
+    return true;
+}
+
+/* Ends the branch that is being read. */
+static bool end_branch(struct re2_parser *p)
+{
+    struct re2_node *branch = join(p, RE2_CONCAT, &p->frame->items);
+    if (branch == NULL) {
+        return false;
+    }
+    list_append(&p->frame->branches, branch);
+    p->frame->items = (struct re2_list){0};
+    return true;
+}
+
+static struct re2_node *end_frame(struct re2_parser *p)
+{
+    return end_branch(p) ? join(p, RE2_ALTERNATE, &p->frame->branches) : NULL;
+}
+
+static bool close_group(struct re2_parser *p)
+{
+    if (p->frame->up == NULL) {
+        return err_set(p->err, ERR_INPUT, "error parsing regexp: unexpected ): `%.*s` at byte %zu",
+                       SV_ARG(p->whole), (size_t)(p->rest.p - p->whole.p));
+    }
+    struct re2_node *node = end_frame(p);
+    if (node == NULL) {
+        return false;
+    }
+    struct re2_node *capture = p->frame->capture;
+    p->flags = p->frame->flags;
+    p->frame = p->frame->up;
+    skip(p, 1);
+    if (capture == NULL) {
+        return push(p, node);
+    }
+    capture->first = node;
+    return measure(p, capture) && push(p, capture);
+}
+
+static bool is_name(struct sv name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+              (c >= 'a' && c <= 'z'))) {
+            return false;
+        }
+    }
+    return name.n > 0;
+}
+
+/* (?P<name> and (?<name>; before: the bytes up to the name. */
+static bool named_group(struct re2_parser *p, size_t before)
+{
+    struct sv group = p->rest;
+    struct sv head;
+    struct sv tail;
+    if (!sv_cut(group, '>', &head, &tail)) {
+        return re2_fail(p, "invalid named capture", group);
+    }
+    struct sv name = {head.p + before, head.n - before};
+    p->rest = tail;
+    if (!is_name(name)) {
+        return re2_fail(p, "invalid named capture", re2_since(p, group.p));
+    }
+    return open_group(p, group.p, true, name);
+}
+
+static unsigned flag_of(uint32_t c)
+{
+    switch (c) {
+    case 'i':
+        return RE2_FLAG_FOLD;
+    case 'm':
+        return RE2_FLAG_MULTI_LINE;
+    case 's':
+        return RE2_FLAG_DOT_NEWLINE;
+    case 'U':
+        return RE2_FLAG_UNGREEDY;
+    default:
+        return 0;
+    }
+}
+
+/* (?i), (?i-s), (?i:...), (?:...). */
+static bool flag_group(struct re2_parser *p)
+{
+    const char *start = p->rest.p;
+    unsigned flags = p->flags;
+    bool minus = false;
+    bool dangling = false; /* a minus with no flag behind it so far */
+    skip(p, 2);
+    while (p->rest.n > 0) {
+        uint32_t c = re2_next(p);
+        unsigned flag = flag_of(c);
+        if (flag != 0) {
+            flags = minus ? flags & ~flag : flags | flag;
+            dangling = false;
+        } else if (c == '-' && !minus) {
+            minus = true;
+            dangling = true;
+        } else if ((c == ':' || c == ')') && !dangling) {
+            if (c == ':' && !open_group(p, start, false, (struct sv){NULL, 0})) {
+                return false;
+            }
+            p->flags = flags;
+            return true;
+        } else {
+            break;
+        }
+    }
+    return re2_fail(p, "invalid or unsupported Perl syntax", re2_since(p, start));
+}
+
+static bool read_paren(struct re2_parser *p)
+{
+    struct sv t = p->rest;
+    if (t.n > 4 && sv_starts_with(t, SV("(?P<"))) {
+        return named_group(p, 4);
+    }
+    if (t.n > 3 && sv_starts_with(t, SV("(?<"))) {
+        return named_group(p, 3);
+    }
+    if (sv_starts_with(t, SV("(?"))) {
+        return flag_group(p);
+    }
+    skip(p, 1);
+    return open_group(p, t.p, true, (struct sv){NULL, 0});
+}
+
+/* ---- repetition ------------------------------------------------------------------------------ */
+
+/* True if no piece is repeated more than n times by counted repetitions. Called for counts of 2 and
+ * more only, so the product ends a walk after few levels of those. */
+static bool repeat_fits(const struct re2_node *node, uint32_t n)
+{
+    if (node->op == RE2_REPEAT && node->repeat.counted) {
+        uint32_t count = node->repeat.max == RE2_UNLIMITED ? node->repeat.min : node->repeat.max;
+        if (node->repeat.max == 0) {
+            return true;
+        }
+        if (count > n) {
+            return false;
+        }
+        n = count > 0 ? n / count : n;
+    }
+    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
+        if (!repeat_fits(child, n)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Turns the last item into a repetition of itself, in place. */
+static bool wrap_last(struct re2_parser *p, uint32_t min, uint32_t max, bool lazy, bool counted)
+{
+    struct re2_node *node = p->frame->items.tail;
+    struct re2_node *inner = re2_node(p, RE2_EMPTY);
+    if (inner == NULL) {
+        return false;
+    }
+    *inner = *node;
+    *node = (struct re2_node){.op = RE2_REPEAT, .height = 1, .first = inner};
+    node->repeat.min = min;
+    node->repeat.max = max;
+    node->repeat.lazy = lazy;
+    node->repeat.counted = counted;
+    return measure(p, node);
+}
+
+/* The operator from start up to p->rest has been read: min to max times what came last. */
+static bool repeat(struct re2_parser *p, const char *start, uint32_t min, uint32_t max,
+                   bool counted)
+{
+    bool lazy = (p->flags & RE2_FLAG_UNGREEDY) != 0;
+    if (p->rest.n > 0 && p->rest.p[0] == '?') {
+        skip(p, 1);
+        lazy = !lazy;
+    }
+    if (p->last_repeat != NULL) {
+        return re2_fail(p, "invalid nested repetition operator", re2_since(p, p->last_repeat));
+    }
+    if (p->frame->items.n == 0) {
+        return re2_fail(p, "missing argument to repetition operator", re2_since(p, start));
+    }
+    if (!wrap_last(p, min, max, lazy, counted)) {
+        return false;
+    }
+    bool several = min >= 2 || (max >= 2 && max != RE2_UNLIMITED);
+    if (counted && several && !repeat_fits(p->frame->items.tail, RE2_REPEAT_MAX)) {
+        return re2_fail(p, "invalid repeat count", re2_since(p, start));
+    }
+    return true;
+}
+
+/* A decimal number without leading zeros; values past the limit become the limit plus one. */
+static bool read_count(struct sv *t, uint32_t *ret_count)
+{
+    size_t n = 0;
+    uint32_t count = 0;
+    while (n < t->n && t->p[n] >= '0' && t->p[n] <= '9') {
+        count = count * 10 + (uint32_t)(t->p[n] - '0');
+        if (count > RE2_REPEAT_MAX) {
+            count = RE2_REPEAT_MAX + 1;
+        }
+        n++;
+    }
+    if (n == 0 || (n > 1 && t->p[0] == '0')) {
+        return false;
+    }
+    t->p += n;
+    t->n -= n;
+    *ret_count = count;
+    return true;
+}
+
+static bool take(struct sv *t, char c)
+{
+    if (t->n == 0 || t->p[0] != c) {
+        return false;
+    }
+    t->p++;
+    t->n--;
+    return true;
+}
+
+/* {n}, {n,}, {n,m}; false if the brace is not such a thing but a literal. */
+static bool read_counts(struct sv *t, uint32_t *ret_min, uint32_t *ret_max)
+{
+    if (!take(t, '{') || !read_count(t, ret_min)) {
+        return false;
+    }
+    *ret_max = *ret_min;
+    if (take(t, ',')) {
+        *ret_max = RE2_UNLIMITED;
+        if (t->n > 0 && t->p[0] != '}' && !read_count(t, ret_max)) {
+            return false;
+        }
+    }
+    return take(t, '}');
+}
+
+static bool read_brace(struct re2_parser *p, bool *ret_is_repeat)
+{
+    const char *start = p->rest.p;
+    struct sv t = p->rest;
+    uint32_t min = 0;
+    uint32_t max = 0;
+    *ret_is_repeat = read_counts(&t, &min, &max);
+    if (!*ret_is_repeat) {
+        skip(p, 1);
+        return push(p, re2_literal(p, '{'));
+    }
+    p->rest = t;
+    if (min > RE2_REPEAT_MAX || (max != RE2_UNLIMITED && (max > RE2_REPEAT_MAX || min > max))) {
+        return re2_fail(p, "invalid repeat count", re2_since(p, start));
+    }
+    return repeat(p, start, min, max, true);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+/* \Q...\E. Without an \E the anchors behind the pattern would be part of the text. */
+static bool read_quoted(struct re2_parser *p)
+{
+    const char *start = p->rest.p;
+    size_t offset = (size_t)(start - p->whole.p);
+    skip(p, 2);
+    while (!sv_starts_with(p->rest, SV("\\E"))) {
+        if (p->rest.n == 0) {
+            return err_set(p->err, ERR_INPUT,
+                           "error parsing regexp: missing closing \\E: `%.*s` at byte %zu",
+                           SV_ARG(p->whole), offset);
+        }
+        if (!push(p, re2_literal(p, re2_next(p)))) {
+            return false;
+        }
+    }
+    skip(p, 2);
+    return true;
+}
+
+static bool read_backslash(struct re2_parser *p)
+{
+    switch (p->rest.n >= 2 ? p->rest.p[1] : '\0') {
+    case 'A':
+        return push_op(p, RE2_BEGIN_TEXT, 2);
+    case 'z':
+        return push_op(p, RE2_END_TEXT, 2);
+    case 'b':
+        return push_op(p, RE2_WORD_BOUNDARY, 2);
+    case 'B':
+        return push_op(p, RE2_NOT_WORD_BOUNDARY, 2);
+    case 'Q':
+        return read_quoted(p);
+    default:
+        return push(p, re2_escape(p));
+    }
+}
+
+static struct re2_node *dot(struct re2_parser *p)
+{
+    static const struct rune_range not_newline[] = {
+        {0, '\n' - 1}, {'\n' + 1, SURROGATE_MIN - 1}, {SURROGATE_MAX + 1, RUNE_MAX}};
+    if (p->flags & RE2_FLAG_DOT_NEWLINE) {
+        return re2_node(p, RE2_ANY);
+    }
+    struct re2_node *node = re2_node(p, RE2_CLASS);
+    if (node != NULL) {
+        node->set.ranges = not_newline;
+        node->set.n_ranges = 3;
+    }
+    return node;
+}
+
+/* Reads one item or operator. */
+static bool step(struct re2_parser *p, bool *ret_is_repeat)
+{
+    const char *start = p->rest.p;
+    bool multi_line = (p->flags & RE2_FLAG_MULTI_LINE) != 0;
+    switch (*start) {
+    case '(':
+        return read_paren(p);
+    case ')':
+        return close_group(p);
+    case '|':
+        skip(p, 1);
+        return end_branch(p);
+    case '^':
+        return push_op(p, multi_line ? RE2_BEGIN_LINE : RE2_BEGIN_TEXT, 1);
+    case '$':
+        return push_op(p, multi_line ? RE2_END_LINE : RE2_END_TEXT, 1);
+    case '.':
+        skip(p, 1);
+        return push(p, dot(p));
+    case '[':
+        return push(p, re2_class(p));
+    case '\\':
+        return read_backslash(p);
+    case '{':
+        return read_brace(p, ret_is_repeat);
+    case '*':
+    case '+':
+    case '?':
+        *ret_is_repeat = true;
+        skip(p, 1);
+        return repeat(p, start, *start == '+' ? 1 : 0, *start == '?' ? 1 : RE2_UNLIMITED, false);
+    default:
+        return push(p, re2_literal(p, re2_next(p)));
+    }
+}
+
+static struct re2_node *parse(struct re2_parser *p)
+{
+    while (p->rest.n > 0) {
+        const char *start = p->rest.p;
+        bool is_repeat = false;
+        if (!step(p, &is_repeat)) {
+            return NULL;
+        }
+        p->last_repeat = is_repeat ? start : NULL;
+    }
+    if (p->frame->up != NULL) {
+        err_set(p->err, ERR_INPUT, "error parsing regexp: missing closing ): `%.*s` at byte %zu",
+                SV_ARG(p->whole), p->frame->offset);
+        return NULL;
+    }
+    struct re2_node *root = end_frame(p);
+    /* The anchors around it make one more level, unless they join a sequence that is there. */
+    if (root != NULL && root->op != RE2_CONCAT && root->height >= RE2_HEIGHT_MAX) {
+        re2_fail(p, "expression nests too deeply", p->whole);
+        return NULL;
+    }
+    return root;
+}
+
+struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
+{
+    struct re2_frame whole = {0};
+    struct re2_parser p = {
+        .arena = arena,
+        .whole = pattern,
+        .rest = pattern,
+        .flags = RE2_FLAG_DOT_NEWLINE,
+        .frame = &whole,
+        .n_groups = 1,
+        .err = err,
+    };
+    if (!utf8_valid(pattern)) {
+        re2_fail(&p, "invalid UTF-8", pattern);
+        return NULL;
+    }
+    /* No more groups than parentheses. */
+    size_t parens = 0;
+    for (size_t i = 0; i < pattern.n; i++) {
+        parens += pattern.p[i] == '(';
+    }
+    struct re2 *re = arena_alloc(arena, sizeof(*re));
+    p.names = arena_array(arena, parens + 1, sizeof(*p.names));
+    if (re == NULL || p.names == NULL) {
+        re2_fail_memory(&p);
+        return NULL;
+    }
+    re->root = parse(&p);
+    re->names = p.names;
+    re->n_groups = p.n_groups;
+    return re->root == NULL ? NULL : re;
+}

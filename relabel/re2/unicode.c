@@ -1,0 +1,134 @@
+#include "relabel/re2/unicode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CLASS_NAME_MAX 64
+
+size_t rune_decode(struct sv v, uint32_t *ret_rune)
+{
+    const unsigned char *p = (const unsigned char *)v.p;
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    uint32_t rune = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n && i < v.n; i++) {
+        rune = rune << 6 | (p[i] & 0x3fu);
+    }
+    *ret_rune = rune;
+    return n < v.n ? n : v.n;
+}
+
+size_t rune_encode(uint32_t rune, char *out)
+{
+    if (rune < 0x80) {
+        out[0] = (char)rune;
+        return 1;
+    }
+    size_t n = rune < 0x800 ? 2 : rune < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (rune & 0x3f));
+        rune >>= 6;
+    }
+    out[0] = (char)((0xf00u >> n & 0xff) | rune);
+    return n;
+}
+
+static int case_range_cmp(const void *key, const void *element)
+{
+    uint32_t rune = *(const uint32_t *)key;
+    const struct case_range *r = element;
+    return rune < r->lo ? -1 : rune > r->hi;
+}
+
+static const struct case_range *case_range_find(uint32_t rune)
+{
+    return bsearch(&rune, unicode_case_ranges, unicode_n_case_ranges,
+                   sizeof(unicode_case_ranges[0]), case_range_cmp);
+}
+
+uint32_t rune_lower(uint32_t rune)
+{
+    const struct case_range *r = case_range_find(rune);
+    if (r == NULL) {
+        return rune;
+    }
+    if (r->to_lower == CASE_PAIRS) {
+        return r->lo + ((rune - r->lo) | 1u);
+    }
+    return (uint32_t)((int32_t)rune + r->to_lower);
+}
+
+uint32_t rune_upper(uint32_t rune)
+{
+    const struct case_range *r = case_range_find(rune);
+    if (r == NULL) {
+        return rune;
+    }
+    if (r->to_upper == CASE_PAIRS) {
+        return r->lo + ((rune - r->lo) & ~1u);
+    }
+    return (uint32_t)((int32_t)rune + r->to_upper);
+}
+
+static int orbit_cmp(const void *key, const void *element)
+{
+    uint32_t rune = *(const uint32_t *)key;
+    const struct case_orbit *o = element;
+    return rune < o->rune ? -1 : rune > o->rune;
+}
+
+uint32_t rune_fold(uint32_t rune)
+{
+    const struct case_orbit *o =
+        bsearch(&rune, unicode_orbits, unicode_n_orbits, sizeof(unicode_orbits[0]), orbit_cmp);
+    if (o != NULL) {
+        return o->next;
+    }
+    uint32_t lower = rune_lower(rune);
+    return lower != rune ? lower : rune_upper(rune);
+}
+
+static bool map_append(struct sv v, uint32_t (*map)(uint32_t), struct buf *out)
+{
+    while (v.n > 0) {
+        uint32_t rune = 0;
+        size_t n = rune_decode(v, &rune);
+        char bytes[RUNE_BYTES_MAX];
+        buf_append(out, bytes, rune_encode(map(rune), bytes));
+        v.p += n;
+        v.n -= n;
+    }
+    return buf_ok(out);
+}
+
+bool lower_append(struct sv v, struct buf *out)
+{
+    return map_append(v, rune_lower, out);
+}
+
+bool upper_append(struct sv v, struct buf *out)
+{
+    return map_append(v, rune_upper, out);
+}
+
+static int class_cmp(const void *key, const void *element)
+{
+    return strcmp(key, ((const struct unicode_class *)element)->key);
+}
+
+const struct unicode_class *unicode_class_find(struct sv name)
+{
+    char key[CLASS_NAME_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (c == '_' || c == '-' || c == ' ') {
+            continue;
+        }
+        if (n + 1 == sizeof(key)) {
+            return NULL;
+        }
+        key[n++] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    }
+    key[n] = '\0';
+    return bsearch(key, unicode_classes, unicode_n_classes, sizeof(unicode_classes[0]), class_cmp);
+}

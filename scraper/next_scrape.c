@@ -1,0 +1,69 @@
+#include "scraper/next_scrape.h"
+
+#include <string.h>
+
+enum cadence_end cadence_end_of(const char *reason)
+{
+    if (reason[0] == '\0') {
+        return CADENCE_WELL;
+    }
+    if (strcmp(reason, "cpu_in_use") == 0) {
+        return CADENCE_IN_USE;
+    }
+    return strcmp(reason, "http_404") == 0 ? CADENCE_NOT_FOUND : CADENCE_BADLY;
+}
+
+unsigned cadence_conflicts(const struct cadence *c)
+{
+    return (unsigned)__builtin_popcount(c->conflicts);
+}
+
+static void note(struct cadence *c, enum cadence_end end)
+{
+    c->conflicts = (uint16_t)((unsigned)c->conflicts << 1 | (end == CADENCE_IN_USE));
+    c->attempts = (uint8_t)(c->attempts < CADENCE_HISTORY ? c->attempts + 1 : CADENCE_HISTORY);
+    if (end != CADENCE_NOT_FOUND) {
+        c->not_found = 0;
+    } else if (c->not_found < CADENCE_ABSENT_AFTER) {
+        c->not_found++;
+    }
+    c->absent = c->not_found >= CADENCE_ABSENT_AFTER;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The other one's profile will have ended after as long as ours takes, if there is room for that;
+ * chance sees to it that two of a kind do not meet again. */
+static int64_t after_conflict(struct cadence *c, const struct cadence_input *in, struct rng *rng)
+{
+    int64_t room = in->tick_ms - in->now_ms - in->sampling_ms;
+    if (!c->retried && room > 0) {
+        int64_t wait = in->sampling_ms < room / 2 ? in->sampling_ms : room / 2;
+        c->retried = true;
+        return in->now_ms + rng_range(rng, later(wait, 1), room + 1);
+    }
+    c->retried = false;
+    return later(in->tick_ms, in->now_ms) + rng_range(rng, 0, in->interval_ms);
+}
+
+int64_t cadence_next(struct cadence *c, const struct cadence_input *in, struct rng *rng)
+{
+    bool was_absent = c->absent;
+    note(c, in->end);
+    if (in->end == CADENCE_IN_USE) {
+        return after_conflict(c, in, rng);
+    }
+    c->retried = false;
+    if (c->absent) {
+        return in->now_ms + CADENCE_ABSENT_INTERVALS * in->interval_ms +
+               rng_range(rng, 0, in->interval_ms);
+    }
+    if (in->continuous && in->end == CADENCE_WELL) {
+        /* A target that answers at once, whatever it was asked for, is not asked all the time. */
+        return later(in->now_ms, in->start_ms + in->sampling_ms);
+    }
+    return in->continuous || was_absent ? in->phase_ms : later(in->tick_ms, in->now_ms);
+}

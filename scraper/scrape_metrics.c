@@ -1,0 +1,154 @@
+#include "scraper/scrape_metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+static const double LATENESS_BUCKETS[] = {.001, .0025, .005, .01, .025, .05, .1,
+                                          .25,  .5,    1,    2.5, 5,    10};
+static const double DURATION_BUCKETS[] = {.005, .01, .025, .05, .1, .25, .5,
+                                          1,    2.5, 5,    10,  15, 30,  60};
+static const double SIZE_BUCKETS[] = {256,    1024,    4096,    16384,   65536,
+                                      262144, 1048576, 4194304, 16777216};
+#define BUCKETS(b) .buckets = (b), .n_buckets = sizeof(b) / sizeof((b)[0])
+
+static const struct metric_desc SCRAPES = {
+    .name = "profpull_scrapes_total",
+    .help = "Scrapes by how they ended; skipped: its turn came while the last one still ran, or "
+            "the program was stopped when it was due.",
+    .type = METRIC_COUNTER,
+    .labels = {"job", "type", "result"},
+};
+static const struct metric_desc FAILURES = {
+    .name = "profpull_scrape_failures_total",
+    .help = "Failed scrapes by reason.",
+    .type = METRIC_COUNTER,
+    .labels = {"reason"},
+};
+static const struct metric_desc DURATIONS = {
+    .name = "profpull_scrape_duration_seconds",
+    .help = "Time from the start of a scrape to the last byte, of those that succeeded.",
+    .type = METRIC_HISTOGRAM,
+    .labels = {"type"},
+    BUCKETS(DURATION_BUCKETS),
+};
+static const struct metric_desc SIZES = {
+    .name = "profpull_scrape_size_bytes",
+    .help = "Size of the profiles as they came.",
+    .type = METRIC_HISTOGRAM,
+    .labels = {"type"},
+    BUCKETS(SIZE_BUCKETS),
+};
+static const struct metric_desc LATENESS = {
+    .name = "profpull_scrape_lateness_seconds",
+    .help = "How long after it was due a scrape was started.",
+    .type = METRIC_HISTOGRAM,
+    BUCKETS(LATENESS_BUCKETS),
+};
+static const struct metric_desc IN_FLIGHT = {
+    .name = "profpull_scrapes_in_flight",
+    .help = "Scrapes that run now.",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc WAITING = {
+    .name = "profpull_scrapes_waiting",
+    .help = "Scrapes that are due and wait because too many are in flight.",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc TARGETS = {
+    .name = "profpull_targets",
+    .help = "Targets; refused: over the target_limit of their job; left_out: by its sampling.",
+    .type = METRIC_GAUGE,
+    .labels = {"state"},
+};
+static const struct metric_desc STATES = {
+    .name = "profpull_scrapes",
+    .help = "Targets x profile types by health; absent: the path is not there, asked for rarely; "
+            "duplicate: set aside, since another target is scraped at the same URL for the same "
+            "type.",
+    .type = METRIC_GAUGE,
+    .labels = {"state"},
+};
+static const struct metric_desc REFUSED = {
+    .name = "profpull_targets_refused_total",
+    .help = "Targets, and scrapes of targets (duplicate, memory), that were not taken on.",
+    .type = METRIC_COUNTER,
+    .labels = {"reason"},
+};
+
+static struct metric_cell *cell(struct metric *family, const char *value)
+{
+    return metric_cell(family, (const char *[]){value});
+}
+
+bool meter_init(struct meter *m, struct metrics *metrics)
+{
+    *m = (struct meter){.types = map_new()};
+    m->scrapes = metrics_register(metrics, &SCRAPES);
+    m->failures = metrics_register(metrics, &FAILURES);
+    m->durations = metrics_register(metrics, &DURATIONS);
+    m->sizes = metrics_register(metrics, &SIZES);
+    m->lateness = metric_only(metrics_register(metrics, &LATENESS));
+    m->in_flight = metric_only(metrics_register(metrics, &IN_FLIGHT));
+    m->waiting = metric_only(metrics_register(metrics, &WAITING));
+    struct metric *targets = metrics_register(metrics, &TARGETS);
+    m->targets = cell(targets, "active");
+    m->targets_refused = cell(targets, "refused");
+    m->targets_left_out = cell(targets, "left_out");
+    struct metric *states = metrics_register(metrics, &STATES);
+    m->health[0] = cell(states, "unknown");
+    m->health[1] = cell(states, "up");
+    m->health[2] = cell(states, "down");
+    m->health[3] = cell(states, "absent");
+    m->duplicates = cell(states, "duplicate");
+    struct metric *refused = metrics_register(metrics, &REFUSED);
+    m->refused_limit = cell(refused, "limit");
+    m->refused_duplicate = cell(refused, "duplicate");
+    m->refused_memory = cell(refused, "memory");
+    return m->types != NULL;
+}
+
+void meter_done(struct meter *m)
+{
+    m->types = map_free(m->types, free);
+}
+
+static struct type_meter *make_type(struct meter *m, const char *job, const char *type)
+{
+    struct type_meter *t = calloc(1, sizeof(*t));
+    if (t == NULL) {
+        return NULL;
+    }
+    t->ok = metric_cell(m->scrapes, (const char *[]){job, type, "ok"});
+    t->failed = metric_cell(m->scrapes, (const char *[]){job, type, "failed"});
+    t->skipped = metric_cell(m->scrapes, (const char *[]){job, type, "skipped"});
+    t->duration = cell(m->durations, type);
+    t->size = cell(m->sizes, type);
+    return t;
+}
+
+struct type_meter *meter_type(struct meter *m, const char *job, const char *type)
+{
+    struct buf key;
+    buf_init(&key, (size_t)64 * 1024);
+    buf_append(&key, job, strlen(job) + 1);
+    buf_puts(&key, type);
+    struct type_meter *t = NULL;
+    if (buf_ok(&key)) {
+        struct sv name = {.p = key.data, .n = key.len};
+        t = map_get(m->types, name);
+        if (t == NULL && (t = make_type(m, job, type)) != NULL &&
+            !map_put(m->types, name, t, NULL)) {
+            free(t);
+            t = NULL;
+        }
+    }
+    buf_done(&key);
+    return t;
+}
+
+void meter_failure(struct meter *m, const char *reason)
+{
+    metric_inc(cell(m->failures, reason));
+}

@@ -1,0 +1,47 @@
+/* The scraper's metrics. Labels are job and type names from the configuration and fixed words. */
+#ifndef PROFPULL_SCRAPER_SCRAPE_METRICS_H
+#define PROFPULL_SCRAPER_SCRAPE_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/map.h"
+#include "base/metrics.h"
+
+/* Cells of one job and type; they live as long as the meter. */
+struct type_meter {
+    struct metric_cell *ok;
+    struct metric_cell *failed;
+    struct metric_cell *skipped;
+    struct metric_cell *duration; /* seconds; of the type, for all jobs */
+    struct metric_cell *size;     /* bytes; the same */
+};
+
+struct meter {
+    struct map *types; /* "job\0type" -> struct type_meter */
+    struct metric *scrapes;
+    struct metric *failures;
+    struct metric *durations;
+    struct metric *sizes;
+    struct metric_cell *lateness;
+    struct metric_cell *in_flight;
+    struct metric_cell *waiting;
+    struct metric_cell *targets; /* gauges */
+    struct metric_cell *targets_refused;
+    struct metric_cell *targets_left_out;
+    struct metric_cell *health[4]; /* scrapes, by enum scrape_health */
+    struct metric_cell *duplicates;
+    struct metric_cell *refused_limit; /* counters */
+    struct metric_cell *refused_duplicate;
+    struct metric_cell *refused_memory;
+};
+
+/* metrics may be NULL. False if out of memory. */
+bool meter_init(struct meter *m, struct metrics *metrics);
+void meter_done(struct meter *m);
+/* NULL if out of memory. */
+struct type_meter *meter_type(struct meter *m, const char *job, const char *type);
+/* Counts one failure by its reason, which must be of the fixed set. */
+void meter_failure(struct meter *m, const char *reason);
+
+#endif

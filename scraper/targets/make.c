@@ -1,0 +1,529 @@
+#include "scraper/targets/target_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scraper/targets/address.h"
+#include "scraper/targets/settings.h"
+#include "scraper/targets/url.h"
+
+#define META_PREFIX SV("__meta_")
+/* What is read of discovery's labels: target_reads() must know all of them. */
+#define META_POD_UID SV("__meta_kubernetes_pod_uid")
+#define META_NAMESPACE SV("__meta_kubernetes_namespace")
+#define META_CONTAINER SV("__meta_kubernetes_pod_container_name")
+#define META_SERVICE SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name")
+/* Problems that one target may tell of, besides one for each type. */
+#define UNKNOWN_MAX 8
+#define PROBLEM_BYTES_MAX ((size_t)64 * 1024)
+
+/* Everything that is needed while one target is being made. */
+struct maker {
+    const struct config_job *job;
+    struct labels_builder *b;
+    struct address address;
+    struct sv raw_address; /* as the label has it, perhaps without a port */
+    uint32_t address_at;   /* where it and the process stand in strings */
+    uint32_t process_at;
+    bool https;
+    struct settings settings;
+    struct sv name;             /* `__name__` that the target carries: renames every type */
+    struct sv path;             /* `__profile_path__` that it carries: the path of every type */
+    struct sv prefix;           /* its own, or the job's */
+    struct url_query overrides; /* of its `__param_<name>` labels */
+    struct url_query query;     /* of the type at hand */
+    struct buf url;             /* of the type at hand */
+    struct buf strings;
+    struct target_entry *entries;
+    size_t n;
+    struct buf texts; /* of the problems */
+    struct target_problem *problems;
+    size_t n_problems;
+    struct err first; /* of the problems of types */
+};
+
+/* ---- problems ----------------------------------------------------------------------------------
+ */
+
+/* type: an index in job->types, or n_types for none. What does not fit any more is left out, as is
+ * the second problem of a type (several types may come to one). */
+static void add_problem(struct maker *m, size_t type, const char *text)
+{
+    size_t start = m->texts.len;
+    for (size_t i = 0; i < m->n_problems; i++) {
+        if (m->problems[i].is_a_type && m->problems[i].type == type) {
+            return;
+        }
+    }
+    if (m->n_problems < m->job->n_types + UNKNOWN_MAX &&
+        buf_append(&m->texts, text, strlen(text) + 1)) {
+        m->problems[m->n_problems++] = (struct target_problem){
+            .text = (uint32_t)start,
+            .type = (uint16_t)type,
+            .is_a_type = type < m->job->n_types,
+        };
+    }
+}
+
+static void on_unknown(void *arg, struct sv label, struct sv type)
+{
+    struct maker *m = arg;
+    struct err err = ERR_INIT;
+    size_t n_unknown = m->n_problems; /* they come first */
+    if (n_unknown >= UNKNOWN_MAX) {
+        return;
+    }
+    const char *keys[256];
+    size_t n = m->job->n_types < 256 ? m->job->n_types : 256;
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = m->job->types[i].key;
+    }
+    const char *near = suggest(type, keys, n);
+    err_set(&err, ERR_INPUT, "label %.*s: the job has no profile type \"%.*s\"%s%s%s",
+            (int)(label.n < 128 ? label.n : 128), label.p, (int)(type.n < 64 ? type.n : 64), type.p,
+            near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+            near == NULL ? "" : "\"?");
+    add_problem(m, m->job->n_types, err.msg);
+}
+
+/* ---- labels ------------------------------------------------------------------------------------
+ */
+
+static void set_default(struct labels_builder *b, const char *name, struct sv value)
+{
+    if (labels_builder_get(b, sv_from(name)).n == 0) {
+        labels_builder_set(b, sv_from(name), value);
+    }
+}
+
+static const char *const meta_names[] = {
+    "__meta_docker_container_name",
+    "__meta_dockerswarm_container_label_service_name",
+    "__meta_dockerswarm_service_name",
+};
+
+static bool is_meta_name(struct sv name)
+{
+    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
+        if (sv_eq_str(name, meta_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool target_reads(struct sv name)
+{
+    return !sv_starts_with(name, META_PREFIX) || is_meta_name(name) || sv_eq(name, META_POD_UID) ||
+           sv_eq(name, META_NAMESPACE) || sv_eq(name, META_CONTAINER) || sv_eq(name, META_SERVICE);
+}
+
+static bool set_namespaced_service(struct labels_builder *b)
+{
+    struct sv space = labels_builder_get(b, META_NAMESPACE);
+    struct sv container = labels_builder_get(b, META_CONTAINER);
+    if (space.n == 0 || container.n == 0) {
+        return false;
+    }
+    struct buf name;
+    buf_init(&name, LABELS_BYTES_MAX);
+    if (buf_printf(&name, "%.*s/%.*s", SV_ARG(space), SV_ARG(container))) {
+        labels_builder_set(b, SV(LABEL_SERVICE_NAME), (struct sv){name.data, name.len});
+    }
+    buf_done(&name);
+    return true;
+}
+
+/* The order is Grafana Alloy's, so that series keep their names after a move. */
+static void infer_service_name(struct labels_builder *b)
+{
+    if (labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n > 0) {
+        return;
+    }
+    struct sv annotated = labels_builder_get(b, META_SERVICE);
+    if (annotated.n > 0) {
+        labels_builder_set(b, SV(LABEL_SERVICE_NAME), annotated);
+        return;
+    }
+    if (set_namespaced_service(b)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
+        struct sv name = labels_builder_get(b, sv_from(meta_names[i]));
+        if (name.n > 0) {
+            labels_builder_set(b, SV(LABEL_SERVICE_NAME), name);
+            return;
+        }
+    }
+    labels_builder_set_str(b, LABEL_SERVICE_NAME, "unspecified");
+}
+
+static bool resolve_scheme(struct maker *m, struct err *err)
+{
+    struct sv scheme = labels_builder_get(m->b, SV(LABEL_SCHEME));
+    if (scheme.n == 0) {
+        scheme = sv_from(m->job->scheme);
+    }
+    if (scheme.n == 5 && strncasecmp(scheme.p, "https", 5) == 0) {
+        m->https = true;
+    } else if (scheme.n != 4 || strncasecmp(scheme.p, "http", 4) != 0) {
+        return err_set(err, ERR_INPUT, "invalid scheme: \"%.*s\"; expected \"http\" or \"https\"",
+                       (int)(scheme.n < 64 ? scheme.n : 64), scheme.p);
+    }
+    labels_builder_set_str(m->b, LABEL_SCHEME, m->https ? "https" : "http");
+    return true;
+}
+
+static bool resolve_address(struct maker *m, const char *pinned_host, struct err *err)
+{
+    m->raw_address = labels_builder_get(m->b, SV(LABEL_ADDRESS));
+    if (!address_parse(m->raw_address, m->https ? 443 : 80, &m->address, err)) {
+        return false;
+    }
+    if (pinned_host != NULL && !m->job->allow_foreign_address &&
+        !address_is_host(&m->address, pinned_host)) {
+        return err_set(err, ERR_INPUT, "address \"%s\" is not the pod's own (%s)", m->address.text,
+                       pinned_host);
+    }
+    labels_builder_set_str(m->b, LABEL_ADDRESS, m->address.text);
+    return true;
+}
+
+static bool check_utf8(const struct labels_builder *b, struct err *err)
+{
+    for (size_t i = 0; i < labels_builder_count(b); i++) {
+        struct label l = labels_builder_at(b, i);
+        if (!utf8_valid(l.name) || !utf8_valid(l.value)) {
+            return err_set(err, ERR_INPUT, "label \"%.*s\" is not valid UTF-8",
+                           (int)(l.name.n < 128 ? l.name.n : 128), l.name.p);
+        }
+    }
+    return true;
+}
+
+static struct sv param_name(struct sv label)
+{
+    struct sv prefix = SV(LABEL_PARAM_PREFIX);
+    if (!sv_starts_with(label, prefix)) {
+        return (struct sv){.p = "", .n = 0};
+    }
+    return (struct sv){.p = label.p + prefix.n, .n = label.n - prefix.n};
+}
+
+static bool collect_overrides(struct maker *m, struct err *err)
+{
+    for (size_t i = 0; i < labels_builder_count(m->b); i++) {
+        struct label l = labels_builder_at(m->b, i);
+        struct sv name = param_name(l.name);
+        if (name.n > 0 && !url_query_add(&m->overrides, name, l.value)) {
+            return err_set(err, ERR_MEMORY, "out of memory");
+        }
+    }
+    return true;
+}
+
+static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
+{
+    if (!check_utf8(m->b, err) || !collect_overrides(m, err) ||
+        !settings_read(&m->settings, m->job, m->b, on_unknown, m, err)) {
+        return false;
+    }
+    if (m->job->name[0] != '\0') {
+        set_default(m->b, LABEL_JOB, sv_from(m->job->name));
+    }
+    if (!resolve_scheme(m, err) || !resolve_address(m, pinned_host, err)) {
+        return false;
+    }
+    set_default(m->b, LABEL_INSTANCE, sv_from(m->address.text));
+    infer_service_name(m->b);
+    m->name = labels_builder_get(m->b, SV(LABEL_NAME));
+    m->path = labels_builder_get(m->b, SV(LABEL_PROFILE_PATH));
+    m->prefix = labels_builder_get(m->b, SV(LABEL_PROFILE_PATH_PREFIX));
+    if (m->prefix.n == 0) {
+        m->prefix = sv_from(m->job->path_prefix);
+        labels_builder_set(m->b, SV(LABEL_PROFILE_PATH_PREFIX), m->prefix);
+    }
+    return true;
+}
+
+/* The labels that all profiles of the target share. What discovery told of it (`__meta_*`) has done
+ * its work now and would be most of the memory; so have the settings. */
+static struct labels *finish_labels(struct maker *m)
+{
+    const struct config_pairs *params = &m->job->params;
+    for (size_t i = 0; i < params->n; i++) {
+        char name[256];
+        int n = snprintf(name, sizeof(name), LABEL_PARAM_PREFIX "%s", params->at[i].name);
+        if (n > 0 && (size_t)n < sizeof(name)) {
+            set_default(m->b, name, sv_from(params->at[i].value));
+        }
+    }
+    for (size_t i = labels_builder_count(m->b); i > 0; i--) {
+        struct sv name = labels_builder_at(m->b, i - 1).name;
+        if (sv_starts_with(name, META_PREFIX) || settings_is_label(name)) {
+            labels_builder_del(m->b, name);
+        }
+    }
+    return labels_builder_build(m->b);
+}
+
+/* ---- one entry for each type -------------------------------------------------------------------
+ */
+
+/* A target that carries the name of another type of the job is scraped as that type. */
+static size_t effective_type(const struct maker *m, size_t type)
+{
+    for (size_t i = 0; m->name.n > 0 && i < m->job->n_types; i++) {
+        if (sv_eq_str(m->name, m->job->types[i].key)) {
+            return i;
+        }
+    }
+    return type;
+}
+
+/* The parameters of a type from a fresh copy: no target and no type sees those of another. */
+static bool collect_params(struct maker *m, const struct config_type *type)
+{
+    url_query_clear(&m->query);
+    bool ok = true;
+    for (size_t i = 0; i < type->params.n; i++) {
+        ok = ok && url_query_add(&m->query, sv_from(type->params.at[i].name),
+                                 sv_from(type->params.at[i].value));
+    }
+    for (size_t i = 0; i < m->overrides.n; i++) {
+        ok = ok && url_query_set(&m->query, m->overrides.at[i].name, m->overrides.at[i].value);
+    }
+    url_query_del(&m->query, SV("seconds"));
+    return ok;
+}
+
+/* Appends a string with its NUL; *ret_offset is where. */
+static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
+{
+    *ret_offset = (uint32_t)m->strings.len;
+    return buf_append(&m->strings, v.p, v.n) && buf_putc(&m->strings, '\0');
+}
+
+/* Adds path and query of a type. */
+static bool add_path(struct maker *m, const struct config_type *type, const struct type_settings *t,
+                     uint32_t *ret_offset, struct err *err)
+{
+    char text[16];
+    struct sv path = m->path.n > 0 ? m->path : sv_from(type->path);
+    buf_clear(&m->url);
+    if (!url_append_path(&m->url, m->prefix, t->path.n > 0 ? t->path : path, err)) {
+        return false;
+    }
+    bool ok = collect_params(m, type);
+    if (type->sampling) {
+        snprintf(text, sizeof(text), "%u", t->seconds);
+        ok = ok && url_query_add(&m->query, SV("seconds"), sv_from(text));
+    }
+    if (!ok) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (!url_append_query(&m->url, &m->query) || m->url.len > URL_TARGET_MAX) {
+        return err_set(err, ERR_LIMIT, "path and query longer than %d bytes", URL_TARGET_MAX);
+    }
+    return add_string(m, (struct sv){m->url.data, m->url.len}, ret_offset) ||
+           err_set(err, ERR_MEMORY, "out of memory");
+}
+
+/* The host is that of the target, whatever the type says: only port and scheme are its own. */
+static bool add_address(struct maker *m, const struct type_settings *t, struct target_entry *entry,
+                        struct err *err)
+{
+    struct address address;
+    entry->https = t->scheme.n == 0 ? m->https : t->scheme.n == 5;
+    entry->address = m->address_at;
+    entry->process = m->process_at;
+    if (t->port == 0 && entry->https == m->https) {
+        return true;
+    }
+    if (!address_parse(m->raw_address, entry->https ? 443 : 80, &address, err)) {
+        return false;
+    }
+    if (t->port != 0) {
+        address_set_port(&address, t->port);
+    }
+    return (add_string(m, sv_from(address.text), &entry->address) &&
+            add_string(m, sv_from(address.canonical), &entry->process)) ||
+           err_set(err, ERR_MEMORY, "out of memory");
+}
+
+/* With a carried name several types may come to the same: one is enough. */
+static bool is_repeated(const struct maker *m, const struct target_entry *entry)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const struct target_entry *other = &m->entries[i];
+        bool same_name = m->name.n > 0 || strcmp(m->job->types[other->type].name,
+                                                 m->job->types[entry->type].name) == 0;
+        const char *strings = m->strings.data;
+        if (same_name && other->https == entry->https &&
+            strcmp(strings + other->address, strings + entry->address) == 0 &&
+            strcmp(strings + other->path, strings + entry->path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_entry(struct maker *m, size_t index, struct err *err)
+{
+    const struct config_type *type = &m->job->types[index];
+    struct target_entry entry = {.type = (uint16_t)index};
+    struct type_settings t;
+    if (!settings_resolve(&m->settings, index, &t, err) || !add_address(m, &t, &entry, err) ||
+        !add_path(m, type, &t, &entry.path, err)) {
+        return false;
+    }
+    if (t.path.n > 0 && !add_string(m, t.path, &entry.own_path)) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    entry.interval_ms = (uint32_t)t.interval_ms;
+    entry.timeout_ms = (uint32_t)t.timeout_ms;
+    entry.seconds = t.seconds;
+    if (!is_repeated(m, &entry)) {
+        m->entries[m->n++] = entry;
+    }
+    return true;
+}
+
+/* Adds what a type is to be scraped for, if it is. False: it should be and cannot. *ret_type is the
+ * type that counts. */
+static bool add_type(struct maker *m, size_t index, size_t *ret_type, struct err *err)
+{
+    size_t effective = effective_type(m, index);
+    bool enabled = false;
+    *ret_type = index;
+    if (!settings_enabled(&m->settings, index, &enabled, err)) {
+        return false;
+    }
+    *ret_type = effective;
+    if (enabled && effective != index && settings_has(&m->settings, effective, SETTING_ENABLED) &&
+        !settings_enabled(&m->settings, effective, &enabled, err)) {
+        return false;
+    }
+    return !enabled || add_entry(m, effective, err);
+}
+
+/* What is wrong with one type costs the others nothing. */
+static bool add_types(struct maker *m, struct err *err)
+{
+    for (size_t i = 0; i < m->job->n_types; i++) {
+        struct err why = ERR_INIT;
+        size_t type;
+        if (add_type(m, i, &type, &why)) {
+            continue;
+        }
+        if (why.kind == ERR_MEMORY) {
+            return err_set(err, ERR_MEMORY, "out of memory");
+        }
+        err_wrap(&why, "profile type %s", m->job->types[type].key);
+        add_problem(m, type, why.msg);
+        if (m->first.kind == ERR_NONE) {
+            m->first = why;
+        }
+    }
+    if (m->n == 0 && m->first.kind != ERR_NONE) {
+        return err_set(err, m->first.kind, "%s", m->first.msg);
+    }
+    return true;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+static struct target *assemble(struct maker *m, const struct config *owner, size_t index)
+{
+    size_t entries_size = m->n * sizeof(struct target_entry);
+    struct target *t = malloc(sizeof(*t) + entries_size + m->strings.len);
+    if (t == NULL) {
+        return NULL;
+    }
+    struct sv uid = labels_builder_get(m->b, META_POD_UID);
+    t->generation = uid.n == 0 ? 0 : hash_bytes(uid.p, uid.n, 1);
+    t->labels = finish_labels(m);
+    if (t->labels == NULL) {
+        free(t);
+        return NULL;
+    }
+    atomic_init(&t->refs, 1);
+    t->job = (uint32_t)index;
+    t->config = owner == NULL ? NULL : config_ref(owner);
+    t->job_config = m->job;
+    t->address = m->address_at;
+    t->process = m->process_at;
+    t->n = (uint32_t)m->n;
+    if (m->n > 0) {
+        memcpy(t->entries, m->entries, entries_size);
+    }
+    memcpy((char *)&t->entries[m->n], m->strings.data, m->strings.len);
+    bool any = m->n_problems > 0;
+    t->n_problems = (uint32_t)m->n_problems;
+    t->problems = any ? m->problems : NULL;
+    t->problem_texts = any ? buf_take(&m->texts, NULL) : NULL;
+    m->problems = any ? NULL : m->problems;
+    return t;
+}
+
+/* The strings begin with an empty one and the address that most types share. */
+static bool begin_strings(struct maker *m)
+{
+    return buf_putc(&m->strings, '\0') && add_string(m, sv_from(m->address.text), &m->address_at) &&
+           add_string(m, sv_from(m->address.canonical), &m->process_at);
+}
+
+static struct target *make(struct maker *m, const struct config *owner, size_t index,
+                           const char *pinned_host, struct err *err)
+{
+    if (!resolve(m, pinned_host, err)) {
+        return NULL;
+    }
+    if (!begin_strings(m)) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    if (!add_types(m, err)) {
+        return NULL;
+    }
+    struct target *t = assemble(m, owner, index);
+    if (t == NULL) {
+        err_set(err, ERR_MEMORY, "too many labels, or out of memory");
+    }
+    return t;
+}
+
+struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
+                           struct labels_builder *b, const char *pinned_host, struct err *err)
+{
+    struct maker m = {.job = job, .b = b, .first = ERR_INIT};
+    buf_init(&m.url, URL_TARGET_MAX + 4 * URL_PATH_MAX);
+    buf_init(&m.strings, (job->n_types + 1) * (URL_TARGET_MAX + 4 * URL_PATH_MAX));
+    buf_init(&m.texts, PROBLEM_BYTES_MAX);
+    m.entries = calloc(job->n_types + 1, sizeof(*m.entries));
+    m.problems = calloc(job->n_types + UNKNOWN_MAX, sizeof(*m.problems));
+    struct target *t = NULL;
+    if (m.entries == NULL || m.problems == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory");
+    } else {
+        t = make(&m, owner, index, pinned_host, err);
+    }
+    free(m.entries);
+    free(m.problems);
+    buf_done(&m.url);
+    buf_done(&m.strings);
+    buf_done(&m.texts);
+    settings_done(&m.settings);
+    url_query_done(&m.overrides);
+    url_query_done(&m.query);
+    return t;
+}
+
+struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
+                          const char *pinned_host, struct err *err)
+{
+    return target_make(config, job, &config->jobs[job], b, pinned_host, err);
+}

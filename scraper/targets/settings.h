@@ -1,0 +1,67 @@
+/* What the labels of one target say about how it is scraped.
+ *
+ * `__profile_<type>_<setting>__` is for one profile type, `__scrape_interval__` and
+ * `__scrape_timeout__` are for all of them. Annotations and relabel rules write these labels, so
+ * nothing in them is trusted. <type> is the type's key in the configuration, with every character
+ * that is not a letter, a digit or "_" replaced by "_". Pure functions, any thread; the values are
+ * views into the builder that was read.
+ */
+#ifndef PROFPULL_SCRAPER_TARGETS_SETTINGS_H
+#define PROFPULL_SCRAPER_TARGETS_SETTINGS_H
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "config/config.h"
+
+/* Intervals that a label may ask for; the configuration may have shorter ones. */
+#define SETTING_INTERVAL_MIN_MS 1000
+#define SETTING_INTERVAL_MAX_MS (INT64_C(24) * 60 * 60 * 1000)
+
+enum setting {
+    SETTING_ENABLED,
+    SETTING_PATH,
+    SETTING_PORT,
+    SETTING_SCHEME,
+    SETTING_INTERVAL,
+    SETTING_TIMEOUT,
+    SETTING_SECONDS,
+};
+#define SETTINGS 7
+
+struct settings {
+    const struct config_job *job;
+    struct sv (*of_type)[SETTINGS]; /* one row for each type of the job; NULL: no label names one */
+    int64_t interval_ms;            /* of `__scrape_interval__`, 0 if it is not there */
+    int64_t timeout_ms;
+    struct sv seconds; /* of `__param_seconds` */
+};
+
+/* What counts for one type in the end. */
+struct type_settings {
+    int64_t interval_ms;
+    int64_t timeout_ms;
+    uint32_t seconds; /* 0 if the type does not sample */
+    struct sv path;   /* own, or empty */
+    uint16_t port;    /* 0: that of the address */
+    struct sv scheme; /* "http", "https" in any case, or empty */
+};
+
+/* Reads the labels. on_unknown is called for each label that has the form of a setting and names no
+ * type of the job. False with an error if memory ran out, or what is for all types is wrong:
+ * Prometheus' rule that a timeout is not longer than its interval holds here too. */
+bool settings_read(struct settings *s, const struct config_job *job, const struct labels_builder *b,
+                   void (*on_unknown)(void *arg, struct sv label, struct sv type), void *arg,
+                   struct err *err);
+void settings_done(struct settings *s);
+/* Whether the target has this setting of this type. */
+bool settings_has(const struct settings *s, size_t type, enum setting setting);
+/* Whether the type is wanted. False with an error if the label is wrong. */
+bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, struct err *err);
+/* Settles one type; of labels and configuration the first counts of: the type's label, the
+ * target's, the type's configuration. An error names the label, what was expected and what came. */
+bool settings_resolve(const struct settings *s, size_t type, struct type_settings *ret,
+                      struct err *err);
+/* Whether a label is one of these settings, and so no business of the series. */
+bool settings_is_label(struct sv name);
+
+#endif

@@ -1,0 +1,155 @@
+/* What is asked of a target once it is made; target_make.c makes it. */
+#include "scraper/targets/target_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+struct target *target_ref(struct target *t)
+{
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+struct target *target_unref(struct target *t)
+{
+    if (t != NULL && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1) {
+        labels_unref(t->labels);
+        if (t->config != NULL) {
+            config_unref(t->config);
+        }
+        free(t->problems);
+        free(t->problem_texts);
+        free(t);
+    }
+    return NULL;
+}
+
+const struct labels *target_labels(const struct target *t)
+{
+    return t->labels;
+}
+
+const char *target_canonical(const struct target *t)
+{
+    return (const char *)&t->entries[t->n] + t->process;
+}
+
+size_t target_scrape_count(const struct target *t)
+{
+    return t->n;
+}
+
+const struct config_type *target_scrape_type(const struct target *t, size_t i)
+{
+    return &t->job_config->types[t->entries[i].type];
+}
+
+static const char *string_at(const struct target *t, uint32_t offset)
+{
+    return (const char *)&t->entries[t->n] + offset;
+}
+
+const char *target_path(const struct target *t, size_t i)
+{
+    return string_at(t, t->entries[i].path);
+}
+
+const char *target_address(const struct target *t, size_t i)
+{
+    return string_at(t, t->entries[i].address);
+}
+
+const char *target_process(const struct target *t, size_t i)
+{
+    return string_at(t, t->entries[i].process);
+}
+
+size_t target_problem_count(const struct target *t)
+{
+    return t->n_problems;
+}
+
+const char *target_problem(const struct target *t, size_t i, const char **ret_type)
+{
+    const struct target_problem *p = &t->problems[i];
+    *ret_type = p->is_a_type ? t->job_config->types[p->type].key : "unknown";
+    return t->problem_texts + p->text;
+}
+
+bool target_scrape_url(const struct target *t, size_t i, struct buf *out)
+{
+    return buf_printf(out, "%s://%s%s", t->entries[i].https ? "https" : "http",
+                      target_address(t, i), target_path(t, i));
+}
+
+int64_t target_timeout_ms(const struct target *t, size_t i)
+{
+    return (int64_t)t->entries[i].timeout_ms + (int64_t)t->entries[i].seconds * MS_PER_S;
+}
+
+int64_t target_interval_ms(const struct target *t, size_t i)
+{
+    return t->entries[i].interval_ms;
+}
+
+/* ---- identity and series -----------------------------------------------------------------------
+ */
+
+static struct sv series_name(const struct target *t, size_t i)
+{
+    struct sv carried = labels_get(t->labels, SV(LABEL_NAME));
+    return carried.n > 0 ? carried : sv_from(target_scrape_type(t, i)->name);
+}
+
+bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j)
+{
+    return a->entries[i].https == b->entries[j].https &&
+           strcmp(target_address(a, i), target_address(b, j)) == 0 &&
+           strcmp(target_path(a, i), target_path(b, j)) == 0 &&
+           sv_eq(series_name(a, i), series_name(b, j));
+}
+
+bool target_is_another_pod(const struct target *a, const struct target *b)
+{
+    return a->generation != 0 && b->generation != 0 && a->generation != b->generation;
+}
+
+uint64_t target_scrape_hash(const struct target *t, size_t i)
+{
+    struct sv name = series_name(t, i);
+    const char *path = target_path(t, i);
+    const char *address = target_address(t, i);
+    uint64_t h = hash_bytes(address, strlen(address), t->entries[i].https ? 443 : 80);
+    h = hash_bytes(path, strlen(path), h);
+    return hash_bytes(name.p, name.n, h);
+}
+
+bool target_scrape_key(const struct target *t, size_t i, struct buf *out)
+{
+    struct sv name = series_name(t, i);
+    return target_scrape_url(t, i, out) && buf_putc(out, '\0') && buf_append(out, name.p, name.n);
+}
+
+static void set_missing(struct labels_builder *b, const char *name, const char *value)
+{
+    if (labels_builder_get(b, sv_from(name)).n == 0) {
+        labels_builder_set_str(b, name, value);
+    }
+}
+
+struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b)
+{
+    const struct config_type *type = target_scrape_type(t, i);
+    labels_builder_reset(b, t->labels);
+    set_missing(b, LABEL_NAME, type->name);
+    if (t->entries[i].own_path != 0) {
+        labels_builder_set_str(b, LABEL_PROFILE_PATH, string_at(t, t->entries[i].own_path));
+    }
+    set_missing(b, LABEL_PROFILE_PATH, type->path);
+    if (type->is_delta || type->delta == DELTA_AUTO) {
+        labels_builder_set_str(b, LABEL_DELTA, "false");
+    }
+    return labels_builder_build(b);
+}

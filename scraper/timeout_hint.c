@@ -1,0 +1,67 @@
+#include "scraper/timeout_hint.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define TOO_LONG "duration_too_long"
+
+static bool is_same_time(int64_t a_ms, int64_t b_ms)
+{
+    int64_t apart = a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms;
+    return apart <= REMEDY_SAME_MS || apart <= a_ms / 20;
+}
+
+/* The answer would have had to come within limit_ms. */
+static void advise(const struct remedy_input *in, int64_t limit_ms, const char *whose,
+                   struct err *err)
+{
+    int64_t fits = limit_ms / MS_PER_S - 1;
+    if (fits < 1) {
+        fits = 1;
+    }
+    err_set(err, err->kind,
+            "%s; something on the way allows an answer about %.1f s: set seconds of the profile "
+            "type %s (now %us) to at most %" PRId64 "s, or raise %s over %us",
+            err->msg, (double)limit_ms / 1000.0, in->type, (unsigned)in->seconds, fits, whose,
+            (unsigned)in->seconds);
+}
+
+static const char *of_cut(const struct remedy_input *in, struct err *err)
+{
+    int64_t asked_ms = (int64_t)in->seconds * MS_PER_S;
+    if (in->lasted_ms >= asked_ms) {
+        err_set(err, err->kind,
+                "%s; the profile was done and the answer came too late: set seconds of the profile "
+                "type %s (now %us) below the WriteTimeout of the target's server, or raise that "
+                "over %us",
+                err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
+        return TOO_LONG;
+    }
+    if (in->lasted_ms >= REMEDY_CUT_MIN_MS && in->last_cut_ms >= 0 &&
+        is_same_time(in->lasted_ms, in->last_cut_ms)) {
+        advise(in, in->lasted_ms, "the timeout of the server or proxy", err);
+        return TOO_LONG;
+    }
+    return in->reason;
+}
+
+const char *remedy_find(const struct remedy_input *in, struct err *err)
+{
+    if (in->seconds == 0) {
+        return in->reason;
+    }
+    if (strcmp(in->reason, TOO_LONG) == 0) {
+        err_set(err, err->kind,
+                "%s: set seconds of the profile type %s (now %us) below that WriteTimeout, or "
+                "raise it over %us",
+                err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
+    } else if (strcmp(in->reason, "cut") == 0 && in->status == 0) {
+        return of_cut(in, err);
+    } else if (strcmp(in->reason, "http_504") == 0 && in->lasted_ms >= REMEDY_CUT_MIN_MS) {
+        advise(in, in->lasted_ms, "the timeout of the proxy", err);
+    }
+    return in->reason;
+}

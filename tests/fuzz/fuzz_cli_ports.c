@@ -1,0 +1,118 @@
+/* The label sets of a pod, which annotations have shaped: what is settled stays settled, nothing is
+ * scraped twice for the same, and the sentences about the annotations can be written. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "cli/explain/words.h"
+#include "scraper/targets/ports.h"
+
+#define SETS_MAX 12
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool ok)
+{
+    if (!ok) {
+        abort();
+    }
+}
+
+static struct config *load(void)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = {.write_url = "http://x"};
+    struct config *config = config_load(NULL, &options, errors);
+    require(config != NULL);
+    config_errors_free(errors);
+    return config;
+}
+
+/* Label sets of lines "name=value", with an empty line between two of them. */
+static size_t read_sets(struct sv text, struct labels_builder *b, struct labels *sets[SETS_MAX])
+{
+    size_t n = 0;
+    labels_builder_reset(b, NULL);
+    while (text.n > 0 && n < SETS_MAX) {
+        struct sv line = text;
+        struct sv name;
+        struct sv value;
+        if (!sv_cut(text, '\n', &line, &text)) {
+            text = SV("");
+        }
+        if (sv_cut(line, '=', &name, &value) && name.n > 0) {
+            labels_builder_set(b, name, value);
+        }
+        if (line.n == 0 || text.n == 0) {
+            sets[n] = labels_builder_build(b);
+            n += sets[n] != NULL ? 1 : 0;
+            labels_builder_reset(b, NULL);
+        }
+    }
+    return n;
+}
+
+static void check_settled(const struct config_job *job, struct port_candidate *c, size_t n,
+                          struct labels_builder *b)
+{
+    struct labels *before[SETS_MAX];
+    for (size_t i = 0; i < n; i++) {
+        before[i] = c[i].labels == NULL ? NULL : labels_ref(c[i].labels);
+        require((c[i].labels == NULL) == c[i].set_aside);
+        require(c[i].labels == NULL || labels_get(c[i].labels, SV("__profile_port_name__")).n == 0);
+    }
+    require(ports_choose(job, c, n, b));
+    for (size_t i = 0; i < n; i++) {
+        require((before[i] == NULL) == (c[i].labels == NULL));
+        require(before[i] == NULL || labels_equal(before[i], c[i].labels));
+        labels_unref(before[i]);
+    }
+}
+
+static void write_words(const struct config_job *job, struct labels *const *sets, size_t n)
+{
+    struct words_piece pieces[SETS_MAX];
+    struct buf out;
+    buf_init(&out, 16 << 20);
+    for (size_t i = 0; i < n; i++) {
+        pieces[i] = (struct words_piece){.discovered = sets[i], .relabelled = sets[i]};
+        words_annotations(sets[i], &out);
+        for (size_t r = 1; r <= job->relabel.n; r++) {
+            words_dropped(job, r, sets[i], sets[i], &out);
+        }
+        struct config_selector selector = {.role = "pod", .label = "", .field = "a"};
+        selector.field = labels_get(sets[i], SV("field")).p;
+        struct config_kubernetes k = {.role = "pod", .selectors = &selector, .n_selectors = 1};
+        words_left_out(&k, SV("n"), sets[i], &out);
+    }
+    for (size_t t = 0; n > 0 && t < job->n_types; t++) {
+        words_no_port(&job->types[t], pieces, n, &out);
+    }
+    buf_done(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct labels *sets[SETS_MAX];
+    struct port_candidate candidates[SETS_MAX];
+    static struct config *config; /* one for all inputs */
+    config = config == NULL ? load() : config;
+    struct intern *intern = intern_new();
+    struct labels_builder *b = labels_builder_new(intern);
+    const struct config_job *job = &config->jobs[0];
+    size_t n = read_sets((struct sv){.p = (const char *)data, .n = size}, b, sets);
+    for (size_t i = 0; i < n; i++) {
+        candidates[i] =
+            (struct port_candidate){.discovered = sets[i], .labels = labels_ref(sets[i])};
+    }
+    require(ports_choose(job, candidates, n, b));
+    check_settled(job, candidates, n, b);
+    write_words(job, sets, n);
+    for (size_t i = 0; i < n; i++) {
+        labels_unref(candidates[i].labels);
+        labels_unref(sets[i]);
+    }
+    labels_builder_free(b);
+    intern_free(intern);
+    return 0;
+}

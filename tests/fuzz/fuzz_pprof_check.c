@@ -1,0 +1,29 @@
+/* The judgement of a scraped body, and the summary that `profpull scrape` prints of one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof/check.h"
+#include "pprof/summary.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err err = ERR_INIT;
+    enum check_result r = check_profile(data, size, &err);
+    bool good = r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY;
+    /* A verdict and its error belong together, whatever the input. */
+    if (good != (err.kind == ERR_NONE) || good != (check_reason(r)[0] == '\0')) {
+        abort();
+    }
+    if (size > (size_t)64 * 1024) {
+        return 0;
+    }
+    struct profile_summary summary;
+    err_clear(&err);
+    bool told = profile_summarise((struct sv){(const char *)data, size}, &summary, &err);
+    if (told != (err.kind == ERR_NONE)) {
+        abort();
+    }
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* Old profiles: whatever comes in, what comes out is a whole pprof profile, and verdict and error
+ * belong together. */
+#include <stdlib.h>
+
+#include "pprof/check.h"
+#include "pprof/gzip.h"
+#include "pprof/index.h"
+#include "pprof/legacy/legacy.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+    if (!ok) {
+        abort();
+    }
+}
+
+static void check_output(const struct legacy_output *out)
+{
+    struct err err = ERR_INIT;
+    struct sv plain;
+    struct pprof_info info;
+    struct pprof_index x;
+    struct scratch *s = scratch_new();
+    must(s != NULL);
+    must(check_profile(out->data, out->size, &err) == CHECK_PPROF_GZIP);
+    struct sv zipped = {out->data, out->size};
+    must(gzip_inflate(s, zipped, (size_t)1 << 27, 0, &plain, &err) == GZIP_OK);
+    must(pprof_check(plain, &info, &err));
+    must(pprof_index(&x, s, plain, &info, 1, &err));
+    must(info.time_nanos == 5 && (info.types == 2 || info.types == 4));
+    scratch_free(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err err = ERR_INIT;
+    struct legacy_output out;
+    struct legacy_input in = {
+        .body = {(const char *)data, size}, .time_ns = 5, .duration_ns = 7, .seed = 3};
+    enum legacy_result r = legacy_convert(&in, &out, &err);
+    must((r == LEGACY_MADE) == (err.kind == ERR_NONE));
+    must((r == LEGACY_MADE) == (out.data != NULL));
+    must((r == LEGACY_MADE) == (legacy_reason(r)[0] == '\0'));
+    if (r == LEGACY_MADE) {
+        /* What can be converted is known as such. (Of the header of a gzip the checker reads more
+         * than what inflates it afterwards.) */
+        must(gzip_is(in.body) || check_profile(data, size, NULL) == CHECK_LEGACY);
+        check_output(&out);
+    }
+    free(out.data);
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* Any bytes as a whole profile: the checker, the index, and gzip around it. What the checker finds
+ * good, the index must walk without a fault. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "pprof/gzip.h"
+#include "pprof/index.h"
+
+#define PLAIN_MAX ((size_t)1 << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void look(struct scratch *s, struct sv plain)
+{
+    struct pprof_info info;
+    struct pprof_index x;
+    struct err err = ERR_INIT;
+    if (!pprof_check(plain, &info, &err)) {
+        if (err.msg[0] == '\0') {
+            abort();
+        }
+        return;
+    }
+    if (pprof_index(&x, s, plain, &info, 1, &err)) {
+        for (size_t i = 0; i < info.strings; i++) {
+            struct sv text = pprof_string(&x, i);
+            if (text.n > plain.n) {
+                abort();
+            }
+        }
+    } else if (err.msg[0] == '\0') {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct sv body = {.p = (const char *)data, .n = size};
+    struct err err = ERR_INIT;
+    struct sv plain;
+    if (size == 0) {
+        return 0;
+    }
+    struct scratch *s = scratch_new();
+    if (s == NULL) {
+        abort();
+    }
+    if (!gzip_is(body)) {
+        look(s, body);
+    } else if (gzip_inflate(s, body, PLAIN_MAX, 0, &plain, &err) == GZIP_OK) {
+        look(s, plain);
+    }
+    scratch_free(s);
+    return 0;
+}

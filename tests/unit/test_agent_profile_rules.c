@@ -1,0 +1,231 @@
+/* profile_relabel_configs: what becomes of the labels of a profile, and what is counted. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "agent/profile_rules.h"
+#include "relabel/relabel.h"
+
+struct fixture {
+    struct testing_log *log;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct config *config;
+    struct profile_rules *rules;
+};
+
+static bool check_rule(void *arg, const struct config_rule *rule, struct err *err)
+{
+    (void)arg;
+    return relabel_check_rule(rule, err);
+}
+
+static void start(struct fixture *f, const char *rules)
+{
+    char text[2048];
+    (void)snprintf(text, sizeof(text),
+                   "write: [{url: \"http://x\"}]\n"
+                   "scrape_configs:\n"
+                   "- job_name: plain\n"
+                   "- job_name: ruled\n"
+                   "  profile_relabel_configs:\n%s",
+                   rules);
+    struct config_options o = {.check_rule = check_rule};
+    struct config_errors *errors = config_errors_new();
+    f->config = config_parse("f", sv_from(text), &o, errors);
+    CHECK_INT(config_errors_count(errors), 0, text);
+    assert_non_null(f->config);
+    config_errors_free(errors);
+    struct err err = ERR_INIT;
+    struct profile_rules_options options = {.config = f->config,
+                                            .intern = f->intern,
+                                            .log = testing_log(f->log),
+                                            .metrics = f->metrics};
+    f->rules = profile_rules_new(&options, &err);
+    CHECK_STR(err.msg, "", text);
+    assert_non_null(f->rules);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    f->log = testing_log_new();
+    f->intern = intern_new();
+    f->metrics = metrics_new();
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    profile_rules_free(f->rules);
+    config_unref(f->config);
+    metrics_free(f->metrics);
+    size_t strings;
+    size_t bytes;
+    intern_stats(f->intern, &strings, &bytes);
+    CHECK_INT(strings, 0, "no label set is left");
+    intern_free(f->intern);
+    testing_log_done(f->log);
+    free(f);
+    return 0;
+}
+
+static struct profile *make(struct fixture *f, uint32_t job, const char *pod)
+{
+    struct labels *l =
+        testing_labels(f->intern, "__name__", "memory", "__delta__", "false", "__profile_path__",
+                       "/p", "pod", pod, "service_name", "shop", NULL);
+    struct profile *p = profile_new(l, strdup("x"), 1);
+    assert_non_null(p);
+    p->job = job;
+    return p;
+}
+
+/* The labels that come out, or "dropped". */
+static void check(struct fixture *f, uint32_t job, const char *pod, const char *want)
+{
+    struct profile *p = make(f, job, pod);
+    struct buf text;
+    buf_init(&text, 4096);
+    if (profile_rules_apply(f->rules, p, 1000)) {
+        labels_format(p->labels, &text);
+    } else {
+        buf_puts(&text, "dropped");
+    }
+    CHECK_STR(text.data, want, pod);
+    buf_done(&text);
+    profile_unref(p);
+}
+
+static void check_count(struct fixture *f, const char *job, const char *outcome, uint64_t want)
+{
+    static const struct metric_desc desc = {.name = "profpull_profile_relabel_total",
+                                            .type = METRIC_COUNTER,
+                                            .labels = {"job", "outcome"}};
+    const char *values[] = {job, outcome};
+    CHECK_INT(metric_value(metric_cell(metrics_register(f->metrics, &desc), values)), want,
+              outcome);
+}
+
+#define BEFORE(pod)                                                                                \
+    "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", pod=\"" pod               \
+    "\", service_name=\"shop\"}"
+
+static void without_rules(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "  - {action: drop, source_labels: [pod], regex: a}\n");
+    check(f, 0, "a", BEFORE("a"));
+    check_count(f, "plain", "kept", 1);
+    check_count(f, "ruled", "kept", 0);
+}
+
+static void kept_and_dropped(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "  - {action: drop, source_labels: [__name__, pod], regex: memory;b}\n"
+             "  - {target_label: __tenant_id__, source_labels: [pod]}\n"
+             "  - {action: labeldrop, regex: service_.*}\n");
+    for (int i = 0; i < 3; i++) { /* the second time from memory */
+        check(f, 1, "b", "dropped");
+        check(f, 1, "a",
+              "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", "
+              "__tenant_id__=\"a\", pod=\"a\"}");
+    }
+    check_count(f, "ruled", "kept", 3);
+    check_count(f, "ruled", "dropped", 3);
+}
+
+/* The same labels in two jobs are two things. */
+static void jobs_apart(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "  - {action: drop, source_labels: [pod], regex: a}\n"
+             "- job_name: third\n"
+             "  profile_relabel_configs:\n"
+             "  - {target_label: pod, replacement: c}\n");
+    for (int i = 0; i < 2; i++) {
+        check(f, 1, "a", "dropped");
+        check(f, 2, "a", BEFORE("c"));
+    }
+}
+
+static void name_and_delta(void **state)
+{
+    struct fixture *f = *state;
+    testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
+    start(f,
+          "  - {target_label: __name__, source_labels: [pod], regex: 'name_(.*)',\n"
+          "     action: replace}\n"
+          "  - {action: labelkeep, regex: 'pod|__name__'}\n"
+          "  - {target_label: __delta__, replacement: 'true'}\n"
+          "  - {action: drop, source_labels: [pod], regex: never}\n"
+          "  - {target_label: __name__, source_labels: [pod], regex: nameless, replacement: ''}\n");
+    check(f, 1, "a", "{__delta__=\"false\", __name__=\"memory\", pod=\"a\"}");
+    check(f, 1, "name_heap", "{__delta__=\"false\", __name__=\"heap\", pod=\"name_heap\"}");
+    check(f, 1, "nameless", "dropped");
+    check_count(f, "ruled", "no_name", 1);
+    check_count(f, "ruled", "kept", 2);
+}
+
+/* `labelkeep` without `__name__`, the slip that everybody makes once. */
+static void labelkeep(void **state)
+{
+    struct fixture *f = *state;
+    testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
+    start(f, "  - {action: labelkeep, regex: 'pod|service_name'}\n");
+    check(f, 1, "a", "dropped");
+    check_count(f, "ruled", "no_name", 1);
+}
+
+/* A profile that is no delta may be called one by its rules, if the target makes them. */
+static void delta_by_rule(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "  - {target_label: __delta__, replacement: 'false'}\n");
+    struct labels *l = testing_labels(f->intern, "__name__", "own", NULL);
+    struct profile *p = profile_new(l, strdup("x"), 1);
+    p->job = 1;
+    assert_true(profile_rules_apply(f->rules, p, 0));
+    CHECK_STR(labels_get(p->labels, SV("__delta__")).p, "false", "delta");
+    profile_unref(p);
+}
+
+/* What is not asked for any more is forgotten in ten minutes, by however few profiles come. */
+static void forgets(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "  - {target_label: x, replacement: y}\n");
+    check(f, 1, "gone",
+          "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", "
+          "pod=\"gone\", service_name=\"shop\", x=\"y\"}");
+    struct profile *p = make(f, 1, "stays");
+    struct labels *before = labels_ref(p->labels);
+    size_t strings;
+    size_t bytes;
+    for (int64_t ms = 1000; ms <= (int64_t)11 * 60 * 1000; ms += 15000) {
+        profile_set_labels(p, labels_ref(before));
+        assert_true(profile_rules_apply(f->rules, p, ms));
+        intern_stats(f->intern, &strings, &bytes);
+        assert_true(ms > (int64_t)4 * 60 * 1000 || strings == 6 + 6 + 1); /* not yet */
+    }
+    profile_unref(p);
+    labels_unref(before);
+    intern_stats(f->intern, &strings, &bytes);
+    /* The six names and the values of what stays: "gone" is gone. */
+    CHECK_INT(strings, 6 + 6, "strings");
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(without_rules), TEST(kept_and_dropped), TEST(jobs_apart), TEST(name_and_delta),
+        TEST(labelkeep),     TEST(delta_by_rule),    TEST(forgets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

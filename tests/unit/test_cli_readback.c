@@ -1,0 +1,160 @@
+/* Asking for a profile that was sent, and what the answers mean. */
+#include "tests/unit/testing.h"
+
+#include "base/clock.h"
+#include "cli/import/facts.h"
+#include "cli/verify/readback.h"
+
+static void test_requests(void **state)
+{
+    (void)state;
+    static const struct {
+        enum readback_kind kind;
+        const char *base;
+        const char *url;
+        const char *body;
+    } cases[] = {
+        {READBACK_PYROSCOPE, "http://h:4040/",
+         "http://h:4040/querier.v1.QuerierService/SelectMergeStacktraces",
+         "{\"profileTypeID\":\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\","
+         "\"labelSelector\":\"{verify_id=\\\"0a\\\"}\",\"start\":1709204400000,"
+         "\"end\":1709204460000}"},
+        {READBACK_PYROSCOPE, "https://h/profile/push.v1.PusherService/Push",
+         "https://h/profile/querier.v1.QuerierService/SelectMergeStacktraces", "{"},
+        {READBACK_PYROSCOPE, "https://h/profile/ingest/",
+         "https://h/profile/querier.v1.QuerierService/SelectMergeStacktraces", "{"},
+        {READBACK_DEEPFLOW, "http://df:20416", "http://df:20416/v1/profile/ProfileTracing",
+         "{\"app_service\":\"my \\\"app\\\"\",\"profile_language_type\":\"Golang\","
+         "\"profile_event_type\":\"cpu\",\"tag_filter\":\"\",\"time_start\":1709204400,"
+         "\"time_end\":1709204460}"},
+        {READBACK_PROFEFE, "http://p:10100/api/0/profiles",
+         "http://p:10100/api/0/profiles?service=my%20%22app%22&type=cpu&from=2024-02-29T11%3A00%"
+         "3A00&to=2024-02-29T11%3A01%3A00&labels=verify_id%3D0a",
+         ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf url;
+        struct buf body;
+        buf_init(&url, 4096);
+        buf_init(&body, 4096);
+        struct readback_query q = {.kind = cases[i].kind,
+                                   .base_url = cases[i].base,
+                                   .service = "my \"app\"",
+                                   .id = "0a",
+                                   .from_ns = INT64_C(1709204400) * NS_PER_S,
+                                   .until_ns = INT64_C(1709204460) * NS_PER_S};
+        assert_true(readback_request(&q, &url, &body));
+        CHECK_STR(url.data, cases[i].url, cases[i].base);
+        if (cases[i].body[0] == '\0' || cases[i].body[1] != '\0')
+            CHECK_STR(body.data, cases[i].body, cases[i].base);
+        buf_done(&url);
+        buf_done(&body);
+    }
+}
+
+static void test_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        enum config_protocol protocol;
+        const char *url;
+        enum readback_kind want;
+    } cases[] = {
+        {PROTOCOL_PUSH, "http://h", READBACK_PYROSCOPE},
+        {PROTOCOL_INGEST, "http://h", READBACK_PYROSCOPE},
+        {PROTOCOL_INGEST, "http://h/api/v1/profile", READBACK_DEEPFLOW},
+        {PROTOCOL_INGEST, "http://h/api/v1/profile/ingest", READBACK_DEEPFLOW},
+        {PROTOCOL_PUSH, "http://h/api/v1/profile", READBACK_PYROSCOPE},
+        {PROTOCOL_FILE, "file:///x", READBACK_FILE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_endpoint e = {.protocol = cases[i].protocol, .url = cases[i].url};
+        CHECK_INT(readback_kind_of(&e), cases[i].want, cases[i].url);
+    }
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        enum readback_kind kind;
+        long status;
+        const char *body;
+        enum readback_verdict want;
+        const char *says;
+    } cases[] = {
+        {READBACK_PYROSCOPE, 200,
+         "{\"flamegraph\":{\"names\":[\"total\",\"profpull.verify\"],\"total\":\"20000000\"}}",
+         READBACK_FOUND, ""},
+        {READBACK_PYROSCOPE, 200, "{\"flamegraph\":{\"names\":[\"total\"]}}", READBACK_NOT_YET, ""},
+        {READBACK_PYROSCOPE, 200, "{\"flamegraph\":{\"names\":[1,null]}}", READBACK_NOT_YET, ""},
+        {READBACK_PYROSCOPE, 200, "{}", READBACK_NOT_YET, ""},
+        {READBACK_PYROSCOPE, 200, "<html>", READBACK_IMPOSSIBLE, "no JSON"},
+        {READBACK_PYROSCOPE, 200, "[]", READBACK_IMPOSSIBLE, "no JSON"},
+        {READBACK_PYROSCOPE, 200, "", READBACK_IMPOSSIBLE, "no JSON"},
+        {READBACK_PYROSCOPE, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
+        {READBACK_PYROSCOPE, 401, "", READBACK_IMPOSSIBLE, "write but not read"},
+        {READBACK_PYROSCOPE, 403, "", READBACK_IMPOSSIBLE, "write but not read"},
+        {READBACK_PYROSCOPE, 404, "", READBACK_IMPOSSIBLE, "nothing answers queries"},
+        {READBACK_PYROSCOPE, 501, "", READBACK_IMPOSSIBLE, "nothing answers queries"},
+        {READBACK_PYROSCOPE, 429, "", READBACK_NOT_YET, ""},
+        {READBACK_PYROSCOPE, 503, "", READBACK_NOT_YET, ""},
+        {READBACK_DEEPFLOW, 200,
+         "{\"OPT_STATUS\":\"SUCCESS\",\"result\":{\"node_values\":{\"values\":[[0,-1,1,1]]}}}",
+         READBACK_FOUND, ""},
+        {READBACK_DEEPFLOW, 200, "{\"OPT_STATUS\":\"SUCCESS\",\"result\":[{\"node_id\":\"1\"}]}",
+         READBACK_FOUND, ""},
+        {READBACK_DEEPFLOW, 200,
+         "{\"OPT_STATUS\":\"SUCCESS\",\"result\":{\"node_values\":{\"values\":[]}}}",
+         READBACK_NOT_YET, ""},
+        {READBACK_DEEPFLOW, 200, "{\"OPT_STATUS\":\"FAILED\",\"result\":[1]}", READBACK_NOT_YET,
+         ""},
+        {READBACK_DEEPFLOW, 400, "{\"OPT_STATUS\":\"INVALID_POST_DATA\"}", READBACK_IMPOSSIBLE,
+         "HTTP 400"},
+        {READBACK_PROFEFE, 200, "{\"code\":200,\"body\":[{\"id\":\"x\"}]}", READBACK_FOUND, ""},
+        {READBACK_PROFEFE, 200, "{\"code\":200,\"body\":[]}", READBACK_NOT_YET, ""},
+        {READBACK_PROFEFE, 204, "", READBACK_NOT_YET, ""},
+        {READBACK_PROFEFE, 404, "{\"code\":404,\"error\":\"nothing found\"}", READBACK_NOT_YET, ""},
+        {READBACK_PROFEFE, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        enum readback_verdict v =
+            readback_judge(cases[i].kind, cases[i].status, sv_from(cases[i].body), &err);
+        CHECK_INT(v, cases[i].want, cases[i].body);
+        CHECK_CONTAINS(err.msg, cases[i].says, cases[i].body);
+        CHECK_INT(err.kind == ERR_NONE, v != READBACK_IMPOSSIBLE, cases[i].body);
+    }
+}
+
+/* The profile that is sent is one, by the same rules as any other. */
+static void test_profile(void **state)
+{
+    (void)state;
+    struct buf b;
+    struct profile_facts facts;
+    struct err err = ERR_INIT;
+    buf_init(&b, 4096);
+    assert_true(readback_profile(INT64_C(1709204400) * NS_PER_S, 10 * NS_PER_MS, &b));
+    CHECK_INT(profile_facts_read((struct sv){.p = b.data, .n = b.len}, &facts, &err), FACTS_OK,
+              err.msg);
+    CHECK_STR(facts.type, READBACK_TYPE, "");
+    CHECK_STR(facts.types, "samples/count cpu/nanoseconds", "");
+    CHECK_INT(facts.time_ns, INT64_C(1709204400) * NS_PER_S, "");
+    CHECK_INT(facts.duration_ns, 10 * NS_PER_MS, "");
+    buf_done(&b);
+    buf_init(&b, 20);
+    assert_false(readback_profile(1, 1, &b));
+    buf_done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_profile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* The HTTP client when memory runs out, its own and libcurl's: each allocation fails once. Whatever
+ * fails, on_done() comes once or http_start() says no, and the next request works. */
+#include "tests/unit/http_server.h"
+
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "tests/unit/torture.h"
+
+static char *torture_strndup(const char *s, size_t n)
+{
+    size_t len = strnlen(s, n);
+    char *copy = malloc(len + 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, s, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+static char *torture_strdup(const char *s)
+{
+    return torture_strndup(s, SIZE_MAX);
+}
+
+#undef strdup
+#undef strndup
+#define strdup(s) torture_strdup(s)
+#define strndup(s, n) torture_strndup(s, n)
+
+/* NOLINTBEGIN(bugprone-suspicious-include) */
+#include "http/client.c"
+#include "http/files.c"
+#include "http/oauth2.c"
+#include "http/options.c"
+#include "http/result.c"
+#include "http/shard.c"
+#include "http/transfer.c"
+#include "http/url.c"
+/* NOLINTEND(bugprone-suspicious-include) */
+
+/* /start leads to /end. */
+static void serve(struct server_conn *c)
+{
+    char body[256];
+    char length[16] = "0";
+    while (server_read_request(c)) {
+        (void)server_header(c->head, "Content-Length", length, sizeof(length));
+        size_t n = strtoul(length, NULL, 10);
+        if (strncmp(c->head, "POST", 4) == 0 && (n > sizeof(body) || !server_read_body(c, body, n)))
+            return;
+        if (strstr(c->head, " /token"))
+            server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"
+                           "{\"access_token\":\"t\"}");
+        else if (strstr(c->head, " /start"))
+            server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end?a=1\r\nContent-Length: 0\r\n\r\n");
+        else
+            server_send(c,
+                        "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello");
+    }
+}
+
+/* Scenarios have no parameter: what they need stands here. */
+static struct {
+    struct server *server;
+    char dir[256];
+    char secret[300];
+    struct http_oauth2 *oauth2; /* of the scenario that has one */
+} place;
+
+struct outcome {
+    struct loop *loop;
+    unsigned done;
+    enum http_result result;
+    bool whole;
+};
+
+static void note_outcome(void *arg, const struct http_response *r)
+{
+    struct outcome *o = arg;
+    o->done++;
+    o->result = r->result;
+    o->whole = r->result == HTTP_OK && r->body->len == 5;
+    assert_true(r->result == HTTP_OK || r->error[0] != '\0');
+    loop_stop(o->loop);
+}
+
+static bool run_one(struct http_client *client, struct loop *l, const struct http_request *r)
+{
+    struct outcome o = {.loop = l};
+    struct http_request request = *r;
+    request.on_done = note_outcome;
+    request.arg = &o;
+    if (http_start(client, &request)) {
+        CHECK_INT(o.done, 0, "not from within http_start");
+        loop_run(l);
+        CHECK_INT(o.done, 1, "once");
+    }
+    return o.whole;
+}
+
+/* As somebody else: what failed for want of memory within libcurl is not tried again at once. */
+static bool run_again(struct http_client *client, struct loop *l, const struct http_request *r,
+                      const char *as)
+{
+    if (place.oauth2)
+        place.oauth2->client_id = as;
+    return run_one(client, l, r);
+}
+
+/* With one allocation failing the first request may go wrong, but not the client: it has memory
+ * again for the next one. (Or the one after that: a handle whose curl_easy_reset() found no memory
+ * is good for nothing, cannot be told from others, and is repaired by the next reset.) */
+static void run_twice(const struct http_request *r, bool *ret_complete)
+{
+    struct err err = ERR_INIT;
+    struct loop *l = loop_new(&err);
+    assert_non_null(l);
+    struct http_client *client = http_client_new(
+        &(struct http_client_options){.loop = l, .name = "test", .user_agent = "a", .shards = 2},
+        &err);
+    if (client) {
+        *ret_complete = run_one(client, l, r);
+        assert_true(*ret_complete || torture_state.failed);
+        if (torture_state.failed)
+            assert_true(run_again(client, l, r, "second") || run_again(client, l, r, "third"));
+        CHECK_INT(http_in_flight(client), 0, "");
+        http_client_free(client);
+    } else {
+        CHECK_INT(err.kind == ERR_MEMORY || err.kind == ERR_SYSTEM, true, "http_client_new");
+    }
+    loop_free(l);
+}
+
+/* The deadlines, which nothing else here comes near, are for such a handle: it does not send its
+ * body, and with some versions of libcurl (8.5) a GET may come to no end either. */
+static void get_scenario(bool *ret_complete)
+{
+    static const struct http_header headers[] = {{"X-One", "1"}, {"X-Two", ""}};
+    char url[URL_SIZE];
+    struct http_settings settings = {.auth = HTTP_AUTH_HEADER,
+                                     .credentials_file = place.secret,
+                                     .follow_redirects = true,
+                                     .headers = headers,
+                                     .n_headers = 2};
+    run_twice(&(struct http_request){.url = server_url(place.server, "/start", url),
+                                     .settings = &settings,
+                                     .timeout_ms = 2000,
+                                     .max_body = 100,
+                                     .size_hint = 10},
+              ret_complete);
+}
+
+static void post_scenario(bool *ret_complete)
+{
+    static const struct http_part parts[] = {{"ab", 2}, {"cde", 3}};
+    char url[URL_SIZE];
+    struct http_settings settings = {
+        .auth = HTTP_AUTH_BASIC, .username = "u", .password_file = place.secret};
+    run_twice(&(struct http_request){.method = "POST",
+                                     .url = server_url(place.server, "/", url),
+                                     .settings = &settings,
+                                     .body = parts,
+                                     .n_body = 2,
+                                     .timeout_ms = 2000,
+                                     .max_body = 100},
+              ret_complete);
+}
+
+/* The token comes from the same server. */
+static void token_scenario(bool *ret_complete)
+{
+    static const char *const scopes[] = {"a", "b"};
+    static const struct http_header params[] = {{"audience", "x"}};
+    static const struct http_header proxy[] = {{"X-Proxy", "x"}};
+    char url[URL_SIZE];
+    char token_url[URL_SIZE];
+    struct http_oauth2 oauth2 = {.client_id = "i",
+                                 .client_secret_file = place.secret,
+                                 .token_url = server_url(place.server, "/token", token_url),
+                                 .scopes = scopes,
+                                 .n_scopes = 2,
+                                 .params = params,
+                                 .n_params = 1};
+    struct http_settings settings = {
+        .auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2, .proxy_headers = proxy, .n_proxy_headers = 1};
+    place.oauth2 = &oauth2;
+    run_twice(&(struct http_request){.url = server_url(place.server, "/", url),
+                                     .settings = &settings,
+                                     .timeout_ms = 2000,
+                                     .max_body = 100},
+              ret_complete);
+    place.oauth2 = NULL;
+}
+
+static void test_token(void **state)
+{
+    (void)state;
+    assert_true(torture(token_scenario) > 50);
+}
+
+static void test_get(void **state)
+{
+    (void)state;
+    size_t n = torture(get_scenario);
+    print_message("%zu allocations\n", n);
+    assert_true(n > 50);
+}
+
+static void test_post(void **state)
+{
+    (void)state;
+    assert_true(torture(post_scenario) > 50);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char *dir = testing_mkdtemp();
+    (void)snprintf(place.dir, sizeof(place.dir), "%s", dir);
+    (void)snprintf(place.secret, sizeof(place.secret), "%s/secret", dir);
+    testing_write_file(dir, "secret", "abc");
+    free(dir);
+    place.server = server_new(serve, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    server_free(place.server);
+    testing_rmdir(place.dir);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_post),
+        cmocka_unit_test(test_token),
+    };
+    /* Before anything else initialises libcurl: its allocations fail as well. */
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, torture_malloc, free, torture_realloc,
+                             torture_strdup, torture_calloc) != CURLE_OK)
+        return 1;
+    alarm(TEST_HANG_S);
+    int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    curl_global_cleanup();
+    return failed;
+}

@@ -1,0 +1,629 @@
+/* Deltas of two profiles, and of a row of them. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "pprof/delta.h"
+#include "pprof/gzip.h"
+#include "pprof/wire.h"
+#include "tests/unit/pprof_writer.h"
+
+#define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
+#define LOCKS "contentions/count delay/nanoseconds"
+#define T0 INT64_C(1700000000000000000)
+#define ROWS(...) ((const struct pprof_row[]){__VA_ARGS__}), COUNT_ROWS(__VA_ARGS__)
+#define COUNT_ROWS(...) (sizeof((const struct pprof_row[]){__VA_ARGS__}) / sizeof(struct pprof_row))
+
+/* A scrape that goes on: each profile against what is left of those before. */
+struct series {
+    struct delta_state *baseline;
+    bool any_counter;
+    bool keep_baseline; /* as if what came out had been lost */
+    struct scratch *scratch;
+    struct buf text; /* what came out last */
+    struct delta_output out;
+    struct err err;
+};
+
+static void series_done(struct series *s)
+{
+    delta_state_unref(s->baseline);
+    buf_done(&s->text);
+}
+
+static void put_values(struct buf *b, const struct wire_field *f)
+{
+    struct wire_numbers numbers = wire_numbers_of(f);
+    uint64_t v;
+    while (wire_numbers_next(&numbers, &v)) {
+        buf_printf(b, " %lld", (long long)v);
+    }
+}
+
+/* The name of the first function of a location. */
+static void put_frame(const struct pprof_index *x, struct buf *b, uint64_t id)
+{
+    size_t place;
+    struct wire_field f = {.number = 0};
+    struct wire_field line = {.number = 0};
+    assert_true(pprof_ids_find(&x->location_ids, id, &place));
+    struct wire_reader r = wire_reader_of(pprof_span_of(x, x->locations[place].span));
+    while (wire_next(&r, &f)) {
+        if (f.number == LOCATION_LINE) {
+            struct wire_reader l = wire_reader_of(f.bytes);
+            assert_true(wire_next(&l, &line));
+            assert_true(pprof_ids_find(&x->function_ids, line.value, &place));
+            struct sv name = pprof_string(x, x->functions[place].name);
+            buf_printf(b, "%.*s;", SV_ARG(name));
+        }
+    }
+}
+
+static void put_sample(const struct pprof_index *x, struct buf *b, struct sv message)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        struct wire_numbers ids = wire_numbers_of(&f);
+        uint64_t id;
+        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
+            put_frame(x, b, id);
+        }
+    }
+    r = wire_reader_of(message);
+    while (wire_next(&r, &f)) {
+        if (f.number == SAMPLE_VALUE) {
+            put_values(b, &f);
+        }
+    }
+    buf_putc(b, '\n');
+}
+
+/* "leaf;main; 1 2 3 4\n" for each sample, then the duration. */
+static void print(struct sv zipped, struct buf *b)
+{
+    struct sv v;
+    struct err err = ERR_INIT;
+    struct pprof_info info;
+    struct pprof_index x;
+    struct wire_field f = {.number = 0};
+    struct scratch *scratch = scratch_new();
+    assert_non_null(scratch);
+    assert_int_equal(gzip_inflate(scratch, zipped, 10000000, 0, &v, &err), GZIP_OK);
+    assert_true(pprof_check(v, &info, &err));
+    assert_true(pprof_index(&x, scratch, v, &info, 5, &err));
+    struct wire_reader r = wire_reader_of(v);
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_SAMPLE) {
+            put_sample(&x, b, f.bytes);
+        }
+    }
+    buf_printf(b, "duration %lld\n", (long long)info.duration_nanos);
+    scratch_free(scratch);
+}
+
+static enum delta_result step_bytes(struct series *s, struct sv body)
+{
+    struct delta_input in = {.body = body,
+                             .baseline = s->baseline,
+                             .any_counter = s->any_counter,
+                             .seed = 77,
+                             .scratch = s->scratch};
+    err_clear(&s->err);
+    enum delta_result r = delta_make(&in, &s->out, &s->err);
+    CHECK_INT(s->err.msg[0] != '\0', r > DELTA_PASSED, s->err.msg);
+    buf_init(&s->text, 1000000);
+    buf_clear(&s->text);
+    if (s->out.data != NULL) {
+        print((struct sv){s->out.data, s->out.size}, &s->text);
+    }
+    if (s->out.next != NULL && !s->keep_baseline) {
+        delta_state_unref(s->baseline);
+        s->baseline = s->out.next;
+        s->out.next = NULL;
+    }
+    return r;
+}
+
+/* Gives the next profile of the series, plain and compressed by turns, and compares. */
+static void step_(struct series *s, const struct pprof_spec *spec, const struct pprof_row *rows,
+                  size_t n, enum delta_result want, const char *text, int line)
+{
+    char row[32];
+    snprintf(row, sizeof(row), "line %d", line);
+    struct buf plain = pprof_make(spec, rows, n);
+    struct sv body = {plain.data, plain.len};
+    struct scratch *scratch = scratch_new();
+    assert_non_null(scratch);
+    if (line % 2 == 0) {
+        assert_true(gzip_deflate(scratch, body, &body));
+    }
+    CHECK_STR(delta_result_name(step_bytes(s, body)), delta_result_name(want), row);
+    CHECK_STR(s->text.len == 0 ? "" : s->text.data, text, row);
+    delta_output_done(&s->out);
+    buf_done(&s->text);
+    buf_done(&plain);
+    scratch_free(scratch);
+}
+#define STEP(s, spec, want, text, ...)                                                             \
+    step_((s), &(spec), ROWS(__VA_ARGS__), (want), (text), __LINE__)
+
+/* ---- what comes out ----------------------------------------------------------------------------
+ */
+
+/* Delta cases F01 and F03: the first profile gives its gauges, the second the difference; gauges
+ * stay; the time is that of the newer one, the duration the difference. */
+static void heap(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
+    STEP(&s, spec, DELTA_FIRST, "a;m; 0 0 5 50\nduration 0\n", {"a@1 m@2", NULL, {10, 100, 5, 50}},
+         {"b@3 m@2", NULL, {7, 70, 0, 0}});
+    spec.time_nanos = T0 + 5960465000;
+    STEP(&s, spec, DELTA_MADE,
+         "a;m; 2 20 4 40\nb;m; 0 0 1 10\nc;m; 9 90 0 0\nduration 5960465000\n",
+         {"a@1 m@2", NULL, {12, 120, 4, 40}}, {"b@3 m@2", NULL, {7, 70, 1, 10}},
+         {"c@4 m@2", NULL, {9, 90, 0, 0}});
+    series_done(&s);
+}
+
+/* Delta cases F02 and F03, by hand (`make delta-diff` compares with google/pprof): nothing but
+ * counters, so nothing goes out at first, nor when nothing happens. */
+static void locks(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {1, 10}});
+    spec.time_nanos += 1144928000;
+    STEP(&s, spec, DELTA_MADE, "b;m; 1 5\nduration 1144928000\n", {"a m", NULL, {3, 300}},
+         {"b m", NULL, {2, 15}});
+    STEP(&s, spec, DELTA_MADE, "", {"b m", NULL, {2, 15}}, {"a m", NULL, {3, 300}});
+    series_done(&s);
+}
+
+/* Delta case F04: what no sample needs is gone, so a profile that did not change shrinks. */
+static void lean(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
+    const struct pprof_row rows[] = {{"rarely@1 seldom@2", "kind=rare", {10, 100, 0, 0}},
+                                     {"a@3 m@4", "kind=often", {10, 100, 1, 1}}};
+    struct buf plain = pprof_make(&spec, rows, 2);
+    struct sv body = {plain.data, plain.len};
+    assert_int_equal(step_bytes(&s, body), DELTA_FIRST);
+    delta_output_done(&s.out);
+    buf_done(&s.text);
+    assert_int_equal(step_bytes(&s, body), DELTA_MADE);
+    CHECK_STR(s.text.data, "a;m; 0 0 1 1\nduration 0\n", "");
+    struct sv out;
+    struct err err = ERR_INIT;
+    struct pprof_info info;
+    struct scratch *scratch = scratch_new();
+    assert_non_null(scratch);
+    body = (struct sv){s.out.data, s.out.size};
+    assert_int_equal(gzip_inflate(scratch, body, 100000, 0, &out, &err), GZIP_OK);
+    assert_true(pprof_check(out, &info, &err));
+    CHECK_INT(info.locations, 2, "locations");
+    CHECK_INT(info.functions, 2, "functions");
+    CHECK_INT(info.mappings, 1, "mappings");
+    assert_true(out.n < plain.len);
+    assert_null(memmem(out.p, out.n, "rarely", 6));
+    assert_null(memmem(out.p, out.n, "rare", 4));
+    assert_non_null(memmem(out.p, out.n, "often", 5));
+    assert_non_null(memmem(out.p, out.n, "inuse_space", 11));
+    scratch_free(scratch);
+    delta_output_done(&s.out);
+    series_done(&s);
+    buf_done(&plain);
+}
+
+/* Delta case F05: ids and the order of labels do not matter; labels, the order of frames and the
+ * file do. */
+static void what_a_stack_is(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .mapping_start = 4096};
+    STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", "k=v,n=7,n=8bytes", {3, 300}});
+    spec.first_id = 1000;
+    spec.labels_backwards = true;
+    STEP(&s, spec, DELTA_MADE,
+         "m;a; 4 4\na;m; 5 5\na;m; 1 1\na;m; 1 1\na;m; 1 1\na;m; 1 1\n"
+         "a;m; 1 1\na;m; 0 1\nduration 0\n",
+         {"m@2 a@1", "k=v,n=7,n=8bytes", {4, 4}}, {"a@1 m@2", NULL, {5, 5}},
+         {"a@1 m@2", "k=v,n=7,n=8", {1, 1}}, {"a@1 m@2", "k=v,n=7", {1, 1}},
+         {"a@1 m@2", "k=w,n=7,n=8bytes", {1, 1}}, {"a@1 m@2", "k=v,k=v,n=7,n=8bytes", {1, 1}},
+         {"a@1 a@1 m@2", "k=v,n=7,n=8bytes", {0, 0}}, {"a@1 m@3", "k=v,n=7,n=8bytes", {1, 1}},
+         {"a@1 m@2", "k=v,n=7,n=8bytes", {3, 301}});
+    series_done(&s);
+}
+
+/* The same program mapped elsewhere: its stacks are the same ones. */
+static void mapped_elsewhere(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .mapping_start = 4096};
+    STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", NULL, {3, 300}});
+    spec.mapping_start = 81920;
+    STEP(&s, spec, DELTA_MADE, "a;m; 1 1\nduration 0\n", {"a@1 m@2", NULL, {4, 301}});
+    spec.no_build_id = true; /* now it is known by its file name: another program */
+    STEP(&s, spec, DELTA_REBASED, "", {"a@1 m@2", NULL, {4, 302}});
+    spec.mapping_start = 4096;
+    STEP(&s, spec, DELTA_MADE, "a;m; 0 1\nduration 0\n", {"a@1 m@2", NULL, {4, 303}});
+    series_done(&s);
+}
+
+/* Delta case F10: frames without address are told apart by their functions. */
+static void no_addresses(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {30, 3000}});
+    STEP(&s, spec, DELTA_MADE, "b;m; 1 2\na;m; 3 4\nduration 0\n", {"b m", NULL, {31, 3002}},
+         {"a m", NULL, {6, 304}});
+    series_done(&s);
+}
+
+/* Delta case F06: samples of one stack and the same labels are added up. */
+static void duplicates(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "a; 0 0 3 30\nduration 0\n", {"a", NULL, {1, 10, 1, 10}},
+         {"b", NULL, {1, 1, 0, 0}}, {"a", NULL, {2, 20, 2, 20}});
+    STEP(&s, spec, DELTA_MADE, "a; 1 10 6 60\nduration 0\n", {"a", NULL, {4, 40, 6, 60}},
+         {"b", NULL, {1, 1, 0, 0}});
+    series_done(&s);
+}
+
+/* Delta case F01: plain, compressed, in two members: the same comes out, and always as gzip. Nor
+ * does it matter what a scratch was used for before. */
+static void raw_or_gzip(void **state)
+{
+    (void)state;
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    const struct pprof_row before[] = {{"a m", NULL, {1, 10, 0, 0}}, {"b m", NULL, {2, 20, 1, 10}}};
+    const struct pprof_row after[] = {{"a m", NULL, {9, 90, 1, 10}}, {"b m", NULL, {2, 20, 0, 0}}};
+    struct buf plain[2] = {pprof_make(&spec, before, 2), pprof_make(&spec, after, 2)};
+    struct scratch *zip = scratch_new();
+    struct scratch *work = scratch_new();
+    assert_true(zip != NULL && work != NULL);
+    for (int how = 0; how < 12; how++) {
+        struct series s = {.baseline = NULL, .scratch = how % 2 == 0 ? work : NULL};
+        for (size_t i = 0; i < 2; i++) {
+            struct sv body = {plain[i].data, plain[i].len};
+            struct buf both;
+            buf_init(&both, 100000);
+            size_t cut = how % 3 == 2 ? body.n / 3 : body.n;
+            for (size_t at = 0; at < body.n; at += cut, cut = body.n - cut) {
+                struct sv part = {body.p + at, cut};
+                assert_true(how % 3 == 0 || gzip_deflate(zip, part, &part));
+                buf_append(&both, part.p, part.n);
+            }
+            assert_int_equal(step_bytes(&s, (struct sv){both.data, both.len}),
+                             i == 0 ? DELTA_FIRST : DELTA_MADE);
+            CHECK_STR(s.text.data,
+                      i == 0 ? "b;m; 0 0 1 10\nduration 0\n" : "a;m; 8 80 1 10\nduration 0\n", "");
+            assert_true(gzip_is((struct sv){s.out.data, s.out.size}));
+            delta_output_done(&s.out);
+            buf_done(&s.text);
+            buf_done(&both);
+            scratch_reset(zip);
+        }
+        series_done(&s);
+    }
+    scratch_free(zip);
+    scratch_free(work);
+    buf_done(&plain[0]);
+    buf_done(&plain[1]);
+}
+
+/* A name that is not UTF-8 is repaired in what goes out: servers refuse the whole profile for it.
+ */
+static void not_utf8(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "", {"caf\xe9 m", NULL, {1, 1}});
+    STEP(&s, spec, DELTA_MADE, "caf\xef\xbf\xbd;m; 2 2\nduration 0\n", {"caf\xe9 m", NULL, {3, 3}});
+    series_done(&s);
+}
+
+/* ---- failures ----------------------------------------------------------------------------------
+ */
+
+/* Delta case F07: a bad profile in between costs nothing, the next delta covers both intervals. */
+static void bad_in_between(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sv body;
+        enum delta_result result;
+    } bad[] = {
+        {{"\x1f\x8b\x08", 3}, DELTA_BAD_GZIP},
+        {{"\x0a\x04\x08\x01\x10\x02\x12", 7}, DELTA_BAD_PPROF},
+        {{"", 0}, DELTA_BAD_PPROF},
+    };
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300}});
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(step_bytes(&s, bad[i].body), bad[i].result);
+        assert_null(s.out.data);
+        assert_null(s.out.next);
+        buf_done(&s.text);
+    }
+    spec.time_nanos += 30;
+    STEP(&s, spec, DELTA_MADE, "a; 2 20\nduration 30\n", {"a", NULL, {5, 320}});
+    series_done(&s);
+}
+
+/* A delta that could not be passed on is part of the next one. */
+static void lost_on_the_way(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300}});
+    s.keep_baseline = true;
+    spec.time_nanos += 10;
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 10\n", {"a", NULL, {4, 301}});
+    s.keep_baseline = false;
+    spec.time_nanos += 10;
+    STEP(&s, spec, DELTA_MADE, "a; 2 2\nduration 20\n", {"a", NULL, {5, 302}});
+    series_done(&s);
+}
+
+static void bad_values(void **state)
+{
+    (void)state;
+    static const struct {
+        struct pprof_row rows[2];
+        const char *message;
+    } cases[] = {
+        {{{"a", NULL, {-1, 0, 0, 0}}, {"b", NULL, {1, 1, 1, 1}}}, ": a counter of -1"},
+        {{{"a", NULL, {INT64_MAX, 0, 0, 0}}, {"a", NULL, {1, 1, 1, 1}}},
+         ": the values of its stack are too large"},
+        {{{"a", NULL, {1, 1, INT64_MAX, 0}}, {"a", NULL, {1, 1, 1, 1}}},
+         ": the values of its stack are too large"},
+        {{{"a", NULL, {1, 1, INT64_MIN, 0}}, {"a", NULL, {1, 1, -1, 1}}},
+         ": the values of its stack are too large"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct series s = {.baseline = NULL};
+        struct pprof_spec spec = {.types = HEAP};
+        struct buf plain = pprof_make(&spec, cases[i].rows, 2);
+        assert_int_equal(step_bytes(&s, (struct sv){plain.data, plain.len}), DELTA_BAD_PPROF);
+        CHECK_CONTAINS(s.err.msg, cases[i].message, "");
+        series_done(&s);
+        buf_done(&plain);
+    }
+}
+
+/* Totals beyond 64 bits are no reason to be wrong. */
+static void large_values(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS};
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {INT64_MAX - 1, 5}},
+         {"b", NULL, {INT64_MAX - 1, 5}}, {"c", NULL, {INT64_MAX - 1, 5}});
+    STEP(&s, spec, DELTA_MADE, "a; 1 0\nduration 0\n", {"a", NULL, {INT64_MAX, 5}},
+         {"b", NULL, {INT64_MAX - 1, 5}}, {"c", NULL, {INT64_MAX - 1, 5}});
+    STEP(&s, spec, DELTA_REBASED, "", {"a", NULL, {INT64_MAX, 5}}, {"b", NULL, {0, 5}},
+         {"c", NULL, {INT64_MAX - 1, 5}});
+    series_done(&s);
+}
+
+static void limits(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct buf b;
+    buf_init(&b, 100000000);
+    for (int i = 0; i < 65; i++) {
+        put_msg(&b, 1, "", 0);
+    }
+    put_msg(&b, 6, "", 0);
+    assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_TOO_LARGE);
+    CHECK_STR(s.err.msg, "65 sample types; a delta is made of at most 64", "");
+    buf_clear(&b);
+    put_msg(&b, 1, "", 0);
+    put_msg(&b, 6, "", 0);
+    for (int i = 0; i <= DELTA_ENTRIES_MAX; i++) {
+        put_msg(&b, 2, "\x10\x01", 2);
+    }
+    assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_TOO_LARGE);
+    CHECK_STR(s.err.msg, "500001 samples; a delta is made of at most 500000", "");
+    buf_done(&b);
+    series_done(&s);
+}
+
+/* ---- restarts ----------------------------------------------------------------------------------
+ */
+
+/* Delta case F09: when anything fell it is another process: gauges only, nothing negative. */
+static void restart(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
+    STEP(&s, spec, DELTA_FIRST, "", {"a@1", NULL, {10, 100, 0, 0}}, {"b@2", NULL, {9, 9, 0, 0}});
+    /* One stack fell, though the total rose. */
+    spec.time_nanos += 10;
+    spec.duration_nanos = 3;
+    STEP(&s, spec, DELTA_REBASED, "a; 0 0 1 1\nduration 3\n", {"a@1", NULL, {9, 900, 1, 1}},
+         {"b@2", NULL, {90, 90, 0, 0}});
+    STEP(&s, spec, DELTA_MADE, "a; 1 1 1 1\nduration 3\n", {"a@1", NULL, {10, 901, 1, 1}},
+         {"b@2", NULL, {90, 90, 0, 0}});
+    /* The total fell: a stack is gone, and those that are left did not make up for it. */
+    STEP(&s, spec, DELTA_REBASED, "", {"a@1", NULL, {20, 910, 0, 0}});
+    /* Another program: its stacks are others, with more on them. */
+    STEP(&s, spec, DELTA_REBASED, "c; 0 0 1 1\nduration 3\n", {"c@7", NULL, {5000, 5000, 1, 1}});
+    STEP(&s, spec, DELTA_MADE, "c; 1 0 0 0\nduration 3\n", {"c@7", NULL, {5001, 5000, 0, 0}});
+    /* Nothing at all any more. */
+    STEP(&s, spec, DELTA_REBASED, "", {"c@7", NULL, {0, 0, 0, 0}});
+    STEP(&s, spec, DELTA_MADE, "c; 3 3 0 0\nduration 3\n", {"c@7", NULL, {3, 3, 0, 0}});
+    series_done(&s);
+}
+
+/* A stack that is missing for a while is remembered, but not for ever. */
+static void missing(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    int64_t n = 1000;
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {n, n}}, {"rare", NULL, {1, 1}});
+    for (int i = 0; i < DELTA_AGE_MAX - 1; i++) {
+        n += 100;
+        STEP(&s, spec, DELTA_MADE, "a; 100 100\nduration 0\n", {"a", NULL, {n, n}});
+        CHECK_INT(s.baseline->n, 2, "remembered");
+    }
+    n += 100;
+    STEP(&s, spec, DELTA_MADE, "a; 100 100\nrare; 1 0\nduration 0\n", {"a", NULL, {n, n}},
+         {"rare", NULL, {2, 1}});
+    for (int i = 0; i < DELTA_AGE_MAX; i++) {
+        CHECK_INT(s.baseline->n, 2, "remembered");
+        n += 100;
+        STEP(&s, spec, DELTA_MADE, "a; 100 100\nduration 0\n", {"a", NULL, {n, n}});
+    }
+    CHECK_INT(s.baseline->n, 1, "forgotten");
+    series_done(&s);
+}
+
+/* ---- columns -----------------------------------------------------------------------------------
+ */
+
+/* Delta case F11: any number of counters and gauges in any order. */
+static void many_columns(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {
+        .types = "inuse_space/bytes delay/nanoseconds alloc_space/bytes x/count "
+                 "contentions/count alloc_objects/count inuse_objects/count alloc_space/count"};
+    STEP(&s, spec, DELTA_FIRST, "a; 1 0 0 4 0 0 7 8\nduration 0\n",
+         {"a", NULL, {1, 2, 3, 4, 5, 6, 7, 8}});
+    STEP(&s, spec, DELTA_MADE, "a; 10 18 27 40 45 54 70 80\nduration 0\n",
+         {"a", NULL, {10, 20, 30, 40, 50, 60, 70, 80}});
+    CHECK_INT(s.baseline->columns, 4, "");
+    series_done(&s);
+}
+
+/* Other counters than before, or the same in another order: a new start. */
+static void other_columns(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS};
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {1, 2}});
+    spec.types = "delay/nanoseconds contentions/count";
+    STEP(&s, spec, DELTA_REBASED, "", {"a", NULL, {3, 4}});
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 0\n", {"a", NULL, {4, 5}});
+    spec.types = "delay/nanoseconds";
+    STEP(&s, spec, DELTA_REBASED, "", {"a", NULL, {5}});
+    series_done(&s);
+}
+
+static void unknown_columns(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = "objects/count space/bytes"};
+    STEP(&s, spec, DELTA_PASSED, "", {"a", NULL, {1, 2}});
+    assert_null(s.baseline);
+    s.any_counter = true;
+    spec.types = "threadcreate/count inuse_threads/count";
+    STEP(&s, spec, DELTA_FIRST, "a; 0 2\nduration 0\n", {"a", NULL, {1, 2}});
+    STEP(&s, spec, DELTA_MADE, "a; 4 6\nduration 0\n", {"a", NULL, {5, 6}});
+    spec.types = "inuse_space/bytes";
+    STEP(&s, spec, DELTA_PASSED, "", {"a", NULL, {5}});
+    /* Where known ones are there, it is these alone. */
+    spec.types = "delay/nanoseconds x/count";
+    STEP(&s, spec, DELTA_REBASED, "a; 0 2\nduration 0\n", {"a", NULL, {1, 2}});
+    series_done(&s);
+}
+
+/* The clock of the target went back, or there is none: the duration stays as it came. */
+static void odd_clocks(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = 100, .duration_nanos = 7};
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {1, 1}});
+    spec.time_nanos = 90;
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 7\n", {"a", NULL, {2, 2}});
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 7\n", {"a", NULL, {3, 3}});
+    spec.time_nanos = 0;
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 7\n", {"a", NULL, {4, 4}});
+    spec.time_nanos = 95;
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 7\n", {"a", NULL, {5, 5}});
+    spec.time_nanos = 98;
+    STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 3\n", {"a", NULL, {6, 6}});
+    series_done(&s);
+}
+
+/* ---- the baseline ------------------------------------------------------------------------------
+ */
+
+/* A stack with two counters takes at most 48 bytes. */
+static void size_of_baseline(void **state)
+{
+    (void)state;
+    for (size_t n = 100; n <= 100000; n *= 10) {
+        struct delta_state *s = delta_state_new(n, 2);
+        assert_non_null(s);
+        for (uint64_t i = 0; i < n; i++) {
+            const int64_t values[] = {(int64_t)i, (int64_t)i * 2};
+            delta_state_add(s, pprof_key_of(3, &i, 1), values, 0);
+        }
+        CHECK_INT(s->n, n, "");
+        assert_true(s->bytes <= 48 * n);
+        size_t slot;
+        for (uint64_t i = 0; i < 2 * n; i++) {
+            bool there = delta_state_find(s, pprof_key_of(3, &i, 1), &slot);
+            CHECK_INT(there, i < n, "");
+            if (there) {
+                CHECK_INT(delta_state_values(s, slot)[0], i, "");
+                CHECK_INT(delta_state_values(s, slot)[1], 2 * i, "");
+            }
+        }
+        delta_state_unref(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heap),
+        cmocka_unit_test(locks),
+        cmocka_unit_test(lean),
+        cmocka_unit_test(what_a_stack_is),
+        cmocka_unit_test(mapped_elsewhere),
+        cmocka_unit_test(no_addresses),
+        cmocka_unit_test(duplicates),
+        cmocka_unit_test(raw_or_gzip),
+        cmocka_unit_test(not_utf8),
+        cmocka_unit_test(bad_in_between),
+        cmocka_unit_test(lost_on_the_way),
+        cmocka_unit_test(bad_values),
+        cmocka_unit_test(large_values),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(restart),
+        cmocka_unit_test(missing),
+        cmocka_unit_test(many_columns),
+        cmocka_unit_test(other_columns),
+        cmocka_unit_test(unknown_columns),
+        cmocka_unit_test(odd_clocks),
+        cmocka_unit_test(size_of_baseline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

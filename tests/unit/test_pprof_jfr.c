@@ -1,0 +1,119 @@
+/* What is a recording of Java's Flight Recorder and what is not. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "pprof/check.h"
+
+/* The start of a chunk: magic, version 2.0, then longs; the rest is not looked at. */
+static size_t recording(char *out, size_t size)
+{
+    memset(out, 0, size);
+    memcpy(out, "FLR\0\0\2\0\0", 8);
+    return size;
+}
+
+static size_t gzip(const char *data, size_t size, char *out, size_t room)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data,
+                  .avail_in = (uInt)size,
+                  .next_out = (Bytef *)out,
+                  .avail_out = (uInt)room};
+    assert_int_equal(
+        deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t n = room - z.avail_out;
+    deflateEnd(&z);
+    return n;
+}
+
+/* In a block of its own size, so that a sanitizer sees a read behind it. */
+static enum check_result check(const char *data, size_t size, struct err *err)
+{
+    char *copy = malloc(size == 0 ? 1 : size);
+    assert_non_null(copy);
+    memcpy(copy, data, size);
+    enum check_result r = check_jfr(copy, size, err);
+    free(copy);
+    return r;
+}
+
+static void good_ones(void **state)
+{
+    (void)state;
+    char data[5000];
+    char packed[6000];
+    struct err err = ERR_INIT;
+    CHECK_INT(check(data, recording(data, sizeof(data)), &err), CHECK_JFR, "plain");
+    CHECK_INT(check(data, recording(data, 68), &err), CHECK_JFR, "a header alone");
+    size_t n = gzip(data, recording(data, sizeof(data)), packed, sizeof(packed));
+    CHECK_INT(check(packed, n, &err), CHECK_JFR, "gzip");
+    CHECK_STR(err.msg, "", "no error");
+    CHECK_STR(check_reason(CHECK_JFR), "", "reason");
+}
+
+static void other_ones(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data;
+        size_t size;
+        enum check_result want;
+        const char *reason, *message;
+    } rows[] = {
+        {"", 0, CHECK_EMPTY, "empty", "empty body"},
+        {"FLR\0", 4, CHECK_NOT_JFR, "not_jfr", "not a JFR recording: 4 bytes only"},
+        {"FLR", 3, CHECK_TEXT, "not_pprof_text", "not a profile but text: \"FLR\""},
+        {"<html><body>login", 17, CHECK_HTML, "not_pprof_html", "an HTML page"},
+        {"{\"error\": 1}", 12, CHECK_JSON, "not_pprof_json", "JSON"},
+        {"no such recording", 17, CHECK_TEXT, "not_pprof_text", "no such recording"},
+        {"\x1f\x8b\x08", 3, CHECK_BAD_GZIP, "bad_gzip", "damaged gzip"},
+        {"\xff\xff\xff\xff", 4, CHECK_NOT_JFR, "not_jfr", "\"FLR\" expected at its start"},
+        {"\x0a\x04\x08\x01\x10\x02\x32\x00", 8, CHECK_NOT_JFR, "not_jfr",
+         "not a JFR recording but a pprof profile"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct err err = ERR_INIT;
+        enum check_result r = check(rows[i].data, rows[i].size, &err);
+        CHECK_INT(r, rows[i].want, rows[i].message);
+        CHECK_STR(check_reason(r), rows[i].reason, rows[i].message);
+        CHECK_CONTAINS(err.msg, rows[i].message, rows[i].message);
+    }
+}
+
+/* What only begins like the binary format of gperftools is told by name. */
+static void gperftools(void **state)
+{
+    (void)state;
+    static const char rows[2][24] = {
+        "\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        "\0\0\0\0\3\0\0\0\1\0\0\0\x10\x27\0\0",
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct err err = ERR_INIT;
+        CHECK_INT(check_profile(rows[i], sizeof(rows[i]), &err), CHECK_BAD_WIRE, "verdict");
+        CHECK_CONTAINS(err.msg, "CPU profile of gperftools that is cut", "message");
+    }
+}
+
+/* A type of pprof does not take a recording. */
+static void not_for_pprof(void **state)
+{
+    (void)state;
+    char data[100];
+    struct err err = ERR_INIT;
+    enum check_result r = check_profile(data, recording(data, sizeof(data)), &err);
+    CHECK_STR(check_reason(r), "bad_protobuf", "reason");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_ones),
+        cmocka_unit_test(other_ones),
+        cmocka_unit_test(gperftools),
+        cmocka_unit_test(not_for_pprof),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

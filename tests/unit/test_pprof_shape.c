@@ -1,0 +1,333 @@
+/* What the checker of whole profiles says, the index behind it, and gzip. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "pprof/gzip.h"
+#include "pprof/index.h"
+#include "tests/unit/pprof_writer.h"
+
+#define BYTES(s) s, sizeof(s) - 1
+#define TYPE "\x0a\x04\x08\x01\x10\x02"
+#define STRINGS "\x32\x00\x32\x01x\x32\x01y"
+#define FUNCTION "\x2a\x06\x08\x01\x10\x01\x20\x02"
+#define LOCATION "\x22\x08\x08\x01\x22\x04\x08\x01\x10\x07"
+#define SAMPLE "\x12\x04\x08\x01\x10\x05"
+
+static const struct {
+    const char *name;
+    const char *bytes;
+    size_t n;
+    const char *problem; /* "" if it is good */
+} cases[] = {
+    {"smallest", BYTES(TYPE STRINGS), ""},
+    {"all", BYTES(TYPE SAMPLE LOCATION FUNCTION STRINGS "\x48\x01\x50\x02"), ""},
+    {"packed", BYTES(TYPE "\x12\x06\x0a\x01\x01\x12\x01\x05" LOCATION FUNCTION STRINGS), ""},
+    {"strings first", BYTES(STRINGS FUNCTION LOCATION SAMPLE TYPE), ""},
+    {"unknown fields",
+     BYTES(TYPE STRINGS "\xf8\x01\x07\x89\x02\x01\x02\x03\x04\x05\x06\x07\x08\x95\x02\x01\x02\x03"
+                        "\x04\x9a\x02\x02zz"),
+     ""},
+    {"an unknown field in a sample",
+     BYTES(TYPE "\x12\x08\x08\x01\x10\x05\xba\x06\x01z" LOCATION FUNCTION STRINGS), ""},
+    {"nothing", BYTES(""), "no sample type"},
+    {"no type", BYTES(STRINGS), "no sample type"},
+    {"no strings", BYTES("\x0a\x00"), "the first string is not empty, or there is none"},
+    {"first string", BYTES(TYPE "\x32\x01x\x32\x00\x32\x00"),
+     "the first string is not empty, or there is none"},
+    {"wire type 6", BYTES(TYPE "\x0e\x00"), "profile at byte 6: a wire type that does not exist"},
+    {"wire type of a known field", BYTES(TYPE "\x10\x01"),
+     "profile at byte 6: field 2 has wire type 0"},
+    {"wire type within a sample", BYTES(TYPE "\x12\x02\x18\x01"),
+     "sample at byte 8: field 3 has wire type 0"},
+    {"field 0", BYTES(TYPE "\x00\x00"), "profile at byte 6: a field with number 0"},
+    {"a length past the end", BYTES(TYPE "\x12\x05\x08"),
+     "profile at byte 6: a field that runs past the end"},
+    {"a length past the end of a message", BYTES(TYPE "\x12\x02\x0a\x05" STRINGS),
+     "sample at byte 8: a field that runs past the end"},
+    {"a cut number", BYTES(TYPE "\x48\xff"), "profile at byte 6: a number without end"},
+    {"a cut tag", BYTES(TYPE "\xff"), "profile at byte 6: a number without end"},
+    {"eleven bytes", BYTES(TYPE "\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+     "profile at byte 6: a number of more than 64 bits"},
+    {"65 bits", BYTES(TYPE "\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"),
+     "profile at byte 6: a number of more than 64 bits"},
+    {"64 bits", BYTES(TYPE STRINGS "\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), ""},
+    {"a damaged packed field", BYTES(TYPE "\x12\x03\x0a\x01\xff" STRINGS),
+     "sample at byte 8: a damaged number in a packed field"},
+    {"a string that is not there", BYTES("\x0a\x04\x08\x01\x10\x03" STRINGS),
+     "sample type at byte 4: string 3, but there are only 3"},
+    {"a string of a function", BYTES(TYPE "\x2a\x04\x08\x01\x20\x63" STRINGS),
+     "function at byte 10: string 99, but there are only 3"},
+    {"a string of a label", BYTES(TYPE "\x12\x08\x10\x05\x1a\x04\x08\x01\x10\x09" STRINGS),
+     "label at byte 14: string 9, but there are only 3"},
+    {"a string of a comment", BYTES(TYPE "\x6a\x02\x01\x08" STRINGS),
+     "profile at byte 6: string 8, but there are only 3"},
+    {"too many values", BYTES(TYPE "\x12\x06\x08\x01\x10\x05\x10\x05" STRINGS),
+     "sample at byte 6: 2 values for 1 sample types"},
+    {"no value", BYTES(TYPE "\x12\x00" STRINGS), "sample at byte 6: 0 values for 1 sample types"},
+    {"other numbers of values", BYTES(TYPE "\x12\x02\x10\x01\x12\x04\x10\x01\x10\x01" STRINGS),
+     "sample at byte 10: 2 values, others have 1"},
+    {"location id 0 in a sample", BYTES(TYPE "\x12\x04\x08\x00\x10\x05" STRINGS),
+     "sample at byte 8: id 0"},
+    {"location id 0", BYTES(TYPE "\x22\x02\x08\x00" STRINGS), "location at byte 8: id 0"},
+    {"a location without id", BYTES(TYPE "\x22\x02\x18\x01" STRINGS), "location at byte 8: id 0"},
+    {"an empty function", BYTES(TYPE "\x2a\x00" STRINGS), "function at byte 8: id 0"},
+    {"a line without function", BYTES(TYPE "\x22\x06\x08\x01\x22\x02\x10\x07" STRINGS),
+     "line at byte 12: id 0"},
+    {"two profiles", BYTES(TYPE STRINGS "\x48\x01" TYPE STRINGS "\x48\x01"),
+     "profile at byte 30: a second time_nanos: these are several profiles in one"},
+    /* What only the index sees. */
+    {"an unknown location", BYTES(TYPE "\x12\x04\x08\x02\x10\x05" LOCATION FUNCTION STRINGS), ""},
+    {"an unknown function", BYTES(TYPE LOCATION STRINGS),
+     "line at byte 12: function 1 is not there"},
+    {"an unknown mapping", BYTES(TYPE "\x22\x04\x08\x01\x10\x07" STRINGS),
+     "location at byte 8: mapping 7 is not there"},
+    {"two locations", BYTES(TYPE LOCATION LOCATION FUNCTION STRINGS),
+     "two locations with the id 1"},
+    {"two functions", BYTES(TYPE FUNCTION FUNCTION STRINGS), "two functions with the id 1"},
+    {"two mappings", BYTES(TYPE "\x1a\x02\x08\x09\x1a\x02\x08\x09" STRINGS),
+     "two mappings with the id 9"},
+};
+
+static void checks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sv plain = {.p = cases[i].bytes, .n = cases[i].n};
+        struct err err = ERR_INIT;
+        struct pprof_info info;
+        struct pprof_index x;
+        struct scratch *scratch = scratch_new();
+        assert_non_null(scratch);
+        bool ok =
+            pprof_check(plain, &info, &err) && pprof_index(&x, scratch, plain, &info, 1, &err);
+        scratch_free(scratch);
+        CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].name);
+        CHECK_STR(err.msg, cases[i].problem, cases[i].name);
+    }
+}
+
+/* Every start of a good profile is judged without a crash, and only the whole has all its parts. */
+static void cut(void **state)
+{
+    (void)state;
+    static const char whole[] = TYPE SAMPLE LOCATION FUNCTION STRINGS "\x48\x01\x50\x02";
+    for (size_t n = 0; n < sizeof(whole) - 1; n++) {
+        char *part = malloc(n + 1); /* its end is the end of the memory */
+        assert_non_null(part);
+        memcpy(part, whole, n);
+        struct pprof_info info;
+        struct err err = ERR_INIT;
+        if (pprof_check((struct sv){part, n}, &info, &err)) {
+            assert_true(info.strings == 3);
+        } else {
+            assert_true(err.msg[0] != '\0');
+        }
+        free(part);
+    }
+}
+
+static void counts(void **state)
+{
+    (void)state;
+    struct pprof_info info;
+    struct err err = ERR_INIT;
+    assert_true(pprof_check(SV(TYPE SAMPLE SAMPLE LOCATION FUNCTION STRINGS "\x1a\x02\x08\x01"
+                                                                            "\x48\x07\x50\x09"),
+                            &info, &err));
+    CHECK_INT(info.types, 1, "");
+    CHECK_INT(info.samples, 2, "");
+    CHECK_INT(info.locations, 1, "");
+    CHECK_INT(info.functions, 1, "");
+    CHECK_INT(info.mappings, 1, "");
+    CHECK_INT(info.strings, 3, "");
+    CHECK_INT(info.time_nanos, 7, "");
+    CHECK_INT(info.duration_nanos, 9, "");
+}
+
+/* Ids of any kind are found, and no others. */
+static void ids(void **state)
+{
+    (void)state;
+    for (uint64_t step = 1; step < 1000000000; step = step * 7 + 1) {
+        struct buf b;
+        struct buf m;
+        buf_init(&b, 100000);
+        buf_init(&m, 100000);
+        buf_append(&b, BYTES(TYPE STRINGS));
+        for (uint64_t i = 1; i <= 100; i++) {
+            put_num(&m, FUNCTION_ID, i * step);
+            put_sub(&b, 5, &m);
+        }
+        struct pprof_info info;
+        struct pprof_index x;
+        struct err err = ERR_INIT;
+        struct sv plain = {b.data, b.len};
+        assert_true(pprof_check(plain, &info, &err));
+        struct scratch *scratch = scratch_new();
+        assert_non_null(scratch);
+        assert_true(pprof_index(&x, scratch, plain, &info, 99, &err));
+        size_t place;
+        for (uint64_t i = 1; i <= 100; i++) {
+            assert_true(pprof_ids_find(&x.function_ids, i * step, &place));
+            CHECK_INT(place, i - 1, "");
+        }
+        assert_false(pprof_ids_find(&x.function_ids, 0, &place));
+        assert_false(pprof_ids_find(&x.function_ids, 101 * step, &place));
+        assert_false(pprof_ids_find(&x.function_ids, UINT64_MAX, &place));
+        scratch_free(scratch);
+        buf_done(&b);
+        buf_done(&m);
+    }
+}
+
+/* ---- gzip --------------------------------------------------------------------------------------
+ */
+
+struct zipped {
+    char *data; /* from malloc(), of its size: a sanitizer sees a read past the end */
+    size_t n;
+};
+
+static struct zipped zip(const char *text, size_t n)
+{
+    struct sv out;
+    struct scratch *s = scratch_new();
+    assert_non_null(s);
+    assert_true(gzip_deflate(s, (struct sv){text, n}, &out));
+    struct zipped z = {.data = malloc(out.n), .n = out.n};
+    assert_non_null(z.data);
+    memcpy(z.data, out.p, out.n);
+    scratch_free(s);
+    return z;
+}
+
+static void gzip_there_and_back(void **state)
+{
+    (void)state;
+    size_t n = 3000000;
+    char *text = malloc(n);
+    assert_non_null(text);
+    uint32_t x = 1;
+    for (size_t i = 0; i < n; i++) {
+        x = x * 1664525 + 1013904223;
+        text[i] = (char)(x >> 29);
+    }
+    static const size_t sizes[] = {0, 1, 5000, 3000000};
+    static const size_t hints[] = {0, 1, 4999, 5000, 10000000};
+    for (size_t i = 0; i < 4; i++) {
+        struct zipped zipped = zip(text, sizes[i]);
+        struct scratch *s = scratch_new();
+        assert_non_null(s);
+        for (size_t j = 0; j < 5; j++) {
+            struct sv out;
+            struct err err = ERR_INIT;
+            struct sv body = {zipped.data, zipped.n};
+            assert_int_equal(gzip_inflate(s, body, 10000000, hints[j], &out, &err), GZIP_OK);
+            CHECK_INT(out.n, sizes[i], "");
+            assert_memory_equal(out.p, text, sizes[i]);
+            scratch_reset(s);
+        }
+        scratch_free(s);
+        free(zipped.data);
+    }
+    free(text);
+}
+
+static void check_inflate(struct sv body, size_t max, enum gzip_result want, const char *message,
+                          const char *row)
+{
+    struct sv out;
+    struct err err = ERR_INIT;
+    struct scratch *s = scratch_new();
+    assert_non_null(s);
+    CHECK_INT(gzip_inflate(s, body, max, 0, &out, &err), want, row);
+    CHECK_STR(err.msg, message, row);
+    assert_true(want == GZIP_OK || out.n == 0);
+    scratch_free(s);
+}
+
+static void gzip_faults(void **state)
+{
+    (void)state;
+    const char *damaged = "damaged or cut gzip";
+    struct zipped z = zip("hello, hello, hello", 19);
+    struct sv v = {z.data, z.n};
+    for (size_t n = 0; n < v.n; n++) {
+        check_inflate((struct sv){v.p, n}, 1000, GZIP_BAD, damaged, "cut");
+    }
+    z.data[z.n - 5] ^= 1;
+    check_inflate(v, 1000, GZIP_BAD, damaged, "checksum");
+    z.data[z.n - 5] ^= 1;
+    memset(z.data + z.n - 4, 0xff, 4);
+    check_inflate(v, 1000, GZIP_BAD, damaged, "a size that is a lie");
+    z.data[z.n - 4] = 19;
+    memset(z.data + z.n - 3, 0, 3);
+    check_inflate(v, 1000, GZIP_OK, "", "whole");
+    check_inflate(v, 19, GZIP_OK, "", "as much as may be");
+    check_inflate(v, 18, GZIP_TOO_LARGE, "inflates to more than 18 bytes", "one byte more");
+    free(z.data);
+}
+
+static void gzip_members(void **state)
+{
+    (void)state;
+    struct zipped a = zip("abc", 3);
+    struct zipped b = zip("defg", 4);
+    struct buf both;
+    struct err err = ERR_INIT;
+    buf_init(&both, 1000);
+    buf_append(&both, a.data, a.n);
+    buf_append(&both, b.data, b.n);
+    struct sv out;
+    struct scratch *s = scratch_new();
+    assert_non_null(s);
+    struct sv body = {both.data, both.len};
+    assert_int_equal(gzip_inflate(s, body, 1000, 0, &out, &err), GZIP_OK);
+    CHECK_INT(out.n, 7, "");
+    assert_memory_equal(out.p, "abcdefg", 7);
+    scratch_free(s);
+    check_inflate((struct sv){both.data, both.len}, 6, GZIP_TOO_LARGE,
+                  "inflates to more than 6 bytes", "together");
+    buf_putc(&both, 'x');
+    check_inflate((struct sv){both.data, both.len}, 1000, GZIP_BAD, "damaged or cut gzip",
+                  "something behind");
+    free(a.data);
+    free(b.data);
+    buf_done(&both);
+}
+
+/* A hundred times is enough, but for what is small. */
+static void gzip_bomb(void **state)
+{
+    (void)state;
+    size_t n = 16 * 1024 * 1024;
+    char *zeros = calloc(1, n);
+    assert_non_null(zeros);
+    struct zipped z = zip(zeros, n);
+    assert_true(z.n * GZIP_RATIO_MAX < n);
+    char message[64];
+    snprintf(message, sizeof(message), "inflates to more than %zu bytes", z.n * GZIP_RATIO_MAX);
+    check_inflate((struct sv){z.data, z.n}, 64 * 1024 * 1024, GZIP_TOO_LARGE, message, "bomb");
+    free(z.data);
+    z = zip(zeros, GZIP_SMALL);
+    check_inflate((struct sv){z.data, z.n}, 64 * 1024 * 1024, GZIP_OK, "", "small");
+    free(z.data);
+    free(zeros);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checks),
+        cmocka_unit_test(cut),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(ids),
+        cmocka_unit_test(gzip_there_and_back),
+        cmocka_unit_test(gzip_faults),
+        cmocka_unit_test(gzip_members),
+        cmocka_unit_test(gzip_bomb),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

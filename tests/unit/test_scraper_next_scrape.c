@@ -1,0 +1,269 @@
+/* When the next scrape comes, and what to do about those that sample for too long. Pure logic. */
+#include "tests/unit/testing.h"
+
+#include "scraper/next_scrape.h"
+#include "scraper/timeout_hint.h"
+
+#define NOW 1000000
+#define INTERVAL 15000
+
+static struct cadence_input input(enum cadence_end end, int64_t sampling_ms)
+{
+    return (struct cadence_input){
+        .end = end,
+        .now_ms = NOW,
+        .start_ms = NOW - sampling_ms - 7,
+        .tick_ms = NOW + INTERVAL - sampling_ms - 7,
+        .phase_ms = NOW + 4321,
+        .interval_ms = INTERVAL,
+        .sampling_ms = sampling_ms,
+    };
+}
+
+static void reasons(void **state)
+{
+    (void)state;
+    CHECK_INT(cadence_end_of(""), CADENCE_WELL, "");
+    CHECK_INT(cadence_end_of("cpu_in_use"), CADENCE_IN_USE, "");
+    CHECK_INT(cadence_end_of("http_404"), CADENCE_NOT_FOUND, "");
+    CHECK_INT(cadence_end_of("http_410"), CADENCE_BADLY, "");
+    CHECK_INT(cadence_end_of("connect"), CADENCE_BADLY, "");
+}
+
+/* However it ended, an ordinary one follows its ticks. */
+static void ordinary(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct cadence c = {0};
+    rng_seed(&rng, 1);
+    for (int i = 0; i < 20; i++) {
+        enum cadence_end end = i % 3 == 0 ? CADENCE_BADLY : CADENCE_WELL;
+        struct cadence_input in = input(end, i % 2 * 14000);
+        CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "tick");
+    }
+}
+
+static void continuous(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct cadence c = {0};
+    rng_seed(&rng, 1);
+    struct cadence_input in = input(CADENCE_WELL, 15000);
+    in.continuous = true;
+    CHECK_INT(cadence_next(&c, &in, &rng), NOW, "at once");
+    in.start_ms = NOW - 20; /* it did not sample at all */
+    CHECK_INT(cadence_next(&c, &in, &rng), NOW - 20 + 15000, "as if it had sampled");
+    in.end = CADENCE_BADLY;
+    CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "a failure waits for the phase");
+    in.end = CADENCE_NOT_FOUND;
+    CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "so does this");
+}
+
+/* Somebody else profiles the process: once more within the interval, if there is room. */
+static void conflicts(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 7);
+    int64_t lowest = INT64_MAX;
+    int64_t highest = 0;
+    for (int i = 0; i < 1000; i++) {
+        struct cadence c = {0};
+        struct cadence_input in = input(CADENCE_IN_USE, 4000);
+        in.tick_ms = NOW + INTERVAL - 10;
+        int64_t due = cadence_next(&c, &in, &rng);
+        assert_true(c.retried);
+        lowest = due < lowest ? due : lowest;
+        highest = due > highest ? due : highest;
+        in.now_ms = due;
+        int64_t next = cadence_next(&c, &in, &rng);
+        assert_false(c.retried);
+        assert_true(next >= in.tick_ms && next < in.tick_ms + INTERVAL);
+        CHECK_INT(cadence_conflicts(&c), 2, "conflicts");
+        CHECK_INT(c.attempts, 2, "attempts");
+    }
+    /* When the other one's has ended, and before ours would reach into the next tick. */
+    assert_true(lowest >= NOW + 4000 && lowest < NOW + 4200);
+    assert_true(highest <= NOW + INTERVAL - 10 - 4000 && highest > NOW + INTERVAL - 4200);
+}
+
+/* 14 of 15 seconds: a second attempt has a second to start in. */
+static void conflicts_with_little_room(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 7);
+    for (int i = 0; i < 1000; i++) {
+        struct cadence c = {0};
+        struct cadence_input in = input(CADENCE_IN_USE, 14000);
+        in.tick_ms = NOW + INTERVAL - 10;
+        int64_t due = cadence_next(&c, &in, &rng);
+        assert_true(due > NOW + 400 && due <= NOW + 990);
+        struct cadence full = {0};
+        in.sampling_ms = 15000;
+        due = cadence_next(&full, &in, &rng);
+        assert_false(full.retried);
+        assert_true(due >= in.tick_ms && due < in.tick_ms + INTERVAL);
+    }
+}
+
+static void history(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct cadence c = {0};
+    rng_seed(&rng, 1);
+    struct cadence_input in = input(CADENCE_IN_USE, 14000);
+    for (int i = 0; i < 40; i++) {
+        cadence_next(&c, &in, &rng);
+    }
+    CHECK_INT(cadence_conflicts(&c), 16, "all of the last");
+    CHECK_INT(c.attempts, 16, "attempts");
+    in.end = CADENCE_WELL;
+    for (int i = 0; i < 5; i++) {
+        cadence_next(&c, &in, &rng);
+    }
+    CHECK_INT(cadence_conflicts(&c), 11, "fewer");
+}
+
+static void absent(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct cadence c = {0};
+    rng_seed(&rng, 3);
+    struct cadence_input in = input(CADENCE_NOT_FOUND, 0);
+    for (int i = 0; i < CADENCE_ABSENT_AFTER - 1; i++) {
+        CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "not yet");
+        assert_false(c.absent);
+    }
+    for (int i = 0; i < 300; i++) { /* more often than a byte can count */
+        int64_t wait = cadence_next(&c, &in, &rng) - NOW;
+        assert_true(c.absent);
+        assert_true(wait >= 10 * INTERVAL && wait < 11 * INTERVAL);
+    }
+    in.end = CADENCE_WELL;
+    CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "there again, in its own phase");
+    assert_false(c.absent);
+    CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "and goes on");
+}
+
+/* Whatever else happens, it is not known any more that the path is not there: a restart, say. */
+static void absent_ends_with_another_failure(void **state)
+{
+    (void)state;
+    static const enum cadence_end ends[] = {CADENCE_BADLY, CADENCE_IN_USE};
+    for (size_t i = 0; i < 2; i++) {
+        struct rng rng;
+        struct cadence c = {0};
+        rng_seed(&rng, 3);
+        struct cadence_input in = input(CADENCE_NOT_FOUND, 0);
+        for (int k = 0; k < CADENCE_ABSENT_AFTER; k++) {
+            cadence_next(&c, &in, &rng);
+        }
+        in.end = ends[i];
+        cadence_next(&c, &in, &rng);
+        assert_false(c.absent);
+        in.end = CADENCE_NOT_FOUND;
+        cadence_next(&c, &in, &rng);
+        assert_false(c.absent);
+    }
+}
+
+/* ---- remedies ----------------------------------------------------------------------------------
+ */
+
+static void remedies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row;
+        struct remedy_input in;
+        const char *reason;
+        const char *advice; /* in the sentence; NULL: it stays as it was */
+    } rows[] = {
+        {"another type",
+         {.reason = "cut", .type = "memory", .lasted_ms = 14010, .last_cut_ms = 14000},
+         "cut",
+         NULL},
+        {"Go said so",
+         {.reason = "duration_too_long", .status = 400, .type = "fgprof", .seconds = 14},
+         "duration_too_long",
+         "it failed: set seconds of the profile type fgprof (now 14s) below that WriteTimeout, or "
+         "raise it over 14s"},
+        {"cut when done",
+         {.reason = "cut",
+          .type = "process_cpu",
+          .seconds = 14,
+          .lasted_ms = 14010,
+          .last_cut_ms = -1},
+         "duration_too_long",
+         "the profile was done and the answer came too late: set seconds of the profile type "
+         "process_cpu (now 14s) below the WriteTimeout of the target's server, or raise that over "
+         "14s"},
+        {"cut in between, once",
+         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 10010, .last_cut_ms = -1},
+         "cut",
+         NULL},
+        {"cut in between, at another time",
+         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 10010, .last_cut_ms = 8000},
+         "cut",
+         NULL},
+        {"cut in between, always then",
+         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 10010, .last_cut_ms = 10001},
+         "duration_too_long",
+         "allows an answer about 10.0 s: set seconds of the profile type cpu (now 14s) to at most "
+         "9s, or raise the timeout of the server or proxy over 14s"},
+        {"cut at once, always",
+         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 3, .last_cut_ms = 2},
+         "cut",
+         NULL},
+        {"cut within the answer",
+         {.reason = "cut",
+          .status = 200,
+          .type = "cpu",
+          .seconds = 14,
+          .lasted_ms = 14010,
+          .last_cut_ms = -1},
+         "cut",
+         NULL},
+        {"a proxy",
+         {.reason = "http_504", .status = 504, .type = "cpu", .seconds = 14, .lasted_ms = 1500},
+         "http_504",
+         "allows an answer about 1.5 s: set seconds of the profile type cpu (now 14s) to at most "
+         "1s, or raise the timeout of the proxy over 14s"},
+        {"a proxy without a backend",
+         {.reason = "http_504", .status = 504, .type = "cpu", .seconds = 14, .lasted_ms = 15},
+         "http_504",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_NETWORK, "it failed");
+        CHECK_STR(remedy_find(&rows[i].in, &err), rows[i].reason, rows[i].row);
+        CHECK_INT(err.kind, ERR_NETWORK, rows[i].row);
+        if (rows[i].advice == NULL) {
+            CHECK_STR(err.msg, "it failed", rows[i].row);
+        } else {
+            CHECK_CONTAINS(err.msg, rows[i].advice, rows[i].row);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reasons),
+        cmocka_unit_test(ordinary),
+        cmocka_unit_test(continuous),
+        cmocka_unit_test(conflicts),
+        cmocka_unit_test(conflicts_with_little_room),
+        cmocka_unit_test(history),
+        cmocka_unit_test(absent),
+        cmocka_unit_test(absent_ends_with_another_failure),
+        cmocka_unit_test(remedies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

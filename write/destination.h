@@ -1,0 +1,112 @@
+/* One endpoint within the writer: queue, way out, timer, metrics and what was last said about it in
+ * the log. Everything here belongs to the writer's loop, but for the queue, which locks itself.
+ */
+#ifndef PROFPULL_WRITE_DESTINATION_H
+#define PROFPULL_WRITE_DESTINATION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "http/http.h"
+#include "write/protocols/file.h"
+#include "write/protocols/ingest.h"
+#include "write/queue/send_queue.h"
+#include "write/series.h"
+#include "write/spool/spool.h"
+#include "write/write.h"
+
+struct attempt;
+struct lane;
+
+/* ---- metrics and log of a lane (report.c) -----------------------------------------------------
+ */
+
+/* Causes of lost profiles that are told apart at a time. */
+#define REPORT_CAUSES_MAX 16
+
+/* One cause for which profiles are given up. */
+struct report_cause {
+    uint64_t key; /* 0: free */
+    int64_t said_ms;
+    uint64_t more; /* since then */
+};
+
+struct report {
+    struct log *log;
+    const char *endpoint; /* its name in the configuration */
+    struct metric *requests;
+    struct metric_cell *retries;
+    struct metric_cell *sent_bytes;
+    struct metric_cell *duration;
+    struct metric_cell *changes[SERIES_CHANGES];
+    bool change_said[SERIES_CHANGES];
+    /* What the log says now. */
+    bool failing;
+    int64_t failing_since_ms;
+    char cause[32];
+    struct log_limit cause_limit;
+    struct report_cause causes[REPORT_CAUSES_MAX];
+    struct log_limit causes_limit;
+    struct log_limit lost_limit;
+    uint64_t lost; /* by a full queue, age or memory, as far as it has been said */
+};
+
+void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint);
+/* What had to be done to the labels, which were l; once for each profile. The first time that a
+ * limit cuts something it is said in the log. */
+void report_changes(struct report *r, const struct series *s, const struct labels *l);
+/* An attempt is over. result is for the metric: "2xx", "connect", ... */
+struct report_attempt {
+    const struct profile *profile;
+    const struct answer *answer;
+    const struct endpoint_result *outcome;
+    const char *result;
+    unsigned attempt;
+    int64_t start_ms;
+    int64_t now_ms;
+};
+void report_done(struct report *r, const struct report_attempt *a);
+/* A profile that could not be made into a request. */
+void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
+                       int64_t now_ms);
+/* Says that profiles were lost in the queue, now and then. */
+void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_ms);
+
+/* ---- sending (attempt.c) ----------------------------------------------------------------------
+ */
+
+TAILQ_HEAD(attempt_list, attempt);
+
+struct lane {
+    const struct config_endpoint *config;
+    struct endpoint *queue;
+    struct spool *spool;    /* NULL: none */
+    atomic_bool flushed;    /* what waited at the end of the drain has been written */
+    struct file_sink *sink; /* PROTOCOL_FILE */
+    struct http_client *http;
+    struct worker_pool *workers;
+    struct loop *loop;
+    struct ingest_boundary boundary;
+    struct rng rng;
+    struct loop_timer *timer;
+    struct attempt_list attempts; /* in flight */
+    struct report report;
+    void (*on_change)(void *arg, struct lane *l); /* an attempt is over */
+    void *arg;
+    size_t index; /* of the endpoint in the configuration */
+    void (*on_attempt)(void *arg, const struct write_attempt *attempt); /* see writer_options */
+    void *attempt_arg;
+};
+
+/* Sends an item that was taken from the lane's queue; it comes back to the queue in any case. */
+void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms);
+/* Ends all that is in flight and drops the profiles with reason shutdown. A file that a worker
+ * writes now is finished, but nobody hears of it. */
+void attempt_abandon_all(struct lane *l);
+
+#endif

@@ -1,0 +1,425 @@
+#include "write/protocols/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "write/protocols/url.h"
+
+#define PATH_BYTES_MAX 4096
+#define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
+#define CHUNK 65536
+#define NAME_SIZE (32 + FILE_PART_MAX + 32)
+
+struct file_sink {
+    atomic_uint refs;
+    atomic_uint_fast64_t next_temporary;
+    char *directory;
+    pthread_mutex_t lock; /* one at a time gives a file its name and appends to the index */
+};
+
+/* One profile on its way to the disk. */
+struct writing {
+    struct file_sink *sink;
+    const struct series *series;
+    const struct profile *profile;
+    int root; /* the endpoint's directory */
+    int dir;  /* the file's */
+    char service[FILE_PART_MAX + 1];
+    char type[FILE_PART_MAX + 1];
+    char temporary[64];
+    char name[NAME_SIZE];
+    uint64_t bytes; /* of the file */
+};
+
+/* ---- the sink -------------------------------------------------------------------------------- */
+
+/* Makes a directory and those above it. */
+static bool make_directories(const char *path, struct err *err)
+{
+    char part[PATH_BYTES_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof(part))
+        return err_set(err, ERR_INPUT, "the path has more than %d bytes", PATH_BYTES_MAX - 1);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return err_sys(err, "cannot make the directory %s", part);
+        part[i] = path[i];
+    }
+    return true;
+}
+
+static int open_root(const struct file_sink *s, struct err *err)
+{
+    int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Somebody may have cleared it away. */
+    if (fd < 0 && errno == ENOENT && make_directories(s->directory, err))
+        fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        err_sys(err, "cannot open the directory %s", s->directory);
+    return fd;
+}
+
+struct file_sink *file_sink_new(const char *url, struct err *err)
+{
+    struct buf directory;
+    struct file_sink *s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    atomic_init(&s->refs, 1);
+    pthread_mutex_init(&s->lock, NULL);
+    buf_init(&directory, PATH_BYTES_MAX);
+    bool ok = url_to_directory(sv_from(url), &directory, err);
+    s->directory = ok ? buf_take(&directory, NULL) : NULL;
+    buf_done(&directory);
+    if (ok && !s->directory)
+        err_set(err, ERR_MEMORY, "out of memory");
+    int fd = s->directory && make_directories(s->directory, err) ? open_root(s, err) : -1;
+    if (fd < 0)
+        return file_sink_unref(s);
+    close(fd);
+    return s;
+}
+
+struct file_sink *file_sink_ref(struct file_sink *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+struct file_sink *file_sink_unref(struct file_sink *s)
+{
+    if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
+        pthread_mutex_destroy(&s->lock);
+        free(s->directory);
+        free(s);
+    }
+    return NULL;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static char path_char(char c, bool first)
+{
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+        return c;
+    if (c == '-' || (c == '.' && !first))
+        return c;
+    return c == ':' ? '-' : '_';
+}
+
+void file_path_part(struct sv v, char out[FILE_PART_MAX + 1])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v.n && n < FILE_PART_MAX; i++) {
+        bool continuation = ((unsigned char)v.p[i] & 0xc0) == 0x80;
+        if (!continuation) {
+            out[n] = path_char(v.p[i], n == 0);
+            n++;
+        }
+    }
+    if (n == 0) {
+        memcpy(out, "unknown", sizeof("unknown"));
+        return;
+    }
+    out[n] = '\0';
+}
+
+/* "20261121T032334.123Z" */
+static void format_time(int64_t wall_ns, char out[32])
+{
+    char text[32];
+    size_t n = 0;
+    clock_format_rfc3339(wall_ns, text, sizeof(text));
+    for (const char *p = text; *p; p++) {
+        if (*p != '-' && *p != ':')
+            out[n++] = *p;
+    }
+    out[n] = '\0';
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *data, size_t n)
+{
+    const char *p = data;
+    while (n > 0) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return false;
+        p += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+/* Feeds the profile through zlib; errno tells why on failure. */
+static bool deflate_to(int fd, z_stream *z, const struct profile *p, unsigned char *chunk,
+                       uint64_t *ret_bytes)
+{
+    size_t left = p->size;
+    int status = Z_OK;
+    z->next_in = (Bytef *)p->data;
+    while (status != Z_STREAM_END) {
+        if (z->avail_in == 0 && left > 0) {
+            z->avail_in = (uInt)(left < CHUNK ? left : CHUNK);
+            left -= z->avail_in;
+        }
+        z->next_out = chunk;
+        z->avail_out = CHUNK;
+        status = deflate(z, left == 0 ? Z_FINISH : Z_NO_FLUSH);
+        if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
+            errno = EIO;
+            return false;
+        }
+        size_t made = CHUNK - z->avail_out;
+        if (!write_all(fd, chunk, made))
+            return false;
+        *ret_bytes += made;
+    }
+    return true;
+}
+
+static bool write_compressed(int fd, const struct profile *p, uint64_t *ret_bytes)
+{
+    z_stream z = {0};
+    unsigned char *chunk = malloc(CHUNK);
+    /* 15 + 16: the largest window, and a gzip header. */
+    bool ready = chunk && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+                                       Z_DEFAULT_STRATEGY) == Z_OK;
+    bool ok = ready && deflate_to(fd, &z, p, chunk, ret_bytes);
+    int saved = ready ? errno : ENOMEM;
+    if (ready)
+        deflateEnd(&z);
+    free(chunk);
+    errno = saved;
+    return ok;
+}
+
+static bool is_gzip(const struct profile *p)
+{
+    return p->size >= 2 && memcmp(p->data, "\x1f\x8b", 2) == 0;
+}
+
+/* A plain pprof profile is compressed: that is how its files are. A recording stays as it is. */
+static bool is_compressed_here(const struct profile *p)
+{
+    return p->format == PROFILE_PPROF && !is_gzip(p);
+}
+
+static const char *file_extension(const struct profile *p)
+{
+    if (p->format == PROFILE_JFR)
+        return is_gzip(p) ? "jfr.gz" : "jfr";
+    return "pb.gz";
+}
+
+static bool write_profile(struct writing *w, struct err *err)
+{
+    uint64_t number = atomic_fetch_add(&w->sink->next_temporary, 1);
+    (void)snprintf(w->temporary, sizeof(w->temporary), ".tmp-%ld-%" PRIu64, (long)getpid(), number);
+    int fd =
+        openat(w->dir, w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return err_sys(err, "cannot make a file in %s/%s/%s", w->sink->directory, w->service,
+                       w->type);
+    bool ok;
+    if (is_compressed_here(w->profile)) {
+        ok = write_compressed(fd, w->profile, &w->bytes);
+    } else {
+        ok = write_all(fd, w->profile->data, w->profile->size);
+        w->bytes = w->profile->size;
+    }
+    if (!ok)
+        err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service, w->type);
+    if (close(fd) != 0 && ok)
+        ok = err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service,
+                     w->type);
+    if (!ok)
+        (void)unlinkat(w->dir, w->temporary, 0);
+    return ok;
+}
+
+/* Renames without replacing; file systems that cannot do that are asked first. */
+static int rename_new(int dir, const char *from, const char *to)
+{
+    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (faccessat(dir, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return renameat(dir, from, dir, to);
+}
+
+/* Under the sink's lock. */
+static bool give_name(struct writing *w, struct err *err)
+{
+    char time[32];
+    char instance[FILE_PART_MAX + 1];
+    format_time(w->profile->until_ns, time);
+    file_path_part(series_get(w->series, LABEL_INSTANCE), instance);
+    for (int i = 1; i <= FILE_SAME_NAME_MAX; i++) {
+        char suffix[16] = "";
+        if (i > 1)
+            (void)snprintf(suffix, sizeof(suffix), "-%d", i);
+        (void)snprintf(w->name, sizeof(w->name), "%s_%s%s.%s", time, instance, suffix,
+                       file_extension(w->profile));
+        if (rename_new(w->dir, w->temporary, w->name) == 0)
+            return true;
+        if (errno != EEXIST)
+            break;
+    }
+    return err_sys(err, "cannot name a file %s/%s/%s/%s", w->sink->directory, w->service, w->type,
+                   w->name);
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+static void put_string(struct buf *out, struct sv v)
+{
+    buf_putc(out, '"');
+    json_escape(v, out);
+    buf_putc(out, '"');
+}
+
+static void put_time(struct buf *out, const char *key, int64_t wall_ns)
+{
+    char text[32];
+    clock_format_rfc3339(wall_ns, text, sizeof(text));
+    buf_printf(out, ",\"%s\":\"%s\"", key, text);
+}
+
+static bool format_line(const struct writing *w, struct buf *line)
+{
+    /* The parts of the path hold nothing that JSON would escape. */
+    buf_printf(line, "{\"file\":\"%s/%s/%s\"", w->service, w->type, w->name);
+    put_time(line, "from", w->profile->from_ns);
+    put_time(line, "until", w->profile->until_ns);
+    buf_printf(line, ",\"size\":%" PRIu64, w->bytes);
+    if (w->series->tenant.n > 0) {
+        buf_puts(line, ",\"tenant\":");
+        put_string(line, w->series->tenant);
+    }
+    buf_puts(line, ",\"labels\":{");
+    for (size_t i = 0; i < w->series->n; i++) {
+        if (i > 0)
+            buf_putc(line, ',');
+        put_string(line, w->series->at[i].name);
+        buf_putc(line, ':');
+        put_string(line, w->series->at[i].value);
+    }
+    return buf_puts(line, "}}\n");
+}
+
+/* Under the sink's lock. Opened anew each time: people may move the file away. */
+static bool append_line(struct writing *w, const struct buf *line, struct err *err)
+{
+    int fd = openat(w->root, FILE_INDEX, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return err_sys(err, "cannot open %s/" FILE_INDEX, w->sink->directory);
+    struct stat before;
+    bool known = fstat(fd, &before) == 0;
+    bool ok = write_all(fd, line->data, line->len);
+    if (!ok) {
+        err_sys(err, "cannot append to %s/" FILE_INDEX, w->sink->directory);
+        /* Half a line would spoil the next one. */
+        if (known && ftruncate(fd, before.st_size) != 0)
+            err_wrap(err, "a line is left incomplete");
+    }
+    close(fd);
+    return ok;
+}
+
+static bool append_index(struct writing *w, struct err *err)
+{
+    struct buf line;
+    buf_init(&line, LINE_BYTES_MAX);
+    bool ok = format_line(w, &line);
+    if (ok)
+        ok = append_line(w, &line, err);
+    else
+        err_set(err, ERR_MEMORY, "out of memory for a line of " FILE_INDEX);
+    buf_done(&line);
+    return ok;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int open_below(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0777) != 0 && errno != EEXIST)
+        return -1;
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool open_directory(struct writing *w, struct err *err)
+{
+    file_path_part(w->series->service, w->service);
+    file_path_part(w->series->type, w->type);
+    int service = open_below(w->root, w->service);
+    w->dir = service >= 0 ? open_below(service, w->type) : -1;
+    int saved = errno;
+    if (service >= 0)
+        close(service);
+    errno = saved;
+    if (w->dir < 0)
+        return err_sys(err, "cannot make the directory %s/%s/%s", w->sink->directory, w->service,
+                       w->type);
+    return true;
+}
+
+/* The name and the line in the index, or neither. */
+static bool publish(struct writing *w, struct err *err)
+{
+    pthread_mutex_lock(&w->sink->lock);
+    bool named = give_name(w, err);
+    bool ok = named && append_index(w, err);
+    if (!ok)
+        (void)unlinkat(w->dir, named ? w->name : w->temporary, 0);
+    pthread_mutex_unlock(&w->sink->lock);
+    return ok;
+}
+
+static bool write_in_root(struct writing *w, struct err *err)
+{
+    if (!open_directory(w, err))
+        return false;
+    bool ok = write_profile(w, err) && publish(w, err);
+    close(w->dir);
+    return ok;
+}
+
+void file_write(struct file_sink *sink, const struct series *s, const struct profile *p,
+                struct answer *ret_answer)
+{
+    struct err err = ERR_INIT;
+    struct writing w = {.sink = sink, .series = s, .profile = p};
+    w.root = open_root(sink, &err);
+    bool ok = w.root >= 0 && write_in_root(&w, &err);
+    if (w.root >= 0)
+        close(w.root);
+    *ret_answer = (struct answer){.class = ok ? ANSWER_SENT : ANSWER_RETRY};
+    if (!ok)
+        (void)snprintf(ret_answer->text, sizeof(ret_answer->text), "%s", err.msg);
+}

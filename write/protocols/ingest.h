@@ -1,0 +1,70 @@
+/* `POST /ingest`: the one shape that Pyroscope (0.37 to 2.x) and DeepFlow both accept.
+ *
+ * A query with name=app{key=value,...}, 10-digit times and no format, and a multipart body whose
+ * parts all carry a filename (servers ignore a part without one and still answer 200). See
+ * docs/writing.md for what the narrow character sets do to names. Pure; any thread.
+ */
+#ifndef PROFPULL_WRITE_PROTOCOLS_INGEST_H
+#define PROFPULL_WRITE_PROTOCOLS_INGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "model/profile.h"
+#include "write/series.h"
+
+#define INGEST_PATH "/ingest"
+/* DeepFlow's agent has it below this. */
+#define INGEST_DEEPFLOW_BASE "/api/v1/profile"
+/* Bytes of the encoded name parameter. The request line has to stay below the 8 KiB of common
+ * proxies; labels that are worth least are dropped until the name fits. */
+#define INGEST_NAME_MAX ((size_t)4096)
+/* Bytes of the application name. */
+#define INGEST_APP_MAX ((size_t)512)
+
+/* "profpull" and 32 hex digits, with the NUL. */
+#define INGEST_BOUNDARY_SIZE (8 + 32 + 1)
+struct ingest_boundary {
+    char text[INGEST_BOUNDARY_SIZE];
+};
+/* A random one; one for the whole process is enough as long as ingest_boundary_fits(). */
+void ingest_boundary_new(struct ingest_boundary *b, struct rng *rng);
+/* True if the boundary does not occur in the profile. */
+bool ingest_boundary_fits(const struct ingest_boundary *b, const void *data, size_t size);
+
+/* Appends the name, not percent-encoded: "app{a=b,c=d}", or "app" without labels. The app name is
+ * the service name in [A-Za-z0-9_.-] ("/" becomes ".", all else "_"). Labels that start with `__`
+ * and service_name are not in the braces; "," and "}" in a value become "_", white space around it
+ * goes. The series must have been built for PROTOCOL_INGEST; labels may be dropped from it so that
+ * the name stays within INGEST_NAME_MAX encoded, and changes are counted in it. */
+bool ingest_name(struct series *s, struct buf *out);
+
+/* Samples in a second of Go's CPU profile, and of all others as far as a server is concerned. */
+#define INGEST_SAMPLE_RATE 100
+/* Rates are from 1 to this. */
+#define INGEST_SAMPLE_RATE_MAX 1000000
+/* The rate of a profile whose period is so many nanoseconds; the default if that makes no sense. */
+unsigned ingest_sample_rate(int64_t period_ns);
+
+/* Appends the query: name, from, until (wall clock, rounded down to seconds), spyName, sampleRate
+ * (per second), units, aggregationType; for JFR also format, without which servers would read it as
+ * text. */
+bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
+                  unsigned sample_rate, struct buf *out);
+
+/* JSON that tells the server what the sample types of a profile mean, by `__name__`; empty if the
+ * server's default is right. Without it a block profile would be stored as mutex, fgprof as CPU,
+ * and DeepFlow would drop alloc_*, contentions and delay. Static storage. */
+struct sv ingest_sample_type_config(struct sv type);
+
+/* The body is head + the profile's bytes + tail. Appends to both buffers; false if one is full. A
+ * recording is the part "jfr" alone (no config): raw in the body, Pyroscope would take it only
+ * without gzip, and some DeepFlow agents not at all. */
+bool ingest_body(const char *boundary, enum profile_format format, struct sv config,
+                 struct buf *head, struct buf *tail);
+
+#endif

@@ -1,0 +1,33 @@
+/* `POST /api/0/profiles`: profefe's API. The profile is the body as it is; what it is stands in the
+ * query. Pure; any thread.
+ */
+#ifndef PROFPULL_WRITE_PROTOCOLS_PROFEFE_H
+#define PROFPULL_WRITE_PROTOCOLS_PROFEFE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "write/series.h"
+
+#define PROFEFE_PATH "/api/0/profiles"
+/* Bytes of the encoded service name, and of the encoded labels: the request line has to stay below
+ * the 8 KiB of common proxies. Labels that are worth least are dropped until they fit. */
+#define PROFEFE_SERVICE_MAX ((size_t)1024)
+#define PROFEFE_LABELS_MAX ((size_t)4096)
+/* The label that keeps the name of a type for which profefe has none ("other"). */
+#define PROFEFE_TYPE_LABEL "profile_type"
+
+/* profefe's name for a type, by `__name__`: "cpu", "heap", "block", "mutex", "goroutine",
+ * "threadcreate", else "other". It refuses all others, `allocs` among them. Static storage. */
+const char *profefe_type(struct sv name);
+
+/* Appends the query: service, type, labels, created_at. The server decodes labels twice, so they
+ * are encoded twice: no character is lost. created_at (UTC, without a zone) counts only for a
+ * profile that has no time of its own. The series must have been built for PROTOCOL_PROFEFE; labels
+ * may be dropped from it. */
+bool profefe_query(struct series *s, int64_t from_ns, struct buf *out);
+
+#endif

@@ -1,0 +1,32 @@
+/* push.v1.PushRequest on the wire: one series with one sample.
+ *
+ *     PushRequest      { repeated RawProfileSeries series = 1; }
+ *     RawProfileSeries { repeated LabelPair labels = 1; repeated RawSample samples = 2; }
+ *     RawSample        { bytes raw_profile = 1; string ID = 2; }
+ *     LabelPair        { string name = 1; string value = 2; }
+ *
+ * Sizes are computed from the inside out, so that only the bytes around the profile are written
+ * here; the profile itself is sent from where it lies. One series in a request keeps the answer
+ * unambiguous. Pure; any thread.
+ */
+#ifndef PROFPULL_WRITE_PROTOCOLS_PUSH_H
+#define PROFPULL_WRITE_PROTOCOLS_PUSH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "write/series.h"
+
+#define PUSH_PATH "/push.v1.PusherService/Push"
+#define PUSH_CONTENT_TYPE "application/proto"
+/* Protocol buffers end at 2 GiB; far beyond what any server takes. */
+#define PUSH_PROFILE_MAX ((size_t)1 << 30)
+
+/* The request is prefix + the profile's bytes + suffix. Appends to both buffers; id may be empty
+ * and is left out then. False if a buffer is full or size is over PUSH_PROFILE_MAX. */
+bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
+                 struct buf *suffix);
+
+#endif

@@ -1,0 +1,99 @@
+/* The inside of an endpoint's queue; for write/queue/send_queue*.c only.
+ *
+ *   endpoint.c        the queue, backoff, ledger
+ *   endpoint_spool.c  what the spool tells the queue
+ *
+ * A queued item has its bytes in memory or, with a spool, only on disk. Those in memory are in one
+ * more list: `bare` if memory is the only place where they are, `backed` if they are on disk as
+ * well. When memory is short the youngest of `backed` lose their bytes first, which loses nothing;
+ * then the oldest of `bare` are dropped.
+ *
+ * Lock order: the endpoint's before the spool's. The spool calls with none of its own held.
+ */
+#ifndef PROFPULL_WRITE_QUEUE_SEND_QUEUE_PRIVATE_H
+#define PROFPULL_WRITE_QUEUE_SEND_QUEUE_PRIVATE_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "write/queue/send_queue.h"
+#include "write/spool/spool.h"
+
+struct item_list;
+
+struct endpoint_item {
+    struct profile *profile;   /* NULL: on disk only */
+    struct spool_entry *entry; /* NULL: the spool does not know it */
+    uint64_t cost;
+    int64_t scraped_ms;
+    uint64_t seq;        /* order of arrival */
+    uint64_t generation; /* of the endpoint, when the attempt was started */
+    unsigned attempts;
+    unsigned unanswered; /* of these, without any answer */
+    unsigned doubts;     /* of these, with an answer that may blame the profile */
+    unsigned load_failures;
+    bool probe;
+    bool loading;
+    bool on_disk;             /* safe there */
+    struct item_list *memory; /* the list that `kept` is in; NULL: none */
+    TAILQ_ENTRY(endpoint_item) send;
+    TAILQ_ENTRY(endpoint_item) age;
+    TAILQ_ENTRY(endpoint_item) kept;
+};
+
+TAILQ_HEAD(item_list, endpoint_item);
+
+struct endpoint {
+    struct endpoint_options options; /* constant */
+    struct spool *spool;             /* NULL: none; constant once anything is put */
+
+    pthread_mutex_t lock;     /* guards all that follows */
+    struct item_list by_send; /* queued profiles, in the order of sending */
+    struct item_list by_age;  /* the same ones, in the order of scraped_ms */
+    struct item_list bare;    /* of these, in memory only, in the order of scraped_ms */
+    struct item_list backed;  /* and in memory and on disk, the next to be sent first */
+    struct item_list loading; /* in flight: taken, and on their way from the disk */
+    struct item_list loaded;  /* in flight: from the disk, the sender may have them */
+    /* The youngest of those that were replayed: the next one belongs behind it. */
+    struct endpoint_item *last_replayed;
+    uint64_t next_seq;
+    uint64_t next_replay_seq;
+    struct write_ledger ledger;
+    uint64_t in_flight_bytes;
+    uint64_t on_disk_only;  /* queued items without bytes */
+    unsigned acknowledging; /* sent, but the disk does not know it yet: these hold a slot */
+    int64_t load_rest_until;
+    unsigned failures;    /* in a row; 0 = the endpoint works */
+    int64_t rest_until;   /* counts while failures > 0 */
+    int64_t recovered_ms; /* when the last outage ended; INT64_MIN: there was none */
+    uint64_t generation;  /* changes with every failure that counts */
+    bool probing;
+    bool closed;
+    bool draining;
+    bool stopped; /* nothing is taken any more */
+    struct rng rng;
+};
+
+/* All under the lock. */
+void endpoint_enqueue(struct endpoint *e, struct endpoint_item *it, struct endpoint_item *before);
+void endpoint_dequeue(struct endpoint *e, struct endpoint_item *it);
+/* Moves a queued item to the dead, who are buried outside of the lock. */
+void endpoint_kill_queued(struct endpoint *e, struct endpoint_item *it, enum write_drop reason,
+                          struct item_list *dead);
+/* The same for one in flight that has landed. */
+void endpoint_kill(struct endpoint *e, struct endpoint_item *it, enum write_drop reason,
+                   struct item_list *dead);
+/* Takes an item out of flight; the caller says where it goes. */
+void endpoint_land(struct endpoint *e, struct endpoint_item *it);
+/* Puts one that has landed back to its place at the front. */
+void endpoint_put_back(struct endpoint *e, struct endpoint_item *it);
+/* Gives the entry back; true if a slot is to be held until the disk knows. */
+bool endpoint_release(struct endpoint *e, struct endpoint_item *it, bool hold);
+/* Makes room in memory for n more bytes without losing anything; false if that is not possible. */
+bool endpoint_evict(struct endpoint *e, uint64_t n);
+/* Puts a queued item into the list that it belongs to now. */
+void endpoint_keep(struct endpoint *e, struct endpoint_item *it);
+void endpoint_bury(struct item_list *dead);
+
+#endif

@@ -1,0 +1,281 @@
+#include "write/spool/show.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *spool_sight_name(enum spool_sight what)
+{
+    static const char *const names[] = {
+        [SPOOL_SIGHT_RECORD] = "record",     [SPOOL_SIGHT_DAMAGE] = "damaged",
+        [SPOOL_SIGHT_BODY] = "damaged",      [SPOOL_SIGHT_HEADER] = "damaged header",
+        [SPOOL_SIGHT_EMPTY] = "empty",       [SPOOL_SIGHT_NEWER] = "newer version",
+        [SPOOL_SIGHT_FOREIGN] = "foreign",   [SPOOL_SIGHT_ACKS] = "damaged acknowledgements",
+        [SPOOL_SIGHT_FAILED] = "unreadable",
+    };
+    return names[what];
+}
+
+bool spool_sight_is_bad(enum spool_sight what)
+{
+    return what != SPOOL_SIGHT_RECORD && what != SPOOL_SIGHT_NEWER && what != SPOOL_SIGHT_FOREIGN;
+}
+
+struct look {
+    const struct spool_show *show;
+    struct spool_shown *shown;
+    int dir;
+    struct labels_builder *builder;
+    /* The names of the segments, in order. */
+    uint64_t *ids;
+    size_t n;
+    bool out_of_memory;
+    bool is_spool;
+};
+
+static void see(struct look *l, const struct spool_seen *seen)
+{
+    l->shown->bad += spool_sight_is_bad(seen->what);
+    l->shown->skipped += seen->what == SPOOL_SIGHT_NEWER || seen->what == SPOOL_SIGHT_FOREIGN;
+    if (l->show->on_seen)
+        l->show->on_seen(l->show->arg, seen);
+}
+
+static void see_failure(struct look *l, const char *name)
+{
+    struct err err = ERR_INIT;
+    err_sys(&err, "cannot be read");
+    see(l, &(struct spool_seen){.what = SPOOL_SIGHT_FAILED, .name = name, .error = err.msg});
+}
+
+/* ---- one segment ----------------------------------------------------------------------------- */
+
+struct acks {
+    uint32_t *offsets;
+    size_t n;
+};
+
+static void see_body(struct look *l, const struct spool_walk *w, struct spool_seen *seen)
+{
+    uint8_t *labels = NULL;
+    char *data = NULL;
+    bool memory;
+    switch (spool_body_read(w->io, w->fd, seen->offset, seen->head, &labels, &data)) {
+    case SPOOL_BODY_OK:
+        seen->labels = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
+        if (!seen->labels)
+            seen->what = memory ? SPOOL_SIGHT_FAILED : SPOOL_SIGHT_BODY;
+        seen->error = "out of memory";
+        free(labels);
+        free(data);
+        break;
+    case SPOOL_BODY_DAMAGED:
+        seen->what = SPOOL_SIGHT_BODY;
+        break;
+    case SPOOL_BODY_FAILED:
+        see_failure(l, seen->name);
+        return;
+    case SPOOL_BODY_MEMORY:
+    default:
+        seen->what = SPOOL_SIGHT_FAILED;
+        seen->error = "out of memory";
+        break;
+    }
+    see(l, seen);
+    labels_unref((struct labels *)(uintptr_t)seen->labels);
+}
+
+static void see_record(struct look *l, const struct spool_walk *w, const struct acks *acks,
+                       const char *name, const struct spool_found *found)
+{
+    struct spool_seen seen = {.what = SPOOL_SIGHT_RECORD,
+                              .name = name,
+                              .offset = found->offset,
+                              .size = found->size,
+                              .head = &found->head};
+    seen.done = spool_acks_have(acks->offsets, acks->n, found->offset);
+    l->shown->records++;
+    l->shown->done += seen.done;
+    l->shown->waiting_bytes += seen.done ? 0 : found->head.data_size;
+    /* What is done matters to nobody any more, whatever became of it. */
+    if (l->show->bodies && !seen.done)
+        see_body(l, w, &seen);
+    else
+        see(l, &seen);
+}
+
+static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, const char *name,
+                 bool newest)
+{
+    struct spool_found found;
+    for (;;) {
+        switch (spool_walk_next(w, &found)) {
+        case SPOOL_STEP_RECORD:
+            see_record(l, w, acks, name, &found);
+            break;
+        case SPOOL_STEP_DAMAGE:
+            /* Where a process writes, the last record may not be there as a whole yet. */
+            if (!(newest && l->shown->live && w->offset >= w->size))
+                see(l, &(struct spool_seen){.what = SPOOL_SIGHT_DAMAGE,
+                                            .name = name,
+                                            .offset = found.offset,
+                                            .size = found.size});
+            break;
+        case SPOOL_STEP_FAILED:
+            see_failure(l, name);
+            return;
+        case SPOOL_STEP_END:
+        default:
+            return;
+        }
+    }
+}
+
+static void see_segment(struct look *l, uint64_t id, bool newest)
+{
+    char name[SPOOL_NAME_SIZE];
+    struct spool_walk w;
+    struct acks acks = {.offsets = NULL};
+    uint64_t ack_size;
+    size_t bad;
+    struct spool_seen seen = {.name = name};
+    spool_name_format(name, id, false);
+    switch (spool_walk_open(&w, &spool_io_posix, l->dir, id)) {
+    case SPOOL_WALK_OPEN:
+        break;
+    case SPOOL_WALK_EMPTY:
+        seen.what = SPOOL_SIGHT_EMPTY;
+        if (!(newest && l->shown->live))
+            see(l, &seen);
+        return;
+    case SPOOL_WALK_NEWER:
+        seen.what = SPOOL_SIGHT_NEWER;
+        see(l, &seen);
+        return;
+    case SPOOL_WALK_FOREIGN:
+        seen.what = SPOOL_SIGHT_FOREIGN;
+        see(l, &seen);
+        return;
+    case SPOOL_WALK_FAILED:
+    default:
+        seen.what = SPOOL_SIGHT_FOREIGN;
+        /* It may have been sent and removed while we looked. */
+        if (errno == ENOTSUP || errno == ELOOP)
+            see(l, &seen);
+        else if (errno != ENOENT || !l->shown->live)
+            see_failure(l, name);
+        return;
+    }
+    l->shown->segments++;
+    l->shown->bytes += w.size;
+    seen.what = SPOOL_SIGHT_HEADER;
+    if (w.header_damaged)
+        see(l, &seen);
+    if (!spool_acks_read(w.io, l->dir, id, w.salt, &acks.offsets, &acks.n, &ack_size, &bad)) {
+        see_failure(l, name);
+    } else if (bad > 0) {
+        seen.what = SPOOL_SIGHT_ACKS;
+        seen.size = bad;
+        see(l, &seen);
+    }
+    walk(l, &w, &acks, name, newest);
+    free(acks.offsets);
+    spool_walk_close(&w);
+}
+
+/* ---- the directory --------------------------------------------------------------------------- */
+
+static bool keep_id(struct look *l, uint64_t id)
+{
+    if (l->n % 64 == 0) {
+        uint64_t *more = realloc(l->ids, (l->n + 64) * sizeof(id));
+        if (!more) {
+            l->out_of_memory = true;
+            return false;
+        }
+        l->ids = more;
+    }
+    l->ids[l->n++] = id;
+    return true;
+}
+
+static bool on_name(void *arg, const char *name)
+{
+    struct look *l = arg;
+    uint64_t id;
+    switch (spool_name_parse(name, &id)) {
+    case SPOOL_NAME_SEGMENT:
+        l->is_spool = true;
+        return keep_id(l, id);
+    case SPOOL_NAME_LOCK:
+    case SPOOL_NAME_ACK:
+        l->is_spool = true;
+        return true;
+    case SPOOL_NAME_OTHER:
+    default:
+        return true;
+    }
+}
+
+static bool on_foreign(void *arg, const char *name)
+{
+    struct look *l = arg;
+    uint64_t id;
+    if (spool_name_parse(name, &id) == SPOOL_NAME_OTHER)
+        see(l, &(struct spool_seen){.what = SPOOL_SIGHT_FOREIGN, .name = name});
+    return true;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static bool is_live(int dir)
+{
+    int fd = openat(dir, SPOOL_LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool live = fd >= 0 && spool_io_is_locked(fd);
+    if (fd >= 0)
+        close(fd);
+    return live;
+}
+
+static bool look(struct look *l, const char *directory, struct err *err)
+{
+    const struct spool_io *io = &spool_io_posix;
+    if (io->list(io->arg, l->dir, on_name, l) != 0)
+        return err_sys(err, "cannot read the directory %s", directory);
+    if (l->out_of_memory)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    if (!l->is_spool)
+        return true;
+    l->shown->live = is_live(l->dir);
+    if (l->n > 0)
+        qsort(l->ids, l->n, sizeof(l->ids[0]), compare_ids);
+    for (size_t i = 0; i < l->n; i++)
+        see_segment(l, l->ids[i], i + 1 == l->n);
+    (void)io->list(io->arg, l->dir, on_foreign, l);
+    return true;
+}
+
+bool spool_show(const char *directory, const struct spool_show *show, struct spool_shown *ret,
+                bool *ret_is_spool, struct err *err)
+{
+    struct look l = {.show = show, .shown = ret};
+    *ret = (struct spool_shown){.live = false};
+    *ret_is_spool = false;
+    l.dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l.dir < 0)
+        return err_sys(err, "cannot open the directory %s", directory);
+    l.builder = labels_builder_new(show->intern);
+    bool ok = l.builder ? look(&l, directory, err) : err_set(err, ERR_MEMORY, "out of memory");
+    *ret_is_spool = l.is_spool;
+    labels_builder_free(l.builder);
+    free(l.ids);
+    close(l.dir);
+    return ok;
+}

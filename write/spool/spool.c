@@ -1,0 +1,660 @@
+#include "write/spool/spool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+/* Loads and releases in one round, and heads that are read, before writing gets its turn. */
+#define ROUND_REQUESTS 64
+#define ROUND_HEADS 64
+/* How often it is looked whether the queue has room again for what was found. */
+#define ROOM_POLL_MS INT64_C(1000)
+#define READ_RETRY_MS INT64_C(1000)
+#define LOG_PERIOD_MS INT64_C(60000)
+#define LINES 2
+#define DIRECTORY_BYTES_MAX ((size_t)4096)
+
+/* Where an entry is. */
+enum {
+    ENTRY_NEW,
+    ENTRY_WAITING, /* in `waiting` */
+    ENTRY_BUSY,    /* in the hands of the thread, which looks at its wants afterwards */
+    ENTRY_STORED,  /* with the store */
+};
+/* What the queue wants of it. */
+enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
+
+struct spool {
+    struct spool_options options;
+    const struct spool_io *io;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* guards what follows up to the status */
+    pthread_cond_t wake;
+    struct spool_entry_list waiting;  /* to be written */
+    struct spool_entry_list requests; /* to be loaded or released */
+    uint64_t n_waiting;
+    uint64_t waiting_bytes;
+    int64_t waiting_since_ms;
+    bool flush;
+    bool stop;
+    bool poked; /* somebody wants the thread to look, which may not be waiting yet */
+    struct spool_status status;
+
+    /* The thread's. */
+    struct spool_store *store;
+    struct labels_builder *builder;
+    int64_t retry_ms; /* while failing */
+    int64_t backoff_ms;
+    int64_t read_ms; /* not before */
+    uint64_t said_damaged;
+    uint64_t too_large;
+    uint64_t stored;
+    struct log_limit failure_limit;
+    struct log_limit read_limit;
+    unsigned read_failures;
+    unsigned acknowledged; /* in this round */
+    bool failing;
+    bool all_read;
+    bool said_found;
+    bool changed;
+    bool started; /* the maker's: there is a thread */
+};
+
+/* ---- entries; any thread --------------------------------------------------------------------- */
+
+struct spool_entry *spool_entry_new(struct profile *p)
+{
+    struct spool_entry *e = calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->profile = profile_ref(p);
+    e->scraped_ms = p->scraped_ms;
+    return e;
+}
+
+void spool_entry_free(struct spool_entry *e)
+{
+    if (!e)
+        return;
+    profile_unref(e->profile);
+    free(e);
+}
+
+/* Under the lock. */
+static void poke(struct spool *s)
+{
+    s->poked = true;
+    pthread_cond_signal(&s->wake);
+}
+
+static void add_waiting(struct spool *s, struct spool_entry *e)
+{
+    e->state = ENTRY_WAITING;
+    TAILQ_INSERT_TAIL(&s->waiting, e, link);
+    s->n_waiting++;
+    s->waiting_bytes += e->profile->size;
+}
+
+static void remove_waiting(struct spool *s, struct spool_entry *e)
+{
+    TAILQ_REMOVE(&s->waiting, e, link);
+    s->n_waiting--;
+    s->waiting_bytes -= e->profile->size;
+}
+
+void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
+{
+    pthread_mutex_lock(&s->lock);
+    bool first = s->n_waiting == 0;
+    if (first)
+        s->waiting_since_ms = now_ms;
+    bool early = s->waiting_bytes < s->options.hurry_bytes;
+    add_waiting(s, e);
+    if (first || (early && s->waiting_bytes >= s->options.hurry_bytes))
+        poke(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Under the lock. */
+static void request(struct spool *s, struct spool_entry *e, unsigned wants)
+{
+    e->wants |= (uint8_t)wants;
+    if (e->state != ENTRY_STORED || (e->wants & IS_REQUESTED) != 0)
+        return;
+    e->wants |= IS_REQUESTED;
+    TAILQ_INSERT_TAIL(&s->requests, e, link);
+    poke(s);
+}
+
+void spool_load(struct spool *s, struct spool_entry *e)
+{
+    pthread_mutex_lock(&s->lock);
+    request(s, e, WANTS_LOAD);
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool spool_release(struct spool *s, struct spool_entry *e, bool hold)
+{
+    pthread_mutex_lock(&s->lock);
+    bool waiting = e->state == ENTRY_WAITING;
+    if (waiting)
+        remove_waiting(s, e);
+    else
+        request(s, e, hold ? WANTS_RELEASE | WANTS_HOLD : WANTS_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    if (waiting)
+        spool_entry_free(e);
+    return hold && !waiting;
+}
+
+void spool_flush(struct spool *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->flush = true;
+    poke(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct spool_status spool_status(struct spool *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct spool_status status = s->status;
+    status.waiting = s->n_waiting;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* ---- failure and recovery; the thread -------------------------------------------------------- */
+
+static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
+{
+    uint32_t suppressed = 0;
+    bool news = !s->failing;
+    /* Many may fail between two attempts; they are one failure. */
+    if (s->failing && now_ms < s->retry_ms)
+        return;
+    s->failing = true;
+    s->backoff_ms = s->backoff_ms == 0 ? SPOOL_RETRY_MIN_MS : s->backoff_ms * 2;
+    if (s->backoff_ms > SPOOL_RETRY_MAX_MS)
+        s->backoff_ms = SPOOL_RETRY_MAX_MS;
+    s->retry_ms = now_ms + s->backoff_ms;
+    if (news && log_limit_allow(&s->failure_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed))
+        log_warn(s->options.log, "spool fails, profiles are kept in memory only",
+                 LOG_STR("endpoint", s->options.endpoint), LOG_ERR(err),
+                 LOG_INT("suppressed", suppressed));
+}
+
+static void recover(struct spool *s)
+{
+    if (s->failing)
+        log_info(s->options.log, "spool works again", LOG_STR("endpoint", s->options.endpoint));
+    s->failing = false;
+    s->backoff_ms = 0;
+}
+
+static void say_read_failure(struct spool *s, const struct err *err, int64_t now_ms)
+{
+    uint32_t suppressed = 0;
+    if (log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed))
+        log_warn(s->options.log, "spool cannot be read", LOG_STR("endpoint", s->options.endpoint),
+                 LOG_ERR(err), LOG_INT("suppressed", suppressed));
+}
+
+static void say_damage(struct spool *s, int64_t now_ms)
+{
+    const struct spool_counts *c = spool_store_counts(s->store);
+    uint32_t suppressed = 0;
+    if (c->damaged == s->said_damaged ||
+        !log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed))
+        return;
+    log_warn(s->options.log, "damage in the spool, skipped",
+             LOG_STR("endpoint", s->options.endpoint),
+             LOG_INT("places", c->damaged - s->said_damaged), LOG_INT("bytes", c->damaged_bytes));
+    s->said_damaged = c->damaged;
+}
+
+/* ---- requests; the thread -------------------------------------------------------------------- */
+
+static void release(struct spool *s, struct spool_entry *e, unsigned wants, int64_t now_ms)
+{
+    struct err err = ERR_INIT;
+    if (!spool_store_done(s->store, e, &err))
+        note_failure(s, &err, now_ms);
+    s->acknowledged += (wants & WANTS_HOLD) != 0;
+}
+
+static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
+{
+    struct err err = ERR_INIT;
+    struct profile *p = NULL;
+    enum spool_load result = spool_store_load(s->store, e, s->builder, &p, &err);
+    if (result == SPOOL_LOAD_FAILED)
+        say_read_failure(s, &err, now_ms);
+    s->options.events.loaded(s->options.events.arg, e, result, p);
+    s->changed = true;
+}
+
+/* False if nothing was asked for. */
+static bool run_request(struct spool *s, int64_t now_ms)
+{
+    pthread_mutex_lock(&s->lock);
+    struct spool_entry *e = TAILQ_FIRST(&s->requests);
+    unsigned wants = 0;
+    if (e) {
+        TAILQ_REMOVE(&s->requests, e, link);
+        wants = e->wants;
+        e->wants = 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!e)
+        return false;
+    /* Who has released it does not wait for its bytes. */
+    if ((wants & WANTS_RELEASE) != 0)
+        release(s, e, wants, now_ms);
+    else
+        load(s, e, now_ms);
+    return true;
+}
+
+/* ---- writing; the thread --------------------------------------------------------------------- */
+
+static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
+{
+    struct spool_entry *e;
+    TAILQ_INIT(ret_batch);
+    pthread_mutex_lock(&s->lock);
+    while ((e = TAILQ_FIRST(&s->waiting)) != NULL) {
+        remove_waiting(s, e);
+        e->state = ENTRY_BUSY;
+        TAILQ_INSERT_TAIL(ret_batch, e, link);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static unsigned wants_of(struct spool *s, const struct spool_entry *e)
+{
+    pthread_mutex_lock(&s->lock);
+    unsigned wants = e->wants;
+    pthread_mutex_unlock(&s->lock);
+    return wants;
+}
+
+/* What could not be written waits again, in front of what has come since. */
+static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t now_ms)
+{
+    struct spool_entry *e;
+    struct spool_entry_list free_list = TAILQ_HEAD_INITIALIZER(free_list);
+    pthread_mutex_lock(&s->lock);
+    if (s->n_waiting == 0)
+        s->waiting_since_ms = now_ms;
+    while ((e = TAILQ_LAST(batch, spool_entry_list)) != NULL) {
+        TAILQ_REMOVE(batch, e, link);
+        if ((e->wants & WANTS_RELEASE) != 0) {
+            s->acknowledged += (e->wants & WANTS_HOLD) != 0;
+            TAILQ_INSERT_TAIL(&free_list, e, link);
+            continue;
+        }
+        add_waiting(s, e);
+        TAILQ_REMOVE(&s->waiting, e, link);
+        TAILQ_INSERT_HEAD(&s->waiting, e, link);
+    }
+    pthread_mutex_unlock(&s->lock);
+    while ((e = TAILQ_FIRST(&free_list)) != NULL) {
+        TAILQ_REMOVE(&free_list, e, link);
+        spool_entry_free(e);
+    }
+}
+
+/* From here on it is the store's; what was wanted meanwhile is asked for now. */
+static void hand_to_store(struct spool *s, struct spool_entry *e)
+{
+    e->profile = profile_unref(e->profile);
+    pthread_mutex_lock(&s->lock);
+    e->state = ENTRY_STORED;
+    if (e->wants != 0)
+        request(s, e, 0);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Writes from the batch what is not released; false when the disk fails. */
+static bool append_batch(struct spool *s, struct spool_entry_list *batch,
+                         struct spool_entry_list *ret_written, struct err *err)
+{
+    int64_t wall_offset = clock_wall_offset_ns();
+    struct spool_entry *e;
+    while ((e = TAILQ_FIRST(batch)) != NULL) {
+        /* The analyzer does not see that TAILQ_REMOVE has taken out what was freed. */
+        unsigned wants = wants_of(s, e); /* NOLINT(clang-analyzer-unix.Malloc) */
+        enum spool_append result = SPOOL_APPEND_TOO_LARGE;
+        if ((wants & WANTS_RELEASE) == 0)
+            result = spool_store_append(s->store, e, wall_offset, err);
+        if (result == SPOOL_APPEND_FAILED)
+            return false;
+        TAILQ_REMOVE(batch, e, link);
+        if ((wants & WANTS_RELEASE) != 0) {
+            s->acknowledged += (wants & WANTS_HOLD) != 0;
+            spool_entry_free(e);
+        } else if (result == SPOOL_APPENDED) {
+            TAILQ_INSERT_TAIL(ret_written, e, link);
+        } else {
+            s->too_large++;
+            hand_to_store(s, e);
+        }
+    }
+    return true;
+}
+
+static void write_batch(struct spool *s, int64_t now_ms)
+{
+    struct spool_entry_list batch;
+    struct spool_entry_list written = TAILQ_HEAD_INITIALIZER(written);
+    struct err err = ERR_INIT;
+    struct spool_entry *e;
+    take_waiting(s, &batch);
+    if (TAILQ_EMPTY(&batch))
+        return;
+    bool ok = append_batch(s, &batch, &written, &err);
+    struct err sync_err = ERR_INIT;
+    bool safe = spool_store_sync(s->store, &sync_err);
+    while ((e = TAILQ_FIRST(&written)) != NULL) {
+        TAILQ_REMOVE(&written, e, link);
+        /* One whose segment has been dropped since is told of as lost. */
+        if (safe && e->segment) {
+            s->stored++;
+            s->options.events.written(s->options.events.arg, e);
+        }
+        hand_to_store(s, e);
+    }
+    put_back(s, &batch, now_ms);
+    s->changed = true;
+    if (ok && safe)
+        recover(s);
+    else
+        note_failure(s, ok ? &sync_err : &err, now_ms);
+}
+
+/* ---- one round ------------------------------------------------------------------------------- */
+
+struct plan {
+    bool write;
+    bool flush;
+    bool stop;
+    int64_t write_ms; /* when there is something to write: when it is due */
+};
+
+static struct plan make_plan(struct spool *s, int64_t now_ms)
+{
+    struct plan p = {.write_ms = INT64_MAX};
+    int64_t delay = s->options.fsync_ms < 0 ? SPOOL_WRITE_DELAY_MS : s->options.fsync_ms;
+    pthread_mutex_lock(&s->lock);
+    p.flush = s->flush;
+    p.stop = s->stop;
+    if (s->n_waiting > 0) {
+        bool hurry = s->waiting_bytes >= s->options.hurry_bytes;
+        p.write_ms = hurry ? now_ms : s->waiting_since_ms + delay;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (s->failing && p.write_ms < s->retry_ms)
+        p.write_ms = s->retry_ms;
+    p.write = p.flush || p.stop || p.write_ms <= now_ms;
+    return p;
+}
+
+static bool is_waiting(struct spool *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool any = s->n_waiting > 0;
+    pthread_mutex_unlock(&s->lock);
+    return any;
+}
+
+/* Looks whether the disk is back. */
+static void retry(struct spool *s, int64_t now_ms)
+{
+    struct err err = ERR_INIT;
+    if (!spool_store_is_listed(s->store)) {
+        if (!spool_store_list(s->store, &err)) {
+            note_failure(s, &err, now_ms);
+            return;
+        }
+        s->all_read = false;
+    }
+    if (!spool_store_retry(s->store, &err))
+        note_failure(s, &err, now_ms);
+    else if (!is_waiting(s))
+        recover(s);
+}
+
+static void say_found(struct spool *s)
+{
+    const struct spool_counts *c = spool_store_counts(s->store);
+    uint64_t skipped = c->skipped[0] + c->skipped[1] + c->skipped[2];
+    if (!s->said_found && c->segments + skipped > 0)
+        log_info(s->options.log, "spool of an earlier process",
+                 LOG_STR("endpoint", s->options.endpoint), LOG_INT("segments", c->segments),
+                 LOG_INT("bytes", c->bytes), LOG_INT("skipped_files", skipped));
+    s->said_found = true;
+}
+
+static int64_t read_on(struct spool *s, int64_t now_ms)
+{
+    struct err err = ERR_INIT;
+    if (now_ms < s->read_ms)
+        return s->read_ms;
+    say_found(s);
+    switch (spool_store_read(s->store, ROUND_HEADS, clock_wall_offset_ns(), &err)) {
+    case SPOOL_READ_MORE:
+        s->read_failures = 0;
+        s->changed = true;
+        return now_ms;
+    case SPOOL_READ_ALL:
+        s->all_read = true;
+        s->changed = true;
+        return INT64_MAX;
+    case SPOOL_READ_NO_ROOM:
+        return now_ms + ROOM_POLL_MS;
+    case SPOOL_READ_FAILED:
+    default:
+        say_read_failure(s, &err, now_ms);
+        if (++s->read_failures >= SPOOL_READ_TRIES) {
+            spool_store_give_up(s->store);
+            s->read_failures = 0;
+        }
+        s->read_ms = now_ms + READ_RETRY_MS;
+        return s->read_ms;
+    }
+}
+
+static void tell(struct spool *s, bool flushed)
+{
+    const struct spool_events *on = &s->options.events;
+    pthread_mutex_lock(&s->lock);
+    s->status.counts = *spool_store_counts(s->store);
+    s->status.stored = s->stored;
+    s->status.up = !s->failing;
+    s->status.reading = !s->all_read;
+    s->status.too_large = s->too_large;
+    if (flushed)
+        s->flush = false;
+    pthread_mutex_unlock(&s->lock);
+    if (s->acknowledged > 0)
+        on->acknowledged(on->arg, s->acknowledged);
+    if (flushed)
+        on->flushed(on->wake_arg);
+    if (s->acknowledged > 0 || s->changed || flushed)
+        on->changed(on->wake_arg);
+    s->acknowledged = 0;
+    s->changed = false;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t spool_step(struct spool *s, int64_t now_ms)
+{
+    unsigned n = 0;
+    while (n < ROUND_REQUESTS && run_request(s, now_ms))
+        n++;
+    if ((s->failing || !spool_store_is_listed(s->store)) && now_ms >= s->retry_ms)
+        retry(s, now_ms);
+    struct plan p = make_plan(s, now_ms);
+    if (p.write && spool_store_is_listed(s->store))
+        write_batch(s, now_ms);
+    int64_t next = INT64_MAX;
+    if (spool_store_is_listed(s->store) && !s->all_read && !p.stop)
+        next = read_on(s, now_ms);
+    say_damage(s, now_ms);
+    tell(s, p.flush);
+    if (n == ROUND_REQUESTS)
+        return now_ms;
+    if (s->failing)
+        next = earlier(next, s->retry_ms > now_ms ? s->retry_ms : now_ms);
+    return earlier(next, make_plan(s, now_ms).write_ms);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Waits until `until_ms` or for something to do; false when the end is asked for. */
+static bool wait_for_work(struct spool *s, int64_t until_ms)
+{
+    struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
+                          .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    int timeout = 0;
+    pthread_mutex_lock(&s->lock);
+    while (!s->poked && until_ms == INT64_MAX)
+        pthread_cond_wait(&s->wake, &s->lock);
+    while (!s->poked && timeout == 0)
+        timeout = pthread_cond_timedwait(&s->wake, &s->lock, &at);
+    s->poked = false;
+    bool more = !s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+static void *run(void *arg)
+{
+    struct spool *s = arg;
+    int64_t next = 0;
+    while (wait_for_work(s, next))
+        next = spool_step(s, clock_mono_ms());
+    return NULL;
+}
+
+bool spool_start(struct spool *s, struct err *err)
+{
+    s->started = thread_start(&s->thread, "spool", run, s, err);
+    return s->started;
+}
+
+void spool_stop(struct spool *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    poke(s);
+    pthread_mutex_unlock(&s->lock);
+    if (s->started)
+        pthread_join(s->thread, NULL);
+    s->started = false;
+    /* What the thread may have left, being told to end in the middle of its work. */
+    int64_t now = clock_mono_ms();
+    do
+        (void)spool_step(s, now);
+    while (!TAILQ_EMPTY(&s->requests));
+}
+
+/* ---- making and freeing ---------------------------------------------------------------------- */
+
+static bool store_found(void *arg, struct spool_entry *e)
+{
+    struct spool *s = arg;
+    e->state = ENTRY_STORED;
+    return s->options.events.found(s->options.events.arg, e);
+}
+
+static void store_unread_lost(void *arg, bool for_memory)
+{
+    struct spool *s = arg;
+    s->options.events.unread_lost(s->options.events.arg, for_memory);
+}
+
+static void store_lost(void *arg, struct spool_entry *e)
+{
+    struct spool *s = arg;
+    s->options.events.lost(s->options.events.arg, e);
+}
+
+static bool make_store(struct spool *s, struct err *err)
+{
+    struct buf directory;
+    buf_init(&directory, DIRECTORY_BYTES_MAX);
+    bool ok = (buf_puts(&directory, s->options.directory) && buf_putc(&directory, '/') &&
+               spool_directory_name(s->options.endpoint, &directory)) ||
+              err_set(err, ERR_INPUT, "the name of the spool's directory is too long");
+    struct spool_store_options o = {
+        .directory = directory.data,
+        .endpoint = s->options.endpoint,
+        .max_bytes = s->options.max_bytes,
+        .sync = s->options.fsync_ms != SPOOL_FSYNC_NEVER,
+        .io = s->io,
+        .events = {.arg = s,
+                   .found = store_found,
+                   .unread_lost = store_unread_lost,
+                   .lost = store_lost},
+        .seed = s->options.seed,
+    };
+    if (ok)
+        s->store = spool_store_open(&o, err);
+    buf_done(&directory);
+    return s->store != NULL;
+}
+
+struct spool *spool_open(const struct spool_options *o, struct err *err)
+{
+    struct spool *s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    pthread_condattr_t attr;
+    s->options = *o;
+    s->io = o->io ? o->io : &spool_io_posix;
+    s->status.limit = o->max_bytes;
+    s->status.up = true;
+    s->status.reading = true;
+    TAILQ_INIT(&s->waiting);
+    TAILQ_INIT(&s->requests);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    s->builder = labels_builder_new(o->intern);
+    if (!s->builder)
+        err_set(err, ERR_MEMORY, "out of memory");
+    return s->builder && make_store(s, err) ? s : spool_free(s);
+}
+
+struct spool *spool_free(struct spool *s)
+{
+    struct spool_entry *e;
+    if (!s)
+        return NULL;
+    while ((e = TAILQ_FIRST(&s->waiting)) != NULL) {
+        TAILQ_REMOVE(&s->waiting, e, link);
+        spool_entry_free(e);
+    }
+    spool_store_close(s->store);
+    labels_builder_free(s->builder);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    return NULL;
+}

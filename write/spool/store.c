@@ -1,0 +1,620 @@
+#include "write/spool/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/spool/crc32c.h"
+#include "write/spool/store_private.h"
+
+const char *spool_error_name(enum spool_error e)
+{
+    static const char *const names[SPOOL_ERRORS] = {
+        [SPOOL_ERR_OPEN] = "open", [SPOOL_ERR_WRITE] = "write", [SPOOL_ERR_SYNC] = "sync",
+        [SPOOL_ERR_READ] = "read", [SPOOL_ERR_ACK] = "ack",     [SPOOL_ERR_REMOVE] = "remove",
+    };
+    return names[e];
+}
+
+const char *spool_skip_name(enum spool_skip k)
+{
+    static const char *const names[SPOOL_SKIPS] = {
+        [SPOOL_SKIP_FOREIGN] = "foreign",
+        [SPOOL_SKIP_NEWER] = "newer",
+        [SPOOL_SKIP_MANY] = "too_many",
+    };
+    return names[k];
+}
+
+const struct spool_counts *spool_store_counts(const struct spool_store *s)
+{
+    return &s->counts;
+}
+
+bool spool_store_failed(struct spool_store *s, enum spool_error what, const char *name,
+                        struct err *err)
+{
+    int failed = errno;
+    s->counts.errors[what]++;
+    err_sys(err, "spool %s: cannot %s %s", s->directory,
+            what == SPOOL_ERR_ACK ? "write" : spool_error_name(what), name);
+    errno = failed;
+    return false;
+}
+
+void spool_store_close_file(struct spool_store *s, struct spool_file *f)
+{
+    if (f->fd >= 0) {
+        if (f->dirty && s->options.sync && s->io->sync(s->io->arg, f->fd) != 0) {
+            s->counts.errors[SPOOL_ERR_SYNC]++;
+            s->unsafe = s->unsafe || f == &s->active;
+        }
+        s->io->close(s->io->arg, f->fd);
+    }
+    *f = (struct spool_file){.fd = -1};
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id)
+{
+    struct spool_segment *g = calloc(1, sizeof(*g));
+    if (!g)
+        return NULL;
+    g->id = id;
+    TAILQ_INIT(&g->entries);
+    TAILQ_INIT(&g->unacked);
+    /* Mostly the last; after the directory came back, one may have to go between others. */
+    struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segment_list);
+    while (before && before->id > id)
+        before = TAILQ_PREV(before, spool_segment_list, link);
+    if (before)
+        TAILQ_INSERT_AFTER(&s->segments, before, g, link);
+    else
+        TAILQ_INSERT_HEAD(&s->segments, g, link);
+    s->counts.segments++;
+    return g;
+}
+
+static void free_entries(struct spool_entry_list *list)
+{
+    struct spool_entry *e;
+    while ((e = TAILQ_FIRST(list)) != NULL) {
+        TAILQ_REMOVE(list, e, in_segment);
+        profile_unref(e->profile);
+        free(e);
+    }
+}
+
+void spool_store_free_segment(struct spool_store *s, struct spool_segment *g)
+{
+    struct spool_file *const files[] = {&s->active, &s->reading, &s->acking};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (files[i]->segment != g)
+            continue;
+        files[i]->dirty = false; /* nobody will ask for it again */
+        spool_store_close_file(s, files[i]);
+    }
+    if (s->walking == g)
+        spool_store_end_walk(s);
+    s->counts.bytes -= g->size;
+    s->counts.segments--;
+    if (!g->read)
+        s->counts.unread_bytes -= g->size;
+    TAILQ_REMOVE(&s->segments, g, link);
+    free_entries(&g->unacked);
+    free_entries(&g->entries);
+    free(g);
+}
+
+void spool_store_seal(struct spool_store *s)
+{
+    struct spool_segment *g = s->active.segment;
+    if (g && g->live == 0)
+        s->active.dirty = false;
+    spool_store_close_file(s, &s->active);
+    if (g)
+        (void)spool_store_retire(s, g, NULL);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void close_directory(struct spool_store *s)
+{
+    if (s->lock >= 0)
+        s->io->close(s->io->arg, s->lock);
+    if (s->dir >= 0)
+        s->io->close(s->io->arg, s->dir);
+    s->lock = s->dir = -1;
+    s->listed = false;
+}
+
+static int open_lock(struct spool_store *s, bool *ret_exclusive)
+{
+    *ret_exclusive = true;
+    int fd = s->io->open(s->io->arg, s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_MAKE, NULL);
+    if (fd < 0 && errno == EROFS) {
+        /* Nothing can be written here, but what is there can be read. */
+        *ret_exclusive = false;
+        fd = s->io->open(s->io->arg, s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_READ, NULL);
+        errno = fd < 0 ? EROFS : errno;
+    }
+    return fd;
+}
+
+static bool open_directory(struct spool_store *s, struct err *err)
+{
+    bool exclusive;
+    if (s->io->make_directory(s->io->arg, s->directory) != 0)
+        return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
+    s->dir = s->io->open_directory(s->io->arg, s->directory);
+    if (s->dir < 0)
+        return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
+    s->lock = open_lock(s, &exclusive);
+    if (s->lock >= 0 && s->io->lock(s->io->arg, s->lock, exclusive) == 0)
+        return true;
+    int failed = errno;
+    bool busy = s->lock >= 0 && failed == EAGAIN;
+    close_directory(s);
+    s->counts.errors[SPOOL_ERR_OPEN]++;
+    errno = failed;
+    if (busy) {
+        err_set(err, ERR_INPUT, "spool %s: another process uses this directory", s->directory);
+        errno = EAGAIN;
+        return false;
+    }
+    return err_sys(err, "spool %s: cannot open and lock %s", s->directory, SPOOL_LOCK_NAME);
+}
+
+/* What may pass by itself; everything else is a mistake that somebody has to see. */
+static bool is_weather(int failed)
+{
+    return failed == ENOSPC || failed == EDQUOT || failed == EIO || failed == EROFS ||
+           failed == ENOMEM || failed == EMFILE || failed == ENFILE || failed == ESTALE ||
+           failed == ENOLCK;
+}
+
+struct spool_store *spool_store_open(const struct spool_store_options *o, struct err *err)
+{
+    struct spool_store *s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    s->options = *o;
+    s->io = o->io;
+    s->dir = s->lock = s->active.fd = s->reading.fd = s->acking.fd = s->walk.fd = -1;
+    s->next_id = 1;
+    s->segment_bytes =
+        o->max_bytes / 16 < SPOOL_SEGMENT_BYTES ? o->max_bytes / 16 : SPOOL_SEGMENT_BYTES;
+    if (s->segment_bytes < SPOOL_SEGMENT_BYTES_MIN)
+        s->segment_bytes = SPOOL_SEGMENT_BYTES_MIN;
+    rng_seed(&s->rng, o->seed);
+    TAILQ_INIT(&s->segments);
+    TAILQ_INIT(&s->orphans);
+    buf_init(&s->head, SPOOL_HEAD_SIZE + (size_t)SPOOL_LABELS_MAX);
+    s->directory = strdup(o->directory);
+    s->endpoint = strdup(o->endpoint);
+    if (!s->directory || !s->endpoint) {
+        err_set(err, ERR_MEMORY, "out of memory");
+        return spool_store_close(s);
+    }
+    struct err first = ERR_INIT;
+    if (!open_directory(s, &first) && !is_weather(errno)) {
+        if (err)
+            *err = first;
+        return spool_store_close(s);
+    }
+    return s;
+}
+
+struct spool_store *spool_store_close(struct spool_store *s)
+{
+    if (!s)
+        return NULL;
+    if (s->listed) {
+        spool_store_seal(s);
+        (void)spool_store_retry(s, NULL);
+    }
+    while (!TAILQ_EMPTY(&s->segments))
+        /* It takes itself off the list, which the analyzer does not see. */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+        spool_store_free_segment(s, TAILQ_FIRST(&s->segments));
+    free_entries(&s->orphans);
+    close_directory(s);
+    buf_done(&s->head);
+    free(s->unplaced);
+    free(s->endpoint);
+    free(s->directory);
+    free(s);
+    return NULL;
+}
+
+/* ---- listing --------------------------------------------------------------------------------- */
+
+struct listing {
+    uint64_t *segments;
+    uint64_t *acks;
+    size_t n_segments;
+    size_t n_acks;
+    uint64_t highest;
+    uint64_t skipped[SPOOL_SKIPS];
+    bool memory;
+};
+
+/* The array grows in powers of two. */
+static bool keep_id(uint64_t **ids, size_t *n, uint64_t id)
+{
+    if (*n == 0 || (*n >= 64 && (*n & (*n - 1)) == 0)) {
+        uint64_t *more = realloc(*ids, (*n < 64 ? 64 : *n * 2) * sizeof(id));
+        if (!more)
+            return false;
+        *ids = more;
+    }
+    (*ids)[(*n)++] = id;
+    return true;
+}
+
+static bool on_name(void *arg, const char *name)
+{
+    struct listing *l = arg;
+    uint64_t id = 0;
+    switch (spool_name_parse(name, &id)) {
+    case SPOOL_NAME_SEGMENT:
+        l->highest = id > l->highest ? id : l->highest;
+        if (l->n_segments >= SPOOL_SEGMENTS_MAX)
+            l->skipped[SPOOL_SKIP_MANY]++;
+        else
+            l->memory = l->memory || !keep_id(&l->segments, &l->n_segments, id);
+        break;
+    case SPOOL_NAME_ACK:
+        l->highest = id > l->highest ? id : l->highest;
+        if (l->n_acks < SPOOL_SEGMENTS_MAX)
+            l->memory = l->memory || !keep_id(&l->acks, &l->n_acks, id);
+        break;
+    case SPOOL_NAME_LOCK:
+        break;
+    case SPOOL_NAME_OTHER:
+    default:
+        l->skipped[SPOOL_SKIP_FOREIGN]++;
+        break;
+    }
+    return !l->memory;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static bool is_known(const struct spool_store *s, uint64_t id)
+{
+    const struct spool_segment *g = TAILQ_FIRST(&s->segments);
+    for (; g; g = TAILQ_NEXT(g, link)) {
+        if (g->id == id)
+            return true;
+    }
+    return false;
+}
+
+/* Only its size for now; what is in it is read later. */
+static bool take_segment(struct spool_store *s, uint64_t id)
+{
+    char name[SPOOL_NAME_SIZE];
+    uint64_t size = 0;
+    spool_name_format(name, id, false);
+    int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, &size);
+    if (fd < 0) {
+        /* A link, a directory, a FIFO, or unreadable: whatever it is, it is left alone. */
+        s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
+        return true;
+    }
+    s->io->close(s->io->arg, fd);
+    struct spool_segment *g = spool_store_add_segment(s, id);
+    if (!g)
+        return false;
+    g->size = size;
+    s->counts.bytes += size;
+    s->counts.unread_bytes += size;
+    return true;
+}
+
+/* Acknowledgements whose segment is gone: the process was killed between removing one and the
+ * other. */
+static void remove_lone_acks(struct spool_store *s, const struct listing *l)
+{
+    for (size_t i = 0; i < l->n_acks; i++) {
+        uint8_t header[SPOOL_ACK_HEADER_SIZE];
+        char name[SPOOL_NAME_SIZE];
+        uint64_t segment;
+        if (l->n_segments > 0 && bsearch(&l->acks[i], l->segments, l->n_segments,
+                                         sizeof(l->acks[i]), compare_ids) != NULL)
+            continue;
+        spool_name_format(name, l->acks[i], true);
+        int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
+        bool ours =
+            fd >= 0 &&
+            spool_io_read_full(s->io, fd, header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+            spool_ack_header_parse(header, &segment);
+        if (fd >= 0)
+            s->io->close(s->io->arg, fd);
+        if (!ours)
+            s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
+        else if (s->io->remove(s->io->arg, s->dir, name) != 0)
+            s->counts.errors[SPOOL_ERR_REMOVE]++;
+    }
+}
+
+static bool take_listing(struct spool_store *s, struct listing *l)
+{
+    bool ok = true;
+    /* Without segments the arrays may be NULL, which qsort(3) does not want. */
+    if (l->n_segments > 0)
+        qsort(l->segments, l->n_segments, sizeof(l->segments[0]), compare_ids);
+    memcpy(s->counts.skipped, l->skipped, sizeof(l->skipped));
+    bool fresh = TAILQ_EMPTY(&s->segments);
+    for (size_t i = 0; ok && i < l->n_segments; i++) {
+        if (fresh || !is_known(s, l->segments[i]))
+            ok = take_segment(s, l->segments[i]);
+    }
+    if (ok)
+        remove_lone_acks(s, l);
+    if (l->highest >= s->next_id)
+        s->next_id = l->highest + 1;
+    return ok;
+}
+
+bool spool_store_is_listed(const struct spool_store *s)
+{
+    return s->listed;
+}
+
+bool spool_store_list(struct spool_store *s, struct err *err)
+{
+    struct listing l = {.segments = NULL};
+    if (s->dir < 0 && !open_directory(s, err))
+        return false;
+    bool ok = s->io->list(s->io->arg, s->dir, on_name, &l) == 0;
+    if (!ok)
+        spool_store_failed(s, SPOOL_ERR_READ, "the directory", err);
+    else if (l.memory || !take_listing(s, &l))
+        ok = err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
+    s->listed = ok;
+    free(l.segments);
+    free(l.acks);
+    return ok;
+}
+
+/* ---- appending ------------------------------------------------------------------------------- */
+
+static bool begin_segment(struct spool_store *s, struct err *err)
+{
+    char name[SPOOL_NAME_SIZE];
+    uint8_t bytes[SPOOL_HEADER_SIZE];
+    struct spool_header h = {.segment = s->next_id, .created_ns = clock_wall_ns()};
+    h.salt = rng_next(&s->rng);
+    memcpy(h.endpoint, s->endpoint, strnlen(s->endpoint, SPOOL_ENDPOINT_MAX));
+    spool_header_encode(&h, bytes);
+    spool_name_format(name, h.segment, false);
+    int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_CREATE, NULL);
+    if (fd < 0) {
+        bool gone = errno == ENOENT || errno == ESTALE;
+        spool_store_failed(s, SPOOL_ERR_OPEN, name, err);
+        /* The directory has been removed: it is made again at the next attempt. */
+        if (gone)
+            close_directory(s);
+        return false;
+    }
+    s->next_id++;
+    bool ok = spool_io_write_full(s->io, fd, bytes, sizeof(bytes), NULL, 0, 0) == 0 ||
+              spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
+    struct spool_segment *g = ok ? spool_store_add_segment(s, h.segment) : NULL;
+    if (!g) {
+        if (ok)
+            err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
+        s->io->close(s->io->arg, fd);
+        (void)s->io->remove(s->io->arg, s->dir, name);
+        return false;
+    }
+    g->salt = h.salt;
+    g->size = SPOOL_HEADER_SIZE;
+    g->read = true;
+    s->counts.bytes += g->size;
+    s->active = (struct spool_file){.fd = fd, .segment = g, .dirty = true};
+    s->dir_dirty = true;
+    return true;
+}
+
+/* Fills s->head with labels and leaves room for the head in front of them. */
+static bool encode_labels(struct spool_store *s, const struct labels *l)
+{
+    static const uint8_t room[SPOOL_HEAD_SIZE];
+    buf_clear(&s->head);
+    return buf_append(&s->head, room, sizeof(room)) && spool_labels_encode(l, &s->head);
+}
+
+static bool write_record(struct spool_store *s, struct spool_entry *e, struct err *err)
+{
+    struct spool_segment *g = s->active.segment;
+    const struct profile *p = e->profile;
+    char name[SPOOL_NAME_SIZE];
+    e->head.salt = g->salt;
+    e->head.offset = g->size;
+    spool_head_encode(&e->head, (uint8_t *)s->head.data);
+    if (spool_io_write_full(s->io, s->active.fd, s->head.data, s->head.len, p->data, p->size,
+                            g->size) == 0) {
+        s->active.dirty = true;
+        return true;
+    }
+    int failed = errno;
+    /* What was written of it must not stay: the next record goes to the same place. */
+    if (s->io->truncate(s->io->arg, s->active.fd, g->size) != 0)
+        spool_store_seal(s);
+    errno = failed;
+    spool_name_format(name, s->next_id - 1, false);
+    return spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
+}
+
+static bool write_entry(struct spool_store *s, struct spool_entry *e, uint64_t size,
+                        struct err *err)
+{
+    const struct spool_segment *g = s->active.segment;
+    if (g && g->size > SPOOL_HEADER_SIZE && g->size + size > s->segment_bytes)
+        spool_store_seal(s);
+    if (!spool_store_make_room(s, size + SPOOL_HEADER_SIZE, err))
+        return false;
+    return (s->active.fd >= 0 || begin_segment(s, err)) && write_record(s, e, err);
+}
+
+/* It stays in memory only. */
+static enum spool_append refuse_entry(struct spool_store *s, struct spool_entry *e)
+{
+    TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);
+    return SPOOL_APPEND_TOO_LARGE;
+}
+
+enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *e,
+                                     int64_t wall_offset_ns, struct err *err)
+{
+    const struct profile *p = e->profile;
+    if (!encode_labels(s, p->labels)) {
+        if (buf_too_big(&s->head))
+            return refuse_entry(s, e);
+        err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
+        return SPOOL_APPEND_FAILED;
+    }
+    uint64_t size = (uint64_t)s->head.len + p->size;
+    if (p->size > SPOOL_DATA_MAX || size + SPOOL_HEADER_SIZE > s->options.max_bytes)
+        return refuse_entry(s, e);
+    const char *labels = s->head.data + SPOOL_HEAD_SIZE;
+    e->head = (struct spool_head){
+        .format = (uint8_t)p->format,
+        .flags = p->is_delta ? SPOOL_FLAG_DELTA : 0,
+        .labels_size = (uint32_t)(s->head.len - SPOOL_HEAD_SIZE),
+        .data_size = (uint32_t)p->size,
+        .from_ns = p->from_ns,
+        .until_ns = p->until_ns,
+        .scraped_ns = p->scraped_ms * NS_PER_MS + wall_offset_ns,
+    };
+    e->head.body_crc = crc32c(crc32c(0, labels, e->head.labels_size), p->data, p->size);
+    if (!write_entry(s, e, size, err))
+        return SPOOL_APPEND_FAILED;
+    struct spool_segment *g = s->active.segment;
+    e->segment = g;
+    e->offset = (uint32_t)g->size;
+    g->size += size;
+    g->live++;
+    TAILQ_INSERT_TAIL(&g->entries, e, in_segment);
+    s->counts.bytes += size;
+    s->counts.profiles++;
+    return SPOOL_APPENDED;
+}
+
+bool spool_store_sync(struct spool_store *s, struct err *err)
+{
+    bool ok = !s->unsafe;
+    s->unsafe = false;
+    if (!s->options.sync)
+        return true;
+    if (s->active.fd >= 0 && s->active.dirty) {
+        s->active.dirty = false;
+        if (s->io->sync(s->io->arg, s->active.fd) != 0) {
+            ok = spool_store_failed(s, SPOOL_ERR_SYNC, "the newest segment", err);
+            /* The kernel may have forgotten what it could not write: no more into this file. */
+            spool_store_seal(s);
+        }
+    } else if (!ok) {
+        err_set(err, ERR_SYSTEM, "spool %s: cannot sync a segment", s->directory);
+    }
+    if (s->acking.fd >= 0 && s->acking.dirty) {
+        s->acking.dirty = false;
+        if (s->io->sync(s->io->arg, s->acking.fd) != 0)
+            s->counts.errors[SPOOL_ERR_SYNC]++;
+    }
+    if (s->dir_dirty && s->dir >= 0) {
+        s->dir_dirty = false;
+        if (s->io->sync(s->io->arg, s->dir) != 0)
+            ok = ok && spool_store_failed(s, SPOOL_ERR_SYNC, "the directory", err);
+    }
+    return ok;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static bool open_for_reading(struct spool_store *s, struct spool_segment *g)
+{
+    char name[SPOOL_NAME_SIZE];
+    if (s->reading.segment == g)
+        return true;
+    spool_store_close_file(s, &s->reading);
+    spool_name_format(name, g->id, false);
+    int fd = s->dir < 0 ? -1 : s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
+    if (fd < 0)
+        return false;
+    s->reading = (struct spool_file){.fd = fd, .segment = g};
+    return true;
+}
+
+static struct profile *make_profile(const struct spool_entry *e, const uint8_t *labels, char *data,
+                                    struct labels_builder *builder, enum spool_load *ret_result)
+{
+    bool memory = false;
+    struct labels *l = NULL;
+    /* Of a format that this version does not know nothing can be sent. */
+    if (e->head.format <= PROFILE_JFR)
+        l = spool_labels_parse(labels, e->head.labels_size, builder, &memory);
+    *ret_result = l || memory ? SPOOL_LOAD_MEMORY : SPOOL_LOAD_DAMAGED;
+    if (!l) {
+        free(data);
+        return NULL;
+    }
+    struct profile *p = profile_new(l, data, e->head.data_size);
+    if (p) {
+        p->from_ns = e->head.from_ns;
+        p->until_ns = e->head.until_ns;
+        p->scraped_ms = e->scraped_ms;
+        p->format = (enum profile_format)e->head.format;
+        p->is_delta = (e->head.flags & SPOOL_FLAG_DELTA) != 0;
+    }
+    return p;
+}
+
+enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
+                                 struct labels_builder *builder, struct profile **ret_profile,
+                                 struct err *err)
+{
+    uint8_t *labels = NULL;
+    char *data = NULL;
+    enum spool_load result;
+    if (!e->segment)
+        return SPOOL_LOAD_GONE;
+    if (!open_for_reading(s, e->segment)) {
+        bool gone = s->dir >= 0 && errno == ENOENT;
+        spool_store_failed(s, SPOOL_ERR_READ, "a segment", err);
+        return gone ? SPOOL_LOAD_GONE : SPOOL_LOAD_FAILED;
+    }
+    switch (spool_body_read(s->io, s->reading.fd, e->offset, &e->head, &labels, &data)) {
+    case SPOOL_BODY_OK:
+        break;
+    case SPOOL_BODY_DAMAGED:
+        s->counts.damaged++;
+        s->counts.damaged_bytes += spool_record_size(&e->head);
+        return SPOOL_LOAD_DAMAGED;
+    case SPOOL_BODY_FAILED:
+        spool_store_failed(s, SPOOL_ERR_READ, "a segment", err);
+        spool_store_close_file(s, &s->reading);
+        return SPOOL_LOAD_FAILED;
+    case SPOOL_BODY_MEMORY:
+    default:
+        return SPOOL_LOAD_MEMORY;
+    }
+    *ret_profile = make_profile(e, labels, data, builder, &result);
+    free(labels);
+    if (*ret_profile)
+        return SPOOL_LOADED;
+    if (result == SPOOL_LOAD_DAMAGED)
+        s->counts.damaged++;
+    return result;
+}

@@ -1,0 +1,159 @@
+/* The directory of a spool as one process sees it: segments, what in them is not done yet, what is
+ * read back. Calls block on the disk and belong to one thread (spool.c has it).
+ *
+ * Nothing here waits, retries or logs: a function that fails leaves everything as it was, so that
+ * it can be called again when the disk is back. Files that are not ours, or of a later version, are
+ * counted and left alone.
+ */
+#ifndef PROFPULL_WRITE_SPOOL_STORE_H
+#define PROFPULL_WRITE_SPOOL_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/err.h"
+#include "model/profile.h"
+#include "write/spool/io.h"
+#include "write/spool/walk.h"
+
+/* A new segment is begun when one reaches this size, or a sixteenth of the spool if that is less:
+ * room is made by dropping a whole segment. */
+#define SPOOL_SEGMENT_BYTES (UINT64_C(16) * 1024 * 1024)
+#define SPOOL_SEGMENT_BYTES_MIN (UINT64_C(64) * 1024)
+/* Files of a spool that are looked at; what is beyond is left alone and counted. */
+#define SPOOL_SEGMENTS_MAX ((size_t)65536)
+
+struct spool_segment;
+
+/* A profile that is on disk, or on its way there. Made and freed through spool.h. */
+struct spool_entry {
+    TAILQ_ENTRY(spool_entry) link;       /* spool.c: in one of its queues */
+    TAILQ_ENTRY(spool_entry) in_segment; /* or among the orphans, whose segment is gone */
+    struct spool_segment *segment;       /* NULL: not on disk */
+    uint32_t offset;
+    struct spool_head head;  /* what is kept of it once it is on disk */
+    bool done;               /* given back; waits for its acknowledgement to be written */
+    struct profile *profile; /* until it is written */
+    int64_t scraped_ms;      /* monotonic */
+    void *owner;             /* the endpoint's item; guarded by the endpoint's lock */
+    uint8_t state;           /* spool.c */
+    uint8_t wants;           /* spool.c */
+};
+TAILQ_HEAD(spool_entry_list, spool_entry);
+
+struct spool_segment {
+    TAILQ_ENTRY(spool_segment) link;
+    uint64_t id;
+    uint64_t salt;
+    uint64_t size;
+    uint64_t ack_size;               /* where the next acknowledgement goes; 0: no file yet */
+    uint64_t live;                   /* records that are known and not done */
+    struct spool_entry_list entries; /* of these records */
+    struct spool_entry_list unacked; /* done, but that is not on disk yet */
+    bool read;                       /* all its records are known */
+    bool doomed;                     /* could not be removed so far */
+};
+TAILQ_HEAD(spool_segment_list, spool_segment);
+
+enum spool_error {
+    SPOOL_ERR_OPEN,
+    SPOOL_ERR_WRITE,
+    SPOOL_ERR_SYNC,
+    SPOOL_ERR_READ,
+    SPOOL_ERR_ACK,
+    SPOOL_ERR_REMOVE,
+    SPOOL_ERRORS
+};
+enum spool_skip { SPOOL_SKIP_FOREIGN, SPOOL_SKIP_NEWER, SPOOL_SKIP_MANY, SPOOL_SKIPS };
+
+struct spool_counts {
+    uint64_t bytes; /* of all segments, not of their acknowledgements */
+    uint64_t segments;
+    uint64_t unread_bytes; /* of an earlier process, not looked at yet */
+    uint64_t profiles;     /* on disk and not done, as far as looked at */
+    uint64_t dropped_segments;
+    uint64_t damaged; /* places */
+    uint64_t damaged_bytes;
+    uint64_t lost_acks;
+    uint64_t errors[SPOOL_ERRORS];
+    uint64_t skipped[SPOOL_SKIPS];
+};
+
+/* What the store tells; all on the thread of the call that caused it. */
+struct spool_store_events {
+    void *arg;
+    /* A record of an earlier process. False: no room for it now, ask again later. */
+    bool (*found)(void *arg, struct spool_entry *e);
+    /* A record of an earlier process that was given up without becoming an entry. */
+    void (*unread_lost)(void *arg, bool for_memory);
+    /* The segment of an entry was dropped to make room; e->segment is NULL now. */
+    void (*lost)(void *arg, struct spool_entry *e);
+};
+
+struct spool_store_options {
+    const char *directory; /* of the endpoint; copied */
+    const char *endpoint;  /* for the headers; copied */
+    uint64_t max_bytes;
+    bool sync;                 /* false: fsync(2) is never called */
+    const struct spool_io *io; /* outlives the store, as do all pointers in it */
+    struct spool_store_events events;
+    uint64_t seed; /* of the salts */
+};
+
+struct spool_store;
+
+/* Makes the directory and takes its lock. NULL with an error when another process has it, or if the
+ * place cannot be right (no rights, no directory). A disk that is full, read-only or fails now is
+ * no error: the store comes without its directory, and spool_store_list() tries again. */
+struct spool_store *spool_store_open(const struct spool_store_options *o, struct err *err);
+/* Removes what is done, closes the files and frees all entries that it knows. Accepts NULL. */
+struct spool_store *spool_store_close(struct spool_store *s);
+
+/* Finds the segments that are there. Must have succeeded before anything else is written. */
+bool spool_store_list(struct spool_store *s, struct err *err);
+bool spool_store_is_listed(const struct spool_store *s);
+
+enum spool_read { SPOOL_READ_MORE, SPOOL_READ_ALL, SPOOL_READ_NO_ROOM, SPOOL_READ_FAILED };
+/* Reads heads of at most n records of earlier processes, oldest first. wall_offset_ns: wall clock
+ * minus monotonic, to know how old they are. */
+enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_offset_ns,
+                                 struct err *err);
+
+/* Leaves the segment that cannot be read to the next process, and goes on with the one behind it.
+ */
+void spool_store_give_up(struct spool_store *s);
+
+/* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. */
+enum spool_append { SPOOL_APPENDED, SPOOL_APPEND_TOO_LARGE, SPOOL_APPEND_FAILED };
+/* Writes e->profile; makes room by dropping the oldest segments. The profile stays with e. */
+enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *e,
+                                     int64_t wall_offset_ns, struct err *err);
+/* Makes what was appended since the last call safe. After a failure it is unknown what of it is. */
+bool spool_store_sync(struct spool_store *s, struct err *err);
+
+/* Reads a profile back. GONE: its segment has been dropped or removed. FAILED: the disk. */
+enum spool_load {
+    SPOOL_LOADED,
+    SPOOL_LOAD_GONE,
+    SPOOL_LOAD_DAMAGED,
+    SPOOL_LOAD_FAILED,
+    SPOOL_LOAD_MEMORY
+};
+enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
+                                 struct labels_builder *builder, struct profile **ret_profile,
+                                 struct err *err);
+
+/* Done with e, which is freed now or later. False if that could not be written: it will be by
+ * spool_store_retry(), or sent again by the next process. */
+bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err);
+/* Writes and removes what could not be. */
+bool spool_store_retry(struct spool_store *s, struct err *err);
+
+const struct spool_counts *spool_store_counts(const struct spool_store *s);
+/* "open", "write", ...; "foreign", ... */
+const char *spool_error_name(enum spool_error e);
+const char *spool_skip_name(enum spool_skip k);
+
+#endif

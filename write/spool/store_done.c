@@ -1,0 +1,399 @@
+/* What is done, what has to go, and what earlier processes left: see spool_store.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/spool/store_private.h"
+
+/* ---- acknowledgements ------------------------------------------------------------------------ */
+
+static bool open_acks(struct spool_store *s, struct spool_segment *g)
+{
+    char name[SPOOL_NAME_SIZE];
+    uint8_t header[SPOOL_ACK_HEADER_SIZE];
+    if (s->acking.segment == g)
+        return true;
+    spool_store_close_file(s, &s->acking);
+    if (s->dir < 0) {
+        errno = EIO;
+        return false;
+    }
+    spool_name_format(name, g->id, true);
+    int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_MAKE, NULL);
+    if (fd < 0)
+        return false;
+    if (g->ack_size <= SPOOL_ACK_HEADER_SIZE) {
+        spool_ack_header_encode(g->id, header);
+        if (spool_io_write_full(s->io, fd, header, sizeof(header), NULL, 0, 0) != 0) {
+            int failed = errno;
+            s->io->close(s->io->arg, fd);
+            errno = failed;
+            return false;
+        }
+        g->ack_size = sizeof(header);
+        s->dir_dirty = true;
+    }
+    s->acking = (struct spool_file){.fd = fd, .segment = g};
+    return true;
+}
+
+/* An entry that is too far into its file has no place in an acknowledgement: none can be, since a
+ * segment of ours ends with the record that passes its limit. */
+static bool write_ack(struct spool_store *s, struct spool_segment *g, const struct spool_entry *e,
+                      struct err *err)
+{
+    uint8_t ack[SPOOL_ACK_SIZE];
+    char name[SPOOL_NAME_SIZE];
+    spool_ack_encode(g->salt, e->offset, ack);
+    if (open_acks(s, g) &&
+        spool_io_write_full(s->io, s->acking.fd, ack, sizeof(ack), NULL, 0, g->ack_size) == 0) {
+        g->ack_size += sizeof(ack);
+        s->acking.dirty = true;
+        return true;
+    }
+    spool_name_format(name, g->id, true);
+    return spool_store_failed(s, SPOOL_ERR_ACK, name, err);
+}
+
+static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err *err)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name_format(name, id, ack);
+    if (s->dir < 0)
+        errno = EIO;
+    else if (s->io->remove(s->io->arg, s->dir, name) == 0 || errno == ENOENT)
+        return true;
+    return spool_store_failed(s, SPOOL_ERR_REMOVE, name, err);
+}
+
+/* The segment first: acknowledgements that are left alone mean nothing, but a segment without them
+ * would be sent again. */
+static bool remove_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
+{
+    g->doomed = !remove_file(s, g->id, false, err);
+    if (g->doomed)
+        return false;
+    if (g->ack_size > 0)
+        (void)remove_file(s, g->id, true, NULL);
+    spool_store_free_segment(s, g);
+    return true;
+}
+
+bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err)
+{
+    if (g->live > 0 || !g->read || g == s->active.segment)
+        return true;
+    return remove_segment(s, g, err);
+}
+
+static void drop_entry(struct spool_entry *e)
+{
+    profile_unref(e->profile);
+    free(e);
+}
+
+bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err)
+{
+    struct spool_segment *g = e->segment;
+    if (!g) {
+        TAILQ_REMOVE(&s->orphans, e, in_segment);
+        drop_entry(e);
+        return true;
+    }
+    e->done = true;
+    TAILQ_REMOVE(&g->entries, e, in_segment);
+    TAILQ_INSERT_TAIL(&g->unacked, e, in_segment);
+    g->live--;
+    s->counts.profiles--;
+    /* The file of a segment that is done goes as a whole. */
+    if (g->live == 0 && g->read && g != s->active.segment && spool_store_retire(s, g, err))
+        return true;
+    if (!write_ack(s, g, e, err))
+        return false;
+    TAILQ_REMOVE(&g->unacked, e, in_segment);
+    drop_entry(e);
+    return true;
+}
+
+static bool retry_acks(struct spool_store *s, struct spool_segment *g, struct err *err)
+{
+    struct spool_entry *e;
+    while ((e = TAILQ_FIRST(&g->unacked)) != NULL) {
+        /* The analyzer does not see that TAILQ_REMOVE has taken out what was freed. */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+        if (!write_ack(s, g, e, err))
+            return false;
+        TAILQ_REMOVE(&g->unacked, e, in_segment);
+        drop_entry(e);
+    }
+    return true;
+}
+
+bool spool_store_retry(struct spool_store *s, struct err *err)
+{
+    struct spool_segment *next;
+    bool ok = true;
+    for (struct spool_segment *g = TAILQ_FIRST(&s->segments); g && ok; g = next) {
+        next = TAILQ_NEXT(g, link);
+        bool over = g->doomed || (g->live == 0 && g->read && g != s->active.segment);
+        ok = over ? remove_segment(s, g, err) : retry_acks(s, g, err);
+    }
+    return ok;
+}
+
+/* ---- reading what earlier processes left ----------------------------------------------------- */
+
+void spool_store_end_walk(struct spool_store *s)
+{
+    spool_walk_close(&s->walk);
+    free(s->acked);
+    free(s->unplaced);
+    s->acked = NULL;
+    s->n_acked = 0;
+    s->unplaced = NULL;
+    s->walking = NULL;
+}
+
+static void mark_as_read(struct spool_store *s, struct spool_segment *g)
+{
+    if (!g->read)
+        s->counts.unread_bytes -= g->size;
+    g->read = true;
+}
+
+/* Not ours: forgotten, but not touched. */
+static void skip_segment(struct spool_store *s, struct spool_segment *g, enum spool_skip why)
+{
+    s->counts.skipped[why]++;
+    spool_store_free_segment(s, g);
+}
+
+static void count_damage(struct spool_store *s, uint64_t bytes)
+{
+    s->counts.damaged++;
+    s->counts.damaged_bytes += bytes;
+}
+
+/* 1: the walk has begun, 0: there was nothing to walk through (g may be gone), -1: the disk. */
+static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err *err)
+{
+    char name[SPOOL_NAME_SIZE];
+    size_t bad = 0;
+    spool_name_format(name, g->id, false);
+    switch (spool_walk_open(&s->walk, s->io, s->dir, g->id)) {
+    case SPOOL_WALK_OPEN:
+        break;
+    case SPOOL_WALK_EMPTY:
+        count_damage(s, g->size);
+        mark_as_read(s, g);
+        (void)spool_store_retire(s, g, NULL);
+        return 0;
+    case SPOOL_WALK_NEWER:
+        skip_segment(s, g, SPOOL_SKIP_NEWER);
+        return 0;
+    case SPOOL_WALK_FOREIGN:
+        skip_segment(s, g, SPOOL_SKIP_FOREIGN);
+        return 0;
+    case SPOOL_WALK_FAILED:
+    default:
+        if (errno == ENOENT || errno == ENOTSUP || errno == ELOOP) {
+            skip_segment(s, g, SPOOL_SKIP_FOREIGN);
+            return 0;
+        }
+        spool_store_failed(s, SPOOL_ERR_READ, name, err);
+        return -1;
+    }
+    if (!spool_acks_read(s->io, s->dir, g->id, s->walk.salt, &s->acked, &s->n_acked, &g->ack_size,
+                         &bad)) {
+        spool_store_failed(s, SPOOL_ERR_READ, name, err);
+        spool_walk_close(&s->walk);
+        return -1;
+    }
+    s->counts.lost_acks += bad;
+    g->salt = s->walk.salt;
+    s->walking = g;
+    if (s->walk.header_damaged)
+        count_damage(s, SPOOL_HEADER_SIZE);
+    return 1;
+}
+
+static struct spool_entry *entry_of(struct spool_segment *g, const struct spool_found *found,
+                                    int64_t wall_offset_ns)
+{
+    struct spool_entry *e = calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->segment = g;
+    e->offset = (uint32_t)found->offset;
+    e->head = found->head;
+    /* To the nearest: the two clocks are never read at the same instant. */
+    e->scraped_ms = (found->head.scraped_ns - wall_offset_ns + NS_PER_MS / 2) / NS_PER_MS;
+    return e;
+}
+
+/* Hands an entry over; false if there is no room for it now. */
+static bool place(struct spool_store *s, struct spool_entry *e)
+{
+    struct spool_segment *g = e->segment;
+    s->unplaced = NULL;
+    TAILQ_INSERT_TAIL(&g->entries, e, in_segment);
+    g->live++;
+    s->counts.profiles++;
+    if (s->options.events.found(s->options.events.arg, e))
+        return true;
+    TAILQ_REMOVE(&g->entries, e, in_segment);
+    g->live--;
+    s->counts.profiles--;
+    s->unplaced = e;
+    return false;
+}
+
+static enum spool_read take_record(struct spool_store *s, const struct spool_found *found,
+                                   int64_t wall_offset_ns)
+{
+    /* Such a one is not of our making, and could not be acknowledged. */
+    if (found->offset > UINT32_MAX) {
+        count_damage(s, found->size);
+        return SPOOL_READ_MORE;
+    }
+    if (spool_acks_have(s->acked, s->n_acked, found->offset))
+        return SPOOL_READ_MORE;
+    struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
+    if (!e) {
+        /* It stays where it is, for the next process. */
+        s->walking->live++;
+        s->options.events.unread_lost(s->options.events.arg, true);
+        return SPOOL_READ_MORE;
+    }
+    return place(s, e) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
+}
+
+static void finish_walk(struct spool_store *s)
+{
+    struct spool_segment *g = s->walking;
+    spool_store_end_walk(s);
+    mark_as_read(s, g);
+    (void)spool_store_retire(s, g, NULL);
+}
+
+static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, struct err *err)
+{
+    struct spool_found found;
+    if (s->unplaced)
+        return place(s, s->unplaced) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
+    switch (spool_walk_next(&s->walk, &found)) {
+    case SPOOL_STEP_RECORD:
+        return take_record(s, &found, wall_offset_ns);
+    case SPOOL_STEP_DAMAGE:
+        count_damage(s, found.size);
+        return SPOOL_READ_MORE;
+    case SPOOL_STEP_END:
+        finish_walk(s);
+        return SPOOL_READ_MORE;
+    case SPOOL_STEP_FAILED:
+    default:
+        spool_store_failed(s, SPOOL_ERR_READ, "a segment", err);
+        return SPOOL_READ_FAILED;
+    }
+}
+
+static struct spool_segment *first_unread(const struct spool_store *s)
+{
+    struct spool_segment *g = TAILQ_FIRST(&s->segments);
+    while (g && g->read)
+        g = TAILQ_NEXT(g, link);
+    return g;
+}
+
+enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_offset_ns,
+                                 struct err *err)
+{
+    for (; n > 0; n--) {
+        struct spool_segment *g = s->walking ? s->walking : first_unread(s);
+        if (!g)
+            return SPOOL_READ_ALL;
+        int begun = s->walking ? 1 : begin_walk(s, g, err);
+        if (begun < 0)
+            return SPOOL_READ_FAILED;
+        enum spool_read r = begun > 0 ? walk_on(s, wall_offset_ns, err) : SPOOL_READ_MORE;
+        if (r != SPOOL_READ_MORE)
+            return r;
+    }
+    return SPOOL_READ_MORE;
+}
+
+void spool_store_give_up(struct spool_store *s)
+{
+    struct spool_segment *g = s->walking ? s->walking : first_unread(s);
+    if (!g)
+        return;
+    count_damage(s, g->size - (s->walking ? s->walk.offset : 0));
+    spool_store_end_walk(s);
+    mark_as_read(s, g);
+    /* Never done: so the file stays for the next process, which may be able to read it. */
+    g->live++;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* Counts what was not read yet of a segment that goes; its file is still open. */
+static void lose_unread(struct spool_store *s)
+{
+    struct spool_found found;
+    enum spool_step step;
+    if (s->unplaced)
+        s->options.events.unread_lost(s->options.events.arg, false);
+    free(s->unplaced);
+    s->unplaced = NULL;
+    while ((step = spool_walk_next(&s->walk, &found)) < SPOOL_STEP_END) {
+        if (step == SPOOL_STEP_DAMAGE)
+            count_damage(s, found.size);
+        else if (!spool_acks_have(s->acked, s->n_acked, found.offset))
+            s->options.events.unread_lost(s->options.events.arg, false);
+    }
+    spool_store_end_walk(s);
+}
+
+static void orphan_entries(struct spool_store *s, struct spool_segment *g)
+{
+    struct spool_entry *e;
+    while ((e = TAILQ_FIRST(&g->entries)) != NULL) {
+        TAILQ_REMOVE(&g->entries, e, in_segment);
+        TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);
+        e->segment = NULL;
+        s->counts.profiles--;
+        s->options.events.lost(s->options.events.arg, e);
+    }
+    g->live = 0;
+}
+
+/* Nothing is given up before the file is really gone. */
+static bool drop_oldest(struct spool_store *s, struct err *err)
+{
+    struct spool_segment *g = TAILQ_FIRST(&s->segments);
+    if (!g->read && s->walking != g) {
+        int begun = begin_walk(s, g, err);
+        if (begun <= 0)
+            return begun == 0;
+    }
+    if (!remove_file(s, g->id, false, err))
+        return false;
+    if (s->walking == g)
+        lose_unread(s);
+    mark_as_read(s, g);
+    orphan_entries(s, g);
+    if (g->ack_size > 0)
+        (void)remove_file(s, g->id, true, NULL);
+    spool_store_free_segment(s, g);
+    s->counts.dropped_segments++;
+    return true;
+}
+
+bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err)
+{
+    while (s->counts.bytes + n > s->options.max_bytes && !TAILQ_EMPTY(&s->segments)) {
+        if (!drop_oldest(s, err))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,65 @@
+/* The inside of the store; for write/spool/store*.c only.
+ *
+ *   spool_store.c       opening, listing, appending, syncing, loading
+ *   spool_store_done.c  acknowledgements, removal, room, and reading what earlier processes left
+ */
+#ifndef PROFPULL_WRITE_SPOOL_STORE_PRIVATE_H
+#define PROFPULL_WRITE_SPOOL_STORE_PRIVATE_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "write/spool/store.h"
+
+/* A file that is kept open because it will be needed again. */
+struct spool_file {
+    int fd; /* -1: none */
+    struct spool_segment *segment;
+    bool dirty; /* written to since the last sync */
+};
+
+struct spool_store {
+    struct spool_store_options options;
+    char *directory;
+    char *endpoint;
+    const struct spool_io *io;
+    int dir;  /* -1: not there now */
+    int lock; /* -1: not taken now */
+    bool listed;
+    struct spool_segment_list segments; /* in order of id */
+    struct spool_entry_list orphans;    /* entries whose segment is gone */
+    uint64_t next_id;
+    uint64_t segment_bytes;
+    struct rng rng;
+
+    struct spool_file active; /* appended to */
+    struct spool_file reading;
+    struct spool_file acking;
+    bool dir_dirty;
+    bool unsafe; /* a file could not be synced before it was closed */
+
+    /* The segment that is being read, of an earlier process. */
+    struct spool_segment *walking;
+    struct spool_walk walk;
+    uint32_t *acked;
+    size_t n_acked;
+    struct spool_entry *unplaced; /* found, but there was no room */
+
+    struct buf head; /* of the record that is being written, with its labels */
+    struct spool_counts counts;
+};
+
+/* ret_err gets what failed, and the counter counts. Returns false. */
+bool spool_store_failed(struct spool_store *s, enum spool_error what, const char *name,
+                        struct err *err);
+void spool_store_close_file(struct spool_store *s, struct spool_file *f);
+/* Ends appending to the active segment; the next append begins another. */
+void spool_store_seal(struct spool_store *s);
+struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id);
+void spool_store_free_segment(struct spool_store *s, struct spool_segment *g);
+/* Drops the oldest segments until n more bytes fit. */
+bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
+/* Removes a segment without live records, if it is time to. */
+bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err);
+void spool_store_end_walk(struct spool_store *s);
+
+#endif

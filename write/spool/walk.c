@@ -1,0 +1,253 @@
+#include "write/spool/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/spool/crc32c.h"
+
+/* What the search behind damage looks at at a time. */
+#define WINDOW ((size_t)64 * 1024)
+/* More acknowledgements than a segment can have records are not read. */
+#define ACKS_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* The header is damaged. A record in the place of the first one shows that the file is ours, and
+ * the salt that the others must have. */
+static bool adopt_first_record(struct spool_walk *w)
+{
+    uint8_t bytes[SPOOL_HEAD_SIZE];
+    struct spool_head head;
+    ssize_t n = spool_io_read_full(w->io, w->fd, bytes, sizeof(bytes), SPOOL_HEADER_SIZE);
+    if (n != (ssize_t)sizeof(bytes) || !spool_head_parse(bytes, SPOOL_HEADER_SIZE, &head))
+        return false;
+    w->salt = head.salt;
+    w->header_damaged = true;
+    return true;
+}
+
+/* Cut off within its header: it has never held anything. */
+static bool is_stump(const uint8_t *p, size_t n)
+{
+    struct spool_header none = {.segment = 0};
+    uint8_t whole[SPOOL_HEADER_SIZE];
+    spool_header_encode(&none, whole);
+    return n < SPOOL_HEADER_SIZE && memcmp(p, whole, n < 8 ? n : 8) == 0;
+}
+
+static enum spool_walk_open judge_header(struct spool_walk *w)
+{
+    uint8_t start[SPOOL_ANY_HEADER_MAX];
+    ssize_t n = spool_io_read_full(w->io, w->fd, start, sizeof(start), 0);
+    if (n < 0)
+        return SPOOL_WALK_FAILED;
+    switch (spool_header_parse(start, (size_t)n, &w->header)) {
+    case SPOOL_HEADER_OK:
+        w->salt = w->header.salt;
+        return SPOOL_WALK_OPEN;
+    case SPOOL_HEADER_NEWER:
+        return SPOOL_WALK_NEWER;
+    case SPOOL_HEADER_BAD:
+    default:
+        if (is_stump(start, (size_t)n))
+            return SPOOL_WALK_EMPTY;
+        return adopt_first_record(w) ? SPOOL_WALK_OPEN : SPOOL_WALK_FOREIGN;
+    }
+}
+
+enum spool_walk_open spool_walk_open(struct spool_walk *w, const struct spool_io *io, int dir,
+                                     uint64_t segment)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name_format(name, segment, false);
+    *w = (struct spool_walk){.io = io, .offset = SPOOL_HEADER_SIZE};
+    w->fd = io->open(io->arg, dir, name, SPOOL_OPEN_READ, &w->size);
+    if (w->fd < 0)
+        return SPOOL_WALK_FAILED;
+    enum spool_walk_open kind = judge_header(w);
+    if (kind != SPOOL_WALK_OPEN) {
+        int failed = errno;
+        spool_walk_close(w);
+        errno = failed;
+    }
+    return kind;
+}
+
+void spool_walk_close(struct spool_walk *w)
+{
+    if (w->io && w->fd >= 0)
+        w->io->close(w->io->arg, w->fd);
+    w->fd = -1;
+}
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+/* 1 if a whole record is at this place, 0 if not, -1 on failure. */
+static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
+{
+    uint8_t bytes[SPOOL_HEAD_SIZE];
+    if (w->size - offset < sizeof(bytes))
+        return 0;
+    ssize_t n = spool_io_read_full(w->io, w->fd, bytes, sizeof(bytes), offset);
+    if (n < 0)
+        return -1;
+    return n == (ssize_t)sizeof(bytes) && spool_head_parse(bytes, offset, ret) &&
+           ret->salt == w->salt && spool_record_size(ret) <= w->size - offset;
+}
+
+/* Looks in one window; *ret_at is a place where a head begins, or where to look on. 1 found,
+ * 0 look on, -1 failure. */
+static int search_window(const struct spool_walk *w, uint8_t *window, uint64_t from,
+                         uint64_t *ret_at)
+{
+    ssize_t n = spool_io_read_full(w->io, w->fd, window, WINDOW, from);
+    if (n < 0)
+        return -1;
+    size_t at = 0;
+    struct spool_head head;
+    while ((at += spool_head_search(window + at, (size_t)n - at, w->salt)) < (size_t)n) {
+        *ret_at = from + at;
+        int is = record_at(w, *ret_at, &head);
+        if (is != 0)
+            return is;
+        at++;
+    }
+    /* A beginning may lie across the end of the window. */
+    bool last = (size_t)n < WINDOW;
+    *ret_at = last ? w->size : from + (uint64_t)n - (SPOOL_BEGINNING_SIZE - 1);
+    return last ? 1 : 0;
+}
+
+/* The next record behind `from`, or the end of the file. False on failure. */
+static bool search(const struct spool_walk *w, uint64_t from, uint64_t *ret_at)
+{
+    uint8_t *window = malloc(WINDOW);
+    int found = window ? 0 : -1;
+    while (found == 0 && from < w->size) {
+        found = search_window(w, window, from, ret_at);
+        from = *ret_at;
+    }
+    if (found == 0)
+        *ret_at = w->size;
+    free(window);
+    return found >= 0;
+}
+
+enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret)
+{
+    if (w->offset >= w->size)
+        return SPOOL_STEP_END;
+    ret->offset = w->offset;
+    int is = record_at(w, w->offset, &ret->head);
+    if (is < 0)
+        return SPOOL_STEP_FAILED;
+    if (is > 0) {
+        ret->size = spool_record_size(&ret->head);
+        w->offset += ret->size;
+        return SPOOL_STEP_RECORD;
+    }
+    uint64_t next = w->size;
+    if (!search(w, w->offset + 1, &next))
+        return SPOOL_STEP_FAILED;
+    ret->size = next - w->offset;
+    w->offset = next;
+    return SPOOL_STEP_DAMAGE;
+}
+
+/* ---- acknowledgements ------------------------------------------------------------------------ */
+
+static int compare_offsets(const void *a, const void *b)
+{
+    const uint32_t *x = a;
+    const uint32_t *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+bool spool_acks_have(const uint32_t *offsets, size_t n, uint64_t offset)
+{
+    uint32_t key = (uint32_t)offset;
+    return n > 0 && offset <= UINT32_MAX &&
+           bsearch(&key, offsets, n, sizeof(offsets[0]), compare_offsets) != NULL;
+}
+
+static bool read_acks(const struct spool_io *io, int fd, uint64_t salt, size_t size,
+                      uint32_t *offsets, size_t *ret_n, size_t *ret_bad)
+{
+    uint8_t chunk[512 * SPOOL_ACK_SIZE];
+    for (size_t at = 0; at < size; at += sizeof(chunk)) {
+        size_t want = size - at < sizeof(chunk) ? size - at : sizeof(chunk);
+        ssize_t n = spool_io_read_full(io, fd, chunk, want, SPOOL_ACK_HEADER_SIZE + at);
+        if (n < 0)
+            return false;
+        for (size_t i = 0; i + SPOOL_ACK_SIZE <= (size_t)n; i += SPOOL_ACK_SIZE) {
+            if (spool_ack_parse(chunk + i, salt, &offsets[*ret_n]))
+                (*ret_n)++;
+            else
+                (*ret_bad)++;
+        }
+    }
+    return true;
+}
+
+bool spool_acks_read(const struct spool_io *io, int dir, uint64_t segment, uint64_t salt,
+                     uint32_t **ret_offsets, size_t *ret_n, uint64_t *ret_size, size_t *ret_bad)
+{
+    char name[SPOOL_NAME_SIZE];
+    uint64_t size = 0;
+    *ret_offsets = NULL;
+    *ret_n = *ret_bad = 0;
+    *ret_size = 0;
+    spool_name_format(name, segment, true);
+    int fd = io->open(io->arg, dir, name, SPOOL_OPEN_READ, &size);
+    if (fd < 0)
+        return errno == ENOENT;
+    size = size < ACKS_BYTES_MAX ? size : ACKS_BYTES_MAX;
+    size_t n = size < SPOOL_ACK_HEADER_SIZE ? 0 : (size - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE;
+    uint32_t *offsets = malloc((n + 1) * sizeof(offsets[0]));
+    bool ok = offsets && read_acks(io, fd, salt, n * SPOOL_ACK_SIZE, offsets, ret_n, ret_bad);
+    int failed = offsets ? errno : ENOMEM;
+    io->close(io->arg, fd);
+    if (!ok) {
+        free(offsets);
+        errno = failed;
+        return false;
+    }
+    qsort(offsets, *ret_n, sizeof(offsets[0]), compare_offsets);
+    *ret_offsets = offsets;
+    *ret_size = SPOOL_ACK_HEADER_SIZE + n * SPOOL_ACK_SIZE;
+    return true;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offset,
+                                const struct spool_head *head, uint8_t **ret_labels,
+                                char **ret_data)
+{
+    uint8_t *labels = malloc((size_t)head->labels_size + 1);
+    char *data = malloc((size_t)head->data_size + 1);
+    enum spool_body result = labels && data ? SPOOL_BODY_OK : SPOOL_BODY_MEMORY;
+    if (result == SPOOL_BODY_OK) {
+        uint64_t at = offset + SPOOL_HEAD_SIZE;
+        ssize_t a = spool_io_read_full(io, fd, labels, head->labels_size, at);
+        ssize_t b =
+            a < 0 ? -1 : spool_io_read_full(io, fd, data, head->data_size, at + head->labels_size);
+        uint32_t crc = a < 0 || b < 0 ? 0 : crc32c(crc32c(0, labels, (size_t)a), data, (size_t)b);
+        if (a < 0 || b < 0)
+            result = SPOOL_BODY_FAILED;
+        else if ((uint64_t)a + (uint64_t)b + SPOOL_HEAD_SIZE != spool_record_size(head) ||
+                 crc != head->body_crc)
+            result = SPOOL_BODY_DAMAGED;
+    }
+    if (result != SPOOL_BODY_OK) {
+        int failed = errno;
+        free(labels);
+        free(data);
+        errno = failed;
+        return result;
+    }
+    *ret_labels = labels;
+    *ret_data = data;
+    return SPOOL_BODY_OK;
+}
