@@ -94,8 +94,7 @@ static void room_done(struct room *room)
     loop_free(room->loop);
 }
 
-/* ---- what the rooms call -----------------------------------------------------------------------
- */
+/* ---- what the rooms call --------------------------------------------------------------------- */
 
 static void on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
@@ -153,8 +152,7 @@ bool app_ready(const struct app *app, struct err *err)
     return true;
 }
 
-/* ---- building ----------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static bool make_base(struct app *app, struct err *err)
 {
@@ -315,8 +313,7 @@ struct scraper *app_scraper(struct app *app)
     return app->scraper;
 }
 
-/* ---- taking down -------------------------------------------------------------------------------
- */
+/* ---- taking down ----------------------------------------------------------------------------- */
 
 static void stop_sources(struct app *app)
 {

@@ -42,8 +42,7 @@ struct profile_rules {
     struct log_limit limit;
 };
 
-/* ---- making and freeing ------------------------------------------------------------------------
- */
+/* ---- making and freeing ---------------------------------------------------------------------- */
 
 static void register_counts(struct profile_rules *r)
 {
@@ -130,8 +129,7 @@ struct profile_rules *profile_rules_free(struct profile_rules *r)
     return NULL;
 }
 
-/* ---- applying ----------------------------------------------------------------------------------
- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 static void log_failed(struct profile_rules *r, const struct profile *p, const struct err *err,
                        int64_t now_ms)

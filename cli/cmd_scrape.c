@@ -60,8 +60,7 @@ struct answer {
     int64_t duration_ns;
 };
 
-/* ---- the URL ------------------------------------------------------------------------------------
- */
+/* ---- the URL --------------------------------------------------------------------------------- */
 
 /* The built-in types, as the configuration has them. The caller unrefs the configuration. */
 static const struct config_type *find_type(const char *key, struct config **ret_config)
@@ -191,8 +190,7 @@ static char *make_url(const struct scrape_args *args, const struct config_type *
     return url;
 }
 
-/* ---- fetching -----------------------------------------------------------------------------------
- */
+/* ---- fetching -------------------------------------------------------------------------------- */
 
 static void on_done(void *arg, const struct http_response *response)
 {
@@ -249,8 +247,7 @@ static bool fetch(const char *url, uint64_t seconds, const struct scrape_args *a
     return ok;
 }
 
-/* ---- judging ------------------------------------------------------------------------------------
- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 static int fail_fetch(const char *url, const struct answer *a)
 {
@@ -332,8 +329,7 @@ static void describe(FILE *out, const char *url, enum check_result kind, const s
     fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const char *data, size_t size)
 {

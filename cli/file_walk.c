@@ -109,8 +109,7 @@ enum walk_result file_walk_next(struct file_walk *w, struct file_found *ret, str
     }
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static bool read_some(int fd, char *chunk, struct buf *out, bool *ret_end, struct err *err)
 {

@@ -9,8 +9,7 @@
 #define TEXT_MAX ((size_t)256 * 1024)
 #define ERRORS_PATH "write[0]."
 
-/* ---- flags -> the text of a configuration ------------------------------------------------------
- */
+/* ---- flags -> the text of a configuration ---------------------------------------------------- */
 
 /* A double-quoted scalar; "${" is doubled, for nothing in a flag is to be expanded. */
 static void put_quoted(struct buf *out, const char *text)
@@ -65,8 +64,7 @@ static void put_text(struct buf *out, const struct endpoint_flags *f)
     }
 }
 
-/* ---- the configuration -------------------------------------------------------------------------
- */
+/* ---- the configuration ----------------------------------------------------------------------- */
 
 static void first_error(const struct config_errors *errors, struct err *err)
 {

@@ -43,7 +43,7 @@ struct config_strings {
     size_t n;
 };
 
-/* ---- relabelling --------------------------------------------------------------------------- */
+/* ---- relabelling ----------------------------------------------------------------------------- */
 
 enum config_action {
     ACTION_REPLACE,
@@ -84,7 +84,7 @@ struct config_rules {
     size_t n;
 };
 
-/* ---- profile types -------------------------------------------------------------------------- */
+/* ---- profile types --------------------------------------------------------------------------- */
 
 /* What becomes of counters since process start. */
 enum config_delta {
@@ -119,7 +119,7 @@ struct config_type {
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
 };
 
-/* ---- sources -------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 enum config_source_kind { SOURCE_STATIC, SOURCE_FILE, SOURCE_HTTP, SOURCE_KUBERNETES };
 /* "static", "file", "http", "kubernetes". */
@@ -174,7 +174,7 @@ struct config_source {
     };
 };
 
-/* ---- jobs, endpoints, the whole ------------------------------------------------------------- */
+/* ---- jobs, endpoints, the whole -------------------------------------------------------------- */
 
 struct config_job {
     struct config_pos pos;
@@ -289,7 +289,7 @@ struct config {
     size_t n_endpoints;
 };
 
-/* ---- loading -------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* A file may be this large, hold this many YAML nodes (aliases expanded) and nest this deep. */
 #define CONFIG_FILE_MAX (4 << 20)

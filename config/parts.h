@@ -7,8 +7,7 @@
 #include "config/config.h"
 #include "config/schema.h"
 
-/* ---- values that several parts have (checks.c) -------------------------------------------------
- */
+/* ---- values that several parts have (checks.c) ----------------------------------------------- */
 
 extern const struct text_kind text_http_url;  /* no user, query or fragment */
 extern const struct text_kind text_query_url; /* may have a query, which may hold a secret */

@@ -89,8 +89,7 @@ bool reader_enter(struct reader *r, const struct place *at, enum node_kind kind)
 void read_list(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
                const void *arg, void **ret_array, size_t *ret_n);
 
-/* ---- readers of values, for tables ------------------------------------------------------------
- */
+/* ---- readers of values, for tables ----------------------------------------------------------- */
 
 /* What a text must be. */
 struct text_kind {

@@ -10,7 +10,7 @@
 #define IDLE_CONNECTIONS 64
 #define SHARDS_MAX 1024
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 void http_list_move(struct http_transfer *t, struct http_list *to)
 {
@@ -21,7 +21,7 @@ void http_list_move(struct http_transfer *t, struct http_list *to)
         TAILQ_INSERT_TAIL(to, t, link);
 }
 
-/* ---- easy handles --------------------------------------------------------------------------- */
+/* ---- easy handles ---------------------------------------------------------------------------- */
 
 static CURL *easy_take(struct http_client *c)
 {
@@ -63,7 +63,7 @@ static void easy_give(struct http_client *c, CURL *easy)
         curl_easy_cleanup(c->idle[--c->n_idle]);
 }
 
-/* ---- a transfer's life ---------------------------------------------------------------------- */
+/* ---- a transfer's life ----------------------------------------------------------------------- */
 
 static void free_headers(struct curl_slist *list)
 {
@@ -207,7 +207,7 @@ void http_cancel(struct http_transfer *t)
     http_transfer_free(t);
 }
 
-/* ---- the end of a transfer ------------------------------------------------------------------ */
+/* ---- the end of a transfer ------------------------------------------------------------------- */
 
 static void end(struct http_transfer *t)
 {
@@ -382,7 +382,7 @@ static void on_ended_timer(void *arg)
     http_client_run_ended(arg);
 }
 
-/* ---- the client ----------------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void register_metrics(struct http_client *c, struct metrics *m)
 {

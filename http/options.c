@@ -25,7 +25,7 @@ static enum http_result no_memory(struct err *err)
     return HTTP_ERR_MEMORY;
 }
 
-/* ---- headers -------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static bool append_line(struct http_transfer *t, const char *line)
 {
@@ -111,7 +111,7 @@ static bool append_suppressions(struct http_transfer *t, const struct http_reque
            (is_given(r, "Content-Type") || append_line(t, "Content-Type:"));
 }
 
-/* ---- credentials ---------------------------------------------------------------------------- */
+/* ---- credentials ----------------------------------------------------------------------------- */
 
 /* The text of a file without white space at its ends, which the caller wipes and frees. */
 static enum http_result read_secret(struct http_transfer *t, const char *path, char **ret_secret,
@@ -234,7 +234,7 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
     return HTTP_OK;
 }
 
-/* ---- TLS ------------------------------------------------------------------------------------ */
+/* ---- TLS ------------------------------------------------------------------------------------- */
 
 /* The PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The file is
  * held for as long as the transfer lives. */
@@ -343,7 +343,7 @@ static enum http_result set_tls(struct http_transfer *t, const struct http_setti
     return result == HTTP_OK ? set_client_cert(t, s, err) : result;
 }
 
-/* ---- where to ------------------------------------------------------------------------------- */
+/* ---- where to -------------------------------------------------------------------------------- */
 
 static bool uses_server_name(const struct http_transfer *t)
 {
@@ -430,7 +430,7 @@ static void set_proxy(struct http_transfer *t, const struct http_settings *s)
         SET(t, CURLOPT_NOPROXY, s->no_proxy);
 }
 
-/* ---- method and body ------------------------------------------------------------------------ */
+/* ---- method and body ------------------------------------------------------------------------- */
 
 static void set_curl_method(struct http_transfer *t)
 {
@@ -476,7 +476,7 @@ static void set_constants(struct http_transfer *t)
         SET(t, CURLOPT_USERAGENT, t->client->user_agent);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
 {

@@ -67,7 +67,7 @@
 #define HTTP_OAUTH2_REST_MS 5000
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
 
-/* ---- http_url.c ----------------------------------------------------------------------------- */
+/* ---- http_url.c ------------------------------------------------------------------------------ */
 
 /* A URL taken apart. Strings are owned; user and password are decoded, NULL if there are none. */
 struct http_url {
@@ -93,7 +93,7 @@ char *http_url_resolve(const char *base, const char *location, bool *ret_same_or
 void http_url_redact(const char *text, char *out, size_t size);
 #define HTTP_URL_REDACTED_MAX 512
 
-/* ---- http_files.c --------------------------------------------------------------------------- */
+/* ---- http_files.c ---------------------------------------------------------------------------- */
 
 /* The content of a file at one time; immutable, counted, zeroed when freed. */
 struct http_file {
@@ -123,7 +123,7 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
 void http_files_forget(struct http_files *f, const char *path);
 struct http_file *http_file_unref(struct http_file *file); /* accepts NULL, returns NULL */
 
-/* ---- transfers ------------------------------------------------------------------------------ */
+/* ---- transfers ------------------------------------------------------------------------------- */
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT };
 
@@ -198,7 +198,7 @@ struct http_transfer {
     char curl_error[CURL_ERROR_SIZE];
 };
 
-/* ---- shards --------------------------------------------------------------------------------- */
+/* ---- shards ---------------------------------------------------------------------------------- */
 
 struct http_socket;
 LIST_HEAD(http_socket_list, http_socket);
@@ -246,7 +246,7 @@ struct http_client {
     struct http_shard shards[];
 };
 
-/* ---- http_shard.c --------------------------------------------------------------------------- */
+/* ---- http_shard.c ---------------------------------------------------------------------------- */
 
 bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *err);
 /* The lists must be empty. */
@@ -261,7 +261,7 @@ int http_shard_close_socket(void *shard, curl_socket_t fd);
  * anew and the event is counted. */
 void http_shard_rebuild(struct http_shard *s, CURLMcode code);
 
-/* ---- http.c --------------------------------------------------------------------------------- */
+/* ---- http.c ---------------------------------------------------------------------------------- */
 
 void http_list_move(struct http_transfer *t, struct http_list *to);
 /* The transfer is out of libcurl: follows a redirect, or puts it among the ended ones. */
@@ -272,7 +272,7 @@ void http_transfer_fail(struct http_transfer *t, enum http_result result, const 
 void http_client_run_ended(struct http_client *c);
 struct http_transfer *http_transfer_free(struct http_transfer *t);
 
-/* ---- http_options.c ------------------------------------------------------------------------- */
+/* ---- http_options.c -------------------------------------------------------------------------- */
 
 /* Sets all options of t->easy. r: as the caller gave it, with the headers that are not kept.
  * HTTP_OK, or a reason in err. */
@@ -285,7 +285,7 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
 enum http_result http_options_authorize(struct http_transfer *t, const char *value,
                                         struct err *err);
 
-/* ---- http_oauth2.c -------------------------------------------------------------------------- */
+/* ---- http_oauth2.c --------------------------------------------------------------------------- */
 
 struct http_tokens;
 struct http_token;
@@ -303,7 +303,7 @@ void http_tokens_refused(struct http_transfer *t);
 /* All that waits fails. */
 void http_tokens_abort(struct http_tokens *all, const struct err *reason);
 
-/* ---- http_transfer.c ------------------------------------------------------------------------ */
+/* ---- http_transfer.c ------------------------------------------------------------------------- */
 
 /* Sets the callbacks of t->easy. */
 void http_transfer_set_callbacks(struct http_transfer *t);
@@ -313,7 +313,7 @@ void http_transfer_reset_response(struct http_transfer *t);
  * neither on_head() nor on_data(). */
 void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
 
-/* ---- http_result.c -------------------------------------------------------------------------- */
+/* ---- http_result.c --------------------------------------------------------------------------- */
 
 /* Sets t->result and, if it is not HTTP_OK, t->error, from t->code and what came. */
 void http_result_classify(struct http_transfer *t);

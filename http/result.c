@@ -72,7 +72,7 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
     return at <= now ? 0 : at * MS_PER_S - wall_ns / NS_PER_MS;
 }
 
-/* ---- the sentence --------------------------------------------------------------------------- */
+/* ---- the sentence ---------------------------------------------------------------------------- */
 
 void http_result_explain(struct http_transfer *t, const char *reason)
 {
@@ -258,7 +258,7 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
     }
 }
 
-/* ---- classification ------------------------------------------------------------------------- */
+/* ---- classification -------------------------------------------------------------------------- */
 
 /* The deadline of the request, or only that for connecting? A millisecond is libcurl's rounding. */
 static enum http_result which_timeout(const struct http_transfer *t)

@@ -23,7 +23,7 @@ struct http_socket {
 
 static void enter(struct http_shard *s, curl_socket_t fd, int mask);
 
-/* ---- sockets and timer, as libcurl asks for them -------------------------------------------- */
+/* ---- sockets and timer, as libcurl asks for them --------------------------------------------- */
 
 static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 {
@@ -146,7 +146,7 @@ static void on_timer(void *arg)
     enter(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* ---- the multi handle ----------------------------------------------------------------------- */
+/* ---- the multi handle ------------------------------------------------------------------------ */
 
 static bool make_multi(struct http_shard *s)
 {
@@ -205,7 +205,7 @@ static void set_running(struct http_shard *s, size_t n)
         curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard + (long)n);
 }
 
-/* ---- transfers in and out ------------------------------------------------------------------- */
+/* ---- transfers in and out -------------------------------------------------------------------- */
 
 static void take_out(struct http_transfer *t)
 {
@@ -256,7 +256,7 @@ void http_shard_remove(struct http_transfer *t)
     http_list_move(t, NULL);
 }
 
-/* ---- driving -------------------------------------------------------------------------------- */
+/* ---- driving --------------------------------------------------------------------------------- */
 
 static void add_pending(struct http_shard *s)
 {

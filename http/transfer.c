@@ -36,7 +36,7 @@ void http_transfer_reset_response(struct http_transfer *t)
     t->curl_error[0] = '\0';
 }
 
-/* ---- headers -------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static bool take_location(struct http_transfer *t, struct sv value)
 {
@@ -195,7 +195,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     return t->status < 200 || finish_head(t) ? len : 0;
 }
 
-/* ---- body ----------------------------------------------------------------------------------- */
+/* ---- body ------------------------------------------------------------------------------------ */
 
 static size_t discard(struct http_transfer *t, size_t len)
 {
@@ -248,7 +248,7 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
     }
 }
 
-/* ---- upload --------------------------------------------------------------------------------- */
+/* ---- upload ---------------------------------------------------------------------------------- */
 
 static size_t on_read(char *out, size_t size, size_t n, void *arg)
 {
@@ -290,7 +290,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* ---- connection ----------------------------------------------------------------------------- */
+/* ---- connection ------------------------------------------------------------------------------ */
 
 /* libcurl tells of any socket that it could not make as of a host that does not answer. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)

@@ -178,7 +178,7 @@ char *http_url_resolve(const char *base, const char *location, bool *ret_same_or
     return result;
 }
 
-/* ---- for errors and logs -------------------------------------------------------------------- */
+/* ---- for errors and logs --------------------------------------------------------------------- */
 
 static bool is_short_number(struct sv v)
 {

@@ -19,8 +19,7 @@
 /* What an error shows of a body. */
 #define EXCERPT_MAX 80
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static bool is_space(unsigned char c)
 {
@@ -124,8 +123,7 @@ static enum check_result check_text(struct sv v, struct err *err)
     return CHECK_PPROF_PLAIN;
 }
 
-/* ---- protobuf ----------------------------------------------------------------------------------
- */
+/* ---- protobuf -------------------------------------------------------------------------------- */
 
 static enum check_result fail_wire(struct sv v, const struct wire_reader *r, struct err *err)
 {
@@ -196,8 +194,7 @@ static enum check_result check_plain(struct sv v, bool whole, struct err *err)
     return r == CHECK_PPROF_PLAIN ? check_wire(v, whole, err) : r;
 }
 
-/* ---- gzip --------------------------------------------------------------------------------------
- */
+/* ---- gzip ------------------------------------------------------------------------------------ */
 
 static bool is_gzip(struct sv v)
 {
@@ -281,8 +278,7 @@ static enum check_result check_gzip(struct sv v, struct err *err)
     return r;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 enum check_result check_profile(const void *data, size_t size, struct err *err)
 {

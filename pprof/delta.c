@@ -41,8 +41,7 @@ static enum delta_result no_memory(struct err *err)
     return DELTA_NO_MEMORY;
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static bool is_known_counter(struct sv type, struct sv unit)
 {
@@ -118,8 +117,7 @@ static void choose_columns(const struct pprof_index *x, bool any_counter, struct
     }
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------
- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 /* A sample that is being read. */
 struct reading {
@@ -293,8 +291,7 @@ static enum delta_result read_stacks(struct making *m)
     return DELTA_MADE;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static uint64_t add_capped(uint64_t a, int64_t b)
 {
@@ -364,8 +361,7 @@ static enum delta_result compare(struct making *m)
     return none_fell(m, totals) && none_gone(m, totals) ? DELTA_MADE : DELTA_REBASED;
 }
 
-/* ---- the new baseline --------------------------------------------------------------------------
- */
+/* ---- the new baseline ------------------------------------------------------------------------ */
 
 static bool has_counts(const struct making *m, size_t row)
 {
@@ -426,8 +422,7 @@ static struct delta_state *make_next(const struct making *m, bool keep)
     return next;
 }
 
-/* ---- what goes out -----------------------------------------------------------------------------
- */
+/* ---- what goes out --------------------------------------------------------------------------- */
 
 /* The counters become their growth, or 0 where that is not known. */
 static void subtract(struct making *m, bool known)
@@ -487,8 +482,7 @@ static enum delta_result finish(struct making *m, struct delta_output *ret)
     return write_out(m, r == DELTA_MADE, ret) ? r : no_memory(m->err);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* What is needed to work on a profile is bounded by its counts, and these here. */
 static bool is_small_enough(const struct pprof_info *i, struct err *err)

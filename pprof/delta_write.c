@@ -33,8 +33,7 @@ static void use_strings(struct pprof_index *x, struct sv message, unsigned field
 #define FUNCTION_STRINGS (BIT(FUNCTION_NAME) | BIT(FUNCTION_SYSTEM_NAME) | BIT(FUNCTION_FILENAME))
 #define TYPE_STRINGS (BIT(VALUE_TYPE_TYPE) | BIT(VALUE_TYPE_UNIT))
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static bool all_zero(const int64_t *values, size_t n)
 {
@@ -98,8 +97,7 @@ static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks
     return written;
 }
 
-/* ---- what they use -----------------------------------------------------------------------------
- */
+/* ---- what they use --------------------------------------------------------------------------- */
 
 static void use_function(struct pprof_index *x, struct sv line)
 {
@@ -173,8 +171,7 @@ static void use_strings_of_profile(struct pprof_index *x)
     }
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void put_types(struct writer_out *w)
 {

@@ -29,8 +29,7 @@ static uint64_t hash_text(const struct pprof_index *x, uint64_t string)
     return hash_bytes(text.p, text.n, x->seed ^ SEED_TEXT);
 }
 
-/* ---- ids ---------------------------------------------------------------------------------------
- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 /* The slot of an id: with its place, or free. */
 static size_t slot_of(const struct pprof_ids *ids, uint64_t id)
@@ -85,8 +84,7 @@ static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *wha
     return true;
 }
 
-/* ---- the tables --------------------------------------------------------------------------------
- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 static bool make_tables(struct pprof_index *x, struct scratch *s)
 {
@@ -201,8 +199,7 @@ static void fill_tables(struct pprof_index *x)
     }
 }
 
-/* ---- keys --------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static void key_mappings(struct pprof_index *x)
 {

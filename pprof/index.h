@@ -92,8 +92,7 @@ static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span);
 struct sv pprof_string(const struct pprof_index *x, uint64_t i);
 
-/* ---- keys --------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Folds a number into a hash: the two halves of a product of 128 bits. */
 static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)

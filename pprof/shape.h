@@ -32,8 +32,7 @@ struct pprof_info {
  * id of 0, two profiles in one, ... */
 bool pprof_check(struct sv plain, struct pprof_info *ret, struct err *err);
 
-/* ---- the numbers of the fields -----------------------------------------------------------------
- */
+/* ---- the numbers of the fields --------------------------------------------------------------- */
 
 enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
 enum { SAMPLE_LOCATION_ID = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };

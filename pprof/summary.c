@@ -9,8 +9,7 @@
 /* More sample types than this are not listed. */
 #define TYPES_MAX 16
 
-/* ---- a summary ---------------------------------------------------------------------------------
- */
+/* ---- a summary ------------------------------------------------------------------------------- */
 
 struct value_type {
     uint64_t type; /* index of a string, as is unit */

@@ -71,8 +71,7 @@ static inline bool wire_fail_number(struct wire_reader *r, uint64_t cut)
                      cut != 0);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 /* What follows the tag: sets value and bytes. */
 static inline __attribute__((always_inline)) bool wire_value(struct wire_reader *r, const char *p,
@@ -161,8 +160,7 @@ static inline __attribute__((always_inline)) bool wire_numbers_next(struct wire_
     return v.next != NULL;
 }
 
-/* ---- pprof's messages --------------------------------------------------------------------------
- */
+/* ---- pprof's messages ------------------------------------------------------------------------ */
 
 /* Fields of pprof's Profile message. */
 enum {

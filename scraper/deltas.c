@@ -82,8 +82,7 @@ void deltas_count(struct deltas *d, const char *result)
     metric_inc(metric_cell(d->results, (const char *[]){result}));
 }
 
-/* ---- work --------------------------------------------------------------------------------------
- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 /* On a worker. */
 static void run(struct work *work)
@@ -157,8 +156,7 @@ void deltas_cancel(struct delta_work *w)
     w->arg = NULL;
 }
 
-/* ---- baselines ---------------------------------------------------------------------------------
- */
+/* ---- baselines ------------------------------------------------------------------------------- */
 
 static void account(struct deltas *d, const struct delta_state *s, bool come)
 {

@@ -104,8 +104,7 @@ bool engine_schedule(struct engine *e, struct scrape *sc)
     return true;
 }
 
-/* ---- starting ----------------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static void pump(struct engine *e);
 
@@ -223,8 +222,7 @@ void engine_wake(struct engine *e)
     engine_rearm(e);
 }
 
-/* ---- ending ------------------------------------------------------------------------------------
- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 void engine_plan(struct engine *e, struct scrape *sc, const char *reason, int64_t start_ms)
 {

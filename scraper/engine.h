@@ -66,8 +66,7 @@ size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *o
 /* As scraper_sampled(). Any thread. */
 size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max);
 
-/* ---- private to the four files -----------------------------------------------------------------
- */
+/* ---- private to the four files --------------------------------------------------------------- */
 
 TAILQ_HEAD(group_line, group);
 

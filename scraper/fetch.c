@@ -95,8 +95,7 @@ void fetch_cancel(struct engine *e, struct scrape *sc)
     sc->fetch = fetch_free(sc->fetch);
 }
 
-/* ---- what came ---------------------------------------------------------------------------------
- */
+/* ---- what came ------------------------------------------------------------------------------- */
 
 /* "HTTP 404: 404 page not found" */
 static void describe_status(const struct http_response *response, struct err *err)
@@ -282,8 +281,7 @@ static void finish_without(struct fetch *f, const char *reason)
     finish(f, NULL, reason, &err);
 }
 
-/* ---- deltas ------------------------------------------------------------------------------------
- */
+/* ---- deltas ---------------------------------------------------------------------------------- */
 
 /* The profile of what came out; a body without counters goes as it came. NULL with *ok if there is
  * nothing to pass on. */
@@ -345,8 +343,7 @@ static bool wants_delta(const struct fetch *f)
            f->engine->io.submit != NULL;
 }
 
-/* ---- what came is good -------------------------------------------------------------------------
- */
+/* ---- what came is good ----------------------------------------------------------------------- */
 
 /* Takes over the body. */
 static void on_good_body(struct fetch *f, char *data, size_t size)
@@ -369,8 +366,7 @@ static void on_good_body(struct fetch *f, char *data, size_t size)
     }
 }
 
-/* ---- old profiles ------------------------------------------------------------------------------
- */
+/* ---- old profiles ---------------------------------------------------------------------------- */
 
 static void on_converted(void *arg, struct conversion *c)
 {
@@ -408,8 +404,7 @@ static void on_legacy_body(struct fetch *f, char *data, size_t size)
     }
 }
 
-/* ---- the end of the transfer -------------------------------------------------------------------
- */
+/* ---- the end of the transfer ----------------------------------------------------------------- */
 
 static const char *find_remedy(const struct fetch *f, const struct http_response *response,
                                const char *reason, struct err *err)

@@ -24,8 +24,7 @@ struct group {
     char source[];
 };
 
-/* ---- scrapes -----------------------------------------------------------------------------------
- */
+/* ---- scrapes --------------------------------------------------------------------------------- */
 
 static void free_claim(struct claim *c)
 {
@@ -111,8 +110,7 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
     }
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 static void log_duplicate(struct engine *e, const struct scrape *sc, const struct group *g,
                           const struct target *t, size_t i)
@@ -190,8 +188,7 @@ static void release(struct engine *e, struct scrape *sc)
     free_claim(heir);
 }
 
-/* ---- targets of a group ------------------------------------------------------------------------
- */
+/* ---- targets of a group ---------------------------------------------------------------------- */
 
 /* replaces: it may stand for one that the group had before this update. */
 static void want_target(struct engine *e, struct group *g, struct target *t, bool replaces)
@@ -245,8 +242,7 @@ static bool is_known(const struct engine *e, const struct group *g, const struct
     return false;
 }
 
-/* ---- room within target_limit ------------------------------------------------------------------
- */
+/* ---- room within target_limit ---------------------------------------------------------------- */
 
 static struct job_room *room_of(struct engine *e, size_t job)
 {
@@ -334,8 +330,7 @@ static void admit_waiting(struct engine *e, struct job_room *room)
     }
 }
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static bool group_key(struct buf *key, size_t job, const char *source)
 {
@@ -457,8 +452,7 @@ static bool set_group(struct engine *e, struct job_room *room, size_t job, const
     return ok;
 }
 
-/* ---- sampling ----------------------------------------------------------------------------------
- */
+/* ---- sampling -------------------------------------------------------------------------------- */
 
 /* A job whose targets are offered to its sampler. */
 struct sampled_job {

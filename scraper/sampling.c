@@ -60,8 +60,7 @@ struct sampler {
     size_t n_kept; /* targets */
 };
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void free_offer(void *value)
 {
@@ -104,8 +103,7 @@ struct sampler *sampler_free(struct sampler *s)
     return NULL;
 }
 
-/* ---- services ----------------------------------------------------------------------------------
- */
+/* ---- services -------------------------------------------------------------------------------- */
 
 static void touch(struct sampler *s, struct service *v)
 {
@@ -242,8 +240,7 @@ static void settle(struct sampler *s, unsigned percent, unsigned max)
     }
 }
 
-/* ---- offers ------------------------------------------------------------------------------------
- */
+/* ---- offers ---------------------------------------------------------------------------------- */
 
 /* All types of a target are kept or left out together. */
 static uint64_t rank_of(const struct target *t)
@@ -368,8 +365,7 @@ bool sampler_set(struct sampler *s, const char *source, unsigned percent, unsign
     return ok;
 }
 
-/* ---- what others see ---------------------------------------------------------------------------
- */
+/* ---- what others see ------------------------------------------------------------------------- */
 
 size_t sampler_left_out(const struct sampler *s)
 {

@@ -37,8 +37,7 @@ static void unref(struct scraper *s)
     }
 }
 
-/* ---- the engine's world ------------------------------------------------------------------------
- */
+/* ---- the engine's world ---------------------------------------------------------------------- */
 
 static int64_t io_mono_ns(void *arg)
 {
@@ -89,8 +88,7 @@ static void on_timer(void *arg)
     engine_wake(s->engine);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static bool make_engine(struct scraper *s, const struct scraper_options *options, struct err *err)
 {
@@ -182,8 +180,7 @@ struct scraper *scraper_free(struct scraper *s)
     return NULL;
 }
 
-/* ---- from other threads ------------------------------------------------------------------------
- */
+/* ---- from other threads ---------------------------------------------------------------------- */
 
 struct update {
     struct loop_task task; /* first */

@@ -9,8 +9,7 @@
 #define PAGE 32
 #define URL_MAX ((size_t)16 * 1024)
 
-/* ---- changes (the engine's thread) -------------------------------------------------------------
- */
+/* ---- changes (the engine's thread) ----------------------------------------------------------- */
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state)
 {
@@ -104,8 +103,7 @@ void status_target(struct engine *e, struct scrape *sc, struct target *target, s
     target_unref(old);
 }
 
-/* ---- copies (any thread) -----------------------------------------------------------------------
- */
+/* ---- copies (any thread) --------------------------------------------------------------------- */
 
 /* What is taken under the lock; the rest is made of the target afterwards. */
 struct copy {

@@ -166,8 +166,7 @@ static struct bufferevent *connection_new(struct event_base *base, void *arg)
     return bufferevent_socket_new(base, -1, 0);
 }
 
-/* ---- start and stop ----------------------------------------------------------------------------
- */
+/* ---- start and stop -------------------------------------------------------------------------- */
 
 /* Fills in the address; only literal addresses, for a name would need a lookup. */
 static bool parse_listen(const char *listen, struct sockaddr_storage *ret, socklen_t *ret_len,

@@ -23,8 +23,7 @@
 struct attempt;
 struct lane;
 
-/* ---- metrics and log of a lane (report.c) -----------------------------------------------------
- */
+/* ---- metrics and log of a lane (report.c) ---------------------------------------------------- */
 
 /* Causes of lost profiles that are told apart at a time. */
 #define REPORT_CAUSES_MAX 16
@@ -77,8 +76,7 @@ void report_unsendable(struct report *r, const struct labels *l, enum write_drop
 /* Says that profiles were lost in the queue, now and then. */
 void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_ms);
 
-/* ---- sending (attempt.c) ----------------------------------------------------------------------
- */
+/* ---- sending (attempt.c) --------------------------------------------------------------------- */
 
 TAILQ_HEAD(attempt_list, attempt);
 

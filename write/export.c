@@ -78,8 +78,7 @@ static const struct {
      METRIC_GAUGE, breaker},
 };
 
-/* ---- the spool; only of endpoints that have one -----------------------------------------------
- */
+/* ---- the spool; only of endpoints that have one ---------------------------------------------- */
 
 static double spool_up(const struct export_row *r)
 {

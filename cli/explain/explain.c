@@ -58,8 +58,7 @@ static struct sv get(const struct labels *labels, const char *name)
     return labels_get(labels, sv_from(name));
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void seen_free(struct seen *s)
 {
@@ -114,8 +113,7 @@ struct explain *explain_free(struct explain *e)
     return NULL;
 }
 
-/* ---- which pods --------------------------------------------------------------------------------
- */
+/* ---- which pods ------------------------------------------------------------------------------ */
 
 static void put_name(const struct labels *labels, struct buf *out)
 {
@@ -139,8 +137,7 @@ static bool matches(const struct explain *e, const struct labels *labels)
     return yes;
 }
 
-/* ---- reasons, for the summary -------------------------------------------------------------------
- */
+/* ---- reasons, for the summary ---------------------------------------------------------------- */
 
 /* The label set that came furthest stands for the pod: a target, else one without a port, else one
  * that failed, else the one that the latest rule dropped. */
@@ -232,8 +229,7 @@ static void count(struct explain *e, const struct seen *s)
     buf_done(&reason);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------
- */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 /* Puts a pod on the list, in place of what was told of it before. */
 static void keep(struct explain *e, struct seen *s)
@@ -359,8 +355,7 @@ void explain_exists(struct explain *e, const struct labels *discovered)
     }
 }
 
-/* ---- paragraphs --------------------------------------------------------------------------------
- */
+/* ---- paragraphs ------------------------------------------------------------------------------ */
 
 static void put_scraped(const struct config_job *job, const struct seen *s, struct buf *out)
 {

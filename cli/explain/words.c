@@ -30,8 +30,7 @@ static struct sv behind(struct sv v, const char *prefix)
     return (struct sv){.p = v.p + n, .n = v.n - n};
 }
 
-/* ---- names of annotations ----------------------------------------------------------------------
- */
+/* ---- names of annotations -------------------------------------------------------------------- */
 
 static const char *const types[] = {
     "cpu",
@@ -252,8 +251,7 @@ void words_annotations(const struct labels *discovered, struct buf *out)
     free(k);
 }
 
-/* ---- rules -------------------------------------------------------------------------------------
- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 enum rule_about words_about(const struct config_rule *rule)
 {
@@ -392,8 +390,7 @@ void words_dropped(const struct config_job *job, size_t rule, const struct label
     }
 }
 
-/* ---- scrapes and ports -------------------------------------------------------------------------
- */
+/* ---- scrapes and ports ----------------------------------------------------------------------- */
 
 void words_scrapes(const struct target *target, struct buf *out)
 {
@@ -458,8 +455,7 @@ void words_no_port(const struct config_type *type, const struct words_piece *pie
                key);
 }
 
-/* ---- what sources leave out --------------------------------------------------------------------
- */
+/* ---- what sources leave out ------------------------------------------------------------------ */
 
 static bool watches_namespace(const struct config_kubernetes *k, struct sv namespace)
 {

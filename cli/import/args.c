@@ -12,8 +12,7 @@
 #define MAX_SIZE_LARGEST (UINT64_C(1) << 30)
 #define SECONDS_MAX UINT64_C(9223372036)
 
-/* ---- times -------------------------------------------------------------------------------------
- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static bool two_digits(const char *p, int max, int *ret)
 {
@@ -91,8 +90,7 @@ bool import_parse_time(const char *text, int64_t *ret_ns, struct err *err)
                    text);
 }
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 enum {
     OPT_URL = 256,
@@ -328,8 +326,7 @@ void import_args_done(struct import_args *args)
     args->n_labels = 0;
 }
 
-/* ---- labels ------------------------------------------------------------------------------------
- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 static bool letter(char c)
 {
@@ -419,8 +416,7 @@ bool import_check_labels(const struct import_args *args, enum config_protocol pr
     return true;
 }
 
-/* ---- one file ----------------------------------------------------------------------------------
- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 const char *import_type(const struct import_args *args, const struct profile_facts *facts,
                         const char *path, struct err *err)

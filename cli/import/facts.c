@@ -15,8 +15,7 @@
 /* Sample types that are looked at. */
 #define TYPES_MAX 16
 
-/* ---- the types of a pprof profile --------------------------------------------------------------
- */
+/* ---- the types of a pprof profile ------------------------------------------------------------ */
 
 struct value_type {
     uint64_t type; /* indexes of strings */
@@ -182,8 +181,7 @@ static void print_types(const struct shape *s, char out[FACTS_TYPES_MAX])
     buf_done(&text);
 }
 
-/* ---- pprof -------------------------------------------------------------------------------------
- */
+/* ---- pprof ----------------------------------------------------------------------------------- */
 
 /* The plain bytes: body itself, or inflated in the scratch. */
 static bool inflate_body(struct scratch *scratch, struct sv body, struct sv *ret_plain,
@@ -214,8 +212,7 @@ static bool read_pprof(struct sv plain, struct profile_facts *ret, struct err *e
     return true;
 }
 
-/* ---- JFR ---------------------------------------------------------------------------------------
- */
+/* ---- JFR ------------------------------------------------------------------------------------- */
 
 /* Of a chunk's header, big-endian: where its size, start and duration stand, in ns since 1970. */
 enum { CHUNK_SIZE_AT = 8, CHUNK_START_AT = 32, CHUNK_DURATION_AT = 40, CHUNK_HEADER_SIZE = 68 };
@@ -265,8 +262,7 @@ static void read_jfr(struct sv plain, struct profile_facts *ret)
     read_chunks(plain, ret);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static enum facts_result verdict(enum check_result r)
 {
@@ -329,8 +325,7 @@ const char *profile_facts_type_of_name(const struct profile_facts *facts, const 
     return mutex ? "mutex" : "block";
 }
 
-/* ---- another time ------------------------------------------------------------------------------
- */
+/* ---- another time ---------------------------------------------------------------------------- */
 
 /* All fields but those that are written anew: readers take a second time for a second profile. */
 static void copy_fields(struct sv plain, bool with_duration, struct buf *out)

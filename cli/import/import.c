@@ -61,8 +61,7 @@ struct import {
     struct import_totals *totals;
 };
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static void clear_line(const struct import *im)
 {
@@ -102,8 +101,7 @@ static void say(const struct import *im, const char *path, const char *what, con
     draw(im);
 }
 
-/* ---- reading (the worker) ----------------------------------------------------------------------
- */
+/* ---- reading (the worker) -------------------------------------------------------------------- */
 
 static bool finish_read(struct reading *r, enum read_result result)
 {
@@ -193,8 +191,7 @@ static void reading_free(struct reading *r)
     free(r);
 }
 
-/* ---- sending (the loop) ------------------------------------------------------------------------
- */
+/* ---- sending (the loop) ---------------------------------------------------------------------- */
 
 static void step(struct import *im);
 
@@ -371,8 +368,7 @@ static void step(struct import *im)
     }
 }
 
-/* ---- what the writer tells ---------------------------------------------------------------------
- */
+/* ---- what the writer tells ------------------------------------------------------------------- */
 
 static void on_retried(struct import *im, struct pending *p, const struct write_attempt *a)
 {
@@ -442,8 +438,7 @@ static void count_abandoned(struct import *im)
     }
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* How many files there are to examine, for the progress. */
 static uint64_t count_files(const struct import_args *args)

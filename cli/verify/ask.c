@@ -31,8 +31,7 @@ static void ask_again(struct trial *t)
     t->wait_ms = t->wait_ms * 3 / 2 < ASK_MOST_MS ? t->wait_ms * 3 / 2 : ASK_MOST_MS;
 }
 
-/* ---- a server ----------------------------------------------------------------------------------
- */
+/* ---- a server -------------------------------------------------------------------------------- */
 
 static void judge(struct trial *t, const struct http_response *r)
 {
@@ -145,8 +144,7 @@ static void ask_server(struct trial *t)
     }
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* A look into the directory of a file endpoint. */
 struct look {

@@ -12,8 +12,7 @@
 /* 100 samples a second, as Go's. */
 #define PERIOD_NS 10000000
 
-/* ---- asking ------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static bool cut_suffix(struct sv *v, struct sv suffix)
 {
@@ -120,8 +119,7 @@ bool readback_request(const struct readback_query *q, struct buf *url, struct bu
     return buf_ok(url) && buf_ok(body);
 }
 
-/* ---- judging -----------------------------------------------------------------------------------
- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 static bool holds_function(const json_t *names)
 {
@@ -202,8 +200,7 @@ enum readback_verdict readback_judge(enum readback_kind kind, long status, struc
     return READBACK_IMPOSSIBLE;
 }
 
-/* ---- the profile -------------------------------------------------------------------------------
- */
+/* ---- the profile ----------------------------------------------------------------------------- */
 
 /* A message of two or more small numbers: number[i] is field i + 1; 0 is left out. */
 static void put_message(struct buf *b, unsigned field, const uint64_t *numbers, size_t n)

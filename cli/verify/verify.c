@@ -18,8 +18,7 @@
 /* Before the second question; it grows. */
 #define ASK_FIRST_MS 200
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void print_trial(const struct trial *t)
 {
@@ -80,8 +79,7 @@ static void on_deadline(void *arg)
     }
 }
 
-/* ---- sending -----------------------------------------------------------------------------------
- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* The first attempt tells. */
 static void on_attempt(void *arg, const struct write_attempt *a)
@@ -196,8 +194,7 @@ static void start_trial(struct verify *v, struct trial *t)
     writer_put(t->writer, p, 1);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool make_data(struct verify *v, struct err *err)
 {

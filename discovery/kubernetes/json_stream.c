@@ -80,7 +80,7 @@ void json_stream_begin(struct json_stream *s, enum json_stream_form form)
     buf_done(&s->cut.text);
 }
 
-/* ---- one object ----------------------------------------------------------------------------- */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 static bool is_hex(char c)
 {
@@ -218,7 +218,7 @@ static void deliver(struct json_stream *s, void (*fn)(void *arg, const json_t *j
     json_decref(json);
 }
 
-/* ---- the stream around them ----------------------------------------------------------------- */
+/* ---- the stream around them ------------------------------------------------------------------ */
 
 static bool is_space(char c)
 {

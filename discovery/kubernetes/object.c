@@ -19,7 +19,7 @@ const struct json_keep object_keep_metadata[] = {{"name", NULL},
 
 const struct json_keep object_keep_marks[] = {OBJECT_KEEP, {NULL, NULL}};
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct sv object_string(const json_t *object, const char *name)
 {
@@ -110,7 +110,7 @@ void object_lower(struct sv v, char *out, size_t size)
     out[n] = '\0';
 }
 
-/* ---- targets -------------------------------------------------------------------------------- */
+/* ---- targets --------------------------------------------------------------------------------- */
 
 void object_targets_init(struct object_targets *t)
 {

@@ -29,7 +29,7 @@ const char *watch_result_name(enum watch_result result)
     return names[result];
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct watch *watch_new(const struct watch_options *options)
 {
@@ -88,7 +88,7 @@ bool watch_synced(const struct watch *w)
     return w->synced;
 }
 
-/* ---- pace ----------------------------------------------------------------------------------- */
+/* ---- pace ------------------------------------------------------------------------------------ */
 
 static void forget_old_failures(struct watch *w, int64_t now_ms)
 {
@@ -144,7 +144,7 @@ bool watch_relist(struct watch *w)
     return true;
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void add_encoded(struct buf *query, const char *name, const struct buf *value)
 {
@@ -285,7 +285,7 @@ bool watch_tick(struct watch *w, int64_t now_ms)
     return false;
 }
 
-/* ---- what an end means ---------------------------------------------------------------------- */
+/* ---- what an end means ----------------------------------------------------------------------- */
 
 static enum watch_result result_of_code(long code)
 {
@@ -391,7 +391,7 @@ static enum watch_result judge(struct watch *w, const struct watch_outcome *o, i
     return w->watching ? judge_watch(w, now_ms, err) : judge_list(w, o, err);
 }
 
-/* ---- where to go on ------------------------------------------------------------------------- */
+/* ---- where to go on -------------------------------------------------------------------------- */
 
 static bool copy_text(struct buf *to, const struct buf *from)
 {

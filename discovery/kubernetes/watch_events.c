@@ -2,7 +2,7 @@
 
 #include "discovery/kubernetes/watch_private.h"
 
-/* ---- what comes out of the stream ----------------------------------------------------------- */
+/* ---- what comes out of the stream ------------------------------------------------------------ */
 
 /* Reading on would lose an object: the request is ended, and goes on from before it. */
 static void out_of_memory(struct watch *w)

@@ -25,8 +25,7 @@ static const struct legacy_kind cpu_kind = {
     .samples_time = true,
 };
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 struct words {
     struct sv in;
@@ -90,8 +89,7 @@ bool legacy_is_cpu(struct sv start)
     return find_words(start, &w, &period);
 }
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 enum record { RECORD_SAMPLE, RECORD_END, RECORD_CUT, RECORD_DEEP };
 
@@ -179,8 +177,7 @@ static void read_samples(struct legacy_profile *p, struct words w, const struct 
     }
 }
 
-/* ---- frames that are none ----------------------------------------------------------------------
- */
+/* ---- frames that are none -------------------------------------------------------------------- */
 
 /* Takes out the frame behind the leaf. */
 static void drop_second(struct legacy_profile *p, struct legacy_sample *s)
@@ -246,8 +243,7 @@ static void drop_duplicates(struct legacy_profile *p)
     }
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static enum legacy_result read_body(struct legacy_profile *p, struct words w, uint64_t seed,
                                     struct err *err)

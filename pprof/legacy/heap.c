@@ -44,8 +44,7 @@ static const struct legacy_kind growth = {
     .period = {"space", "bytes"},
 };
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static struct sv skip(struct sv v, size_t n)
 {
@@ -126,8 +125,7 @@ static bool take_address(struct sv *in, uint64_t *ret)
     return n > 0;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 struct lines {
     struct sv rest;
@@ -162,8 +160,7 @@ static bool is_maps_title(struct sv line)
     return sv_eq_str(line, "MAPPED_LIBRARIES:") || sv_eq_str(line, "--- Memory map: ---");
 }
 
-/* ---- the header --------------------------------------------------------------------------------
- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 struct header {
     bool jemalloc;
@@ -206,8 +203,7 @@ bool legacy_is_heap(struct sv start)
     return start.n > 0 && next_line(&l) && !l.cut && read_header(l.line, &h);
 }
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* Of small blocks few are sampled: what is there stands for so many more. */
 static bool correct(int64_t *count, int64_t *bytes, int64_t rate)
@@ -337,8 +333,7 @@ static enum legacy_result read_samples(struct legacy_profile *p, struct lines *l
     return r;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* At least as many as there can be: each sample has an @, each address an x. */
 static size_t count(struct sv text, char c)

@@ -14,8 +14,7 @@ enum legacy_format legacy_format_of(struct sv start)
     return legacy_is_heap(start) ? LEGACY_HEAP : LEGACY_NONE;
 }
 
-/* ---- out ---------------------------------------------------------------------------------------
- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 /* Compressed, and in memory that outlives the scratch. */
 static enum legacy_result pack(struct scratch *s, struct sv plain, struct legacy_output *ret,
@@ -49,8 +48,7 @@ static enum legacy_result write_out(const struct legacy_profile *p, const struct
     return legacy_no_memory(err);
 }
 
-/* ---- in ----------------------------------------------------------------------------------------
- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static enum legacy_result read_plain(struct legacy_profile *p, struct sv plain, uint64_t seed,
                                      struct err *err)

@@ -5,8 +5,7 @@
 #define HEX_MAX 16 /* digits */
 #define PERMISSIONS 4
 
-/* ---- a line ------------------------------------------------------------------------------------
- */
+/* ---- a line ---------------------------------------------------------------------------------- */
 
 static bool is_digit(char c)
 {
@@ -111,8 +110,7 @@ static bool read_line(struct sv line, struct legacy_mapping *ret)
     return true;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Are they two parts of one? What is not told contradicts nothing. */
 static bool continues(const struct legacy_mapping *a, const struct legacy_mapping *b)
@@ -208,8 +206,7 @@ bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret
     return true;
 }
 
-/* ---- addresses ---------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* The part of a mapping before its start in the file was left out of the list. */
 static bool widen(struct legacy_mapping *m, uint64_t address)

@@ -24,8 +24,7 @@ enum legacy_result legacy_reserve(struct legacy_profile *p, size_t samples, size
     return p->samples == NULL || p->frames == NULL ? legacy_no_memory(err) : LEGACY_MADE;
 }
 
-/* ---- locations ---------------------------------------------------------------------------------
- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
 /* Addresses to locations: open addressing, at most half full. */
 struct table {
@@ -106,8 +105,7 @@ enum legacy_result legacy_place(struct legacy_profile *p, struct sv maps, struct
     return LEGACY_MADE;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct writer_out {
     const struct legacy_profile *p;

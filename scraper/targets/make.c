@@ -44,8 +44,7 @@ struct maker {
     struct err first; /* of the problems of types */
 };
 
-/* ---- problems ----------------------------------------------------------------------------------
- */
+/* ---- problems -------------------------------------------------------------------------------- */
 
 /* type: an index in job->types, or n_types for none. What does not fit any more is left out, as is
  * the second problem of a type (several types may come to one). */
@@ -88,8 +87,7 @@ static void on_unknown(void *arg, struct sv label, struct sv type)
     add_problem(m, m->job->n_types, err.msg);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------
- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 static void set_default(struct labels_builder *b, const char *name, struct sv value)
 {
@@ -269,8 +267,7 @@ static struct labels *finish_labels(struct maker *m)
     return labels_builder_build(m->b);
 }
 
-/* ---- one entry for each type -------------------------------------------------------------------
- */
+/* ---- one entry for each type ----------------------------------------------------------------- */
 
 /* A target that carries the name of another type of the job is scraped as that type. */
 static size_t effective_type(const struct maker *m, size_t type)
@@ -433,8 +430,7 @@ static bool add_types(struct maker *m, struct err *err)
     return true;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static struct target *assemble(struct maker *m, const struct config *owner, size_t index)
 {

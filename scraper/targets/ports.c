@@ -27,8 +27,7 @@ bool ports_read(struct sv name)
     return sv_eq(name, PORT_NAME) || sv_eq(name, SV(LABEL_ADDRESS));
 }
 
-/* ---- the labels --------------------------------------------------------------------------------
- */
+/* ---- the labels ------------------------------------------------------------------------------ */
 
 /* "__profile_<type>_<setting>__" */
 static struct sv type_label(const char *type, const char *setting, char out[LABEL_MAX])
@@ -75,8 +74,7 @@ bool ports_wanted(const struct labels *labels, const struct config_type *type)
     return enabled.n == 0 ? type->enabled : !sv_eq_str(enabled, "false");
 }
 
-/* ---- wishes ------------------------------------------------------------------------------------
- */
+/* ---- wishes ---------------------------------------------------------------------------------- */
 
 static uint32_t port_of(const struct labels *labels, struct sv *ret_host)
 {
@@ -174,8 +172,7 @@ static void settle(struct wish *wishes, size_t n, size_t i, size_t n_types)
     }
 }
 
-/* ---- and what becomes of them ------------------------------------------------------------------
- */
+/* ---- and what becomes of them ---------------------------------------------------------------- */
 
 static void set_address(struct labels_builder *b, struct sv host, uint32_t port)
 {

@@ -23,8 +23,7 @@ static int shown(struct sv v)
     return (int)(v.n < SHOWN_MAX ? v.n : SHOWN_MAX);
 }
 
-/* ---- labels to rows ----------------------------------------------------------------------------
- */
+/* ---- labels to rows -------------------------------------------------------------------------- */
 
 /* Takes "__profile_memory_port__" apart. False if it has another form. */
 static bool split_label(struct sv label, struct sv *ret_type, enum setting *ret_setting)
@@ -94,8 +93,7 @@ static bool put(struct settings *s, struct sv type, enum setting setting, struct
     return true;
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* A duration from min to max; label is for the message. 0 if there is no value. */
 static bool read_duration(const char *label, struct sv value, int64_t min, int64_t max,
@@ -157,8 +155,7 @@ void settings_done(struct settings *s)
     s->of_type = NULL;
 }
 
-/* ---- one type ----------------------------------------------------------------------------------
- */
+/* ---- one type -------------------------------------------------------------------------------- */
 
 /* A type at hand: its settings, and how its labels are called in messages. */
 struct reading {

@@ -94,8 +94,7 @@ int64_t target_interval_ms(const struct target *t, size_t i)
     return t->entries[i].interval_ms;
 }
 
-/* ---- identity and series -----------------------------------------------------------------------
- */
+/* ---- identity and series --------------------------------------------------------------------- */
 
 static struct sv series_name(const struct target *t, size_t i)
 {

@@ -25,8 +25,7 @@ static void must(bool ok)
     }
 }
 
-/* ---- what a profile adds up to -----------------------------------------------------------------
- */
+/* ---- what a profile adds up to --------------------------------------------------------------- */
 
 struct sums {
     struct pprof_info info;
@@ -82,8 +81,7 @@ static struct sv inflate_output(struct scratch *s, const struct delta_output *ou
     return plain;
 }
 
-/* ---- any two profiles --------------------------------------------------------------------------
- */
+/* ---- any two profiles ------------------------------------------------------------------------ */
 
 /* Each column must be as in the newer profile, or the growth, or zero. again: of a profile after
  * itself, so growth is zero. */
@@ -175,8 +173,7 @@ static void any_two(const uint8_t *data, size_t size)
     delta_output_done(&first);
 }
 
-/* ---- a world of stacks -------------------------------------------------------------------------
- */
+/* ---- a world of stacks ----------------------------------------------------------------------- */
 
 #define STACKS_MAX 24
 #define COLUMNS 4

@@ -77,7 +77,7 @@ static inline void server_set_arg(struct server *s, const void *arg)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- inside a handler ----------------------------------------------------------------------- */
+/* ---- inside a handler ------------------------------------------------------------------------ */
 
 static inline bool server_send_bytes(struct server_conn *c, const void *data, size_t len)
 {
@@ -177,7 +177,7 @@ static inline void server_reset(struct server_conn *c)
     (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
-/* ---- the server ----------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static inline void *server_conn_main(void *arg)
 {
@@ -302,7 +302,7 @@ static inline bool server_saw_text(struct server *s, const char *text)
     return found;
 }
 
-/* ---- the client ----------------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 struct fixture {
     struct loop *loop;

@@ -35,8 +35,7 @@ static inline void put_sub(struct buf *b, unsigned field, struct buf *inner)
     buf_clear(inner);
 }
 
-/* ---- whole profiles of a few stacks ------------------------------------------------------------
- */
+/* ---- whole profiles of a few stacks ---------------------------------------------------------- */
 
 #define PPROF_STRINGS_MAX 256
 #define PPROF_COLUMNS_MAX 8

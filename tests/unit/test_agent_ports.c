@@ -290,8 +290,7 @@ static void test_refused(void **state)
     CHECK_ROWS(*state, rows);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------
- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -389,8 +388,7 @@ static void test_service_name(void **state)
     buf_done(&annotations);
 }
 
-/* ---- rules of one's own ------------------------------------------------------------------------
- */
+/* ---- rules of one's own ---------------------------------------------------------------------- */
 
 #define OWN(rules)                                                                                 \
     SV("scrape_configs:\n- job_name: own\n  profiles: {goroutine: {enabled: false}, mutex: "       \

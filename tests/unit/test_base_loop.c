@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/loop.h"
 
-/* ---- tasks ---------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 struct trace {
     struct loop *loop;
@@ -139,7 +139,7 @@ static void test_stop_before_run(void **state)
     loop_free(l);
 }
 
-/* ---- tasks from many threads ---------------------------------------------------------------- */
+/* ---- tasks from many threads ----------------------------------------------------------------- */
 
 #define POSTERS 4
 #define POSTS 2000
@@ -205,7 +205,7 @@ static void test_posts_from_many_threads(void **state)
     free(crowd);
 }
 
-/* ---- timers --------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 struct ring {
     struct trace *trace;
@@ -329,7 +329,7 @@ static void test_timer_cancel_move_and_free(void **state)
     loop_free(trace.loop);
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct look {
     struct loop_task task;

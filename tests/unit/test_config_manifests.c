@@ -58,8 +58,7 @@ static bool lists(const struct node *list, const char *text)
     return false;
 }
 
-/* ---- each document ------------------------------------------------------------------------------
- */
+/* ---- each document --------------------------------------------------------------------------- */
 
 struct counts {
     size_t documents, roles, workloads, bindings;

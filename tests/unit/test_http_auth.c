@@ -88,7 +88,7 @@ static void test_userinfo_in_url(void **state)
     fixture_done(&f);
 }
 
-/* ---- credentials in files ------------------------------------------------------------------- */
+/* ---- credentials in files -------------------------------------------------------------------- */
 
 struct secret {
     char *dir;
@@ -216,7 +216,7 @@ static void test_refused_token_is_read_again(void **state)
     free(secret.dir);
 }
 
-/* ---- credentials and redirects -------------------------------------------------------------- */
+/* ---- credentials and redirects --------------------------------------------------------------- */
 
 static void redirect_to_arg(struct server_conn *c)
 {
@@ -251,7 +251,7 @@ static void test_no_credentials_elsewhere(void **state)
     server_free(other);
 }
 
-/* ---- proxies -------------------------------------------------------------------------------- */
+/* ---- proxies --------------------------------------------------------------------------------- */
 
 static void clear_environment(void)
 {

@@ -15,7 +15,7 @@ static void hello(struct server_conn *c)
         server_send(c, OK_HEAD "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello");
 }
 
-/* ---- one request ---------------------------------------------------------------------------- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 static void test_get(void **state)
 {
@@ -140,7 +140,7 @@ static void test_head(void **state)
     server_free(s);
 }
 
-/* ---- bodies that we send -------------------------------------------------------------------- */
+/* ---- bodies that we send --------------------------------------------------------------------- */
 
 #define UPLOAD_MAX ((size_t)4 * 1024 * 1024)
 
@@ -278,7 +278,7 @@ static void test_early_answer_counts(void **state)
     free(big);
 }
 
-/* ---- connections ---------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void test_connections_are_reused(void **state)
 {
@@ -376,7 +376,7 @@ static void test_late_cut_is_not_repeated(void **state)
     server_free(s);
 }
 
-/* ---- many at once --------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 #define PARALLEL 300
 
@@ -430,7 +430,7 @@ static void test_many_in_parallel(void **state)
     server_free(s);
 }
 
-/* ---- streams -------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void stream_lines(struct server_conn *c)
 {
@@ -777,7 +777,7 @@ static void test_free_aborts(void **state)
     server_free(s);
 }
 
-/* ---- what may go wrong with the machine ----------------------------------------------------- */
+/* ---- what may go wrong with the machine ------------------------------------------------------ */
 
 static void test_no_descriptors_left(void **state)
 {

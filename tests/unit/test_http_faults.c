@@ -16,7 +16,7 @@ static void send_script(struct server_conn *c)
         server_send(c, script);
 }
 
-/* ---- broken responses ----------------------------------------------------------------------- */
+/* ---- broken responses ------------------------------------------------------------------------ */
 
 static void test_broken_responses(void **state)
 {
@@ -76,7 +76,7 @@ static void test_broken_responses(void **state)
     server_free(s);
 }
 
-/* ---- headers without end -------------------------------------------------------------------- */
+/* ---- headers without end --------------------------------------------------------------------- */
 
 struct flood {
     const char *start;
@@ -161,7 +161,7 @@ static void test_many_headers_are_fine(void **state)
     server_free(s);
 }
 
-/* ---- bodies over the limit ------------------------------------------------------------------ */
+/* ---- bodies over the limit ------------------------------------------------------------------- */
 
 static void test_body_limits(void **state)
 {
@@ -284,7 +284,7 @@ static void test_body_without_end(void **state)
     server_free(s);
 }
 
-/* ---- silence -------------------------------------------------------------------------------- */
+/* ---- silence --------------------------------------------------------------------------------- */
 
 static void say_nothing(struct server_conn *c)
 {
@@ -404,7 +404,7 @@ static void test_refused_and_unknown(void **state)
     fixture_done(&f);
 }
 
-/* ---- redirects ------------------------------------------------------------------------------ */
+/* ---- redirects ------------------------------------------------------------------------------- */
 
 struct redirects {
     const char *target; /* Location on any path but /end */
@@ -546,7 +546,7 @@ static void test_redirect_bodies_and_heads(void **state)
     server_free(big);
 }
 
-/* ---- Retry-After as it arrives -------------------------------------------------------------- */
+/* ---- Retry-After as it arrives --------------------------------------------------------------- */
 
 static void test_retry_after(void **state)
 {

@@ -9,7 +9,7 @@
 #include "http/pem.h"
 #include "http/private.h"
 
-/* ---- URLs ----------------------------------------------------------------------------------- */
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
 static void test_url_parse(void **state)
 {
@@ -150,7 +150,7 @@ static void test_url_redact(void **state)
     CHECK_STR(small, "http://host/...", "cut");
 }
 
-/* ---- Retry-After ---------------------------------------------------------------------------- */
+/* ---- Retry-After ----------------------------------------------------------------------------- */
 
 static void test_retry_after(void **state)
 {
@@ -208,7 +208,7 @@ static void test_result_names(void **state)
     CHECK_STR(http_result_name((enum http_result)99), "unknown", "");
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct files {
     struct testing_log *log;

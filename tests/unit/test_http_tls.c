@@ -108,7 +108,7 @@ static char *read_text(const char *name)
     return text;
 }
 
-/* ---- the server ----------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 struct tls_server {
     pid_t pid;
@@ -159,7 +159,7 @@ static void tls_get(struct fixture *f, struct call *call, const struct tls_serve
     fixture_do(f, call, &(struct http_request){.url = url, .settings = settings});
 }
 
-/* ---- tests ---------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 #define SKIP_WITHOUT_OPENSSL()                                                                     \
     do {                                                                                           \

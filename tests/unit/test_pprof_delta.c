@@ -148,8 +148,7 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
 #define STEP(s, spec, want, text, ...)                                                             \
     step_((s), &(spec), ROWS(__VA_ARGS__), (want), (text), __LINE__)
 
-/* ---- what comes out ----------------------------------------------------------------------------
- */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 /* Delta cases F01 and F03: the first profile gives its gauges, the second the difference; gauges
  * stay; the time is that of the newer one, the duration the difference. */
@@ -336,8 +335,7 @@ static void not_utf8(void **state)
     series_done(&s);
 }
 
-/* ---- failures ----------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* Delta case F07: a bad profile in between costs nothing, the next delta covers both intervals. */
 static void bad_in_between(void **state)
@@ -446,8 +444,7 @@ static void limits(void **state)
     series_done(&s);
 }
 
-/* ---- restarts ----------------------------------------------------------------------------------
- */
+/* ---- restarts -------------------------------------------------------------------------------- */
 
 /* Delta case F09: when anything fell it is another process: gauges only, nothing negative. */
 static void restart(void **state)
@@ -499,8 +496,7 @@ static void missing(void **state)
     series_done(&s);
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 /* Delta case F11: any number of counters and gauges in any order. */
 static void many_columns(void **state)
@@ -571,8 +567,7 @@ static void odd_clocks(void **state)
     series_done(&s);
 }
 
-/* ---- the baseline ------------------------------------------------------------------------------
- */
+/* ---- the baseline ---------------------------------------------------------------------------- */
 
 /* A stack with two counters takes at most 48 bytes. */
 static void size_of_baseline(void **state)

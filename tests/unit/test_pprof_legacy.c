@@ -18,8 +18,7 @@
     "70000000-70010000 r-xp 00000000 fd:00 13   /lib/libc.so.6\n"
 #define MAPS_DUMP "map 400000-500000+0 /bin/server\nmap 70000000-70010000+0 /lib/libc.so.6\n"
 
-/* ---- what came out, as text --------------------------------------------------------------------
- */
+/* ---- what came out, as text ------------------------------------------------------------------ */
 
 struct dump {
     struct buf text;
@@ -162,8 +161,7 @@ static void check_bad(struct sv body, enum legacy_result want, const char *messa
     assert_null(out.data);
 }
 
-/* ---- CPU ---------------------------------------------------------------------------------------
- */
+/* ---- CPU ------------------------------------------------------------------------------------- */
 
 #define END UINT64_C(0xffffffffffffffff) /* of a list of words */
 #define HEADER 0, 3, 0, 10000, 0
@@ -359,8 +357,7 @@ static void zipped(void **state)
     scratch_free(s);
 }
 
-/* ---- heap --------------------------------------------------------------------------------------
- */
+/* ---- heap ------------------------------------------------------------------------------------ */
 
 static void heaps(void **state)
 {

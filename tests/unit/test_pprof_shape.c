@@ -182,8 +182,7 @@ static void ids(void **state)
     }
 }
 
-/* ---- gzip --------------------------------------------------------------------------------------
- */
+/* ---- gzip ------------------------------------------------------------------------------------ */
 
 struct zipped {
     char *data; /* from malloc(), of its size: a sanitizer sees a read past the end */

@@ -34,8 +34,7 @@ static struct http_transfer *newest(struct world *w)
     return &w->transfers[w->n_transfers - 1];
 }
 
-/* ---- continuous --------------------------------------------------------------------------------
- */
+/* ---- continuous ------------------------------------------------------------------------------ */
 
 /* Seen from the target, at least 99 % of the time lies within a profile, and no two overlap. */
 static void continuous_covers_nearly_all(void **state)
@@ -154,8 +153,7 @@ static void continuous_after_a_pause(void **state)
     succeed(w, newest(w));
 }
 
-/* ---- somebody else profiles the process --------------------------------------------------------
- */
+/* ---- somebody else profiles the process ------------------------------------------------------ */
 
 /* F20: another scraper takes ten seconds of every fifteen, at just our phase. We look for a gap,
  * find it and stay there. */
@@ -228,8 +226,7 @@ static void never_free(void **state)
     scrape_status_done(&st);
 }
 
-/* ---- what is not there -------------------------------------------------------------------------
- */
+/* ---- what is not there ----------------------------------------------------------------------- */
 
 static size_t count_text(const char *text, const char *part)
 {
@@ -308,8 +305,7 @@ static void absent_until_something_else_comes(void **state)
     CHECK_INT(answer_for(w, 2, 200), 2, "asked in every interval");
 }
 
-/* ---- profiles that take too long ---------------------------------------------------------------
- */
+/* ---- profiles that take too long ------------------------------------------------------------- */
 
 static void too_long_for_the_server(void **state)
 {

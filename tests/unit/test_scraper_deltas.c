@@ -266,8 +266,7 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
 
 #define RESULT(w, r) testing_metric((w)->metrics, "profpull_delta_total{result=\"" r "\"}")
 
-/* ---- the tests ---------------------------------------------------------------------------------
- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void gauges_then_deltas(void **state)
 {

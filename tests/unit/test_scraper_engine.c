@@ -1,8 +1,7 @@
 /* The engine: ticks, turns, slots, groups. */
 #include "tests/unit/scraper_world.h"
 
-/* ---- a scrape ----------------------------------------------------------------------------------
- */
+/* ---- a scrape -------------------------------------------------------------------------------- */
 
 static void from_tick_to_profile(void **state)
 {
@@ -186,8 +185,7 @@ static void a_hung_target_delays_nobody(void **state)
     CHECK_INT(w->e->in_flight, 0, "free");
 }
 
-/* ---- failures ----------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void failures(void **state)
 {
@@ -255,8 +253,7 @@ static void no_memory_for_a_transfer(void **state)
     succeed(w, next_start(w));
 }
 
-/* ---- turns and slots ---------------------------------------------------------------------------
- */
+/* ---- turns and slots ------------------------------------------------------------------------- */
 
 /* Two jobs, two sampling types each, one process: never two at once, and all have their turn. */
 static void sampling_never_overlaps(void **state)
@@ -404,8 +401,7 @@ static void a_wake_up_starts_a_batch(void **state)
     CHECK_INT(w->n_transfers, 200, "then the rest");
 }
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static void groups_change(void **state)
 {
@@ -611,8 +607,7 @@ static void snapshots_in_pages(void **state)
     CHECK_INT(total, 99, "each once");
 }
 
-/* ---- at random ---------------------------------------------------------------------------------
- */
+/* ---- at random ------------------------------------------------------------------------------- */
 
 static void check_no_overlap(const struct world *w)
 {

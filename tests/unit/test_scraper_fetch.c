@@ -21,8 +21,7 @@ static const unsigned char GZIP[] = {
 #define HUNG_MAX 64
 #define PATIENCE_MS 30000
 
-/* ---- the server --------------------------------------------------------------------------------
- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 struct server {
     int fd;
@@ -134,8 +133,7 @@ static void server_stop(struct server *s)
     close(s->fd);
 }
 
-/* ---- the scraper -------------------------------------------------------------------------------
- */
+/* ---- the scraper ----------------------------------------------------------------------------- */
 
 struct fixture {
     struct server server;

@@ -195,8 +195,7 @@ static void processes_and_services(void **state)
     end(c);
 }
 
-/* ---- the engine --------------------------------------------------------------------------------
- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 static void engine_scrapes_what_is_kept(void **state)
 {

@@ -144,8 +144,7 @@ static void check_urls(struct target *t, const char *const *want, size_t n)
     check_urls((t), (const char *const[]){__VA_ARGS__},                                            \
                sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* ---- URLs --------------------------------------------------------------------------------------
- */
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
 /* S01: what is on by default, plain http. */
 static void default_urls(void **state)
@@ -299,8 +298,7 @@ static void bad_paths(void **state)
     target_unref(make_ok(*state, LABELS("__address__", "h", "__profile_path__", text)));
 }
 
-/* ---- parameters --------------------------------------------------------------------------------
- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /* S21: the CPU profile alone has seconds, once, however often targets are made. */
 static void seconds_only_for_sampling(void **state)
@@ -398,8 +396,7 @@ static void seconds_of_a_target(void **state)
     }
 }
 
-/* ---- labels ------------------------------------------------------------------------------------
- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 /* S09: where the service name comes from. */
 static void service_names(void **state)
@@ -512,8 +509,7 @@ static void utf8(void **state)
     target_unref(make_ok(*state, LABELS("__address__", "h", "fine", "a\nb\tc \xf0\x9f\x98\x80")));
 }
 
-/* ---- whose address -----------------------------------------------------------------------------
- */
+/* ---- whose address --------------------------------------------------------------------------- */
 
 static void pinned_hosts(void **state)
 {
@@ -576,8 +572,7 @@ static void processes(void **state)
     }
 }
 
-/* ---- identity ----------------------------------------------------------------------------------
- */
+/* ---- identity -------------------------------------------------------------------------------- */
 
 /* S16: labels are not part of what a scrape is; address, path, parameters and name are. */
 static void identity(void **state)

@@ -130,8 +130,7 @@ static void test_large_varints(void **state)
     intern_free(in);
 }
 
-/* ---- a decoder, so that more than three examples are checked ----------------------------------
- */
+/* ---- a decoder, so that more than three examples are checked --------------------------------- */
 
 struct field {
     unsigned number;

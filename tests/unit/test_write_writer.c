@@ -19,8 +19,7 @@
 #define PATIENCE_S 60
 #define FAR_MS INT64_C(60000)
 
-/* ---- a server: a thread, and one for each connection ------------------------------------------
- */
+/* ---- a server: a thread, and one for each connection ----------------------------------------- */
 
 #define CONNECTIONS_MAX 64
 #define REQUESTS_MAX 64
@@ -266,8 +265,7 @@ static void wait_in_progress(struct server *s, int n)
     CHECK_INT(got, n, "held at the gate");
 }
 
-/* ---- the writer and what it needs --------------------------------------------------------------
- */
+/* ---- the writer and what it needs ------------------------------------------------------------ */
 
 #define ENDPOINTS 2
 
@@ -442,8 +440,7 @@ static void wait_settled(struct fixture *f, size_t endpoint, uint64_t n)
     fail_msg("not settled");
 }
 
-/* ---- what arrives ------------------------------------------------------------------------------
- */
+/* ---- what arrives ---------------------------------------------------------------------------- */
 
 static void test_push_arrives(void **state)
 {
@@ -527,8 +524,7 @@ static void test_file_arrives(void **state)
     free(dir);
 }
 
-/* ---- concurrency, fan-out ----------------------------------------------------------------------
- */
+/* ---- concurrency, fan-out -------------------------------------------------------------------- */
 
 static void test_concurrency(void **state)
 {
@@ -564,8 +560,7 @@ static void test_endpoints_do_not_wait_for_each_other(void **state)
     CHECK_INT(ledger(f, 2).accepted, 0, "no such endpoint");
 }
 
-/* ---- failures ----------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static char *render(struct fixture *f)
 {
@@ -782,8 +777,7 @@ static void test_queue_overflow_is_said(void **state)
     CHECK_INT(ledger(f, 0).sent, 5, "");
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void test_drain_deadline(void **state)
 {
@@ -898,8 +892,7 @@ static void test_bad_endpoint_is_named(void **state)
     CHECK_CONTAINS(err.msg, "endpoint \"other\": expected a URL such as", "");
 }
 
-/* ---- threads -----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #define PUTTERS 3
 #define PUTS 300

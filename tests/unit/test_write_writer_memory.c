@@ -47,8 +47,7 @@ static json_t *torture_json_loadb(const char *data, size_t n, size_t flags, json
 
 #define PROFILES 2
 
-/* ---- HTTP and the workers ---------------------------------------------------------------------
- */
+/* ---- HTTP and the workers -------------------------------------------------------------------- */
 
 struct http_transfer {
     struct http_request request;
@@ -137,8 +136,7 @@ void worker_submit(struct worker_pool *p, struct work *w)
     loop_post(w->home, &w->task);
 }
 
-/* ---- the scenario ------------------------------------------------------------------------------
- */
+/* ---- the scenario ---------------------------------------------------------------------------- */
 
 /* Scenarios have no parameter: what they need stands here. */
 static struct {

@@ -229,8 +229,7 @@ struct labels *testing_labels(struct intern *in, const char *name, ...)
     return l;
 }
 
-/* ---- metrics -----------------------------------------------------------------------------------
- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 uint64_t testing_metric(struct metrics *m, const char *text)
 {

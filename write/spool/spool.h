@@ -87,8 +87,7 @@ void spool_stop(struct spool *s);
 /* Frees all entries. Accepts NULL, returns NULL. */
 struct spool *spool_free(struct spool *s);
 
-/* ---- any thread; none of these blocks ----------------------------------------------------------
- */
+/* ---- any thread; none of these blocks -------------------------------------------------------- */
 
 /* NULL if out of memory. Takes a reference of its own. */
 struct spool_entry *spool_entry_new(struct profile *p);
