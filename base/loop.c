@@ -65,8 +65,9 @@ static struct loop_task *take_tasks(struct loop *l)
 static bool run_tasks(struct loop *l)
 {
     struct loop_task *task = take_tasks(l);
-    if (!task)
+    if (!task) {
         return false;
+    }
     while (task) {
         struct loop_task *next = task->next; /* run() may free the task */
         task->run(task);
@@ -86,15 +87,17 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
         n = read(fd, &count, sizeof(count));
     } while (n < 0 && errno == EINTR);
     run_tasks(l);
-    if (l->running && atomic_load(&l->stop))
+    if (l->running && atomic_load(&l->stop)) {
         event_base_loopbreak(l->base);
+    }
 }
 
 static bool make_base(struct loop *l)
 {
     struct event_config *config = event_config_new();
-    if (!config)
+    if (!config) {
         return false;
+    }
     /* Behaviour must not depend on EVENT_* variables, and timers must not count from a time that
      * was taken before a long callback. */
     event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
@@ -119,8 +122,9 @@ struct loop *loop_new(struct err *err)
         err_sys(err, "cannot make an eventfd");
         return loop_free(l);
     }
-    if (make_base(l))
+    if (make_base(l)) {
         l->wake_event = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
+    }
     if (!l->wake_event || event_add(l->wake_event, NULL) != 0) {
         err_set(err, ERR_SYSTEM, "cannot set up an event loop (epoll, libevent)");
         return loop_free(l);
@@ -130,16 +134,21 @@ struct loop *loop_new(struct err *err)
 
 struct loop *loop_free(struct loop *l)
 {
-    if (!l)
+    if (!l) {
         return NULL;
-    while (run_tasks(l))
+    }
+    while (run_tasks(l)) {
         ;
-    if (l->wake_event)
+    }
+    if (l->wake_event) {
         event_free(l->wake_event);
-    if (l->base)
+    }
+    if (l->base) {
         event_base_free(l->base);
-    if (l->wake_fd >= 0)
+    }
+    if (l->wake_fd >= 0) {
         close(l->wake_fd);
+    }
     pthread_mutex_destroy(&l->lock);
     free(l);
     return NULL;
@@ -148,8 +157,9 @@ struct loop *loop_free(struct loop *l)
 void loop_run(struct loop *l)
 {
     l->running = true;
-    if (!atomic_load(&l->stop))
+    if (!atomic_load(&l->stop)) {
         event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+    }
     l->running = false;
     /* The stop is used up: the loop may be run again. */
     atomic_store(&l->stop, false);
@@ -180,16 +190,18 @@ void loop_post(struct loop *l, struct loop_task *task)
     l->end = &task->next;
     /* Under the lock: once the task can be taken, its run() may let another thread free the loop.
      */
-    if (was_empty)
+    if (was_empty) {
         wake(l);
+    }
     pthread_mutex_unlock(&l->lock);
 }
 
 static void timer_arm(struct loop_timer *t, int64_t now_ms)
 {
     int64_t left = t->at_ms > now_ms ? t->at_ms - now_ms : 0;
-    if (left > TIMER_STEP_MAX_MS)
+    if (left > TIMER_STEP_MAX_MS) {
         left = TIMER_STEP_MAX_MS;
+    }
     struct timeval tv = {.tv_sec = (time_t)(left / MS_PER_S),
                          .tv_usec = (suseconds_t)(left % MS_PER_S * 1000)};
     event_add(t->event, &tv);
@@ -202,17 +214,19 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct loop_timer *t = arg;
     int64_t now = clock_mono_ms();
     /* libevent counts on the coarse clock, which lags by up to a tick: it may be too early. */
-    if (now < t->at_ms)
+    if (now < t->at_ms) {
         timer_arm(t, now);
-    else
+    } else {
         t->fn(t->arg);
+    }
 }
 
 struct loop_timer *loop_timer_new(struct loop *l, loop_timer_fn *fn, void *arg)
 {
     struct loop_timer *t = calloc(1, sizeof(*t));
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     *t = (struct loop_timer){.loop = l, .fn = fn, .arg = arg};
     t->event = evtimer_new(l->base, on_timer, t);
     return t->event ? t : loop_timer_free(t);
@@ -227,8 +241,9 @@ void loop_timer_at(struct loop_timer *t, int64_t mono_ms)
 void loop_timer_after(struct loop_timer *t, int64_t ms)
 {
     int64_t now = clock_mono_ms();
-    if (ms < 0)
+    if (ms < 0) {
         ms = 0;
+    }
     /* "now" is rounded down to a millisecond; one more keeps the timer from firing early. */
     t->at_ms = ms == 0 ? now : ms < INT64_MAX - now ? now + ms + 1 : INT64_MAX;
     timer_arm(t, now);
@@ -241,10 +256,12 @@ void loop_timer_cancel(struct loop_timer *t)
 
 struct loop_timer *loop_timer_free(struct loop_timer *t)
 {
-    if (!t)
+    if (!t) {
         return NULL;
-    if (t->event)
+    }
+    if (t->event) {
         event_free(t->event);
+    }
     free(t);
     return NULL;
 }
@@ -273,8 +290,9 @@ struct loop_thread *loop_thread_start(struct loop *l, const char *name, struct e
 
 struct loop_thread *loop_thread_join(struct loop_thread *t)
 {
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     loop_stop(t->loop);
     pthread_join(t->thread, NULL);
     free(t);

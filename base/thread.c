@@ -10,8 +10,9 @@ static void signals_to_block(sigset_t *ret_set)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigfillset(ret_set);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         sigdelset(ret_set, faults[i]);
+    }
 }
 
 bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
@@ -26,11 +27,13 @@ bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), 
     pthread_sigmask(SIG_BLOCK, &block, &before);
     errno = pthread_create(&thread, NULL, fn, arg);
     bool started = errno == 0;
-    if (!started)
+    if (!started) {
         err_sys(err, "cannot start thread %s", name);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!started)
+    if (!started) {
         return false;
+    }
     size_t n = strnlen(name, THREAD_NAME_MAX);
     memcpy(short_name, name, n);
     short_name[n] = '\0';

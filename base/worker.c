@@ -33,13 +33,15 @@ static void on_home(struct loop_task *task)
 static struct work *take(struct worker_pool *p)
 {
     pthread_mutex_lock(&p->lock);
-    while (!p->first && !p->closing)
+    while (!p->first && !p->closing) {
         pthread_cond_wait(&p->more, &p->lock);
+    }
     struct work *w = p->first;
     if (w) {
         p->first = w->next;
-        if (!p->first)
+        if (!p->first) {
             p->end = &p->first;
+        }
     }
     pthread_mutex_unlock(&p->lock);
     return w;
@@ -63,10 +65,12 @@ static unsigned default_size(void)
 
 struct worker_pool *worker_pool_new(unsigned n, struct err *err)
 {
-    if (n == 0)
+    if (n == 0) {
         n = default_size();
-    if (n > WORKERS_MAX)
+    }
+    if (n > WORKERS_MAX) {
         n = WORKERS_MAX;
+    }
     struct worker_pool *p = calloc(1, sizeof(*p) + n * sizeof(p->threads[0]));
     if (!p) {
         err_set(err, ERR_MEMORY, "out of memory for %u workers", n);
@@ -78,22 +82,25 @@ struct worker_pool *worker_pool_new(unsigned n, struct err *err)
     for (; p->n_threads < n; p->n_threads++) {
         char name[THREAD_NAME_MAX + 1];
         (void)snprintf(name, sizeof(name), "worker-%u", p->n_threads);
-        if (!thread_start(&p->threads[p->n_threads], name, worker_main, p, err))
+        if (!thread_start(&p->threads[p->n_threads], name, worker_main, p, err)) {
             return worker_pool_free(p);
+        }
     }
     return p;
 }
 
 struct worker_pool *worker_pool_free(struct worker_pool *p)
 {
-    if (!p)
+    if (!p) {
         return NULL;
+    }
     pthread_mutex_lock(&p->lock);
     p->closing = true;
     pthread_cond_broadcast(&p->more);
     pthread_mutex_unlock(&p->lock);
-    for (unsigned i = 0; i < p->n_threads; i++)
+    for (unsigned i = 0; i < p->n_threads; i++) {
         pthread_join(p->threads[i], NULL);
+    }
     pthread_cond_destroy(&p->more);
     pthread_mutex_destroy(&p->lock);
     free(p);

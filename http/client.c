@@ -14,11 +14,13 @@
 
 void http_list_move(struct http_transfer *t, struct http_list *to)
 {
-    if (t->list)
+    if (t->list) {
         TAILQ_REMOVE(t->list, t, link);
+    }
     t->list = to;
-    if (to)
+    if (to) {
         TAILQ_INSERT_TAIL(to, t, link);
+    }
 }
 
 /* ---- easy handles ---------------------------------------------------------------------------- */
@@ -30,12 +32,14 @@ static CURL *easy_take(struct http_client *c)
 
 static bool easy_room(struct http_client *c)
 {
-    if (c->n_idle < c->idle_cap)
+    if (c->n_idle < c->idle_cap) {
         return true;
+    }
     size_t cap = c->idle_cap ? c->idle_cap * 2 : 16;
     CURL **idle = realloc(c->idle, cap * sizeof(CURL *));
-    if (!idle)
+    if (!idle) {
         return false;
+    }
     c->idle = idle;
     c->idle_cap = cap;
     return true;
@@ -55,33 +59,38 @@ static void easy_give(struct http_client *c, CURL *easy)
     size_t keep = c->in_flight + HTTP_EASY_SPARE;
     /* Before anything else: its options point into the transfer. */
     curl_easy_reset(easy);
-    if (easy_is_clean(easy) && c->n_idle < keep && easy_room(c))
+    if (easy_is_clean(easy) && c->n_idle < keep && easy_room(c)) {
         c->idle[c->n_idle++] = easy;
-    else
+    } else {
         curl_easy_cleanup(easy);
-    if (c->n_idle > keep)
+    }
+    if (c->n_idle > keep) {
         curl_easy_cleanup(c->idle[--c->n_idle]);
+    }
 }
 
 /* ---- a transfer's life ----------------------------------------------------------------------- */
 
 static void free_headers(struct curl_slist *list)
 {
-    for (struct curl_slist *l = list; l; l = l->next)
+    for (struct curl_slist *l = list; l; l = l->next) {
         explicit_bzero(l->data, strlen(l->data)); /* there may be credentials among them */
+    }
     curl_slist_free_all(list);
 }
 
 struct http_transfer *http_transfer_free(struct http_transfer *t)
 {
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     t->client->in_flight--;
     metric_gauge_add(t->client->in_flight_gauge, -1);
     t->client->body_bytes -= t->body_counted;
     metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
-    if (t->easy)
+    if (t->easy) {
         easy_give(t->client, t->easy);
+    }
     free_headers(t->headers);
     free_headers(t->proxy_headers);
     curl_slist_free_all(t->connect_to);
@@ -99,23 +108,27 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
 
 static bool copy_parts(struct http_transfer *t, const struct http_request *r)
 {
-    if (r->n_body == 0)
+    if (r->n_body == 0) {
         return true;
+    }
     t->parts = calloc(r->n_body, sizeof(t->parts[0]));
-    if (!t->parts)
+    if (!t->parts) {
         return false;
+    }
     memcpy(t->parts, r->body, r->n_body * sizeof(t->parts[0]));
     t->n_parts = r->n_body;
-    for (size_t i = 0; i < r->n_body; i++)
+    for (size_t i = 0; i < r->n_body; i++) {
         t->body_size += r->body[i].len;
+    }
     return true;
 }
 
 static struct http_transfer *transfer_new(struct http_client *c, const struct http_request *r)
 {
     struct http_transfer *t = calloc(1, sizeof(*t));
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     t->client = c;
     c->in_flight++;
     metric_gauge_add(c->in_flight_gauge, 1);
@@ -139,10 +152,12 @@ static enum http_result set_method(struct http_transfer *t, const struct http_re
 {
     const char *name = r->method ? r->method : "GET";
     for (t->method = HTTP_GET; t->method <= HTTP_PUT; t->method++) {
-        if (strcmp(name, http_method_name(t->method)) != 0)
+        if (strcmp(name, http_method_name(t->method)) != 0) {
             continue;
-        if (r->n_body == 0 || t->method == HTTP_POST || t->method == HTTP_PUT)
+        }
+        if (r->n_body == 0 || t->method == HTTP_POST || t->method == HTTP_PUT) {
             return HTTP_OK;
+        }
         err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
         return HTTP_ERR_CONFIG;
     }
@@ -156,8 +171,9 @@ static enum http_result set_url(struct http_transfer *t, const struct http_reque
 {
     char shown[HTTP_URL_REDACTED_MAX];
     enum http_result result = http_url_parse(r->url, &t->url, err);
-    if (result == HTTP_OK)
+    if (result == HTTP_OK) {
         return HTTP_OK;
+    }
     /* For the sentence alone. */
     http_url_redact(r->url, shown, sizeof(shown));
     t->url.text = strdup(shown);
@@ -168,10 +184,12 @@ static enum http_result prepare(struct http_transfer *t, const struct http_reque
                                 struct err *err)
 {
     enum http_result result = set_url(t, r, err);
-    if (result == HTTP_OK)
+    if (result == HTTP_OK) {
         result = set_method(t, r, err);
-    if (result != HTTP_OK)
+    }
+    if (result != HTTP_OK) {
         return result;
+    }
     t->shard = &t->client->shards[http_url_origin_hash(&t->url) % t->client->n_shards];
     return http_options_apply(t, r, err);
 }
@@ -179,18 +197,21 @@ static enum http_result prepare(struct http_transfer *t, const struct http_reque
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
 {
     struct err err = ERR_INIT;
-    if (c->closing)
+    if (c->closing) {
         return NULL;
+    }
     struct http_transfer *t = transfer_new(c, request);
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     enum http_result result = prepare(t, request, &err);
-    if (result != HTTP_OK)
+    if (result != HTTP_OK) {
         http_transfer_fail(t, result, &err);
-    else if (t->needs_token)
+    } else if (t->needs_token) {
         http_tokens_wait(t);
-    else
+    } else {
         http_shard_add(t);
+    }
     return t;
 }
 
@@ -211,13 +232,15 @@ void http_cancel(struct http_transfer *t)
 
 static void end(struct http_transfer *t)
 {
-    if (t->end_ns == 0)
+    if (t->end_ns == 0) {
         t->end_ns = clock_mono_ns();
+    }
     t->state = HTTP_ENDED;
     http_list_move(t, &t->client->ended);
     t->round = t->client->round;
-    if (!t->client->driving)
+    if (!t->client->driving) {
         loop_timer_after(t->client->ended_timer, 0);
+    }
 }
 
 void http_transfer_fail(struct http_transfer *t, enum http_result result, const struct err *reason)
@@ -235,10 +258,11 @@ static void start_again(struct http_transfer *t)
     t->sent_ns = 0;
     http_transfer_reset_response(t);
     enum http_result result = http_options_apply_hop(t, &err);
-    if (result != HTTP_OK)
+    if (result != HTTP_OK) {
         http_transfer_fail(t, result, &err);
-    else
+    } else {
         http_shard_add(t);
+    }
 }
 
 /* Asks for the place where the redirect leads, which is on the same host. */
@@ -277,24 +301,30 @@ static void note_connection(struct http_transfer *t)
     long made = 0;
     curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &made);
     t->reused = made == 0 && t->sent_ns != 0;
-    if (made > 0)
+    if (made > 0) {
         metric_add(t->client->connections_new, (uint64_t)made);
-    if (t->reused)
+    }
+    if (t->reused) {
         metric_inc(t->client->connections_reused);
+    }
 }
 
 /* The credentials were refused: they may have been renewed on the disk a moment ago. */
 static void forget_credentials(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
-    if (s && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401)
+    if (s && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401) {
         http_tokens_refused(t);
-    if (s && s->auth == HTTP_AUTH_BASIC && s->username_file)
+    }
+    if (s && s->auth == HTTP_AUTH_BASIC && s->username_file) {
         http_files_forget(t->client->files, s->username_file);
-    if (s && s->auth == HTTP_AUTH_BASIC && s->password_file)
+    }
+    if (s && s->auth == HTTP_AUTH_BASIC && s->password_file) {
         http_files_forget(t->client->files, s->password_file);
-    if (s && s->auth == HTTP_AUTH_HEADER && s->credentials_file)
+    }
+    if (s && s->auth == HTTP_AUTH_HEADER && s->credentials_file) {
         http_files_forget(t->client->files, s->credentials_file);
+    }
 }
 
 void http_transfer_complete(struct http_transfer *t, CURLcode code)
@@ -304,10 +334,11 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
     t->end_ns = clock_mono_ns();
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     /* libcurl knows nothing of an answer that was taken late. */
-    if (status >= 200)
+    if (status >= 200) {
         t->status = status;
-    else if (!t->head_done)
+    } else if (!t->head_done) {
         t->status = 0;
+    }
     note_connection(t);
     if (code == CURLE_OK && t->following && !t->stopped) {
         follow(t);
@@ -317,8 +348,9 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         repeat(t);
         return;
     }
-    if (t->status == 401 || t->status == 403)
+    if (t->status == 401 || t->status == 403) {
         forget_credentials(t);
+    }
     http_result_classify(t);
     end(t);
 }
@@ -328,8 +360,9 @@ static void show_location(const struct http_transfer *t, char *out, size_t size)
 {
     bool same;
     out[0] = '\0';
-    if (!t->location || !t->url.text)
+    if (!t->location || !t->url.text) {
         return;
+    }
     char *target = http_url_resolve(t->url.text, t->location, &same);
     http_url_redact(target ? target : t->location, out, size);
     free(target);
@@ -373,8 +406,9 @@ void http_client_run_ended(struct http_client *c)
         http_transfer_free(t);
     }
     c->driving = false;
-    if (!TAILQ_EMPTY(&c->ended))
+    if (!TAILQ_EMPTY(&c->ended)) {
         loop_timer_after(c->ended_timer, 0);
+    }
 }
 
 static void on_ended_timer(void *arg)
@@ -391,9 +425,10 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .help = "HTTP requests that ended, by how they ended.",
                                  .type = METRIC_COUNTER,
                                  .labels = {"client", "result"}});
-    for (int i = 0; i < HTTP_RESULTS; i++)
+    for (int i = 0; i < HTTP_RESULTS; i++) {
         c->requests[i] = metric_cell(
             requests, (const char *const[]){c->name, http_result_name((enum http_result)i)});
+    }
     struct metric *in_flight = metrics_register(
         m, &(struct metric_desc){.name = "profpull_http_in_flight",
                                  .help = "HTTP requests that have been started and not ended.",
@@ -431,20 +466,26 @@ static void register_metrics(struct http_client *c, struct metrics *m)
 static bool init_client(struct http_client *c, const struct http_client_options *o, struct err *err)
 {
     c->globally_initialised = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-    if (!c->globally_initialised)
+    if (!c->globally_initialised) {
         return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
+    }
     c->name = strdup(o->name ? o->name : "");
     c->user_agent = o->user_agent ? strdup(o->user_agent) : NULL;
     c->tokens = http_tokens_new(c);
     c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
-    if (c->name)
+    if (c->name) {
         register_metrics(c, o->metrics);
+    }
     c->files = http_files_new(o->log, c->file_failures);
-    if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->tokens || !c->ended_timer)
+    if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->tokens ||
+        !c->ended_timer) {
         return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
-    for (unsigned i = 0; i < c->n_shards; i++)
-        if (!http_shard_init(&c->shards[i], c, err))
+    }
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        if (!http_shard_init(&c->shards[i], c, err)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -453,8 +494,9 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     unsigned n = options->shards ? options->shards : 1;
     unsigned idle =
         options->max_idle_connections ? options->max_idle_connections : IDLE_CONNECTIONS;
-    if (n > SHARDS_MAX)
+    if (n > SHARDS_MAX) {
         n = SHARDS_MAX;
+    }
     struct http_client *c = calloc(1, sizeof(*c) + n * sizeof(c->shards[0]));
     if (!c) {
         err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
@@ -480,30 +522,35 @@ static void abort_list(struct http_list *list, const struct err *reason)
 
 struct http_client *http_client_free(struct http_client *c)
 {
-    if (!c)
+    if (!c) {
         return NULL;
+    }
     c->closing = true;
     struct err reason = ERR_INIT;
     err_set(&reason, ERR_NETWORK, "the client is being shut down");
-    if (c->tokens)
+    if (c->tokens) {
         http_tokens_abort(c->tokens, &reason);
+    }
     for (unsigned i = 0; i < c->n_shards && c->shards[i].timer; i++) {
         abort_list(&c->shards[i].running, &reason);
         abort_list(&c->shards[i].pending, &reason);
     }
     http_client_run_ended(c);
-    for (unsigned i = 0; i < c->n_shards; i++)
+    for (unsigned i = 0; i < c->n_shards; i++) {
         http_shard_done(&c->shards[i]);
-    while (c->n_idle > 0)
+    }
+    while (c->n_idle > 0) {
         curl_easy_cleanup(c->idle[--c->n_idle]);
+    }
     free(c->idle);
     loop_timer_free(c->ended_timer);
     http_tokens_free(c->tokens);
     http_files_free(c->files);
     free(c->name);
     free(c->user_agent);
-    if (c->globally_initialised)
+    if (c->globally_initialised) {
         curl_global_cleanup();
+    }
     free(c);
     return NULL;
 }

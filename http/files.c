@@ -35,8 +35,9 @@ struct http_files {
 
 struct http_file *http_file_unref(struct http_file *file)
 {
-    if (!file || --file->refs > 0)
+    if (!file || --file->refs > 0) {
         return NULL;
+    }
     explicit_bzero(file->data, file->len);
     free(file);
     return NULL;
@@ -52,8 +53,9 @@ static void entry_free(void *arg)
 struct http_files *http_files_new(struct log *log, struct metric_cell *failures)
 {
     struct http_files *f = calloc(1, sizeof(*f));
-    if (!f)
+    if (!f) {
         return NULL;
+    }
     f->log = log;
     f->failures = failures;
     f->entries = map_new();
@@ -62,8 +64,9 @@ struct http_files *http_files_new(struct log *log, struct metric_cell *failures)
 
 struct http_files *http_files_free(struct http_files *f)
 {
-    if (!f)
+    if (!f) {
         return NULL;
+    }
     map_free(f->entries, entry_free);
     free(f);
     return NULL;
@@ -72,8 +75,9 @@ struct http_files *http_files_free(struct http_files *f)
 static struct entry *find(struct http_files *f, const char *path)
 {
     struct entry *e = map_get(f->entries, sv_from(path));
-    if (e)
+    if (e) {
         return e;
+    }
     e = calloc(1, sizeof(*e));
     if (e && !map_put(f->entries, sv_from(path), e, NULL)) {
         free(e);
@@ -104,12 +108,15 @@ static ssize_t read_full(int fd, char *out, size_t size)
     size_t len = 0;
     while (len < size) {
         ssize_t n = read(fd, out + len, size - len);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR) {
             continue;
-        if (n < 0)
+        }
+        if (n < 0) {
             return -1;
-        if (n == 0)
+        }
+        if (n == 0) {
             break;
+        }
         len += (size_t)n;
     }
     return (ssize_t)len;
@@ -119,8 +126,9 @@ static ssize_t read_full(int fd, char *out, size_t size)
 static bool check(const struct http_file *file, const char *path, const struct http_file_rule *rule,
                   struct err *err)
 {
-    if (!rule->check || rule->check((struct sv){file->data, file->len}, err))
+    if (!rule->check || rule->check((struct sv){file->data, file->len}, err)) {
         return true;
+    }
     err_wrap(err, "%s", path);
     return false;
 }
@@ -144,16 +152,17 @@ static struct http_file *read_content(int fd, const char *path, const struct htt
     ssize_t n = read_full(fd, file->data, size);
     file->len = n > 0 ? (size_t)n : 0;
     file->data[file->len] = '\0';
-    if (n < 0)
+    if (n < 0) {
         err_sys(err, "%s: cannot read", path);
-    else if (file->len > max)
+    } else if (file->len > max) {
         err_set(err, ERR_LIMIT, "%s: expected at most %zu bytes", path, max);
-    else if (sv_trim((struct sv){file->data, file->len}).n == 0)
+    } else if (sv_trim((struct sv){file->data, file->len}).n == 0) {
         err_set(err, ERR_INPUT, "%s: the file is empty", path);
-    else if (memchr(file->data, '\0', file->len))
+    } else if (memchr(file->data, '\0', file->len)) {
         err_set(err, ERR_INPUT, "%s: expected text, found a zero byte", path);
-    else if (check(file, path, rule, err))
+    } else if (check(file, path, rule, err)) {
         return file;
+    }
     return http_file_unref(file);
 }
 
@@ -166,8 +175,9 @@ static struct http_file *read_file(struct entry *e, const char *path,
     if (fd < 0 || fstat(fd, &st) != 0) {
         err_sys(err, "%s: cannot open", path);
         e->stamped = false;
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
+        }
         return NULL;
     }
     struct http_file *file = read_content(fd, path, rule, &st, err);
@@ -180,8 +190,9 @@ static struct http_file *read_file(struct entry *e, const char *path,
 static bool is_unchanged(const struct entry *e, const char *path)
 {
     struct stat st;
-    if (!e->stamped || stat(path, &st) != 0)
+    if (!e->stamped || stat(path, &st) != 0) {
         return false;
+    }
     struct stamp now = stamp_of(&st);
     return stamp_equal(&now, &e->stamp);
 }
@@ -189,19 +200,23 @@ static bool is_unchanged(const struct entry *e, const char *path)
 static void refresh(struct http_files *f, struct entry *e, const char *path,
                     const struct http_file_rule *rule)
 {
-    if (is_unchanged(e, path))
+    if (is_unchanged(e, path)) {
         return;
+    }
     bool was_bad = e->bad;
     err_clear(&e->reason);
     struct http_file *fresh = read_file(e, path, rule, &e->reason);
     e->bad = fresh == NULL;
     /* Not the file's fault: the same file may be good the next time. */
-    if (!fresh && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT)
+    if (!fresh && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT) {
         e->stamped = false;
-    if (!fresh && e->reason.kind == ERR_MEMORY)
+    }
+    if (!fresh && e->reason.kind == ERR_MEMORY) {
         e->checked_ms = 0;
-    if (!fresh && !was_bad)
+    }
+    if (!fresh && !was_bad) {
         metric_inc(f->failures);
+    }
     if (fresh) {
         http_file_unref(e->content);
         e->content = fresh;
@@ -234,8 +249,9 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
 void http_files_forget(struct http_files *f, const char *path)
 {
     struct entry *e = map_get(f->entries, sv_from(path));
-    if (!e)
+    if (!e) {
         return;
+    }
     e->checked_ms = 0;
     e->stamped = false;
 }

@@ -41,8 +41,9 @@ struct http_tokens {
 
 static void wipe_text(char *secret)
 {
-    if (secret)
+    if (secret) {
         explicit_bzero(secret, strlen(secret));
+    }
     free(secret);
 }
 
@@ -67,8 +68,9 @@ static void token_free(void *arg)
 struct http_tokens *http_tokens_new(struct http_client *c)
 {
     struct http_tokens *all = calloc(1, sizeof(*all));
-    if (!all)
+    if (!all) {
         return NULL;
+    }
     all->client = c;
     all->entries = map_new();
     return all->entries ? all : http_tokens_free(all);
@@ -76,8 +78,9 @@ struct http_tokens *http_tokens_new(struct http_client *c)
 
 struct http_tokens *http_tokens_free(struct http_tokens *all)
 {
-    if (!all)
+    if (!all) {
         return NULL;
+    }
     map_free(all->entries, token_free);
     free(all);
     return NULL;
@@ -99,8 +102,9 @@ static bool put_key(const struct http_oauth2 *o, struct buf *key)
     put_text(key, o->client_id);
     put_text(key, o->client_secret);
     put_text(key, o->client_secret_file);
-    for (size_t i = 0; i < o->n_scopes; i++)
+    for (size_t i = 0; i < o->n_scopes; i++) {
         put_text(key, o->scopes[i]);
+    }
     put_text(key, "");
     for (size_t i = 0; i < o->n_params; i++) {
         put_text(key, o->params[i].name);
@@ -145,10 +149,11 @@ static void release_one(struct http_token *k, struct http_transfer *t)
     struct err err = ERR_INIT;
     enum http_result result = k->result;
     http_list_move(t, NULL);
-    if (result == HTTP_OK)
+    if (result == HTTP_OK) {
         result = http_options_authorize(t, k->text, &err);
-    else
+    } else {
         err_set(&err, k->reason.kind, "%s", k->reason.msg);
+    }
     if (result == HTTP_OK) {
         t->token_generation = k->generation;
         http_shard_add(t);
@@ -163,8 +168,9 @@ static void finish_fetch(struct http_token *k)
     forget_secrets(k);
     k->asked = NULL;
     /* What fails, or is started, ends no earlier than in the loop's next turn: nobody is added. */
-    while (!TAILQ_EMPTY(&k->waiting))
+    while (!TAILQ_EMPTY(&k->waiting)) {
         release_one(k, TAILQ_FIRST(&k->waiting));
+    }
 }
 
 static void fail_fetch(struct http_token *k, enum http_result result)
@@ -197,12 +203,15 @@ static int64_t lifetime_ms(const json_t *answer)
     const json_t *given = json_object_get(answer, "expires_in");
     double seconds = json_number_value(given);
     uint64_t n;
-    if (json_is_string(given) && parse_u64(sv_from(json_string_value(given)), UINT32_MAX, &n))
+    if (json_is_string(given) && parse_u64(sv_from(json_string_value(given)), UINT32_MAX, &n)) {
         seconds = (double)n;
-    if (!(seconds > 0))
+    }
+    if (!(seconds > 0)) {
         return INT64_MAX;
-    if (seconds > 1e9)
+    }
+    if (seconds > 1e9) {
         return INT64_MAX;
+    }
     int64_t ms = (int64_t)(seconds * 1000);
     /* Not at the last moment, and not so early that a short life is none. */
     return ms - (ms / 4 < HTTP_OAUTH2_EARLY_MS ? ms / 4 : HTTP_OAUTH2_EARLY_MS);
@@ -215,15 +224,18 @@ static void take_token(struct http_token *k, const json_t *answer)
     int64_t life = lifetime_ms(answer);
     struct buf value;
     /* "bearer" and the like: the word is not case sensitive here, but is in some servers. */
-    if (!type || !*type || strcasecmp(type, "bearer") == 0)
+    if (!type || !*type || strcasecmp(type, "bearer") == 0) {
         type = "Bearer";
+    }
     buf_init(&value, HTTP_REQUEST_HEADER_MAX);
     buf_printf(&value, "%s %s", type, text);
     drop_text(k);
-    if (buf_ok(&value))
+    if (buf_ok(&value)) {
         k->text = strdup(value.data);
-    if (buf_ok(&value))
+    }
+    if (buf_ok(&value)) {
         explicit_bzero(value.data, value.len);
+    }
     buf_done(&value);
     if (!k->text) {
         err_clear(&k->reason);
@@ -258,10 +270,11 @@ static void on_token(void *arg, const struct http_response *r)
     }
     json_t *answer = json_loadb(r->body->data, r->body->len, 0, NULL);
     bool good = r->status == 200 && json_string_length(json_object_get(answer, "access_token")) > 0;
-    if (good)
+    if (good) {
         take_token(k, answer);
-    else
+    } else {
         refuse_answer(k, r->status, answer);
+    }
     json_decref(answer);
 }
 
@@ -269,8 +282,9 @@ static void on_token(void *arg, const struct http_response *r)
 
 static void put_param(struct buf *form, const char *name, const char *value)
 {
-    if (form->len > 0)
+    if (form->len > 0) {
         buf_putc(form, '&');
+    }
     percent_encode(sv_from(name), form);
     buf_putc(form, '=');
     percent_encode(sv_from(value), form);
@@ -286,11 +300,13 @@ static void put_form(const struct http_token *k, const struct http_oauth2 *o, co
         buf_puts(&scopes, i > 0 ? " " : "");
         buf_puts(&scopes, o->scopes[i]);
     }
-    if (o->n_scopes > 0)
+    if (o->n_scopes > 0) {
         put_param(form, "scope", scopes.data);
+    }
     buf_done(&scopes);
-    for (size_t i = 0; i < o->n_params; i++)
+    for (size_t i = 0; i < o->n_params; i++) {
         put_param(form, o->params[i].name, o->params[i].value);
+    }
     if (k->in_body) {
         put_param(form, "client_id", o->client_id);
         put_param(form, "client_secret", secret);
@@ -303,8 +319,9 @@ static char *encode_secret(const char *text)
     struct buf out;
     buf_init(&out, 3 * HTTP_SECRET_FILE_MAX);
     char *copy = percent_encode(sv_from(text), &out) ? strdup(out.data) : NULL;
-    if (buf_ok(&out))
+    if (buf_ok(&out)) {
         explicit_bzero(out.data, out.len);
+    }
     buf_done(&out);
     return copy;
 }
@@ -313,8 +330,9 @@ static bool set_credentials(struct http_token *k, const struct http_oauth2 *o, c
 {
     k->settings = o->transport;
     k->settings.auth = HTTP_AUTH_NONE;
-    if (k->in_body)
+    if (k->in_body) {
         return true;
+    }
     k->id = encode_secret(o->client_id);
     k->secret = encode_secret(secret);
     k->settings.auth = HTTP_AUTH_BASIC;
@@ -330,8 +348,9 @@ static char *read_client_secret(struct http_token *k, const struct http_oauth2 *
     static const struct http_file_rule rule = {HTTP_SECRET_FILE_MAX, NULL};
     err_clear(&k->reason);
     *ret = HTTP_ERR_MEMORY;
-    if (!o->client_secret_file)
+    if (!o->client_secret_file) {
         return strdup(o->client_secret ? o->client_secret : "");
+    }
     struct http_file *file = http_files_get(k->all->client->files, o->client_secret_file, &rule,
                                             clock_mono_ms(), &k->reason);
     if (!file) {
@@ -353,13 +372,15 @@ static bool send_fetch(struct http_token *k, const struct http_oauth2 *o, const 
     put_form(k, o, secret, &form);
     /* The transfer sends from here: the text lives in the entry until it is over. */
     char *body = buf_ok(&form) ? strdup(form.data) : NULL;
-    if (buf_ok(&form))
+    if (buf_ok(&form)) {
         explicit_bzero(form.data, form.len);
+    }
     buf_done(&form);
     forget_secrets(k);
     k->form = body;
-    if (!body || !set_credentials(k, o, secret))
+    if (!body || !set_credentials(k, o, secret)) {
         return false;
+    }
     struct http_part part = {.data = body, .len = strlen(body)};
     k->fetch =
         http_start(k->all->client, &(struct http_request){.method = "POST",
@@ -384,10 +405,12 @@ static void start_fetch(struct http_token *k)
     char *secret = read_client_secret(k, o, &result);
     bool started = secret && send_fetch(k, o, secret);
     wipe_text(secret);
-    if (started)
+    if (started) {
         return;
-    if (k->reason.kind == 0)
+    }
+    if (k->reason.kind == 0) {
         err_set(&k->reason, ERR_MEMORY, "out of memory");
+    }
     fail_fetch(k, result);
 }
 
@@ -420,8 +443,9 @@ enum http_result http_tokens_get(struct http_transfer *t, const char **ret_text,
     }
     t->token = k;
     t->token_generation = k->generation;
-    if (is_fresh(k, now))
+    if (is_fresh(k, now)) {
         *ret_text = k->text;
+    }
     return HTTP_OK;
 }
 
@@ -429,8 +453,9 @@ void http_tokens_wait(struct http_transfer *t)
 {
     struct http_token *k = t->token;
     http_list_move(t, &k->waiting);
-    if (k->fetch)
+    if (k->fetch) {
         return;
+    }
     k->second = false;
     start_fetch(k);
 }
@@ -438,33 +463,39 @@ void http_tokens_wait(struct http_transfer *t)
 void http_tokens_cancelled(struct http_transfer *t)
 {
     struct http_token *k = t->token;
-    if (!k || t->list != &k->waiting)
+    if (!k || t->list != &k->waiting) {
         return;
+    }
     http_list_move(t, NULL);
-    if (!k->fetch || k->asked != t->request.settings->oauth2)
+    if (!k->fetch || k->asked != t->request.settings->oauth2) {
         return;
+    }
     /* The settings of the fetch were those of this one, and may go with it. */
     http_cancel(k->fetch);
     k->fetch = NULL;
     k->asked = NULL;
-    if (!TAILQ_EMPTY(&k->waiting))
+    if (!TAILQ_EMPTY(&k->waiting)) {
         start_fetch(k);
-    else
+    } else {
         forget_secrets(k);
+    }
 }
 
 void http_tokens_refused(struct http_transfer *t)
 {
     struct http_token *k = t->token;
     const struct http_oauth2 *o = t->request.settings->oauth2;
-    if (!k)
+    if (!k) {
         return;
-    if (o->client_secret_file)
+    }
+    if (o->client_secret_file) {
         http_files_forget(t->client->files, o->client_secret_file);
+    }
     /* A server that refuses every token must not make us fetch one for each answer. */
     if (t->token_generation == k->generation &&
-        clock_mono_ms() - k->fetched_ms >= HTTP_OAUTH2_REST_MS)
+        clock_mono_ms() - k->fetched_ms >= HTTP_OAUTH2_REST_MS) {
         drop_text(k);
+    }
 }
 
 void http_tokens_abort(struct http_tokens *all, const struct err *reason)

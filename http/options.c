@@ -30,8 +30,9 @@ static enum http_result no_memory(struct err *err)
 static bool append_line(struct http_transfer *t, const char *line)
 {
     struct curl_slist *list = curl_slist_append(t->headers, line);
-    if (!list)
+    if (!list) {
         return false;
+    }
     t->headers = list;
     return true;
 }
@@ -39,9 +40,11 @@ static bool append_line(struct http_transfer *t, const char *line)
 /* Nothing that would end the line: a header must not smuggle in another one. */
 static bool is_header_text(const char *s)
 {
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 && *s != '\t')
+    for (; *s; s++) {
+        if ((unsigned char)*s < 0x20 && *s != '\t') {
             return false;
+        }
+    }
     return true;
 }
 
@@ -56,13 +59,15 @@ static enum http_result append_header(struct http_transfer *t, const char *name,
     struct buf line;
     buf_init(&line, HTTP_REQUEST_HEADER_MAX);
     /* "Name;" is how libcurl is told of a header with an empty value. */
-    if (*value)
+    if (*value) {
         buf_printf(&line, "%s: %s", name, value);
-    else
+    } else {
         buf_printf(&line, "%s;", name);
+    }
     bool ok = buf_ok(&line) && append_line(t, line.data);
-    if (buf_ok(&line))
+    if (buf_ok(&line)) {
         explicit_bzero(line.data, line.len);
+    }
     bool too_big = buf_too_big(&line);
     buf_done(&line);
     if (too_big) {
@@ -75,9 +80,11 @@ static enum http_result append_header(struct http_transfer *t, const char *name,
 
 static bool has_name(const struct http_header *headers, size_t n, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcasecmp(headers[i].name, name) == 0)
+    for (size_t i = 0; i < n; i++) {
+        if (strcasecmp(headers[i].name, name) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -93,11 +100,14 @@ static enum http_result append_given(struct http_transfer *t, const struct http_
 {
     enum http_result result = HTTP_OK;
     const struct http_settings *s = r->settings;
-    for (size_t i = 0; i < r->n_headers && result == HTTP_OK; i++)
+    for (size_t i = 0; i < r->n_headers && result == HTTP_OK; i++) {
         result = append_header(t, r->headers[i].name, r->headers[i].value, err);
-    for (size_t i = 0; s && i < s->n_headers && result == HTTP_OK; i++)
-        if (!has_name(r->headers, r->n_headers, s->headers[i].name))
+    }
+    for (size_t i = 0; s && i < s->n_headers && result == HTTP_OK; i++) {
+        if (!has_name(r->headers, r->n_headers, s->headers[i].name)) {
             result = append_header(t, s->headers[i].name, s->headers[i].value, err);
+        }
+    }
     return result;
 }
 
@@ -105,8 +115,9 @@ static enum http_result append_given(struct http_transfer *t, const struct http_
  * with servers that do not send it, and a body is a form only if the caller says so. */
 static bool append_suppressions(struct http_transfer *t, const struct http_request *r)
 {
-    if (t->method != HTTP_POST && t->method != HTTP_PUT)
+    if (t->method != HTTP_POST && t->method != HTTP_PUT) {
         return true;
+    }
     return (is_given(r, "Expect") || append_line(t, "Expect:")) &&
            (is_given(r, "Content-Type") || append_line(t, "Content-Type:"));
 }
@@ -119,21 +130,24 @@ static enum http_result read_secret(struct http_transfer *t, const char *path, c
 {
     struct http_file *file =
         http_files_get(t->client->files, path, &secret_rule, clock_mono_ms(), err);
-    if (!file)
+    if (!file) {
         return HTTP_ERR_CONFIG;
+    }
     struct sv text = sv_trim((struct sv){file->data, file->len});
     char *copy = strndup(text.p, text.n);
     http_file_unref(file);
-    if (!copy)
+    if (!copy) {
         return no_memory(err);
+    }
     *ret_secret = copy;
     return HTTP_OK;
 }
 
 static void wipe(char *secret)
 {
-    if (secret)
+    if (secret) {
         explicit_bzero(secret, strlen(secret));
+    }
     free(secret);
 }
 
@@ -143,10 +157,12 @@ static enum http_result set_basic(struct http_transfer *t, const struct http_set
     char *name = NULL;
     char *from_file = NULL;
     enum http_result result = HTTP_OK;
-    if (s->username_file)
+    if (s->username_file) {
         result = read_secret(t, s->username_file, &name, err);
-    if (result == HTTP_OK && s->password_file)
+    }
+    if (result == HTTP_OK && s->password_file) {
         result = read_secret(t, s->password_file, &from_file, err);
+    }
     if (result != HTTP_OK) {
         wipe(name);
         return result;
@@ -169,8 +185,9 @@ static enum http_result add_authorization(struct http_transfer *t, const char *t
     struct buf value;
     buf_init(&value, HTTP_REQUEST_HEADER_MAX);
     buf_printf(&value, "%s %s", type ? type : "Bearer", credentials);
-    if (!buf_ok(&value))
+    if (!buf_ok(&value)) {
         return no_memory(err);
+    }
     enum http_result result = append_header(t, "Authorization", value.data, err);
     explicit_bzero(value.data, value.len);
     buf_done(&value);
@@ -180,15 +197,18 @@ static enum http_result add_authorization(struct http_transfer *t, const char *t
 static enum http_result set_header_auth(struct http_transfer *t, const struct http_settings *s,
                                         struct err *err)
 {
-    if (!s->credentials_file)
+    if (!s->credentials_file) {
         return add_authorization(t, s->auth_type, s->credentials ? s->credentials : "", err);
+    }
     char *secret = NULL;
     enum http_result result = read_secret(t, s->credentials_file, &secret, err);
-    if (result != HTTP_OK)
+    if (result != HTTP_OK) {
         return result;
+    }
     result = add_authorization(t, s->auth_type, secret, err);
-    if (result == HTTP_ERR_CONFIG)
+    if (result == HTTP_ERR_CONFIG) {
         err_wrap(err, "%s", s->credentials_file);
+    }
     wipe(secret);
     return result;
 }
@@ -198,16 +218,18 @@ static enum http_result set_oauth2(struct http_transfer *t, struct err *err)
     const char *value;
     enum http_result result = http_tokens_get(t, &value, err);
     t->needs_token = result == HTTP_OK && !value;
-    if (result != HTTP_OK || !value)
+    if (result != HTTP_OK || !value) {
         return result;
+    }
     return append_header(t, "Authorization", value, err);
 }
 
 enum http_result http_options_authorize(struct http_transfer *t, const char *value, struct err *err)
 {
     enum http_result result = append_header(t, "Authorization", value, err);
-    if (result != HTTP_OK)
+    if (result != HTTP_OK) {
         return result;
+    }
     t->needs_token = false;
     SET(t, CURLOPT_HTTPHEADER, t->headers);
     return http_options_apply_hop(t, err);
@@ -218,14 +240,18 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
                                  struct err *err)
 {
     const struct http_settings *s = r->settings;
-    if (is_given(r, "Authorization"))
+    if (is_given(r, "Authorization")) {
         return HTTP_OK;
-    if (s && s->auth == HTTP_AUTH_BASIC)
+    }
+    if (s && s->auth == HTTP_AUTH_BASIC) {
         return set_basic(t, s, err);
-    if (s && s->auth == HTTP_AUTH_HEADER)
+    }
+    if (s && s->auth == HTTP_AUTH_HEADER) {
         return set_header_auth(t, s, err);
-    if (s && s->auth == HTTP_AUTH_OAUTH2)
+    }
+    if (s && s->auth == HTTP_AUTH_OAUTH2) {
         return set_oauth2(t, err);
+    }
     if (t->url.user || t->url.password) {
         SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         SET(t, CURLOPT_USERNAME, t->url.user ? t->url.user : "");
@@ -243,11 +269,13 @@ static enum http_result get_pem(struct http_transfer *t, const char *pem, const 
                                 struct sv *ret, struct err *err)
 {
     *ret = sv_from(pem);
-    if (pem || !path)
+    if (pem || !path) {
         return HTTP_OK;
+    }
     *keep = http_files_get(t->client->files, path, rule, clock_mono_ms(), err);
-    if (!*keep)
+    if (!*keep) {
         return HTTP_ERR_CONFIG;
+    }
     *ret = (struct sv){(*keep)->data, (*keep)->len};
     return HTTP_OK;
 }
@@ -266,8 +294,9 @@ static enum http_result set_ca(struct http_transfer *t, const struct http_settin
     struct sv pem;
     enum http_result result =
         get_pem(t, s->tls.ca_pem, s->tls.ca_file, &certificates_rule, &t->ca, &pem, err);
-    if (result != HTTP_OK || pem.n == 0)
+    if (result != HTTP_OK || pem.n == 0) {
         return result;
+    }
     struct curl_blob blob = blob_of(pem);
     SET(t, CURLOPT_CAINFO_BLOB, &blob);
     /* This CA and no other: the directory of the system would be trusted beside it. */
@@ -281,10 +310,12 @@ static enum http_result set_client_cert(struct http_transfer *t, const struct ht
     struct sv cert, key;
     enum http_result result =
         get_pem(t, s->tls.cert_pem, s->tls.cert_file, &certificates_rule, &t->cert, &cert, err);
-    if (result == HTTP_OK)
+    if (result == HTTP_OK) {
         result = get_pem(t, s->tls.key_pem, s->tls.key_file, &key_rule, &t->key, &key, err);
-    if (result != HTTP_OK || cert.n == 0)
+    }
+    if (result != HTTP_OK || cert.n == 0) {
         return result;
+    }
     /* One PEM text may hold both. */
     struct curl_blob cert_blob = blob_of(cert), key_blob = blob_of(key.n > 0 ? key : cert);
     SET(t, CURLOPT_SSLCERTTYPE, "PEM");
@@ -337,8 +368,9 @@ static enum http_result set_tls(struct http_transfer *t, const struct http_setti
           : min_version(HTTP_TLS_DEFAULT));
     SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
-    if (!s)
+    if (!s) {
         return HTTP_OK;
+    }
     enum http_result result = set_ca(t, s, err);
     return result == HTTP_OK ? set_client_cert(t, s, err) : result;
 }
@@ -356,8 +388,9 @@ static bool put_authority(struct buf *out, const struct http_url *url, bool alwa
 {
     bool v6 = strchr(url->host, ':') != NULL;
     buf_printf(out, v6 ? "[%s]" : "%s", url->host);
-    if (always_port || url->port != (url->https ? 443 : 80))
+    if (always_port || url->port != (url->https ? 443 : 80)) {
         buf_printf(out, ":%u", url->port);
+    }
     return buf_ok(out);
 }
 
@@ -367,18 +400,21 @@ static bool put_authority(struct buf *out, const struct http_url *url, bool alwa
 static enum http_result set_server_name(struct http_transfer *t, const struct http_request *r,
                                         struct err *err)
 {
-    if (!uses_server_name(t))
+    if (!uses_server_name(t)) {
         return HTTP_OK;
+    }
     struct buf line;
     buf_init(&line, HTTP_REQUEST_HEADER_MAX);
     buf_puts(&line, "::");
-    if (put_authority(&line, &t->url, true))
+    if (put_authority(&line, &t->url, true)) {
         t->connect_to = curl_slist_append(NULL, line.data);
+    }
     bool ok = t->connect_to != NULL;
     buf_clear(&line);
     buf_puts(&line, "Host: ");
-    if (!is_given(r, "Host"))
+    if (!is_given(r, "Host")) {
         ok = ok && put_authority(&line, &t->url, false) && append_line(t, line.data);
+    }
     buf_done(&line);
     SET(t, CURLOPT_CONNECT_TO, t->connect_to);
     return ok ? HTTP_OK : no_memory(err);
@@ -387,8 +423,9 @@ static enum http_result set_server_name(struct http_transfer *t, const struct ht
 /* Go's rule, which Prometheus follows and libcurl does not: HTTP_PROXY counts for http as well. */
 static const char *upper_case_proxy(const struct http_transfer *t)
 {
-    if (t->url.https || getenv("http_proxy")) /* NOLINT(concurrency-mt-unsafe): never changed */
+    if (t->url.https || getenv("http_proxy")) { /* NOLINT(concurrency-mt-unsafe): never changed */
         return NULL;
+    }
     return getenv("HTTP_PROXY"); /* NOLINT(concurrency-mt-unsafe) */
 }
 
@@ -402,12 +439,14 @@ static bool set_proxy_headers(struct http_transfer *t, const struct http_setting
         struct curl_slist *list =
             buf_ok(&line) ? curl_slist_append(t->proxy_headers, line.data) : NULL;
         buf_done(&line);
-        if (!list)
+        if (!list) {
             return false;
+        }
         t->proxy_headers = list;
     }
-    if (t->proxy_headers)
+    if (t->proxy_headers) {
         SET(t, CURLOPT_PROXYHEADER, t->proxy_headers);
+    }
     return true;
 }
 
@@ -424,10 +463,12 @@ static void set_proxy(struct http_transfer *t, const struct http_settings *s)
         return;
     }
     const char *proxy = upper_case_proxy(t);
-    if (proxy)
+    if (proxy) {
         SET(t, CURLOPT_PROXY, proxy);
-    if (s->no_proxy)
+    }
+    if (s->no_proxy) {
         SET(t, CURLOPT_NOPROXY, s->no_proxy);
+    }
 }
 
 /* ---- method and body ------------------------------------------------------------------------- */
@@ -472,8 +513,9 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_QUICK_EXIT, 1L);
     SET(t, CURLOPT_ERRORBUFFER, t->curl_error);
     SET(t, CURLOPT_PRIVATE, t);
-    if (t->client->user_agent)
+    if (t->client->user_agent) {
         SET(t, CURLOPT_USERAGENT, t->client->user_agent);
+    }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -488,18 +530,23 @@ static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
     char *text = NULL;
     CURLUcode code =
         u ? curl_url_set(u, CURLUPART_URL, t->url.text, CURLU_PATH_AS_IS) : CURLUE_OUT_OF_MEMORY;
-    if (code == CURLUE_OK)
+    if (code == CURLUE_OK) {
         code = curl_url_set(u, CURLUPART_HOST, t->request.settings->tls.server_name, 0);
-    if (code == CURLUE_OK)
+    }
+    if (code == CURLUE_OK) {
         code = curl_url_get(u, CURLUPART_URL, &text, 0);
-    if (code == CURLUE_OK)
+    }
+    if (code == CURLUE_OK) {
         SET(t, CURLOPT_URL, text);
+    }
     curl_free(text);
     curl_url_cleanup(u);
-    if (code == CURLUE_OK)
+    if (code == CURLUE_OK) {
         return HTTP_OK;
-    if (code == CURLUE_OUT_OF_MEMORY)
+    }
+    if (code == CURLUE_OUT_OF_MEMORY) {
         return no_memory(err);
+    }
     err_set(err, ERR_INPUT, "server_name: expected a host name, got \"%s\"",
             t->request.settings->tls.server_name);
     return HTTP_ERR_CONFIG;
@@ -515,14 +562,16 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
     const struct http_request *r = &t->request;
     int64_t connect = r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
     enum http_result result = set_curl_url(t, err);
-    if (result != HTTP_OK)
+    if (result != HTTP_OK) {
         return result;
+    }
     if (r->timeout_ms > 0) {
         /* One more: libcurl counts in whole milliseconds, and must not be early. */
         int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS + 1;
         SET(t, CURLOPT_TIMEOUT_MS, to_curl_ms(left));
-        if (connect > left)
+        if (connect > left) {
             connect = left;
+        }
     }
     SET(t, CURLOPT_CONNECTTIMEOUT_MS, to_curl_ms(connect));
     return t->setopt_failed ? no_memory(err) : HTTP_OK;
@@ -539,16 +588,21 @@ enum http_result http_options_apply(struct http_transfer *t, const struct http_r
         s && s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     set_proxy(t, s);
     enum http_result result = append_given(t, r, err);
-    if (result == HTTP_OK)
+    if (result == HTTP_OK) {
         result = set_auth(t, r, err);
-    if (result == HTTP_OK)
+    }
+    if (result == HTTP_OK) {
         result = t->url.https ? set_tls(t, s, err) : HTTP_OK;
-    if (result == HTTP_OK)
+    }
+    if (result == HTTP_OK) {
         result = set_server_name(t, r, err);
-    if (result == HTTP_OK && !(append_suppressions(t, r) && set_proxy_headers(t, s)))
+    }
+    if (result == HTTP_OK && !(append_suppressions(t, r) && set_proxy_headers(t, s))) {
         result = no_memory(err);
-    if (result != HTTP_OK)
+    }
+    if (result != HTTP_OK) {
         return result;
+    }
     SET(t, CURLOPT_HTTPHEADER, t->headers);
     return http_options_apply_hop(t, err);
 }

@@ -41,8 +41,9 @@ const char *http_method_name(enum http_method m)
 static bool is_number(struct sv s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        if (!isdigit((unsigned char)s.p[i]))
+        if (!isdigit((unsigned char)s.p[i])) {
             return false;
+        }
     }
     return s.n > 0;
 }
@@ -54,21 +55,25 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
 {
     uint64_t seconds;
     char text[64];
-    if (is_number(value))
+    if (is_number(value)) {
         return (parse_u64(value, HTTP_RETRY_AFTER_MAX_S, &seconds) ? (int64_t)seconds
                                                                    : HTTP_RETRY_AFTER_MAX_S) *
                MS_PER_S;
+    }
     if (value.n < 20 || value.n >= sizeof(text) || !isalpha((unsigned char)value.p[0]) ||
-        !memchr(value.p, ':', value.n))
+        !memchr(value.p, ':', value.n)) {
         return -1;
+    }
     memcpy(text, value.p, value.n);
     text[value.n] = '\0';
     time_t at = curl_getdate(text, NULL);
     int64_t now = wall_ns / NS_PER_S;
-    if (at < 0)
+    if (at < 0) {
         return -1;
-    if (at - now > HTTP_RETRY_AFTER_MAX_S)
+    }
+    if (at - now > HTTP_RETRY_AFTER_MAX_S) {
         return HTTP_RETRY_AFTER_MAX_S * MS_PER_S;
+    }
     return at <= now ? 0 : at * MS_PER_S - wall_ns / NS_PER_MS;
 }
 
@@ -77,10 +82,12 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
 void http_result_explain(struct http_transfer *t, const char *reason)
 {
     char url[HTTP_URL_REDACTED_MAX];
-    if (!t->error)
+    if (!t->error) {
         t->error = malloc(sizeof(*t->error));
-    if (!t->error)
+    }
+    if (!t->error) {
         return;
+    }
     err_clear(t->error);
     http_url_redact(t->url.text ? t->url.text : "", url, sizeof(url));
     err_set(t->error, ERR_NETWORK, "%s %s: %s", http_method_name(t->method), url, reason);
@@ -118,13 +125,14 @@ static void put_timeout(const struct http_transfer *t, struct reason *out)
 {
     char limit[32];
     format_duration_ms(t->request.timeout_ms, limit, sizeof(limit));
-    if (t->sent_ns == 0)
+    if (t->sent_ns == 0) {
         (void)snprintf(out->text, sizeof(out->text), "no connection within %s", limit);
-    else if (!t->head_done)
+    } else if (!t->head_done) {
         (void)snprintf(out->text, sizeof(out->text), "no response within %s", limit);
-    else
+    } else {
         (void)snprintf(out->text, sizeof(out->text),
                        "expected the whole response within %s, got %zu bytes", limit, t->body.len);
+    }
 }
 
 static void put_connect(const struct http_transfer *t, struct reason *out)
@@ -148,13 +156,14 @@ static void put_too_large(const struct http_transfer *t, struct reason *out)
         return;
     }
     format_size(t->request.max_body, limit, sizeof(limit));
-    if (t->content_length != UINT64_MAX)
+    if (t->content_length != UINT64_MAX) {
         (void)snprintf(out->text, sizeof(out->text),
                        "expected a body of at most %s, got one of %" PRIu64 " bytes", limit,
                        t->content_length);
-    else
+    } else {
         (void)snprintf(out->text, sizeof(out->text),
                        "expected a body of at most %s, got a longer one", limit);
+    }
 }
 
 static void put_no_room(const struct http_transfer *t, struct reason *out)
@@ -173,45 +182,48 @@ static void put_redirect(const struct http_transfer *t, struct reason *out)
     bool same = false;
     char *target = http_url_resolve(t->url.text, t->location ? t->location : "", &same);
     http_url_redact(target ? target : t->location ? t->location : "", to, sizeof(to));
-    if (target && same)
+    if (target && same) {
         (void)snprintf(out->text, sizeof(out->text), "more than %d redirects, the last to %.400s",
                        HTTP_REDIRECTS_MAX, to);
-    else
+    } else {
         (void)snprintf(out->text, sizeof(out->text),
                        "status %ld redirects to %.400s, which is not followed", t->status, to);
+    }
     free(target);
 }
 
 static void put_cut(const struct http_transfer *t, struct reason *out)
 {
     const char *why = t->curl_error[0] ? t->curl_error : curl_easy_strerror(t->code);
-    if (t->head_done && t->content_length != UINT64_MAX)
+    if (t->head_done && t->content_length != UINT64_MAX) {
         (void)snprintf(out->text, sizeof(out->text),
                        "the connection broke after %zu of %" PRIu64 " bytes: %s", t->body.len,
                        t->content_length, why);
-    else if (t->head_done)
+    } else if (t->head_done) {
         (void)snprintf(out->text, sizeof(out->text), "the response broke after %zu bytes: %s",
                        t->body.len, why);
-    else if (t->code == CURLE_ABORTED_BY_CALLBACK)
+    } else if (t->code == CURLE_ABORTED_BY_CALLBACK) {
         (void)snprintf(out->text, sizeof(out->text), "the connection broke before a response");
-    else if (t->code == CURLE_OK)
+    } else if (t->code == CURLE_OK) {
         (void)snprintf(out->text, sizeof(out->text), "the connection broke within the headers");
-    else
+    } else {
         (void)snprintf(out->text, sizeof(out->text), "the connection broke before a response: %s",
                        why);
+    }
 }
 
 static void put_protocol(const struct http_transfer *t, struct reason *out)
 {
-    if (t->header_lines > HTTP_HEADER_LINES_MAX)
+    if (t->header_lines > HTTP_HEADER_LINES_MAX) {
         (void)snprintf(out->text, sizeof(out->text), "expected at most %d header lines, got more",
                        HTTP_HEADER_LINES_MAX);
-    else if (t->header_bytes > HTTP_HEADER_BYTES_MAX)
+    } else if (t->header_bytes > HTTP_HEADER_BYTES_MAX) {
         (void)snprintf(out->text, sizeof(out->text),
                        "expected at most %d bytes of headers, got more", HTTP_HEADER_BYTES_MAX);
-    else
+    } else {
         (void)snprintf(out->text, sizeof(out->text), "expected an HTTP response: %s",
                        t->curl_error[0] ? t->curl_error : curl_easy_strerror(t->code));
+    }
 }
 
 static void put_reason(const struct http_transfer *t, struct reason *out)
@@ -264,8 +276,9 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
 static enum http_result which_timeout(const struct http_transfer *t)
 {
     int64_t passed_ms = (t->end_ns - t->start_ns) / NS_PER_MS;
-    if (t->sent_ns != 0 || (t->request.timeout_ms > 0 && passed_ms + 1 >= t->request.timeout_ms))
+    if (t->sent_ns != 0 || (t->request.timeout_ms > 0 && passed_ms + 1 >= t->request.timeout_ms)) {
         return HTTP_ERR_TIMEOUT;
+    }
     return HTTP_ERR_CONNECT;
 }
 
@@ -323,12 +336,15 @@ static bool is_early_answer(const struct http_transfer *t)
 void http_result_classify(struct http_transfer *t)
 {
     struct reason reason;
-    if (!t->stopped)
+    if (!t->stopped) {
         t->result = from_code(t);
-    if (is_early_answer(t))
+    }
+    if (is_early_answer(t)) {
         t->result = HTTP_OK;
-    if (t->result == HTTP_OK)
+    }
+    if (t->result == HTTP_OK) {
         return;
+    }
     put_reason(t, &reason);
     http_result_explain(t, reason.text);
 }

@@ -35,16 +35,18 @@ static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 static void socket_free(struct http_socket *socket)
 {
     LIST_REMOVE(socket, link);
-    if (socket->event)
+    if (socket->event) {
         event_free(socket->event);
+    }
     free(socket);
 }
 
 static struct http_socket *socket_new(struct http_shard *s)
 {
     struct http_socket *socket = calloc(1, sizeof(*socket));
-    if (!socket)
+    if (!socket) {
         return NULL;
+    }
     socket->shard = s;
     LIST_INSERT_HEAD(&s->sockets, socket, link);
     return socket;
@@ -52,10 +54,12 @@ static struct http_socket *socket_new(struct http_shard *s)
 
 static bool socket_watch(struct http_socket *socket, curl_socket_t fd, short wanted)
 {
-    if (socket->event && socket->wanted == wanted)
+    if (socket->event && socket->wanted == wanted) {
         return true;
-    if (socket->event)
+    }
+    if (socket->event) {
         event_free(socket->event);
+    }
     socket->wanted = wanted;
     socket->event = event_new(loop_event_base(socket->shard->client->loop), fd,
                               (short)(wanted | EV_PERSIST), on_socket_event, socket);
@@ -86,19 +90,23 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
     struct http_transfer *t = NULL;
     if (what == CURL_POLL_REMOVE) {
         /* The number may be another socket's at once: nothing of the old one may stay. */
-        if (socket)
+        if (socket) {
             socket_free(socket);
+        }
         return 0;
     }
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
-    if (t)
+    if (t) {
         t->fd = fd;
+    }
     if (!socket) {
         socket = socket_new(s);
-        if (!socket || curl_multi_assign(s->multi, fd, socket) != CURLM_OK)
+        if (!socket || curl_multi_assign(s->multi, fd, socket) != CURLM_OK) {
             return -1;
-        if (t && t->request.detect_dead_peer)
+        }
+        if (t && t->request.detect_dead_peer) {
             watch_peer(fd);
+        }
     }
     short wanted =
         (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
@@ -109,8 +117,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
 static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
 {
     struct http_transfer *t = TAILQ_FIRST(&s->running);
-    while (t && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https))
+    while (t && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https)) {
         t = TAILQ_NEXT(t, link);
+    }
     return t;
 }
 
@@ -124,8 +133,9 @@ int http_shard_close_socket(void *shard, curl_socket_t fd)
     if (t) {
         ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
         t->fd = CURL_SOCKET_BAD;
-        if (n > 0)
+        if (n > 0) {
             http_transfer_take_late(t, (struct sv){bytes, (size_t)n});
+        }
     }
     return close(fd);
 }
@@ -134,10 +144,11 @@ static int on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
 {
     (void)multi;
     struct http_shard *s = arg;
-    if (timeout_ms < 0)
+    if (timeout_ms < 0) {
         loop_timer_cancel(s->timer);
-    else
+    } else {
         loop_timer_after(s->timer, timeout_ms);
+    }
     return 0;
 }
 
@@ -151,8 +162,9 @@ static void on_timer(void *arg)
 static bool make_multi(struct http_shard *s)
 {
     s->multi = curl_multi_init();
-    if (!s->multi)
+    if (!s->multi) {
         return false;
+    }
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETDATA, s);
     curl_multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
@@ -163,8 +175,9 @@ static bool make_multi(struct http_shard *s)
 
 static void drop_multi(struct http_shard *s)
 {
-    if (s->multi)
+    if (s->multi) {
         curl_multi_cleanup(s->multi);
+    }
     s->multi = NULL;
     struct http_socket *next;
     for (struct http_socket *socket = LIST_FIRST(&s->sockets); socket; socket = next) {
@@ -182,16 +195,18 @@ bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *er
     TAILQ_INIT(&s->pending);
     TAILQ_INIT(&s->doomed);
     s->timer = loop_timer_new(c->loop, on_timer, s);
-    if (s->timer && make_multi(s))
+    if (s->timer && make_multi(s)) {
         return true;
+    }
     err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
     return false;
 }
 
 void http_shard_done(struct http_shard *s)
 {
-    if (!s->timer)
+    if (!s->timer) {
         return;
+    }
     drop_multi(s);
     s->timer = loop_timer_free(s->timer);
 }
@@ -201,8 +216,9 @@ void http_shard_done(struct http_shard *s)
 static void set_running(struct http_shard *s, size_t n)
 {
     s->n_running = n;
-    if (s->multi)
+    if (s->multi) {
         curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard + (long)n);
+    }
 }
 
 /* ---- transfers in and out -------------------------------------------------------------------- */
@@ -210,8 +226,9 @@ static void set_running(struct http_shard *s, size_t n)
 static void take_out(struct http_transfer *t)
 {
     struct http_shard *s = t->shard;
-    if (s->multi)
+    if (s->multi) {
         curl_multi_remove_handle(s->multi, t->easy);
+    }
     set_running(s, s->n_running - 1);
 }
 
@@ -232,8 +249,9 @@ static void add_now(struct http_shard *s, struct http_transfer *t)
     t->state = HTTP_RUNNING;
     set_running(s, s->n_running + 1);
     CURLMcode code = curl_multi_add_handle(s->multi, t->easy);
-    if (code == CURLM_OK)
+    if (code == CURLM_OK) {
         return;
+    }
     set_running(s, s->n_running - 1);
     fail_to_add(t, code);
 }
@@ -251,8 +269,9 @@ void http_shard_add(struct http_transfer *t)
 
 void http_shard_remove(struct http_transfer *t)
 {
-    if (t->state == HTTP_RUNNING || t->state == HTTP_DOOMED)
+    if (t->state == HTTP_RUNNING || t->state == HTTP_DOOMED) {
         take_out(t);
+    }
     http_list_move(t, NULL);
 }
 
@@ -260,8 +279,9 @@ void http_shard_remove(struct http_transfer *t)
 
 static void add_pending(struct http_shard *s)
 {
-    while (!TAILQ_EMPTY(&s->pending))
+    while (!TAILQ_EMPTY(&s->pending)) {
         add_now(s, TAILQ_FIRST(&s->pending));
+    }
 }
 
 static void drop_doomed(struct http_shard *s)
@@ -291,16 +311,18 @@ static void enter(struct http_shard *s, curl_socket_t fd, int mask)
 {
     int running;
     struct http_client *c = s->client;
-    if (!s->multi)
+    if (!s->multi) {
         return;
+    }
     c->driving = true;
     s->busy = true;
     CURLMcode code = curl_multi_socket_action(s->multi, fd, mask, &running);
     s->busy = false;
     drop_doomed(s);
     collect(s);
-    if (code != CURLM_OK)
+    if (code != CURLM_OK) {
         http_shard_rebuild(s, code);
+    }
     add_pending(s);
     http_client_run_ended(c);
 }
@@ -319,7 +341,8 @@ void http_shard_rebuild(struct http_shard *s, CURLMcode code)
         http_transfer_fail(t, HTTP_ERR_CUT, &reason);
     }
     drop_multi(s);
-    if (!make_multi(s))
+    if (!make_multi(s)) {
         log_error(s->client->log, "out of memory for an HTTP client, trying again later",
                   LOG_STR("client", s->client->name));
+    }
 }

@@ -49,13 +49,16 @@ static bool take_location(struct http_transfer *t, struct sv value)
 static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
 {
     static const char location[] = "location", retry[] = "retry-after", length[] = "content-length";
-    if (name.n == sizeof(location) - 1 && strncasecmp(name.p, location, name.n) == 0)
+    if (name.n == sizeof(location) - 1 && strncasecmp(name.p, location, name.n) == 0) {
         return take_location(t, value);
-    if (name.n == sizeof(retry) - 1 && strncasecmp(name.p, retry, name.n) == 0)
+    }
+    if (name.n == sizeof(retry) - 1 && strncasecmp(name.p, retry, name.n) == 0) {
         t->retry_after_ms = http_retry_after(value, clock_wall_ns());
+    }
     if (name.n == sizeof(length) - 1 && strncasecmp(name.p, length, name.n) == 0 &&
-        !parse_u64(value, INT64_MAX, &t->content_length))
+        !parse_u64(value, INT64_MAX, &t->content_length)) {
         t->content_length = UINT64_MAX;
+    }
     return true;
 }
 
@@ -70,8 +73,9 @@ static bool check_redirect(struct http_transfer *t)
     const struct http_settings *s = t->request.settings;
     bool same = false;
     if (!is_redirect(t->status) || !s || !s->follow_redirects || t->method != HTTP_GET ||
-        !t->location)
+        !t->location) {
         return true;
+    }
     char *target = http_url_resolve(t->url.text, t->location, &same);
     t->following = target && same && t->redirects < HTTP_REDIRECTS_MAX;
     free(target);
@@ -90,8 +94,9 @@ static bool is_announced_too_large(const struct http_transfer *t)
 static void count_body(struct http_transfer *t)
 {
     struct http_client *c = t->client;
-    if (t->body.cap == t->body_counted)
+    if (t->body.cap == t->body_counted) {
         return;
+    }
     metric_gauge_add(c->body_bytes_gauge, (int64_t)t->body.cap - (int64_t)t->body_counted);
     c->body_bytes = c->body_bytes - t->body_counted + t->body.cap;
     t->body_counted = t->body.cap;
@@ -102,8 +107,9 @@ static bool has_room(const struct http_transfer *t, size_t n)
 {
     const struct http_client *c = t->client;
     size_t need = t->body.len + n + 1;
-    if (c->bodies_max_bytes == 0 || need <= t->body.cap)
+    if (c->bodies_max_bytes == 0 || need <= t->body.cap) {
         return true;
+    }
     size_t cap = need < 2 * t->body.cap ? 2 * t->body.cap : need;
     cap = cap > t->request.max_body + 1 ? t->request.max_body + 1 : cap;
     size_t others = c->body_bytes - t->body_counted;
@@ -113,12 +119,15 @@ static bool has_room(const struct http_transfer *t, size_t n)
 static void reserve_body(struct http_transfer *t)
 {
     size_t n = t->request.size_hint;
-    if (t->request.on_data || t->status >= 300)
+    if (t->request.on_data || t->status >= 300) {
         return;
-    if (t->content_length != UINT64_MAX && t->content_length > n)
+    }
+    if (t->content_length != UINT64_MAX && t->content_length > n) {
         n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
-    if (n > 0 && has_room(t, n)) /* if there is none, it is seen when the bytes come */
+    }
+    if (n > 0 && has_room(t, n)) { /* if there is none, it is seen when the bytes come */
         buf_reserve(&t->body, n);
+    }
     count_body(t);
 }
 
@@ -127,15 +136,19 @@ static bool finish_head(struct http_transfer *t)
 {
     const char *type = NULL;
     t->head_done = true;
-    if (!check_redirect(t))
+    if (!check_redirect(t)) {
         return stop(t, HTTP_ERR_REDIRECT);
-    if (t->following)
+    }
+    if (t->following) {
         return true;
+    }
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    if (t->request.on_head && !t->request.on_head(t->request.arg, t->status, type ? type : ""))
+    if (t->request.on_head && !t->request.on_head(t->request.arg, t->status, type ? type : "")) {
         return stop(t, HTTP_ERR_ABORTED);
-    if (is_announced_too_large(t))
+    }
+    if (is_announced_too_large(t)) {
         return stop(t, HTTP_ERR_TOO_LARGE);
+    }
     reserve_body(t);
     return true;
 }
@@ -145,8 +158,9 @@ static long status_of(struct sv line)
 {
     struct sv version, rest, code;
     uint64_t status;
-    if (!sv_cut(line, ' ', &version, &rest))
+    if (!sv_cut(line, ' ', &version, &rest)) {
         return 0;
+    }
     code = (struct sv){rest.p, rest.n < 3 ? rest.n : 3};
     return parse_u64(code, 999, &status) ? (long)status : 0;
 }
@@ -171,8 +185,9 @@ static bool is_over_limit(const struct http_transfer *t)
 
 static struct sv cut_line_end(struct sv line)
 {
-    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
+    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r')) {
         line.n--;
+    }
     return line;
 }
 
@@ -181,16 +196,20 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     struct http_transfer *t = arg;
     size_t len = size * n;
     struct sv line = cut_line_end((struct sv){data, len});
-    if (t->state != HTTP_RUNNING)
+    if (t->state != HTTP_RUNNING) {
         return 0;
+    }
     t->header_bytes += len;
     t->header_lines++;
-    if (is_over_limit(t))
+    if (is_over_limit(t)) {
         return stop(t, HTTP_ERR_PROTOCOL);
-    if (t->head_done) /* a trailer */
+    }
+    if (t->head_done) { /* a trailer */
         return len;
-    if (line.n > 0)
+    }
+    if (line.n > 0) {
         return take_field(t, line) ? len : stop(t, HTTP_ERR_MEMORY);
+    }
     /* The end of a head; after an interim one another follows. */
     return t->status < 200 || finish_head(t) ? len : 0;
 }
@@ -207,20 +226,25 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     size_t len = size * n;
-    if (t->state != HTTP_RUNNING)
+    if (t->state != HTTP_RUNNING) {
         return 0;
-    if (t->following)
+    }
+    if (t->following) {
         return discard(t, len);
-    if (t->request.on_data)
+    }
+    if (t->request.on_data) {
         return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
+    }
     size_t room = t->request.max_body - t->body.len;
     size_t take = len < room ? len : room;
-    if (!has_room(t, take))
+    if (!has_room(t, take)) {
         return stop(t, HTTP_ERR_NO_ROOM);
+    }
     bool ok = buf_append(&t->body, data, take);
     count_body(t);
-    if (!ok)
+    if (!ok) {
         return stop(t, HTTP_ERR_MEMORY);
+    }
     return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
 }
 
@@ -233,13 +257,16 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
         line = cut_line_end(line);
         t->header_bytes += line.n;
         t->header_lines++;
-        if (is_over_limit(t) || (t->status == 0 && !sv_starts_with(line, SV("HTTP/1."))))
+        if (is_over_limit(t) || (t->status == 0 && !sv_starts_with(line, SV("HTTP/1.")))) {
             return;
-        if (line.n > 0 && !take_field(t, line))
+        }
+        if (line.n > 0 && !take_field(t, line)) {
             return;
+        }
         t->head_done = line.n == 0 && t->status >= 200;
-        if (t->head_done)
+        if (t->head_done) {
             break;
+        }
     }
     /* Without a length it may be chunked; the status is what counts. */
     if (t->head_done && t->content_length != UINT64_MAX && !t->request.on_data) {
@@ -254,14 +281,16 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     size_t room = size * n, len = 0;
-    if (t->state != HTTP_RUNNING)
+    if (t->state != HTTP_RUNNING) {
         return CURL_READFUNC_ABORT;
+    }
     while (len < room && t->part < t->n_parts) {
         const struct http_part *part = &t->parts[t->part];
         size_t left = part->len - t->part_offset;
         size_t take = left < room - len ? left : room - len;
-        if (take > 0)
+        if (take > 0) {
             memcpy(out + len, (const char *)part->data + t->part_offset, take);
+        }
         len += take;
         t->part_offset += take;
         if (t->part_offset == part->len) {
@@ -274,8 +303,9 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
 
 static void rewind_to(struct http_transfer *t, uint64_t offset)
 {
-    for (t->part = 0; t->part < t->n_parts && offset >= t->parts[t->part].len; t->part++)
+    for (t->part = 0; t->part < t->n_parts && offset >= t->parts[t->part].len; t->part++) {
         offset -= t->parts[t->part].len;
+    }
     t->part_offset = (size_t)offset;
 }
 
@@ -284,8 +314,9 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_transfer *t = arg;
     if (t->state != HTTP_RUNNING || origin != SEEK_SET || offset < 0 ||
-        (uint64_t)offset > t->body_size)
+        (uint64_t)offset > t->body_size) {
         return CURL_SEEKFUNC_FAIL;
+    }
     rewind_to(t, (uint64_t)offset);
     return CURL_SEEKFUNC_OK;
 }
@@ -310,8 +341,9 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     (void)peer_port;
     (void)own_port;
     struct http_transfer *t = arg;
-    if (t->state != HTTP_RUNNING)
+    if (t->state != HTTP_RUNNING) {
         return CURL_PREREQFUNC_ABORT;
+    }
     int64_t now_ns = clock_mono_ns();
     if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
         t->stopped = true;

@@ -13,8 +13,9 @@ static CURLUcode get_part(CURLU *u, CURLUPart part, unsigned flags, char **ret)
 {
     char *text = NULL;
     CURLUcode code = curl_url_get(u, part, &text, flags);
-    if (code != CURLUE_OK)
+    if (code != CURLUE_OK) {
         return code;
+    }
     *ret = strdup(text);
     curl_free(text);
     return *ret ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
@@ -30,11 +31,13 @@ static CURLUcode take_scheme(CURLU *u, bool *ret_https)
 {
     char *scheme = NULL;
     CURLUcode code = curl_url_get(u, CURLUPART_SCHEME, &scheme, 0);
-    if (code != CURLUE_OK)
+    if (code != CURLUE_OK) {
         return code;
+    }
     *ret_https = strcmp(scheme, "https") == 0;
-    if (!*ret_https && strcmp(scheme, "http") != 0)
+    if (!*ret_https && strcmp(scheme, "http") != 0) {
         code = CURLUE_UNSUPPORTED_SCHEME;
+    }
     curl_free(scheme);
     return code;
 }
@@ -44,10 +47,12 @@ static CURLUcode take_port(CURLU *u, uint16_t *ret_port)
     char *text = NULL;
     uint64_t port = 0;
     CURLUcode code = curl_url_get(u, CURLUPART_PORT, &text, CURLU_DEFAULT_PORT);
-    if (code != CURLUE_OK)
+    if (code != CURLUE_OK) {
         return code;
-    if (!parse_u64(sv_from(text), UINT16_MAX, &port) || port == 0)
+    }
+    if (!parse_u64(sv_from(text), UINT16_MAX, &port) || port == 0) {
         code = CURLUE_BAD_PORT_NUMBER;
+    }
     curl_free(text);
     *ret_port = (uint16_t)port;
     return code;
@@ -56,8 +61,9 @@ static CURLUcode take_port(CURLU *u, uint16_t *ret_port)
 static void strip_brackets(char *host)
 {
     size_t n = strlen(host);
-    if (n < 2 || host[0] != '[' || host[n - 1] != ']')
+    if (n < 2 || host[0] != '[' || host[n - 1] != ']') {
         return;
+    }
     memmove(host, host + 1, n - 2);
     host[n - 2] = '\0';
 }
@@ -65,33 +71,41 @@ static void strip_brackets(char *host)
 static CURLUcode take_host(CURLU *u, char **ret_host)
 {
     CURLUcode code = get_part(u, CURLUPART_HOST, 0, ret_host);
-    if (code != CURLUE_OK)
+    if (code != CURLUE_OK) {
         return code;
+    }
     strip_brackets(*ret_host);
-    for (char *p = *ret_host; *p; p++)
+    for (char *p = *ret_host; *p; p++) {
         *p = (char)tolower((unsigned char)*p);
+    }
     return **ret_host ? CURLUE_OK : CURLUE_NO_HOST;
 }
 
 static CURLUcode take_apart(CURLU *u, const char *text, struct http_url *url)
 {
     CURLUcode code = curl_url_set(u, CURLUPART_URL, text, CURLU_PATH_AS_IS);
-    if (code == CURLUE_OK)
+    if (code == CURLUE_OK) {
         code = take_scheme(u, &url->https);
-    if (code == CURLUE_OK)
+    }
+    if (code == CURLUE_OK) {
         code = take_host(u, &url->host);
-    if (code == CURLUE_OK)
+    }
+    if (code == CURLUE_OK) {
         code = take_port(u, &url->port);
-    if (code == CURLUE_OK)
+    }
+    if (code == CURLUE_OK) {
         code = get_optional(u, CURLUPART_USER, CURLUE_NO_USER, &url->user);
-    if (code == CURLUE_OK)
+    }
+    if (code == CURLUE_OK) {
         code = get_optional(u, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD, &url->password);
+    }
     curl_url_set(u, CURLUPART_USER, NULL, 0);
     curl_url_set(u, CURLUPART_PASSWORD, NULL, 0);
     curl_url_set(u, CURLUPART_OPTIONS, NULL, 0);
     curl_url_set(u, CURLUPART_FRAGMENT, NULL, 0);
-    if (code == CURLUE_OK)
+    if (code == CURLUE_OK) {
         code = get_part(u, CURLUPART_URL, 0, &url->text);
+    }
     return code;
 }
 
@@ -107,11 +121,13 @@ enum http_result http_url_parse(const char *text, struct http_url *ret_url, stru
     *ret_url = (struct http_url){0};
     CURLU *u = curl_url();
     CURLUcode code = u ? take_apart(u, text, ret_url) : CURLUE_OUT_OF_MEMORY;
-    if (code == CURLUE_OK && !has_two_slashes(text))
+    if (code == CURLUE_OK && !has_two_slashes(text)) {
         code = CURLUE_NO_HOST;
+    }
     curl_url_cleanup(u);
-    if (code == CURLUE_OK)
+    if (code == CURLUE_OK) {
         return HTTP_OK;
+    }
     http_url_done(ret_url);
     if (code == CURLUE_OUT_OF_MEMORY) {
         err_set(err, ERR_MEMORY, "out of memory");
@@ -123,8 +139,9 @@ enum http_result http_url_parse(const char *text, struct http_url *ret_url, stru
 
 static void free_secret(char *s)
 {
-    if (s)
+    if (s) {
         explicit_bzero(s, strlen(s));
+    }
     free(s);
 }
 
@@ -154,8 +171,9 @@ static char *join(const char *base, const char *location)
     char *joined = NULL;
     CURLU *u = curl_url();
     if (u && curl_url_set(u, CURLUPART_URL, base, CURLU_PATH_AS_IS) == CURLUE_OK &&
-        curl_url_set(u, CURLUPART_URL, location, CURLU_URLENCODE) == CURLUE_OK)
+        curl_url_set(u, CURLUPART_URL, location, CURLU_URLENCODE) == CURLUE_OK) {
         get_part(u, CURLUPART_URL, 0, &joined);
+    }
     curl_url_cleanup(u);
     return joined;
 }
@@ -200,10 +218,11 @@ static void redact_query(struct sv query, struct buf *out)
         }
         buf_append(out, name.p, name.n);
         buf_putc(out, '=');
-        if (is_short_number(value))
+        if (is_short_number(value)) {
             buf_append(out, value.p, value.n);
-        else
+        } else {
             buf_puts(out, "...");
+        }
     }
 }
 
@@ -211,19 +230,22 @@ static void redact_query(struct sv query, struct buf *out)
 static void redact_text(struct sv v, struct buf *out)
 {
     struct sv head, tail;
-    if (sv_cut(v, '#', &head, &tail))
+    if (sv_cut(v, '#', &head, &tail)) {
         v = head;
+    }
     const char *at = memrchr(v.p, '@', v.n);
     if (at) {
         buf_puts(out, "...@");
         v = (struct sv){at + 1, v.n - (size_t)(at + 1 - v.p)};
     }
     bool has_query = sv_cut(v, '?', &head, &tail);
-    if (has_query)
+    if (has_query) {
         v = head;
+    }
     buf_append(out, v.p, v.n);
-    if (has_query)
+    if (has_query) {
         buf_puts(out, "?...");
+    }
 }
 
 void http_url_redact(const char *text, char *out, size_t size)
@@ -236,17 +258,20 @@ void http_url_redact(const char *text, char *out, size_t size)
     if (http_url_parse(text, &url, NULL) == HTTP_OK) {
         struct sv whole = sv_from(url.text);
         bool has_query = sv_cut(whole, '?', &path, &query);
-        if (!has_query)
+        if (!has_query) {
             path = whole;
+        }
         buf_append(&b, path.p, path.n);
-        if (has_query)
+        if (has_query) {
             redact_query(query, &b);
+        }
         http_url_done(&url);
     } else {
         redact_text(sv_from(text), &b);
     }
     (void)snprintf(out, size, "%s", buf_ok(&b) ? b.data : "(URL)");
-    if (buf_ok(&b) && b.len >= size && size > 4)
+    if (buf_ok(&b) && b.len >= size && size > 4) {
         memcpy(out + size - 4, "...", 4);
+    }
     buf_done(&b);
 }

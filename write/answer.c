@@ -22,12 +22,15 @@ static void reply_init(struct reply *r, struct sv body)
     r->json = body.n > 0 ? json_loadb(body.p, body.n, JSON_ALLOW_NUL, NULL) : NULL;
     const char *code = json_string_value(json_object_get(r->json, "code"));
     json_t *message = json_object_get(r->json, "message");
-    if (!message)
+    if (!message) {
         message = json_object_get(r->json, "error"); /* profefe */
-    if (code)
+    }
+    if (code) {
         r->code = code;
-    if (json_is_string(message))
+    }
+    if (json_is_string(message)) {
         r->message = (struct sv){.p = json_string_value(message), .n = json_string_length(message)};
+    }
 }
 
 static void reply_done(struct reply *r)
@@ -43,8 +46,9 @@ static bool mentions(struct sv text, const char *part)
 static bool type_is(const char *content_type, const char *wanted)
 {
     size_t n = strlen(wanted);
-    if (strncasecmp(content_type, wanted, n) != 0)
+    if (strncasecmp(content_type, wanted, n) != 0) {
         return false;
+    }
     char after = content_type[n];
     return after == '\0' || after == ';' || after == ' ' || after == '+';
 }
@@ -62,15 +66,17 @@ static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
 {
     static const char mark[] = "next reset at ";
     const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
-    if (!at)
+    if (!at) {
         return -1;
+    }
     char text[sizeof("2026-11-21T04:00:00")] = "";
     size_t left = message.n - (size_t)(at - message.p) - (sizeof(mark) - 1);
     memcpy(text, at + sizeof(mark) - 1, left < sizeof(text) - 1 ? left : sizeof(text) - 1);
     struct tm tm = {0};
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (!end || *end != '\0')
+    if (!end || *end != '\0') {
         return -1;
+    }
     /* In milliseconds: a year of four digits does not fit in nanoseconds. */
     int64_t ms = (int64_t)timegm(&tm) * MS_PER_S - wall_ns / NS_PER_MS;
     return ms > 0 ? ms : 0;
@@ -82,24 +88,29 @@ static bool is_over_burst(struct sv message)
 {
     static const char mark[] = " exceeded while adding ";
     const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
-    if (!at)
+    if (!at) {
         return false;
+    }
     struct sv rest = {.p = at + sizeof(mark) - 1};
     rest.n = message.n - (size_t)(rest.p - message.p);
     struct sv number;
     struct sv unit;
     struct sv whole;
     struct sv fraction = SV("");
-    if (!sv_cut(rest, ' ', &number, &unit))
+    if (!sv_cut(rest, ' ', &number, &unit)) {
         return false;
-    if (!sv_cut(number, '.', &whole, &fraction))
+    }
+    if (!sv_cut(number, '.', &whole, &fraction)) {
         whole = number;
+    }
     uint64_t n;
-    if (!parse_u64(whole, 1 << 20, &n))
+    if (!parse_u64(whole, 1 << 20, &n)) {
         return false;
+    }
     bool more = fraction.n > 0 && !sv_eq_str(fraction, "0");
-    if (sv_starts_with(unit, SV("MiB")) || sv_starts_with(unit, SV("MB")))
+    if (sv_starts_with(unit, SV("MiB")) || sv_starts_with(unit, SV("MB"))) {
         return n > ANSWER_BURST_MIB || (n == ANSWER_BURST_MIB && more);
+    }
     return sv_starts_with(unit, SV("G")) && n > 0;
 }
 
@@ -108,8 +119,9 @@ static void classify_rate(struct sv message, struct answer *a)
 {
     bool never = is_over_burst(message);
     doubtful(a, never ? ANSWER_FEW_TRIES : ANSWER_RATE_TRIES);
-    if (never)
+    if (never) {
         a->fault = ANSWER_FAULT_BURST;
+    }
 }
 
 /* Too many requests: a body over the limit (never), a quota with a reset time, or the rate. */
@@ -134,10 +146,12 @@ static void classify_429(const struct answer_input *in, struct sv message, struc
 static bool is_profefe_success(const struct answer_input *in, const struct reply *r)
 {
     static const char head[] = "{\"code\":200,\"body\":{\"id\":\"";
-    if (in->status != 200)
+    if (in->status != 200) {
         return false;
-    if (!r->json && in->body.n >= ANSWER_BODY_MAX)
+    }
+    if (!r->json && in->body.n >= ANSWER_BODY_MAX) {
         return sv_starts_with(in->body, sv_from(head)) && in->body.p[sizeof(head) - 1] != '"';
+    }
     const json_t *id = json_object_get(json_object_get(r->json, "body"), "id");
     return json_integer_value(json_object_get(r->json, "code")) == 200 &&
            json_string_length(id) > 0;
@@ -151,10 +165,11 @@ static void classify_2xx(const struct answer_input *in, const struct reply *r, s
     bool ok = in->protocol == PROTOCOL_PUSH      ? push_ok
               : in->protocol == PROTOCOL_PROFEFE ? is_profefe_success(in, r)
                                                  : !type_is(in->content_type, "text/html");
-    if (ok)
+    if (ok) {
         a->class = ANSWER_SENT;
-    else
+    } else {
         doubtful(a, ANSWER_TRIES);
+    }
 }
 
 /* The server could not read the profile inside the request, and never will. */
@@ -172,16 +187,18 @@ static void classify_push(const struct answer_input *in, const struct reply *r, 
         a->class = ANSWER_RETRY;
         break;
     case 409:
-        if (strcmp(r->code, "aborted") == 0)
+        if (strcmp(r->code, "aborted") == 0) {
             doubtful(a, ANSWER_TRIES);
-        else
+        } else {
             a->class = ANSWER_REJECTED;
+        }
         break;
     case 500:
-        if (is_broken_profile(r))
+        if (is_broken_profile(r)) {
             a->class = ANSWER_REJECTED;
-        else
+        } else {
             doubtful(a, ANSWER_TRIES);
+        }
         break;
     case 501:
         a->class = ANSWER_REJECTED;
@@ -202,15 +219,16 @@ static void classify_422(struct sv message, struct answer *a)
             return;
         }
     }
-    if (mentions(message, "resource_exhausted:"))
+    if (mentions(message, "resource_exhausted:")) {
         classify_rate(message, a);
-    else if (mentions(message, "internal:"))
+    } else if (mentions(message, "internal:")) {
         doubtful(a, ANSWER_TRIES);
-    else if (mentions(message, "invalid_argument:") || mentions(message, "parsing ") ||
-             mentions(message, "tenant"))
+    } else if (mentions(message, "invalid_argument:") || mentions(message, "parsing ") ||
+               mentions(message, "tenant")) {
         a->class = ANSWER_REJECTED;
-    else
+    } else {
         doubtful(a, ANSWER_FEW_TRIES);
+    }
 }
 
 static void classify_status(const struct answer_input *in, const struct reply *r, struct answer *a)
@@ -235,14 +253,15 @@ static void classify_status(const struct answer_input *in, const struct reply *r
     default:
         break;
     }
-    if (in->status >= 200 && in->status < 300)
+    if (in->status >= 200 && in->status < 300) {
         classify_2xx(in, r, a);
-    else if (in->status < 400)
+    } else if (in->status < 400) {
         a->class = ANSWER_REJECTED;
-    else if (in->protocol == PROTOCOL_PUSH)
+    } else if (in->protocol == PROTOCOL_PUSH) {
         classify_push(in, r, a);
-    else
+    } else {
         a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
+    }
 }
 
 /* What is wrong with a profile that was refused for good, in the words that servers have for it. */
@@ -252,11 +271,13 @@ static enum answer_fault fault_of(long status, struct sv message)
         "exceeds the size limit",    "exceeds maximum allowed size", "payload size exceeds",
         "exceeds the samples count", "larger than configured max",   "body too large",
     };
-    if (mentions(message, "outside of ingestion window"))
+    if (mentions(message, "outside of ingestion window")) {
         return ANSWER_FAULT_TOO_OLD;
+    }
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        if (mentions(message, sizes[i]))
+        if (mentions(message, sizes[i])) {
             return ANSWER_FAULT_TOO_LARGE;
+        }
     }
     return status == 413 ? ANSWER_FAULT_TOO_LARGE : ANSWER_FAULT_OTHER;
 }
@@ -264,8 +285,9 @@ static enum answer_fault fault_of(long status, struct sv message)
 static void classify_transport(const struct answer_input *in, struct answer *a)
 {
     a->class = in->result == HTTP_ERR_REDIRECT ? ANSWER_REJECTED : ANSWER_RETRY;
-    if (in->result == HTTP_ERR_CONFIG)
+    if (in->result == HTTP_ERR_CONFIG) {
         a->delay_ms = ANSWER_SLOW_MS;
+    }
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -280,8 +302,9 @@ static void copy_text(struct sv v, char *out, size_t size)
     size_t n = 0;
     for (size_t i = 0; i < text.len && n + 1 < size; i++) {
         unsigned char c = (unsigned char)text.data[i];
-        if ((c & 0xc0) != 0x80 && ++chars > ANSWER_TEXT_MAX)
+        if ((c & 0xc0) != 0x80 && ++chars > ANSWER_TEXT_MAX) {
             break;
+        }
         out[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
     }
     out[n] = '\0';
@@ -326,34 +349,44 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer)
     struct answer a = {.class = ANSWER_REJECTED, .answered = in->status != 0};
     struct reply r;
     reply_init(&r, in->body);
-    if (in->status != 0)
+    if (in->status != 0) {
         classify_status(in, &r, &a);
-    else
+    } else {
         classify_transport(in, &a);
-    if (a.class == ANSWER_REJECTED)
+    }
+    if (a.class == ANSWER_REJECTED) {
         a.fault = fault_of(in->status, r.message);
+    }
     bool again = a.class == ANSWER_RETRY || a.class == ANSWER_RETRY_DOUBTFUL;
-    if (again && in->retry_after_ms > a.delay_ms)
+    if (again && in->retry_after_ms > a.delay_ms) {
         a.delay_ms = in->retry_after_ms;
-    if (a.delay_ms > ANSWER_DELAY_MAX_MS)
+    }
+    if (a.delay_ms > ANSWER_DELAY_MAX_MS) {
         a.delay_ms = ANSWER_DELAY_MAX_MS;
-    if (a.class != ANSWER_SENT)
+    }
+    if (a.class != ANSWER_SENT) {
         describe(in, &r, &a);
+    }
     reply_done(&r);
     *ret_answer = a;
 }
 
 const char *answer_result_name(enum http_result result, long status)
 {
-    if (status == 429)
+    if (status == 429) {
         return "429";
-    if (status >= 500)
+    }
+    if (status >= 500) {
         return "5xx";
-    if (status >= 400)
+    }
+    if (status >= 400) {
         return "4xx";
-    if (status >= 300)
+    }
+    if (status >= 300) {
         return "3xx";
-    if (status >= 200)
+    }
+    if (status >= 200) {
         return "2xx";
+    }
     return http_result_name(result);
 }

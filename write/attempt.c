@@ -30,8 +30,9 @@ struct attempt {
 
 static void attempt_free(struct attempt *a)
 {
-    if (a->lane)
+    if (a->lane) {
         TAILQ_REMOVE(&a->lane->attempts, a, link);
+    }
     request_done(&a->request);
     buf_done(&a->reply);
     series_done(&a->series);
@@ -44,8 +45,9 @@ static void tell(struct attempt *a, const struct answer *answer,
                  const struct endpoint_result *outcome)
 {
     struct lane *l = a->lane;
-    if (!l->on_attempt)
+    if (!l->on_attempt) {
         return;
+    }
     struct write_attempt told = {.profile = a->profile,
                                  .endpoint = l->index,
                                  .outcome = outcome->fate == FATE_SENT      ? WRITE_SENT
@@ -80,8 +82,9 @@ static const char *unsendable_text(enum write_drop reason)
 static void tell_unsendable(const struct lane *l, const struct endpoint_item *it,
                             enum write_drop reason)
 {
-    if (!l->on_attempt)
+    if (!l->on_attempt) {
         return;
+    }
     struct write_attempt told = {.profile = endpoint_item_profile(it),
                                  .endpoint = l->index,
                                  .outcome = WRITE_DROPPED,
@@ -145,8 +148,9 @@ static enum request_status start_http(struct attempt *a)
     struct lane *l = a->lane;
     enum request_status status =
         request_build(&a->request, l->config, &a->series, a->profile, &l->boundary, &l->rng);
-    if (status != REQUEST_OK)
+    if (status != REQUEST_OK) {
         return status;
+    }
     struct http_request request = {.method = "POST",
                                    .url = a->request.url.data,
                                    .settings = &l->config->http,
@@ -201,8 +205,9 @@ static struct attempt *attempt_new(struct lane *l, struct endpoint_item *it, int
 {
     struct attempt *a = calloc(1, sizeof(*a));
     struct profile *p = endpoint_item_profile(it);
-    if (!a)
+    if (!a) {
         return NULL;
+    }
     buf_init(&a->reply, ANSWER_BODY_MAX);
     if (!series_build(&a->series, p->labels, &l->config->external_labels, &l->config->label_limits,
                       l->config->protocol)) {
@@ -240,18 +245,22 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
     struct attempt *a = attempt_new(l, it, now_ms);
     enum request_status status = REQUEST_MEMORY;
     bool first = endpoint_item_attempt(it) == 1;
-    if (a)
+    if (a) {
         status = l->config->protocol == PROTOCOL_FILE ? start_file(a) : start_http(a);
+    }
     /* A file may be on its way already, but only this thread takes it off the list. */
-    if (a && first)
+    if (a && first) {
         report_changes(&l->report, &a->series, endpoint_item_profile(it)->labels);
-    if (status == REQUEST_OK)
+    }
+    if (status == REQUEST_OK) {
         return;
+    }
     enum write_drop reason = drop_reason(status);
     report_unsendable(&l->report, endpoint_item_profile(it)->labels, reason, now_ms);
     tell_unsendable(l, it, reason);
-    if (a)
+    if (a) {
         attempt_free(a);
+    }
     endpoint_drop(l->queue, it, reason);
 }
 

@@ -45,8 +45,9 @@ static double up(const struct export_row *r)
 /* Closed, half open (a probe is under way), open. */
 static double breaker(const struct export_row *r)
 {
-    if (r->status.failures == 0)
+    if (r->status.failures == 0) {
         return 0;
+    }
     return r->status.probing ? 1 : 2;
 }
 
@@ -219,17 +220,20 @@ static void export_spool_lists(struct metrics_out *out, const struct export_row 
 static void export_spools(struct metrics_out *out, const struct export_row *rows, size_t n)
 {
     size_t with = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         with += rows[i].has_spool;
-    if (with == 0)
+    }
+    if (with == 0) {
         return;
+    }
     for (size_t f = 0; f < sizeof(spool_families) / sizeof(spool_families[0]); f++) {
         metrics_out_family(out, spool_families[f].name, spool_families[f].help,
                            spool_families[f].type);
         for (size_t i = 0; i < n; i++) {
             const char *const labels[][2] = {{"endpoint", rows[i].endpoint}};
-            if (rows[i].has_spool)
+            if (rows[i].has_spool) {
                 metrics_out_sample(out, labels, 1, spool_families[f].value(&rows[i]));
+            }
         }
     }
     export_spool_lists(out, rows, n);

@@ -63,8 +63,9 @@ void report_init(struct report *r, struct log *log, struct metrics *m, const cha
 void report_changes(struct report *r, const struct series *s, const struct labels *l)
 {
     for (size_t i = 0; i < SERIES_CHANGES; i++) {
-        if (s->changes[i] == 0)
+        if (s->changes[i] == 0) {
             continue;
+        }
         metric_add(r->changes[i], s->changes[i]);
         if (s->examples[i].n > 0 && !r->change_said[i]) {
             r->change_said[i] = true;
@@ -93,8 +94,9 @@ static uint64_t cause_key(enum write_drop reason, const char *why)
             continue;
         }
         until = *c == '{' ? '}' : *c == '"' || *c == '\'' ? *c : '\0';
-        if (until == '\0' && (*c < '0' || *c > '9'))
+        if (until == '\0' && (*c < '0' || *c > '9')) {
             h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+        }
     }
     return h != 0 ? h : 1;
 }
@@ -105,10 +107,12 @@ static struct report_cause *find_cause(struct report *r, uint64_t key)
     struct report_cause *oldest = &r->causes[0];
     for (size_t i = 0; i < REPORT_CAUSES_MAX; i++) {
         struct report_cause *at = &r->causes[i];
-        if (at->key == key)
+        if (at->key == key) {
             return at;
-        if (oldest->key != 0 && (at->key == 0 || at->said_ms < oldest->said_ms))
+        }
+        if (oldest->key != 0 && (at->key == 0 || at->said_ms < oldest->said_ms)) {
             oldest = at;
+        }
     }
     return oldest;
 }
@@ -133,8 +137,9 @@ static void log_dropped(struct report *r, const struct labels *l, enum write_dro
                         const char *why, int64_t now_ms)
 {
     uint64_t more = 0;
-    if (!is_news(r, cause_key(reason, why), now_ms, &more))
+    if (!is_news(r, cause_key(reason, why), now_ms, &more)) {
         return;
+    }
     log_warn(r->log, "profile given up", LOG_STR("endpoint", r->endpoint),
              LOG_STR("reason", write_drop_name(reason)), LOG_STR("err", why),
              LOG_SV("service_name", labels_get(l, SV(LABEL_SERVICE_NAME))),
@@ -146,8 +151,9 @@ void report_unsendable(struct report *r, const struct labels *l, enum write_drop
                        int64_t now_ms)
 {
     /* A quiet process has empty lock profiles all the time. */
-    if (reason == DROP_EMPTY)
+    if (reason == DROP_EMPTY) {
         return;
+    }
     const char *why = reason == DROP_LABELS     ? "the label __name__ is missing"
                       : reason == DROP_FORMAT   ? "the protocol cannot carry JFR"
                       : reason == DROP_REJECTED ? "too large for the protocol"
@@ -159,10 +165,11 @@ void report_unsendable(struct report *r, const struct labels *l, enum write_drop
 static void cause_of(const struct report_attempt *a, char *out, size_t size)
 {
     const char *text = a->answer->text;
-    if (strncmp(text, "HTTP ", 5) == 0)
+    if (strncmp(text, "HTTP ", 5) == 0) {
         (void)snprintf(out, size, "%.8s", text);
-    else
+    } else {
         (void)snprintf(out, size, "%s", a->result);
+    }
 }
 
 static void log_failure(struct report *r, const struct report_attempt *a)
@@ -170,12 +177,15 @@ static void log_failure(struct report *r, const struct report_attempt *a)
     char cause[sizeof(r->cause)];
     cause_of(a, cause, sizeof(cause));
     uint32_t suppressed = 0;
-    if (r->failing && strcmp(cause, r->cause) == 0)
+    if (r->failing && strcmp(cause, r->cause) == 0) {
         return;
-    if (!log_limit_allow(&r->cause_limit, a->now_ms, LOG_PERIOD_MS, FAILURES_LOGGED, &suppressed))
+    }
+    if (!log_limit_allow(&r->cause_limit, a->now_ms, LOG_PERIOD_MS, FAILURES_LOGGED, &suppressed)) {
         return;
-    if (!r->failing)
+    }
+    if (!r->failing) {
         r->failing_since_ms = a->now_ms;
+    }
     r->failing = true;
     memcpy(r->cause, cause, sizeof(cause));
     log_warn(r->log, "endpoint fails, retrying", LOG_STR("endpoint", r->endpoint),
@@ -187,8 +197,9 @@ static void log_failure(struct report *r, const struct report_attempt *a)
 static void log_recovery(struct report *r, const struct report_attempt *a)
 {
     /* Only if the failure was said. */
-    if (!r->failing)
+    if (!r->failing) {
         return;
+    }
     r->failing = false;
     log_info(r->log, "endpoint works again", LOG_STR("endpoint", r->endpoint),
              LOG_INT("queued", a->outcome->queued),
@@ -200,18 +211,23 @@ void report_done(struct report *r, const struct report_attempt *a)
     const char *const values[] = {r->endpoint, a->result};
     metric_inc(metric_cell(r->requests, values));
     metric_observe(r->duration, (double)(a->now_ms - a->start_ms) / (double)MS_PER_S);
-    if (a->attempt > 1)
+    if (a->attempt > 1) {
         metric_inc(r->retries);
-    if (a->outcome->fate == FATE_SENT)
+    }
+    if (a->outcome->fate == FATE_SENT) {
         metric_add(r->sent_bytes, a->profile->size);
-    if (a->outcome->fate == FATE_DROPPED)
+    }
+    if (a->outcome->fate == FATE_DROPPED) {
         log_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
+    }
     bool failed = a->answer->class == ANSWER_RETRY || a->answer->class == ANSWER_RETRY_DOUBTFUL;
-    if (a->outcome->recovered)
+    if (a->outcome->recovered) {
         log_recovery(r, a);
+    }
     /* A failure of an attempt from before the last recovery says nothing about now. */
-    if (failed && a->outcome->failures > 0)
+    if (failed && a->outcome->failures > 0) {
         log_failure(r, a);
+    }
 }
 
 void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_ms)
@@ -220,8 +236,10 @@ void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_
     uint64_t lost = dropped[DROP_QUEUE_FULL] + dropped[DROP_EXPIRED] + dropped[DROP_MEMORY] +
                     dropped[DROP_SPOOL_FULL] + dropped[DROP_DAMAGED];
     uint32_t suppressed;
-    if (lost == r->lost || !log_limit_allow(&r->lost_limit, now_ms, LOG_PERIOD_MS, 1, &suppressed))
+    if (lost == r->lost ||
+        !log_limit_allow(&r->lost_limit, now_ms, LOG_PERIOD_MS, 1, &suppressed)) {
         return;
+    }
     log_warn(r->log, "profiles lost in the queue", LOG_STR("endpoint", r->endpoint),
              LOG_INT("profiles", lost - r->lost), LOG_INT("queue_full", dropped[DROP_QUEUE_FULL]),
              LOG_INT("expired", dropped[DROP_EXPIRED]),

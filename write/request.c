@@ -26,8 +26,9 @@ static void add_header(struct request *r, const char *name, const char *value)
 static bool has_header(const struct request *r, const char *name)
 {
     for (size_t i = 0; i < r->n_headers; i++) {
-        if (strcasecmp(r->headers[i].name, name) == 0)
+        if (strcasecmp(r->headers[i].name, name) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -41,29 +42,33 @@ static void add_tenant(struct request *r, const struct config_endpoint *endpoint
         (void)snprintf(r->tenant, sizeof(r->tenant), "%.*s", SV_ARG(s->tenant));
         tenant = r->tenant;
     }
-    if (tenant[0] != '\0')
+    if (tenant[0] != '\0') {
         add_header(r, "X-Scope-OrgID", tenant);
+    }
 }
 
 static bool add_headers(struct request *r, const struct config_endpoint *endpoint,
                         const struct series *s)
 {
     r->headers = calloc(REQUEST_HEADERS_MAX + endpoint->headers.n, sizeof(r->headers[0]));
-    if (!r->headers)
+    if (!r->headers) {
         return false;
+    }
     add_header(r, "Content-Type", r->content_type);
     add_tenant(r, endpoint, s);
     if (endpoint->protocol == PROTOCOL_PUSH) {
         (void)snprintf(r->timeout, sizeof(r->timeout), "%" PRId64, endpoint->remote_timeout_ms);
         add_header(r, "Connect-Protocol-Version", "1");
         /* At most ten digits; a server takes it as its deadline. */
-        if (endpoint->remote_timeout_ms > 0 && strlen(r->timeout) <= 10)
+        if (endpoint->remote_timeout_ms > 0 && strlen(r->timeout) <= 10) {
             add_header(r, "Connect-Timeout-Ms", r->timeout);
+        }
     }
     for (size_t i = 0; i < endpoint->headers.n; i++) {
         const struct config_pair *pair = &endpoint->headers.at[i];
-        if (!has_header(r, pair->name))
+        if (!has_header(r, pair->name)) {
             add_header(r, pair->name, pair->value);
+        }
     }
     return true;
 }
@@ -73,13 +78,16 @@ static bool add_headers(struct request *r, const struct config_endpoint *endpoin
 static enum request_status build_push(struct request *r, const struct config_endpoint *endpoint,
                                       const struct series *s, const struct profile *p)
 {
-    if (p->format != PROFILE_PPROF)
+    if (p->format != PROFILE_PPROF) {
         return REQUEST_BAD_FORMAT;
+    }
     /* The server refuses a series without `__name__`. */
-    if (s->type.n == 0)
+    if (s->type.n == 0) {
         return REQUEST_BAD_LABELS;
-    if (p->size > PUSH_PROFILE_MAX)
+    }
+    if (p->size > PUSH_PROFILE_MAX) {
         return REQUEST_TOO_LARGE;
+    }
     (void)snprintf(r->content_type, sizeof(r->content_type), "%s", PUSH_CONTENT_TYPE);
     bool ok = push_encode(s, p->size, SV(""), &r->head, &r->tail) &&
               url_join(sv_from(endpoint->url), SV(PUSH_PATH), SV(""), &r->url);
@@ -90,8 +98,9 @@ static enum request_status build_push(struct request *r, const struct config_end
 static unsigned sample_rate_of(const struct series *s, const struct profile *p)
 {
     struct peek peek;
-    if (p->format != PROFILE_PPROF || !sv_eq_str(s->type, "process_cpu"))
+    if (p->format != PROFILE_PPROF || !sv_eq_str(s->type, "process_cpu")) {
         return INGEST_SAMPLE_RATE;
+    }
     peek_profile(p->data, p->size, PEEK_PERIOD, &peek);
     return ingest_sample_rate(peek.period);
 }
@@ -105,8 +114,9 @@ static struct sv without_query(const char *url)
 static bool is_deepflow(const char *url)
 {
     struct sv path = without_query(url);
-    while (path.n > 0 && path.p[path.n - 1] == '/')
+    while (path.n > 0 && path.p[path.n - 1] == '/') {
         path.n--;
+    }
     return sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE)) ||
            sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE INGEST_PATH));
 }
@@ -151,11 +161,13 @@ static enum request_status build_profefe(struct request *r, const struct config_
                                          struct series *s, const struct profile *p)
 {
     struct peek peek;
-    if (p->format != PROFILE_PPROF)
+    if (p->format != PROFILE_PPROF) {
         return REQUEST_BAD_FORMAT;
+    }
     peek_profile(p->data, p->size, PEEK_SAMPLES, &peek);
-    if (p->size == 0 || (peek.whole && !peek.has_samples))
+    if (p->size == 0 || (peek.whole && !peek.has_samples)) {
         return REQUEST_EMPTY;
+    }
     struct buf query;
     buf_init(&query, REQUEST_URL_MAX);
     (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
@@ -170,8 +182,9 @@ static enum request_status build_profefe(struct request *r, const struct config_
 static size_t head_max(const struct series *s)
 {
     size_t n = HEAD_FLAT;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         n += s->at[i].name.n + s->at[i].value.n + HEAD_LABEL;
+    }
     return n;
 }
 
@@ -189,12 +202,14 @@ enum request_status request_build(struct request *r, const struct config_endpoin
     } else if (endpoint->protocol == PROTOCOL_PROFEFE) {
         status = build_profefe(r, endpoint, s, p);
     } else {
-        while (!ingest_boundary_fits(boundary, p->data, p->size))
+        while (!ingest_boundary_fits(boundary, p->data, p->size)) {
             ingest_boundary_new(boundary, rng);
+        }
         status = build_ingest(r, endpoint, s, p, boundary);
     }
-    if (status == REQUEST_OK && !add_headers(r, endpoint, s))
+    if (status == REQUEST_OK && !add_headers(r, endpoint, s)) {
         status = REQUEST_MEMORY;
+    }
     r->body[0] = (struct http_part){.data = r->head.data, .len = r->head.len};
     r->body[1] = (struct http_part){.data = p->data, .len = p->size};
     r->body[2] = (struct http_part){.data = r->tail.data, .len = r->tail.len};

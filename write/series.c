@@ -40,13 +40,15 @@ const char *series_change_name(enum series_change change)
 bool series_tenant_valid(struct sv tenant)
 {
     if (tenant.n == 0 || tenant.n > SERIES_TENANT_MAX || sv_eq_str(tenant, ".") ||
-        sv_eq_str(tenant, ".."))
+        sv_eq_str(tenant, "..")) {
         return false;
+    }
     for (size_t i = 0; i < tenant.n; i++) {
         char c = tenant.p[i];
         bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!alnum && (c == '\0' || !strchr("!-_.*'()", c)))
+        if (!alnum && (c == '\0' || !strchr("!-_.*'()", c))) {
             return false;
+        }
     }
     return true;
 }
@@ -66,11 +68,13 @@ static bool name_char(char c, bool dots)
 
 static bool name_fits(struct sv name, bool dots)
 {
-    if (name.n == 0 || is_digit(name.p[0]) || name.p[0] == '.')
+    if (name.n == 0 || is_digit(name.p[0]) || name.p[0] == '.') {
         return false;
+    }
     for (size_t i = 0; i < name.n; i++) {
-        if (!name_char(name.p[i], dots))
+        if (!name_char(name.p[i], dots)) {
             return false;
+        }
     }
     return true;
 }
@@ -84,16 +88,20 @@ static size_t rewrite_name(struct sv name, bool dots, char *out)
     for (size_t i = 0; i < name.n; i++) {
         char c = name.p[i];
         bool continuation = ((unsigned char)c & 0xc0) == 0x80;
-        if (continuation)
+        if (continuation) {
             continue;
+        }
         c = name_char(c, dots) ? c : '_';
-        if (n == 0 && (is_digit(c) || c == '.'))
+        if (n == 0 && (is_digit(c) || c == '.')) {
             out[n++] = '_';
-        if (!(c == '_' && n == 1 && out[0] == '_'))
+        }
+        if (!(c == '_' && n == 1 && out[0] == '_')) {
             out[n++] = c;
+        }
     }
-    if (n == 0)
+    if (n == 0) {
         out[n++] = '_';
+    }
     return n;
 }
 
@@ -113,10 +121,11 @@ static struct sv repair(struct build *b, struct sv v)
     struct buf text;
     buf_init(&text, 4 * v.n + 4);
     struct sv fixed = SV("");
-    if (utf8_repair(v, &text))
+    if (utf8_repair(v, &text)) {
         fixed = arena_sv(b, text.data, text.len);
-    else
+    } else {
         b->failed = true;
+    }
     buf_done(&text);
     return fixed;
 }
@@ -128,11 +137,13 @@ static bool takes_all_names(enum config_protocol protocol)
 
 static struct sv wire_name(struct build *b, struct sv name)
 {
-    if (takes_all_names(b->protocol))
+    if (takes_all_names(b->protocol)) {
         return utf8_valid(name) ? name : repair(b, name);
+    }
     bool dots = b->protocol == PROTOCOL_PUSH;
-    if (name_fits(name, dots))
+    if (name_fits(name, dots)) {
         return name;
+    }
     char *copy = arena_alloc(b->series->arena, name.n + 2);
     if (!copy) {
         b->failed = true;
@@ -149,43 +160,49 @@ static uint8_t worth_of(const struct candidate *c)
     static const char *const identity[] = {LABEL_INSTANCE, LABEL_JOB, "namespace", "pod",
                                            "container"};
     for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
-        if (sv_eq_str(c->label.name, required[i]))
+        if (sv_eq_str(c->label.name, required[i])) {
             return WORTH_REQUIRED;
+        }
     }
     for (size_t i = 0; i < sizeof(identity) / sizeof(identity[0]); i++) {
-        if (sv_eq_str(c->label.name, identity[i]))
+        if (sv_eq_str(c->label.name, identity[i])) {
             return WORTH_IDENTITY;
+        }
     }
     return c->external ? WORTH_EXTERNAL : WORTH_REST;
 }
 
 static void take_tenant(struct series *s, struct sv value)
 {
-    if (series_tenant_valid(value))
+    if (series_tenant_valid(value)) {
         s->tenant = value;
-    else
+    } else {
         s->changes[SERIES_TENANT]++;
+    }
 }
 
 /* One more label that the limits changed. */
 static void count_cut(struct series *s, enum series_change change, struct sv name)
 {
-    if (s->changes[change]++ == 0)
+    if (s->changes[change]++ == 0) {
         s->examples[change] = name;
+    }
 }
 
 static void add(struct build *b, struct sv name, struct sv value, bool external)
 {
     struct series *s = b->series;
-    if (value.n == 0)
+    if (value.n == 0) {
         return;
+    }
     if (sv_eq_str(name, LABEL_TENANT)) {
         take_tenant(s, value);
         return;
     }
     if (sv_starts_with(name, SV("__")) && !sv_eq_str(name, LABEL_NAME) &&
-        !sv_eq_str(name, LABEL_DELTA))
+        !sv_eq_str(name, LABEL_DELTA)) {
         return;
+    }
     struct sv wire = wire_name(b, name);
     if (wire.n > b->limits.max_name_length && b->protocol != PROTOCOL_FILE) {
         count_cut(s, SERIES_LONG_NAME, wire);
@@ -195,15 +212,17 @@ static void add(struct build *b, struct sv name, struct sv value, bool external)
     *c = (struct candidate){.raw = name, .external = external, .changed = wire.p != name.p};
     c->label = (struct series_label){.name = wire, .value = value};
     c->label.worth = worth_of(c);
-    if (c->changed)
+    if (c->changed) {
         s->changes[SERIES_RENAMED]++;
+    }
 }
 
 static bool is_external(const struct config_pairs *external, struct sv name)
 {
     for (size_t i = 0; i < external->n; i++) {
-        if (sv_eq_str(name, external->at[i].name))
+        if (sv_eq_str(name, external->at[i].name)) {
             return true;
+        }
     }
     return false;
 }
@@ -212,8 +231,9 @@ static void gather(struct build *b, const struct labels *l, const struct config_
 {
     for (size_t i = 0; i < labels_count(l); i++) {
         struct label label = labels_at(l, i);
-        if (!is_external(external, label.name))
+        if (!is_external(external, label.name)) {
             add(b, label.name, label.value, false);
+        }
     }
     for (size_t i = 0; i < external->n; i++) {
         /* Copies: a file may still be written when the configuration is gone. */
@@ -235,8 +255,9 @@ static int folded_cmp(struct sv a, struct sv b)
 {
     for (size_t i = 0; i < a.n && i < b.n; i++) {
         int diff = fold(a.p[i]) - fold(b.p[i]);
-        if (diff != 0)
+        if (diff != 0) {
             return diff;
+        }
     }
     return a.n < b.n ? -1 : a.n > b.n;
 }
@@ -273,17 +294,19 @@ static int by_exact_name(const void *x, const void *y)
 static void drop_collisions(struct build *b)
 {
     bool exact = takes_all_names(b->protocol);
-    if (b->n > 0)
+    if (b->n > 0) {
         qsort(b->at, b->n, sizeof(b->at[0]), exact ? by_exact_name : by_folded_name);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < b->n; i++) {
         struct sv name = b->at[i].label.name;
         struct sv last = kept > 0 ? b->at[kept - 1].label.name : SV("");
         bool same = kept > 0 && (exact ? sv_eq(name, last) : folded_cmp(name, last) == 0);
-        if (same)
+        if (same) {
             b->series->changes[SERIES_COLLISION]++;
-        else
+        } else {
             b->at[kept++] = b->at[i];
+        }
     }
     b->n = kept;
 }
@@ -307,13 +330,16 @@ static int by_worth(const void *x, const void *y)
 static size_t label_limit(const struct build *b)
 {
     const struct series *s = b->series;
-    if (b->protocol == PROTOCOL_FILE)
+    if (b->protocol == PROTOCOL_FILE) {
         return s->n;
-    if (b->protocol != PROTOCOL_INGEST)
+    }
+    if (b->protocol != PROTOCOL_INGEST) {
         return b->limits.max_names;
+    }
     size_t required = 0;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         required += s->at[i].worth == WORTH_REQUIRED;
+    }
     return b->limits.max_names - SERIES_INGEST_ADDED + required;
 }
 
@@ -325,8 +351,9 @@ static void fix_value(struct build *b, struct series_label *label)
     bool truncated = limited && label->value.n > max;
     if (!utf8_valid(label->value)) {
         /* A character is at most four bytes: no more than this can be needed. */
-        if (limited && label->value.n > max + 4)
+        if (limited && label->value.n > max + 4) {
             label->value.n = max + 4;
+        }
         label->value = repair(b, label->value);
         s->changes[SERIES_REPAIRED]++;
         truncated = limited && (truncated || label->value.n > max);
@@ -340,26 +367,32 @@ static void fix_value(struct build *b, struct series_label *label)
 static bool finish(struct build *b)
 {
     struct series *s = b->series;
-    if (b->failed)
+    if (b->failed) {
         return false;
+    }
     drop_collisions(b);
     s->at = arena_array(s->arena, b->n + 1, sizeof(s->at[0]));
-    if (!s->at)
+    if (!s->at) {
         return false;
-    for (size_t i = 0; i < b->n; i++)
+    }
+    for (size_t i = 0; i < b->n; i++) {
         s->at[s->n++] = b->at[i].label;
-    if (series_get(s, LABEL_SERVICE_NAME).n == 0)
+    }
+    if (series_get(s, LABEL_SERVICE_NAME).n == 0) {
         s->at[s->n++] = (struct series_label){.name = SV(LABEL_SERVICE_NAME),
                                               .value = SV(SERIES_NO_SERVICE),
                                               .worth = WORTH_REQUIRED};
+    }
 
     qsort(s->at, s->n, sizeof(s->at[0]), by_worth);
     size_t limit = label_limit(b);
-    while (s->n > limit)
+    while (s->n > limit) {
         count_cut(s, SERIES_SURPLUS, s->at[--s->n].name);
+    }
     qsort(s->at, s->n, sizeof(s->at[0]), by_name);
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         fix_value(b, &s->at[i]);
+    }
     s->type = series_get(s, LABEL_NAME);
     s->service = series_get(s, LABEL_SERVICE_NAME);
     return !b->failed;
@@ -368,12 +401,15 @@ static bool finish(struct build *b)
 static struct config_label_limits limits_of(const struct config_label_limits *given)
 {
     struct config_label_limits l = CONFIG_LABEL_LIMITS_DEFAULT;
-    if (given != NULL && given->max_names > 0)
+    if (given != NULL && given->max_names > 0) {
         l.max_names = given->max_names;
-    if (given != NULL && given->max_name_length > 0)
+    }
+    if (given != NULL && given->max_name_length > 0) {
         l.max_name_length = given->max_name_length;
-    if (given != NULL && given->max_value_length > 0)
+    }
+    if (given != NULL && given->max_value_length > 0) {
         l.max_value_length = given->max_value_length;
+    }
     return l;
 }
 
@@ -382,17 +418,20 @@ bool series_build(struct series *s, const struct labels *l, const struct config_
 {
     *s = (struct series){.type = SV(""), .service = SV(""), .tenant = SV("")};
     s->arena = arena_new(SERIES_ARENA_MAX);
-    if (!s->arena)
+    if (!s->arena) {
         return false;
+    }
     struct build b = {.series = s, .protocol = protocol, .limits = limits_of(limits)};
     size_t most = labels_count(l) + external->n;
     b.at = malloc((most + 1) * sizeof(b.at[0]));
-    if (b.at)
+    if (b.at) {
         gather(&b, l, external);
+    }
     bool ok = b.at && finish(&b);
     free(b.at);
-    if (!ok)
+    if (!ok) {
         series_done(s);
+    }
     return ok;
 }
 
@@ -406,8 +445,9 @@ void series_done(struct series *s)
 struct sv series_get(const struct series *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++) {
-        if (sv_eq_str(s->at[i].name, name))
+        if (sv_eq_str(s->at[i].name, name)) {
             return s->at[i].value;
+        }
     }
     return SV("");
 }
@@ -417,11 +457,13 @@ bool series_drop_least(struct series *s)
     size_t least = s->n;
     for (size_t i = 0; i < s->n; i++) {
         if (s->at[i].worth != WORTH_REQUIRED &&
-            (least == s->n || by_worth(&s->at[i], &s->at[least]) >= 0))
+            (least == s->n || by_worth(&s->at[i], &s->at[least]) >= 0)) {
             least = i;
+        }
     }
-    if (least == s->n)
+    if (least == s->n) {
         return false;
+    }
     count_cut(s, SERIES_SURPLUS, s->at[least].name);
     memmove(&s->at[least], &s->at[least + 1], (s->n - least - 1) * sizeof(s->at[0]));
     s->n--;

@@ -65,8 +65,9 @@ static bool is_empty(struct writer *w)
 {
     for (size_t i = 0; i < w->n_lanes; i++) {
         struct write_ledger l = endpoint_status(w->lanes[i].queue).ledger;
-        if (l.queued > 0 || l.in_flight > 0)
+        if (l.queued > 0 || l.in_flight > 0) {
             return false;
+        }
     }
     return true;
 }
@@ -77,8 +78,9 @@ static bool is_flushed(struct writer *w)
     for (size_t i = 0; i < w->n_lanes; i++) {
         struct lane *l = &w->lanes[i];
         if (l->spool &&
-            (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0))
+            (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0)) {
             return false;
+        }
     }
     return true;
 }
@@ -95,29 +97,33 @@ static void pump(struct lane *l)
 {
     int64_t now = clock_mono_ms();
     struct endpoint_item *it;
-    while ((it = endpoint_take(l->queue, now)) != NULL)
+    while ((it = endpoint_take(l->queue, now)) != NULL) {
         attempt_start(l, it, now);
+    }
     struct endpoint_status status = endpoint_status(l->queue);
     report_lost(&l->report, &status, now);
     int64_t wake = endpoint_wake_ms(l->queue);
-    if (wake == INT64_MAX)
+    if (wake == INT64_MAX) {
         loop_timer_cancel(l->timer);
-    else
+    } else {
         loop_timer_at(l->timer, wake);
+    }
 }
 
 static void give_up_the_rest(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_lanes; i++)
+    for (size_t i = 0; i < w->n_lanes; i++) {
         endpoint_drop_unsafe(w->lanes[i].queue, DROP_SHUTDOWN);
+    }
     finish_drain(w);
 }
 
 /* The drain is over when nothing is left, or when what is left is safe on disk. */
 static void check_drain(struct writer *w)
 {
-    if (!w->draining || w->drained)
+    if (!w->draining || w->drained) {
         return;
+    }
     if (is_empty(w)) {
         finish_drain(w);
     } else if (w->flushing && is_flushed(w)) {
@@ -153,8 +159,9 @@ static void on_deadline(void *arg)
         struct lane *l = &w->lanes[i];
         endpoint_stop(l->queue);
         attempt_abandon_all(l);
-        if (l->spool)
+        if (l->spool) {
             spool_flush(l->spool);
+        }
     }
     w->flushing = true;
     loop_timer_after(w->deadline, FLUSH_MS);
@@ -165,8 +172,9 @@ static void begin_drain(struct writer *w)
 {
     int64_t now = clock_mono_ms();
     w->draining = true;
-    for (size_t i = 0; i < w->n_lanes; i++)
+    for (size_t i = 0; i < w->n_lanes; i++) {
         endpoint_drain(w->lanes[i].queue, now);
+    }
     loop_timer_at(w->deadline, w->drain.deadline_ms);
 }
 
@@ -183,10 +191,12 @@ static void on_wake(struct loop_task *task)
     pthread_mutex_lock(&w->lock);
     bool drain = w->drain.requested && !w->draining;
     pthread_mutex_unlock(&w->lock);
-    if (drain)
+    if (drain) {
         begin_drain(w);
-    for (size_t i = 0; i < w->n_lanes; i++)
+    }
+    for (size_t i = 0; i < w->n_lanes; i++) {
         pump(&w->lanes[i]);
+    }
     check_drain(w);
 }
 
@@ -194,8 +204,9 @@ static void on_wake(struct loop_task *task)
 
 static void wake(struct writer *w)
 {
-    if (!atomic_exchange(&w->wake->posted, true))
+    if (!atomic_exchange(&w->wake->posted, true)) {
         loop_post(w->loop, &w->wake->task);
+    }
 }
 
 void writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
@@ -203,32 +214,37 @@ void writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
     int64_t now = clock_mono_ms();
     bool any = false;
     for (size_t i = 0; i < w->n_lanes; i++) {
-        if (!(endpoints >> i & 1))
+        if (!(endpoints >> i & 1)) {
             continue;
+        }
         endpoint_put(w->lanes[i].queue, profile_ref(p), now);
         any = true;
     }
     profile_unref(p);
-    if (any)
+    if (any) {
         wake(w);
+    }
 }
 
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg)
 {
-    for (size_t i = 0; i < w->n_lanes; i++)
+    for (size_t i = 0; i < w->n_lanes; i++) {
         endpoint_close(w->lanes[i].queue);
+    }
     pthread_mutex_lock(&w->lock);
-    if (!w->drain.requested)
+    if (!w->drain.requested) {
         w->drain =
             (struct drain){.requested = true, .deadline_ms = deadline_ms, .done = done, .arg = arg};
+    }
     pthread_mutex_unlock(&w->lock);
     wake(w);
 }
 
 struct write_ledger writer_ledger(struct writer *w, size_t endpoint)
 {
-    if (endpoint >= w->n_lanes)
+    if (endpoint >= w->n_lanes) {
         return (struct write_ledger){.accepted = 0};
+    }
     return endpoint_status(w->lanes[endpoint].queue).ledger;
 }
 
@@ -241,8 +257,9 @@ static void collect(struct metrics_out *out, void *arg)
                                       .limit_bytes = w->lanes[i].config->queue_max_bytes,
                                       .status = endpoint_status(w->lanes[i].queue),
                                       .has_spool = w->lanes[i].spool != NULL};
-        if (rows[i].has_spool)
+        if (rows[i].has_spool) {
             rows[i].spool = spool_status(w->lanes[i].spool);
+        }
     }
     export_ledgers(out, rows, w->n_lanes, clock_mono_ms());
 }
@@ -254,11 +271,13 @@ static bool make_http(struct writer *w, const struct writer_options *o, struct e
     unsigned connections = 0;
     for (size_t i = 0; i < w->n_lanes; i++) {
         const struct config_endpoint *endpoint = &o->config->endpoints[i];
-        if (endpoint->protocol != PROTOCOL_FILE)
+        if (endpoint->protocol != PROTOCOL_FILE) {
             connections += endpoint->concurrency > 0 ? endpoint->concurrency : 1;
+        }
     }
-    if (connections == 0)
+    if (connections == 0) {
         return true;
+    }
     struct http_client_options options = {.loop = o->loop,
                                           .log = o->log,
                                           .metrics = o->metrics,
@@ -315,8 +334,9 @@ static bool make_spool(struct lane *l, const struct writer_options *o, struct er
     options.events.changed = on_spool_changed;
     options.events.flushed = on_spool_flushed;
     l->spool = spool_open(&options, err);
-    if (!l->spool)
+    if (!l->spool) {
         return false;
+    }
     endpoint_attach(l->queue, l->spool);
     return true;
 }
@@ -337,26 +357,32 @@ static bool make_lane(struct writer *w, size_t i, const struct writer_options *o
     ingest_boundary_new(&l->boundary, &l->rng);
     report_init(&l->report, o->log, o->metrics, l->config->name);
     atomic_init(&l->flushed, false);
-    if (!make_queue(l, err) || (l->config->spool_directory && !make_spool(l, o, err)))
+    if (!make_queue(l, err) || (l->config->spool_directory && !make_spool(l, o, err))) {
         return false;
-    if (l->config->protocol == PROTOCOL_FILE)
+    }
+    if (l->config->protocol == PROTOCOL_FILE) {
         l->sink = file_sink_new(l->config->url, err);
+    }
     return l->config->protocol != PROTOCOL_FILE || l->sink;
 }
 
 static bool make_lanes(struct writer *w, const struct writer_options *o, struct err *err)
 {
     w->lanes = calloc(o->config->n_endpoints + 1, sizeof(w->lanes[0]));
-    if (!w->lanes)
+    if (!w->lanes) {
         return err_set(err, ERR_MEMORY, "out of memory");
+    }
     w->n_lanes = o->config->n_endpoints;
-    for (size_t i = 0; i < w->n_lanes; i++)
-        TAILQ_INIT(&w->lanes[i].attempts);
-    if (!make_http(w, o, err))
-        return false;
     for (size_t i = 0; i < w->n_lanes; i++) {
-        if (!make_lane(w, i, o, err))
+        TAILQ_INIT(&w->lanes[i].attempts);
+    }
+    if (!make_http(w, o, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        if (!make_lane(w, i, o, err)) {
             return err_wrap(err, "endpoint \"%s\"", o->config->endpoints[i].name);
+        }
     }
     return true;
 }
@@ -365,20 +391,24 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
 {
     w->wake = calloc(1, sizeof(*w->wake));
     w->deadline = loop_timer_new(o->loop, on_deadline, w);
-    if (!w->wake || !w->deadline)
+    if (!w->wake || !w->deadline) {
         return err_set(err, ERR_MEMORY, "out of memory");
+    }
     w->wake->task.run = on_wake;
     w->wake->writer = w;
     atomic_init(&w->wake->posted, false);
-    if (!make_lanes(w, o, err))
+    if (!make_lanes(w, o, err)) {
         return false;
+    }
     for (size_t i = 0; i < w->n_lanes; i++) {
-        if (w->lanes[i].spool && !spool_start(w->lanes[i].spool, err))
+        if (w->lanes[i].spool && !spool_start(w->lanes[i].spool, err)) {
             return false;
+        }
     }
     /* Last: it must not outlive a writer that failed. */
-    if (o->metrics && !metrics_collector(o->metrics, collect, w))
+    if (o->metrics && !metrics_collector(o->metrics, collect, w)) {
         return err_set(err, ERR_MEMORY, "out of memory");
+    }
     return true;
 }
 
@@ -401,8 +431,9 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
 
 static void free_lane(struct lane *l)
 {
-    if (l->queue)
+    if (l->queue) {
         endpoint_stop(l->queue);
+    }
     attempt_abandon_all(l);
     /* Writes what waits; from here on the spool calls nobody. */
     spool_stop(l->spool);
@@ -414,18 +445,21 @@ static void free_lane(struct lane *l)
 
 struct writer *writer_free(struct writer *w)
 {
-    if (!w)
+    if (!w) {
         return NULL;
-    for (size_t i = 0; i < w->n_lanes; i++)
+    }
+    for (size_t i = 0; i < w->n_lanes; i++) {
         free_lane(&w->lanes[i]);
+    }
     free(w->lanes);
     http_client_free(w->http);
     loop_timer_free(w->deadline);
     /* A task that is still posted frees itself when the loop gets to it. */
-    if (w->wake && atomic_load(&w->wake->posted))
+    if (w->wake && atomic_load(&w->wake->posted)) {
         w->wake->writer = NULL;
-    else
+    } else {
         free(w->wake);
+    }
     pthread_mutex_destroy(&w->lock);
     free(w);
     return NULL;

@@ -13,8 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Stays in a build with NDEBUG. */
 static void check(bool ok)
 {
-    if (!ok)
+    if (!ok) {
         abort();
+    }
 }
 
 /* The text that is shown has no userinfo and is cut to the room that there is. */
@@ -37,8 +38,9 @@ static void fuzz_resolve(const char *base, const char *location)
 {
     struct http_url from, to;
     bool same = false;
-    if (http_url_parse(base, &from, NULL) != HTTP_OK)
+    if (http_url_parse(base, &from, NULL) != HTTP_OK) {
         return;
+    }
     char *target = http_url_resolve(base, location, &same);
     if (target) {
         check(http_url_parse(target, &to, NULL) == HTTP_OK);
@@ -68,8 +70,9 @@ static void fuzz_late(const char *bytes, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
-    if (!text)
+    if (!text) {
         return 0;
+    }
     memcpy(text, data, size);
     text[size] = '\0';
     char *rest = memchr(text, '\n', size);

@@ -73,16 +73,18 @@ static bool word_char(char c)
 static void check_app(struct sv app)
 {
     REQUIRE(app.n > 0);
-    for (size_t i = 0; i < app.n; i++)
+    for (size_t i = 0; i < app.n; i++) {
         REQUIRE(word_char(app.p[i]) || app.p[i] == '.' || app.p[i] == '-');
+    }
 }
 
 static void check_key(struct sv key)
 {
     REQUIRE(key.n > 0 && !(key.p[0] >= '0' && key.p[0] <= '9'));
     REQUIRE(!sv_starts_with(key, SV("__")));
-    for (size_t i = 0; i < key.n; i++)
+    for (size_t i = 0; i < key.n; i++) {
         REQUIRE(word_char(key.p[i]));
+    }
 }
 
 /* The value that was to be carried, as the grammar changes it. */
@@ -124,8 +126,9 @@ static void check_name(struct sv name, const struct series *s)
         rest = (struct sv){.p = rest.p + 1, .n = rest.n - 2};
         while (rest.n > 0) {
             struct sv pair = rest;
-            if (!sv_cut(rest, ',', &pair, &rest))
+            if (!sv_cut(rest, ',', &pair, &rest)) {
                 rest.n = 0;
+            }
             struct sv key;
             struct sv value;
             REQUIRE(sv_cut(pair, '=', &key, &value));

@@ -13,9 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     peek_profile(data, size, PEEK_SAMPLES, &samples);
     peek_profile(data, size, PEEK_PERIOD, &period);
     /* A search that went to the end without finding has seen all there is. */
-    if (samples.whole && !samples.has_samples && period.has_samples)
+    if (samples.whole && !samples.has_samples && period.has_samples) {
         abort();
-    if (period.whole && period.period == 0 && period.has_samples != samples.has_samples)
+    }
+    if (period.whole && period.period == 0 && period.has_samples != samples.has_samples) {
         abort();
+    }
     return 0;
 }

@@ -33,18 +33,22 @@ static void check(const struct answer_input *in, const struct answer *a)
     REQUIRE((a->class == ANSWER_RETRY_DOUBTFUL) == (a->tries > 0));
     REQUIRE(a->class != ANSWER_SENT || (in->status >= 200 && in->status < 300));
     REQUIRE(utf8_valid((struct sv){.p = a->text, .n = n}));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         REQUIRE((unsigned char)a->text[i] >= 0x20 && a->text[i] != 0x7f);
-    if (in->status == 502 || in->status == 503 || in->status == 504)
+    }
+    if (in->status == 502 || in->status == 503 || in->status == 504) {
         REQUIRE(a->class == ANSWER_RETRY);
-    if (in->status == 400 || in->status == 413)
+    }
+    if (in->status == 400 || in->status == 413) {
         REQUIRE(a->class == ANSWER_REJECTED);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 4)
+    if (size < 4) {
         return 0;
+    }
     char text[64];
     size_t n = size - 4 < sizeof(text) - 1 ? size - 4 : sizeof(text) - 1;
     memcpy(text, data + 4, n);

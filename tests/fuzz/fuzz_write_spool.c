@@ -44,8 +44,9 @@ static ssize_t memory_read(void *arg, int fd, void *p, size_t n, uint64_t offset
 {
     struct memory *m = arg;
     (void)fd;
-    if (offset >= m->size)
+    if (offset >= m->size) {
         return 0;
+    }
     size_t left = m->size - (size_t)offset;
     n = n < left ? n : left;
     n = n > 5000 ? 5000 : n;
@@ -69,8 +70,9 @@ static void put_record(struct memory *m, const uint8_t **p, size_t *n)
     *n -= 5;
     labels = labels < *n ? labels : *n;
     body = body < *n - labels ? body : *n - labels;
-    if (m->size + SPOOL_HEAD_SIZE + labels + body > FILE_MAX)
+    if (m->size + SPOOL_HEAD_SIZE + labels + body > FILE_MAX) {
         return;
+    }
     struct spool_head h = {.flags = in[4],
                            .format = in[3] >> 7,
                            .salt = SALT,
@@ -80,8 +82,9 @@ static void put_record(struct memory *m, const uint8_t **p, size_t *n)
                            .from_ns = in[0],
                            .body_crc = crc32c(0, *p, labels + body)};
     /* Some claim more than they have. */
-    if ((in[4] & 0xc0) == 0xc0)
+    if ((in[4] & 0xc0) == 0xc0) {
         h.data_size += (uint32_t)in[2] << (in[4] & 31);
+    }
     spool_head_encode(&h, m->data + m->size);
     memcpy(m->data + m->size + SPOOL_HEAD_SIZE, *p, labels + body);
     m->size += SPOOL_HEAD_SIZE + labels + body;
@@ -102,8 +105,9 @@ static void make_file(struct memory *m, const uint8_t *data, size_t size)
     struct spool_header h = {.segment = 1, .salt = SALT, .endpoint = "main"};
     spool_header_encode(&h, m->data);
     m->size = SPOOL_HEADER_SIZE;
-    while (n > 5)
+    while (n > 5) {
         put_record(m, &p, &n);
+    }
     if (mode % 3 == 2) {
         size_t at = ((size_t)data[1] | (size_t)data[2] << 8) % m->size;
         m->data[at] ^= (uint8_t)(data[3] | 1);
@@ -118,8 +122,9 @@ static void read_body(const struct spool_io *io, const struct spool_found *found
     bool memory;
     enum spool_body result = spool_body_read(io, 3, found->offset, &found->head, &labels, &data);
     REQUIRE(result == SPOOL_BODY_OK || result == SPOOL_BODY_DAMAGED);
-    if (result != SPOOL_BODY_OK)
+    if (result != SPOOL_BODY_OK) {
         return;
+    }
     struct labels *l = spool_labels_parse(labels, found->head.labels_size, b, &memory);
     if (l) {
         /* What was read is written the same way, in the order of the names. */
@@ -136,8 +141,9 @@ static void read_body(const struct spool_io *io, const struct spool_found *found
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 5)
+    if (size < 5) {
         return 0;
+    }
     struct memory m = {.data = calloc(1, FILE_MAX)};
     struct spool_io io = {
         .arg = &m, .open = memory_open, .read = memory_read, .close = memory_close};
@@ -155,8 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             REQUIRE(found.offset == covered && found.size > 0);
             covered += found.size;
             REQUIRE(covered <= m.size);
-            if (step == SPOOL_STEP_RECORD)
+            if (step == SPOOL_STEP_RECORD) {
                 read_body(&io, &found, b);
+            }
         }
         REQUIRE(covered == m.size || m.size < SPOOL_HEADER_SIZE);
         spool_walk_close(&w);
@@ -166,8 +173,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t end;
     REQUIRE(spool_acks_read(&io, 3, 1, SALT, &offsets, &n, &end, &bad));
     REQUIRE((end - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE == n + bad);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         REQUIRE(spool_acks_have(offsets, n, offsets[i]));
+    }
     free(offsets);
     labels_builder_free(b);
     intern_free(in);

@@ -39,8 +39,9 @@ static struct profile *make(struct bench *b, uint64_t i)
     char instance[32];
     struct labels_builder *builder = labels_builder_new(b->intern);
     char *data = malloc(b->size);
-    if (!builder || !data)
+    if (!builder || !data) {
         exit(2);
+    }
     memset(data, 'x', b->size);
     memcpy(data, head, sizeof(head) - 1);
     (void)snprintf(instance, sizeof(instance), "10.0.0.%" PRIu64 ":6060", i % 250);
@@ -53,8 +54,9 @@ static struct profile *make(struct bench *b, uint64_t i)
     struct labels *l = labels_builder_build(builder);
     labels_builder_free(builder);
     struct profile *p = l ? profile_new(l, data, b->size) : NULL;
-    if (!p)
+    if (!p) {
         exit(2);
+    }
     p->from_ns = p->until_ns = clock_wall_ns();
     p->scraped_ms = clock_mono_ms();
     return p;
@@ -65,8 +67,9 @@ static void put_all(struct bench *b)
     for (uint64_t i = 0; i < b->n; i++) {
         struct profile *p = make(b, i);
         struct timespec pause = {.tv_nsec = 200000};
-        while (writer_ledger(b->writer, 0).queued_bytes > QUEUE_BYTES / 2)
+        while (writer_ledger(b->writer, 0).queued_bytes > QUEUE_BYTES / 2) {
             nanosleep(&pause, NULL);
+        }
         writer_put(b->writer, p, 1);
     }
 }
@@ -95,9 +98,10 @@ static int report(struct bench *b, int64_t start_ns, double cpu)
            (double)l.sent / seconds, (double)(l.sent * b->size) / seconds / 1e6,
            cpu / (double)b->n * 1e6, u.ru_maxrss / 1024, l.sent, l.accepted);
     for (int d = 0; d < WRITE_DROPS; d++) {
-        if (l.dropped[d] > 0)
+        if (l.dropped[d] > 0) {
             printf("  dropped for %s: %" PRIu64 "\n", write_drop_name((enum write_drop)d),
                    l.dropped[d]);
+        }
     }
     return l.sent == b->n ? 0 : 1;
 }
@@ -130,8 +134,9 @@ static int run(struct bench *b, const struct config_endpoint *endpoint)
     double cpu = cpu_seconds();
     put_all(b);
     writer_drain(b->writer, clock_mono_ms() + 60000, on_drained, &drained);
-    while (sem_wait(&drained) != 0)
+    while (sem_wait(&drained) != 0) {
         ;
+    }
     loop_thread_join(thread);
     int code = report(b, start, cpu_seconds() - cpu);
     writer_free(b->writer);
@@ -163,10 +168,12 @@ int main(int argc, char **argv)
                                        .queue_max_bytes = QUEUE_BYTES,
                                        .concurrency = CONCURRENCY,
                                        .label_limits = CONFIG_LABEL_LIMITS_DEFAULT};
-    if (argc == 5 && strcmp(argv[4], "ingest") == 0)
+    if (argc == 5 && strcmp(argv[4], "ingest") == 0) {
         endpoint.protocol = PROTOCOL_INGEST;
-    if (argc == 5 && strcmp(argv[4], "profefe") == 0)
+    }
+    if (argc == 5 && strcmp(argv[4], "profefe") == 0) {
         endpoint.protocol = PROTOCOL_PROFEFE;
+    }
     signal(SIGPIPE, SIG_IGN);
     return run(&b, &endpoint);
 }

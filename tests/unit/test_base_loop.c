@@ -38,10 +38,12 @@ static void run_letter(struct loop_task *task)
     struct letter *letter = (struct letter *)(void *)task;
     struct trace *trace = letter->trace;
     note(trace, letter->c);
-    if (letter->then)
+    if (letter->then) {
         loop_post(trace->loop, &letter->then->task);
-    if (letter->stop)
+    }
+    if (letter->stop) {
         loop_stop(trace->loop);
+    }
     free(letter);
 }
 
@@ -68,8 +70,9 @@ static void test_tasks_run_in_order(void **state)
 {
     (void)state;
     struct trace trace = {.loop = new_loop()};
-    for (const char *c = "abcde"; *c; c++)
+    for (const char *c = "abcde"; *c; c++) {
         loop_post(trace.loop, &make_letter(&trace, *c)->task);
+    }
     CHECK_STR(trace.text, "", "nothing runs within loop_post");
     struct letter *last = make_letter(&trace, 'z');
     last->stop = true;
@@ -167,11 +170,13 @@ static void run_numbered(struct loop_task *task)
 {
     struct numbered *n = (struct numbered *)(void *)task;
     struct poster *poster = n->poster;
-    if (n->number != poster->next)
+    if (n->number != poster->next) {
         poster->crowd->out_of_order++;
+    }
     poster->next = n->number + 1;
-    if (++poster->crowd->seen == POSTERS * POSTS)
+    if (++poster->crowd->seen == POSTERS * POSTS) {
         loop_stop(poster->crowd->loop);
+    }
 }
 
 static void *poster_main(void *arg)
@@ -197,8 +202,9 @@ static void test_posts_from_many_threads(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, poster_main, &crowd->posters[i]), 0);
     }
     loop_run(crowd->loop); /* hangs if a wake-up is lost */
-    for (size_t i = 0; i < POSTERS; i++)
+    for (size_t i = 0; i < POSTERS; i++) {
         pthread_join(threads[i], NULL);
+    }
     CHECK_INT(crowd->seen, POSTERS * POSTS, "every task once");
     CHECK_INT(crowd->out_of_order, 0, "in the order of each thread");
     loop_free(crowd->loop);
@@ -222,14 +228,18 @@ static void on_ring(void *arg)
 {
     struct ring *r = arg;
     note(r->trace, r->c);
-    if (clock_mono_ms() < r->at_ms)
+    if (clock_mono_ms() < r->at_ms) {
         r->early = true;
-    if (r->again-- > 0)
+    }
+    if (r->again-- > 0) {
         loop_timer_at(r->timer, 0);
-    if (r->stop)
+    }
+    if (r->stop) {
         loop_stop(r->trace->loop);
-    if (r->free_self)
+    }
+    if (r->free_self) {
         r->timer = loop_timer_free(r->timer);
+    }
 }
 
 static void ring_init(struct ring *r, struct trace *trace, char c)
@@ -250,8 +260,9 @@ static void test_timers_fire_in_order_and_not_early(void **state)
     (void)state;
     struct trace trace = {.loop = new_loop()};
     struct ring r[4];
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         ring_init(&r[i], &trace, (char)('a' + i));
+    }
     int64_t now = clock_mono_ms();
     /* Far enough apart that the coarse clock's tick does not merge them. */
     ring_at(&r[2], now + 60);
@@ -278,15 +289,18 @@ static void test_timers_never_early(void **state)
         trace.len = 0;
         ring_init(&r, &trace, 'x');
         r.stop = true;
-        if (i % 2)
+        if (i % 2) {
             ring_at(&r, clock_mono_ms() + i % 5);
+        }
         int64_t before_ns = clock_mono_ns();
-        if (i % 2 == 0)
+        if (i % 2 == 0) {
             loop_timer_after(r.timer, i % 5);
+        }
         loop_run(trace.loop);
         CHECK_INT(r.early, false, "loop_timer_at");
-        if (i % 2 == 0)
+        if (i % 2 == 0) {
             assert_true(clock_mono_ns() - before_ns >= i % 5 * NS_PER_MS);
+        }
         loop_timer_free(r.timer);
     }
     loop_free(trace.loop);

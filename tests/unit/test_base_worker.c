@@ -39,18 +39,21 @@ static void run_job(struct work *w)
     struct job *job = job_of(w);
     job->runs++;
     job->ran_at_home = pthread_equal(pthread_self(), job->batch->home_thread);
-    if (atomic_fetch_add(&job->batch->order, 1) != job->number)
+    if (atomic_fetch_add(&job->batch->order, 1) != job->number) {
         atomic_fetch_add(&job->batch->out_of_order, 1);
+    }
 }
 
 static void done_job(struct work *w)
 {
     struct job *job = job_of(w);
     struct batch *batch = job->batch;
-    if (!pthread_equal(pthread_self(), batch->home_thread))
+    if (!pthread_equal(pthread_self(), batch->home_thread)) {
         batch->wrong_thread = true;
-    if (++batch->done == batch->want)
+    }
+    if (++batch->done == batch->want) {
         loop_stop(batch->home);
+    }
 }
 
 static struct batch *batch_new(void)
@@ -105,8 +108,9 @@ static void test_items_come_home(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct batch *b = batch_new();
         struct worker_pool *p = new_pool(rows[i].threads);
-        for (size_t k = 0; k < ITEMS; k++)
+        for (size_t k = 0; k < ITEMS; k++) {
             worker_submit(p, &b->jobs[k].work);
+        }
         loop_run(b->home);
         check_batch(b, rows[i].name);
         assert_null(worker_pool_free(p));
@@ -119,8 +123,9 @@ static void test_one_worker_keeps_the_order(void **state)
     (void)state;
     struct batch *b = batch_new();
     struct worker_pool *p = new_pool(1);
-    for (size_t k = 0; k < ITEMS; k++)
+    for (size_t k = 0; k < ITEMS; k++) {
         worker_submit(p, &b->jobs[k].work);
+    }
     loop_run(b->home);
     check_batch(b, "one worker");
     CHECK_INT(b->out_of_order, 0, "order of submission");
@@ -133,8 +138,9 @@ static void test_free_finishes_what_was_submitted(void **state)
     (void)state;
     struct batch *b = batch_new();
     struct worker_pool *p = new_pool(2);
-    for (size_t k = 0; k < ITEMS; k++)
+    for (size_t k = 0; k < ITEMS; k++) {
         worker_submit(p, &b->jobs[k].work);
+    }
     worker_pool_free(p);
     CHECK_INT(b->done, 0, "done() runs on the loop alone");
     loop_run_once(b->home);
@@ -159,10 +165,11 @@ static void run_nothing(struct work *w)
 static void done_chain(struct work *w)
 {
     struct chain *c = (struct chain *)(void *)w;
-    if (--c->left > 0)
+    if (--c->left > 0) {
         worker_submit(c->pool, w);
-    else
+    } else {
         loop_stop(w->home);
+    }
 }
 
 static void test_item_may_be_submitted_again(void **state)

@@ -23,16 +23,18 @@ static void make(struct buf *out, const char *types, const char *period, const c
         snprintf(text, sizeof(text), "%s%s%s %s", types, period[0] ? " " : "", period, functions);
     assert_true(size > 0 && (size_t)size < sizeof(text));
     size_t type_words = 0;
-    for (const char *p = types; *p; p++)
+    for (const char *p = types; *p; p++) {
         type_words += *p == '/';
+    }
     size_t value = 0;
     char *save = NULL;
     for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         char *slash = value < type_words + (period[0] != '\0') ? strchr(word, '/') : NULL;
         assert_true(n < 60);
         strings[n++] = word;
-        if (!slash)
+        if (!slash) {
             continue;
+        }
         *slash = '\0';
         strings[n++] = slash + 1;
         put_num(&inner, 1, n - 2);
@@ -40,8 +42,9 @@ static void make(struct buf *out, const char *types, const char *period, const c
         put_sub(out, value < type_words ? 1 : 11, &inner);
         value++;
     }
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         put_msg(out, 6, strings[i], strlen(strings[i]));
+    }
     buf_done(&inner);
 }
 
@@ -157,8 +160,9 @@ static void test_not_a_profile(void **state)
 
 static void put_be64(char *at, uint64_t v)
 {
-    for (int i = 7; i >= 0; i--, v >>= 8)
+    for (int i = 7; i >= 0; i--, v >>= 8) {
         at[i] = (char)(unsigned char)v;
+    }
 }
 
 static void put_chunk(char *at, uint64_t size, int64_t start, int64_t duration)

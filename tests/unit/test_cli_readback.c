@@ -45,8 +45,9 @@ static void test_requests(void **state)
                                    .until_ns = INT64_C(1709204460) * NS_PER_S};
         assert_true(readback_request(&q, &url, &body));
         CHECK_STR(url.data, cases[i].url, cases[i].base);
-        if (cases[i].body[0] == '\0' || cases[i].body[1] != '\0')
+        if (cases[i].body[0] == '\0' || cases[i].body[1] != '\0') {
             CHECK_STR(body.data, cases[i].body, cases[i].base);
+        }
         buf_done(&url);
         buf_done(&body);
     }

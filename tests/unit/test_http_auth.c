@@ -7,8 +7,9 @@
 
 static void hello(struct server_conn *c)
 {
-    while (server_read_request(c))
+    while (server_read_request(c)) {
         server_send(c, OK_HEAD "Content-Length: 5\r\n\r\nhello");
+    }
 }
 
 /* The Authorization header that the server saw last. */
@@ -99,8 +100,9 @@ static void secret_init(struct secret *secret, const char *text)
 {
     secret->dir = testing_mkdtemp();
     (void)snprintf(secret->path, sizeof(secret->path), "%s/secret", secret->dir);
-    if (text)
+    if (text) {
         testing_write_file(secret->dir, "secret", text);
+    }
 }
 
 /* The client looks at a file once a second; the test does not wait for that. */
@@ -257,8 +259,9 @@ static void clear_environment(void)
 {
     static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY",
                                         "all_proxy",  "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         unsetenv(names[i]);
+    }
 }
 
 static void test_proxies(void **state)
@@ -298,10 +301,12 @@ static void test_proxies(void **state)
                                          .no_proxy = rows[i].no_proxy,
                                          .proxy_from_environment = rows[i].from_environment};
         clear_environment();
-        if (rows[i].variable)
+        if (rows[i].variable) {
             setenv(rows[i].variable, proxy_url, 1);
-        if (rows[i].no_proxy_variable)
+        }
+        if (rows[i].no_proxy_variable) {
             setenv("no_proxy", rows[i].no_proxy_variable, 1);
+        }
         unsigned before = atomic_load(&proxy->requests);
         fixture_get(&f, &call, s, &settings);
         clear_environment();
@@ -343,8 +348,9 @@ static void test_proxy_away(void **state)
 /* A proxy asked to open a tunnel sees no header that is for the server behind it. */
 static void refuse_tunnel(struct server_conn *c)
 {
-    if (server_read_request(c))
+    if (server_read_request(c)) {
         server_send(c, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n");
+    }
 }
 
 static void test_no_credentials_for_the_proxy(void **state)

@@ -11,8 +11,9 @@
 
 static void hello(struct server_conn *c)
 {
-    while (server_read_request(c))
+    while (server_read_request(c)) {
         server_send(c, OK_HEAD "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello");
+    }
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */
@@ -117,8 +118,9 @@ static void test_bad_requests(void **state)
 
 static void answer_head(struct server_conn *c)
 {
-    while (server_read_request(c))
+    while (server_read_request(c)) {
         server_send(c, OK_HEAD "Content-Length: 99999999\r\n\r\n");
+    }
 }
 
 static void test_head(void **state)
@@ -156,8 +158,9 @@ static void take_upload(struct server_conn *c)
     uint64_t n;
     while (server_read_request(c)) {
         if (!server_header(c->head, "Content-Length", length, sizeof(length)) ||
-            !parse_u64(sv_from(length), UPLOAD_MAX, &n) || !server_read_body(c, up->bytes, n))
+            !parse_u64(sv_from(length), UPLOAD_MAX, &n) || !server_read_body(c, up->bytes, n)) {
             return;
+        }
         up->len = n;
         server_send(c, "HTTP/1.1 204 No Content\r\n\r\n");
     }
@@ -172,14 +175,16 @@ static void test_scattered_body(void **state)
     char *big = malloc(UPLOAD_MAX);
     char *whole = malloc(UPLOAD_MAX);
     assert_true(up && big && whole);
-    for (size_t i = 0; i < UPLOAD_MAX; i++)
+    for (size_t i = 0; i < UPLOAD_MAX; i++) {
         big[i] = (char)(i * 7 ^ i >> 8);
+    }
     struct http_part parts[] = {{"head\0er", 7}, {NULL, 0}, {big, 3000001},
                                 {"", 0},         {"-", 1},  {big + 5, 70000}};
     size_t len = 0;
     for (size_t i = 0; i < 6; i++) {
-        if (parts[i].len > 0)
+        if (parts[i].len > 0) {
             memcpy(whole + len, parts[i].data, parts[i].len);
+        }
         len += parts[i].len;
     }
     struct fixture f;
@@ -247,9 +252,10 @@ static void test_empty_body(void **state)
 /* Answers before the body has been read, closes, and lets the kernel reset what is still coming. */
 static void refuse_early(struct server_conn *c)
 {
-    if (server_read_request(c))
+    if (server_read_request(c)) {
         server_send(c,
                     "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
+    }
 }
 
 static void test_early_answer_counts(void **state)
@@ -312,8 +318,9 @@ static void close_on_second(struct server_conn *c)
             server_reset(c);
             return;
         }
-        if (strncmp(c->head, "POST", 4) == 0)
+        if (strncmp(c->head, "POST", 4) == 0) {
             server_read_body(c, body, sizeof(body));
+        }
         server_send(c, OK_HEAD "Content-Length: 5\r\n\r\nhello");
     }
 }
@@ -390,13 +397,16 @@ struct gate {
 static void wait_for_all(struct server_conn *c)
 {
     struct gate *gate = server_arg(c);
-    if (!server_read_request(c))
+    if (!server_read_request(c)) {
         return;
+    }
     pthread_mutex_lock(&gate->lock);
-    if (++gate->waiting >= PARALLEL)
+    if (++gate->waiting >= PARALLEL) {
         pthread_cond_broadcast(&gate->open);
-    while (gate->waiting < PARALLEL)
+    }
+    while (gate->waiting < PARALLEL) {
         pthread_cond_wait(&gate->open, &gate->lock);
+    }
     pthread_mutex_unlock(&gate->lock);
     server_send(c, OK_HEAD "Content-Length: 2\r\n\r\nhi");
     server_wait_close(c);
@@ -436,9 +446,11 @@ static void stream_lines(struct server_conn *c)
 {
     while (server_read_request(c)) {
         server_send(c, OK_HEAD "Content-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\n");
-        for (int i = 0; i < 100; i++)
-            if (!server_send(c, "5\r\nline\n\r\n"))
+        for (int i = 0; i < 100; i++) {
+            if (!server_send(c, "5\r\nline\n\r\n")) {
                 return;
+            }
+        }
         server_send(c, "0\r\nX-Trailer: 1\r\n\r\n");
     }
 }
@@ -463,9 +475,11 @@ static bool stream_head(void *arg, long status, const char *content_type)
 static bool stream_data(void *arg, const char *data, size_t len)
 {
     struct stream *st = ((struct call *)arg)->then_arg;
-    for (size_t i = 0; i < len; i++, st->bytes++)
-        if (data[i] != "line\n"[st->bytes % 5])
+    for (size_t i = 0; i < len; i++, st->bytes++) {
+        if (data[i] != "line\n"[st->bytes % 5]) {
             return false;
+        }
+    }
     return st->stop_after == 0 || st->bytes < st->stop_after;
 }
 
@@ -499,8 +513,9 @@ static void test_streams(void **state)
         CHECK_INT(call.status, 200, rows[i].name);
         CHECK_STR(st.type, "a/b", rows[i].name);
         CHECK_INT(call.body_len, 0, rows[i].name);
-        if (rows[i].result == HTTP_OK)
+        if (rows[i].result == HTTP_OK) {
             CHECK_INT(st.bytes, 500, rows[i].name);
+        }
         call_clear(&call);
     }
     fixture_done(&f);
@@ -544,8 +559,9 @@ static int client_socket(const struct server *s)
         struct sockaddr_in peer = {0};
         socklen_t len = sizeof(peer);
         if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && peer.sin_family == AF_INET &&
-            ntohs(peer.sin_port) == s->port)
+            ntohs(peer.sin_port) == s->port) {
             return fd;
+        }
     }
     fail_msg("no connection");
     return -1;
@@ -591,10 +607,12 @@ struct pair {
 static void act(struct call *call)
 {
     struct pair *pair = call->then_arg;
-    if (pair->other && pair->other->transfer)
+    if (pair->other && pair->other->transfer) {
         cancel_call(pair->other);
-    if (pair->next && !pair->next->fixture)
+    }
+    if (pair->next && !pair->next->fixture) {
         fixture_start(call->fixture, pair->next, &(struct http_request){.url = pair->url});
+    }
 }
 
 static bool act_on_data(void *arg, const char *data, size_t len)
@@ -625,18 +643,20 @@ static void test_cancel_and_start_from_callbacks(void **state)
         struct call waiting = {0}, next = {0}, call = {0};
         struct pair pair = {.other = &waiting, .next = &next, .url = url};
         fixture_init(&f, i < 3 ? 1 : 16);
-        if (i == 4)
+        if (i == 4) {
             pair.url = bad_url;
+        }
         struct http_request r = {.url = server_url(s, "/", url)};
         fixture_start(&f, &waiting,
                       &(struct http_request){.url = server_url(s, "/wait", wait_url)});
         call.then_arg = &pair;
-        if (i % 3 == 0)
+        if (i % 3 == 0) {
             r.on_head = act_on_head;
-        else if (i % 3 == 1)
+        } else if (i % 3 == 1) {
             r.on_data = act_on_data;
-        else
+        } else {
             call.then = act;
+        }
         fixture_start(&f, &call, &r);
         fixture_wait(&f);
         check_result(&call, HTTP_OK, rows[i % 3]);
@@ -699,8 +719,9 @@ static void start_bad_again(struct call *call)
 {
     struct retry *retry = call->then_arg;
     struct fixture *f = call->fixture;
-    if (retry->left == 0)
+    if (retry->left == 0) {
         return;
+    }
     retry->left--;
     call_clear(&retry->again);
     retry->again.then = start_bad_again;

@@ -9,11 +9,13 @@
 /* Sends the same bytes on each connection and closes it. */
 static void send_script(struct server_conn *c)
 {
-    if (!server_read_request(c))
+    if (!server_read_request(c)) {
         return;
+    }
     const char *script = server_arg(c);
-    if (script)
+    if (script) {
         server_send(c, script);
+    }
 }
 
 /* ---- broken responses ------------------------------------------------------------------------ */
@@ -66,10 +68,11 @@ static void test_broken_responses(void **state)
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_INT(call.status, rows[i].status, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        if (rows[i].result == HTTP_OK)
+        if (rows[i].result == HTTP_OK) {
             CHECK_STR(call.body, "ab", rows[i].name);
-        else
+        } else {
             CHECK_CONTAINS(call.error, "GET http://127.0.0.1:", rows[i].name);
+        }
         call_clear(&call);
     }
     fixture_done(&f);
@@ -85,13 +88,16 @@ struct flood {
 
 static void send_flood(struct server_conn *c)
 {
-    if (!server_read_request(c))
+    if (!server_read_request(c)) {
         return;
+    }
     const struct flood *flood = server_arg(c);
-    if (!server_send(c, flood->start))
+    if (!server_send(c, flood->start)) {
         return;
-    while (server_send(c, flood->line))
+    }
+    while (server_send(c, flood->line)) {
         ;
+    }
 }
 
 static void test_header_floods(void **state)
@@ -140,10 +146,12 @@ static void test_header_floods(void **state)
 /* As many as are allowed. */
 static void send_99_headers(struct server_conn *c)
 {
-    if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 2\r\n"))
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 2\r\n")) {
         return;
-    for (int i = 0; i < HTTP_HEADER_LINES_MAX - 3; i++)
+    }
+    for (int i = 0; i < HTTP_HEADER_LINES_MAX - 3; i++) {
         server_send(c, "A: b\r\n");
+    }
     server_send(c, "\r\nab");
 }
 
@@ -214,10 +222,12 @@ static void send_without_end(struct server_conn *c)
 {
     char junk[4096];
     memset(junk, 'x', sizeof(junk));
-    if (!server_read_request(c) || !server_send(c, OK_HEAD "\r\n"))
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "\r\n")) {
         return;
-    while (server_send_bytes(c, junk, sizeof(junk)))
+    }
+    while (server_send_bytes(c, junk, sizeof(junk))) {
         ;
+    }
 }
 
 #define BODY_BYTES "profpull_http_body_bytes{client=\"test\"}"
@@ -293,16 +303,19 @@ static void say_nothing(struct server_conn *c)
 
 static void stop_in_body(struct server_conn *c)
 {
-    if (server_read_request(c) && server_send(c, OK_HEAD "Content-Length: 10\r\n\r\nhal"))
+    if (server_read_request(c) && server_send(c, OK_HEAD "Content-Length: 10\r\n\r\nhal")) {
         server_wait_close(c);
+    }
 }
 
 static void drip(struct server_conn *c)
 {
-    if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 1000000\r\n\r\n"))
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 1000000\r\n\r\n")) {
         return;
-    while (server_send(c, "x"))
+    }
+    while (server_send(c, "x")) {
         usleep(1000);
+    }
 }
 
 static void test_deadlines(void **state)
@@ -374,8 +387,9 @@ static void test_connect_timeout(void **state)
         CHECK_INT(call.sent_ns, 0, rows[i].name);
         call_clear(&call);
     }
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         close(waiting[i]);
+    }
     close(s.fd);
     fixture_done(&f);
 }
@@ -431,10 +445,11 @@ static void redirect(struct server_conn *c)
 static void put_port(const char *text, unsigned port, char out[URL_SIZE])
 {
     const char *at = strstr(text, "%u");
-    if (at)
+    if (at) {
         (void)snprintf(out, URL_SIZE, "%.*s%u%s", (int)(at - text), text, port, at + 2);
-    else
+    } else {
         (void)snprintf(out, URL_SIZE, "%s", text);
+    }
 }
 
 static void test_redirects(void **state)
@@ -492,8 +507,9 @@ static void test_redirects(void **state)
                                           .method = rows[i].method,
                                           .settings = &settings});
         check_result(&call, rows[i].result, rows[i].name);
-        if (rows[i].result == HTTP_OK)
+        if (rows[i].result == HTTP_OK) {
             CHECK_STR(call.body, rows[i].body, rows[i].name);
+        }
         CHECK_STR(call.location, location, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         assert_null(strstr(call.error, "secret"));
@@ -515,9 +531,11 @@ static void big_redirect(struct server_conn *c)
 {
     char junk[4096];
     memset(junk, 'x', sizeof(junk));
-    if (server_read_request(c) && server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end\r\n\r\n"))
-        while (server_send_bytes(c, junk, sizeof(junk)))
+    if (server_read_request(c) && server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end\r\n\r\n")) {
+        while (server_send_bytes(c, junk, sizeof(junk))) {
             ;
+        }
+    }
 }
 
 static void test_redirect_bodies_and_heads(void **state)

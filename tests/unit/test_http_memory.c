@@ -15,8 +15,9 @@ static char *torture_strndup(const char *s, size_t n)
 {
     size_t len = strnlen(s, n);
     char *copy = malloc(len + 1);
-    if (!copy)
+    if (!copy) {
         return NULL;
+    }
     memcpy(copy, s, len);
     copy[len] = '\0';
     return copy;
@@ -51,16 +52,19 @@ static void serve(struct server_conn *c)
     while (server_read_request(c)) {
         (void)server_header(c->head, "Content-Length", length, sizeof(length));
         size_t n = strtoul(length, NULL, 10);
-        if (strncmp(c->head, "POST", 4) == 0 && (n > sizeof(body) || !server_read_body(c, body, n)))
+        if (strncmp(c->head, "POST", 4) == 0 &&
+            (n > sizeof(body) || !server_read_body(c, body, n))) {
             return;
-        if (strstr(c->head, " /token"))
+        }
+        if (strstr(c->head, " /token")) {
             server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"
                            "{\"access_token\":\"t\"}");
-        else if (strstr(c->head, " /start"))
+        } else if (strstr(c->head, " /start")) {
             server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end?a=1\r\nContent-Length: 0\r\n\r\n");
-        else
+        } else {
             server_send(c,
                         "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello");
+        }
     }
 }
 
@@ -107,8 +111,9 @@ static bool run_one(struct http_client *client, struct loop *l, const struct htt
 static bool run_again(struct http_client *client, struct loop *l, const struct http_request *r,
                       const char *as)
 {
-    if (place.oauth2)
+    if (place.oauth2) {
         place.oauth2->client_id = as;
+    }
     return run_one(client, l, r);
 }
 
@@ -126,8 +131,9 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
     if (client) {
         *ret_complete = run_one(client, l, r);
         assert_true(*ret_complete || torture_state.failed);
-        if (torture_state.failed)
+        if (torture_state.failed) {
             assert_true(run_again(client, l, r, "second") || run_again(client, l, r, "third"));
+        }
         CHECK_INT(http_in_flight(client), 0, "");
         http_client_free(client);
     } else {
@@ -246,8 +252,9 @@ int main(void)
     };
     /* Before anything else initialises libcurl: its allocations fail as well. */
     if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, torture_malloc, free, torture_realloc,
-                             torture_strdup, torture_calloc) != CURLE_OK)
+                             torture_strdup, torture_calloc) != CURLE_OK) {
         return 1;
+    }
     alarm(TEST_HANG_S);
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
     curl_global_cleanup();

@@ -23,18 +23,22 @@ static void issue(struct server_conn *c)
         size_t size = server_header(c->head, "Content-Length", length, sizeof(length))
                           ? strtoul(length, NULL, 10)
                           : 0;
-        if (size >= sizeof(me->form) || !server_read_body(c, me->form, size))
+        if (size >= sizeof(me->form) || !server_read_body(c, me->form, size)) {
             return;
+        }
         me->form[size] = '\0';
-        if (!server_header(c->head, "Authorization", me->authorization, sizeof(me->authorization)))
+        if (!server_header(c->head, "Authorization", me->authorization,
+                           sizeof(me->authorization))) {
             me->authorization[0] = '\0';
+        }
         char body[256];
         (void)snprintf(body, sizeof(body), "{\"access_token\":\"t%d\",\"token_type\":\"bearer\"%s}",
                        n, me->expires ? me->expires : "");
         const char *text = me->answer ? me->answer : body;
         bool refused = n <= me->refuse;
-        if (refused)
+        if (refused) {
             text = "{\"error\":\"invalid_client\",\"error_description\":\"s3cret\"}";
+        }
         (void)snprintf(
             answer, sizeof(answer),
             "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
@@ -124,10 +128,11 @@ static void test_shared_fetch(void **state)
     struct call calls[8] = {{0}};
     char url[URL_SIZE];
     rig_init(&r, "Bearer t1");
-    for (size_t i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++) {
         fixture_start(
             &r.f, &calls[i],
             &(struct http_request){.url = server_url(r.server, "/", url), .settings = &r.settings});
+    }
     /* The first one goes: the fetch was made with its settings, and begins anew. */
     http_cancel(calls[0].transfer);
     http_cancel(calls[5].transfer);
@@ -264,8 +269,9 @@ static void test_expiry(void **state)
     r.issuer.expires = ",\"expires_in\":0.001";
     get(&r, &call);
     int64_t until = clock_mono_ms() + 2;
-    while (clock_mono_ms() < until)
+    while (clock_mono_ms() < until) {
         ;
+    }
     get(&r, &call);
     CHECK_INT(call.status, 200, call.error);
     CHECK_INT(atomic_load(&r.issuer.asked), 2, "");

@@ -112,8 +112,9 @@ static void test_url_resolve(void **state)
         bool same = false;
         char *got = http_url_resolve("http://h:1/a/b?q=1", rows[i].location, &same);
         /* "javascript:x" may also be read as a path of the same host: never another host. */
-        if (rows[i].want || !got || !same)
+        if (rows[i].want || !got || !same) {
             CHECK_STR(got, rows[i].want, rows[i].location);
+        }
         free(got);
     }
 }
@@ -187,22 +188,25 @@ static void test_retry_after(void **state)
         {"Sat, 99 Nov 2026 03:23:44 GMT", -1},
         {"2026-11-21T03:23:44Z", -1},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_INT(http_retry_after(sv_from(rows[i].value), now_ns), rows[i].want, rows[i].value);
+    }
     char long_value[200];
     memset(long_value, '9', sizeof(long_value));
     CHECK_INT(http_retry_after((struct sv){long_value, sizeof(long_value)}, now_ns),
               INT64_C(31622400000), "long");
-    for (size_t i = 0; i < 25; i++)
+    for (size_t i = 0; i < 25; i++) {
         long_value[i] = "Sat, 21 Nov 2026 03:23:44"[i];
+    }
     CHECK_INT(http_retry_after((struct sv){long_value, sizeof(long_value)}, now_ns), -1, "long");
 }
 
 static void test_result_names(void **state)
 {
     (void)state;
-    for (int i = 0; i < HTTP_RESULTS; i++)
+    for (int i = 0; i < HTTP_RESULTS; i++) {
         assert_true(strlen(http_result_name((enum http_result)i)) > 1);
+    }
     CHECK_STR(http_result_name(HTTP_ERR_TOO_LARGE), "too_large", "");
     CHECK_STR(http_result_name(HTTP_ERR_NO_ROOM), "no_room", "");
     CHECK_STR(http_result_name((enum http_result)99), "unknown", "");
@@ -395,8 +399,9 @@ static void test_bad_files(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct files f;
         files_init(&f);
-        if (rows[i].text)
+        if (rows[i].text) {
             testing_write_file(f.dir, "secret", rows[i].text);
+        }
         check_file(&f, NULL, rows[i].error, rows[i].name);
         f.now_ms += HTTP_FILE_CHECK_MS;
         check_file(&f, NULL, rows[i].error, rows[i].name);
@@ -406,8 +411,9 @@ static void test_bad_files(void **state)
         check_file(&f, "good", "", rows[i].name);
         /* Bad again: the good one stays, and that is logged once. */
         assert_int_equal(unlink(f.path), 0);
-        if (rows[i].text)
+        if (rows[i].text) {
             replace(&f, rows[i].text);
+        }
         testing_log_expect(f.log, "cannot re-read a file, keeping its old content");
         for (int k = 0; k < 3; k++) {
             f.now_ms += HTTP_FILE_CHECK_MS;

@@ -25,18 +25,21 @@ static pid_t start_openssl(const char *const *args, int out)
     const char *argv[ARGS_MAX] = {"openssl"};
     pid_t pid = -1;
     posix_spawn_file_actions_t actions;
-    for (size_t i = 0; i < ARGS_MAX - 2 && args[i]; i++)
+    for (size_t i = 0; i < ARGS_MAX - 2 && args[i]; i++) {
         argv[i + 1] = args[i];
+    }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addchdir_np(&actions, dir);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    if (out >= 0)
+    if (out >= 0) {
         posix_spawn_file_actions_adddup2(&actions, out, 1);
-    else
+    } else {
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    if (posix_spawnp(&pid, "openssl", &actions, NULL, (char **)(uintptr_t)argv, environ) != 0)
+    }
+    if (posix_spawnp(&pid, "openssl", &actions, NULL, (char **)(uintptr_t)argv, environ) != 0) {
         pid = -1;
+    }
     posix_spawn_file_actions_destroy(&actions);
     return pid;
 }
@@ -63,8 +66,9 @@ static bool make_cert(const char *name, const char *subject, const char *alt_nam
         static const char *const signing[] = {
             "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE"};
         size_t n = 0;
-        while (args[n])
+        while (args[n]) {
             n++;
+        }
         memcpy(args + n, signing, sizeof(signing));
     }
     return run_openssl(args);
@@ -77,8 +81,9 @@ static int make_certs(void **state)
     if (make_cert("ca", "/CN=test CA", "DNS:ca") && make_cert("other-ca", "/CN=other", "DNS:ca") &&
         make_cert("named", "/CN=named", "DNS:name.example") &&
         make_cert("address", "/CN=address", "IP:127.0.0.1") &&
-        make_cert("client", "/CN=client", "DNS:client"))
+        make_cert("client", "/CN=client", "DNS:client")) {
         return 0;
+    }
     testing_rmdir(dir);
     free(dir);
     dir = NULL;
@@ -89,8 +94,9 @@ static int make_certs(void **state)
 static int drop_certs(void **state)
 {
     (void)state;
-    if (dir)
+    if (dir) {
         testing_rmdir(dir);
+    }
     free(dir);
     return 0;
 }
@@ -125,8 +131,9 @@ static void tls_server_start(struct tls_server *s, const char *cert, const char 
     (void)snprintf(key_file, sizeof(key_file), "%s.key", cert);
     const char *args[ARGS_MAX] = {"s_server", "-accept", "127.0.0.1:0", "-www",
                                   "-cert",    cert_file, "-key",        key_file};
-    for (size_t i = 0; options && options[i]; i++)
+    for (size_t i = 0; options && options[i]; i++) {
         args[8 + i] = options[i];
+    }
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
     s->pid = start_openssl(args, pipe_fds[1]);
     close(pipe_fds[1]);
@@ -138,8 +145,9 @@ static void tls_server_start(struct tls_server *s, const char *cert, const char 
         struct sv text = sv_trim(sv_from(line)), host;
         uint16_t port = 0;
         if (sv_starts_with(text, SV("ACCEPT ")) &&
-            split_host_port((struct sv){text.p + 7, text.n - 7}, &host, &port, NULL))
+            split_host_port((struct sv){text.p + 7, text.n - 7}, &host, &port, NULL)) {
             s->port = port;
+        }
     }
     assert_true(s->port != 0);
 }
@@ -226,8 +234,9 @@ static void test_verification(void **state)
         tls_get(&f, &call, &s, &rows[i].settings);
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        if (rows[i].result == HTTP_OK)
+        if (rows[i].result == HTTP_OK) {
             CHECK_INT(call.status, 200, rows[i].name);
+        }
         call_clear(&call);
         tls_server_stop(&s);
         fixture_done(&f);

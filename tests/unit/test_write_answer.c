@@ -326,8 +326,9 @@ static void test_text_is_short_and_clean(void **state)
     CHECK_CONTAINS(a.text, "HTTP 503: xxxxxxxxx   \xef\xbf\xbdxx", "");
 
     /* 200 characters of three bytes */
-    for (size_t i = 0; i + 3 <= sizeof(body); i += 3)
+    for (size_t i = 0; i + 3 <= sizeof(body); i += 3) {
         memcpy(body + i, "\xe4\xb8\xad", 3);
+    }
     in.body.n = (size_t)3 * 300;
     answer_classify(&in, &a);
     CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + 3 * ANSWER_TEXT_MAX, "");

@@ -37,8 +37,9 @@ static int hex_digit(char c)
 static struct bytes from_hex(const char *hex)
 {
     struct bytes b = {.n = 0};
-    for (; hex[0] && hex[1]; hex += 2)
+    for (; hex[0] && hex[1]; hex += 2) {
         b.data[b.n++] = (char)(hex_digit(hex[0]) << 4 | hex_digit(hex[1]));
+    }
     return b;
 }
 
@@ -111,8 +112,9 @@ static void render(const struct example *e, struct buf *out)
     const struct request *r = &e->request;
     buf_init(out, 1 << 16);
     buf_printf(out, "POST %s\n", r->url.data);
-    for (size_t i = 0; i < r->n_headers; i++)
+    for (size_t i = 0; i < r->n_headers; i++) {
         buf_printf(out, "%s: %s\n", r->headers[i].name, r->headers[i].value);
+    }
     buf_putc(out, '\n');
     buf_append(out, r->body[0].data, r->body[0].len);
     assert_ptr_equal(r->body[1].data, e->profile->data); /* from where it lies, unchanged */
@@ -225,8 +227,9 @@ static void test_e03_configs(void **state)
             "<P>" CONFIG_HEAD "%s" PART_TAIL,
             rows[i].aggregation, rows[i].config);
         check_request(&e, rows[i].id, want.data);
-        if (i == 0)
+        if (i == 0) {
             CHECK_INT(body_size(&e), 631, "E03");
+        }
         buf_done(&want);
         release(&e);
     }
@@ -485,8 +488,9 @@ static void test_e32_no_content_encoding(void **state)
         struct example e = ingest_of("process_cpu", "http://p");
         e.endpoint.protocol = all[i];
         build(&e);
-        for (size_t h = 0; h < e.request.n_headers; h++)
+        for (size_t h = 0; h < e.request.n_headers; h++) {
             assert_string_not_equal(e.request.headers[h].name, "Content-Encoding");
+        }
         release(&e);
     }
 }

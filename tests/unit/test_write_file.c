@@ -78,8 +78,9 @@ static size_t read_file(struct fixture *f, const char *name, char *out, size_t s
     char path[1024];
     (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
     FILE *file = fopen(path, "rbe");
-    if (!file)
+    if (!file) {
         print_error("no file %s\n", path);
+    }
     assert_non_null(file);
     size_t n = fread(out, 1, size - 1, file);
     out[n] = '\0';
@@ -93,10 +94,12 @@ static size_t count_files(struct fixture *f, const char *name)
     (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
     DIR *dir = opendir(path);
     size_t n = 0;
-    if (!dir)
+    if (!dir) {
         return 0;
-    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+    }
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    }
     closedir(dir);
     return n;
 }
@@ -149,8 +152,9 @@ static void test_plain_is_compressed(void **state)
     char path[1024];
     rng_seed(&rng, 3);
     /* Random halves do not compress, so that the output takes many chunks. */
-    for (size_t i = 0; i < sizeof(data); i++)
+    for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (char)(i == 0 ? 0x0a : rng_next(&rng));
+    }
     write_profile(f, make(f, "s", "process_cpu", data, sizeof(data)), &a);
     CHECK_INT(a.class, ANSWER_SENT, a.text);
     (void)snprintf(path, sizeof(path),
@@ -337,8 +341,9 @@ static void *write_many(void *arg)
         struct profile *p = make(f, "s", "memory", "\x0a plain", 7);
         p->until_ns += i * NS_PER_S;
         write_profile(f, p, &a);
-        if (a.class != ANSWER_SENT)
+        if (a.class != ANSWER_SENT) {
             return f;
+        }
     }
     return NULL;
 }
@@ -348,8 +353,9 @@ static void test_threads(void **state)
 {
     struct fixture *f = *state;
     pthread_t threads[4];
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, f), 0);
+    }
     for (size_t i = 0; i < 4; i++) {
         void *failed;
         pthread_join(threads[i], &failed);

@@ -37,8 +37,9 @@ static void build(struct series *s, const struct pair *pairs, size_t n, struct l
 {
     struct labels_builder *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < n && pairs[i].name; i++)
+    for (size_t i = 0; i < n && pairs[i].name; i++) {
         labels_builder_set_str(b, pairs[i].name, pairs[i].value);
+    }
     *ret_labels = labels_builder_build(b);
     assert_non_null(*ret_labels);
     labels_builder_free(b);
@@ -264,8 +265,9 @@ static void test_name_limit_is_exact(void **state)
         size_t size = encoded_size(out.data, out.len);
         size_t one_more = 3 + 3 + 3 + encoded_size(value, length);
         assert_true(size <= INGEST_NAME_MAX);
-        if (s.changes[SERIES_SURPLUS] > 0)
+        if (s.changes[SERIES_SURPLUS] > 0) {
             assert_true(size + one_more > INGEST_NAME_MAX);
+        }
         buf_done(&out);
         series_done(&s);
         labels_unref(l);
@@ -364,9 +366,10 @@ static void test_sample_type_configs(void **state)
         {"fgprof", "{\"samples\":{\"display-name\":\"fgprof\"},\"time\":{\"display-name\":"
                    "\"fgprof\"}}"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_STR(ingest_sample_type_config(sv_from(cases[i].type)).p, cases[i].want,
                   cases[i].type);
+    }
 }
 
 static void test_boundary(void **state)
@@ -471,10 +474,11 @@ static void test_directories(void **state)
         buf_init(&out, 4096);
         bool ok = url_to_directory(sv_from(cases[i].url), &out, &err);
         CHECK_INT(ok, cases[i].want != NULL, cases[i].url);
-        if (ok)
+        if (ok) {
             CHECK_STR(out.data, cases[i].want, cases[i].url);
-        else
+        } else {
             CHECK_CONTAINS(err.msg, "file:///var/lib/profiles", cases[i].url);
+        }
         buf_done(&out);
     }
 }

@@ -31,8 +31,9 @@ static void balance(struct endpoint *e)
 {
     struct write_ledger l = endpoint_status(e).ledger;
     uint64_t dropped = 0;
-    for (size_t i = 0; i < WRITE_DROPS; i++)
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
         dropped += l.dropped[i];
+    }
     CHECK_INT(l.accepted, l.sent + dropped + l.queued + l.in_flight, "balance");
 }
 
@@ -64,8 +65,9 @@ static bool send_one(struct endpoint *e, const struct config_endpoint *config, i
     struct rng rng;
     struct ingest_boundary boundary = {.text = "profpull0123456789abcdef"};
     balance(e);
-    if (!it)
+    if (!it) {
         return false;
+    }
     struct profile *p = endpoint_item_profile(it);
     rng_seed(&rng, 1);
     bool ok = series_build(&s, p->labels, &config->external_labels, NULL, config->protocol);
@@ -73,15 +75,17 @@ static bool send_one(struct endpoint *e, const struct config_endpoint *config, i
         enum request_status status = request_build(&r, config, &s, p, &boundary, &rng);
         CHECK_INT(status == REQUEST_OK || status == REQUEST_MEMORY, true, "status");
         ok = status == REQUEST_OK;
-        if (ok)
+        if (ok) {
             CHECK_CONTAINS(r.url.data, "http://h/base", "whole");
+        }
         request_done(&r);
         series_done(&s);
     }
-    if (ok)
+    if (ok) {
         (void)endpoint_done(e, it, &good, now);
-    else
+    } else {
         endpoint_drop(e, it, DROP_MEMORY);
+    }
     balance(e);
     return ok;
 }
@@ -98,8 +102,9 @@ static void scenario(bool *ret_complete)
                                      .external_labels = {external, 2}};
     struct endpoint_options options = {.max_bytes = 1 << 20, .concurrency = 2, .seed = 1};
     struct endpoint *e = endpoint_new(&options);
-    if (!e)
+    if (!e) {
         return;
+    }
     endpoint_put(e, make(), 0);
     balance(e);
     *ret_complete = send_one(e, &config, 0);

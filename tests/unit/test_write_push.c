@@ -27,8 +27,9 @@ static size_t unhex(const char *hex, unsigned char *out)
 static void put_hex(struct buf *out, const void *data, size_t n)
 {
     const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         buf_printf(out, "%02x", p[i]);
+    }
 }
 
 /* The whole request: prefix, profile, suffix. */
@@ -156,8 +157,9 @@ static bool next_varint(struct sv *in, size_t *ret)
 /* The next length-delimited field; fails the test on anything else. */
 static bool next_field(struct sv *in, struct field *f)
 {
-    if (in->n == 0)
+    if (in->n == 0) {
         return false;
+    }
     size_t tag = 0;
     size_t size = 0;
     assert_true(next_varint(in, &tag));
@@ -213,8 +215,9 @@ static void test_round_trip(void **state)
                                      127,   128,   129,   1000,  2047,  2048,    16100,
                                      16250, 16383, 16384, 16385, 65536, 2097151, 2097152};
     static char bytes[2097152];
-    for (size_t i = 0; i < sizeof(bytes); i++)
+    for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (char)('a' + i % 26);
+    }
     struct intern *in = intern_new();
     size_t n = sizeof(lengths) / sizeof(lengths[0]);
     for (size_t i = 0; i < n * n; i++) {

@@ -70,8 +70,9 @@ static void check_headers(const struct request *r, const char *want, const char 
 {
     struct buf text;
     buf_init(&text, 1 << 16);
-    for (size_t i = 0; i < r->n_headers; i++)
+    for (size_t i = 0; i < r->n_headers; i++) {
         buf_printf(&text, "%s: %s\n", r->headers[i].name, r->headers[i].value);
+    }
     CHECK_STR(text.data, want, row);
     buf_done(&text);
 }

@@ -53,8 +53,9 @@ static struct profile *make(int id, int64_t scraped_ms)
 static int id_of(const struct endpoint_item *it)
 {
     uint64_t id = 0;
-    if (!it)
+    if (!it) {
         return -1;
+    }
     assert_true(parse_u64(labels_get(endpoint_item_profile(it)->labels, SV("id")), 100000, &id));
     return (int)id;
 }
@@ -82,8 +83,9 @@ static const struct answer doubtful = {
 static uint64_t dropped_sum(const struct write_ledger *l)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < WRITE_DROPS; i++)
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
         n += l->dropped[i];
+    }
     return n;
 }
 
@@ -112,8 +114,9 @@ static struct endpoint_result done(struct endpoint *e, struct endpoint_item *it,
 
 static void put(struct endpoint *e, int first, int last, int64_t now)
 {
-    for (int i = first; i <= last; i++)
+    for (int i = first; i <= last; i++) {
         endpoint_put(e, make(i, now), now);
+    }
     ledger(e);
 }
 
@@ -335,10 +338,12 @@ static unsigned in_flight_at(struct endpoint *e, int64_t now)
 {
     struct endpoint_item *all[64];
     unsigned n = 0;
-    while (n < 64 && (all[n] = endpoint_take(e, now)) != NULL)
+    while (n < 64 && (all[n] = endpoint_take(e, now)) != NULL) {
         n++;
-    for (unsigned i = 0; i < n; i++)
+    }
+    for (unsigned i = 0; i < n; i++) {
         endpoint_drop(e, all[i], DROP_MEMORY);
+    }
     return n;
 }
 
@@ -389,10 +394,12 @@ static void test_one_probe_then_all(void **state)
     CHECK_INT(r.queued, 7, "");
     now += 2 * ENDPOINT_PACE_MS;
     struct endpoint_item *all[4];
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         all[i] = take(e, now, 2 + i);
-    for (int i = 0; i < 4; i++)
+    }
+    for (int i = 0; i < 4; i++) {
         done(e, all[i], &sent, now);
+    }
     endpoint_free(e);
 }
 
@@ -403,10 +410,12 @@ static void test_failures_together_count_once(void **state)
     struct endpoint *e = new_endpoint(4, 1 << 20);
     put(e, 1, 4, 0);
     struct endpoint_item *all[4];
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         all[i] = take(e, 0, 1 + i);
-    for (int i = 0; i < 4; i++)
+    }
+    for (int i = 0; i < 4; i++) {
         CHECK_INT(done(e, all[i], &refused, i).failures, 1, "");
+    }
     assert_true(endpoint_wake_ms(e) <= 1000);
     endpoint_free(e);
 }
@@ -502,14 +511,16 @@ static void test_unanswered_keep_their_order(void **state)
     struct endpoint *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
     struct endpoint_item *all[3];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         all[i] = take(e, 0, 1 + i);
+    }
     done(e, all[1], &refused, 0);
     done(e, all[2], &refused, 0);
     done(e, all[0], &refused, 0);
     int64_t now = 5000;
-    for (int i = 1; i <= 5; i++)
+    for (int i = 1; i <= 5; i++) {
         done(e, take(e, now, i), &sent, now);
+    }
     endpoint_free(e);
 }
 
@@ -533,8 +544,9 @@ static void test_unanswered_for_ever_goes_to_the_end(void **state)
     struct endpoint *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     int64_t now = 0;
-    for (int i = 0; i < ENDPOINT_UNANSWERED_MAX; i++)
+    for (int i = 0; i < ENDPOINT_UNANSWERED_MAX; i++) {
         now += done(e, take(e, now, 1), &refused, now).wait_ms;
+    }
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 1), &sent, now);
     endpoint_free(e);
@@ -548,8 +560,9 @@ static void test_doubtful_has_an_end(void **state)
     put(e, 1, 1, 0);
     int64_t now = 0;
     /* Attempts without an answer say nothing about the profile. */
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         now += done(e, take(e, now, 1), &refused, now).wait_ms;
+    }
     struct endpoint_result r = {0};
     for (int i = 1; i <= ANSWER_TRIES; i++) {
         r = done(e, take(e, now, 1), &doubtful, now);
@@ -570,10 +583,11 @@ static void test_poison(void **state)
     int64_t now = 0;
     for (int step = 0; step < 1000 && ledger(e).queued > 0; step++) {
         struct endpoint_item *it = endpoint_take(e, now);
-        if (it)
+        if (it) {
             done(e, it, id_of(it) == 0 ? &doubtful : &sent, now);
-        else
+        } else {
             now = endpoint_wake_ms(e);
+        }
     }
     CHECK_INT(ledger(e).sent, 50, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
@@ -662,8 +676,9 @@ static void test_random_walk(void **state)
                 endpoint_put(e, make_sized(step, now, size), now);
             } else if (what < 7) {
                 struct endpoint_item *it = endpoint_take(e, now);
-                if (it)
+                if (it) {
                     flying[n_flying++] = it;
+                }
             } else if (n_flying > 0) {
                 size_t i = (size_t)rng_range(&rng, 0, (int64_t)n_flying);
                 endpoint_done(e, flying[i], answers[rng_range(&rng, 0, 5)], now);
@@ -673,8 +688,9 @@ static void test_random_walk(void **state)
             CHECK_INT(l.in_flight, n_flying, "");
             assert_true(l.queued_bytes + endpoint_status(e).in_flight_bytes <= 20 * COST);
         }
-        while (n_flying > 0)
+        while (n_flying > 0) {
             endpoint_drop(e, flying[--n_flying], DROP_SHUTDOWN);
+        }
         endpoint_drop_unsafe(e, DROP_SHUTDOWN);
         struct write_ledger l = ledger(e);
         CHECK_INT(l.queued_bytes, 0, "");
@@ -695,8 +711,9 @@ struct producer {
 static void *produce(void *arg)
 {
     struct producer *p = arg;
-    for (int i = 0; i < PER_THREAD; i++)
+    for (int i = 0; i < PER_THREAD; i++) {
         endpoint_put(p->e, make(p->first + i, i), i);
+    }
     return NULL;
 }
 
@@ -706,16 +723,19 @@ static void test_threads(void **state)
     struct endpoint *e = new_endpoint(8, 50 * COST);
     struct producer producers[2] = {{e, 0}, {e, PER_THREAD}};
     pthread_t threads[2];
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
+    }
     for (int i = 0; i < 5000; i++) {
         struct endpoint_item *it = endpoint_take(e, 0);
-        if (it)
+        if (it) {
             endpoint_done(e, it, i % 3 == 0 ? &rejected : &sent, 0);
+        }
         ledger(e);
     }
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
+    }
     endpoint_drop_unsafe(e, DROP_SHUTDOWN);
     struct write_ledger l = ledger(e);
     CHECK_INT(l.accepted, 2 * PER_THREAD, "");

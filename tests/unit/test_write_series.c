@@ -31,9 +31,10 @@ static void check_series(const struct series *s, const char *want, const char *r
 {
     struct buf text;
     buf_init(&text, 1 << 20);
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         buf_printf(&text, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(s->at[i].name),
                    SV_ARG(s->at[i].value));
+    }
     CHECK_STR(text.data, want, row);
     buf_done(&text);
 }
@@ -54,8 +55,9 @@ static struct labels *make(const struct pair *pairs, size_t n)
 {
     struct labels_builder *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < n && pairs[i].name; i++)
+    for (size_t i = 0; i < n && pairs[i].name; i++) {
         labels_builder_set_str(b, pairs[i].name, pairs[i].value);
+    }
     struct labels *l = labels_builder_build(b);
     assert_non_null(l);
     labels_builder_free(b);
@@ -150,8 +152,9 @@ static void test_table(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config_pairs external = {.at = cases[i].external};
-        while (external.n < 4 && cases[i].external[external.n].name)
+        while (external.n < 4 && cases[i].external[external.n].name) {
             external.n++;
+        }
         struct labels *l = make(cases[i].labels, 8);
         struct series s;
         build(&s, l, &external, PROTOCOL_PUSH);
@@ -172,8 +175,9 @@ static void test_file_changes_nothing(void **state)
     struct series s;
     build(&s, l, &no_external, PROTOCOL_FILE);
     check_series(&s, "__name__=cpu a-b=1 a_b=2 caf\xc3\xa9=3 service_name=s", "");
-    for (size_t i = 0; i < SERIES_CHANGES; i++)
+    for (size_t i = 0; i < SERIES_CHANGES; i++) {
         CHECK_INT(s.changes[i], 0, series_change_name((enum series_change)i));
+    }
     series_done(&s);
     labels_unref(l);
 }
@@ -230,11 +234,13 @@ static void test_surplus_order(void **state)
     CHECK_INT(series_get(&s, "l023").n, 0, "");
     CHECK_INT(series_get(&s, "zone").n, 1, "");
     CHECK_INT(series_get(&s, "pod").n, 1, "");
-    for (size_t i = 1; i < s.n; i++)
+    for (size_t i = 1; i < s.n; i++) {
         assert_true(sv_cmp(s.at[i - 1].name, s.at[i].name) < 0);
+    }
     /* Going on: the rest, then external ones from the end of the alphabet, then identity. */
-    for (size_t i = 0; i < 23; i++)
+    for (size_t i = 0; i < 23; i++) {
         assert_true(series_drop_least(&s));
+    }
     CHECK_INT(series_get(&s, "zone").n, 1, "");
     assert_true(series_drop_least(&s));
     CHECK_INT(series_get(&s, "zone").n, 0, "");
@@ -314,8 +320,9 @@ static void test_long_names_and_values(void **state)
     memset(longer, 'm', 1024 + 1);
     memset(digits, '7', 1024); /* becomes longer by the "_" in front */
     /* three-byte characters: 2048 is not a multiple of three */
-    for (size_t i = 0; i + 3 < sizeof(value); i += 3)
+    for (size_t i = 0; i + 3 < sizeof(value); i += 3) {
         memcpy(value + i, "\xe4\xb8\xad", 3);
+    }
     struct labels *l =
         testing_labels(table, name, value, longer, "v", digits, "v", "service_name", "s", NULL);
     struct series s;
@@ -364,8 +371,9 @@ static void test_tenant(void **state)
     assert_true(series_tenant_valid((struct sv){.p = longest, .n = SERIES_TENANT_MAX}));
     assert_false(series_tenant_valid((struct sv){.p = longest, .n = SERIES_TENANT_MAX + 1}));
     static const char *const bad[] = {"", ".", "..", "a|b", "team a", "a\nb", "\xc3\xa9", "a/b"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         CHECK_INT(series_tenant_valid(sv_from(bad[i])), false, bad[i]);
+    }
     assert_false(series_tenant_valid((struct sv){.p = "a\0b", .n = 3}));
 
     struct labels *l = testing_labels(table, "__tenant_id__", "team-a", "service_name", "s", NULL);

@@ -85,8 +85,9 @@ static void survives_the_process(void **state)
     rig_init(&r, dir);
     r.concurrency = 1;
     assert_true(rig_open_all(&r, NULL));
-    for (unsigned i = 0; i < 20; i++)
+    for (unsigned i = 0; i < 20; i++) {
         rig_put(&r, i, 10 + 1000 * (i % 3));
+    }
     rig_pass(&r, 500);
     CHECK_INT(rig_send(&r, 7, seen, 20), 7, "");
     rig_close_all(&r);
@@ -107,8 +108,9 @@ static void survives_the_process(void **state)
     CHECK_INT(rig_send(&r, 13, seen, 20), 13, "");
     CHECK_INT(seen[0], 0, "the new one is last");
     CHECK_INT(rig_send(&r, 99, seen, 20), 1, "");
-    for (unsigned i = 0; i < 20; i++)
+    for (unsigned i = 0; i < 20; i++) {
         CHECK_INT(seen[i], 1, "each once");
+    }
     rig_done(&r);
     CHECK_INT(count_files(dir, ".seg") + count_files(dir, ".ack"), 0, "");
     testing_rmdir(dir);
@@ -128,8 +130,9 @@ static void memory_overflows_to_disk(void **state)
     for (unsigned i = 0; i < 200; i++) {
         rig_put(&r, i, 9 * 1024);
         CHECK_MEMORY(&r);
-        if (i % 10 == 9)
+        if (i % 10 == 9) {
             rig_pass(&r, 500);
+        }
     }
     struct endpoint_status s = endpoint_status(r.e);
     CHECK_INT(s.ledger.queued, 200, "");
@@ -156,8 +159,9 @@ static void too_fast_for_the_disk(void **state)
     rig_init(&r, dir);
     r.max_bytes = 10 * 2048;
     assert_true(rig_open_all(&r, NULL));
-    for (unsigned i = 0; i < 15; i++)
+    for (unsigned i = 0; i < 15; i++) {
         rig_put(&r, i, 1024);
+    }
     CHECK_INT(endpoint_status(r.e).ledger.dropped[DROP_QUEUE_FULL], 5, "");
     rig_pass(&r, 500);
     CHECK_INT(spool_status(r.s).stored, 10, "the dropped ones are not written");
@@ -179,8 +183,9 @@ static void spool_is_full(void **state)
     assert_true(rig_open_all(&r, NULL));
     for (unsigned i = 0; i < 200; i++) {
         rig_put(&r, i, 10 * 1024);
-        if (i % 5 == 4)
+        if (i % 5 == 4) {
             rig_pass(&r, 500);
+        }
         assert_true(spool_status(r.s).counts.bytes <= 1 << 20);
         CHECK_MEMORY(&r);
     }
@@ -217,8 +222,9 @@ static void full_of_the_past(void **state)
     r.spool_bytes = 1 << 20;
     r.max_bytes = 2 << 20;
     assert_true(rig_open_all(&r, NULL));
-    for (unsigned i = 0; i < 90; i++)
+    for (unsigned i = 0; i < 90; i++) {
         rig_put(&r, i, 10 * 1024);
+    }
     rig_close_all(&r);
     /* An index that is too small for them: most stay unread. */
     r.max_bytes = 40 * 1024;
@@ -287,8 +293,9 @@ static void acknowledgement_holds_the_slot(void **state)
     rig_init(&r, dir);
     r.concurrency = 2;
     assert_true(rig_open_all(&r, NULL));
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < 5; i++) {
         rig_put(&r, i, 10);
+    }
     rig_pass(&r, 500);
     for (unsigned i = 0; i < 2; i++) {
         struct endpoint_item *it = endpoint_take(r.e, r.now);
@@ -435,8 +442,9 @@ static void disk_fails_and_recovers(void **state)
         rig_settle(&r);
         CHECK_INT(endpoint_status(r.e).ledger.replayed, 10, "");
         CHECK_INT(rig_send(&r, 99, seen, 40), 10, "");
-        for (unsigned i = 0; i < 20; i++)
+        for (unsigned i = 0; i < 20; i++) {
             CHECK_INT(seen[i], 1, "each once");
+        }
         rig_done(&r);
         testing_rmdir(dir);
         free(dir);
@@ -515,8 +523,9 @@ static void directory_vanishes(void **state)
     (void)snprintf(path, sizeof(path), "%s/main", dir);
     testing_rmdir(path);
     rig_put(&r, 1, 10);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         rig_pass(&r, SPOOL_RETRY_MAX_MS);
+    }
     CHECK_INT(spool_status(r.s).stored, 1, "made again");
     CHECK_INT(rig_send(&r, 9, seen, 8), 1, "");
     rig_done(&r);
@@ -559,8 +568,9 @@ static void every_call_fails_once(void **state)
             opened = rig_open_all(&r, &err);
             assert_true(opened || r.faults.failed > 0);
             if (opened) {
-                for (int i = 0; i < 8; i++)
+                for (int i = 0; i < 8; i++) {
                     rig_pass(&r, SPOOL_RETRY_MAX_MS);
+                }
                 r.now = clock_mono_ms() + 100000;
                 unsigned sent = rig_send(&r, 999, seen, 60);
                 struct write_ledger l = endpoint_status(r.e).ledger;
@@ -571,8 +581,9 @@ static void every_call_fails_once(void **state)
             rig_done(&r);
             testing_rmdir(dir);
             free(dir);
-            if (!failed)
+            if (!failed) {
                 break;
+            }
         }
     }
     assert_true(runs > 300);

@@ -54,8 +54,9 @@ static void write_file(const struct file *f)
 
 static void put32(uint8_t *p, uint32_t v)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         p[i] = (uint8_t)(v >> (8 * i));
+    }
 }
 
 static void flip(struct file *f, uint64_t at)
@@ -231,8 +232,9 @@ static const struct damage {
 static void fill(struct rig *r)
 {
     assert_true(rig_open_all(r, NULL));
-    for (unsigned i = 0; i < PROFILES; i++)
+    for (unsigned i = 0; i < PROFILES; i++) {
         rig_put(r, i, SIZE);
+    }
     rig_close_all(r);
 }
 
@@ -241,8 +243,9 @@ static bool is_as_it_was(const struct file *f)
 {
     struct stat st;
     uint8_t got[1 << 14];
-    if (stat(f->path, &st) != 0)
+    if (stat(f->path, &st) != 0) {
         return false;
+    }
     FILE *in = fopen(f->path, "rbe");
     assert_non_null(in);
     size_t n = fread(got, 1, sizeof(got), in);
@@ -280,16 +283,18 @@ static void every_damage(void **state)
         d->apply(&f);
         write_file(&f);
         assert_true(rig_open_all(&r, NULL));
-        if (d->places > 0)
+        if (d->places > 0) {
             testing_log_expect(r.log, "damage in the spool");
+        }
         rig_settle(&r);
         /* A new one, to a new file, is not touched by any of it. */
         rig_put(&r, PROFILES, SIZE);
         rig_pass(&r, 500);
         (void)rig_send(&r, 99, seen, PROFILES + 1);
         rig_settle(&r);
-        for (unsigned n = 0; n <= PROFILES; n++)
+        for (unsigned n = 0; n <= PROFILES; n++) {
             CHECK_INT(seen[n], (d->lost >> n & 1) ? 0 : 1, d->name);
+        }
         struct write_ledger l = endpoint_status(r.e).ledger;
         CHECK_INT(l.accepted, 1, d->name);
         check_counts(&r, d);
@@ -330,19 +335,22 @@ static void damaged_acknowledgements(void **state)
         rig_close_all(&r);
         read_file(&f, dir, "0000000000000001.ack");
         CHECK_INT(f.size, SPOOL_ACK_HEADER_SIZE + 3 * SPOOL_ACK_SIZE, "");
-        if (cases[i].kind == 1)
+        if (cases[i].kind == 1) {
             flip(&f, SPOOL_ACK_HEADER_SIZE + SPOOL_ACK_SIZE);
+        }
         f.size -= cases[i].kind == 2;
         f.size = cases[i].kind == 3 ? 0 : f.size;
-        if (cases[i].kind == 5)
+        if (cases[i].kind == 5) {
             flip(&f, 3);
+        }
         if (cases[i].kind == 6) {
             memset(f.data + f.size, 0x55, 17);
             f.size += 17;
         }
         write_file(&f);
-        if (cases[i].kind == 4)
+        if (cases[i].kind == 4) {
             assert_int_equal(unlink(f.path), 0);
+        }
         assert_true(rig_open_all(&r, NULL));
         rig_settle(&r);
         CHECK_INT(endpoint_status(r.e).ledger.replayed, 3 + cases[i].again, cases[i].name);
@@ -354,8 +362,9 @@ static void damaged_acknowledgements(void **state)
         rig_settle(&r);
         CHECK_INT(endpoint_status(r.e).ledger.replayed, 2 + cases[i].again, cases[i].name);
         (void)rig_send(&r, 99, seen, PROFILES);
-        for (unsigned n = 0; n < PROFILES; n++)
+        for (unsigned n = 0; n < PROFILES; n++) {
             assert_true(seen[n] >= 1);
+        }
         rig_done(&r);
         free(f.data);
         testing_rmdir(dir);
@@ -399,8 +408,9 @@ static void foreign_files(void **state)
                                         "0000000000000008.seg",
                                         "0000000000000009.seg",
                                         "00000000000000ab.seg"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         CHECK_INT(fstatat(at, names[i], &st, AT_SYMLINK_NOFOLLOW), 0, names[i]);
+    }
     close(at);
     rig_done(&r);
     testing_rmdir(dir);
@@ -447,8 +457,9 @@ static void unreadable_segment(void **state)
     assert_true(rig_open_all(&r, NULL));
     testing_log_expect(r.log, "spool cannot be read");
     testing_log_expect(r.log, "damage in the spool");
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         rig_pass(&r, 1000);
+    }
     r.faults.fail_at = 0;
     rig_pass(&r, 1000);
     (void)rig_send(&r, 99, seen, PROFILES);
@@ -456,8 +467,9 @@ static void unreadable_segment(void **state)
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
     (void)rig_send(&r, 99, seen, PROFILES);
-    for (unsigned n = 0; n < PROFILES; n++)
+    for (unsigned n = 0; n < PROFILES; n++) {
         CHECK_INT(seen[n], 1, "in the end each once");
+    }
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);

@@ -49,8 +49,9 @@ static void crc_in_pieces(void **state)
     uint8_t bytes[300];
     struct rng rng;
     rng_seed(&rng, 7);
-    for (size_t i = 0; i < sizeof(bytes); i++)
+    for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (uint8_t)rng_next(&rng);
+    }
     for (size_t at = 0; at < 20; at++) {
         for (size_t n = 0; n + at <= sizeof(bytes); n += 7) {
             uint32_t whole = crc32c_portable(0, bytes + at, n);
@@ -77,8 +78,9 @@ static void headers(void **state)
         CHECK_INT(spool_header_parse(bytes, sizeof(bytes), &got), SPOOL_HEADER_BAD, "flipped");
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    for (size_t n = 0; n < sizeof(bytes); n++)
+    for (size_t n = 0; n < sizeof(bytes); n++) {
         CHECK_INT(spool_header_parse(bytes, n, &got), SPOOL_HEADER_BAD, "cut");
+    }
 }
 
 /* The first bytes by hand: the format is a promise. */
@@ -97,8 +99,9 @@ static void header_bytes(void **state)
 
 static void put32(uint8_t *p, uint32_t v)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         p[i] = (uint8_t)(v >> (8 * i));
+    }
 }
 
 static void newer_versions(void **state)
@@ -121,8 +124,9 @@ static void newer_versions(void **state)
         spool_header_encode(&h, bytes);
         put32(bytes + 8, cases[i].version);
         put32(bytes + 12, cases[i].size);
-        if (cases[i].size >= 4 && cases[i].size <= sizeof(bytes))
+        if (cases[i].size >= 4 && cases[i].size <= sizeof(bytes)) {
             put32(bytes + cases[i].size - 4, crc32c(0, bytes, cases[i].size - 4));
+        }
         CHECK_INT(spool_header_parse(bytes, sizeof(bytes), &h), cases[i].kind, "");
     }
 }

@@ -18,8 +18,9 @@ static void *put_all(void *arg)
         assert_non_null(p);
         p->scraped_ms = clock_mono_ms();
         endpoint_put(r->e, p, clock_mono_ms());
-        if (i % 50 == 0)
+        if (i % 50 == 0) {
             usleep(2000);
+        }
     }
     return NULL;
 }
@@ -63,14 +64,16 @@ static void threads(void **state)
         assert_int_equal(pthread_create(&putter, NULL, put_all, &r), 0);
         sent += send_some(&r, PROFILES / 3, seen);
         pthread_join(putter, NULL);
-        if (life + 1 == LIVES)
+        if (life + 1 == LIVES) {
             sent += send_some(&r, UINT32_MAX, seen);
+        }
         endpoint_stop(r.e);
         spool_stop(r.s);
         CHECK_BALANCE(&r);
         struct write_ledger l = endpoint_status(r.e).ledger;
-        for (size_t i = 0; i < WRITE_DROPS; i++)
+        for (size_t i = 0; i < WRITE_DROPS; i++) {
             dropped += l.dropped[i];
+        }
         rig_done(&r);
     }
     CHECK_INT(sent + dropped, LIVES * PROFILES, "each was sent or counted");

@@ -90,8 +90,9 @@ static struct labels *usual(void)
 static const char *header(const struct sent *s, const char *name)
 {
     for (size_t i = 0; i < s->request.n_headers; i++) {
-        if (strcasecmp(s->request.headers[i].name, name) == 0)
+        if (strcasecmp(s->request.headers[i].name, name) == 0) {
             return s->request.headers[i].value;
+        }
     }
     return NULL;
 }
@@ -121,8 +122,9 @@ static void test_form(void **state)
     assert_true(tail->len > strlen(end));
     CHECK_STR((const char *)tail->data + tail->len - strlen(end), end, "closed");
     const char *text = clash.request.body[0].data;
-    for (size_t i = 0; i < clash.request.body[0].len; i++)
+    for (size_t i = 0; i < clash.request.body[0].len; i++) {
         assert_true(text[i] != '\n' || (i > 0 && text[i - 1] == '\r'));
+    }
     release(&plain);
     release(&clash);
 }
@@ -214,8 +216,9 @@ static void test_push_labels(void **state)
     assert_true(series_build(&s, l, &none, NULL, PROTOCOL_PUSH));
     static const char *const want[] = {"__delta__", "__name__", "instance", "service_name", "z"};
     CHECK_INT(s.n, 5, "");
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         CHECK_INT(sv_eq_str(s.at[i].name, want[i]), true, want[i]);
+    }
     CHECK_INT(sv_eq_str(s.service, "unknown_service"), true, "");
     series_done(&s);
     labels_unref(l);
@@ -272,10 +275,12 @@ static void test_time_in_the_profile(void **state)
         CHECK_INT(s.status, REQUEST_OK, "");
         CHECK_INT(s.request.body[1].len, sizeof(data) - 1, "");
         assert_memory_equal(s.request.body[1].data, data, sizeof(data) - 1);
-        if (e.protocol == PROTOCOL_INGEST)
+        if (e.protocol == PROTOCOL_INGEST) {
             CHECK_CONTAINS(s.request.url.data, "&from=1795230000&until=1795230010&", "");
-        if (e.protocol == PROTOCOL_PROFEFE)
+        }
+        if (e.protocol == PROTOCOL_PROFEFE) {
             CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
+        }
         release(&s);
     }
 }
@@ -291,8 +296,9 @@ static void test_godeltaprof(void **state)
         const struct config_type *t = &c->jobs[0].types[i];
         bool is_delta = strncmp(t->key, "godeltaprof_", 12) == 0;
         CHECK_INT(t->is_delta, is_delta, t->key);
-        if (!is_delta)
+        if (!is_delta) {
             continue;
+        }
         found++;
         CHECK_INT(t->enabled, false, t->key);
         CHECK_INT(t->cumulative, false, t->key);
@@ -361,8 +367,9 @@ static void test_label_budget(void **state)
     series_done(&s);
     assert_true(series_build(&s, l, &many, NULL, PROTOCOL_INGEST));
     size_t in_braces = 0;
-    for (size_t i = 0; i < s.n; i++)
+    for (size_t i = 0; i < s.n; i++) {
         in_braces += sv_starts_with(s.at[i].name, SV("n"));
+    }
     CHECK_INT(in_braces, 26, "ingest");
     series_done(&s);
     labels_unref(l);
@@ -400,9 +407,10 @@ static void test_status_is_not_all(void **state)
     CHECK_INT(classify(PROTOCOL_INGEST, 422, json, rate, -1).class, ANSWER_RETRY_DOUBTFUL, "422");
     CHECK_INT(classify(PROTOCOL_PUSH, 500, json, broken, -1).class, ANSWER_REJECTED, "500");
     CHECK_INT(classify(PROTOCOL_PUSH, 429, json, large, -1).class, ANSWER_REJECTED, "429");
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         CHECK_INT(classify(http_protocols[i], 200, "text/html", "<html>login</html>", -1).class,
                   ANSWER_RETRY_DOUBTFUL, "SSO");
+    }
     CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/proto", "\x1f\x8b", -1).class, ANSWER_SENT,
               "gzip of nothing");
     CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/octet-stream", "", -1).class,
@@ -463,8 +471,9 @@ static void test_redirects(void **state)
     (void)state;
     static const long all[] = {301, 302, 303, 307, 308};
     for (size_t i = 0; i < 5; i++) {
-        for (size_t p = 0; p < 3; p++)
+        for (size_t p = 0; p < 3; p++) {
             CHECK_INT(classify(http_protocols[p], all[i], "", "", -1).class, ANSWER_REJECTED, "");
+        }
     }
 }
 
@@ -504,8 +513,9 @@ static void test_error_text(void **state)
     page[ANSWER_BODY_MAX] = '\0';
     struct answer a = classify(PROTOCOL_INGEST, 400, "text/plain", page, -1);
     assert_true(strlen(a.text) < 300);
-    for (const char *c = a.text; *c; c++)
+    for (const char *c = a.text; *c; c++) {
         assert_true((unsigned char)*c >= 0x20);
+    }
     assert_true(utf8_valid(sv_from(a.text)));
 }
 

@@ -63,8 +63,9 @@ static bool send_text(int fd, const char *data, size_t n)
 {
     while (n > 0) {
         ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
-        if (sent <= 0)
+        if (sent <= 0) {
             return false;
+        }
         data += sent;
         n -= (size_t)sent;
     }
@@ -79,20 +80,23 @@ static bool read_request(int fd, struct buf *in, size_t *ret_head, size_t *ret_s
     size_t want = SIZE_MAX;
     while (in->len < want) {
         ssize_t n = recv(fd, chunk, sizeof(chunk), 0);
-        if (n <= 0)
+        if (n <= 0) {
             return false;
+        }
         buf_append(in, chunk, (size_t)n);
         char *end = head == 0 ? memmem(in->data, in->len, "\r\n\r\n", 4) : NULL;
         if (end) {
             head = (size_t)(end - in->data) + 4;
             char *length = strcasestr(in->data, "\r\ncontent-length: ");
             uint64_t size = 0;
-            if (!length)
+            if (!length) {
                 return false;
+            }
             length += strlen("\r\ncontent-length: ");
             struct sv digits = {.p = length, .n = strcspn(length, "\r")};
-            if (!parse_u64(digits, 1 << 30, &size))
+            if (!parse_u64(digits, 1 << 30, &size)) {
                 return false;
+            }
             want = head + size;
         }
     }
@@ -103,8 +107,9 @@ static bool read_request(int fd, struct buf *in, size_t *ret_head, size_t *ret_s
 
 static void keep_request(struct server *s, const struct buf *in, size_t head, size_t size)
 {
-    if (s->n_requests == REQUESTS_MAX)
+    if (s->n_requests == REQUESTS_MAX) {
         return;
+    }
     struct received *r = &s->requests[s->n_requests++];
     r->head = strndup(in->data, head);
     r->body = calloc(size + 1, 1);
@@ -118,11 +123,13 @@ static int judge(struct server *s, const struct buf *in, size_t head, size_t siz
     pthread_mutex_lock(&s->lock);
     keep_request(s, in, head, size);
     s->in_progress++;
-    if (s->in_progress > s->most_in_progress)
+    if (s->in_progress > s->most_in_progress) {
         s->most_in_progress = s->in_progress;
+    }
     pthread_cond_broadcast(&s->changed);
-    while (!s->gate_open && !s->stopping)
+    while (!s->gate_open && !s->stopping) {
         pthread_cond_wait(&s->changed, &s->lock);
+    }
     int status = 200;
     if (s->broken > 0) {
         s->broken--;
@@ -140,14 +147,15 @@ static bool answer(struct server *s, int fd, int status)
 {
     struct buf out;
     buf_init(&out, 1 << 26);
-    if (status == 200)
+    if (status == 200) {
         buf_puts(&out, "HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\n"
                        "Content-Length: 0\r\n\r\n");
-    else
+    } else {
         buf_printf(&out,
                    "HTTP/1.1 %d No\r\nContent-Type: application/json\r\n%sContent-Length: "
                    "%zu\r\n\r\n%s",
                    status, s->extra, strlen(s->body), s->body);
+    }
     bool ok = buf_ok(&out) && send_text(fd, out.data, out.len);
     buf_done(&out);
     pthread_mutex_lock(&s->lock);
@@ -181,15 +189,17 @@ static void *accept_all(void *arg)
     struct server *s = arg;
     while (s->n_connections < CONNECTIONS_MAX) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0) {
             return NULL;
+        }
         struct connection *c = malloc(sizeof(*c));
         *c = (struct connection){.server = s, .fd = fd};
         pthread_mutex_lock(&s->lock);
         s->fds[s->n_connections] = fd;
         pthread_mutex_unlock(&s->lock);
-        if (pthread_create(&s->connections[s->n_connections], NULL, serve, c) != 0)
+        if (pthread_create(&s->connections[s->n_connections], NULL, serve, c) != 0) {
             abort();
+        }
         s->n_connections++;
     }
     return NULL;
@@ -258,8 +268,9 @@ static void wait_in_progress(struct server *s, int n)
     struct timespec end = give_up_at();
     int rc = 0;
     pthread_mutex_lock(&s->lock);
-    while (s->in_progress < n && rc == 0)
+    while (s->in_progress < n && rc == 0) {
         rc = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+    }
     int got = s->in_progress;
     pthread_mutex_unlock(&s->lock);
     CHECK_INT(got, n, "held at the gate");
@@ -360,8 +371,9 @@ static int teardown(void **state)
     writer_free(f->writer);
     worker_pool_free(f->workers);
     loop_free(f->loop);
-    for (size_t i = 0; i < ENDPOINTS; i++)
+    for (size_t i = 0; i < ENDPOINTS; i++) {
         server_done(&f->server[i]);
+    }
     metrics_free(f->metrics);
     size_t count = 1;
     size_t bytes;
@@ -388,8 +400,9 @@ static void drain(struct fixture *f, int64_t timeout_ms)
     int rc = 0;
     writer_drain(f->writer, clock_mono_ms() + timeout_ms, on_drained, f);
     pthread_mutex_lock(&f->lock);
-    while (!f->drained && rc == 0)
+    while (!f->drained && rc == 0) {
         rc = pthread_cond_timedwait(&f->changed, &f->lock, &end);
+    }
     bool drained = f->drained;
     pthread_mutex_unlock(&f->lock);
     assert_true(drained);
@@ -413,16 +426,18 @@ static struct profile *make(struct fixture *f, const char *data, size_t size)
 
 static void put(struct fixture *f, int n, uint64_t endpoints)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         writer_put(f->writer, make(f, "\x1f\x8b profile", 10), endpoints);
+    }
 }
 
 static struct write_ledger ledger(struct fixture *f, size_t endpoint)
 {
     struct write_ledger l = writer_ledger(f->writer, endpoint);
     uint64_t dropped = 0;
-    for (size_t i = 0; i < WRITE_DROPS; i++)
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
         dropped += l.dropped[i];
+    }
     CHECK_INT(l.accepted, l.sent + dropped + l.queued + l.in_flight, "balance");
     return l;
 }
@@ -433,8 +448,9 @@ static void wait_settled(struct fixture *f, size_t endpoint, uint64_t n)
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < PATIENCE_S * 1000; i++) {
         struct write_ledger l = ledger(f, endpoint);
-        if (l.accepted - l.queued - l.in_flight >= n)
+        if (l.accepted - l.queued - l.in_flight >= n) {
             return;
+        }
         nanosleep(&pause, NULL);
     }
     fail_msg("not settled");
@@ -450,8 +466,9 @@ static void test_push_arrives(void **state)
     start(f);
     /* With NULs, and too large for one segment. */
     static char data[200000];
-    for (size_t i = 0; i < sizeof(data); i++)
+    for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (char)(i % 251);
+    }
     writer_put(f->writer, make(f, data, sizeof(data)), 1);
     drain(f, FAR_MS);
     CHECK_INT(ledger(f, 0).sent, 1, "");
@@ -611,8 +628,9 @@ static void test_failure_and_recovery(void **state)
 static size_t count_lines(struct fixture *f, const char *part)
 {
     size_t n = 0;
-    for (const char *at = testing_log_text(f->log); (at = strstr(at, part)) != NULL; at++)
+    for (const char *at = testing_log_text(f->log); (at = strstr(at, part)) != NULL; at++) {
         n++;
+    }
     return n;
 }
 
@@ -688,8 +706,9 @@ static void test_huge_error_page(void **state)
     struct timespec end = give_up_at();
     int rc = 0;
     pthread_mutex_lock(&f->server[0].lock);
-    while (f->server[0].unread == 0 && rc == 0)
+    while (f->server[0].unread == 0 && rc == 0) {
         rc = pthread_cond_timedwait(&f->server[0].changed, &f->server[0].lock, &end);
+    }
     pthread_mutex_unlock(&f->server[0].lock);
     CHECK_INT(rc, 0, "the rest was not waited for");
     char *text = render(f);
@@ -713,8 +732,10 @@ static void test_retry_after_is_passed_on(void **state)
         free(text);
         text = render(f);
         /* The line comes last of all. */
-        if (strstr(text, "result=\"429\"} 1") && strstr(testing_log_text(f->log), "retry_in_s=100"))
+        if (strstr(text, "result=\"429\"} 1") &&
+            strstr(testing_log_text(f->log), "retry_in_s=100")) {
             break;
+        }
         nanosleep(&pause, NULL);
     }
     CHECK_CONTAINS(text, "profpull_write_up{endpoint=\"main\"} 0", "");
@@ -813,8 +834,9 @@ static void block(struct work *w)
 {
     struct blocker *b = (struct blocker *)(void *)w;
     pthread_mutex_lock(&b->lock);
-    while (!b->go)
+    while (!b->go) {
         pthread_cond_wait(&b->changed, &b->lock);
+    }
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -912,18 +934,21 @@ static void test_threads(void **state)
     f->endpoints[1].protocol = PROTOCOL_INGEST;
     start(f);
     pthread_t threads[PUTTERS];
-    for (size_t i = 0; i < PUTTERS; i++)
+    for (size_t i = 0; i < PUTTERS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, put_many, f), 0);
+    }
     for (int i = 0; i < 50; i++) {
         ledger(f, 0);
         ledger(f, 1);
         free(render(f));
     }
-    for (size_t i = 0; i < PUTTERS; i++)
+    for (size_t i = 0; i < PUTTERS; i++) {
         pthread_join(threads[i], NULL);
+    }
     drain(f, FAR_MS);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         CHECK_INT(ledger(f, i).sent, PUTTERS * PUTS, "");
+    }
 }
 
 /* Who waits for the result is told of each attempt, and of what could not be sent at all. */

@@ -62,15 +62,17 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 {
     (void)options;
     struct http_client *c = calloc(1, sizeof(*c));
-    if (!c)
+    if (!c) {
         err_set(err, ERR_MEMORY, "out of memory");
+    }
     return c;
 }
 
 struct http_client *http_client_free(struct http_client *c)
 {
-    for (size_t i = 0; c && i < PROFILES; i++)
+    for (size_t i = 0; c && i < PROFILES; i++) {
         assert_false(c->at[i].used);
+    }
     free(c);
     return NULL;
 }
@@ -78,11 +80,13 @@ struct http_client *http_client_free(struct http_client *c)
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
 {
     size_t i = 0;
-    while (i < PROFILES && c->at[i].used)
+    while (i < PROFILES && c->at[i].used) {
         i++;
+    }
     assert_true(i < PROFILES);
-    if (torture_fails())
+    if (torture_fails()) {
         return NULL;
+    }
     c->at[i] = (struct http_transfer){.request = *request, .used = true};
     return &c->at[i];
 }
@@ -107,8 +111,9 @@ struct script {
 static void answer_all(struct http_client *c, const struct script *s)
 {
     for (size_t i = 0; c && i < PROFILES; i++) {
-        if (!c->at[i].used)
+        if (!c->at[i].used) {
             continue;
+        }
         struct http_response response = {.status = s->status,
                                          .error = "",
                                          .content_type = s->type,
@@ -116,8 +121,9 @@ static void answer_all(struct http_client *c, const struct script *s)
                                          .retry_after_ms = -1};
         struct http_request request = c->at[i].request;
         http_cancel(&c->at[i]);
-        if (s->body[0])
+        if (s->body[0]) {
             assert_true(request.on_data(request.arg, s->body, strlen(s->body)));
+        }
         request.on_done(request.arg, &response);
     }
 }
@@ -190,8 +196,9 @@ static struct write_ledger balance(struct writer *w)
 {
     struct write_ledger l = writer_ledger(w, 0);
     uint64_t dropped = 0;
-    for (size_t i = 0; i < WRITE_DROPS; i++)
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
         dropped += l.dropped[i];
+    }
     CHECK_INT(l.accepted, l.sent + dropped + l.queued + l.in_flight, "balance");
     return l;
 }
@@ -207,31 +214,35 @@ static bool check_end(const struct write_ledger *l, const struct told *told)
     CHECK_INT(lost <= (torture_state.failed ? 1 : 0), true, "lost");
     CHECK_INT(told->sent, l->sent, "told");
     assert_true(told->dropped <= refused + lost && told->dropped >= refused);
-    if (place.refused < WRITE_DROPS)
+    if (place.refused < WRITE_DROPS) {
         CHECK_INT(l->sent, 0, "refused");
+    }
     return lost == 0;
 }
 
 /* What each kind of server says when all is well. */
 static struct script good_answer(void)
 {
-    if (place.protocol == PROTOCOL_PROFEFE)
+    if (place.protocol == PROTOCOL_PROFEFE) {
         return (struct script){200, "text/plain", "{\"code\":200,\"body\":{\"id\":\"a\"}}"};
+    }
     return (struct script){200, "application/proto", ""};
 }
 
 static bool use(struct writer *w, struct loop *loop, struct intern *in, struct told *told)
 {
     struct script good = good_answer();
-    for (size_t i = 0; i < PROFILES; i++)
+    for (size_t i = 0; i < PROFILES; i++) {
         writer_put(w, make(in), 1);
+    }
     balance(w);
     loop_run_once(loop);
     balance(w);
     answer_all(w->http, &place.first);
     balance(w);
-    if (place.abandon)
+    if (place.abandon) {
         return true;
+    }
     writer_drain(w, clock_mono_ms() + 60000, on_drained, told);
     /* Far beyond the few milliseconds that a repetition waits. */
     int64_t end = clock_mono_ms() + 20000;

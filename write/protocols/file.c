@@ -49,15 +49,18 @@ static bool make_directories(const char *path, struct err *err)
 {
     char part[PATH_BYTES_MAX];
     size_t n = strlen(path);
-    if (n >= sizeof(part))
+    if (n >= sizeof(part)) {
         return err_set(err, ERR_INPUT, "the path has more than %d bytes", PATH_BYTES_MAX - 1);
+    }
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
+        if (path[i] != '/' && path[i] != '\0') {
             continue;
+        }
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
             return err_sys(err, "cannot make the directory %s", part);
+        }
         part[i] = path[i];
     }
     return true;
@@ -67,10 +70,12 @@ static int open_root(const struct file_sink *s, struct err *err)
 {
     int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Somebody may have cleared it away. */
-    if (fd < 0 && errno == ENOENT && make_directories(s->directory, err))
+    if (fd < 0 && errno == ENOENT && make_directories(s->directory, err)) {
         fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    }
+    if (fd < 0) {
         err_sys(err, "cannot open the directory %s", s->directory);
+    }
     return fd;
 }
 
@@ -88,11 +93,13 @@ struct file_sink *file_sink_new(const char *url, struct err *err)
     bool ok = url_to_directory(sv_from(url), &directory, err);
     s->directory = ok ? buf_take(&directory, NULL) : NULL;
     buf_done(&directory);
-    if (ok && !s->directory)
+    if (ok && !s->directory) {
         err_set(err, ERR_MEMORY, "out of memory");
+    }
     int fd = s->directory && make_directories(s->directory, err) ? open_root(s, err) : -1;
-    if (fd < 0)
+    if (fd < 0) {
         return file_sink_unref(s);
+    }
     close(fd);
     return s;
 }
@@ -117,10 +124,12 @@ struct file_sink *file_sink_unref(struct file_sink *s)
 
 static char path_char(char c, bool first)
 {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
         return c;
-    if (c == '-' || (c == '.' && !first))
+    }
+    if (c == '-' || (c == '.' && !first)) {
         return c;
+    }
     return c == ':' ? '-' : '_';
 }
 
@@ -148,8 +157,9 @@ static void format_time(int64_t wall_ns, char out[32])
     size_t n = 0;
     clock_format_rfc3339(wall_ns, text, sizeof(text));
     for (const char *p = text; *p; p++) {
-        if (*p != '-' && *p != ':')
+        if (*p != '-' && *p != ':') {
             out[n++] = *p;
+        }
     }
     out[n] = '\0';
 }
@@ -161,10 +171,12 @@ static bool write_all(int fd, const void *data, size_t n)
     const char *p = data;
     while (n > 0) {
         ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR)
+        if (done < 0 && errno == EINTR) {
             continue;
-        if (done < 0)
+        }
+        if (done < 0) {
             return false;
+        }
         p += done;
         n -= (size_t)done;
     }
@@ -191,8 +203,9 @@ static bool deflate_to(int fd, z_stream *z, const struct profile *p, unsigned ch
             return false;
         }
         size_t made = CHUNK - z->avail_out;
-        if (!write_all(fd, chunk, made))
+        if (!write_all(fd, chunk, made)) {
             return false;
+        }
         *ret_bytes += made;
     }
     return true;
@@ -207,8 +220,9 @@ static bool write_compressed(int fd, const struct profile *p, uint64_t *ret_byte
                                        Z_DEFAULT_STRATEGY) == Z_OK;
     bool ok = ready && deflate_to(fd, &z, p, chunk, ret_bytes);
     int saved = ready ? errno : ENOMEM;
-    if (ready)
+    if (ready) {
         deflateEnd(&z);
+    }
     free(chunk);
     errno = saved;
     return ok;
@@ -227,8 +241,9 @@ static bool is_compressed_here(const struct profile *p)
 
 static const char *file_extension(const struct profile *p)
 {
-    if (p->format == PROFILE_JFR)
+    if (p->format == PROFILE_JFR) {
         return is_gzip(p) ? "jfr.gz" : "jfr";
+    }
     return "pb.gz";
 }
 
@@ -238,9 +253,10 @@ static bool write_profile(struct writing *w, struct err *err)
     (void)snprintf(w->temporary, sizeof(w->temporary), ".tmp-%ld-%" PRIu64, (long)getpid(), number);
     int fd =
         openat(w->dir, w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
+    if (fd < 0) {
         return err_sys(err, "cannot make a file in %s/%s/%s", w->sink->directory, w->service,
                        w->type);
+    }
     bool ok;
     if (is_compressed_here(w->profile)) {
         ok = write_compressed(fd, w->profile, &w->bytes);
@@ -248,23 +264,28 @@ static bool write_profile(struct writing *w, struct err *err)
         ok = write_all(fd, w->profile->data, w->profile->size);
         w->bytes = w->profile->size;
     }
-    if (!ok)
+    if (!ok) {
         err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service, w->type);
-    if (close(fd) != 0 && ok)
+    }
+    if (close(fd) != 0 && ok) {
         ok = err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service,
                      w->type);
-    if (!ok)
+    }
+    if (!ok) {
         (void)unlinkat(w->dir, w->temporary, 0);
+    }
     return ok;
 }
 
 /* Renames without replacing; file systems that cannot do that are asked first. */
 static int rename_new(int dir, const char *from, const char *to)
 {
-    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0) {
         return 0;
-    if (errno != EINVAL && errno != ENOSYS)
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
         return -1;
+    }
     if (faccessat(dir, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
         errno = EEXIST;
         return -1;
@@ -281,14 +302,17 @@ static bool give_name(struct writing *w, struct err *err)
     file_path_part(series_get(w->series, LABEL_INSTANCE), instance);
     for (int i = 1; i <= FILE_SAME_NAME_MAX; i++) {
         char suffix[16] = "";
-        if (i > 1)
+        if (i > 1) {
             (void)snprintf(suffix, sizeof(suffix), "-%d", i);
+        }
         (void)snprintf(w->name, sizeof(w->name), "%s_%s%s.%s", time, instance, suffix,
                        file_extension(w->profile));
-        if (rename_new(w->dir, w->temporary, w->name) == 0)
+        if (rename_new(w->dir, w->temporary, w->name) == 0) {
             return true;
-        if (errno != EEXIST)
+        }
+        if (errno != EEXIST) {
             break;
+        }
     }
     return err_sys(err, "cannot name a file %s/%s/%s/%s", w->sink->directory, w->service, w->type,
                    w->name);
@@ -323,8 +347,9 @@ static bool format_line(const struct writing *w, struct buf *line)
     }
     buf_puts(line, ",\"labels\":{");
     for (size_t i = 0; i < w->series->n; i++) {
-        if (i > 0)
+        if (i > 0) {
             buf_putc(line, ',');
+        }
         put_string(line, w->series->at[i].name);
         buf_putc(line, ':');
         put_string(line, w->series->at[i].value);
@@ -336,16 +361,18 @@ static bool format_line(const struct writing *w, struct buf *line)
 static bool append_line(struct writing *w, const struct buf *line, struct err *err)
 {
     int fd = openat(w->root, FILE_INDEX, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0)
+    if (fd < 0) {
         return err_sys(err, "cannot open %s/" FILE_INDEX, w->sink->directory);
+    }
     struct stat before;
     bool known = fstat(fd, &before) == 0;
     bool ok = write_all(fd, line->data, line->len);
     if (!ok) {
         err_sys(err, "cannot append to %s/" FILE_INDEX, w->sink->directory);
         /* Half a line would spoil the next one. */
-        if (known && ftruncate(fd, before.st_size) != 0)
+        if (known && ftruncate(fd, before.st_size) != 0) {
             err_wrap(err, "a line is left incomplete");
+        }
     }
     close(fd);
     return ok;
@@ -356,10 +383,11 @@ static bool append_index(struct writing *w, struct err *err)
     struct buf line;
     buf_init(&line, LINE_BYTES_MAX);
     bool ok = format_line(w, &line);
-    if (ok)
+    if (ok) {
         ok = append_line(w, &line, err);
-    else
+    } else {
         err_set(err, ERR_MEMORY, "out of memory for a line of " FILE_INDEX);
+    }
     buf_done(&line);
     return ok;
 }
@@ -368,8 +396,9 @@ static bool append_index(struct writing *w, struct err *err)
 
 static int open_below(int parent, const char *name)
 {
-    if (mkdirat(parent, name, 0777) != 0 && errno != EEXIST)
+    if (mkdirat(parent, name, 0777) != 0 && errno != EEXIST) {
         return -1;
+    }
     return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -380,12 +409,14 @@ static bool open_directory(struct writing *w, struct err *err)
     int service = open_below(w->root, w->service);
     w->dir = service >= 0 ? open_below(service, w->type) : -1;
     int saved = errno;
-    if (service >= 0)
+    if (service >= 0) {
         close(service);
+    }
     errno = saved;
-    if (w->dir < 0)
+    if (w->dir < 0) {
         return err_sys(err, "cannot make the directory %s/%s/%s", w->sink->directory, w->service,
                        w->type);
+    }
     return true;
 }
 
@@ -395,16 +426,18 @@ static bool publish(struct writing *w, struct err *err)
     pthread_mutex_lock(&w->sink->lock);
     bool named = give_name(w, err);
     bool ok = named && append_index(w, err);
-    if (!ok)
+    if (!ok) {
         (void)unlinkat(w->dir, named ? w->name : w->temporary, 0);
+    }
     pthread_mutex_unlock(&w->sink->lock);
     return ok;
 }
 
 static bool write_in_root(struct writing *w, struct err *err)
 {
-    if (!open_directory(w, err))
+    if (!open_directory(w, err)) {
         return false;
+    }
     bool ok = write_profile(w, err) && publish(w, err);
     close(w->dir);
     return ok;
@@ -417,9 +450,11 @@ void file_write(struct file_sink *sink, const struct series *s, const struct pro
     struct writing w = {.sink = sink, .series = s, .profile = p};
     w.root = open_root(sink, &err);
     bool ok = w.root >= 0 && write_in_root(&w, &err);
-    if (w.root >= 0)
+    if (w.root >= 0) {
         close(w.root);
+    }
     *ret_answer = (struct answer){.class = ok ? ANSWER_SENT : ANSWER_RETRY};
-    if (!ok)
+    if (!ok) {
         (void)snprintf(ret_answer->text, sizeof(ret_answer->text), "%s", err.msg);
+    }
 }

@@ -34,8 +34,9 @@ static void put_app(struct sv service, struct buf *out)
     for (size_t i = 0; i < service.n && out->len - start < INGEST_APP_MAX; i++) {
         char c = service.p[i];
         bool continuation = ((unsigned char)c & 0xc0) == 0x80;
-        if (!continuation)
+        if (!continuation) {
             buf_putc(out, app_char(c) ? c : c == '/' ? '.' : '_');
+        }
     }
 }
 
@@ -59,8 +60,9 @@ static bool unreserved(char c)
 static size_t encoded_size(struct sv v)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v.n; i++)
+    for (size_t i = 0; i < v.n; i++) {
         n += unreserved(value_char(v.p[i])) ? 1 : 3;
+    }
     return n;
 }
 
@@ -69,8 +71,9 @@ static size_t encoded_name_size(const struct series *s)
 {
     size_t n = INGEST_APP_MAX + 3;
     for (size_t i = 0; i < s->n; i++) {
-        if (in_braces(&s->at[i]))
+        if (in_braces(&s->at[i])) {
             n += 6 + s->at[i].name.n + encoded_size(sv_trim(s->at[i].value));
+        }
     }
     return n;
 }
@@ -83,28 +86,32 @@ static void put_value(struct series *s, struct sv value, struct buf *out)
         repaired = repaired || c != value.p[i];
         buf_putc(out, c);
     }
-    if (repaired)
+    if (repaired) {
         s->changes[SERIES_REPAIRED]++;
+    }
 }
 
 bool ingest_name(struct series *s, struct buf *out)
 {
-    while (encoded_name_size(s) > INGEST_NAME_MAX && series_drop_least(s))
+    while (encoded_name_size(s) > INGEST_NAME_MAX && series_drop_least(s)) {
         ;
+    }
     put_app(s->service, out);
     char before = '{';
     for (size_t i = 0; i < s->n; i++) {
         const struct series_label *l = &s->at[i];
-        if (!in_braces(l))
+        if (!in_braces(l)) {
             continue;
+        }
         buf_putc(out, before);
         buf_append(out, l->name.p, l->name.n);
         buf_putc(out, '=');
         put_value(s, sv_trim(l->value), out);
         before = ',';
     }
-    if (before == ',')
+    if (before == ',') {
         buf_putc(out, '}');
+    }
     return buf_ok(out);
 }
 
@@ -118,8 +125,9 @@ static int64_t ten_digits(int64_t ns)
 
 unsigned ingest_sample_rate(int64_t period_ns)
 {
-    if (period_ns <= 0 || period_ns > NS_PER_S)
+    if (period_ns <= 0 || period_ns > NS_PER_S) {
         return INGEST_SAMPLE_RATE;
+    }
     int64_t rate = (NS_PER_S + period_ns / 2) / period_ns;
     return rate <= INGEST_SAMPLE_RATE_MAX ? (unsigned)rate : INGEST_SAMPLE_RATE;
 }
@@ -138,11 +146,12 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum prof
     int64_t from = from_ns / NS_PER_S < SECONDS_MIN ? until : ten_digits(from_ns);
     bool is_goroutine = sv_eq_str(s->type, "goroutine");
     buf_printf(out, "&from=%" PRId64 "&until=%" PRId64, from, from > until ? from : until);
-    if (format == PROFILE_JFR)
+    if (format == PROFILE_JFR) {
         buf_printf(out, "&format=jfr&spyName=javaspy&sampleRate=%u", sample_rate);
-    else
+    } else {
         buf_printf(out, "&spyName=gospy&sampleRate=%u&units=samples&aggregationType=%s",
                    sample_rate, is_goroutine ? "average" : "sum");
+    }
     return ok && buf_ok(out);
 }
 
@@ -170,8 +179,9 @@ struct sv ingest_sample_type_config(struct sv type)
                    "\"time\":{\"display-name\":\"fgprof\"}}"},
     };
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
-        if (sv_eq_str(type, configs[i].type))
+        if (sv_eq_str(type, configs[i].type)) {
             return sv_from(configs[i].json);
+        }
     }
     return SV("");
 }

@@ -43,14 +43,15 @@ static void on_tag(struct walk *w)
     w->field = w->value >> 3;
     unsigned wire = (unsigned)(w->value & 7);
     w->bad = w->field == 0;
-    if (wire == WIRE_VARINT)
+    if (wire == WIRE_VARINT) {
         begin_varint(w, AT_VALUE);
-    else if (wire == WIRE_BYTES)
+    } else if (wire == WIRE_BYTES) {
         begin_varint(w, AT_LENGTH);
-    else if (wire == WIRE_64 || wire == WIRE_32)
+    } else if (wire == WIRE_64 || wire == WIRE_32) {
         begin_bytes(w, wire == WIRE_64 ? 8 : 4);
-    else
+    } else {
         w->bad = true;
+    }
 }
 
 static void on_varint(struct walk *w)
@@ -82,8 +83,9 @@ static void walk_byte(struct walk *w, unsigned char c)
     }
     w->value |= (uint64_t)(c & 0x7f) << w->shift;
     w->shift += 7;
-    if ((c & 0x80) == 0)
+    if ((c & 0x80) == 0) {
         on_varint(w);
+    }
 }
 
 static void walk(struct walk *w, const unsigned char *p, size_t n)
@@ -99,8 +101,9 @@ static void walk(struct walk *w, const unsigned char *p, size_t n)
         w->skip -= part;
         p += part;
         n -= part;
-        if (w->skip == 0)
+        if (w->skip == 0) {
             begin_varint(w, AT_TAG);
+        }
     }
 }
 
@@ -140,8 +143,9 @@ void peek_profile(const void *data, size_t size, enum peek_want want, struct pee
     }
     z_stream z;
     memset(&z, 0, sizeof(z));
-    if (size > UINT32_MAX || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
+    if (size > UINT32_MAX || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) {
         return;
+    }
     z.next_in = (z_const Bytef *)(uintptr_t)p;
     z.avail_in = (uInt)size;
     bool ended = walk_gzip(&w, &z);

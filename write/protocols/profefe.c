@@ -22,8 +22,9 @@ const char *profefe_type(struct sv name)
         {"goroutines", "goroutine"}, {"threadcreate", "threadcreate"},
     };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (sv_eq_str(name, types[i].name))
+        if (sv_eq_str(name, types[i].name)) {
             return types[i].type;
+        }
     }
     return "other";
 }
@@ -36,8 +37,9 @@ static bool is_sent(const struct series_label *l)
 
 static void put_pair(struct sv name, struct sv value, struct buf *out)
 {
-    if (out->len > 0)
+    if (out->len > 0) {
         buf_putc(out, ',');
+    }
     percent_encode(name, out);
     buf_putc(out, '=');
     percent_encode(value, out);
@@ -50,11 +52,13 @@ static bool put_labels(const struct series *s, bool other, struct buf *once, str
     buf_clear(once);
     buf_clear(twice);
     for (size_t i = 0; i < s->n; i++) {
-        if (is_sent(&s->at[i]) && !(other && sv_eq_str(s->at[i].name, PROFEFE_TYPE_LABEL)))
+        if (is_sent(&s->at[i]) && !(other && sv_eq_str(s->at[i].name, PROFEFE_TYPE_LABEL))) {
             put_pair(s->at[i].name, s->at[i].value, once);
+        }
     }
-    if (other && s->type.n > 0)
+    if (other && s->type.n > 0) {
         put_pair(SV(PROFEFE_TYPE_LABEL), s->type, once);
+    }
     percent_encode((struct sv){.p = once->data, .n = once->len}, twice);
     return buf_ok(once) && buf_ok(twice);
 }
@@ -66,8 +70,9 @@ static bool append_labels(struct series *s, bool other, struct buf *out)
     buf_init(&once, PROFEFE_LABELS_MAX);
     buf_init(&twice, PROFEFE_LABELS_MAX);
     bool ok = put_labels(s, other, &once, &twice);
-    while (!ok && (buf_too_big(&once) || buf_too_big(&twice)) && series_drop_least(s))
+    while (!ok && (buf_too_big(&once) || buf_too_big(&twice)) && series_drop_least(s)) {
         ok = put_labels(s, other, &once, &twice);
+    }
     buf_puts(out, "&labels=");
     buf_append(out, twice.data, twice.len);
     buf_done(&once);

@@ -45,12 +45,14 @@ static void put_string(struct buf *b, char tag, struct sv v)
 bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
                  struct buf *suffix)
 {
-    if (profile_size > PUSH_PROFILE_MAX)
+    if (profile_size > PUSH_PROFILE_MAX) {
         return false;
+    }
     size_t sample = field_size(profile_size) + (id.n > 0 ? field_size(id.n) : 0);
     size_t series = field_size(sample);
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         series += field_size(pair_size(&s->at[i]));
+    }
 
     put_head(prefix, TAG_1, series);
     for (size_t i = 0; i < s->n; i++) {
@@ -60,7 +62,8 @@ bool push_encode(const struct series *s, size_t profile_size, struct sv id, stru
     }
     put_head(prefix, TAG_2, sample);
     put_head(prefix, TAG_1, profile_size);
-    if (id.n > 0)
+    if (id.n > 0) {
         put_string(suffix, TAG_2, id);
+    }
     return buf_ok(prefix) && buf_ok(suffix);
 }

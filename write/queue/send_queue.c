@@ -7,15 +7,19 @@
 struct endpoint *endpoint_new(const struct endpoint_options *options)
 {
     struct endpoint *e = calloc(1, sizeof(*e));
-    if (!e)
+    if (!e) {
         return NULL;
+    }
     e->options = *options;
-    if (e->options.concurrency == 0)
+    if (e->options.concurrency == 0) {
         e->options.concurrency = 1;
-    if (e->options.min_backoff_ms < 1)
+    }
+    if (e->options.min_backoff_ms < 1) {
         e->options.min_backoff_ms = 1;
-    if (e->options.max_backoff_ms < e->options.min_backoff_ms)
+    }
+    if (e->options.max_backoff_ms < e->options.min_backoff_ms) {
         e->options.max_backoff_ms = e->options.min_backoff_ms;
+    }
     pthread_mutex_init(&e->lock, NULL);
     TAILQ_INIT(&e->by_send);
     TAILQ_INIT(&e->by_age);
@@ -36,8 +40,9 @@ static void forget(struct item_list *list)
     struct endpoint_item *it;
     while ((it = TAILQ_FIRST(list)) != NULL) {
         TAILQ_REMOVE(list, it, send);
-        if (it->entry)
+        if (it->entry) {
             it->entry->owner = NULL;
+        }
         profile_unref(it->profile);
         free(it);
     }
@@ -45,8 +50,9 @@ static void forget(struct item_list *list)
 
 struct endpoint *endpoint_free(struct endpoint *e)
 {
-    if (!e)
+    if (!e) {
         return NULL;
+    }
     forget(&e->by_send);
     forget(&e->loading);
     forget(&e->loaded);
@@ -77,10 +83,12 @@ static void insert_by_age(struct endpoint *e, struct endpoint_item *it)
         return;
     }
     at = TAILQ_FIRST(&e->by_age);
-    if (e->last_replayed && e->last_replayed->scraped_ms <= it->scraped_ms)
+    if (e->last_replayed && e->last_replayed->scraped_ms <= it->scraped_ms) {
         at = e->last_replayed;
-    while (at->scraped_ms <= it->scraped_ms)
+    }
+    while (at->scraped_ms <= it->scraped_ms) {
         at = TAILQ_NEXT(at, age);
+    }
     TAILQ_INSERT_BEFORE(at, it, age);
 }
 
@@ -93,8 +101,9 @@ static void insert_bare(struct endpoint *e, struct endpoint_item *it)
         return;
     }
     at = TAILQ_FIRST(&e->bare);
-    while (at->scraped_ms <= it->scraped_ms)
+    while (at->scraped_ms <= it->scraped_ms) {
         at = TAILQ_NEXT(at, kept);
+    }
     TAILQ_INSERT_BEFORE(at, it, kept);
 }
 
@@ -103,29 +112,33 @@ static void insert_bare(struct endpoint *e, struct endpoint_item *it)
 static void insert_backed(struct endpoint *e, struct endpoint_item *it)
 {
     struct endpoint_item *last = TAILQ_LAST(&e->backed, item_list);
-    if (last && last->seq > it->seq)
+    if (last && last->seq > it->seq) {
         TAILQ_INSERT_HEAD(&e->backed, it, kept);
-    else
+    } else {
         TAILQ_INSERT_TAIL(&e->backed, it, kept);
+    }
 }
 
 static void unkeep(struct endpoint_item *it)
 {
-    if (it->memory)
+    if (it->memory) {
         TAILQ_REMOVE(it->memory, it, kept);
+    }
     it->memory = NULL;
 }
 
 void endpoint_keep(struct endpoint *e, struct endpoint_item *it)
 {
     unkeep(it);
-    if (!it->profile)
+    if (!it->profile) {
         return;
+    }
     it->memory = it->on_disk ? &e->backed : &e->bare;
-    if (it->on_disk)
+    if (it->on_disk) {
         insert_backed(e, it);
-    else
+    } else {
         insert_bare(e, it);
+    }
 }
 
 /* Bytes of memory that a queued item takes. */
@@ -136,10 +149,11 @@ static uint64_t weight(const struct endpoint_item *it)
 
 void endpoint_enqueue(struct endpoint *e, struct endpoint_item *it, struct endpoint_item *before)
 {
-    if (before)
+    if (before) {
         TAILQ_INSERT_BEFORE(before, it, send);
-    else
+    } else {
         TAILQ_INSERT_TAIL(&e->by_send, it, send);
+    }
     insert_by_age(e, it);
     endpoint_keep(e, it);
     e->ledger.queued++;
@@ -149,8 +163,9 @@ void endpoint_enqueue(struct endpoint *e, struct endpoint_item *it, struct endpo
 
 void endpoint_dequeue(struct endpoint *e, struct endpoint_item *it)
 {
-    if (e->last_replayed == it)
+    if (e->last_replayed == it) {
         e->last_replayed = NULL;
+    }
     TAILQ_REMOVE(&e->by_send, it, send);
     TAILQ_REMOVE(&e->by_age, it, age);
     unkeep(it);
@@ -163,8 +178,9 @@ bool endpoint_release(struct endpoint *e, struct endpoint_item *it, bool hold)
 {
     struct spool_entry *entry = it->entry;
     it->entry = NULL;
-    if (!entry)
+    if (!entry) {
         return false;
+    }
     entry->owner = NULL;
     return spool_release(e->spool, entry, hold);
 }
@@ -202,8 +218,9 @@ static bool is_expired(const struct endpoint *e, const struct endpoint_item *it,
 static void expire(struct endpoint *e, int64_t now_ms, struct item_list *dead)
 {
     struct endpoint_item *it;
-    while ((it = TAILQ_FIRST(&e->by_age)) != NULL && is_expired(e, it, now_ms))
+    while ((it = TAILQ_FIRST(&e->by_age)) != NULL && is_expired(e, it, now_ms)) {
         endpoint_kill_queued(e, it, DROP_EXPIRED, dead);
+    }
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */
@@ -232,8 +249,9 @@ static void make_room(struct endpoint *e, uint64_t n, struct item_list *dead)
 {
     while (!endpoint_evict(e, n)) {
         struct endpoint_item *oldest = TAILQ_FIRST(&e->bare);
-        if (!oldest)
+        if (!oldest) {
             oldest = TAILQ_FIRST(&e->by_age);
+        }
         endpoint_kill_queued(e, oldest, DROP_QUEUE_FULL, dead);
     }
 }
@@ -289,8 +307,9 @@ void endpoint_put(struct endpoint *e, struct profile *p, int64_t now_ms)
         e->ledger.dropped[DROP_MEMORY]++;
     }
     pthread_mutex_unlock(&e->lock);
-    if (!it)
+    if (!it) {
         profile_unref(p);
+    }
     endpoint_bury(&dead);
 }
 
@@ -299,8 +318,9 @@ void endpoint_put(struct endpoint *e, struct profile *p, int64_t now_ms)
 /* Whether behind an outage this many may be in flight already. */
 static bool is_paced(const struct endpoint *e, int64_t now_ms)
 {
-    if (e->recovered_ms == INT64_MIN || e->draining)
+    if (e->recovered_ms == INT64_MIN || e->draining) {
         return false;
+    }
     int64_t steps = (now_ms - e->recovered_ms) / ENDPOINT_PACE_MS;
     return steps < 16 && e->ledger.in_flight >= UINT64_C(1) << (steps > 0 ? steps : 0);
 }
@@ -312,8 +332,9 @@ static bool has_slot(const struct endpoint *e)
 
 static bool may_send(const struct endpoint *e, int64_t now_ms)
 {
-    if (e->stopped || !has_slot(e) || is_paced(e, now_ms))
+    if (e->stopped || !has_slot(e) || is_paced(e, now_ms)) {
         return false;
+    }
     return e->failures == 0 || (!e->probing && now_ms >= e->rest_until);
 }
 
@@ -330,10 +351,12 @@ static struct endpoint_item *first_in_memory(const struct endpoint *e)
 static struct endpoint_item *next_to_send(struct endpoint *e, int64_t now_ms)
 {
     struct endpoint_item *it = TAILQ_FIRST(&e->by_send);
-    if (now_ms >= e->load_rest_until)
+    if (now_ms >= e->load_rest_until) {
         e->load_rest_until = 0;
-    if (!it || it->profile)
+    }
+    if (!it || it->profile) {
         return it;
+    }
     /* Its place in the index is free when it is taken. */
     uint64_t more = it->cost > ENDPOINT_INDEX_COST ? it->cost - ENDPOINT_INDEX_COST : 0;
     bool rests = e->load_rest_until != 0;
@@ -359,8 +382,9 @@ static struct endpoint_item *take_loaded(struct endpoint *e)
     struct endpoint_item *it;
     while ((it = TAILQ_FIRST(&e->loaded)) != NULL) {
         TAILQ_REMOVE(&e->loaded, it, send);
-        if (!e->stopped && (e->failures == 0 || it->probe))
+        if (!e->stopped && (e->failures == 0 || it->probe)) {
             return it;
+        }
         endpoint_land(e, it);
         endpoint_put_back(e, it);
     }
@@ -371,12 +395,14 @@ static struct endpoint_item *take_loaded(struct endpoint *e)
 static struct endpoint_item *take(struct endpoint *e, int64_t now_ms)
 {
     struct endpoint_item *it = take_loaded(e);
-    if (it)
+    if (it) {
         return it;
+    }
     while (may_send(e, now_ms) && (it = next_to_send(e, now_ms)) != NULL) {
         take_off(e, it);
-        if (it->profile)
+        if (it->profile) {
             return it;
+        }
         it->loading = true;
         TAILQ_INSERT_TAIL(&e->loading, it, send);
         spool_load(e->spool, it->entry);
@@ -403,8 +429,9 @@ void endpoint_land(struct endpoint *e, struct endpoint_item *it)
 {
     e->ledger.in_flight--;
     e->in_flight_bytes -= it->cost;
-    if (it->probe)
+    if (it->probe) {
         e->probing = false;
+    }
     it->probe = false;
 }
 
@@ -412,8 +439,9 @@ void endpoint_land(struct endpoint *e, struct endpoint_item *it)
 static int64_t backoff_ms(struct endpoint *e)
 {
     int64_t high = e->options.min_backoff_ms;
-    for (unsigned i = 0; i < e->failures && high < e->options.max_backoff_ms; i++)
+    for (unsigned i = 0; i < e->failures && high < e->options.max_backoff_ms; i++) {
         high = high < INT64_MAX / 2 ? 2 * high : INT64_MAX;
+    }
     int64_t low = high / 2;
     /* At the cap as well there is jitter: many of us may wait for one server. */
     if (high > e->options.max_backoff_ms) {
@@ -426,10 +454,12 @@ static int64_t backoff_ms(struct endpoint *e)
 
 static void rest(struct endpoint *e, int64_t wait_ms, int64_t now_ms)
 {
-    if (e->draining && wait_ms > ENDPOINT_DRAIN_WAIT_MS)
+    if (e->draining && wait_ms > ENDPOINT_DRAIN_WAIT_MS) {
         wait_ms = ENDPOINT_DRAIN_WAIT_MS;
-    if (e->rest_until < now_ms + wait_ms)
+    }
+    if (e->rest_until < now_ms + wait_ms) {
         e->rest_until = now_ms + wait_ms;
+    }
 }
 
 /* What an attempt tells about the endpoint. True if it has recovered. */
@@ -444,15 +474,17 @@ static bool judge(struct endpoint *e, const struct endpoint_item *it, const stru
         e->recovered_ms = now_ms;
         return true;
     }
-    if (!failed)
+    if (!failed) {
         return false;
+    }
     if (current) {
         e->failures += e->failures < 1000000;
         e->generation++;
         rest(e, backoff_ms(e), now_ms);
     }
-    if (e->failures > 0)
+    if (e->failures > 0) {
         rest(e, a->delay_ms, now_ms);
+    }
     return false;
 }
 
@@ -460,8 +492,9 @@ static bool judge(struct endpoint *e, const struct endpoint_item *it, const stru
 static struct endpoint_item *first_younger(const struct endpoint *e, const struct endpoint_item *it)
 {
     struct endpoint_item *at = TAILQ_FIRST(&e->by_send);
-    while (at && at->seq < it->seq)
+    while (at && at->seq < it->seq) {
         at = TAILQ_NEXT(at, send);
+    }
     return at;
 }
 
@@ -472,12 +505,14 @@ void endpoint_put_back(struct endpoint *e, struct endpoint_item *it)
 
 static void send_again(struct endpoint *e, struct endpoint_item *it, const struct answer *a)
 {
-    if (!a->answered)
+    if (!a->answered) {
         it->unanswered++;
-    if (!a->answered && it->unanswered < ENDPOINT_UNANSWERED_MAX)
+    }
+    if (!a->answered && it->unanswered < ENDPOINT_UNANSWERED_MAX) {
         endpoint_put_back(e, it);
-    else
+    } else {
         endpoint_enqueue(e, it, NULL);
+    }
 }
 
 static enum write_drop drop_reason(const struct answer *a, bool enough)
@@ -547,10 +582,11 @@ void endpoint_abandon(struct endpoint *e, struct endpoint_item *it)
     struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
     pthread_mutex_lock(&e->lock);
     endpoint_land(e, it);
-    if (it->entry)
+    if (it->entry) {
         endpoint_put_back(e, it);
-    else
+    } else {
         endpoint_kill(e, it, DROP_SHUTDOWN, &dead);
+    }
     pthread_mutex_unlock(&e->lock);
     endpoint_bury(&dead);
 }
@@ -571,16 +607,19 @@ int64_t endpoint_wake_ms(struct endpoint *e)
     int64_t wake = INT64_MAX;
     pthread_mutex_lock(&e->lock);
     const struct endpoint_item *oldest = TAILQ_FIRST(&e->by_age);
-    if (oldest && e->options.max_age_ms > 0)
+    if (oldest && e->options.max_age_ms > 0) {
         wake = oldest->scraped_ms + e->options.max_age_ms;
+    }
     /* A probe or a full set in flight wakes the sender when it is done. */
     bool waits_for_time = e->failures > 0 && !e->probing && has_slot(e) && oldest && !e->stopped;
-    if (waits_for_time && e->rest_until < wake)
+    if (waits_for_time && e->rest_until < wake) {
         wake = e->rest_until;
+    }
     const struct endpoint_item *first = TAILQ_FIRST(&e->by_send);
     bool waits_for_disk = first && !first->profile && e->failures == 0 && has_slot(e);
-    if (waits_for_disk && e->load_rest_until != 0 && e->load_rest_until < wake)
+    if (waits_for_disk && e->load_rest_until != 0 && e->load_rest_until < wake) {
         wake = e->load_rest_until;
+    }
     pthread_mutex_unlock(&e->lock);
     return wake;
 }
@@ -597,8 +636,9 @@ void endpoint_drain(struct endpoint *e, int64_t now_ms)
     pthread_mutex_lock(&e->lock);
     e->closed = true;
     e->draining = true;
-    if (e->rest_until > now_ms)
+    if (e->rest_until > now_ms) {
         e->rest_until = now_ms;
+    }
     pthread_mutex_unlock(&e->lock);
 }
 

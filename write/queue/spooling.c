@@ -16,8 +16,9 @@ static struct endpoint_item *first_of_this_process(const struct endpoint *e)
 {
     struct endpoint_item *at =
         e->last_replayed ? TAILQ_NEXT(e->last_replayed, send) : TAILQ_FIRST(&e->by_send);
-    while (at && at->seq < e->next_replay_seq)
+    while (at && at->seq < e->next_replay_seq) {
         at = TAILQ_NEXT(at, send);
+    }
     return at;
 }
 
@@ -26,8 +27,9 @@ static bool on_found(void *arg, struct spool_entry *entry)
     struct endpoint *e = arg;
     struct endpoint_item *it = NULL;
     pthread_mutex_lock(&e->lock);
-    if (!e->closed && index_has_room(e) && endpoint_evict(e, ENDPOINT_INDEX_COST))
+    if (!e->closed && index_has_room(e) && endpoint_evict(e, ENDPOINT_INDEX_COST)) {
         it = calloc(1, sizeof(*it));
+    }
     if (it) {
         it->entry = entry;
         it->on_disk = true;
@@ -65,8 +67,9 @@ static void on_written(void *arg, struct spool_entry *entry)
     struct endpoint_item *it = entry->owner;
     if (it) {
         it->on_disk = true;
-        if (has_kept(it))
+        if (has_kept(it)) {
             endpoint_keep(e, it);
+        }
     }
     pthread_mutex_unlock(&e->lock);
 }
@@ -79,10 +82,11 @@ static void on_lost(void *arg, struct spool_entry *entry)
     struct endpoint_item *it = entry->owner;
     if (it && it->on_disk) {
         it->on_disk = false;
-        if (has_kept(it))
+        if (has_kept(it)) {
             endpoint_keep(e, it);
-        else if (!it->profile && !it->loading)
+        } else if (!it->profile && !it->loading) {
             endpoint_kill_queued(e, it, DROP_SPOOL_FULL, &dead);
+        }
     }
     pthread_mutex_unlock(&e->lock);
     endpoint_bury(&dead);
@@ -173,8 +177,9 @@ void endpoint_drop_unsafe(struct endpoint *e, enum write_drop reason)
     struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
     struct endpoint_item *it;
     pthread_mutex_lock(&e->lock);
-    while ((it = TAILQ_FIRST(&e->bare)) != NULL)
+    while ((it = TAILQ_FIRST(&e->bare)) != NULL) {
         endpoint_kill_queued(e, it, reason, &dead);
+    }
     pthread_mutex_unlock(&e->lock);
     endpoint_bury(&dead);
 }

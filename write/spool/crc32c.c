@@ -35,8 +35,9 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, con
         wide = _mm_crc32_u64(wide, word);
     }
     uint32_t narrow = (uint32_t)wide;
-    for (; n > 0; n--, p++)
+    for (; n > 0; n--, p++) {
         narrow = _mm_crc32_u8(narrow, *p);
+    }
     return ~narrow;
 }
 

@@ -12,8 +12,9 @@ static const char record_magic[4] = {'P', 'P', 'R', 'C'};
 
 static void put32(uint8_t *p, uint32_t v)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         p[i] = (uint8_t)(v >> (8 * i));
+    }
 }
 
 static void put64(uint8_t *p, uint64_t v)
@@ -63,17 +64,21 @@ void spool_header_encode(const struct spool_header *h, uint8_t out[SPOOL_HEADER_
 /* The first 16 bytes mean the same in all versions, and the check sum is at the header's end. */
 enum spool_header_kind spool_header_parse(const uint8_t *p, size_t n, struct spool_header *ret)
 {
-    if (n < H_SEGMENT || memcmp(p, segment_magic, sizeof(segment_magic)) != 0)
+    if (n < H_SEGMENT || memcmp(p, segment_magic, sizeof(segment_magic)) != 0) {
         return SPOOL_HEADER_BAD;
+    }
     uint32_t version = get32(p + H_VERSION);
     uint32_t size = get32(p + H_SIZE);
-    if (size < H_SEGMENT + 4 || size > n || get32(p + size - 4) != crc32c(0, p, size - 4))
+    if (size < H_SEGMENT + 4 || size > n || get32(p + size - 4) != crc32c(0, p, size - 4)) {
         return SPOOL_HEADER_BAD;
-    if (version > SPOOL_VERSION)
+    }
+    if (version > SPOOL_VERSION) {
         return SPOOL_HEADER_NEWER;
+    }
     uint32_t name = size == SPOOL_HEADER_SIZE ? get32(p + H_NAME_SIZE) : UINT32_MAX;
-    if (version != SPOOL_VERSION || name > SPOOL_ENDPOINT_MAX)
+    if (version != SPOOL_VERSION || name > SPOOL_ENDPOINT_MAX) {
         return SPOOL_HEADER_BAD;
+    }
     ret->segment = get64(p + H_SEGMENT);
     ret->salt = get64(p + H_SALT);
     ret->created_ns = (int64_t)get64(p + H_CREATED);
@@ -123,8 +128,9 @@ void spool_head_encode(const struct spool_head *h, uint8_t out[SPOOL_HEAD_SIZE])
 bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], uint64_t offset, struct spool_head *ret)
 {
     if (memcmp(p, record_magic, sizeof(record_magic)) != 0 ||
-        get32(p + R_HEAD_CRC) != crc32c(0, p, R_HEAD_CRC))
+        get32(p + R_HEAD_CRC) != crc32c(0, p, R_HEAD_CRC)) {
         return false;
+    }
     *ret = (struct spool_head){
         .format = p[R_FORMAT],
         .flags = p[R_FLAGS],
@@ -147,13 +153,16 @@ size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt)
     put64(wanted, salt);
     for (size_t at = 0; n - at >= SPOOL_BEGINNING_SIZE; at++) {
         const uint8_t *hit = memmem(p + at, n - at, record_magic, sizeof(record_magic));
-        if (!hit)
+        if (!hit) {
             return n;
+        }
         at = (size_t)(hit - p);
-        if (n - at < SPOOL_BEGINNING_SIZE)
+        if (n - at < SPOOL_BEGINNING_SIZE) {
             return n;
-        if (memcmp(hit + R_SALT, wanted, sizeof(wanted)) == 0)
+        }
+        if (memcmp(hit + R_SALT, wanted, sizeof(wanted)) == 0) {
             return at;
+        }
     }
     return n;
 }
@@ -180,11 +189,13 @@ bool spool_labels_encode(const struct labels *l, struct buf *out)
 /* Takes one text off the front. */
 static bool get_text(const uint8_t **p, size_t *n, struct sv *ret)
 {
-    if (*n < 4)
+    if (*n < 4) {
         return false;
+    }
     uint32_t size = get32(*p);
-    if (size > *n - 4)
+    if (size > *n - 4) {
         return false;
+    }
     *ret = (struct sv){.p = (const char *)*p + 4, .n = size};
     *p += 4 + (size_t)size;
     *n -= 4 + (size_t)size;
@@ -199,14 +210,16 @@ struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_buil
     size_t given = 0;
     while (n > 0) {
         struct sv name, value;
-        if (!get_text(&p, &n, &name) || !get_text(&p, &n, &value) || name.n == 0 || value.n == 0)
+        if (!get_text(&p, &n, &name) || !get_text(&p, &n, &value) || name.n == 0 || value.n == 0) {
             return NULL;
+        }
         labels_builder_set(b, name, value);
         given++;
     }
     /* What was written was within the limits, so what is not has been tampered with. */
-    if (given > LABELS_MAX)
+    if (given > LABELS_MAX) {
         return NULL;
+    }
     *ret_memory = true;
     return labels_builder_build(b);
 }
@@ -259,8 +272,9 @@ static bool parse_hex(const char *p, uint64_t *ret)
     uint64_t v = 0;
     for (int i = 0; i < 16; i++) {
         char c = p[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
             return false;
+        }
         v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
     }
     *ret = v;
@@ -269,12 +283,15 @@ static bool parse_hex(const char *p, uint64_t *ret)
 
 enum spool_name spool_name_parse(const char *name, uint64_t *ret_segment)
 {
-    if (strcmp(name, SPOOL_LOCK_NAME) == 0)
+    if (strcmp(name, SPOOL_LOCK_NAME) == 0) {
         return SPOOL_NAME_LOCK;
-    if (strlen(name) != SPOOL_NAME_SIZE - 1 || !parse_hex(name, ret_segment))
+    }
+    if (strlen(name) != SPOOL_NAME_SIZE - 1 || !parse_hex(name, ret_segment)) {
         return SPOOL_NAME_OTHER;
-    if (strcmp(name + 16, ".seg") == 0)
+    }
+    if (strcmp(name + 16, ".seg") == 0) {
         return SPOOL_NAME_SEGMENT;
+    }
     return strcmp(name + 16, ".ack") == 0 ? SPOOL_NAME_ACK : SPOOL_NAME_OTHER;
 }
 
@@ -289,8 +306,9 @@ bool spool_directory_name(const char *endpoint, struct buf *out)
         bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
                      (*p >= '0' && *p <= '9') || *p == '_' || *p == '-' ||
                      (*p == '.' && p != endpoint);
-        if (!(plain ? buf_putc(out, *p) : buf_printf(out, "%%%02X", (unsigned)(unsigned char)*p)))
+        if (!(plain ? buf_putc(out, *p) : buf_printf(out, "%%%02X", (unsigned)(unsigned char)*p))) {
             return false;
+        }
     }
     return true;
 }

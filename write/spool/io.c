@@ -20,12 +20,14 @@ static int io_make_directory(void *arg, const char *path)
     }
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
+        if (path[i] != '/' && path[i] != '\0') {
             continue;
+        }
         part[i] = '\0';
         /* Profiles tell about the inside of programs: not for everybody. */
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
             return -1;
+        }
         part[i] = path[i];
     }
     return 0;
@@ -48,15 +50,17 @@ static int io_open(void *arg, int dir, const char *name, enum spool_open how, ui
     (void)arg;
     /* Not blocking: what bears the name may be a FIFO. */
     int fd = openat(dir, name, flags[how] | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
-    if (fd < 0)
+    if (fd < 0) {
         return -1;
+    }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         errno = ENOTSUP;
         return -1;
     }
-    if (ret_size)
+    if (ret_size) {
         *ret_size = (uint64_t)st.st_size;
+    }
     return fd;
 }
 
@@ -96,16 +100,18 @@ static int io_list(void *arg, int dir, bool (*fn)(void *fn_arg, const char *name
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
+        }
         return -1;
     }
     const struct dirent *e;
     bool more = true;
     errno = 0;
     while (more && (e = readdir(d)) != NULL) {
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
             more = fn(fn_arg, e->d_name);
+        }
         errno = 0;
     }
     int failed = errno;
@@ -120,10 +126,12 @@ static int io_lock(void *arg, int fd, bool exclusive)
 {
     struct flock l = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
     (void)arg;
-    if (fcntl(fd, F_OFD_SETLK, &l) == 0)
+    if (fcntl(fd, F_OFD_SETLK, &l) == 0) {
         return 0;
-    if (errno == EACCES)
+    }
+    if (errno == EACCES) {
         errno = EAGAIN;
+    }
     return -1;
 }
 
@@ -158,12 +166,15 @@ ssize_t spool_io_read_full(const struct spool_io *io, int fd, void *p, size_t n,
     size_t done = 0;
     while (done < n) {
         ssize_t got = io->read(io->arg, fd, (char *)p + done, n - done, offset + done);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR) {
             continue;
-        if (got < 0)
+        }
+        if (got < 0) {
             return -1;
-        if (got == 0)
+        }
+        if (got == 0) {
             break;
+        }
         done += (size_t)got;
     }
     return (ssize_t)done;
@@ -176,8 +187,9 @@ int spool_io_write_full(const struct spool_io *io, int fd, const void *a, size_t
         struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)a, .iov_len = a_size},
                                  {.iov_base = (void *)(uintptr_t)b, .iov_len = b_size}};
         ssize_t got = io->write(io->arg, fd, parts, 2, offset);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR) {
             continue;
+        }
         if (got <= 0) {
             /* A disk that takes nothing and gives no reason is full. */
             errno = got == 0 ? ENOSPC : errno;

@@ -39,8 +39,9 @@ static void see(struct look *l, const struct spool_seen *seen)
 {
     l->shown->bad += spool_sight_is_bad(seen->what);
     l->shown->skipped += seen->what == SPOOL_SIGHT_NEWER || seen->what == SPOOL_SIGHT_FOREIGN;
-    if (l->show->on_seen)
+    if (l->show->on_seen) {
         l->show->on_seen(l->show->arg, seen);
+    }
 }
 
 static void see_failure(struct look *l, const char *name)
@@ -65,8 +66,9 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
     switch (spool_body_read(w->io, w->fd, seen->offset, seen->head, &labels, &data)) {
     case SPOOL_BODY_OK:
         seen->labels = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
-        if (!seen->labels)
+        if (!seen->labels) {
             seen->what = memory ? SPOOL_SIGHT_FAILED : SPOOL_SIGHT_BODY;
+        }
         seen->error = "out of memory";
         free(labels);
         free(data);
@@ -100,10 +102,11 @@ static void see_record(struct look *l, const struct spool_walk *w, const struct 
     l->shown->done += seen.done;
     l->shown->waiting_bytes += seen.done ? 0 : found->head.data_size;
     /* What is done matters to nobody any more, whatever became of it. */
-    if (l->show->bodies && !seen.done)
+    if (l->show->bodies && !seen.done) {
         see_body(l, w, &seen);
-    else
+    } else {
         see(l, &seen);
+    }
 }
 
 static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, const char *name,
@@ -117,11 +120,12 @@ static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, 
             break;
         case SPOOL_STEP_DAMAGE:
             /* Where a process writes, the last record may not be there as a whole yet. */
-            if (!(newest && l->shown->live && w->offset >= w->size))
+            if (!(newest && l->shown->live && w->offset >= w->size)) {
                 see(l, &(struct spool_seen){.what = SPOOL_SIGHT_DAMAGE,
                                             .name = name,
                                             .offset = found.offset,
                                             .size = found.size});
+            }
             break;
         case SPOOL_STEP_FAILED:
             see_failure(l, name);
@@ -147,8 +151,9 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
         break;
     case SPOOL_WALK_EMPTY:
         seen.what = SPOOL_SIGHT_EMPTY;
-        if (!(newest && l->shown->live))
+        if (!(newest && l->shown->live)) {
             see(l, &seen);
+        }
         return;
     case SPOOL_WALK_NEWER:
         seen.what = SPOOL_SIGHT_NEWER;
@@ -162,17 +167,19 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
     default:
         seen.what = SPOOL_SIGHT_FOREIGN;
         /* It may have been sent and removed while we looked. */
-        if (errno == ENOTSUP || errno == ELOOP)
+        if (errno == ENOTSUP || errno == ELOOP) {
             see(l, &seen);
-        else if (errno != ENOENT || !l->shown->live)
+        } else if (errno != ENOENT || !l->shown->live) {
             see_failure(l, name);
+        }
         return;
     }
     l->shown->segments++;
     l->shown->bytes += w.size;
     seen.what = SPOOL_SIGHT_HEADER;
-    if (w.header_damaged)
+    if (w.header_damaged) {
         see(l, &seen);
+    }
     if (!spool_acks_read(w.io, l->dir, id, w.salt, &acks.offsets, &acks.n, &ack_size, &bad)) {
         see_failure(l, name);
     } else if (bad > 0) {
@@ -223,8 +230,9 @@ static bool on_foreign(void *arg, const char *name)
 {
     struct look *l = arg;
     uint64_t id;
-    if (spool_name_parse(name, &id) == SPOOL_NAME_OTHER)
+    if (spool_name_parse(name, &id) == SPOOL_NAME_OTHER) {
         see(l, &(struct spool_seen){.what = SPOOL_SIGHT_FOREIGN, .name = name});
+    }
     return true;
 }
 
@@ -239,25 +247,31 @@ static bool is_live(int dir)
 {
     int fd = openat(dir, SPOOL_LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     bool live = fd >= 0 && spool_io_is_locked(fd);
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     return live;
 }
 
 static bool look(struct look *l, const char *directory, struct err *err)
 {
     const struct spool_io *io = &spool_io_posix;
-    if (io->list(io->arg, l->dir, on_name, l) != 0)
+    if (io->list(io->arg, l->dir, on_name, l) != 0) {
         return err_sys(err, "cannot read the directory %s", directory);
-    if (l->out_of_memory)
+    }
+    if (l->out_of_memory) {
         return err_set(err, ERR_MEMORY, "out of memory");
-    if (!l->is_spool)
+    }
+    if (!l->is_spool) {
         return true;
+    }
     l->shown->live = is_live(l->dir);
-    if (l->n > 0)
+    if (l->n > 0) {
         qsort(l->ids, l->n, sizeof(l->ids[0]), compare_ids);
-    for (size_t i = 0; i < l->n; i++)
+    }
+    for (size_t i = 0; i < l->n; i++) {
         see_segment(l, l->ids[i], i + 1 == l->n);
+    }
     (void)io->list(io->arg, l->dir, on_foreign, l);
     return true;
 }
@@ -269,8 +283,9 @@ bool spool_show(const char *directory, const struct spool_show *show, struct spo
     *ret = (struct spool_shown){.live = false};
     *ret_is_spool = false;
     l.dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (l.dir < 0)
+    if (l.dir < 0) {
         return err_sys(err, "cannot open the directory %s", directory);
+    }
     l.builder = labels_builder_new(show->intern);
     bool ok = l.builder ? look(&l, directory, err) : err_set(err, ERR_MEMORY, "out of memory");
     *ret_is_spool = l.is_spool;

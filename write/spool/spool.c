@@ -69,8 +69,9 @@ struct spool {
 struct spool_entry *spool_entry_new(struct profile *p)
 {
     struct spool_entry *e = calloc(1, sizeof(*e));
-    if (!e)
+    if (!e) {
         return NULL;
+    }
     e->profile = profile_ref(p);
     e->scraped_ms = p->scraped_ms;
     return e;
@@ -78,8 +79,9 @@ struct spool_entry *spool_entry_new(struct profile *p)
 
 void spool_entry_free(struct spool_entry *e)
 {
-    if (!e)
+    if (!e) {
         return;
+    }
     profile_unref(e->profile);
     free(e);
 }
@@ -110,12 +112,14 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
 {
     pthread_mutex_lock(&s->lock);
     bool first = s->n_waiting == 0;
-    if (first)
+    if (first) {
         s->waiting_since_ms = now_ms;
+    }
     bool early = s->waiting_bytes < s->options.hurry_bytes;
     add_waiting(s, e);
-    if (first || (early && s->waiting_bytes >= s->options.hurry_bytes))
+    if (first || (early && s->waiting_bytes >= s->options.hurry_bytes)) {
         poke(s);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -123,8 +127,9 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
 static void request(struct spool *s, struct spool_entry *e, unsigned wants)
 {
     e->wants |= (uint8_t)wants;
-    if (e->state != ENTRY_STORED || (e->wants & IS_REQUESTED) != 0)
+    if (e->state != ENTRY_STORED || (e->wants & IS_REQUESTED) != 0) {
         return;
+    }
     e->wants |= IS_REQUESTED;
     TAILQ_INSERT_TAIL(&s->requests, e, link);
     poke(s);
@@ -141,13 +146,15 @@ bool spool_release(struct spool *s, struct spool_entry *e, bool hold)
 {
     pthread_mutex_lock(&s->lock);
     bool waiting = e->state == ENTRY_WAITING;
-    if (waiting)
+    if (waiting) {
         remove_waiting(s, e);
-    else
+    } else {
         request(s, e, hold ? WANTS_RELEASE | WANTS_HOLD : WANTS_RELEASE);
+    }
     pthread_mutex_unlock(&s->lock);
-    if (waiting)
+    if (waiting) {
         spool_entry_free(e);
+    }
     return hold && !waiting;
 }
 
@@ -175,23 +182,27 @@ static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
     uint32_t suppressed = 0;
     bool news = !s->failing;
     /* Many may fail between two attempts; they are one failure. */
-    if (s->failing && now_ms < s->retry_ms)
+    if (s->failing && now_ms < s->retry_ms) {
         return;
+    }
     s->failing = true;
     s->backoff_ms = s->backoff_ms == 0 ? SPOOL_RETRY_MIN_MS : s->backoff_ms * 2;
-    if (s->backoff_ms > SPOOL_RETRY_MAX_MS)
+    if (s->backoff_ms > SPOOL_RETRY_MAX_MS) {
         s->backoff_ms = SPOOL_RETRY_MAX_MS;
+    }
     s->retry_ms = now_ms + s->backoff_ms;
-    if (news && log_limit_allow(&s->failure_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed))
+    if (news && log_limit_allow(&s->failure_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
         log_warn(s->options.log, "spool fails, profiles are kept in memory only",
                  LOG_STR("endpoint", s->options.endpoint), LOG_ERR(err),
                  LOG_INT("suppressed", suppressed));
+    }
 }
 
 static void recover(struct spool *s)
 {
-    if (s->failing)
+    if (s->failing) {
         log_info(s->options.log, "spool works again", LOG_STR("endpoint", s->options.endpoint));
+    }
     s->failing = false;
     s->backoff_ms = 0;
 }
@@ -199,9 +210,10 @@ static void recover(struct spool *s)
 static void say_read_failure(struct spool *s, const struct err *err, int64_t now_ms)
 {
     uint32_t suppressed = 0;
-    if (log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed))
+    if (log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
         log_warn(s->options.log, "spool cannot be read", LOG_STR("endpoint", s->options.endpoint),
                  LOG_ERR(err), LOG_INT("suppressed", suppressed));
+    }
 }
 
 static void say_damage(struct spool *s, int64_t now_ms)
@@ -209,8 +221,9 @@ static void say_damage(struct spool *s, int64_t now_ms)
     const struct spool_counts *c = spool_store_counts(s->store);
     uint32_t suppressed = 0;
     if (c->damaged == s->said_damaged ||
-        !log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed))
+        !log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
         return;
+    }
     log_warn(s->options.log, "damage in the spool, skipped",
              LOG_STR("endpoint", s->options.endpoint),
              LOG_INT("places", c->damaged - s->said_damaged), LOG_INT("bytes", c->damaged_bytes));
@@ -222,8 +235,9 @@ static void say_damage(struct spool *s, int64_t now_ms)
 static void release(struct spool *s, struct spool_entry *e, unsigned wants, int64_t now_ms)
 {
     struct err err = ERR_INIT;
-    if (!spool_store_done(s->store, e, &err))
+    if (!spool_store_done(s->store, e, &err)) {
         note_failure(s, &err, now_ms);
+    }
     s->acknowledged += (wants & WANTS_HOLD) != 0;
 }
 
@@ -232,8 +246,9 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
     struct err err = ERR_INIT;
     struct profile *p = NULL;
     enum spool_load result = spool_store_load(s->store, e, s->builder, &p, &err);
-    if (result == SPOOL_LOAD_FAILED)
+    if (result == SPOOL_LOAD_FAILED) {
         say_read_failure(s, &err, now_ms);
+    }
     s->options.events.loaded(s->options.events.arg, e, result, p);
     s->changed = true;
 }
@@ -250,13 +265,15 @@ static bool run_request(struct spool *s, int64_t now_ms)
         e->wants = 0;
     }
     pthread_mutex_unlock(&s->lock);
-    if (!e)
+    if (!e) {
         return false;
+    }
     /* Who has released it does not wait for its bytes. */
-    if ((wants & WANTS_RELEASE) != 0)
+    if ((wants & WANTS_RELEASE) != 0) {
         release(s, e, wants, now_ms);
-    else
+    } else {
         load(s, e, now_ms);
+    }
     return true;
 }
 
@@ -289,8 +306,9 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
     struct spool_entry *e;
     struct spool_entry_list free_list = TAILQ_HEAD_INITIALIZER(free_list);
     pthread_mutex_lock(&s->lock);
-    if (s->n_waiting == 0)
+    if (s->n_waiting == 0) {
         s->waiting_since_ms = now_ms;
+    }
     while ((e = TAILQ_LAST(batch, spool_entry_list)) != NULL) {
         TAILQ_REMOVE(batch, e, link);
         if ((e->wants & WANTS_RELEASE) != 0) {
@@ -315,8 +333,9 @@ static void hand_to_store(struct spool *s, struct spool_entry *e)
     e->profile = profile_unref(e->profile);
     pthread_mutex_lock(&s->lock);
     e->state = ENTRY_STORED;
-    if (e->wants != 0)
+    if (e->wants != 0) {
         request(s, e, 0);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -330,10 +349,12 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
         /* The analyzer does not see that TAILQ_REMOVE has taken out what was freed. */
         unsigned wants = wants_of(s, e); /* NOLINT(clang-analyzer-unix.Malloc) */
         enum spool_append result = SPOOL_APPEND_TOO_LARGE;
-        if ((wants & WANTS_RELEASE) == 0)
+        if ((wants & WANTS_RELEASE) == 0) {
             result = spool_store_append(s->store, e, wall_offset, err);
-        if (result == SPOOL_APPEND_FAILED)
+        }
+        if (result == SPOOL_APPEND_FAILED) {
             return false;
+        }
         TAILQ_REMOVE(batch, e, link);
         if ((wants & WANTS_RELEASE) != 0) {
             s->acknowledged += (wants & WANTS_HOLD) != 0;
@@ -355,8 +376,9 @@ static void write_batch(struct spool *s, int64_t now_ms)
     struct err err = ERR_INIT;
     struct spool_entry *e;
     take_waiting(s, &batch);
-    if (TAILQ_EMPTY(&batch))
+    if (TAILQ_EMPTY(&batch)) {
         return;
+    }
     bool ok = append_batch(s, &batch, &written, &err);
     struct err sync_err = ERR_INIT;
     bool safe = spool_store_sync(s->store, &sync_err);
@@ -371,10 +393,11 @@ static void write_batch(struct spool *s, int64_t now_ms)
     }
     put_back(s, &batch, now_ms);
     s->changed = true;
-    if (ok && safe)
+    if (ok && safe) {
         recover(s);
-    else
+    } else {
         note_failure(s, ok ? &sync_err : &err, now_ms);
+    }
 }
 
 /* ---- one round ------------------------------------------------------------------------------- */
@@ -398,8 +421,9 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
         p.write_ms = hurry ? now_ms : s->waiting_since_ms + delay;
     }
     pthread_mutex_unlock(&s->lock);
-    if (s->failing && p.write_ms < s->retry_ms)
+    if (s->failing && p.write_ms < s->retry_ms) {
         p.write_ms = s->retry_ms;
+    }
     p.write = p.flush || p.stop || p.write_ms <= now_ms;
     return p;
 }
@@ -423,28 +447,31 @@ static void retry(struct spool *s, int64_t now_ms)
         }
         s->all_read = false;
     }
-    if (!spool_store_retry(s->store, &err))
+    if (!spool_store_retry(s->store, &err)) {
         note_failure(s, &err, now_ms);
-    else if (!is_waiting(s))
+    } else if (!is_waiting(s)) {
         recover(s);
+    }
 }
 
 static void say_found(struct spool *s)
 {
     const struct spool_counts *c = spool_store_counts(s->store);
     uint64_t skipped = c->skipped[0] + c->skipped[1] + c->skipped[2];
-    if (!s->said_found && c->segments + skipped > 0)
+    if (!s->said_found && c->segments + skipped > 0) {
         log_info(s->options.log, "spool of an earlier process",
                  LOG_STR("endpoint", s->options.endpoint), LOG_INT("segments", c->segments),
                  LOG_INT("bytes", c->bytes), LOG_INT("skipped_files", skipped));
+    }
     s->said_found = true;
 }
 
 static int64_t read_on(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;
-    if (now_ms < s->read_ms)
+    if (now_ms < s->read_ms) {
         return s->read_ms;
+    }
     say_found(s);
     switch (spool_store_read(s->store, ROUND_HEADS, clock_wall_offset_ns(), &err)) {
     case SPOOL_READ_MORE:
@@ -478,15 +505,19 @@ static void tell(struct spool *s, bool flushed)
     s->status.up = !s->failing;
     s->status.reading = !s->all_read;
     s->status.too_large = s->too_large;
-    if (flushed)
+    if (flushed) {
         s->flush = false;
+    }
     pthread_mutex_unlock(&s->lock);
-    if (s->acknowledged > 0)
+    if (s->acknowledged > 0) {
         on->acknowledged(on->arg, s->acknowledged);
-    if (flushed)
+    }
+    if (flushed) {
         on->flushed(on->wake_arg);
-    if (s->acknowledged > 0 || s->changed || flushed)
+    }
+    if (s->acknowledged > 0 || s->changed || flushed) {
         on->changed(on->wake_arg);
+    }
     s->acknowledged = 0;
     s->changed = false;
 }
@@ -499,22 +530,28 @@ static int64_t earlier(int64_t a, int64_t b)
 int64_t spool_step(struct spool *s, int64_t now_ms)
 {
     unsigned n = 0;
-    while (n < ROUND_REQUESTS && run_request(s, now_ms))
+    while (n < ROUND_REQUESTS && run_request(s, now_ms)) {
         n++;
-    if ((s->failing || !spool_store_is_listed(s->store)) && now_ms >= s->retry_ms)
+    }
+    if ((s->failing || !spool_store_is_listed(s->store)) && now_ms >= s->retry_ms) {
         retry(s, now_ms);
+    }
     struct plan p = make_plan(s, now_ms);
-    if (p.write && spool_store_is_listed(s->store))
+    if (p.write && spool_store_is_listed(s->store)) {
         write_batch(s, now_ms);
+    }
     int64_t next = INT64_MAX;
-    if (spool_store_is_listed(s->store) && !s->all_read && !p.stop)
+    if (spool_store_is_listed(s->store) && !s->all_read && !p.stop) {
         next = read_on(s, now_ms);
+    }
     say_damage(s, now_ms);
     tell(s, p.flush);
-    if (n == ROUND_REQUESTS)
+    if (n == ROUND_REQUESTS) {
         return now_ms;
-    if (s->failing)
+    }
+    if (s->failing) {
         next = earlier(next, s->retry_ms > now_ms ? s->retry_ms : now_ms);
+    }
     return earlier(next, make_plan(s, now_ms).write_ms);
 }
 
@@ -527,10 +564,12 @@ static bool wait_for_work(struct spool *s, int64_t until_ms)
                           .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
     int timeout = 0;
     pthread_mutex_lock(&s->lock);
-    while (!s->poked && until_ms == INT64_MAX)
+    while (!s->poked && until_ms == INT64_MAX) {
         pthread_cond_wait(&s->wake, &s->lock);
-    while (!s->poked && timeout == 0)
+    }
+    while (!s->poked && timeout == 0) {
         timeout = pthread_cond_timedwait(&s->wake, &s->lock, &at);
+    }
     s->poked = false;
     bool more = !s->stop;
     pthread_mutex_unlock(&s->lock);
@@ -541,8 +580,9 @@ static void *run(void *arg)
 {
     struct spool *s = arg;
     int64_t next = 0;
-    while (wait_for_work(s, next))
+    while (wait_for_work(s, next)) {
         next = spool_step(s, clock_mono_ms());
+    }
     return NULL;
 }
 
@@ -554,20 +594,22 @@ bool spool_start(struct spool *s, struct err *err)
 
 void spool_stop(struct spool *s)
 {
-    if (!s)
+    if (!s) {
         return;
+    }
     pthread_mutex_lock(&s->lock);
     s->stop = true;
     poke(s);
     pthread_mutex_unlock(&s->lock);
-    if (s->started)
+    if (s->started) {
         pthread_join(s->thread, NULL);
+    }
     s->started = false;
     /* What the thread may have left, being told to end in the middle of its work. */
     int64_t now = clock_mono_ms();
-    do
+    do {
         (void)spool_step(s, now);
-    while (!TAILQ_EMPTY(&s->requests));
+    } while (!TAILQ_EMPTY(&s->requests));
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
@@ -610,8 +652,9 @@ static bool make_store(struct spool *s, struct err *err)
                    .lost = store_lost},
         .seed = s->options.seed,
     };
-    if (ok)
+    if (ok) {
         s->store = spool_store_open(&o, err);
+    }
     buf_done(&directory);
     return s->store != NULL;
 }
@@ -637,16 +680,18 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
     s->builder = labels_builder_new(o->intern);
-    if (!s->builder)
+    if (!s->builder) {
         err_set(err, ERR_MEMORY, "out of memory");
+    }
     return s->builder && make_store(s, err) ? s : spool_free(s);
 }
 
 struct spool *spool_free(struct spool *s)
 {
     struct spool_entry *e;
-    if (!s)
+    if (!s) {
         return NULL;
+    }
     while ((e = TAILQ_FIRST(&s->waiting)) != NULL) {
         TAILQ_REMOVE(&s->waiting, e, link);
         spool_entry_free(e);

@@ -59,19 +59,22 @@ void spool_store_close_file(struct spool_store *s, struct spool_file *f)
 struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id)
 {
     struct spool_segment *g = calloc(1, sizeof(*g));
-    if (!g)
+    if (!g) {
         return NULL;
+    }
     g->id = id;
     TAILQ_INIT(&g->entries);
     TAILQ_INIT(&g->unacked);
     /* Mostly the last; after the directory came back, one may have to go between others. */
     struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segment_list);
-    while (before && before->id > id)
+    while (before && before->id > id) {
         before = TAILQ_PREV(before, spool_segment_list, link);
-    if (before)
+    }
+    if (before) {
         TAILQ_INSERT_AFTER(&s->segments, before, g, link);
-    else
+    } else {
         TAILQ_INSERT_HEAD(&s->segments, g, link);
+    }
     s->counts.segments++;
     return g;
 }
@@ -90,17 +93,20 @@ void spool_store_free_segment(struct spool_store *s, struct spool_segment *g)
 {
     struct spool_file *const files[] = {&s->active, &s->reading, &s->acking};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        if (files[i]->segment != g)
+        if (files[i]->segment != g) {
             continue;
+        }
         files[i]->dirty = false; /* nobody will ask for it again */
         spool_store_close_file(s, files[i]);
     }
-    if (s->walking == g)
+    if (s->walking == g) {
         spool_store_end_walk(s);
+    }
     s->counts.bytes -= g->size;
     s->counts.segments--;
-    if (!g->read)
+    if (!g->read) {
         s->counts.unread_bytes -= g->size;
+    }
     TAILQ_REMOVE(&s->segments, g, link);
     free_entries(&g->unacked);
     free_entries(&g->entries);
@@ -110,21 +116,25 @@ void spool_store_free_segment(struct spool_store *s, struct spool_segment *g)
 void spool_store_seal(struct spool_store *s)
 {
     struct spool_segment *g = s->active.segment;
-    if (g && g->live == 0)
+    if (g && g->live == 0) {
         s->active.dirty = false;
+    }
     spool_store_close_file(s, &s->active);
-    if (g)
+    if (g) {
         (void)spool_store_retire(s, g, NULL);
+    }
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void close_directory(struct spool_store *s)
 {
-    if (s->lock >= 0)
+    if (s->lock >= 0) {
         s->io->close(s->io->arg, s->lock);
-    if (s->dir >= 0)
+    }
+    if (s->dir >= 0) {
         s->io->close(s->io->arg, s->dir);
+    }
     s->lock = s->dir = -1;
     s->listed = false;
 }
@@ -145,14 +155,17 @@ static int open_lock(struct spool_store *s, bool *ret_exclusive)
 static bool open_directory(struct spool_store *s, struct err *err)
 {
     bool exclusive;
-    if (s->io->make_directory(s->io->arg, s->directory) != 0)
+    if (s->io->make_directory(s->io->arg, s->directory) != 0) {
         return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
+    }
     s->dir = s->io->open_directory(s->io->arg, s->directory);
-    if (s->dir < 0)
+    if (s->dir < 0) {
         return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
+    }
     s->lock = open_lock(s, &exclusive);
-    if (s->lock >= 0 && s->io->lock(s->io->arg, s->lock, exclusive) == 0)
+    if (s->lock >= 0 && s->io->lock(s->io->arg, s->lock, exclusive) == 0) {
         return true;
+    }
     int failed = errno;
     bool busy = s->lock >= 0 && failed == EAGAIN;
     close_directory(s);
@@ -187,8 +200,9 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
     s->next_id = 1;
     s->segment_bytes =
         o->max_bytes / 16 < SPOOL_SEGMENT_BYTES ? o->max_bytes / 16 : SPOOL_SEGMENT_BYTES;
-    if (s->segment_bytes < SPOOL_SEGMENT_BYTES_MIN)
+    if (s->segment_bytes < SPOOL_SEGMENT_BYTES_MIN) {
         s->segment_bytes = SPOOL_SEGMENT_BYTES_MIN;
+    }
     rng_seed(&s->rng, o->seed);
     TAILQ_INIT(&s->segments);
     TAILQ_INIT(&s->orphans);
@@ -201,8 +215,9 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
     }
     struct err first = ERR_INIT;
     if (!open_directory(s, &first) && !is_weather(errno)) {
-        if (err)
+        if (err) {
             *err = first;
+        }
         return spool_store_close(s);
     }
     return s;
@@ -210,16 +225,18 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
 
 struct spool_store *spool_store_close(struct spool_store *s)
 {
-    if (!s)
+    if (!s) {
         return NULL;
+    }
     if (s->listed) {
         spool_store_seal(s);
         (void)spool_store_retry(s, NULL);
     }
-    while (!TAILQ_EMPTY(&s->segments))
+    while (!TAILQ_EMPTY(&s->segments)) {
         /* It takes itself off the list, which the analyzer does not see. */
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         spool_store_free_segment(s, TAILQ_FIRST(&s->segments));
+    }
     free_entries(&s->orphans);
     close_directory(s);
     buf_done(&s->head);
@@ -247,8 +264,9 @@ static bool keep_id(uint64_t **ids, size_t *n, uint64_t id)
 {
     if (*n == 0 || (*n >= 64 && (*n & (*n - 1)) == 0)) {
         uint64_t *more = realloc(*ids, (*n < 64 ? 64 : *n * 2) * sizeof(id));
-        if (!more)
+        if (!more) {
             return false;
+        }
         *ids = more;
     }
     (*ids)[(*n)++] = id;
@@ -262,15 +280,17 @@ static bool on_name(void *arg, const char *name)
     switch (spool_name_parse(name, &id)) {
     case SPOOL_NAME_SEGMENT:
         l->highest = id > l->highest ? id : l->highest;
-        if (l->n_segments >= SPOOL_SEGMENTS_MAX)
+        if (l->n_segments >= SPOOL_SEGMENTS_MAX) {
             l->skipped[SPOOL_SKIP_MANY]++;
-        else
+        } else {
             l->memory = l->memory || !keep_id(&l->segments, &l->n_segments, id);
+        }
         break;
     case SPOOL_NAME_ACK:
         l->highest = id > l->highest ? id : l->highest;
-        if (l->n_acks < SPOOL_SEGMENTS_MAX)
+        if (l->n_acks < SPOOL_SEGMENTS_MAX) {
             l->memory = l->memory || !keep_id(&l->acks, &l->n_acks, id);
+        }
         break;
     case SPOOL_NAME_LOCK:
         break;
@@ -293,8 +313,9 @@ static bool is_known(const struct spool_store *s, uint64_t id)
 {
     const struct spool_segment *g = TAILQ_FIRST(&s->segments);
     for (; g; g = TAILQ_NEXT(g, link)) {
-        if (g->id == id)
+        if (g->id == id) {
             return true;
+        }
     }
     return false;
 }
@@ -313,8 +334,9 @@ static bool take_segment(struct spool_store *s, uint64_t id)
     }
     s->io->close(s->io->arg, fd);
     struct spool_segment *g = spool_store_add_segment(s, id);
-    if (!g)
+    if (!g) {
         return false;
+    }
     g->size = size;
     s->counts.bytes += size;
     s->counts.unread_bytes += size;
@@ -330,20 +352,23 @@ static void remove_lone_acks(struct spool_store *s, const struct listing *l)
         char name[SPOOL_NAME_SIZE];
         uint64_t segment;
         if (l->n_segments > 0 && bsearch(&l->acks[i], l->segments, l->n_segments,
-                                         sizeof(l->acks[i]), compare_ids) != NULL)
+                                         sizeof(l->acks[i]), compare_ids) != NULL) {
             continue;
+        }
         spool_name_format(name, l->acks[i], true);
         int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
         bool ours =
             fd >= 0 &&
             spool_io_read_full(s->io, fd, header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
             spool_ack_header_parse(header, &segment);
-        if (fd >= 0)
+        if (fd >= 0) {
             s->io->close(s->io->arg, fd);
-        if (!ours)
+        }
+        if (!ours) {
             s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
-        else if (s->io->remove(s->io->arg, s->dir, name) != 0)
+        } else if (s->io->remove(s->io->arg, s->dir, name) != 0) {
             s->counts.errors[SPOOL_ERR_REMOVE]++;
+        }
     }
 }
 
@@ -351,18 +376,22 @@ static bool take_listing(struct spool_store *s, struct listing *l)
 {
     bool ok = true;
     /* Without segments the arrays may be NULL, which qsort(3) does not want. */
-    if (l->n_segments > 0)
+    if (l->n_segments > 0) {
         qsort(l->segments, l->n_segments, sizeof(l->segments[0]), compare_ids);
+    }
     memcpy(s->counts.skipped, l->skipped, sizeof(l->skipped));
     bool fresh = TAILQ_EMPTY(&s->segments);
     for (size_t i = 0; ok && i < l->n_segments; i++) {
-        if (fresh || !is_known(s, l->segments[i]))
+        if (fresh || !is_known(s, l->segments[i])) {
             ok = take_segment(s, l->segments[i]);
+        }
     }
-    if (ok)
+    if (ok) {
         remove_lone_acks(s, l);
-    if (l->highest >= s->next_id)
+    }
+    if (l->highest >= s->next_id) {
         s->next_id = l->highest + 1;
+    }
     return ok;
 }
 
@@ -374,13 +403,15 @@ bool spool_store_is_listed(const struct spool_store *s)
 bool spool_store_list(struct spool_store *s, struct err *err)
 {
     struct listing l = {.segments = NULL};
-    if (s->dir < 0 && !open_directory(s, err))
+    if (s->dir < 0 && !open_directory(s, err)) {
         return false;
+    }
     bool ok = s->io->list(s->io->arg, s->dir, on_name, &l) == 0;
-    if (!ok)
+    if (!ok) {
         spool_store_failed(s, SPOOL_ERR_READ, "the directory", err);
-    else if (l.memory || !take_listing(s, &l))
+    } else if (l.memory || !take_listing(s, &l)) {
         ok = err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
+    }
     s->listed = ok;
     free(l.segments);
     free(l.acks);
@@ -403,8 +434,9 @@ static bool begin_segment(struct spool_store *s, struct err *err)
         bool gone = errno == ENOENT || errno == ESTALE;
         spool_store_failed(s, SPOOL_ERR_OPEN, name, err);
         /* The directory has been removed: it is made again at the next attempt. */
-        if (gone)
+        if (gone) {
             close_directory(s);
+        }
         return false;
     }
     s->next_id++;
@@ -412,8 +444,9 @@ static bool begin_segment(struct spool_store *s, struct err *err)
               spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
     struct spool_segment *g = ok ? spool_store_add_segment(s, h.segment) : NULL;
     if (!g) {
-        if (ok)
+        if (ok) {
             err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
+        }
         s->io->close(s->io->arg, fd);
         (void)s->io->remove(s->io->arg, s->dir, name);
         return false;
@@ -450,8 +483,9 @@ static bool write_record(struct spool_store *s, struct spool_entry *e, struct er
     }
     int failed = errno;
     /* What was written of it must not stay: the next record goes to the same place. */
-    if (s->io->truncate(s->io->arg, s->active.fd, g->size) != 0)
+    if (s->io->truncate(s->io->arg, s->active.fd, g->size) != 0) {
         spool_store_seal(s);
+    }
     errno = failed;
     spool_name_format(name, s->next_id - 1, false);
     return spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
@@ -461,10 +495,12 @@ static bool write_entry(struct spool_store *s, struct spool_entry *e, uint64_t s
                         struct err *err)
 {
     const struct spool_segment *g = s->active.segment;
-    if (g && g->size > SPOOL_HEADER_SIZE && g->size + size > s->segment_bytes)
+    if (g && g->size > SPOOL_HEADER_SIZE && g->size + size > s->segment_bytes) {
         spool_store_seal(s);
-    if (!spool_store_make_room(s, size + SPOOL_HEADER_SIZE, err))
+    }
+    if (!spool_store_make_room(s, size + SPOOL_HEADER_SIZE, err)) {
         return false;
+    }
     return (s->active.fd >= 0 || begin_segment(s, err)) && write_record(s, e, err);
 }
 
@@ -480,14 +516,16 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
 {
     const struct profile *p = e->profile;
     if (!encode_labels(s, p->labels)) {
-        if (buf_too_big(&s->head))
+        if (buf_too_big(&s->head)) {
             return refuse_entry(s, e);
+        }
         err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
         return SPOOL_APPEND_FAILED;
     }
     uint64_t size = (uint64_t)s->head.len + p->size;
-    if (p->size > SPOOL_DATA_MAX || size + SPOOL_HEADER_SIZE > s->options.max_bytes)
+    if (p->size > SPOOL_DATA_MAX || size + SPOOL_HEADER_SIZE > s->options.max_bytes) {
         return refuse_entry(s, e);
+    }
     const char *labels = s->head.data + SPOOL_HEAD_SIZE;
     e->head = (struct spool_head){
         .format = (uint8_t)p->format,
@@ -499,8 +537,9 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
         .scraped_ns = p->scraped_ms * NS_PER_MS + wall_offset_ns,
     };
     e->head.body_crc = crc32c(crc32c(0, labels, e->head.labels_size), p->data, p->size);
-    if (!write_entry(s, e, size, err))
+    if (!write_entry(s, e, size, err)) {
         return SPOOL_APPEND_FAILED;
+    }
     struct spool_segment *g = s->active.segment;
     e->segment = g;
     e->offset = (uint32_t)g->size;
@@ -516,8 +555,9 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
 {
     bool ok = !s->unsafe;
     s->unsafe = false;
-    if (!s->options.sync)
+    if (!s->options.sync) {
         return true;
+    }
     if (s->active.fd >= 0 && s->active.dirty) {
         s->active.dirty = false;
         if (s->io->sync(s->io->arg, s->active.fd) != 0) {
@@ -530,13 +570,15 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
     }
     if (s->acking.fd >= 0 && s->acking.dirty) {
         s->acking.dirty = false;
-        if (s->io->sync(s->io->arg, s->acking.fd) != 0)
+        if (s->io->sync(s->io->arg, s->acking.fd) != 0) {
             s->counts.errors[SPOOL_ERR_SYNC]++;
+        }
     }
     if (s->dir_dirty && s->dir >= 0) {
         s->dir_dirty = false;
-        if (s->io->sync(s->io->arg, s->dir) != 0)
+        if (s->io->sync(s->io->arg, s->dir) != 0) {
             ok = ok && spool_store_failed(s, SPOOL_ERR_SYNC, "the directory", err);
+        }
     }
     return ok;
 }
@@ -546,13 +588,15 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
 static bool open_for_reading(struct spool_store *s, struct spool_segment *g)
 {
     char name[SPOOL_NAME_SIZE];
-    if (s->reading.segment == g)
+    if (s->reading.segment == g) {
         return true;
+    }
     spool_store_close_file(s, &s->reading);
     spool_name_format(name, g->id, false);
     int fd = s->dir < 0 ? -1 : s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
-    if (fd < 0)
+    if (fd < 0) {
         return false;
+    }
     s->reading = (struct spool_file){.fd = fd, .segment = g};
     return true;
 }
@@ -563,8 +607,9 @@ static struct profile *make_profile(const struct spool_entry *e, const uint8_t *
     bool memory = false;
     struct labels *l = NULL;
     /* Of a format that this version does not know nothing can be sent. */
-    if (e->head.format <= PROFILE_JFR)
+    if (e->head.format <= PROFILE_JFR) {
         l = spool_labels_parse(labels, e->head.labels_size, builder, &memory);
+    }
     *ret_result = l || memory ? SPOOL_LOAD_MEMORY : SPOOL_LOAD_DAMAGED;
     if (!l) {
         free(data);
@@ -588,8 +633,9 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
     uint8_t *labels = NULL;
     char *data = NULL;
     enum spool_load result;
-    if (!e->segment)
+    if (!e->segment) {
         return SPOOL_LOAD_GONE;
+    }
     if (!open_for_reading(s, e->segment)) {
         bool gone = s->dir >= 0 && errno == ENOENT;
         spool_store_failed(s, SPOOL_ERR_READ, "a segment", err);
@@ -612,9 +658,11 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
     }
     *ret_profile = make_profile(e, labels, data, builder, &result);
     free(labels);
-    if (*ret_profile)
+    if (*ret_profile) {
         return SPOOL_LOADED;
-    if (result == SPOOL_LOAD_DAMAGED)
+    }
+    if (result == SPOOL_LOAD_DAMAGED) {
         s->counts.damaged++;
+    }
     return result;
 }

@@ -11,8 +11,9 @@ static bool open_acks(struct spool_store *s, struct spool_segment *g)
 {
     char name[SPOOL_NAME_SIZE];
     uint8_t header[SPOOL_ACK_HEADER_SIZE];
-    if (s->acking.segment == g)
+    if (s->acking.segment == g) {
         return true;
+    }
     spool_store_close_file(s, &s->acking);
     if (s->dir < 0) {
         errno = EIO;
@@ -20,8 +21,9 @@ static bool open_acks(struct spool_store *s, struct spool_segment *g)
     }
     spool_name_format(name, g->id, true);
     int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_MAKE, NULL);
-    if (fd < 0)
+    if (fd < 0) {
         return false;
+    }
     if (g->ack_size <= SPOOL_ACK_HEADER_SIZE) {
         spool_ack_header_encode(g->id, header);
         if (spool_io_write_full(s->io, fd, header, sizeof(header), NULL, 0, 0) != 0) {
@@ -59,10 +61,11 @@ static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err
 {
     char name[SPOOL_NAME_SIZE];
     spool_name_format(name, id, ack);
-    if (s->dir < 0)
+    if (s->dir < 0) {
         errno = EIO;
-    else if (s->io->remove(s->io->arg, s->dir, name) == 0 || errno == ENOENT)
+    } else if (s->io->remove(s->io->arg, s->dir, name) == 0 || errno == ENOENT) {
         return true;
+    }
     return spool_store_failed(s, SPOOL_ERR_REMOVE, name, err);
 }
 
@@ -71,18 +74,21 @@ static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err
 static bool remove_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
     g->doomed = !remove_file(s, g->id, false, err);
-    if (g->doomed)
+    if (g->doomed) {
         return false;
-    if (g->ack_size > 0)
+    }
+    if (g->ack_size > 0) {
         (void)remove_file(s, g->id, true, NULL);
+    }
     spool_store_free_segment(s, g);
     return true;
 }
 
 bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
-    if (g->live > 0 || !g->read || g == s->active.segment)
+    if (g->live > 0 || !g->read || g == s->active.segment) {
         return true;
+    }
     return remove_segment(s, g, err);
 }
 
@@ -106,10 +112,12 @@ bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *
     g->live--;
     s->counts.profiles--;
     /* The file of a segment that is done goes as a whole. */
-    if (g->live == 0 && g->read && g != s->active.segment && spool_store_retire(s, g, err))
+    if (g->live == 0 && g->read && g != s->active.segment && spool_store_retire(s, g, err)) {
         return true;
-    if (!write_ack(s, g, e, err))
+    }
+    if (!write_ack(s, g, e, err)) {
         return false;
+    }
     TAILQ_REMOVE(&g->unacked, e, in_segment);
     drop_entry(e);
     return true;
@@ -121,8 +129,9 @@ static bool retry_acks(struct spool_store *s, struct spool_segment *g, struct er
     while ((e = TAILQ_FIRST(&g->unacked)) != NULL) {
         /* The analyzer does not see that TAILQ_REMOVE has taken out what was freed. */
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        if (!write_ack(s, g, e, err))
+        if (!write_ack(s, g, e, err)) {
             return false;
+        }
         TAILQ_REMOVE(&g->unacked, e, in_segment);
         drop_entry(e);
     }
@@ -156,8 +165,9 @@ void spool_store_end_walk(struct spool_store *s)
 
 static void mark_as_read(struct spool_store *s, struct spool_segment *g)
 {
-    if (!g->read)
+    if (!g->read) {
         s->counts.unread_bytes -= g->size;
+    }
     g->read = true;
 }
 
@@ -212,8 +222,9 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
     s->counts.lost_acks += bad;
     g->salt = s->walk.salt;
     s->walking = g;
-    if (s->walk.header_damaged)
+    if (s->walk.header_damaged) {
         count_damage(s, SPOOL_HEADER_SIZE);
+    }
     return 1;
 }
 
@@ -221,8 +232,9 @@ static struct spool_entry *entry_of(struct spool_segment *g, const struct spool_
                                     int64_t wall_offset_ns)
 {
     struct spool_entry *e = calloc(1, sizeof(*e));
-    if (!e)
+    if (!e) {
         return NULL;
+    }
     e->segment = g;
     e->offset = (uint32_t)found->offset;
     e->head = found->head;
@@ -239,8 +251,9 @@ static bool place(struct spool_store *s, struct spool_entry *e)
     TAILQ_INSERT_TAIL(&g->entries, e, in_segment);
     g->live++;
     s->counts.profiles++;
-    if (s->options.events.found(s->options.events.arg, e))
+    if (s->options.events.found(s->options.events.arg, e)) {
         return true;
+    }
     TAILQ_REMOVE(&g->entries, e, in_segment);
     g->live--;
     s->counts.profiles--;
@@ -256,8 +269,9 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
         count_damage(s, found->size);
         return SPOOL_READ_MORE;
     }
-    if (spool_acks_have(s->acked, s->n_acked, found->offset))
+    if (spool_acks_have(s->acked, s->n_acked, found->offset)) {
         return SPOOL_READ_MORE;
+    }
     struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
     if (!e) {
         /* It stays where it is, for the next process. */
@@ -279,8 +293,9 @@ static void finish_walk(struct spool_store *s)
 static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, struct err *err)
 {
     struct spool_found found;
-    if (s->unplaced)
+    if (s->unplaced) {
         return place(s, s->unplaced) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
+    }
     switch (spool_walk_next(&s->walk, &found)) {
     case SPOOL_STEP_RECORD:
         return take_record(s, &found, wall_offset_ns);
@@ -300,8 +315,9 @@ static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, st
 static struct spool_segment *first_unread(const struct spool_store *s)
 {
     struct spool_segment *g = TAILQ_FIRST(&s->segments);
-    while (g && g->read)
+    while (g && g->read) {
         g = TAILQ_NEXT(g, link);
+    }
     return g;
 }
 
@@ -310,14 +326,17 @@ enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_o
 {
     for (; n > 0; n--) {
         struct spool_segment *g = s->walking ? s->walking : first_unread(s);
-        if (!g)
+        if (!g) {
             return SPOOL_READ_ALL;
+        }
         int begun = s->walking ? 1 : begin_walk(s, g, err);
-        if (begun < 0)
+        if (begun < 0) {
             return SPOOL_READ_FAILED;
+        }
         enum spool_read r = begun > 0 ? walk_on(s, wall_offset_ns, err) : SPOOL_READ_MORE;
-        if (r != SPOOL_READ_MORE)
+        if (r != SPOOL_READ_MORE) {
             return r;
+        }
     }
     return SPOOL_READ_MORE;
 }
@@ -325,8 +344,9 @@ enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_o
 void spool_store_give_up(struct spool_store *s)
 {
     struct spool_segment *g = s->walking ? s->walking : first_unread(s);
-    if (!g)
+    if (!g) {
         return;
+    }
     count_damage(s, g->size - (s->walking ? s->walk.offset : 0));
     spool_store_end_walk(s);
     mark_as_read(s, g);
@@ -341,15 +361,17 @@ static void lose_unread(struct spool_store *s)
 {
     struct spool_found found;
     enum spool_step step;
-    if (s->unplaced)
+    if (s->unplaced) {
         s->options.events.unread_lost(s->options.events.arg, false);
+    }
     free(s->unplaced);
     s->unplaced = NULL;
     while ((step = spool_walk_next(&s->walk, &found)) < SPOOL_STEP_END) {
-        if (step == SPOOL_STEP_DAMAGE)
+        if (step == SPOOL_STEP_DAMAGE) {
             count_damage(s, found.size);
-        else if (!spool_acks_have(s->acked, s->n_acked, found.offset))
+        } else if (!spool_acks_have(s->acked, s->n_acked, found.offset)) {
             s->options.events.unread_lost(s->options.events.arg, false);
+        }
     }
     spool_store_end_walk(s);
 }
@@ -373,17 +395,21 @@ static bool drop_oldest(struct spool_store *s, struct err *err)
     struct spool_segment *g = TAILQ_FIRST(&s->segments);
     if (!g->read && s->walking != g) {
         int begun = begin_walk(s, g, err);
-        if (begun <= 0)
+        if (begun <= 0) {
             return begun == 0;
+        }
     }
-    if (!remove_file(s, g->id, false, err))
+    if (!remove_file(s, g->id, false, err)) {
         return false;
-    if (s->walking == g)
+    }
+    if (s->walking == g) {
         lose_unread(s);
+    }
     mark_as_read(s, g);
     orphan_entries(s, g);
-    if (g->ack_size > 0)
+    if (g->ack_size > 0) {
         (void)remove_file(s, g->id, true, NULL);
+    }
     spool_store_free_segment(s, g);
     s->counts.dropped_segments++;
     return true;
@@ -392,8 +418,9 @@ static bool drop_oldest(struct spool_store *s, struct err *err)
 bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err)
 {
     while (s->counts.bytes + n > s->options.max_bytes && !TAILQ_EMPTY(&s->segments)) {
-        if (!drop_oldest(s, err))
+        if (!drop_oldest(s, err)) {
             return false;
+        }
     }
     return true;
 }

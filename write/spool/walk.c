@@ -20,8 +20,9 @@ static bool adopt_first_record(struct spool_walk *w)
     uint8_t bytes[SPOOL_HEAD_SIZE];
     struct spool_head head;
     ssize_t n = spool_io_read_full(w->io, w->fd, bytes, sizeof(bytes), SPOOL_HEADER_SIZE);
-    if (n != (ssize_t)sizeof(bytes) || !spool_head_parse(bytes, SPOOL_HEADER_SIZE, &head))
+    if (n != (ssize_t)sizeof(bytes) || !spool_head_parse(bytes, SPOOL_HEADER_SIZE, &head)) {
         return false;
+    }
     w->salt = head.salt;
     w->header_damaged = true;
     return true;
@@ -40,8 +41,9 @@ static enum spool_walk_open judge_header(struct spool_walk *w)
 {
     uint8_t start[SPOOL_ANY_HEADER_MAX];
     ssize_t n = spool_io_read_full(w->io, w->fd, start, sizeof(start), 0);
-    if (n < 0)
+    if (n < 0) {
         return SPOOL_WALK_FAILED;
+    }
     switch (spool_header_parse(start, (size_t)n, &w->header)) {
     case SPOOL_HEADER_OK:
         w->salt = w->header.salt;
@@ -50,8 +52,9 @@ static enum spool_walk_open judge_header(struct spool_walk *w)
         return SPOOL_WALK_NEWER;
     case SPOOL_HEADER_BAD:
     default:
-        if (is_stump(start, (size_t)n))
+        if (is_stump(start, (size_t)n)) {
             return SPOOL_WALK_EMPTY;
+        }
         return adopt_first_record(w) ? SPOOL_WALK_OPEN : SPOOL_WALK_FOREIGN;
     }
 }
@@ -63,8 +66,9 @@ enum spool_walk_open spool_walk_open(struct spool_walk *w, const struct spool_io
     spool_name_format(name, segment, false);
     *w = (struct spool_walk){.io = io, .offset = SPOOL_HEADER_SIZE};
     w->fd = io->open(io->arg, dir, name, SPOOL_OPEN_READ, &w->size);
-    if (w->fd < 0)
+    if (w->fd < 0) {
         return SPOOL_WALK_FAILED;
+    }
     enum spool_walk_open kind = judge_header(w);
     if (kind != SPOOL_WALK_OPEN) {
         int failed = errno;
@@ -76,8 +80,9 @@ enum spool_walk_open spool_walk_open(struct spool_walk *w, const struct spool_io
 
 void spool_walk_close(struct spool_walk *w)
 {
-    if (w->io && w->fd >= 0)
+    if (w->io && w->fd >= 0) {
         w->io->close(w->io->arg, w->fd);
+    }
     w->fd = -1;
 }
 
@@ -87,11 +92,13 @@ void spool_walk_close(struct spool_walk *w)
 static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
 {
     uint8_t bytes[SPOOL_HEAD_SIZE];
-    if (w->size - offset < sizeof(bytes))
+    if (w->size - offset < sizeof(bytes)) {
         return 0;
+    }
     ssize_t n = spool_io_read_full(w->io, w->fd, bytes, sizeof(bytes), offset);
-    if (n < 0)
+    if (n < 0) {
         return -1;
+    }
     return n == (ssize_t)sizeof(bytes) && spool_head_parse(bytes, offset, ret) &&
            ret->salt == w->salt && spool_record_size(ret) <= w->size - offset;
 }
@@ -102,15 +109,17 @@ static int search_window(const struct spool_walk *w, uint8_t *window, uint64_t f
                          uint64_t *ret_at)
 {
     ssize_t n = spool_io_read_full(w->io, w->fd, window, WINDOW, from);
-    if (n < 0)
+    if (n < 0) {
         return -1;
+    }
     size_t at = 0;
     struct spool_head head;
     while ((at += spool_head_search(window + at, (size_t)n - at, w->salt)) < (size_t)n) {
         *ret_at = from + at;
         int is = record_at(w, *ret_at, &head);
-        if (is != 0)
+        if (is != 0) {
             return is;
+        }
         at++;
     }
     /* A beginning may lie across the end of the window. */
@@ -128,28 +137,32 @@ static bool search(const struct spool_walk *w, uint64_t from, uint64_t *ret_at)
         found = search_window(w, window, from, ret_at);
         from = *ret_at;
     }
-    if (found == 0)
+    if (found == 0) {
         *ret_at = w->size;
+    }
     free(window);
     return found >= 0;
 }
 
 enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret)
 {
-    if (w->offset >= w->size)
+    if (w->offset >= w->size) {
         return SPOOL_STEP_END;
+    }
     ret->offset = w->offset;
     int is = record_at(w, w->offset, &ret->head);
-    if (is < 0)
+    if (is < 0) {
         return SPOOL_STEP_FAILED;
+    }
     if (is > 0) {
         ret->size = spool_record_size(&ret->head);
         w->offset += ret->size;
         return SPOOL_STEP_RECORD;
     }
     uint64_t next = w->size;
-    if (!search(w, w->offset + 1, &next))
+    if (!search(w, w->offset + 1, &next)) {
         return SPOOL_STEP_FAILED;
+    }
     ret->size = next - w->offset;
     w->offset = next;
     return SPOOL_STEP_DAMAGE;
@@ -178,13 +191,15 @@ static bool read_acks(const struct spool_io *io, int fd, uint64_t salt, size_t s
     for (size_t at = 0; at < size; at += sizeof(chunk)) {
         size_t want = size - at < sizeof(chunk) ? size - at : sizeof(chunk);
         ssize_t n = spool_io_read_full(io, fd, chunk, want, SPOOL_ACK_HEADER_SIZE + at);
-        if (n < 0)
+        if (n < 0) {
             return false;
+        }
         for (size_t i = 0; i + SPOOL_ACK_SIZE <= (size_t)n; i += SPOOL_ACK_SIZE) {
-            if (spool_ack_parse(chunk + i, salt, &offsets[*ret_n]))
+            if (spool_ack_parse(chunk + i, salt, &offsets[*ret_n])) {
                 (*ret_n)++;
-            else
+            } else {
                 (*ret_bad)++;
+            }
         }
     }
     return true;
@@ -200,8 +215,9 @@ bool spool_acks_read(const struct spool_io *io, int dir, uint64_t segment, uint6
     *ret_size = 0;
     spool_name_format(name, segment, true);
     int fd = io->open(io->arg, dir, name, SPOOL_OPEN_READ, &size);
-    if (fd < 0)
+    if (fd < 0) {
         return errno == ENOENT;
+    }
     size = size < ACKS_BYTES_MAX ? size : ACKS_BYTES_MAX;
     size_t n = size < SPOOL_ACK_HEADER_SIZE ? 0 : (size - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE;
     uint32_t *offsets = malloc((n + 1) * sizeof(offsets[0]));
@@ -234,11 +250,12 @@ enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offs
         ssize_t b =
             a < 0 ? -1 : spool_io_read_full(io, fd, data, head->data_size, at + head->labels_size);
         uint32_t crc = a < 0 || b < 0 ? 0 : crc32c(crc32c(0, labels, (size_t)a), data, (size_t)b);
-        if (a < 0 || b < 0)
+        if (a < 0 || b < 0) {
             result = SPOOL_BODY_FAILED;
-        else if ((uint64_t)a + (uint64_t)b + SPOOL_HEAD_SIZE != spool_record_size(head) ||
-                 crc != head->body_crc)
+        } else if ((uint64_t)a + (uint64_t)b + SPOOL_HEAD_SIZE != spool_record_size(head) ||
+                   crc != head->body_crc) {
             result = SPOOL_BODY_DAMAGED;
+        }
     }
     if (result != SPOOL_BODY_OK) {
         int failed = errno;
