@@ -65,10 +65,10 @@ static struct loop_task *take_tasks(struct loop *l)
 static bool run_tasks(struct loop *l)
 {
     struct loop_task *task = take_tasks(l);
-    if (!task) {
+    if (task == NULL) {
         return false;
     }
-    while (task) {
+    while (task != NULL) {
         struct loop_task *next = task->next; /* run() may free the task */
         task->run(task);
         task = next;
@@ -95,7 +95,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 static bool make_base(struct loop *l)
 {
     struct event_config *config = event_config_new();
-    if (!config) {
+    if (config == NULL) {
         return false;
     }
     /* Behaviour must not depend on EVENT_* variables, and timers must not count from a time that
@@ -111,7 +111,7 @@ static bool make_base(struct loop *l)
 struct loop *loop_new(struct err *err)
 {
     struct loop *l = calloc(1, sizeof(*l));
-    if (!l) {
+    if (l == NULL) {
         err_set(err, ERR_MEMORY, "out of memory for an event loop");
         return NULL;
     }
@@ -125,7 +125,7 @@ struct loop *loop_new(struct err *err)
     if (make_base(l)) {
         l->wake_event = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
     }
-    if (!l->wake_event || event_add(l->wake_event, NULL) != 0) {
+    if (l->wake_event == NULL || event_add(l->wake_event, NULL) != 0) {
         err_set(err, ERR_SYSTEM, "cannot set up an event loop (epoll, libevent)");
         return loop_free(l);
     }
@@ -134,16 +134,16 @@ struct loop *loop_new(struct err *err)
 
 struct loop *loop_free(struct loop *l)
 {
-    if (!l) {
+    if (l == NULL) {
         return NULL;
     }
     while (run_tasks(l)) {
         ;
     }
-    if (l->wake_event) {
+    if (l->wake_event != NULL) {
         event_free(l->wake_event);
     }
-    if (l->base) {
+    if (l->base != NULL) {
         event_base_free(l->base);
     }
     if (l->wake_fd >= 0) {
@@ -224,12 +224,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 struct loop_timer *loop_timer_new(struct loop *l, loop_timer_fn *fn, void *arg)
 {
     struct loop_timer *t = calloc(1, sizeof(*t));
-    if (!t) {
+    if (t == NULL) {
         return NULL;
     }
     *t = (struct loop_timer){.loop = l, .fn = fn, .arg = arg};
     t->event = evtimer_new(l->base, on_timer, t);
-    return t->event ? t : loop_timer_free(t);
+    return t->event != NULL ? t : loop_timer_free(t);
 }
 
 void loop_timer_at(struct loop_timer *t, int64_t mono_ms)
@@ -256,10 +256,10 @@ void loop_timer_cancel(struct loop_timer *t)
 
 struct loop_timer *loop_timer_free(struct loop_timer *t)
 {
-    if (!t) {
+    if (t == NULL) {
         return NULL;
     }
-    if (t->event) {
+    if (t->event != NULL) {
         event_free(t->event);
     }
     free(t);
@@ -276,7 +276,7 @@ static void *thread_main(void *arg)
 struct loop_thread *loop_thread_start(struct loop *l, const char *name, struct err *err)
 {
     struct loop_thread *t = calloc(1, sizeof(*t));
-    if (!t) {
+    if (t == NULL) {
         err_set(err, ERR_MEMORY, "out of memory for thread %s", name);
         return NULL;
     }
@@ -290,7 +290,7 @@ struct loop_thread *loop_thread_start(struct loop *l, const char *name, struct e
 
 struct loop_thread *loop_thread_join(struct loop_thread *t)
 {
-    if (!t) {
+    if (t == NULL) {
         return NULL;
     }
     loop_stop(t->loop);

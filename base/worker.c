@@ -33,13 +33,13 @@ static void on_home(struct loop_task *task)
 static struct work *take(struct worker_pool *p)
 {
     pthread_mutex_lock(&p->lock);
-    while (!p->first && !p->closing) {
+    while (p->first == NULL && !p->closing) {
         pthread_cond_wait(&p->more, &p->lock);
     }
     struct work *w = p->first;
-    if (w) {
+    if (w != NULL) {
         p->first = w->next;
-        if (!p->first) {
+        if (p->first == NULL) {
             p->end = &p->first;
         }
     }
@@ -50,7 +50,7 @@ static struct work *take(struct worker_pool *p)
 static void *worker_main(void *arg)
 {
     struct worker_pool *p = arg;
-    for (struct work *w = take(p); w; w = take(p)) {
+    for (struct work *w = take(p); w != NULL; w = take(p)) {
         w->run(w);
         loop_post(w->home, &w->task);
     }
@@ -72,7 +72,7 @@ struct worker_pool *worker_pool_new(unsigned n, struct err *err)
         n = WORKERS_MAX;
     }
     struct worker_pool *p = calloc(1, sizeof(*p) + n * sizeof(p->threads[0]));
-    if (!p) {
+    if (p == NULL) {
         err_set(err, ERR_MEMORY, "out of memory for %u workers", n);
         return NULL;
     }
@@ -91,7 +91,7 @@ struct worker_pool *worker_pool_new(unsigned n, struct err *err)
 
 struct worker_pool *worker_pool_free(struct worker_pool *p)
 {
-    if (!p) {
+    if (p == NULL) {
         return NULL;
     }
     pthread_mutex_lock(&p->lock);

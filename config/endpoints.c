@@ -103,8 +103,8 @@ static void read_retry(struct reader *r, const struct place *at, const void *arg
     size_t before = r->reported;
     read_sections(r, at, &section, 1);
     if (r->reported == before && e->min_backoff_ms > e->max_backoff_ms) {
-        struct place place =
-            place_of_key(at, node_get(at->node, "min_backoff") ? "min_backoff" : "max_backoff");
+        struct place place = place_of_key(
+            at, node_get(at->node, "min_backoff") != NULL ? "min_backoff" : "max_backoff");
         char min[32];
         char max[32];
         format_duration_ms(e->min_backoff_ms, min, sizeof(min));

@@ -14,11 +14,11 @@
 
 void http_list_move(struct http_transfer *t, struct http_list *to)
 {
-    if (t->list) {
+    if (t->list != NULL) {
         TAILQ_REMOVE(t->list, t, link);
     }
     t->list = to;
-    if (to) {
+    if (to != NULL) {
         TAILQ_INSERT_TAIL(to, t, link);
     }
 }
@@ -37,7 +37,7 @@ static bool easy_room(struct http_client *c)
     }
     size_t cap = c->idle_cap ? c->idle_cap * 2 : 16;
     CURL **idle = realloc(c->idle, cap * sizeof(CURL *));
-    if (!idle) {
+    if (idle == NULL) {
         return false;
     }
     c->idle = idle;
@@ -73,7 +73,7 @@ static void easy_give(struct http_client *c, CURL *easy)
 
 static void free_headers(struct curl_slist *list)
 {
-    for (struct curl_slist *l = list; l; l = l->next) {
+    for (struct curl_slist *l = list; l != NULL; l = l->next) {
         explicit_bzero(l->data, strlen(l->data)); /* there may be credentials among them */
     }
     curl_slist_free_all(list);
@@ -81,14 +81,14 @@ static void free_headers(struct curl_slist *list)
 
 struct http_transfer *http_transfer_free(struct http_transfer *t)
 {
-    if (!t) {
+    if (t == NULL) {
         return NULL;
     }
     t->client->in_flight--;
     metric_gauge_add(t->client->in_flight_gauge, -1);
     t->client->body_bytes -= t->body_counted;
     metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
-    if (t->easy) {
+    if (t->easy != NULL) {
         easy_give(t->client, t->easy);
     }
     free_headers(t->headers);
@@ -112,7 +112,7 @@ static bool copy_parts(struct http_transfer *t, const struct http_request *r)
         return true;
     }
     t->parts = calloc(r->n_body, sizeof(t->parts[0]));
-    if (!t->parts) {
+    if (t->parts == NULL) {
         return false;
     }
     memcpy(t->parts, r->body, r->n_body * sizeof(t->parts[0]));
@@ -126,14 +126,14 @@ static bool copy_parts(struct http_transfer *t, const struct http_request *r)
 static struct http_transfer *transfer_new(struct http_client *c, const struct http_request *r)
 {
     struct http_transfer *t = calloc(1, sizeof(*t));
-    if (!t) {
+    if (t == NULL) {
         return NULL;
     }
     t->client = c;
     c->in_flight++;
     metric_gauge_add(c->in_flight_gauge, 1);
     t->start_ns = clock_mono_ns();
-    buf_init(&t->body, r->on_data ? 0 : r->max_body);
+    buf_init(&t->body, r->on_data != NULL ? 0 : r->max_body);
     http_transfer_reset_response(t);
     t->request = *r;
     t->request.method = NULL;
@@ -144,13 +144,13 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
     t->request.n_body = 0;
     t->fd = CURL_SOCKET_BAD;
     t->easy = easy_take(c);
-    return t->easy && copy_parts(t, r) ? t : http_transfer_free(t);
+    return t->easy != NULL && copy_parts(t, r) ? t : http_transfer_free(t);
 }
 
 static enum http_result set_method(struct http_transfer *t, const struct http_request *r,
                                    struct err *err)
 {
-    const char *name = r->method ? r->method : "GET";
+    const char *name = r->method != NULL ? r->method : "GET";
     for (t->method = HTTP_GET; t->method <= HTTP_PUT; t->method++) {
         if (strcmp(name, http_method_name(t->method)) != 0) {
             continue;
@@ -201,7 +201,7 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
         return NULL;
     }
     struct http_transfer *t = transfer_new(c, request);
-    if (!t) {
+    if (t == NULL) {
         return NULL;
     }
     enum http_result result = prepare(t, request, &err);
@@ -271,7 +271,7 @@ static void follow(struct http_transfer *t)
     struct err err = ERR_INIT;
     bool same;
     char *target = http_url_resolve(t->url.text, t->location, &same);
-    if (!target) {
+    if (target == NULL) {
         err_set(&err, ERR_MEMORY, "out of memory");
         http_transfer_fail(t, HTTP_ERR_MEMORY, &err);
         return;
@@ -313,16 +313,16 @@ static void note_connection(struct http_transfer *t)
 static void forget_credentials(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
-    if (s && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401) {
+    if (s != NULL && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401) {
         http_tokens_refused(t);
     }
-    if (s && s->auth == HTTP_AUTH_BASIC && s->username_file) {
+    if (s != NULL && s->auth == HTTP_AUTH_BASIC && s->username_file != NULL) {
         http_files_forget(t->client->files, s->username_file);
     }
-    if (s && s->auth == HTTP_AUTH_BASIC && s->password_file) {
+    if (s != NULL && s->auth == HTTP_AUTH_BASIC && s->password_file != NULL) {
         http_files_forget(t->client->files, s->password_file);
     }
-    if (s && s->auth == HTTP_AUTH_HEADER && s->credentials_file) {
+    if (s != NULL && s->auth == HTTP_AUTH_HEADER && s->credentials_file != NULL) {
         http_files_forget(t->client->files, s->credentials_file);
     }
 }
@@ -360,11 +360,11 @@ static void show_location(const struct http_transfer *t, char *out, size_t size)
 {
     bool same;
     out[0] = '\0';
-    if (!t->location || !t->url.text) {
+    if (t->location == NULL || t->url.text == NULL) {
         return;
     }
     char *target = http_url_resolve(t->url.text, t->location, &same);
-    http_url_redact(target ? target : t->location, out, size);
+    http_url_redact(target != NULL ? target : t->location, out, size);
     free(target);
 }
 
@@ -378,9 +378,9 @@ static void call_done(struct http_transfer *t)
         .result = t->result,
         .status = t->status,
         .error = t->result == HTTP_OK ? ""
-                 : t->error           ? t->error->msg
+                 : t->error != NULL   ? t->error->msg
                                       : "out of memory",
-        .content_type = type ? type : "",
+        .content_type = type != NULL ? type : "",
         .location = location,
         .retry_after_ms = t->retry_after_ms,
         .body = &t->body,
@@ -469,16 +469,16 @@ static bool init_client(struct http_client *c, const struct http_client_options 
     if (!c->globally_initialised) {
         return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
     }
-    c->name = strdup(o->name ? o->name : "");
-    c->user_agent = o->user_agent ? strdup(o->user_agent) : NULL;
+    c->name = strdup(o->name != NULL ? o->name : "");
+    c->user_agent = o->user_agent != NULL ? strdup(o->user_agent) : NULL;
     c->tokens = http_tokens_new(c);
     c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
-    if (c->name) {
+    if (c->name != NULL) {
         register_metrics(c, o->metrics);
     }
     c->files = http_files_new(o->log, c->file_failures);
-    if (!c->name || (o->user_agent && !c->user_agent) || !c->files || !c->tokens ||
-        !c->ended_timer) {
+    if (c->name == NULL || (o->user_agent != NULL && c->user_agent == NULL) || c->files == NULL ||
+        c->tokens == NULL || c->ended_timer == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
     }
     for (unsigned i = 0; i < c->n_shards; i++) {
@@ -498,7 +498,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
         n = SHARDS_MAX;
     }
     struct http_client *c = calloc(1, sizeof(*c) + n * sizeof(c->shards[0]));
-    if (!c) {
+    if (c == NULL) {
         err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
         return NULL;
     }
@@ -522,16 +522,16 @@ static void abort_list(struct http_list *list, const struct err *reason)
 
 struct http_client *http_client_free(struct http_client *c)
 {
-    if (!c) {
+    if (c == NULL) {
         return NULL;
     }
     c->closing = true;
     struct err reason = ERR_INIT;
     err_set(&reason, ERR_NETWORK, "the client is being shut down");
-    if (c->tokens) {
+    if (c->tokens != NULL) {
         http_tokens_abort(c->tokens, &reason);
     }
-    for (unsigned i = 0; i < c->n_shards && c->shards[i].timer; i++) {
+    for (unsigned i = 0; i < c->n_shards && c->shards[i].timer != NULL; i++) {
         abort_list(&c->shards[i].running, &reason);
         abort_list(&c->shards[i].pending, &reason);
     }

@@ -35,7 +35,7 @@ struct http_files {
 
 struct http_file *http_file_unref(struct http_file *file)
 {
-    if (!file || --file->refs > 0) {
+    if (file == NULL || --file->refs > 0) {
         return NULL;
     }
     explicit_bzero(file->data, file->len);
@@ -53,18 +53,18 @@ static void entry_free(void *arg)
 struct http_files *http_files_new(struct log *log, struct metric_cell *failures)
 {
     struct http_files *f = calloc(1, sizeof(*f));
-    if (!f) {
+    if (f == NULL) {
         return NULL;
     }
     f->log = log;
     f->failures = failures;
     f->entries = map_new();
-    return f->entries ? f : http_files_free(f);
+    return f->entries != NULL ? f : http_files_free(f);
 }
 
 struct http_files *http_files_free(struct http_files *f)
 {
-    if (!f) {
+    if (f == NULL) {
         return NULL;
     }
     map_free(f->entries, entry_free);
@@ -75,11 +75,11 @@ struct http_files *http_files_free(struct http_files *f)
 static struct entry *find(struct http_files *f, const char *path)
 {
     struct entry *e = map_get(f->entries, sv_from(path));
-    if (e) {
+    if (e != NULL) {
         return e;
     }
     e = calloc(1, sizeof(*e));
-    if (e && !map_put(f->entries, sv_from(path), e, NULL)) {
+    if (e != NULL && !map_put(f->entries, sv_from(path), e, NULL)) {
         free(e);
         return NULL;
     }
@@ -126,7 +126,7 @@ static ssize_t read_full(int fd, char *out, size_t size)
 static bool check(const struct http_file *file, const char *path, const struct http_file_rule *rule,
                   struct err *err)
 {
-    if (!rule->check || rule->check((struct sv){file->data, file->len}, err)) {
+    if (rule->check == NULL || rule->check((struct sv){file->data, file->len}, err)) {
         return true;
     }
     err_wrap(err, "%s", path);
@@ -144,7 +144,7 @@ static struct http_file *read_content(int fd, const char *path, const struct htt
     }
     size_t size = (size_t)st->st_size < max ? (size_t)st->st_size + 1 : max + 1;
     struct http_file *file = malloc(sizeof(*file) + size + 1);
-    if (!file) {
+    if (file == NULL) {
         err_set(err, ERR_MEMORY, "%s: out of memory", path);
         return NULL;
     }
@@ -158,7 +158,7 @@ static struct http_file *read_content(int fd, const char *path, const struct htt
         err_set(err, ERR_LIMIT, "%s: expected at most %zu bytes", path, max);
     } else if (sv_trim((struct sv){file->data, file->len}).n == 0) {
         err_set(err, ERR_INPUT, "%s: the file is empty", path);
-    } else if (memchr(file->data, '\0', file->len)) {
+    } else if (memchr(file->data, '\0', file->len) != NULL) {
         err_set(err, ERR_INPUT, "%s: expected text, found a zero byte", path);
     } else if (check(file, path, rule, err)) {
         return file;
@@ -208,19 +208,19 @@ static void refresh(struct http_files *f, struct entry *e, const char *path,
     struct http_file *fresh = read_file(e, path, rule, &e->reason);
     e->bad = fresh == NULL;
     /* Not the file's fault: the same file may be good the next time. */
-    if (!fresh && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT) {
+    if (fresh == NULL && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT) {
         e->stamped = false;
     }
-    if (!fresh && e->reason.kind == ERR_MEMORY) {
+    if (fresh == NULL && e->reason.kind == ERR_MEMORY) {
         e->checked_ms = 0;
     }
-    if (!fresh && !was_bad) {
+    if (fresh == NULL && !was_bad) {
         metric_inc(f->failures);
     }
-    if (fresh) {
+    if (fresh != NULL) {
         http_file_unref(e->content);
         e->content = fresh;
-    } else if (e->content && !was_bad) {
+    } else if (e->content != NULL && !was_bad) {
         log_warn(f->log, "cannot re-read a file, keeping its old content", LOG_STR("file", path),
                  LOG_ERR(&e->reason));
     }
@@ -230,7 +230,7 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
                                  const struct http_file_rule *rule, int64_t now_ms, struct err *err)
 {
     struct entry *e = find(f, path);
-    if (!e) {
+    if (e == NULL) {
         err_set(err, ERR_MEMORY, "%s: out of memory", path);
         return NULL;
     }
@@ -238,7 +238,7 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
         e->checked_ms = now_ms;
         refresh(f, e, path, rule);
     }
-    if (!e->content) {
+    if (e->content == NULL) {
         err_set(err, e->reason.kind, "%s", e->reason.msg);
         return NULL;
     }
@@ -249,7 +249,7 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
 void http_files_forget(struct http_files *f, const char *path)
 {
     struct entry *e = map_get(f->entries, sv_from(path));
-    if (!e) {
+    if (e == NULL) {
         return;
     }
     e->checked_ms = 0;

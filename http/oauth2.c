@@ -41,7 +41,7 @@ struct http_tokens {
 
 static void wipe_text(char *secret)
 {
-    if (secret) {
+    if (secret != NULL) {
         explicit_bzero(secret, strlen(secret));
     }
     free(secret);
@@ -68,17 +68,17 @@ static void token_free(void *arg)
 struct http_tokens *http_tokens_new(struct http_client *c)
 {
     struct http_tokens *all = calloc(1, sizeof(*all));
-    if (!all) {
+    if (all == NULL) {
         return NULL;
     }
     all->client = c;
     all->entries = map_new();
-    return all->entries ? all : http_tokens_free(all);
+    return all->entries != NULL ? all : http_tokens_free(all);
 }
 
 struct http_tokens *http_tokens_free(struct http_tokens *all)
 {
-    if (!all) {
+    if (all == NULL) {
         return NULL;
     }
     map_free(all->entries, token_free);
@@ -90,7 +90,7 @@ struct http_tokens *http_tokens_free(struct http_tokens *all)
 
 static void put_text(struct buf *key, const char *text)
 {
-    buf_puts(key, text ? text : "");
+    buf_puts(key, text != NULL ? text : "");
     buf_putc(key, '\n');
 }
 
@@ -122,8 +122,8 @@ static struct http_token *find_token(struct http_tokens *all, const struct http_
     if (put_key(o, &key)) {
         struct sv name = {key.data, key.len};
         k = map_get(all->entries, name);
-        struct http_token *fresh = k ? NULL : calloc(1, sizeof(*fresh));
-        if (fresh && map_put(all->entries, name, fresh, NULL)) {
+        struct http_token *fresh = k != NULL ? NULL : calloc(1, sizeof(*fresh));
+        if (fresh != NULL && map_put(all->entries, name, fresh, NULL)) {
             fresh->all = all;
             TAILQ_INIT(&fresh->waiting);
             k = fresh;
@@ -185,7 +185,7 @@ static void refuse_answer(struct http_token *k, long status, const json_t *answe
 {
     char word[64] = "";
     const char *error = json_string_value(json_object_get(answer, "error"));
-    for (size_t i = 0; error && error[i] && i + 1 < sizeof(word); i++) {
+    for (size_t i = 0; error != NULL && error[i] && i + 1 < sizeof(word); i++) {
         char c = error[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ' ';
         word[i] = plain ? c : '?';
@@ -224,7 +224,7 @@ static void take_token(struct http_token *k, const json_t *answer)
     int64_t life = lifetime_ms(answer);
     struct buf value;
     /* "bearer" and the like: the word is not case sensitive here, but is in some servers. */
-    if (!type || !*type || strcasecmp(type, "bearer") == 0) {
+    if (type == NULL || !*type || strcasecmp(type, "bearer") == 0) {
         type = "Bearer";
     }
     buf_init(&value, HTTP_REQUEST_HEADER_MAX);
@@ -237,7 +237,7 @@ static void take_token(struct http_token *k, const json_t *answer)
         explicit_bzero(value.data, value.len);
     }
     buf_done(&value);
-    if (!k->text) {
+    if (k->text == NULL) {
         err_clear(&k->reason);
         err_set(&k->reason, ERR_MEMORY, "out of memory");
         fail_fetch(k, HTTP_ERR_MEMORY);
@@ -338,7 +338,7 @@ static bool set_credentials(struct http_token *k, const struct http_oauth2 *o, c
     k->settings.auth = HTTP_AUTH_BASIC;
     k->settings.username = k->id;
     k->settings.password = k->secret;
-    return k->id && k->secret;
+    return k->id != NULL && k->secret != NULL;
 }
 
 /* NULL, with the result in *ret, if there is none. The caller wipes and frees it. */
@@ -348,12 +348,12 @@ static char *read_client_secret(struct http_token *k, const struct http_oauth2 *
     static const struct http_file_rule rule = {HTTP_SECRET_FILE_MAX, NULL};
     err_clear(&k->reason);
     *ret = HTTP_ERR_MEMORY;
-    if (!o->client_secret_file) {
-        return strdup(o->client_secret ? o->client_secret : "");
+    if (o->client_secret_file == NULL) {
+        return strdup(o->client_secret != NULL ? o->client_secret : "");
     }
     struct http_file *file = http_files_get(k->all->client->files, o->client_secret_file, &rule,
                                             clock_mono_ms(), &k->reason);
-    if (!file) {
+    if (file == NULL) {
         *ret = k->reason.kind == ERR_MEMORY ? HTTP_ERR_MEMORY : HTTP_ERR_CONFIG;
         return NULL;
     }
@@ -378,7 +378,7 @@ static bool send_fetch(struct http_token *k, const struct http_oauth2 *o, const 
     buf_done(&form);
     forget_secrets(k);
     k->form = body;
-    if (!body || !set_credentials(k, o, secret)) {
+    if (body == NULL || !set_credentials(k, o, secret)) {
         return false;
     }
     struct http_part part = {.data = body, .len = strlen(body)};
@@ -403,7 +403,7 @@ static void start_fetch(struct http_token *k)
     const struct http_oauth2 *o = TAILQ_FIRST(&k->waiting)->request.settings->oauth2;
     k->asked = o;
     char *secret = read_client_secret(k, o, &result);
-    bool started = secret && send_fetch(k, o, secret);
+    bool started = secret != NULL && send_fetch(k, o, secret);
     wipe_text(secret);
     if (started) {
         return;
@@ -418,7 +418,7 @@ static void start_fetch(struct http_token *k)
 
 static bool is_fresh(const struct http_token *k, int64_t now_ms)
 {
-    return k->text && now_ms < k->expires_ms;
+    return k->text != NULL && now_ms < k->expires_ms;
 }
 
 /* After a failure not everybody who comes may ask again; without memory nobody was asked. */
@@ -433,11 +433,11 @@ enum http_result http_tokens_get(struct http_transfer *t, const char **ret_text,
     struct http_token *k = find_token(t->client->tokens, t->request.settings->oauth2);
     int64_t now = clock_mono_ms();
     *ret_text = NULL;
-    if (!k) {
+    if (k == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
         return HTTP_ERR_MEMORY;
     }
-    if (!k->fetch && has_just_failed(k, now)) {
+    if (k->fetch == NULL && has_just_failed(k, now)) {
         err_set(err, k->reason.kind, "%s", k->reason.msg);
         return k->result;
     }
@@ -453,7 +453,7 @@ void http_tokens_wait(struct http_transfer *t)
 {
     struct http_token *k = t->token;
     http_list_move(t, &k->waiting);
-    if (k->fetch) {
+    if (k->fetch != NULL) {
         return;
     }
     k->second = false;
@@ -463,11 +463,11 @@ void http_tokens_wait(struct http_transfer *t)
 void http_tokens_cancelled(struct http_transfer *t)
 {
     struct http_token *k = t->token;
-    if (!k || t->list != &k->waiting) {
+    if (k == NULL || t->list != &k->waiting) {
         return;
     }
     http_list_move(t, NULL);
-    if (!k->fetch || k->asked != t->request.settings->oauth2) {
+    if (k->fetch == NULL || k->asked != t->request.settings->oauth2) {
         return;
     }
     /* The settings of the fetch were those of this one, and may go with it. */
@@ -485,10 +485,10 @@ void http_tokens_refused(struct http_transfer *t)
 {
     struct http_token *k = t->token;
     const struct http_oauth2 *o = t->request.settings->oauth2;
-    if (!k) {
+    if (k == NULL) {
         return;
     }
-    if (o->client_secret_file) {
+    if (o->client_secret_file != NULL) {
         http_files_forget(t->client->files, o->client_secret_file);
     }
     /* A server that refuses every token must not make us fetch one for each answer. */

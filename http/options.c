@@ -30,7 +30,7 @@ static enum http_result no_memory(struct err *err)
 static bool append_line(struct http_transfer *t, const char *line)
 {
     struct curl_slist *list = curl_slist_append(t->headers, line);
-    if (!list) {
+    if (list == NULL) {
         return false;
     }
     t->headers = list;
@@ -51,7 +51,7 @@ static bool is_header_text(const char *s)
 static enum http_result append_header(struct http_transfer *t, const char *name, const char *value,
                                       struct err *err)
 {
-    if (!*name || !is_header_text(name) || strpbrk(name, ": ;") || !is_header_text(value)) {
+    if (!*name || !is_header_text(name) || strpbrk(name, ": ;") != NULL || !is_header_text(value)) {
         err_set(err, ERR_INPUT, "header %.64s: expected a name and a value of one line each",
                 is_header_text(name) ? name : "(with control characters)");
         return HTTP_ERR_CONFIG;
@@ -92,7 +92,7 @@ static bool has_name(const struct http_header *headers, size_t n, const char *na
 static bool is_given(const struct http_request *r, const char *name)
 {
     return has_name(r->headers, r->n_headers, name) ||
-           (r->settings && has_name(r->settings->headers, r->settings->n_headers, name));
+           (r->settings != NULL && has_name(r->settings->headers, r->settings->n_headers, name));
 }
 
 static enum http_result append_given(struct http_transfer *t, const struct http_request *r,
@@ -103,7 +103,7 @@ static enum http_result append_given(struct http_transfer *t, const struct http_
     for (size_t i = 0; i < r->n_headers && result == HTTP_OK; i++) {
         result = append_header(t, r->headers[i].name, r->headers[i].value, err);
     }
-    for (size_t i = 0; s && i < s->n_headers && result == HTTP_OK; i++) {
+    for (size_t i = 0; s != NULL && i < s->n_headers && result == HTTP_OK; i++) {
         if (!has_name(r->headers, r->n_headers, s->headers[i].name)) {
             result = append_header(t, s->headers[i].name, s->headers[i].value, err);
         }
@@ -130,13 +130,13 @@ static enum http_result read_secret(struct http_transfer *t, const char *path, c
 {
     struct http_file *file =
         http_files_get(t->client->files, path, &secret_rule, clock_mono_ms(), err);
-    if (!file) {
+    if (file == NULL) {
         return HTTP_ERR_CONFIG;
     }
     struct sv text = sv_trim((struct sv){file->data, file->len});
     char *copy = strndup(text.p, text.n);
     http_file_unref(file);
-    if (!copy) {
+    if (copy == NULL) {
         return no_memory(err);
     }
     *ret_secret = copy;
@@ -145,7 +145,7 @@ static enum http_result read_secret(struct http_transfer *t, const char *path, c
 
 static void wipe(char *secret)
 {
-    if (secret) {
+    if (secret != NULL) {
         explicit_bzero(secret, strlen(secret));
     }
     free(secret);
@@ -157,10 +157,10 @@ static enum http_result set_basic(struct http_transfer *t, const struct http_set
     char *name = NULL;
     char *from_file = NULL;
     enum http_result result = HTTP_OK;
-    if (s->username_file) {
+    if (s->username_file != NULL) {
         result = read_secret(t, s->username_file, &name, err);
     }
-    if (result == HTTP_OK && s->password_file) {
+    if (result == HTTP_OK && s->password_file != NULL) {
         result = read_secret(t, s->password_file, &from_file, err);
     }
     if (result != HTTP_OK) {
@@ -184,7 +184,7 @@ static enum http_result add_authorization(struct http_transfer *t, const char *t
     }
     struct buf value;
     buf_init(&value, HTTP_REQUEST_HEADER_MAX);
-    buf_printf(&value, "%s %s", type ? type : "Bearer", credentials);
+    buf_printf(&value, "%s %s", type != NULL ? type : "Bearer", credentials);
     if (!buf_ok(&value)) {
         return no_memory(err);
     }
@@ -197,8 +197,9 @@ static enum http_result add_authorization(struct http_transfer *t, const char *t
 static enum http_result set_header_auth(struct http_transfer *t, const struct http_settings *s,
                                         struct err *err)
 {
-    if (!s->credentials_file) {
-        return add_authorization(t, s->auth_type, s->credentials ? s->credentials : "", err);
+    if (s->credentials_file == NULL) {
+        return add_authorization(t, s->auth_type, s->credentials != NULL ? s->credentials : "",
+                                 err);
     }
     char *secret = NULL;
     enum http_result result = read_secret(t, s->credentials_file, &secret, err);
@@ -217,8 +218,8 @@ static enum http_result set_oauth2(struct http_transfer *t, struct err *err)
 {
     const char *value;
     enum http_result result = http_tokens_get(t, &value, err);
-    t->needs_token = result == HTTP_OK && !value;
-    if (result != HTTP_OK || !value) {
+    t->needs_token = result == HTTP_OK && value == NULL;
+    if (result != HTTP_OK || value == NULL) {
         return result;
     }
     return append_header(t, "Authorization", value, err);
@@ -243,16 +244,16 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
     if (is_given(r, "Authorization")) {
         return HTTP_OK;
     }
-    if (s && s->auth == HTTP_AUTH_BASIC) {
+    if (s != NULL && s->auth == HTTP_AUTH_BASIC) {
         return set_basic(t, s, err);
     }
-    if (s && s->auth == HTTP_AUTH_HEADER) {
+    if (s != NULL && s->auth == HTTP_AUTH_HEADER) {
         return set_header_auth(t, s, err);
     }
-    if (s && s->auth == HTTP_AUTH_OAUTH2) {
+    if (s != NULL && s->auth == HTTP_AUTH_OAUTH2) {
         return set_oauth2(t, err);
     }
-    if (t->url.user || t->url.password) {
+    if (t->url.user != NULL || t->url.password != NULL) {
         SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         SET(t, CURLOPT_USERNAME, t->url.user ? t->url.user : "");
         SET(t, CURLOPT_PASSWORD, t->url.password ? t->url.password : "");
@@ -269,11 +270,11 @@ static enum http_result get_pem(struct http_transfer *t, const char *pem, const 
                                 struct sv *ret, struct err *err)
 {
     *ret = sv_from(pem);
-    if (pem || !path) {
+    if (pem != NULL || path == NULL) {
         return HTTP_OK;
     }
     *keep = http_files_get(t->client->files, path, rule, clock_mono_ms(), err);
-    if (!*keep) {
+    if (*keep == NULL) {
         return HTTP_ERR_CONFIG;
     }
     *ret = (struct sv){(*keep)->data, (*keep)->len};
@@ -362,13 +363,13 @@ static long min_version(enum http_tls_version v)
 static enum http_result set_tls(struct http_transfer *t, const struct http_settings *s,
                                 struct err *err)
 {
-    bool verify = !s || !s->tls.insecure_skip_verify;
+    bool verify = s == NULL || !s->tls.insecure_skip_verify;
     SET(t, CURLOPT_SSLVERSION,
         s ? min_version(s->tls.min_version) | max_version(s->tls.max_version)
           : min_version(HTTP_TLS_DEFAULT));
     SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
-    if (!s) {
+    if (s == NULL) {
         return HTTP_OK;
     }
     enum http_result result = set_ca(t, s, err);
@@ -380,7 +381,7 @@ static enum http_result set_tls(struct http_transfer *t, const struct http_setti
 static bool uses_server_name(const struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
-    return t->url.https && s && s->tls.server_name && *s->tls.server_name;
+    return t->url.https && s != NULL && s->tls.server_name != NULL && *s->tls.server_name;
 }
 
 /* "host", or "host:port" where the port is not the scheme's own. */
@@ -423,7 +424,8 @@ static enum http_result set_server_name(struct http_transfer *t, const struct ht
 /* Go's rule, which Prometheus follows and libcurl does not: HTTP_PROXY counts for http as well. */
 static const char *upper_case_proxy(const struct http_transfer *t)
 {
-    if (t->url.https || getenv("http_proxy")) { /* NOLINT(concurrency-mt-unsafe): never changed */
+    if (t->url.https ||
+        getenv("http_proxy") != NULL) { /* NOLINT(concurrency-mt-unsafe): never changed */
         return NULL;
     }
     return getenv("HTTP_PROXY"); /* NOLINT(concurrency-mt-unsafe) */
@@ -432,19 +434,19 @@ static const char *upper_case_proxy(const struct http_transfer *t)
 /* What a proxy is told when it is asked for a tunnel. */
 static bool set_proxy_headers(struct http_transfer *t, const struct http_settings *s)
 {
-    for (size_t i = 0; s && i < s->n_proxy_headers; i++) {
+    for (size_t i = 0; s != NULL && i < s->n_proxy_headers; i++) {
         struct buf line;
         buf_init(&line, HTTP_REQUEST_HEADER_MAX);
         buf_printf(&line, "%s: %s", s->proxy_headers[i].name, s->proxy_headers[i].value);
         struct curl_slist *list =
             buf_ok(&line) ? curl_slist_append(t->proxy_headers, line.data) : NULL;
         buf_done(&line);
-        if (!list) {
+        if (list == NULL) {
             return false;
         }
         t->proxy_headers = list;
     }
-    if (t->proxy_headers) {
+    if (t->proxy_headers != NULL) {
         SET(t, CURLOPT_PROXYHEADER, t->proxy_headers);
     }
     return true;
@@ -452,21 +454,21 @@ static bool set_proxy_headers(struct http_transfer *t, const struct http_setting
 
 static void set_proxy(struct http_transfer *t, const struct http_settings *s)
 {
-    if (s && s->proxy_url && *s->proxy_url) {
+    if (s != NULL && s->proxy_url != NULL && *s->proxy_url) {
         SET(t, CURLOPT_PROXY, s->proxy_url);
         /* Empty and not absent: else libcurl would look at the environment. */
         SET(t, CURLOPT_NOPROXY, s->no_proxy ? s->no_proxy : "");
         return;
     }
-    if (!s || !s->proxy_from_environment) {
+    if (s == NULL || !s->proxy_from_environment) {
         SET(t, CURLOPT_PROXY, "");
         return;
     }
     const char *proxy = upper_case_proxy(t);
-    if (proxy) {
+    if (proxy != NULL) {
         SET(t, CURLOPT_PROXY, proxy);
     }
-    if (s->no_proxy) {
+    if (s->no_proxy != NULL) {
         SET(t, CURLOPT_NOPROXY, s->no_proxy);
     }
 }
@@ -513,7 +515,7 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_QUICK_EXIT, 1L);
     SET(t, CURLOPT_ERRORBUFFER, t->curl_error);
     SET(t, CURLOPT_PRIVATE, t);
-    if (t->client->user_agent) {
+    if (t->client->user_agent != NULL) {
         SET(t, CURLOPT_USERAGENT, t->client->user_agent);
     }
 }
@@ -528,8 +530,8 @@ static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
     }
     CURLU *u = curl_url();
     char *text = NULL;
-    CURLUcode code =
-        u ? curl_url_set(u, CURLUPART_URL, t->url.text, CURLU_PATH_AS_IS) : CURLUE_OUT_OF_MEMORY;
+    CURLUcode code = u != NULL ? curl_url_set(u, CURLUPART_URL, t->url.text, CURLU_PATH_AS_IS)
+                               : CURLUE_OUT_OF_MEMORY;
     if (code == CURLUE_OK) {
         code = curl_url_set(u, CURLUPART_HOST, t->request.settings->tls.server_name, 0);
     }

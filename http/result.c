@@ -61,7 +61,7 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
                MS_PER_S;
     }
     if (value.n < 20 || value.n >= sizeof(text) || !isalpha((unsigned char)value.p[0]) ||
-        !memchr(value.p, ':', value.n)) {
+        memchr(value.p, ':', value.n) == NULL) {
         return -1;
     }
     memcpy(text, value.p, value.n);
@@ -82,14 +82,14 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
 void http_result_explain(struct http_transfer *t, const char *reason)
 {
     char url[HTTP_URL_REDACTED_MAX];
-    if (!t->error) {
+    if (t->error == NULL) {
         t->error = malloc(sizeof(*t->error));
     }
-    if (!t->error) {
+    if (t->error == NULL) {
         return;
     }
     err_clear(t->error);
-    http_url_redact(t->url.text ? t->url.text : "", url, sizeof(url));
+    http_url_redact(t->url.text != NULL ? t->url.text : "", url, sizeof(url));
     err_set(t->error, ERR_NETWORK, "%s %s: %s", http_method_name(t->method), url, reason);
 }
 
@@ -100,7 +100,7 @@ struct reason {
 static bool may_use_proxy(const struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
-    return s && ((s->proxy_url && *s->proxy_url) || s->proxy_from_environment);
+    return s != NULL && ((s->proxy_url != NULL && *s->proxy_url) || s->proxy_from_environment);
 }
 
 /* Where a proxy may be in between, libcurl's words name the host that could not be reached. */
@@ -180,9 +180,12 @@ static void put_redirect(const struct http_transfer *t, struct reason *out)
 {
     char to[HTTP_URL_REDACTED_MAX];
     bool same = false;
-    char *target = http_url_resolve(t->url.text, t->location ? t->location : "", &same);
-    http_url_redact(target ? target : t->location ? t->location : "", to, sizeof(to));
-    if (target && same) {
+    char *target = http_url_resolve(t->url.text, t->location != NULL ? t->location : "", &same);
+    http_url_redact(target != NULL        ? target
+                    : t->location != NULL ? t->location
+                                          : "",
+                    to, sizeof(to));
+    if (target != NULL && same) {
         (void)snprintf(out->text, sizeof(out->text), "more than %d redirects, the last to %.400s",
                        HTTP_REDIRECTS_MAX, to);
     } else {

@@ -35,7 +35,7 @@ static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 static void socket_free(struct http_socket *socket)
 {
     LIST_REMOVE(socket, link);
-    if (socket->event) {
+    if (socket->event != NULL) {
         event_free(socket->event);
     }
     free(socket);
@@ -44,7 +44,7 @@ static void socket_free(struct http_socket *socket)
 static struct http_socket *socket_new(struct http_shard *s)
 {
     struct http_socket *socket = calloc(1, sizeof(*socket));
-    if (!socket) {
+    if (socket == NULL) {
         return NULL;
     }
     socket->shard = s;
@@ -54,16 +54,16 @@ static struct http_socket *socket_new(struct http_shard *s)
 
 static bool socket_watch(struct http_socket *socket, curl_socket_t fd, short wanted)
 {
-    if (socket->event && socket->wanted == wanted) {
+    if (socket->event != NULL && socket->wanted == wanted) {
         return true;
     }
-    if (socket->event) {
+    if (socket->event != NULL) {
         event_free(socket->event);
     }
     socket->wanted = wanted;
     socket->event = event_new(loop_event_base(socket->shard->client->loop), fd,
                               (short)(wanted | EV_PERSIST), on_socket_event, socket);
-    return socket->event && event_add(socket->event, NULL) == 0;
+    return socket->event != NULL && event_add(socket->event, NULL) == 0;
 }
 
 static void set_option(curl_socket_t fd, int level, int option, int value)
@@ -90,21 +90,21 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
     struct http_transfer *t = NULL;
     if (what == CURL_POLL_REMOVE) {
         /* The number may be another socket's at once: nothing of the old one may stay. */
-        if (socket) {
+        if (socket != NULL) {
             socket_free(socket);
         }
         return 0;
     }
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
-    if (t) {
+    if (t != NULL) {
         t->fd = fd;
     }
-    if (!socket) {
+    if (socket == NULL) {
         socket = socket_new(s);
-        if (!socket || curl_multi_assign(s->multi, fd, socket) != CURLM_OK) {
+        if (socket == NULL || curl_multi_assign(s->multi, fd, socket) != CURLM_OK) {
             return -1;
         }
-        if (t && t->request.detect_dead_peer) {
+        if (t != NULL && t->request.detect_dead_peer) {
             watch_peer(fd);
         }
     }
@@ -117,7 +117,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
 static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
 {
     struct http_transfer *t = TAILQ_FIRST(&s->running);
-    while (t && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https)) {
+    while (t != NULL && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https)) {
         t = TAILQ_NEXT(t, link);
     }
     return t;
@@ -130,7 +130,7 @@ int http_shard_close_socket(void *shard, curl_socket_t fd)
     struct http_shard *s = shard;
     char bytes[HTTP_LATE_MAX];
     struct http_transfer *t = s->busy ? find_upload(s, fd) : NULL;
-    if (t) {
+    if (t != NULL) {
         ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
         t->fd = CURL_SOCKET_BAD;
         if (n > 0) {
@@ -162,7 +162,7 @@ static void on_timer(void *arg)
 static bool make_multi(struct http_shard *s)
 {
     s->multi = curl_multi_init();
-    if (!s->multi) {
+    if (s->multi == NULL) {
         return false;
     }
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -175,12 +175,12 @@ static bool make_multi(struct http_shard *s)
 
 static void drop_multi(struct http_shard *s)
 {
-    if (s->multi) {
+    if (s->multi != NULL) {
         curl_multi_cleanup(s->multi);
     }
     s->multi = NULL;
     struct http_socket *next;
-    for (struct http_socket *socket = LIST_FIRST(&s->sockets); socket; socket = next) {
+    for (struct http_socket *socket = LIST_FIRST(&s->sockets); socket != NULL; socket = next) {
         next = LIST_NEXT(socket, link);
         socket_free(socket);
     }
@@ -195,7 +195,7 @@ bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *er
     TAILQ_INIT(&s->pending);
     TAILQ_INIT(&s->doomed);
     s->timer = loop_timer_new(c->loop, on_timer, s);
-    if (s->timer && make_multi(s)) {
+    if (s->timer != NULL && make_multi(s)) {
         return true;
     }
     err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
@@ -204,7 +204,7 @@ bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *er
 
 void http_shard_done(struct http_shard *s)
 {
-    if (!s->timer) {
+    if (s->timer == NULL) {
         return;
     }
     drop_multi(s);
@@ -216,7 +216,7 @@ void http_shard_done(struct http_shard *s)
 static void set_running(struct http_shard *s, size_t n)
 {
     s->n_running = n;
-    if (s->multi) {
+    if (s->multi != NULL) {
         curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard + (long)n);
     }
 }
@@ -226,7 +226,7 @@ static void set_running(struct http_shard *s, size_t n)
 static void take_out(struct http_transfer *t)
 {
     struct http_shard *s = t->shard;
-    if (s->multi) {
+    if (s->multi != NULL) {
         curl_multi_remove_handle(s->multi, t->easy);
     }
     set_running(s, s->n_running - 1);
@@ -241,7 +241,7 @@ static void fail_to_add(struct http_transfer *t, CURLMcode code)
 
 static void add_now(struct http_shard *s, struct http_transfer *t)
 {
-    if (!s->multi && !make_multi(s)) {
+    if (s->multi == NULL && !make_multi(s)) {
         fail_to_add(t, CURLM_OUT_OF_MEMORY);
         return;
     }
@@ -297,7 +297,7 @@ static void collect(struct http_shard *s)
 {
     int left;
     CURLMsg *msg;
-    while (s->multi && (msg = curl_multi_info_read(s->multi, &left)) != NULL) {
+    while (s->multi != NULL && (msg = curl_multi_info_read(s->multi, &left)) != NULL) {
         struct http_transfer *t = NULL;
         CURLcode code = msg->data.result; /* gone once the handle is removed */
         curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
@@ -311,7 +311,7 @@ static void enter(struct http_shard *s, curl_socket_t fd, int mask)
 {
     int running;
     struct http_client *c = s->client;
-    if (!s->multi) {
+    if (s->multi == NULL) {
         return;
     }
     c->driving = true;

@@ -72,12 +72,12 @@ static bool check_redirect(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
     bool same = false;
-    if (!is_redirect(t->status) || !s || !s->follow_redirects || t->method != HTTP_GET ||
-        !t->location) {
+    if (!is_redirect(t->status) || s == NULL || !s->follow_redirects || t->method != HTTP_GET ||
+        t->location == NULL) {
         return true;
     }
     char *target = http_url_resolve(t->url.text, t->location, &same);
-    t->following = target && same && t->redirects < HTTP_REDIRECTS_MAX;
+    t->following = target != NULL && same && t->redirects < HTTP_REDIRECTS_MAX;
     free(target);
     return t->following;
 }
@@ -86,7 +86,7 @@ static bool check_redirect(struct http_transfer *t)
  * same. */
 static bool is_announced_too_large(const struct http_transfer *t)
 {
-    return !t->request.on_data && t->method != HTTP_HEAD && t->status < 400 &&
+    return t->request.on_data == NULL && t->method != HTTP_HEAD && t->status < 400 &&
            t->content_length != UINT64_MAX && t->content_length > t->request.max_body;
 }
 
@@ -119,7 +119,7 @@ static bool has_room(const struct http_transfer *t, size_t n)
 static void reserve_body(struct http_transfer *t)
 {
     size_t n = t->request.size_hint;
-    if (t->request.on_data || t->status >= 300) {
+    if (t->request.on_data != NULL || t->status >= 300) {
         return;
     }
     if (t->content_length != UINT64_MAX && t->content_length > n) {
@@ -143,7 +143,8 @@ static bool finish_head(struct http_transfer *t)
         return true;
     }
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    if (t->request.on_head && !t->request.on_head(t->request.arg, t->status, type ? type : "")) {
+    if (t->request.on_head != NULL &&
+        !t->request.on_head(t->request.arg, t->status, type != NULL ? type : "")) {
         return stop(t, HTTP_ERR_ABORTED);
     }
     if (is_announced_too_large(t)) {
@@ -232,7 +233,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
     if (t->following) {
         return discard(t, len);
     }
-    if (t->request.on_data) {
+    if (t->request.on_data != NULL) {
         return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
     }
     size_t room = t->request.max_body - t->body.len;
@@ -269,7 +270,7 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
         }
     }
     /* Without a length it may be chunked; the status is what counts. */
-    if (t->head_done && t->content_length != UINT64_MAX && !t->request.on_data) {
+    if (t->head_done && t->content_length != UINT64_MAX && t->request.on_data == NULL) {
         size_t n = bytes.n < t->request.max_body ? bytes.n : t->request.max_body;
         buf_append(&t->body, bytes.p, n < t->content_length ? n : (size_t)t->content_length);
     }

@@ -18,7 +18,7 @@ static CURLUcode get_part(CURLU *u, CURLUPart part, unsigned flags, char **ret)
     }
     *ret = strdup(text);
     curl_free(text);
-    return *ret ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
+    return *ret != NULL ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
 }
 
 static CURLUcode get_optional(CURLU *u, CURLUPart part, CURLUcode absent, char **ret)
@@ -113,14 +113,14 @@ static CURLUcode take_apart(CURLU *u, const char *text, struct http_url *url)
 static bool has_two_slashes(const char *text)
 {
     const char *colon = strchr(text, ':');
-    return colon && strncmp(colon, "://", 3) == 0 && colon[3] != '/';
+    return colon != NULL && strncmp(colon, "://", 3) == 0 && colon[3] != '/';
 }
 
 enum http_result http_url_parse(const char *text, struct http_url *ret_url, struct err *err)
 {
     *ret_url = (struct http_url){0};
     CURLU *u = curl_url();
-    CURLUcode code = u ? take_apart(u, text, ret_url) : CURLUE_OUT_OF_MEMORY;
+    CURLUcode code = u != NULL ? take_apart(u, text, ret_url) : CURLUE_OUT_OF_MEMORY;
     if (code == CURLUE_OK && !has_two_slashes(text)) {
         code = CURLUE_NO_HOST;
     }
@@ -139,7 +139,7 @@ enum http_result http_url_parse(const char *text, struct http_url *ret_url, stru
 
 static void free_secret(char *s)
 {
-    if (s) {
+    if (s != NULL) {
         explicit_bzero(s, strlen(s));
     }
     free(s);
@@ -170,7 +170,7 @@ static char *join(const char *base, const char *location)
 {
     char *joined = NULL;
     CURLU *u = curl_url();
-    if (u && curl_url_set(u, CURLUPART_URL, base, CURLU_PATH_AS_IS) == CURLUE_OK &&
+    if (u != NULL && curl_url_set(u, CURLUPART_URL, base, CURLU_PATH_AS_IS) == CURLUE_OK &&
         curl_url_set(u, CURLUPART_URL, location, CURLU_URLENCODE) == CURLUE_OK) {
         get_part(u, CURLUPART_URL, 0, &joined);
     }
@@ -183,7 +183,7 @@ char *http_url_resolve(const char *base, const char *location, bool *ret_same_or
     struct http_url from, to = {0};
     char *result = NULL;
     char *joined = join(base, location);
-    if (joined && http_url_parse(base, &from, NULL) == HTTP_OK) {
+    if (joined != NULL && http_url_parse(base, &from, NULL) == HTTP_OK) {
         if (http_url_parse(joined, &to, NULL) == HTTP_OK) {
             *ret_same_origin = same_origin(&from, &to);
             result = to.text;
@@ -234,7 +234,7 @@ static void redact_text(struct sv v, struct buf *out)
         v = head;
     }
     const char *at = memrchr(v.p, '@', v.n);
-    if (at) {
+    if (at != NULL) {
         buf_puts(out, "...@");
         v = (struct sv){at + 1, v.n - (size_t)(at + 1 - v.p)};
     }

@@ -13,7 +13,7 @@ build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml
   zlib1g-dev libdeflate-dev libpcre2-dev libevent-dev"
 run="$build golang-go ca-certificates"
 test="$run libcmocka-dev openssl"
-lint="$test clang clang-format clang-tidy cppcheck gcovr valgrind shellcheck
+lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind shellcheck
   libclang-rt-dev"
 
 case "${1:-build}" in

@@ -22,10 +22,10 @@ static void reply_init(struct reply *r, struct sv body)
     r->json = body.n > 0 ? json_loadb(body.p, body.n, JSON_ALLOW_NUL, NULL) : NULL;
     const char *code = json_string_value(json_object_get(r->json, "code"));
     json_t *message = json_object_get(r->json, "message");
-    if (!message) {
+    if (message == NULL) {
         message = json_object_get(r->json, "error"); /* profefe */
     }
-    if (code) {
+    if (code != NULL) {
         r->code = code;
     }
     if (json_is_string(message)) {
@@ -66,7 +66,7 @@ static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
 {
     static const char mark[] = "next reset at ";
     const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
-    if (!at) {
+    if (at == NULL) {
         return -1;
     }
     char text[sizeof("2026-11-21T04:00:00")] = "";
@@ -74,7 +74,7 @@ static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
     memcpy(text, at + sizeof(mark) - 1, left < sizeof(text) - 1 ? left : sizeof(text) - 1);
     struct tm tm = {0};
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (!end || *end != '\0') {
+    if (end == NULL || *end != '\0') {
         return -1;
     }
     /* In milliseconds: a year of four digits does not fit in nanoseconds. */
@@ -88,7 +88,7 @@ static bool is_over_burst(struct sv message)
 {
     static const char mark[] = " exceeded while adding ";
     const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
-    if (!at) {
+    if (at == NULL) {
         return false;
     }
     struct sv rest = {.p = at + sizeof(mark) - 1};
@@ -149,7 +149,7 @@ static bool is_profefe_success(const struct answer_input *in, const struct reply
     if (in->status != 200) {
         return false;
     }
-    if (!r->json && in->body.n >= ANSWER_BODY_MAX) {
+    if (r->json == NULL && in->body.n >= ANSWER_BODY_MAX) {
         return sv_starts_with(in->body, sv_from(head)) && in->body.p[sizeof(head) - 1] != '"';
     }
     const json_t *id = json_object_get(json_object_get(r->json, "body"), "id");

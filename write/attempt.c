@@ -30,7 +30,7 @@ struct attempt {
 
 static void attempt_free(struct attempt *a)
 {
-    if (a->lane) {
+    if (a->lane != NULL) {
         TAILQ_REMOVE(&a->lane->attempts, a, link);
     }
     request_done(&a->request);
@@ -45,7 +45,7 @@ static void tell(struct attempt *a, const struct answer *answer,
                  const struct endpoint_result *outcome)
 {
     struct lane *l = a->lane;
-    if (!l->on_attempt) {
+    if (l->on_attempt == NULL) {
         return;
     }
     struct write_attempt told = {.profile = a->profile,
@@ -82,7 +82,7 @@ static const char *unsendable_text(enum write_drop reason)
 static void tell_unsendable(const struct lane *l, const struct endpoint_item *it,
                             enum write_drop reason)
 {
-    if (!l->on_attempt) {
+    if (l->on_attempt == NULL) {
         return;
     }
     struct write_attempt told = {.profile = endpoint_item_profile(it),
@@ -164,7 +164,7 @@ static enum request_status start_http(struct attempt *a)
                                    .on_done = on_done,
                                    .arg = a};
     a->transfer = http_start(l->http, &request);
-    return a->transfer ? REQUEST_OK : REQUEST_MEMORY;
+    return a->transfer != NULL ? REQUEST_OK : REQUEST_MEMORY;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static void run_file(struct work *w)
 static void file_written(struct work *w)
 {
     struct attempt *a = of_work(w);
-    if (!a->lane) {
+    if (a->lane == NULL) {
         attempt_free(a);
         return;
     }
@@ -205,7 +205,7 @@ static struct attempt *attempt_new(struct lane *l, struct endpoint_item *it, int
 {
     struct attempt *a = calloc(1, sizeof(*a));
     struct profile *p = endpoint_item_profile(it);
-    if (!a) {
+    if (a == NULL) {
         return NULL;
     }
     buf_init(&a->reply, ANSWER_BODY_MAX);
@@ -245,11 +245,11 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
     struct attempt *a = attempt_new(l, it, now_ms);
     enum request_status status = REQUEST_MEMORY;
     bool first = endpoint_item_attempt(it) == 1;
-    if (a) {
+    if (a != NULL) {
         status = l->config->protocol == PROTOCOL_FILE ? start_file(a) : start_http(a);
     }
     /* A file may be on its way already, but only this thread takes it off the list. */
-    if (a && first) {
+    if (a != NULL && first) {
         report_changes(&l->report, &a->series, endpoint_item_profile(it)->labels);
     }
     if (status == REQUEST_OK) {
@@ -258,7 +258,7 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
     enum write_drop reason = drop_reason(status);
     report_unsendable(&l->report, endpoint_item_profile(it)->labels, reason, now_ms);
     tell_unsendable(l, it, reason);
-    if (a) {
+    if (a != NULL) {
         attempt_free(a);
     }
     endpoint_drop(l->queue, it, reason);
@@ -268,12 +268,12 @@ void attempt_abandon_all(struct lane *l)
 {
     struct attempt *a = TAILQ_FIRST(&l->attempts);
     TAILQ_INIT(&l->attempts);
-    while (a) {
+    while (a != NULL) {
         struct attempt *next = TAILQ_NEXT(a, link);
         struct endpoint_item *it = a->item;
         a->lane = NULL;
         /* A file attempt is still in a worker's hands, and freed when it comes back. */
-        if (a->transfer) {
+        if (a->transfer != NULL) {
             http_cancel(a->transfer);
             attempt_free(a);
         }

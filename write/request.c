@@ -37,7 +37,7 @@ static bool has_header(const struct request *r, const char *name)
 static void add_tenant(struct request *r, const struct config_endpoint *endpoint,
                        const struct series *s)
 {
-    const char *tenant = endpoint->tenant_id ? endpoint->tenant_id : "";
+    const char *tenant = endpoint->tenant_id != NULL ? endpoint->tenant_id : "";
     if (s->tenant.n > 0) {
         (void)snprintf(r->tenant, sizeof(r->tenant), "%.*s", SV_ARG(s->tenant));
         tenant = r->tenant;
@@ -51,7 +51,7 @@ static bool add_headers(struct request *r, const struct config_endpoint *endpoin
                         const struct series *s)
 {
     r->headers = calloc(REQUEST_HEADERS_MAX + endpoint->headers.n, sizeof(r->headers[0]));
-    if (!r->headers) {
+    if (r->headers == NULL) {
         return false;
     }
     add_header(r, "Content-Type", r->content_type);

@@ -46,7 +46,7 @@ bool series_tenant_valid(struct sv tenant)
     for (size_t i = 0; i < tenant.n; i++) {
         char c = tenant.p[i];
         bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!alnum && (c == '\0' || !strchr("!-_.*'()", c))) {
+        if (!alnum && (c == '\0' || strchr("!-_.*'()", c) == NULL)) {
             return false;
         }
     }
@@ -108,7 +108,7 @@ static size_t rewrite_name(struct sv name, bool dots, char *out)
 static struct sv arena_sv(struct build *b, const char *p, size_t n)
 {
     char *copy = arena_strndup(b->series->arena, p, n);
-    if (!copy) {
+    if (copy == NULL) {
         b->failed = true;
         return SV("");
     }
@@ -145,7 +145,7 @@ static struct sv wire_name(struct build *b, struct sv name)
         return name;
     }
     char *copy = arena_alloc(b->series->arena, name.n + 2);
-    if (!copy) {
+    if (copy == NULL) {
         b->failed = true;
         return name;
     }
@@ -372,7 +372,7 @@ static bool finish(struct build *b)
     }
     drop_collisions(b);
     s->at = arena_array(s->arena, b->n + 1, sizeof(s->at[0]));
-    if (!s->at) {
+    if (s->at == NULL) {
         return false;
     }
     for (size_t i = 0; i < b->n; i++) {
@@ -418,16 +418,16 @@ bool series_build(struct series *s, const struct labels *l, const struct config_
 {
     *s = (struct series){.type = SV(""), .service = SV(""), .tenant = SV("")};
     s->arena = arena_new(SERIES_ARENA_MAX);
-    if (!s->arena) {
+    if (s->arena == NULL) {
         return false;
     }
     struct build b = {.series = s, .protocol = protocol, .limits = limits_of(limits)};
     size_t most = labels_count(l) + external->n;
     b.at = malloc((most + 1) * sizeof(b.at[0]));
-    if (b.at) {
+    if (b.at != NULL) {
         gather(&b, l, external);
     }
-    bool ok = b.at && finish(&b);
+    bool ok = b.at != NULL && finish(&b);
     free(b.at);
     if (!ok) {
         series_done(s);

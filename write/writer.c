@@ -77,7 +77,7 @@ static bool is_flushed(struct writer *w)
 {
     for (size_t i = 0; i < w->n_lanes; i++) {
         struct lane *l = &w->lanes[i];
-        if (l->spool &&
+        if (l->spool != NULL &&
             (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0)) {
             return false;
         }
@@ -159,7 +159,7 @@ static void on_deadline(void *arg)
         struct lane *l = &w->lanes[i];
         endpoint_stop(l->queue);
         attempt_abandon_all(l);
-        if (l->spool) {
+        if (l->spool != NULL) {
             spool_flush(l->spool);
         }
     }
@@ -182,7 +182,7 @@ static void on_wake(struct loop_task *task)
 {
     struct wake *wake = (struct wake *)(void *)task; /* its first member */
     struct writer *w = wake->writer;
-    if (!w) {
+    if (w == NULL) {
         free(wake);
         return;
     }
@@ -301,7 +301,7 @@ static bool make_queue(struct lane *l, struct err *err)
                                        .seed = rng_next(&l->rng)};
     l->queue = endpoint_new(&options);
     l->timer = loop_timer_new(l->loop, on_timer, l);
-    return (l->queue && l->timer) || err_set(err, ERR_MEMORY, "out of memory");
+    return (l->queue != NULL && l->timer != NULL) || err_set(err, ERR_MEMORY, "out of memory");
 }
 
 static void on_spool_changed(void *arg)
@@ -334,7 +334,7 @@ static bool make_spool(struct lane *l, const struct writer_options *o, struct er
     options.events.changed = on_spool_changed;
     options.events.flushed = on_spool_flushed;
     l->spool = spool_open(&options, err);
-    if (!l->spool) {
+    if (l->spool == NULL) {
         return false;
     }
     endpoint_attach(l->queue, l->spool);
@@ -357,19 +357,19 @@ static bool make_lane(struct writer *w, size_t i, const struct writer_options *o
     ingest_boundary_new(&l->boundary, &l->rng);
     report_init(&l->report, o->log, o->metrics, l->config->name);
     atomic_init(&l->flushed, false);
-    if (!make_queue(l, err) || (l->config->spool_directory && !make_spool(l, o, err))) {
+    if (!make_queue(l, err) || (l->config->spool_directory != NULL && !make_spool(l, o, err))) {
         return false;
     }
     if (l->config->protocol == PROTOCOL_FILE) {
         l->sink = file_sink_new(l->config->url, err);
     }
-    return l->config->protocol != PROTOCOL_FILE || l->sink;
+    return l->config->protocol != PROTOCOL_FILE || l->sink != NULL;
 }
 
 static bool make_lanes(struct writer *w, const struct writer_options *o, struct err *err)
 {
     w->lanes = calloc(o->config->n_endpoints + 1, sizeof(w->lanes[0]));
-    if (!w->lanes) {
+    if (w->lanes == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     w->n_lanes = o->config->n_endpoints;
@@ -391,7 +391,7 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
 {
     w->wake = calloc(1, sizeof(*w->wake));
     w->deadline = loop_timer_new(o->loop, on_deadline, w);
-    if (!w->wake || !w->deadline) {
+    if (w->wake == NULL || w->deadline == NULL) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     w->wake->task.run = on_wake;
@@ -401,12 +401,12 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
         return false;
     }
     for (size_t i = 0; i < w->n_lanes; i++) {
-        if (w->lanes[i].spool && !spool_start(w->lanes[i].spool, err)) {
+        if (w->lanes[i].spool != NULL && !spool_start(w->lanes[i].spool, err)) {
             return false;
         }
     }
     /* Last: it must not outlive a writer that failed. */
-    if (o->metrics && !metrics_collector(o->metrics, collect, w)) {
+    if (o->metrics != NULL && !metrics_collector(o->metrics, collect, w)) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     return true;
@@ -420,7 +420,7 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
         return NULL;
     }
     struct writer *w = calloc(1, sizeof(*w));
-    if (!w) {
+    if (w == NULL) {
         err_set(err, ERR_MEMORY, "out of memory for the writer");
         return NULL;
     }
@@ -431,7 +431,7 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
 
 static void free_lane(struct lane *l)
 {
-    if (l->queue) {
+    if (l->queue != NULL) {
         endpoint_stop(l->queue);
     }
     attempt_abandon_all(l);
@@ -445,7 +445,7 @@ static void free_lane(struct lane *l)
 
 struct writer *writer_free(struct writer *w)
 {
-    if (!w) {
+    if (w == NULL) {
         return NULL;
     }
     for (size_t i = 0; i < w->n_lanes; i++) {
@@ -455,7 +455,7 @@ struct writer *writer_free(struct writer *w)
     http_client_free(w->http);
     loop_timer_free(w->deadline);
     /* A task that is still posted frees itself when the loop gets to it. */
-    if (w->wake && atomic_load(&w->wake->posted)) {
+    if (w->wake != NULL && atomic_load(&w->wake->posted)) {
         w->wake->writer = NULL;
     } else {
         free(w->wake);

@@ -26,7 +26,7 @@ static void fuzz_redact(const char *text)
     http_url_redact(text, out, sizeof(out));
     check(strlen(out) < sizeof(out));
     if (http_url_parse(out, &url, NULL) == HTTP_OK) {
-        check(!url.password);
+        check(url.password == NULL);
         http_url_done(&url);
     }
     http_url_redact(text, tiny, sizeof(tiny));
@@ -42,9 +42,9 @@ static void fuzz_resolve(const char *base, const char *location)
         return;
     }
     char *target = http_url_resolve(base, location, &same);
-    if (target) {
+    if (target != NULL) {
         check(http_url_parse(target, &to, NULL) == HTTP_OK);
-        check(!to.user && !to.password);
+        check(to.user == NULL && to.password == NULL);
         check(same ==
               (from.https == to.https && from.port == to.port && strcmp(from.host, to.host) == 0));
         check(!same || http_url_origin_hash(&from) == http_url_origin_hash(&to));
@@ -70,14 +70,14 @@ static void fuzz_late(const char *bytes, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
-    if (!text) {
+    if (text == NULL) {
         return 0;
     }
     memcpy(text, data, size);
     text[size] = '\0';
     char *rest = memchr(text, '\n', size);
     size_t rest_len = 0;
-    if (rest) {
+    if (rest != NULL) {
         *rest++ = '\0';
         rest_len = size - (size_t)(rest - text);
         fuzz_late(rest, rest_len);

@@ -115,7 +115,7 @@ static size_t expected_pairs(const struct series *s)
 
 static void check_name(struct sv name, const struct series *s)
 {
-    size_t brace = name.n > 0 && memchr(name.p, '{', name.n)
+    size_t brace = name.n > 0 && memchr(name.p, '{', name.n) != NULL
                        ? (size_t)((const char *)memchr(name.p, '{', name.n) - name.p)
                        : name.n;
     check_app((struct sv){.p = name.p, .n = brace});
@@ -180,7 +180,7 @@ static void check_push(const struct labels *l)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct intern *in = intern_new();
-    struct labels_builder *b = in ? labels_builder_new(in) : NULL;
+    struct labels_builder *b = in != NULL ? labels_builder_new(in) : NULL;
     REQUIRE(b != NULL);
     labels_builder_reset(b, NULL);
     labels_builder_set(b, SV(LABEL_SERVICE_NAME), next_text(&data, &size));
@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         labels_builder_set(b, key, value);
     }
     struct labels *l = labels_builder_build(b);
-    if (l) {
+    if (l != NULL) {
         check_series(l);
         check_push(l);
     }

@@ -126,7 +126,7 @@ static void read_body(const struct spool_io *io, const struct spool_found *found
         return;
     }
     struct labels *l = spool_labels_parse(labels, found->head.labels_size, b, &memory);
-    if (l) {
+    if (l != NULL) {
         /* What was read is written the same way, in the order of the names. */
         struct buf out;
         buf_init(&out, SPOOL_LABELS_MAX);

@@ -39,7 +39,7 @@ static struct profile *make(struct bench *b, uint64_t i)
     char instance[32];
     struct labels_builder *builder = labels_builder_new(b->intern);
     char *data = malloc(b->size);
-    if (!builder || !data) {
+    if (builder == NULL || data == NULL) {
         exit(2);
     }
     memset(data, 'x', b->size);
@@ -53,8 +53,8 @@ static struct profile *make(struct bench *b, uint64_t i)
     labels_builder_set(builder, SV("instance"), sv_from(instance));
     struct labels *l = labels_builder_build(builder);
     labels_builder_free(builder);
-    struct profile *p = l ? profile_new(l, data, b->size) : NULL;
-    if (!p) {
+    struct profile *p = l != NULL ? profile_new(l, data, b->size) : NULL;
+    if (p == NULL) {
         exit(2);
     }
     p->from_ns = p->until_ns = clock_wall_ns();
@@ -125,8 +125,9 @@ static int run(struct bench *b, const struct config_endpoint *endpoint)
                                      .metrics = metrics,
                                      .user_agent = "write-bench"};
     b->writer = writer_new(&options, &err);
-    struct loop_thread *thread = b->writer ? loop_thread_start(b->loop, "write", &err) : NULL;
-    if (!thread) {
+    struct loop_thread *thread =
+        b->writer != NULL ? loop_thread_start(b->loop, "write", &err) : NULL;
+    if (thread == NULL) {
         fprintf(stderr, "write-bench: %s\n", err.msg);
         return 2;
     }

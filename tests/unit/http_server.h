@@ -118,7 +118,7 @@ static inline bool server_read_request(struct server_conn *c)
 {
     for (;;) {
         char *end = memmem(c->rest, c->rest_len, "\r\n\r\n", 4);
-        if (end) {
+        if (end != NULL) {
             size_t n = (size_t)(end - c->rest) + 4;
             free(c->head);
             c->head = strndup(c->rest, n);
@@ -157,7 +157,7 @@ static inline bool server_read_body(struct server_conn *c, char *out, size_t len
 static inline bool server_header(const char *head, const char *name, char *out, size_t size)
 {
     size_t n = strlen(name);
-    for (const char *line = strstr(head, "\r\n"); line && line[2];
+    for (const char *line = strstr(head, "\r\n"); line != NULL && line[2];
          line = strstr(line + 2, "\r\n")) {
         const char *p = line + 2;
         if (strncasecmp(p, name, n) != 0 || p[n] != ':')
@@ -193,7 +193,7 @@ static inline void *server_conn_main(void *arg)
 static inline bool server_serve(struct server *s, int fd)
 {
     struct server_conn *c = calloc(1, sizeof(*c));
-    if (!c)
+    if (c == NULL)
         return false;
     c->server = s;
     c->fd = fd;
@@ -349,7 +349,7 @@ static inline void call_note(void *arg, const struct http_response *r)
     call->sent_ns = r->sent_ns;
     call->end_ns = r->end_ns;
     call->reused = r->connection_reused;
-    if (call->then)
+    if (call->then != NULL)
         call->then(call);
     if (--call->fixture->waiting == 0)
         loop_stop(call->fixture->loop);
@@ -439,7 +439,7 @@ static inline long fixture_metric(struct fixture *f, const char *sample)
     assert_true(metrics_render(f->metrics, &out));
     const char *at = strstr(out.data, sample);
     uint64_t value = 0;
-    if (at) {
+    if (at != NULL) {
         at += strlen(sample) + 1;
         assert_true(parse_u64((struct sv){at, strcspn(at, "\n")}, INT32_MAX, &value));
     }

@@ -163,9 +163,9 @@ static inline void rig_init(struct rig *r, const char *dir)
 /* A new process. False if it does not start, with the reason in *err. */
 static inline bool rig_open_all(struct rig *r, struct err *err)
 {
-    if (!r->log && !r->quiet)
+    if (r->log == NULL && !r->quiet)
         r->log = testing_log_new();
-    if (!r->in)
+    if (r->in == NULL)
         r->in = intern_new();
     struct endpoint_options options = {.max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
                                        .concurrency = r->concurrency ? r->concurrency : 4,
@@ -174,7 +174,7 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
                                        .max_age_ms = r->max_age_ms,
                                        .seed = 1};
     r->e = endpoint_new(&options);
-    if (!r->e || !r->in)
+    if (r->e == NULL || r->in == NULL)
         return false;
     struct spool_options spool = {.directory = r->dir,
                                   .endpoint = "main",
@@ -183,14 +183,14 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
                                   .hurry_bytes = 1 << 30,
                                   .io = &r->io,
                                   .intern = r->in,
-                                  .log = r->log ? testing_log(r->log) : NULL,
+                                  .log = r->log != NULL ? testing_log(r->log) : NULL,
                                   .events = endpoint_spool_events(r->e),
                                   .seed = 7};
     spool.events.wake_arg = r;
     spool.events.changed = rig_changed;
     spool.events.flushed = rig_flushed;
     r->s = spool_open(&spool, err);
-    if (r->s)
+    if (r->s != NULL)
         endpoint_attach(r->e, r->s);
     return r->s != NULL;
 }
@@ -231,9 +231,9 @@ static inline void rig_pass(struct rig *r, int64_t ms)
 /* The end of the process: what is not sent stays on disk, if it can be written. */
 static inline void rig_close_all(struct rig *r)
 {
-    if (r->e)
+    if (r->e != NULL)
         endpoint_stop(r->e);
-    if (r->s) {
+    if (r->s != NULL) {
         spool_stop(r->s);
         CHECK_BALANCE(r);
     }
@@ -246,7 +246,7 @@ static inline void rig_done(struct rig *r)
     rig_close_all(r);
     intern_free(r->in);
     r->in = NULL;
-    if (r->log)
+    if (r->log != NULL)
         testing_log_done(r->log);
     r->log = NULL;
 }
@@ -257,20 +257,20 @@ static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size
     char name[16];
     (void)snprintf(name, sizeof(name), "%u", n);
     struct labels_builder *b = labels_builder_new(r->in);
-    if (!b)
+    if (b == NULL)
         return NULL;
     labels_builder_set_str(b, "__name__", "memory");
     labels_builder_set_str(b, "n", name);
     struct labels *l = labels_builder_build(b);
     labels_builder_free(b);
-    char *data = l ? malloc(size + 1) : NULL;
-    if (!data) {
+    char *data = l != NULL ? malloc(size + 1) : NULL;
+    if (data == NULL) {
         labels_unref(l);
         return NULL;
     }
     memset(data, (int)('a' + n % 26), size);
     struct profile *p = profile_new(l, data, size);
-    if (!p)
+    if (p == NULL)
         return NULL;
     p->from_ns = 1000 + n;
     p->until_ns = 2000 + n;
@@ -283,7 +283,7 @@ static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size
 static inline void rig_put(struct rig *r, unsigned n, size_t size)
 {
     struct profile *p = rig_profile(r, n, size);
-    if (p)
+    if (p != NULL)
         endpoint_put(r->e, p, r->now);
     CHECK_BALANCE(r);
 }
@@ -311,7 +311,7 @@ static inline struct endpoint_item *rig_take(struct rig *r)
     for (int i = 0; i < 3; i++) {
         struct endpoint_item *it = endpoint_take(r->e, r->now);
         CHECK_BALANCE(r);
-        if (it)
+        if (it != NULL)
             return it;
         rig_settle(r);
     }

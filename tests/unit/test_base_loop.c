@@ -38,7 +38,7 @@ static void run_letter(struct loop_task *task)
     struct letter *letter = (struct letter *)(void *)task;
     struct trace *trace = letter->trace;
     note(trace, letter->c);
-    if (letter->then) {
+    if (letter->then != NULL) {
         loop_post(trace->loop, &letter->then->task);
     }
     if (letter->stop) {

@@ -28,11 +28,11 @@ static void make(struct buf *out, const char *types, const char *period, const c
     }
     size_t value = 0;
     char *save = NULL;
-    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    for (char *word = strtok_r(text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
         char *slash = value < type_words + (period[0] != '\0') ? strchr(word, '/') : NULL;
         assert_true(n < 60);
         strings[n++] = word;
-        if (!slash) {
+        if (slash == NULL) {
             continue;
         }
         *slash = '\0';

@@ -208,7 +208,7 @@ static void test_walk(void **state)
     enum walk_result r;
     size_t prefix = strlen(dir) + 1;
     while ((r = file_walk_next(w, &f, &err)) != WALK_END) {
-        const char *name = r == WALK_ERROR ? "error" : f.open ? f.path + prefix : f.path;
+        const char *name = r == WALK_ERROR ? "error" : f.open != NULL ? f.path + prefix : f.path;
         (void)snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s%s ", name,
                        r == WALK_FILE && f.named ? "!" : "");
     }

@@ -100,7 +100,7 @@ static void secret_init(struct secret *secret, const char *text)
 {
     secret->dir = testing_mkdtemp();
     (void)snprintf(secret->path, sizeof(secret->path), "%s/secret", secret->dir);
-    if (text) {
+    if (text != NULL) {
         testing_write_file(secret->dir, "secret", text);
     }
 }
@@ -301,10 +301,10 @@ static void test_proxies(void **state)
                                          .no_proxy = rows[i].no_proxy,
                                          .proxy_from_environment = rows[i].from_environment};
         clear_environment();
-        if (rows[i].variable) {
+        if (rows[i].variable != NULL) {
             setenv(rows[i].variable, proxy_url, 1);
         }
-        if (rows[i].no_proxy_variable) {
+        if (rows[i].no_proxy_variable != NULL) {
             setenv("no_proxy", rows[i].no_proxy_variable, 1);
         }
         unsigned before = atomic_load(&proxy->requests);

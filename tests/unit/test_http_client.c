@@ -607,10 +607,10 @@ struct pair {
 static void act(struct call *call)
 {
     struct pair *pair = call->then_arg;
-    if (pair->other && pair->other->transfer) {
+    if (pair->other != NULL && pair->other->transfer != NULL) {
         cancel_call(pair->other);
     }
-    if (pair->next && !pair->next->fixture) {
+    if (pair->next != NULL && pair->next->fixture == NULL) {
         fixture_start(call->fixture, pair->next, &(struct http_request){.url = pair->url});
     }
 }

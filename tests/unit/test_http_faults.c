@@ -13,7 +13,7 @@ static void send_script(struct server_conn *c)
         return;
     }
     const char *script = server_arg(c);
-    if (script) {
+    if (script != NULL) {
         server_send(c, script);
     }
 }
@@ -430,7 +430,7 @@ static void redirect(struct server_conn *c)
     char answer[600];
     while (server_read_request(c)) {
         const struct redirects *r = server_arg(c);
-        if (strstr(c->head, " /end")) {
+        if (strstr(c->head, " /end") != NULL) {
             server_send(c, OK_HEAD "Content-Length: 3\r\n\r\nend");
             continue;
         }
@@ -445,7 +445,7 @@ static void redirect(struct server_conn *c)
 static void put_port(const char *text, unsigned port, char out[URL_SIZE])
 {
     const char *at = strstr(text, "%u");
-    if (at) {
+    if (at != NULL) {
         (void)snprintf(out, URL_SIZE, "%.*s%u%s", (int)(at - text), text, port, at + 2);
     } else {
         (void)snprintf(out, URL_SIZE, "%s", text);

@@ -15,7 +15,7 @@ static char *torture_strndup(const char *s, size_t n)
 {
     size_t len = strnlen(s, n);
     char *copy = malloc(len + 1);
-    if (!copy) {
+    if (copy == NULL) {
         return NULL;
     }
     memcpy(copy, s, len);
@@ -56,10 +56,10 @@ static void serve(struct server_conn *c)
             (n > sizeof(body) || !server_read_body(c, body, n))) {
             return;
         }
-        if (strstr(c->head, " /token")) {
+        if (strstr(c->head, " /token") != NULL) {
             server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"
                            "{\"access_token\":\"t\"}");
-        } else if (strstr(c->head, " /start")) {
+        } else if (strstr(c->head, " /start") != NULL) {
             server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end?a=1\r\nContent-Length: 0\r\n\r\n");
         } else {
             server_send(c,
@@ -99,7 +99,7 @@ static bool run_one(struct http_client *client, struct loop *l, const struct htt
     struct http_request request = *r;
     request.on_done = note_outcome;
     request.arg = &o;
-    if (http_start(client, &request)) {
+    if (http_start(client, &request) != NULL) {
         CHECK_INT(o.done, 0, "not from within http_start");
         loop_run(l);
         CHECK_INT(o.done, 1, "once");
@@ -111,7 +111,7 @@ static bool run_one(struct http_client *client, struct loop *l, const struct htt
 static bool run_again(struct http_client *client, struct loop *l, const struct http_request *r,
                       const char *as)
 {
-    if (place.oauth2) {
+    if (place.oauth2 != NULL) {
         place.oauth2->client_id = as;
     }
     return run_one(client, l, r);
@@ -128,7 +128,7 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
     struct http_client *client = http_client_new(
         &(struct http_client_options){.loop = l, .name = "test", .user_agent = "a", .shards = 2},
         &err);
-    if (client) {
+    if (client != NULL) {
         *ret_complete = run_one(client, l, r);
         assert_true(*ret_complete || torture_state.failed);
         if (torture_state.failed) {

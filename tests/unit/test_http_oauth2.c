@@ -33,8 +33,8 @@ static void issue(struct server_conn *c)
         }
         char body[256];
         (void)snprintf(body, sizeof(body), "{\"access_token\":\"t%d\",\"token_type\":\"bearer\"%s}",
-                       n, me->expires ? me->expires : "");
-        const char *text = me->answer ? me->answer : body;
+                       n, me->expires != NULL ? me->expires : "");
+        const char *text = me->answer != NULL ? me->answer : body;
         bool refused = n <= me->refuse;
         if (refused) {
             text = "{\"error\":\"invalid_client\",\"error_description\":\"s3cret\"}";
@@ -54,7 +54,7 @@ static void guarded(struct server_conn *c)
     char got[256];
     while (server_read_request(c)) {
         bool ok = server_header(c->head, "Authorization", got, sizeof(got)) &&
-                  (!want || strcmp(got, want) == 0);
+                  (want == NULL || strcmp(got, want) == 0);
         server_send(c, ok ? "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
                           : "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
     }

@@ -112,7 +112,7 @@ static void test_url_resolve(void **state)
         bool same = false;
         char *got = http_url_resolve("http://h:1/a/b?q=1", rows[i].location, &same);
         /* "javascript:x" may also be read as a path of the same host: never another host. */
-        if (rows[i].want || !got || !same) {
+        if (rows[i].want != NULL || got == NULL || !same) {
             CHECK_STR(got, rows[i].want, rows[i].location);
         }
         free(got);
@@ -253,7 +253,7 @@ static void check_file(struct files *f, const char *want, const char *error, con
     struct err err = ERR_INIT;
     struct http_file *file = http_files_get(f->files, f->path, &short_text, f->now_ms, &err);
     CHECK_STR(file ? file->data : NULL, want, row);
-    if (file && want) {
+    if (file != NULL && want != NULL) {
         CHECK_INT(file->len, strlen(want), row);
         CHECK_INT(err.kind, ERR_NONE, row);
     } else {
@@ -399,7 +399,7 @@ static void test_bad_files(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct files f;
         files_init(&f);
-        if (rows[i].text) {
+        if (rows[i].text != NULL) {
             testing_write_file(f.dir, "secret", rows[i].text);
         }
         check_file(&f, NULL, rows[i].error, rows[i].name);
@@ -411,7 +411,7 @@ static void test_bad_files(void **state)
         check_file(&f, "good", "", rows[i].name);
         /* Bad again: the good one stays, and that is logged once. */
         assert_int_equal(unlink(f.path), 0);
-        if (rows[i].text) {
+        if (rows[i].text != NULL) {
             replace(&f, rows[i].text);
         }
         testing_log_expect(f.log, "cannot re-read a file, keeping its old content");

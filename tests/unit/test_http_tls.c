@@ -25,7 +25,7 @@ static pid_t start_openssl(const char *const *args, int out)
     const char *argv[ARGS_MAX] = {"openssl"};
     pid_t pid = -1;
     posix_spawn_file_actions_t actions;
-    for (size_t i = 0; i < ARGS_MAX - 2 && args[i]; i++) {
+    for (size_t i = 0; i < ARGS_MAX - 2 && args[i] != NULL; i++) {
         argv[i + 1] = args[i];
     }
     posix_spawn_file_actions_init(&actions);
@@ -66,7 +66,7 @@ static bool make_cert(const char *name, const char *subject, const char *alt_nam
         static const char *const signing[] = {
             "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE"};
         size_t n = 0;
-        while (args[n]) {
+        while (args[n] != NULL) {
             n++;
         }
         memcpy(args + n, signing, sizeof(signing));
@@ -94,7 +94,7 @@ static int make_certs(void **state)
 static int drop_certs(void **state)
 {
     (void)state;
-    if (dir) {
+    if (dir != NULL) {
         testing_rmdir(dir);
     }
     free(dir);
@@ -131,7 +131,7 @@ static void tls_server_start(struct tls_server *s, const char *cert, const char 
     (void)snprintf(key_file, sizeof(key_file), "%s.key", cert);
     const char *args[ARGS_MAX] = {"s_server", "-accept", "127.0.0.1:0", "-www",
                                   "-cert",    cert_file, "-key",        key_file};
-    for (size_t i = 0; options && options[i]; i++) {
+    for (size_t i = 0; options != NULL && options[i] != NULL; i++) {
         args[8 + i] = options[i];
     }
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
@@ -141,7 +141,7 @@ static void tls_server_start(struct tls_server *s, const char *cert, const char 
     s->out = fdopen(pipe_fds[0], "r");
     assert_non_null(s->out);
     s->port = 0;
-    while (s->port == 0 && fgets(line, sizeof(line), s->out)) {
+    while (s->port == 0 && fgets(line, sizeof(line), s->out) != NULL) {
         struct sv text = sv_trim(sv_from(line)), host;
         uint16_t port = 0;
         if (sv_starts_with(text, SV("ACCEPT ")) &&

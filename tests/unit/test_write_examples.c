@@ -95,7 +95,7 @@ static void build(struct example *e)
 /* Never NULL, which the analyser cannot know. */
 static const char *url_of(const struct example *e)
 {
-    return e->request.url.data ? e->request.url.data : "";
+    return e->request.url.data != NULL ? e->request.url.data : "";
 }
 
 static void release(struct example *e)
@@ -271,7 +271,7 @@ static void test_e11_parts(void **state)
     build(&e);
     size_t parts = 0, names = 0;
     for (size_t b = 0; b < 3; b += 2) {
-        const char *at = e.request.body[b].data ? e.request.body[b].data : "";
+        const char *at = e.request.body[b].data != NULL ? e.request.body[b].data : "";
         while ((at = strstr(at, "Content-Disposition:")) != NULL) {
             const char *end = strstr(at, "\r\n");
             names += strstr(at, "filename=\"") != NULL && strstr(at, "filename=\"") < end;
@@ -308,7 +308,7 @@ static void test_e14_tenant(void **state)
         struct buf got;
         render(&e, &got);
         const char *at = strstr(got.data, "X-Scope-OrgID");
-        struct sv line = at ? (struct sv){at, strcspn(at, "\n") + 1} : SV("");
+        struct sv line = at != NULL ? (struct sv){at, strcspn(at, "\n") + 1} : SV("");
         CHECK_INT(sv_eq_str(line, rows[i].want), true, rows[i].id);
         buf_done(&got);
         release(&e);
@@ -420,7 +420,7 @@ static void test_e20_push(void **state)
                                               {"Connect-Protocol-Version", "1"},
                                               {"Connect-Timeout-Ms", "10000"}};
     CHECK_INT(e.request.n_headers, 3, "E21: no Content-Encoding");
-    for (size_t i = 0; e.request.headers && i < 3; i++) {
+    for (size_t i = 0; e.request.headers != NULL && i < 3; i++) {
         CHECK_STR(e.request.headers[i].name, want[i].name, "E20");
         CHECK_STR(e.request.headers[i].value, want[i].value, "E20");
     }

@@ -78,7 +78,7 @@ static size_t read_file(struct fixture *f, const char *name, char *out, size_t s
     char path[1024];
     (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
     FILE *file = fopen(path, "rbe");
-    if (!file) {
+    if (file == NULL) {
         print_error("no file %s\n", path);
     }
     assert_non_null(file);
@@ -94,10 +94,10 @@ static size_t count_files(struct fixture *f, const char *name)
     (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
     DIR *dir = opendir(path);
     size_t n = 0;
-    if (!dir) {
+    if (dir == NULL) {
         return 0;
     }
-    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     }
     closedir(dir);

@@ -37,7 +37,7 @@ static void build(struct series *s, const struct pair *pairs, size_t n, struct l
 {
     struct labels_builder *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < n && pairs[i].name; i++) {
+    for (size_t i = 0; i < n && pairs[i].name != NULL; i++) {
         labels_builder_set_str(b, pairs[i].name, pairs[i].value);
     }
     *ret_labels = labels_builder_build(b);

@@ -65,7 +65,7 @@ static bool send_one(struct endpoint *e, const struct config_endpoint *config, i
     struct rng rng;
     struct ingest_boundary boundary = {.text = "profpull0123456789abcdef"};
     balance(e);
-    if (!it) {
+    if (it == NULL) {
         return false;
     }
     struct profile *p = endpoint_item_profile(it);
@@ -102,7 +102,7 @@ static void scenario(bool *ret_complete)
                                      .external_labels = {external, 2}};
     struct endpoint_options options = {.max_bytes = 1 << 20, .concurrency = 2, .seed = 1};
     struct endpoint *e = endpoint_new(&options);
-    if (!e) {
+    if (e == NULL) {
         return;
     }
     endpoint_put(e, make(), 0);

@@ -200,7 +200,7 @@ static void test_tenant(void **state)
         char want[300];
         build(&b, &endpoint, p);
         (void)snprintf(want, sizeof(want), "Content-Type: multipart/form-data; boundary=%s\n%s",
-                       b.boundary.text, cases[i].want ? cases[i].want : "");
+                       b.boundary.text, cases[i].want != NULL ? cases[i].want : "");
         check_headers(&b.request, want, cases[i].name);
         release(&b);
         profile_unref(p);

@@ -53,7 +53,7 @@ static struct profile *make(int id, int64_t scraped_ms)
 static int id_of(const struct endpoint_item *it)
 {
     uint64_t id = 0;
-    if (!it) {
+    if (it == NULL) {
         return -1;
     }
     assert_true(parse_u64(labels_get(endpoint_item_profile(it)->labels, SV("id")), 100000, &id));
@@ -583,7 +583,7 @@ static void test_poison(void **state)
     int64_t now = 0;
     for (int step = 0; step < 1000 && ledger(e).queued > 0; step++) {
         struct endpoint_item *it = endpoint_take(e, now);
-        if (it) {
+        if (it != NULL) {
             done(e, it, id_of(it) == 0 ? &doubtful : &sent, now);
         } else {
             now = endpoint_wake_ms(e);
@@ -676,7 +676,7 @@ static void test_random_walk(void **state)
                 endpoint_put(e, make_sized(step, now, size), now);
             } else if (what < 7) {
                 struct endpoint_item *it = endpoint_take(e, now);
-                if (it) {
+                if (it != NULL) {
                     flying[n_flying++] = it;
                 }
             } else if (n_flying > 0) {
@@ -728,7 +728,7 @@ static void test_threads(void **state)
     }
     for (int i = 0; i < 5000; i++) {
         struct endpoint_item *it = endpoint_take(e, 0);
-        if (it) {
+        if (it != NULL) {
             endpoint_done(e, it, i % 3 == 0 ? &rejected : &sent, 0);
         }
         ledger(e);

@@ -55,7 +55,7 @@ static struct labels *make(const struct pair *pairs, size_t n)
 {
     struct labels_builder *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < n && pairs[i].name; i++) {
+    for (size_t i = 0; i < n && pairs[i].name != NULL; i++) {
         labels_builder_set_str(b, pairs[i].name, pairs[i].value);
     }
     struct labels *l = labels_builder_build(b);
@@ -152,7 +152,7 @@ static void test_table(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config_pairs external = {.at = cases[i].external};
-        while (external.n < 4 && cases[i].external[external.n].name) {
+        while (external.n < 4 && cases[i].external[external.n].name != NULL) {
             external.n++;
         }
         struct labels *l = make(cases[i].labels, 8);

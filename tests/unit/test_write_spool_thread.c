@@ -33,7 +33,7 @@ static unsigned send_some(struct rig *r, unsigned most, unsigned *seen)
         struct endpoint_item *it = endpoint_take(r->e, clock_mono_ms());
         struct write_ledger l = endpoint_status(r->e).ledger;
         CHECK_BALANCE(r);
-        if (it) {
+        if (it != NULL) {
             seen[rig_number(endpoint_item_profile(it))]++;
             endpoint_done(r->e, it, &answer_sent, clock_mono_ms());
             sent++;

@@ -85,11 +85,11 @@ static bool read_request(int fd, struct buf *in, size_t *ret_head, size_t *ret_s
         }
         buf_append(in, chunk, (size_t)n);
         char *end = head == 0 ? memmem(in->data, in->len, "\r\n\r\n", 4) : NULL;
-        if (end) {
+        if (end != NULL) {
             head = (size_t)(end - in->data) + 4;
             char *length = strcasestr(in->data, "\r\ncontent-length: ");
             uint64_t size = 0;
-            if (!length) {
+            if (length == NULL) {
                 return false;
             }
             length += strlen("\r\ncontent-length: ");
@@ -732,8 +732,8 @@ static void test_retry_after_is_passed_on(void **state)
         free(text);
         text = render(f);
         /* The line comes last of all. */
-        if (strstr(text, "result=\"429\"} 1") &&
-            strstr(testing_log_text(f->log), "retry_in_s=100")) {
+        if (strstr(text, "result=\"429\"} 1") != NULL &&
+            strstr(testing_log_text(f->log), "retry_in_s=100") != NULL) {
             break;
         }
         nanosleep(&pause, NULL);

@@ -62,7 +62,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 {
     (void)options;
     struct http_client *c = calloc(1, sizeof(*c));
-    if (!c) {
+    if (c == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
     }
     return c;
@@ -70,7 +70,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 
 struct http_client *http_client_free(struct http_client *c)
 {
-    for (size_t i = 0; c && i < PROFILES; i++) {
+    for (size_t i = 0; c != NULL && i < PROFILES; i++) {
         assert_false(c->at[i].used);
     }
     free(c);
@@ -110,7 +110,7 @@ struct script {
 
 static void answer_all(struct http_client *c, const struct script *s)
 {
-    for (size_t i = 0; c && i < PROFILES; i++) {
+    for (size_t i = 0; c != NULL && i < PROFILES; i++) {
         if (!c->at[i].used) {
             continue;
         }
@@ -290,7 +290,7 @@ static void scenario(bool *ret_complete)
                                      .attempt_arg = &told};
     torture_state.armed = true;
     struct writer *w = writer_new(&options, &err);
-    if (w) {
+    if (w != NULL) {
         *ret_complete = use(w, loop, in, &told);
         /* Collected even if memory is short; what is printed is whole or refused. */
         struct buf out;

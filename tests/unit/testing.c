@@ -23,8 +23,9 @@ void check_str_(const char *got, const char *want, const char *row, const char *
         return;
     }
     where(row);
-    print_error("got:  %s%s%s\nwant: %s%s%s\n", got ? "\"" : "", got ? got : "NULL",
-                got ? "\"" : "", want ? "\"" : "", want ? want : "NULL", want ? "\"" : "");
+    print_error("got:  %s%s%s\nwant: %s%s%s\n", got != NULL ? "\"" : "", got != NULL ? got : "NULL",
+                got != NULL ? "\"" : "", want != NULL ? "\"" : "", want != NULL ? want : "NULL",
+                want != NULL ? "\"" : "");
     _fail(file, line);
 }
 

@@ -83,7 +83,7 @@ struct file_sink *file_sink_new(const char *url, struct err *err)
 {
     struct buf directory;
     struct file_sink *s = calloc(1, sizeof(*s));
-    if (!s) {
+    if (s == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
         return NULL;
     }
@@ -93,10 +93,10 @@ struct file_sink *file_sink_new(const char *url, struct err *err)
     bool ok = url_to_directory(sv_from(url), &directory, err);
     s->directory = ok ? buf_take(&directory, NULL) : NULL;
     buf_done(&directory);
-    if (ok && !s->directory) {
+    if (ok && s->directory == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
     }
-    int fd = s->directory && make_directories(s->directory, err) ? open_root(s, err) : -1;
+    int fd = s->directory != NULL && make_directories(s->directory, err) ? open_root(s, err) : -1;
     if (fd < 0) {
         return file_sink_unref(s);
     }
@@ -112,7 +112,7 @@ struct file_sink *file_sink_ref(struct file_sink *s)
 
 struct file_sink *file_sink_unref(struct file_sink *s)
 {
-    if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
+    if (s != NULL && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
         pthread_mutex_destroy(&s->lock);
         free(s->directory);
         free(s);
@@ -216,8 +216,8 @@ static bool write_compressed(int fd, const struct profile *p, uint64_t *ret_byte
     z_stream z = {0};
     unsigned char *chunk = malloc(CHUNK);
     /* 15 + 16: the largest window, and a gzip header. */
-    bool ready = chunk && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-                                       Z_DEFAULT_STRATEGY) == Z_OK;
+    bool ready = chunk != NULL && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+                                               Z_DEFAULT_STRATEGY) == Z_OK;
     bool ok = ready && deflate_to(fd, &z, p, chunk, ret_bytes);
     int saved = ready ? errno : ENOMEM;
     if (ready) {

@@ -96,7 +96,7 @@ bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
     time_t seconds = (time_t)(from_ns / NS_PER_S);
     struct tm tm;
     char text[sizeof("2026-11-21T01:51:23")];
-    if (seconds > 0 && seconds <= YEAR_9999_END && gmtime_r(&seconds, &tm) &&
+    if (seconds > 0 && seconds <= YEAR_9999_END && gmtime_r(&seconds, &tm) != NULL &&
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) > 0) {
         buf_puts(out, "&created_at=");
         percent_encode(sv_from(text), out);

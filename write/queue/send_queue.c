@@ -7,7 +7,7 @@
 struct endpoint *endpoint_new(const struct endpoint_options *options)
 {
     struct endpoint *e = calloc(1, sizeof(*e));
-    if (!e) {
+    if (e == NULL) {
         return NULL;
     }
     e->options = *options;
@@ -40,7 +40,7 @@ static void forget(struct item_list *list)
     struct endpoint_item *it;
     while ((it = TAILQ_FIRST(list)) != NULL) {
         TAILQ_REMOVE(list, it, send);
-        if (it->entry) {
+        if (it->entry != NULL) {
             it->entry->owner = NULL;
         }
         profile_unref(it->profile);
@@ -50,7 +50,7 @@ static void forget(struct item_list *list)
 
 struct endpoint *endpoint_free(struct endpoint *e)
 {
-    if (!e) {
+    if (e == NULL) {
         return NULL;
     }
     forget(&e->by_send);
@@ -78,12 +78,12 @@ static void insert_by_age(struct endpoint *e, struct endpoint_item *it)
     /* New ones belong at the end, those that come back mostly at the front, and what is read from
      * the disk behind the last of its kind: look there first. */
     struct endpoint_item *at = TAILQ_LAST(&e->by_age, item_list);
-    if (!at || at->scraped_ms <= it->scraped_ms) {
+    if (at == NULL || at->scraped_ms <= it->scraped_ms) {
         TAILQ_INSERT_TAIL(&e->by_age, it, age);
         return;
     }
     at = TAILQ_FIRST(&e->by_age);
-    if (e->last_replayed && e->last_replayed->scraped_ms <= it->scraped_ms) {
+    if (e->last_replayed != NULL && e->last_replayed->scraped_ms <= it->scraped_ms) {
         at = e->last_replayed;
     }
     while (at->scraped_ms <= it->scraped_ms) {
@@ -96,7 +96,7 @@ static void insert_by_age(struct endpoint *e, struct endpoint_item *it)
 static void insert_bare(struct endpoint *e, struct endpoint_item *it)
 {
     struct endpoint_item *at = TAILQ_LAST(&e->bare, item_list);
-    if (!at || at->scraped_ms <= it->scraped_ms) {
+    if (at == NULL || at->scraped_ms <= it->scraped_ms) {
         TAILQ_INSERT_TAIL(&e->bare, it, kept);
         return;
     }
@@ -112,7 +112,7 @@ static void insert_bare(struct endpoint *e, struct endpoint_item *it)
 static void insert_backed(struct endpoint *e, struct endpoint_item *it)
 {
     struct endpoint_item *last = TAILQ_LAST(&e->backed, item_list);
-    if (last && last->seq > it->seq) {
+    if (last != NULL && last->seq > it->seq) {
         TAILQ_INSERT_HEAD(&e->backed, it, kept);
     } else {
         TAILQ_INSERT_TAIL(&e->backed, it, kept);
@@ -121,7 +121,7 @@ static void insert_backed(struct endpoint *e, struct endpoint_item *it)
 
 static void unkeep(struct endpoint_item *it)
 {
-    if (it->memory) {
+    if (it->memory != NULL) {
         TAILQ_REMOVE(it->memory, it, kept);
     }
     it->memory = NULL;
@@ -130,7 +130,7 @@ static void unkeep(struct endpoint_item *it)
 void endpoint_keep(struct endpoint *e, struct endpoint_item *it)
 {
     unkeep(it);
-    if (!it->profile) {
+    if (it->profile == NULL) {
         return;
     }
     it->memory = it->on_disk ? &e->backed : &e->bare;
@@ -144,12 +144,12 @@ void endpoint_keep(struct endpoint *e, struct endpoint_item *it)
 /* Bytes of memory that a queued item takes. */
 static uint64_t weight(const struct endpoint_item *it)
 {
-    return it->profile ? it->cost : ENDPOINT_INDEX_COST;
+    return it->profile != NULL ? it->cost : ENDPOINT_INDEX_COST;
 }
 
 void endpoint_enqueue(struct endpoint *e, struct endpoint_item *it, struct endpoint_item *before)
 {
-    if (before) {
+    if (before != NULL) {
         TAILQ_INSERT_BEFORE(before, it, send);
     } else {
         TAILQ_INSERT_TAIL(&e->by_send, it, send);
@@ -178,7 +178,7 @@ bool endpoint_release(struct endpoint *e, struct endpoint_item *it, bool hold)
 {
     struct spool_entry *entry = it->entry;
     it->entry = NULL;
-    if (!entry) {
+    if (entry == NULL) {
         return false;
     }
     entry->owner = NULL;
@@ -249,7 +249,7 @@ static void make_room(struct endpoint *e, uint64_t n, struct item_list *dead)
 {
     while (!endpoint_evict(e, n)) {
         struct endpoint_item *oldest = TAILQ_FIRST(&e->bare);
-        if (!oldest) {
+        if (oldest == NULL) {
             oldest = TAILQ_FIRST(&e->by_age);
         }
         endpoint_kill_queued(e, oldest, DROP_QUEUE_FULL, dead);
@@ -283,7 +283,7 @@ static void put_item(struct endpoint *e, struct endpoint_item *it, int64_t now_m
     make_room(e, it->cost, dead);
     it->seq = e->next_seq++;
     endpoint_enqueue(e, it, NULL);
-    if (it->entry) {
+    if (it->entry != NULL) {
         it->entry->owner = it;
         spool_submit(e->spool, it->entry, now_ms);
     }
@@ -294,9 +294,9 @@ void endpoint_put(struct endpoint *e, struct profile *p, int64_t now_ms)
     struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
     struct endpoint_item *it = calloc(1, sizeof(*it));
     /* Without an entry, for want of memory, it is in memory only. */
-    struct spool_entry *entry = it && e->spool ? spool_entry_new(p) : NULL;
+    struct spool_entry *entry = it != NULL && e->spool != NULL ? spool_entry_new(p) : NULL;
     pthread_mutex_lock(&e->lock);
-    if (it) {
+    if (it != NULL) {
         it->profile = p;
         it->entry = entry;
         it->cost = profile_cost(p);
@@ -307,7 +307,7 @@ void endpoint_put(struct endpoint *e, struct profile *p, int64_t now_ms)
         e->ledger.dropped[DROP_MEMORY]++;
     }
     pthread_mutex_unlock(&e->lock);
-    if (!it) {
+    if (it == NULL) {
         profile_unref(p);
     }
     endpoint_bury(&dead);
@@ -343,7 +343,7 @@ static struct endpoint_item *first_in_memory(const struct endpoint *e)
 {
     struct endpoint_item *a = TAILQ_FIRST(&e->bare);
     struct endpoint_item *b = TAILQ_FIRST(&e->backed);
-    return !a || (b && b->seq < a->seq) ? b : a;
+    return a == NULL || (b != NULL && b->seq < a->seq) ? b : a;
 }
 
 /* What is to be sent next: the head of the queue, or, if that is on disk and cannot be read now,
@@ -354,7 +354,7 @@ static struct endpoint_item *next_to_send(struct endpoint *e, int64_t now_ms)
     if (now_ms >= e->load_rest_until) {
         e->load_rest_until = 0;
     }
-    if (!it || it->profile) {
+    if (it == NULL || it->profile != NULL) {
         return it;
     }
     /* Its place in the index is free when it is taken. */
@@ -395,12 +395,12 @@ static struct endpoint_item *take_loaded(struct endpoint *e)
 static struct endpoint_item *take(struct endpoint *e, int64_t now_ms)
 {
     struct endpoint_item *it = take_loaded(e);
-    if (it) {
+    if (it != NULL) {
         return it;
     }
     while (may_send(e, now_ms) && (it = next_to_send(e, now_ms)) != NULL) {
         take_off(e, it);
-        if (it->profile) {
+        if (it->profile != NULL) {
             return it;
         }
         it->loading = true;
@@ -416,7 +416,7 @@ struct endpoint_item *endpoint_take(struct endpoint *e, int64_t now_ms)
     pthread_mutex_lock(&e->lock);
     expire(e, now_ms, &dead);
     struct endpoint_item *it = take(e, now_ms);
-    if (it) {
+    if (it != NULL) {
         it->attempts++;
         it->generation = e->generation;
     }
@@ -492,7 +492,7 @@ static bool judge(struct endpoint *e, const struct endpoint_item *it, const stru
 static struct endpoint_item *first_younger(const struct endpoint *e, const struct endpoint_item *it)
 {
     struct endpoint_item *at = TAILQ_FIRST(&e->by_send);
-    while (at && at->seq < it->seq) {
+    while (at != NULL && at->seq < it->seq) {
         at = TAILQ_NEXT(at, send);
     }
     return at;
@@ -582,7 +582,7 @@ void endpoint_abandon(struct endpoint *e, struct endpoint_item *it)
     struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
     pthread_mutex_lock(&e->lock);
     endpoint_land(e, it);
-    if (it->entry) {
+    if (it->entry != NULL) {
         endpoint_put_back(e, it);
     } else {
         endpoint_kill(e, it, DROP_SHUTDOWN, &dead);
@@ -607,16 +607,18 @@ int64_t endpoint_wake_ms(struct endpoint *e)
     int64_t wake = INT64_MAX;
     pthread_mutex_lock(&e->lock);
     const struct endpoint_item *oldest = TAILQ_FIRST(&e->by_age);
-    if (oldest && e->options.max_age_ms > 0) {
+    if (oldest != NULL && e->options.max_age_ms > 0) {
         wake = oldest->scraped_ms + e->options.max_age_ms;
     }
     /* A probe or a full set in flight wakes the sender when it is done. */
-    bool waits_for_time = e->failures > 0 && !e->probing && has_slot(e) && oldest && !e->stopped;
+    bool waits_for_time =
+        e->failures > 0 && !e->probing && has_slot(e) && oldest != NULL && !e->stopped;
     if (waits_for_time && e->rest_until < wake) {
         wake = e->rest_until;
     }
     const struct endpoint_item *first = TAILQ_FIRST(&e->by_send);
-    bool waits_for_disk = first && !first->profile && e->failures == 0 && has_slot(e);
+    bool waits_for_disk =
+        first != NULL && first->profile == NULL && e->failures == 0 && has_slot(e);
     if (waits_for_disk && e->load_rest_until != 0 && e->load_rest_until < wake) {
         wake = e->load_rest_until;
     }
@@ -648,7 +650,7 @@ struct endpoint_status endpoint_status(struct endpoint *e)
     const struct endpoint_item *oldest = TAILQ_FIRST(&e->by_age);
     struct endpoint_status s = {.ledger = e->ledger,
                                 .in_flight_bytes = e->in_flight_bytes,
-                                .oldest_ms = oldest ? oldest->scraped_ms : INT64_MAX,
+                                .oldest_ms = oldest != NULL ? oldest->scraped_ms : INT64_MAX,
                                 .on_disk_only = e->on_disk_only,
                                 .failures = e->failures,
                                 .probing = e->probing};

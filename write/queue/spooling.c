@@ -15,8 +15,8 @@ static bool index_has_room(const struct endpoint *e)
 static struct endpoint_item *first_of_this_process(const struct endpoint *e)
 {
     struct endpoint_item *at =
-        e->last_replayed ? TAILQ_NEXT(e->last_replayed, send) : TAILQ_FIRST(&e->by_send);
-    while (at && at->seq < e->next_replay_seq) {
+        e->last_replayed != NULL ? TAILQ_NEXT(e->last_replayed, send) : TAILQ_FIRST(&e->by_send);
+    while (at != NULL && at->seq < e->next_replay_seq) {
         at = TAILQ_NEXT(at, send);
     }
     return at;
@@ -30,7 +30,7 @@ static bool on_found(void *arg, struct spool_entry *entry)
     if (!e->closed && index_has_room(e) && endpoint_evict(e, ENDPOINT_INDEX_COST)) {
         it = calloc(1, sizeof(*it));
     }
-    if (it) {
+    if (it != NULL) {
         it->entry = entry;
         it->on_disk = true;
         it->cost = profile_size_cost(entry->head.data_size);
@@ -65,7 +65,7 @@ static void on_written(void *arg, struct spool_entry *entry)
     struct endpoint *e = arg;
     pthread_mutex_lock(&e->lock);
     struct endpoint_item *it = entry->owner;
-    if (it) {
+    if (it != NULL) {
         it->on_disk = true;
         if (has_kept(it)) {
             endpoint_keep(e, it);
@@ -80,11 +80,11 @@ static void on_lost(void *arg, struct spool_entry *entry)
     struct endpoint *e = arg;
     pthread_mutex_lock(&e->lock);
     struct endpoint_item *it = entry->owner;
-    if (it && it->on_disk) {
+    if (it != NULL && it->on_disk) {
         it->on_disk = false;
         if (has_kept(it)) {
             endpoint_keep(e, it);
-        } else if (!it->profile && !it->loading) {
+        } else if (it->profile == NULL && !it->loading) {
             endpoint_kill_queued(e, it, DROP_SPOOL_FULL, &dead);
         }
     }
@@ -119,7 +119,7 @@ static void on_loaded(void *arg, struct spool_entry *entry, enum spool_load resu
     struct endpoint_item *it = entry->owner;
     TAILQ_REMOVE(&e->loading, it, send);
     it->loading = false;
-    if (p) {
+    if (p != NULL) {
         it->profile = p;
         it->load_failures = 0;
         TAILQ_INSERT_TAIL(&e->loaded, it, send);

@@ -153,7 +153,7 @@ size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt)
     put64(wanted, salt);
     for (size_t at = 0; n - at >= SPOOL_BEGINNING_SIZE; at++) {
         const uint8_t *hit = memmem(p + at, n - at, record_magic, sizeof(record_magic));
-        if (!hit) {
+        if (hit == NULL) {
             return n;
         }
         at = (size_t)(hit - p);

@@ -58,7 +58,7 @@ static int io_open(void *arg, int dir, const char *name, enum spool_open how, ui
         errno = ENOTSUP;
         return -1;
     }
-    if (ret_size) {
+    if (ret_size != NULL) {
         *ret_size = (uint64_t)st.st_size;
     }
     return fd;
@@ -99,7 +99,7 @@ static int io_list(void *arg, int dir, bool (*fn)(void *fn_arg, const char *name
     (void)arg;
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
+    if (d == NULL) {
         if (fd >= 0) {
             close(fd);
         }

@@ -39,7 +39,7 @@ static void see(struct look *l, const struct spool_seen *seen)
 {
     l->shown->bad += spool_sight_is_bad(seen->what);
     l->shown->skipped += seen->what == SPOOL_SIGHT_NEWER || seen->what == SPOOL_SIGHT_FOREIGN;
-    if (l->show->on_seen) {
+    if (l->show->on_seen != NULL) {
         l->show->on_seen(l->show->arg, seen);
     }
 }
@@ -66,7 +66,7 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
     switch (spool_body_read(w->io, w->fd, seen->offset, seen->head, &labels, &data)) {
     case SPOOL_BODY_OK:
         seen->labels = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
-        if (!seen->labels) {
+        if (seen->labels == NULL) {
             seen->what = memory ? SPOOL_SIGHT_FAILED : SPOOL_SIGHT_BODY;
         }
         seen->error = "out of memory";
@@ -198,7 +198,7 @@ static bool keep_id(struct look *l, uint64_t id)
 {
     if (l->n % 64 == 0) {
         uint64_t *more = realloc(l->ids, (l->n + 64) * sizeof(id));
-        if (!more) {
+        if (more == NULL) {
             l->out_of_memory = true;
             return false;
         }
@@ -287,7 +287,8 @@ bool spool_show(const char *directory, const struct spool_show *show, struct spo
         return err_sys(err, "cannot open the directory %s", directory);
     }
     l.builder = labels_builder_new(show->intern);
-    bool ok = l.builder ? look(&l, directory, err) : err_set(err, ERR_MEMORY, "out of memory");
+    bool ok =
+        l.builder != NULL ? look(&l, directory, err) : err_set(err, ERR_MEMORY, "out of memory");
     *ret_is_spool = l.is_spool;
     labels_builder_free(l.builder);
     free(l.ids);

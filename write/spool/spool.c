@@ -69,7 +69,7 @@ struct spool {
 struct spool_entry *spool_entry_new(struct profile *p)
 {
     struct spool_entry *e = calloc(1, sizeof(*e));
-    if (!e) {
+    if (e == NULL) {
         return NULL;
     }
     e->profile = profile_ref(p);
@@ -79,7 +79,7 @@ struct spool_entry *spool_entry_new(struct profile *p)
 
 void spool_entry_free(struct spool_entry *e)
 {
-    if (!e) {
+    if (e == NULL) {
         return;
     }
     profile_unref(e->profile);
@@ -259,13 +259,13 @@ static bool run_request(struct spool *s, int64_t now_ms)
     pthread_mutex_lock(&s->lock);
     struct spool_entry *e = TAILQ_FIRST(&s->requests);
     unsigned wants = 0;
-    if (e) {
+    if (e != NULL) {
         TAILQ_REMOVE(&s->requests, e, link);
         wants = e->wants;
         e->wants = 0;
     }
     pthread_mutex_unlock(&s->lock);
-    if (!e) {
+    if (e == NULL) {
         return false;
     }
     /* Who has released it does not wait for its bytes. */
@@ -385,7 +385,7 @@ static void write_batch(struct spool *s, int64_t now_ms)
     while ((e = TAILQ_FIRST(&written)) != NULL) {
         TAILQ_REMOVE(&written, e, link);
         /* One whose segment has been dropped since is told of as lost. */
-        if (safe && e->segment) {
+        if (safe && e->segment != NULL) {
             s->stored++;
             s->options.events.written(s->options.events.arg, e);
         }
@@ -594,7 +594,7 @@ bool spool_start(struct spool *s, struct err *err)
 
 void spool_stop(struct spool *s)
 {
-    if (!s) {
+    if (s == NULL) {
         return;
     }
     pthread_mutex_lock(&s->lock);
@@ -662,13 +662,13 @@ static bool make_store(struct spool *s, struct err *err)
 struct spool *spool_open(const struct spool_options *o, struct err *err)
 {
     struct spool *s = calloc(1, sizeof(*s));
-    if (!s) {
+    if (s == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
         return NULL;
     }
     pthread_condattr_t attr;
     s->options = *o;
-    s->io = o->io ? o->io : &spool_io_posix;
+    s->io = o->io != NULL ? o->io : &spool_io_posix;
     s->status.limit = o->max_bytes;
     s->status.up = true;
     s->status.reading = true;
@@ -680,16 +680,16 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
     s->builder = labels_builder_new(o->intern);
-    if (!s->builder) {
+    if (s->builder == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
     }
-    return s->builder && make_store(s, err) ? s : spool_free(s);
+    return s->builder != NULL && make_store(s, err) ? s : spool_free(s);
 }
 
 struct spool *spool_free(struct spool *s)
 {
     struct spool_entry *e;
-    if (!s) {
+    if (s == NULL) {
         return NULL;
     }
     while ((e = TAILQ_FIRST(&s->waiting)) != NULL) {

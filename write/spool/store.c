@@ -59,7 +59,7 @@ void spool_store_close_file(struct spool_store *s, struct spool_file *f)
 struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id)
 {
     struct spool_segment *g = calloc(1, sizeof(*g));
-    if (!g) {
+    if (g == NULL) {
         return NULL;
     }
     g->id = id;
@@ -67,10 +67,10 @@ struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id
     TAILQ_INIT(&g->unacked);
     /* Mostly the last; after the directory came back, one may have to go between others. */
     struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segment_list);
-    while (before && before->id > id) {
+    while (before != NULL && before->id > id) {
         before = TAILQ_PREV(before, spool_segment_list, link);
     }
-    if (before) {
+    if (before != NULL) {
         TAILQ_INSERT_AFTER(&s->segments, before, g, link);
     } else {
         TAILQ_INSERT_HEAD(&s->segments, g, link);
@@ -116,11 +116,11 @@ void spool_store_free_segment(struct spool_store *s, struct spool_segment *g)
 void spool_store_seal(struct spool_store *s)
 {
     struct spool_segment *g = s->active.segment;
-    if (g && g->live == 0) {
+    if (g != NULL && g->live == 0) {
         s->active.dirty = false;
     }
     spool_store_close_file(s, &s->active);
-    if (g) {
+    if (g != NULL) {
         (void)spool_store_retire(s, g, NULL);
     }
 }
@@ -190,7 +190,7 @@ static bool is_weather(int failed)
 struct spool_store *spool_store_open(const struct spool_store_options *o, struct err *err)
 {
     struct spool_store *s = calloc(1, sizeof(*s));
-    if (!s) {
+    if (s == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
         return NULL;
     }
@@ -209,13 +209,13 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
     buf_init(&s->head, SPOOL_HEAD_SIZE + (size_t)SPOOL_LABELS_MAX);
     s->directory = strdup(o->directory);
     s->endpoint = strdup(o->endpoint);
-    if (!s->directory || !s->endpoint) {
+    if (s->directory == NULL || s->endpoint == NULL) {
         err_set(err, ERR_MEMORY, "out of memory");
         return spool_store_close(s);
     }
     struct err first = ERR_INIT;
     if (!open_directory(s, &first) && !is_weather(errno)) {
-        if (err) {
+        if (err != NULL) {
             *err = first;
         }
         return spool_store_close(s);
@@ -225,7 +225,7 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
 
 struct spool_store *spool_store_close(struct spool_store *s)
 {
-    if (!s) {
+    if (s == NULL) {
         return NULL;
     }
     if (s->listed) {
@@ -264,7 +264,7 @@ static bool keep_id(uint64_t **ids, size_t *n, uint64_t id)
 {
     if (*n == 0 || (*n >= 64 && (*n & (*n - 1)) == 0)) {
         uint64_t *more = realloc(*ids, (*n < 64 ? 64 : *n * 2) * sizeof(id));
-        if (!more) {
+        if (more == NULL) {
             return false;
         }
         *ids = more;
@@ -312,7 +312,7 @@ static int compare_ids(const void *a, const void *b)
 static bool is_known(const struct spool_store *s, uint64_t id)
 {
     const struct spool_segment *g = TAILQ_FIRST(&s->segments);
-    for (; g; g = TAILQ_NEXT(g, link)) {
+    for (; g != NULL; g = TAILQ_NEXT(g, link)) {
         if (g->id == id) {
             return true;
         }
@@ -334,7 +334,7 @@ static bool take_segment(struct spool_store *s, uint64_t id)
     }
     s->io->close(s->io->arg, fd);
     struct spool_segment *g = spool_store_add_segment(s, id);
-    if (!g) {
+    if (g == NULL) {
         return false;
     }
     g->size = size;
@@ -443,7 +443,7 @@ static bool begin_segment(struct spool_store *s, struct err *err)
     bool ok = spool_io_write_full(s->io, fd, bytes, sizeof(bytes), NULL, 0, 0) == 0 ||
               spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
     struct spool_segment *g = ok ? spool_store_add_segment(s, h.segment) : NULL;
-    if (!g) {
+    if (g == NULL) {
         if (ok) {
             err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
         }
@@ -495,7 +495,7 @@ static bool write_entry(struct spool_store *s, struct spool_entry *e, uint64_t s
                         struct err *err)
 {
     const struct spool_segment *g = s->active.segment;
-    if (g && g->size > SPOOL_HEADER_SIZE && g->size + size > s->segment_bytes) {
+    if (g != NULL && g->size > SPOOL_HEADER_SIZE && g->size + size > s->segment_bytes) {
         spool_store_seal(s);
     }
     if (!spool_store_make_room(s, size + SPOOL_HEADER_SIZE, err)) {
@@ -610,13 +610,13 @@ static struct profile *make_profile(const struct spool_entry *e, const uint8_t *
     if (e->head.format <= PROFILE_JFR) {
         l = spool_labels_parse(labels, e->head.labels_size, builder, &memory);
     }
-    *ret_result = l || memory ? SPOOL_LOAD_MEMORY : SPOOL_LOAD_DAMAGED;
-    if (!l) {
+    *ret_result = l != NULL || memory ? SPOOL_LOAD_MEMORY : SPOOL_LOAD_DAMAGED;
+    if (l == NULL) {
         free(data);
         return NULL;
     }
     struct profile *p = profile_new(l, data, e->head.data_size);
-    if (p) {
+    if (p != NULL) {
         p->from_ns = e->head.from_ns;
         p->until_ns = e->head.until_ns;
         p->scraped_ms = e->scraped_ms;
@@ -633,7 +633,7 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
     uint8_t *labels = NULL;
     char *data = NULL;
     enum spool_load result;
-    if (!e->segment) {
+    if (e->segment == NULL) {
         return SPOOL_LOAD_GONE;
     }
     if (!open_for_reading(s, e->segment)) {
@@ -658,7 +658,7 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
     }
     *ret_profile = make_profile(e, labels, data, builder, &result);
     free(labels);
-    if (*ret_profile) {
+    if (*ret_profile != NULL) {
         return SPOOL_LOADED;
     }
     if (result == SPOOL_LOAD_DAMAGED) {

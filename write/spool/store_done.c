@@ -101,7 +101,7 @@ static void drop_entry(struct spool_entry *e)
 bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err)
 {
     struct spool_segment *g = e->segment;
-    if (!g) {
+    if (g == NULL) {
         TAILQ_REMOVE(&s->orphans, e, in_segment);
         drop_entry(e);
         return true;
@@ -142,7 +142,7 @@ bool spool_store_retry(struct spool_store *s, struct err *err)
 {
     struct spool_segment *next;
     bool ok = true;
-    for (struct spool_segment *g = TAILQ_FIRST(&s->segments); g && ok; g = next) {
+    for (struct spool_segment *g = TAILQ_FIRST(&s->segments); g != NULL && ok; g = next) {
         next = TAILQ_NEXT(g, link);
         bool over = g->doomed || (g->live == 0 && g->read && g != s->active.segment);
         ok = over ? remove_segment(s, g, err) : retry_acks(s, g, err);
@@ -232,7 +232,7 @@ static struct spool_entry *entry_of(struct spool_segment *g, const struct spool_
                                     int64_t wall_offset_ns)
 {
     struct spool_entry *e = calloc(1, sizeof(*e));
-    if (!e) {
+    if (e == NULL) {
         return NULL;
     }
     e->segment = g;
@@ -273,7 +273,7 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
         return SPOOL_READ_MORE;
     }
     struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
-    if (!e) {
+    if (e == NULL) {
         /* It stays where it is, for the next process. */
         s->walking->live++;
         s->options.events.unread_lost(s->options.events.arg, true);
@@ -293,7 +293,7 @@ static void finish_walk(struct spool_store *s)
 static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, struct err *err)
 {
     struct spool_found found;
-    if (s->unplaced) {
+    if (s->unplaced != NULL) {
         return place(s, s->unplaced) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
     }
     switch (spool_walk_next(&s->walk, &found)) {
@@ -315,7 +315,7 @@ static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, st
 static struct spool_segment *first_unread(const struct spool_store *s)
 {
     struct spool_segment *g = TAILQ_FIRST(&s->segments);
-    while (g && g->read) {
+    while (g != NULL && g->read) {
         g = TAILQ_NEXT(g, link);
     }
     return g;
@@ -325,11 +325,11 @@ enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_o
                                  struct err *err)
 {
     for (; n > 0; n--) {
-        struct spool_segment *g = s->walking ? s->walking : first_unread(s);
-        if (!g) {
+        struct spool_segment *g = s->walking != NULL ? s->walking : first_unread(s);
+        if (g == NULL) {
             return SPOOL_READ_ALL;
         }
-        int begun = s->walking ? 1 : begin_walk(s, g, err);
+        int begun = s->walking != NULL ? 1 : begin_walk(s, g, err);
         if (begun < 0) {
             return SPOOL_READ_FAILED;
         }
@@ -343,11 +343,11 @@ enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_o
 
 void spool_store_give_up(struct spool_store *s)
 {
-    struct spool_segment *g = s->walking ? s->walking : first_unread(s);
-    if (!g) {
+    struct spool_segment *g = s->walking != NULL ? s->walking : first_unread(s);
+    if (g == NULL) {
         return;
     }
-    count_damage(s, g->size - (s->walking ? s->walk.offset : 0));
+    count_damage(s, g->size - (s->walking != NULL ? s->walk.offset : 0));
     spool_store_end_walk(s);
     mark_as_read(s, g);
     /* Never done: so the file stays for the next process, which may be able to read it. */
@@ -361,7 +361,7 @@ static void lose_unread(struct spool_store *s)
 {
     struct spool_found found;
     enum spool_step step;
-    if (s->unplaced) {
+    if (s->unplaced != NULL) {
         s->options.events.unread_lost(s->options.events.arg, false);
     }
     free(s->unplaced);

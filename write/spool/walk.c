@@ -80,7 +80,7 @@ enum spool_walk_open spool_walk_open(struct spool_walk *w, const struct spool_io
 
 void spool_walk_close(struct spool_walk *w)
 {
-    if (w->io && w->fd >= 0) {
+    if (w->io != NULL && w->fd >= 0) {
         w->io->close(w->io->arg, w->fd);
     }
     w->fd = -1;
@@ -132,7 +132,7 @@ static int search_window(const struct spool_walk *w, uint8_t *window, uint64_t f
 static bool search(const struct spool_walk *w, uint64_t from, uint64_t *ret_at)
 {
     uint8_t *window = malloc(WINDOW);
-    int found = window ? 0 : -1;
+    int found = window != NULL ? 0 : -1;
     while (found == 0 && from < w->size) {
         found = search_window(w, window, from, ret_at);
         from = *ret_at;
@@ -221,8 +221,9 @@ bool spool_acks_read(const struct spool_io *io, int dir, uint64_t segment, uint6
     size = size < ACKS_BYTES_MAX ? size : ACKS_BYTES_MAX;
     size_t n = size < SPOOL_ACK_HEADER_SIZE ? 0 : (size - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE;
     uint32_t *offsets = malloc((n + 1) * sizeof(offsets[0]));
-    bool ok = offsets && read_acks(io, fd, salt, n * SPOOL_ACK_SIZE, offsets, ret_n, ret_bad);
-    int failed = offsets ? errno : ENOMEM;
+    bool ok =
+        offsets != NULL && read_acks(io, fd, salt, n * SPOOL_ACK_SIZE, offsets, ret_n, ret_bad);
+    int failed = offsets != NULL ? errno : ENOMEM;
     io->close(io->arg, fd);
     if (!ok) {
         free(offsets);
@@ -243,7 +244,7 @@ enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offs
 {
     uint8_t *labels = malloc((size_t)head->labels_size + 1);
     char *data = malloc((size_t)head->data_size + 1);
-    enum spool_body result = labels && data ? SPOOL_BODY_OK : SPOOL_BODY_MEMORY;
+    enum spool_body result = labels != NULL && data != NULL ? SPOOL_BODY_OK : SPOOL_BODY_MEMORY;
     if (result == SPOOL_BODY_OK) {
         uint64_t at = offset + SPOOL_HEAD_SIZE;
         ssize_t a = spool_io_read_full(io, fd, labels, head->labels_size, at);
