@@ -70,7 +70,7 @@ static bool room_init(struct room *room, const char *name, struct err *err)
     }
     room->pulse = loop_timer_new(room->loop, on_pulse, room);
     if (room->pulse == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     atomic_store(&room->beat_ms, clock_mono_ms());
     loop_timer_after(room->pulse, 0);
@@ -161,13 +161,13 @@ static bool make_base(struct app *app, struct err *err)
     app->metrics = metrics_new();
     app->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (app->log == NULL || app->intern == NULL || app->metrics == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     if (app->drained_fd < 0) {
         return err_sys(err, "eventfd");
     }
     if (!process_metrics(app->metrics)) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     app->workers = worker_pool_new(0, err);
     return app->workers != NULL && room_init(&app->discovering, "discovery", err) &&
@@ -280,7 +280,7 @@ struct app *app_new(const struct config *config, struct err *err)
 {
     struct app *app = calloc(1, sizeof(*app));
     if (app == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     app->drained_fd = -1;

@@ -24,7 +24,7 @@ static bool compile_rules(struct pipeline *p, struct err *err)
     const struct config *config = p->options.config;
     p->rules = calloc(config->n_jobs + 1, sizeof(struct relabel *));
     if (p->rules == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     for (size_t i = 0; i < config->n_jobs; i++) {
         p->rules[i] = relabel_new(&config->jobs[i].relabel, err);
@@ -39,7 +39,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
 {
     struct pipeline *p = calloc(1, sizeof(*p));
     if (p == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     p->options = *options;
@@ -60,7 +60,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
     p->scratch = relabel_scratch_new();
     p->builder = labels_builder_new(options->intern);
     if (p->scratch == NULL || p->builder == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return pipeline_free(p);
     }
     if (!compile_rules(p, err)) {

@@ -83,7 +83,7 @@ static bool compile(struct profile_rules *r, struct err *err)
         r->builder = labels_builder_new(r->options.intern);
     }
     return !any || (r->memories != NULL && r->scratch != NULL && r->builder != NULL) ||
-           err_set(err, ERR_MEMORY, "out of memory");
+           err_memory(err);
 }
 
 struct profile_rules *profile_rules_new(const struct profile_rules_options *options,
@@ -95,7 +95,7 @@ struct profile_rules *profile_rules_new(const struct profile_rules_options *opti
         r->jobs = calloc(options->config->n_jobs + 1, sizeof(*r->jobs));
     }
     if (r == NULL || r->jobs == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         free(r);
         return NULL;
     }

@@ -87,6 +87,27 @@ bool err_wrap(struct err *err, const char *fmt, ...)
     return false;
 }
 
+bool err_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory");
+}
+
+bool err_append(struct err *err, const char *fmt, ...)
+{
+    if (err != NULL) {
+        char head[ERR_MSG_MAX];
+        memcpy(head, err->msg, sizeof(head));
+        head[sizeof(head) - 1] = '\0';
+        char tail[ERR_MSG_MAX];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(tail, sizeof(tail), fmt, ap);
+        va_end(ap);
+        err_set(err, err->kind, "%s%s", head, tail);
+    }
+    return false;
+}
+
 void err_clear(struct err *err)
 {
     if (err != NULL) {

@@ -38,11 +38,17 @@ struct err {
 bool err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Like err_set() with kind ERR_SYSTEM and ": <text of errno>" behind the message. */
+/* Like err_set() with kind ERR_SYSTEM and ": <text of errno>" after the message. */
 bool err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The error of a failed allocation: kind ERR_MEMORY, "out of memory". Returns false. */
+bool err_memory(struct err *err);
 
 /* Puts "<fmt>: " in front of the message that is there; the kind stays. Returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Adds text to the end of the message that is there; the kind stays. Returns false. */
+bool err_append(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Makes the object empty again. */
 void err_clear(struct err *err);

@@ -294,7 +294,7 @@ static bool prepare(struct discover *d, struct err *err)
     d->log = log_new(STDERR_FILENO, LOG_WARN, d->config->log.format);
     d->loop = loop_new(err);
     if (d->intern == NULL || d->log == NULL || d->loop == NULL) {
-        return err->kind == ERR_NONE && err_set(err, ERR_MEMORY, "out of memory");
+        return err->kind == ERR_NONE && err_memory(err);
     }
     if (!make_sharding(d, err)) {
         return false;
@@ -318,7 +318,7 @@ static bool prepare(struct discover *d, struct err *err)
         .pattern = d->pod,
     };
     d->words = explain_new(&words);
-    return d->words != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    return d->words != NULL || err_memory(err);
 }
 
 static int discover(const struct cmd_config_flags *flags, struct discover *d)

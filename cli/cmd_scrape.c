@@ -177,7 +177,7 @@ static char *make_url(const struct scrape_args *args, const struct config_type *
     char *url = NULL;
     CURLU *u = curl_url();
     if (u == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     if (fill_url(u, args, type, err)) {
@@ -215,7 +215,7 @@ static bool run_request(struct answer *a, const struct http_request *request, st
     if (client == NULL) {
         return false;
     }
-    bool ok = http_start(client, request) != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    bool ok = http_start(client, request) != NULL || err_memory(err);
     if (ok) {
         loop_run(a->loop);
     }
@@ -253,7 +253,7 @@ static int fail_fetch(const char *url, const struct answer *a)
 {
     struct sv body = {.p = a->data == NULL ? "" : a->data, .n = a->data == NULL ? 0 : a->size};
     const char *reason = scrape_failure_reason(a->result, a->status, body);
-    if (a->result != HTTP_OK) {
+    if (a->result != HTTP_DONE) {
         fprintf(stderr, "profpull: %s: %s\n", reason, a->error); /* the sentence has the URL */
         return EXIT_PEER;
     }
@@ -437,10 +437,10 @@ static int scrape(const struct scrape_args *args, const struct config_type *type
     int code;
     if (!fetch(url, seconds, args, &a, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
-    } else if (a.result != HTTP_OK || a.status / 100 != 2) {
+    } else if (a.result != HTTP_DONE || a.status / 100 != 2) {
         code = fail_fetch(url, &a);
     } else if (a.data == NULL) {
-        err_set(&err, ERR_MEMORY, "out of memory");
+        err_memory(&err);
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
         code = deliver(url, args, &a);

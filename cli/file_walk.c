@@ -121,15 +121,14 @@ static bool read_some(int fd, char *chunk, struct buf *out, bool *ret_end, struc
     if (buf_append(out, chunk, (size_t)n)) {
         return true;
     }
-    return buf_too_big(out) ? err_set(err, ERR_LIMIT, "larger than the limit")
-                            : err_set(err, ERR_MEMORY, "out of memory");
+    return buf_too_big(out) ? err_set(err, ERR_LIMIT, "larger than the limit") : err_memory(err);
 }
 
 static bool read_all(int fd, struct buf *out, struct err *err)
 {
     char *chunk = malloc(CHUNK);
     bool end = false;
-    bool ok = chunk != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    bool ok = chunk != NULL || err_memory(err);
     while (ok && !end) {
         ok = read_some(fd, chunk, out, &end, err);
     }

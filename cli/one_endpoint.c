@@ -71,7 +71,7 @@ static void first_error(const struct config_errors *errors, struct err *err)
     const struct config_error *e =
         config_errors_count(errors) == 0 ? NULL : config_errors_at(errors, 0);
     if (e == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return;
     }
     const char *path = e->path;
@@ -92,7 +92,7 @@ static struct config *parse(const struct endpoint_flags *flags, struct err *err)
     if (buf_too_big(&text)) {
         err_set(err, ERR_INPUT, "the flags are too long");
     } else if (errors == NULL || !buf_ok(&text)) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
     } else {
         config = config_parse("command line", (struct sv){.p = text.data, .n = text.len}, &options,
                               errors);

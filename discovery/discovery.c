@@ -438,7 +438,7 @@ static bool add_url(struct list_source *s, const struct config_http_sd *config, 
         .arg = s,
     });
     if (s->url == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     d->n_pending++;
     return true;
@@ -453,7 +453,7 @@ static bool add_list(struct discovery *d, size_t job, size_t index, struct err *
              config->kind == SOURCE_FILE ? "/" : "");
     switch (config->kind) {
     case SOURCE_FILE:
-        return add_files(s, &config->file) || err_set(err, ERR_MEMORY, "out of memory");
+        return add_files(s, &config->file) || err_memory(err);
     case SOURCE_HTTP:
         return add_url(s, &config->http, err);
     default:
@@ -531,7 +531,7 @@ static bool add_jobs(struct discovery *d, struct err *err)
     d->lists = calloc(max + 1, sizeof(*d->lists));
     if (d->arena == NULL || d->start == NULL || d->kube == NULL || d->subscribers == NULL ||
         d->lists == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     for (size_t i = 0; i < config->n_jobs; i++) {
         if (!add_job(d, i, err)) {
@@ -545,7 +545,7 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
 {
     struct discovery *d = calloc(1, sizeof(*d));
     if (d == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     d->options = *options;

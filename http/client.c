@@ -156,7 +156,7 @@ static enum http_result set_method(struct http_transfer *t, const struct http_re
             continue;
         }
         if (r->n_body == 0 || t->method == HTTP_POST || t->method == HTTP_PUT) {
-            return HTTP_OK;
+            return HTTP_DONE;
         }
         err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
         return HTTP_ERR_CONFIG;
@@ -171,8 +171,8 @@ static enum http_result set_url(struct http_transfer *t, const struct http_reque
 {
     char shown[HTTP_URL_REDACTED_MAX];
     enum http_result result = http_url_parse(r->url, &t->url, err);
-    if (result == HTTP_OK) {
-        return HTTP_OK;
+    if (result == HTTP_DONE) {
+        return HTTP_DONE;
     }
     /* For the sentence alone. */
     http_url_redact(r->url, shown, sizeof(shown));
@@ -184,10 +184,10 @@ static enum http_result prepare(struct http_transfer *t, const struct http_reque
                                 struct err *err)
 {
     enum http_result result = set_url(t, r, err);
-    if (result == HTTP_OK) {
+    if (result == HTTP_DONE) {
         result = set_method(t, r, err);
     }
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         return result;
     }
     t->shard = &t->client->shards[http_url_origin_hash(&t->url) % t->client->n_shards];
@@ -205,7 +205,7 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
         return NULL;
     }
     enum http_result result = prepare(t, request, &err);
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         http_transfer_fail(t, result, &err);
     } else if (t->needs_token) {
         http_tokens_wait(t);
@@ -258,7 +258,7 @@ static void start_again(struct http_transfer *t)
     t->sent_ns = 0;
     http_transfer_reset_response(t);
     enum http_result result = http_options_apply_hop(t, &err);
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         http_transfer_fail(t, result, &err);
     } else {
         http_shard_add(t);
@@ -272,7 +272,7 @@ static void follow(struct http_transfer *t)
     bool same;
     char *target = http_url_resolve(t->url.text, t->location, &same);
     if (target == NULL) {
-        err_set(&err, ERR_MEMORY, "out of memory");
+        err_memory(&err);
         http_transfer_fail(t, HTTP_ERR_MEMORY, &err);
         return;
     }
@@ -377,9 +377,9 @@ static void call_done(struct http_transfer *t)
     struct http_response response = {
         .result = t->result,
         .status = t->status,
-        .error = t->result == HTTP_OK ? ""
-                 : t->error != NULL   ? t->error->msg
-                                      : "out of memory",
+        .error = t->result == HTTP_DONE ? ""
+                 : t->error != NULL     ? t->error->msg
+                                        : "out of memory",
         .content_type = type != NULL ? type : "",
         .location = location,
         .retry_after_ms = t->retry_after_ms,

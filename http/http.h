@@ -99,9 +99,9 @@ struct http_part {
     size_t len;
 };
 
-/* How a transfer ended. HTTP_OK means that a whole response came, whatever its status. */
+/* How a transfer ended. HTTP_DONE means that a whole response came, whatever its status. */
 enum http_result {
-    HTTP_OK,
+    HTTP_DONE,            /* a whole response came, whatever its status */
     HTTP_ERR_RESOLVE,     /* host name not found */
     HTTP_ERR_CONNECT,     /* refused, unreachable, connect timeout */
     HTTP_ERR_TLS,         /* handshake or verification */
@@ -122,8 +122,8 @@ const char *http_result_name(enum http_result r);
 
 struct http_response {
     enum http_result result;
-    long status; /* 0 if none came; set even when result is not HTTP_OK, if a status line came */
-    const char *error;        /* a sentence if result != HTTP_OK, else "" */
+    long status; /* 0 if none came; set even when result is not HTTP_DONE, if a status line came */
+    const char *error;        /* a sentence if result != HTTP_DONE, else "" */
     const char *content_type; /* "" if none */
     const char *location;     /* absolute, "" if none; query values are hidden, as in errors */
     int64_t retry_after_ms;   /* from Retry-After, seconds or HTTP-date; -1 if none or nonsense */

@@ -149,12 +149,12 @@ static void release_one(struct http_token *k, struct http_transfer *t)
     struct err err = ERR_INIT;
     enum http_result result = k->result;
     http_list_move(t, NULL);
-    if (result == HTTP_OK) {
+    if (result == HTTP_DONE) {
         result = http_options_authorize(t, k->text, &err);
     } else {
         err_set(&err, k->reason.kind, "%s", k->reason.msg);
     }
-    if (result == HTTP_OK) {
+    if (result == HTTP_DONE) {
         t->token_generation = k->generation;
         http_shard_add(t);
     } else {
@@ -239,13 +239,13 @@ static void take_token(struct http_token *k, const json_t *answer)
     buf_done(&value);
     if (k->text == NULL) {
         err_clear(&k->reason);
-        err_set(&k->reason, ERR_MEMORY, "out of memory");
+        err_memory(&k->reason);
         fail_fetch(k, HTTP_ERR_MEMORY);
         return;
     }
     k->generation++;
     k->expires_ms = life == INT64_MAX ? INT64_MAX : clock_mono_ms() + life;
-    k->result = HTTP_OK;
+    k->result = HTTP_DONE;
     finish_fetch(k);
 }
 
@@ -255,7 +255,7 @@ static void on_token(void *arg, const struct http_response *r)
 {
     struct http_token *k = arg;
     k->fetch = NULL;
-    if (r->result != HTTP_OK) {
+    if (r->result != HTTP_DONE) {
         err_clear(&k->reason);
         err_set(&k->reason, ERR_NETWORK, "oauth2: %s", r->error);
         fail_fetch(k, r->result);
@@ -409,7 +409,7 @@ static void start_fetch(struct http_token *k)
         return;
     }
     if (k->reason.kind == 0) {
-        err_set(&k->reason, ERR_MEMORY, "out of memory");
+        err_memory(&k->reason);
     }
     fail_fetch(k, result);
 }
@@ -424,7 +424,7 @@ static bool is_fresh(const struct http_token *k, int64_t now_ms)
 /* After a failure not everybody who comes may ask again; without memory nobody was asked. */
 static bool has_just_failed(const struct http_token *k, int64_t now_ms)
 {
-    return k->result != HTTP_OK && k->result != HTTP_ERR_MEMORY && k->fetched_ms != 0 &&
+    return k->result != HTTP_DONE && k->result != HTTP_ERR_MEMORY && k->fetched_ms != 0 &&
            now_ms - k->fetched_ms < HTTP_OAUTH2_REST_MS;
 }
 
@@ -434,7 +434,7 @@ enum http_result http_tokens_get(struct http_transfer *t, const char **ret_text,
     int64_t now = clock_mono_ms();
     *ret_text = NULL;
     if (k == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return HTTP_ERR_MEMORY;
     }
     if (k->fetch == NULL && has_just_failed(k, now)) {
@@ -446,7 +446,7 @@ enum http_result http_tokens_get(struct http_transfer *t, const char **ret_text,
     if (is_fresh(k, now)) {
         *ret_text = k->text;
     }
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 void http_tokens_wait(struct http_transfer *t)

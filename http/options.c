@@ -21,7 +21,7 @@ static const struct http_file_rule key_rule = {HTTP_TLS_FILE_MAX, pem_check_key}
 
 static enum http_result no_memory(struct err *err)
 {
-    err_set(err, ERR_MEMORY, "out of memory");
+    err_memory(err);
     return HTTP_ERR_MEMORY;
 }
 
@@ -75,7 +75,7 @@ static enum http_result append_header(struct http_transfer *t, const char *name,
                 HTTP_REQUEST_HEADER_MAX);
         return HTTP_ERR_CONFIG;
     }
-    return ok ? HTTP_OK : no_memory(err);
+    return ok ? HTTP_DONE : no_memory(err);
 }
 
 static bool has_name(const struct http_header *headers, size_t n, const char *name)
@@ -98,12 +98,12 @@ static bool is_given(const struct http_request *r, const char *name)
 static enum http_result append_given(struct http_transfer *t, const struct http_request *r,
                                      struct err *err)
 {
-    enum http_result result = HTTP_OK;
+    enum http_result result = HTTP_DONE;
     const struct http_settings *s = r->settings;
-    for (size_t i = 0; i < r->n_headers && result == HTTP_OK; i++) {
+    for (size_t i = 0; i < r->n_headers && result == HTTP_DONE; i++) {
         result = append_header(t, r->headers[i].name, r->headers[i].value, err);
     }
-    for (size_t i = 0; s != NULL && i < s->n_headers && result == HTTP_OK; i++) {
+    for (size_t i = 0; s != NULL && i < s->n_headers && result == HTTP_DONE; i++) {
         if (!has_name(r->headers, r->n_headers, s->headers[i].name)) {
             result = append_header(t, s->headers[i].name, s->headers[i].value, err);
         }
@@ -140,7 +140,7 @@ static enum http_result read_secret(struct http_transfer *t, const char *path, c
         return no_memory(err);
     }
     *ret_secret = copy;
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 static void wipe(char *secret)
@@ -156,14 +156,14 @@ static enum http_result set_basic(struct http_transfer *t, const struct http_set
 {
     char *name = NULL;
     char *from_file = NULL;
-    enum http_result result = HTTP_OK;
+    enum http_result result = HTTP_DONE;
     if (s->username_file != NULL) {
         result = read_secret(t, s->username_file, &name, err);
     }
-    if (result == HTTP_OK && s->password_file != NULL) {
+    if (result == HTTP_DONE && s->password_file != NULL) {
         result = read_secret(t, s->password_file, &from_file, err);
     }
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         wipe(name);
         return result;
     }
@@ -172,7 +172,7 @@ static enum http_result set_basic(struct http_transfer *t, const struct http_set
     SET(t, CURLOPT_PASSWORD, from_file ? from_file : s->password ? s->password : "");
     wipe(name);
     wipe(from_file);
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 static enum http_result add_authorization(struct http_transfer *t, const char *type,
@@ -203,7 +203,7 @@ static enum http_result set_header_auth(struct http_transfer *t, const struct ht
     }
     char *secret = NULL;
     enum http_result result = read_secret(t, s->credentials_file, &secret, err);
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         return result;
     }
     result = add_authorization(t, s->auth_type, secret, err);
@@ -218,8 +218,8 @@ static enum http_result set_oauth2(struct http_transfer *t, struct err *err)
 {
     const char *value;
     enum http_result result = http_tokens_get(t, &value, err);
-    t->needs_token = result == HTTP_OK && value == NULL;
-    if (result != HTTP_OK || value == NULL) {
+    t->needs_token = result == HTTP_DONE && value == NULL;
+    if (result != HTTP_DONE || value == NULL) {
         return result;
     }
     return append_header(t, "Authorization", value, err);
@@ -228,7 +228,7 @@ static enum http_result set_oauth2(struct http_transfer *t, struct err *err)
 enum http_result http_options_authorize(struct http_transfer *t, const char *value, struct err *err)
 {
     enum http_result result = append_header(t, "Authorization", value, err);
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         return result;
     }
     t->needs_token = false;
@@ -242,7 +242,7 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
 {
     const struct http_settings *s = r->settings;
     if (is_given(r, "Authorization")) {
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     if (s != NULL && s->auth == HTTP_AUTH_BASIC) {
         return set_basic(t, s, err);
@@ -258,7 +258,7 @@ static enum http_result set_auth(struct http_transfer *t, const struct http_requ
         SET(t, CURLOPT_USERNAME, t->url.user ? t->url.user : "");
         SET(t, CURLOPT_PASSWORD, t->url.password ? t->url.password : "");
     }
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
@@ -271,14 +271,14 @@ static enum http_result get_pem(struct http_transfer *t, const char *pem, const 
 {
     *ret = sv_from(pem);
     if (pem != NULL || path == NULL) {
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     *keep = http_files_get(t->client->files, path, rule, clock_mono_ms(), err);
     if (*keep == NULL) {
         return HTTP_ERR_CONFIG;
     }
     *ret = (struct sv){(*keep)->data, (*keep)->len};
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 static struct curl_blob blob_of(struct sv pem)
@@ -295,14 +295,14 @@ static enum http_result set_ca(struct http_transfer *t, const struct http_settin
     struct sv pem;
     enum http_result result =
         get_pem(t, s->tls.ca_pem, s->tls.ca_file, &certificates_rule, &t->ca, &pem, err);
-    if (result != HTTP_OK || pem.n == 0) {
+    if (result != HTTP_DONE || pem.n == 0) {
         return result;
     }
     struct curl_blob blob = blob_of(pem);
     SET(t, CURLOPT_CAINFO_BLOB, &blob);
     /* This CA and no other: the directory of the system would be trusted beside it. */
     SET(t, CURLOPT_CAPATH, NULL);
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 static enum http_result set_client_cert(struct http_transfer *t, const struct http_settings *s,
@@ -311,10 +311,10 @@ static enum http_result set_client_cert(struct http_transfer *t, const struct ht
     struct sv cert, key;
     enum http_result result =
         get_pem(t, s->tls.cert_pem, s->tls.cert_file, &certificates_rule, &t->cert, &cert, err);
-    if (result == HTTP_OK) {
+    if (result == HTTP_DONE) {
         result = get_pem(t, s->tls.key_pem, s->tls.key_file, &key_rule, &t->key, &key, err);
     }
-    if (result != HTTP_OK || cert.n == 0) {
+    if (result != HTTP_DONE || cert.n == 0) {
         return result;
     }
     /* One PEM text may hold both. */
@@ -323,7 +323,7 @@ static enum http_result set_client_cert(struct http_transfer *t, const struct ht
     SET(t, CURLOPT_SSLCERT_BLOB, &cert_blob);
     SET(t, CURLOPT_SSLKEYTYPE, "PEM");
     SET(t, CURLOPT_SSLKEY_BLOB, &key_blob);
-    return HTTP_OK;
+    return HTTP_DONE;
 }
 
 /* 0: no bound. */
@@ -370,10 +370,10 @@ static enum http_result set_tls(struct http_transfer *t, const struct http_setti
     SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
     if (s == NULL) {
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     enum http_result result = set_ca(t, s, err);
-    return result == HTTP_OK ? set_client_cert(t, s, err) : result;
+    return result == HTTP_DONE ? set_client_cert(t, s, err) : result;
 }
 
 /* ---- where to -------------------------------------------------------------------------------- */
@@ -402,7 +402,7 @@ static enum http_result set_server_name(struct http_transfer *t, const struct ht
                                         struct err *err)
 {
     if (!uses_server_name(t)) {
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     struct buf line;
     buf_init(&line, HTTP_REQUEST_HEADER_MAX);
@@ -418,7 +418,7 @@ static enum http_result set_server_name(struct http_transfer *t, const struct ht
     }
     buf_done(&line);
     SET(t, CURLOPT_CONNECT_TO, t->connect_to);
-    return ok ? HTTP_OK : no_memory(err);
+    return ok ? HTTP_DONE : no_memory(err);
 }
 
 /* Go's rule, which Prometheus follows and libcurl does not: HTTP_PROXY counts for http as well. */
@@ -526,7 +526,7 @@ static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
 {
     if (!uses_server_name(t)) {
         SET(t, CURLOPT_URL, t->url.text);
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     CURLU *u = curl_url();
     char *text = NULL;
@@ -544,7 +544,7 @@ static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
     curl_free(text);
     curl_url_cleanup(u);
     if (code == CURLUE_OK) {
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     if (code == CURLUE_OUT_OF_MEMORY) {
         return no_memory(err);
@@ -564,7 +564,7 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
     const struct http_request *r = &t->request;
     int64_t connect = r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
     enum http_result result = set_curl_url(t, err);
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         return result;
     }
     if (r->timeout_ms > 0) {
@@ -576,7 +576,7 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
         }
     }
     SET(t, CURLOPT_CONNECTTIMEOUT_MS, to_curl_ms(connect));
-    return t->setopt_failed ? no_memory(err) : HTTP_OK;
+    return t->setopt_failed ? no_memory(err) : HTTP_DONE;
 }
 
 enum http_result http_options_apply(struct http_transfer *t, const struct http_request *r,
@@ -590,19 +590,19 @@ enum http_result http_options_apply(struct http_transfer *t, const struct http_r
         s && s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     set_proxy(t, s);
     enum http_result result = append_given(t, r, err);
-    if (result == HTTP_OK) {
+    if (result == HTTP_DONE) {
         result = set_auth(t, r, err);
     }
-    if (result == HTTP_OK) {
-        result = t->url.https ? set_tls(t, s, err) : HTTP_OK;
+    if (result == HTTP_DONE) {
+        result = t->url.https ? set_tls(t, s, err) : HTTP_DONE;
     }
-    if (result == HTTP_OK) {
+    if (result == HTTP_DONE) {
         result = set_server_name(t, r, err);
     }
-    if (result == HTTP_OK && !(append_suppressions(t, r) && set_proxy_headers(t, s))) {
+    if (result == HTTP_DONE && !(append_suppressions(t, r) && set_proxy_headers(t, s))) {
         result = no_memory(err);
     }
-    if (result != HTTP_OK) {
+    if (result != HTTP_DONE) {
         return result;
     }
     SET(t, CURLOPT_HTTPHEADER, t->headers);

@@ -275,7 +275,7 @@ struct http_transfer *http_transfer_free(struct http_transfer *t);
 /* ---- http_options.c -------------------------------------------------------------------------- */
 
 /* Sets all options of t->easy. r: as the caller gave it, with the headers that are not kept.
- * HTTP_OK, or a reason in err. */
+ * HTTP_DONE, or a reason in err. */
 enum http_result http_options_apply(struct http_transfer *t, const struct http_request *r,
                                     struct err *err);
 /* What changes from hop to hop: URL and remaining time. */
@@ -291,7 +291,7 @@ struct http_tokens;
 struct http_token;
 struct http_tokens *http_tokens_new(struct http_client *c);    /* NULL if out of memory */
 struct http_tokens *http_tokens_free(struct http_tokens *all); /* nothing may wait */
-/* The value of the Authorization header for a transfer with HTTP_AUTH_OAUTH2; NULL and HTTP_OK if
+/* The value of the Authorization header for a transfer with HTTP_AUTH_OAUTH2; NULL and HTTP_DONE if
  * it has to wait for it. */
 enum http_result http_tokens_get(struct http_transfer *t, const char **ret_text, struct err *err);
 /* Puts the transfer among those that wait; it goes on, or fails, by itself. */
@@ -315,7 +315,7 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
 
 /* ---- http_result.c --------------------------------------------------------------------------- */
 
-/* Sets t->result and, if it is not HTTP_OK, t->error, from t->code and what came. */
+/* Sets t->result and, if it is not HTTP_DONE, t->error, from t->code and what came. */
 void http_result_classify(struct http_transfer *t);
 /* Writes the sentence "METHOD URL: reason" to t->error. */
 void http_result_explain(struct http_transfer *t, const char *reason);

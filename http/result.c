@@ -13,7 +13,7 @@
 const char *http_result_name(enum http_result r)
 {
     static const char *const names[HTTP_RESULTS] = {
-        [HTTP_OK] = "ok",
+        [HTTP_DONE] = "ok",
         [HTTP_ERR_RESOLVE] = "resolve",
         [HTTP_ERR_CONNECT] = "connect",
         [HTTP_ERR_TLS] = "tls",
@@ -263,7 +263,7 @@ static void put_reason(const struct http_transfer *t, struct reason *out)
         (void)snprintf(out->text, sizeof(out->text),
                        "no file descriptor left (the limit is that of this program)");
         break;
-    case HTTP_OK:
+    case HTTP_DONE:
     case HTTP_ERR_RESOLVE:
     case HTTP_ERR_TLS:
     case HTTP_ERR_CONFIG:
@@ -290,7 +290,7 @@ static enum http_result from_code(const struct http_transfer *t)
     switch ((int)t->code) {
     case CURLE_OK:
         /* To libcurl a connection that ends within the headers is the end of the response. */
-        return t->head_done ? HTTP_OK : HTTP_ERR_CUT;
+        return t->head_done ? HTTP_DONE : HTTP_ERR_CUT;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
         return HTTP_ERR_RESOLVE;
@@ -343,9 +343,9 @@ void http_result_classify(struct http_transfer *t)
         t->result = from_code(t);
     }
     if (is_early_answer(t)) {
-        t->result = HTTP_OK;
+        t->result = HTTP_DONE;
     }
-    if (t->result == HTTP_OK) {
+    if (t->result == HTTP_DONE) {
         return;
     }
     put_reason(t, &reason);

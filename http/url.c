@@ -126,11 +126,11 @@ enum http_result http_url_parse(const char *text, struct http_url *ret_url, stru
     }
     curl_url_cleanup(u);
     if (code == CURLUE_OK) {
-        return HTTP_OK;
+        return HTTP_DONE;
     }
     http_url_done(ret_url);
     if (code == CURLUE_OUT_OF_MEMORY) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return HTTP_ERR_MEMORY;
     }
     err_set(err, ERR_INPUT, "expected an http or https URL: %s", curl_url_strerror(code));
@@ -183,8 +183,8 @@ char *http_url_resolve(const char *base, const char *location, bool *ret_same_or
     struct http_url from, to = {0};
     char *result = NULL;
     char *joined = join(base, location);
-    if (joined != NULL && http_url_parse(base, &from, NULL) == HTTP_OK) {
-        if (http_url_parse(joined, &to, NULL) == HTTP_OK) {
+    if (joined != NULL && http_url_parse(base, &from, NULL) == HTTP_DONE) {
+        if (http_url_parse(joined, &to, NULL) == HTTP_DONE) {
             *ret_same_origin = same_origin(&from, &to);
             result = to.text;
             to.text = NULL;
@@ -255,7 +255,7 @@ void http_url_redact(const char *text, char *out, size_t size)
     struct sv path, query;
     /* Room for more than is shown, so that a long URL is cut and not lost. */
     buf_init(&b, strlen(text) * 4 + 64);
-    if (http_url_parse(text, &url, NULL) == HTTP_OK) {
+    if (http_url_parse(text, &url, NULL) == HTTP_DONE) {
         struct sv whole = sv_from(url.text);
         bool has_query = sv_cut(whole, '?', &path, &query);
         if (!has_query) {

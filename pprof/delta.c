@@ -37,7 +37,7 @@ struct making {
 
 static enum delta_result no_memory(struct err *err)
 {
-    err_set(err, ERR_MEMORY, "out of memory");
+    err_memory(err);
     return DELTA_NO_MEMORY;
 }
 

@@ -78,7 +78,7 @@ static enum gzip_result explain(enum gzip_result r, const struct growing *g, str
 {
     switch (r) {
     case GZIP_NO_MEMORY:
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         break;
     case GZIP_TOO_LARGE:
         err_set(err, ERR_LIMIT, "inflates to more than %zu bytes", g->limit);

@@ -10,7 +10,7 @@ enum { BY_ADDRESS = 1, BY_LINES = 2 };
 
 static bool no_memory(struct err *err)
 {
-    return err_set(err, ERR_MEMORY, "out of memory");
+    return err_memory(err);
 }
 
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span)

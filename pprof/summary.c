@@ -132,7 +132,7 @@ bool profile_summarise(struct sv body, struct profile_summary *ret, struct err *
     }
     struct scratch *s = scratch_new();
     if (s == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     struct sv plain;
     bool ok = gzip_inflate(s, body, SUMMARY_INFLATED_MAX, 0, &plain, err) == GZIP_OK &&

@@ -53,7 +53,7 @@ static bool compile_text(struct regex *re, const struct buf *text, struct err *e
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     if (context == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     pcre2_set_parens_nest_limit(context, NEST_LIMIT);
     uint32_t options = PCRE2_UTF | PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
@@ -84,7 +84,7 @@ static bool keep_names(struct regex *re, const struct re2 *tree, struct err *err
 {
     struct sv *names = arena_array(re->arena, tree->n_groups, sizeof(*names));
     if (names == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     for (size_t i = 0; i < tree->n_groups; i++) {
         names[i] = tree->names[i];
@@ -99,7 +99,7 @@ static bool build(struct regex *re, struct arena *arena, struct sv pattern, unsi
 {
     const char *copy = arena_strndup(re->arena, pattern.p, pattern.n);
     if (copy == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     const struct re2 *tree = re2_parse(arena, (struct sv){copy, pattern.n}, err);
     if (tree == NULL || !keep_names(re, tree, err)) {
@@ -124,7 +124,7 @@ struct regex *regex_new(struct sv pattern, unsigned flags, struct err *err)
         re->arena = arena_new(KEPT_MAX);
     }
     if (re == NULL || arena == NULL || re->arena == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         re = regex_free(re);
     } else if (!build(re, arena, pattern, flags, err)) {
         re = regex_free(re);
@@ -219,7 +219,7 @@ static enum regex_result fail_match(int code, struct sv subject, struct err *err
 {
     switch (code) {
     case PCRE2_ERROR_NOMEMORY:
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         break;
     case PCRE2_ERROR_MATCHLIMIT:
         err_set(err, ERR_LIMIT, "gave up after %d steps on a text of %zu bytes",

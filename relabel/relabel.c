@@ -58,7 +58,7 @@ struct relabel *relabel_new(const struct config_rules *rules, struct err *err)
         r->arena = arena_new(TEXTS_MAX);
     }
     if (r == NULL || r->arena == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return relabel_free(r);
     }
     while (r->n < rules->n) {
@@ -128,7 +128,7 @@ static bool fail_buf(const struct run *run, const struct buf *b, const char *wha
     if (buf_too_big(b)) {
         return err_set(run->err, ERR_LIMIT, "%s over %zu bytes", what, (size_t)LABELS_BYTES_MAX);
     }
-    return err_set(run->err, ERR_MEMORY, "out of memory");
+    return err_memory(run->err);
 }
 
 /* The values of the source labels with the separator between them. */

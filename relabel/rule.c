@@ -231,7 +231,7 @@ bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *co
          !expansion_init(&r->target, arena, r->target_text, r->regex)) ||
         (has_replacement &&
          !expansion_init(&r->replacement, arena, r->replacement_text, r->regex))) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     return true;
 }

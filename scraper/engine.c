@@ -27,7 +27,7 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
 {
     struct engine *e = calloc(1, sizeof(*e));
     if (e == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     e->io = options->io;
@@ -52,7 +52,7 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
          ok;
     ok = meter_init(&e->meter, options->metrics) && ok;
     if (!ok || e->groups == NULL || e->builder == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return engine_done(e);
     }
     return e;
@@ -117,7 +117,7 @@ static void launch(struct engine *e, struct scrape *sc)
         return;
     }
     struct err err = ERR_INIT;
-    err_set(&err, ERR_MEMORY, "out of memory");
+    err_memory(&err);
     status_state(e, sc, STATE_IDLE);
     fetch_failed(e, sc, "memory", &err);
 }
@@ -175,7 +175,7 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
             status_state(e, sc, STATE_WAITS_TURN);
             return;
         case TURN_NO_MEMORY:
-            err_set(&err, ERR_MEMORY, "out of memory");
+            err_memory(&err);
             fetch_failed(e, sc, "memory", &err);
             return;
         case TURN_NOW:

@@ -125,13 +125,13 @@ static const char *judge(const struct fetch *f, const struct http_response *resp
 {
     bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
     struct sv body = {.p = response->body->data, .n = response->body->len};
-    if (response->result == HTTP_OK && response->status / 100 == 2) {
+    if (response->result == HTTP_DONE && response->status / 100 == 2) {
         enum check_result r =
             jfr ? check_jfr(body.p, body.n, err) : check_profile(body.p, body.n, err);
         *ret_legacy = r == CHECK_LEGACY;
         return check_reason(r);
     }
-    if (response->result == HTTP_OK) {
+    if (response->result == HTTP_DONE) {
         describe_status(response, err);
     } else {
         err_set(err, ERR_NETWORK, "%s", response->error);
@@ -276,7 +276,7 @@ static void finish_without(struct fetch *f, const char *reason)
     if (strcmp(reason, "busy") == 0) {
         err_set(&err, ERR_LIMIT, "too many profiles wait to be converted, or for their delta");
     } else {
-        err_set(&err, ERR_MEMORY, "out of memory");
+        err_memory(&err);
     }
     finish(f, NULL, reason, &err);
 }

@@ -47,7 +47,7 @@ static const char *status_reason(long status)
 const char *scrape_failure_reason(enum http_result result, long status, struct sv body)
 {
     /* An error page that was cut or too long is first of all an error of that status. */
-    bool answered = result == HTTP_OK ||
+    bool answered = result == HTTP_DONE ||
                     (status >= 400 && (result == HTTP_ERR_TOO_LARGE || result == HTTP_ERR_CUT ||
                                        result == HTTP_ERR_NO_ROOM));
     if (!answered) {

@@ -147,7 +147,7 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
     }
     struct scraper *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     atomic_init(&s->refs, 1);
@@ -159,7 +159,7 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
     s->arg = options->arg;
     s->timer = loop_timer_new(s->loop, on_timer, s);
     if (s->timer == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return scraper_free(s);
     }
     if (!make_client(s, options, err) || !make_engine(s, options, err)) {

@@ -251,7 +251,7 @@ static bool server_bind(struct server *s, struct err *err)
     if (evhttp_bind_listener(s->http, listener) == NULL) {
         evconnlistener_free(listener);
         s->listener = NULL;
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     return true;
 }
@@ -264,7 +264,7 @@ static bool server_setup(struct server *s, struct err *err)
     }
     s->http = evhttp_new(loop_event_base(s->loop));
     if (s->http == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     evhttp_set_max_headers_size(s->http, SERVER_HEADERS_MAX);
     evhttp_set_max_body_size(s->http, SERVER_BODY_MAX);
@@ -277,14 +277,14 @@ static bool server_setup(struct server *s, struct err *err)
         evhttp_set_cb(s->http, "/-/healthy", on_healthy, s) != 0 ||
         evhttp_set_cb(s->http, "/-/ready", on_ready, s) != 0 ||
         evhttp_set_cb(s->http, "/api/v1/targets", on_targets, s) != 0) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     if (!server_bind(s, err)) {
         return false;
     }
     s->crowd_timer = loop_timer_new(s->loop, look_again, s);
     if (s->crowd_timer == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
     evconnlistener_set_error_cb(s->listener, accept_failed);
@@ -297,7 +297,7 @@ struct server *server_start(const struct server_options *options, struct err *er
 {
     struct server *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     s->options = *options;

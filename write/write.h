@@ -64,7 +64,7 @@ struct write_attempt {
     size_t endpoint; /* index in the configuration */
     enum { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED } outcome;
     enum write_drop reason;  /* WRITE_DROPPED */
-    enum http_result result; /* HTTP_OK for files, and if there was no request at all */
+    enum http_result result; /* HTTP_DONE for files, and if there was no request at all */
     long status;             /* of the answer; 0 if none came */
     const char *text;        /* what failed, for people; "" if nothing did */
 };

@@ -301,7 +301,7 @@ static bool make_queue(struct lane *l, struct err *err)
                                        .seed = rng_next(&l->rng)};
     l->queue = endpoint_new(&options);
     l->timer = loop_timer_new(l->loop, on_timer, l);
-    return (l->queue != NULL && l->timer != NULL) || err_set(err, ERR_MEMORY, "out of memory");
+    return (l->queue != NULL && l->timer != NULL) || err_memory(err);
 }
 
 static void on_spool_changed(void *arg)
@@ -370,7 +370,7 @@ static bool make_lanes(struct writer *w, const struct writer_options *o, struct 
 {
     w->lanes = calloc(o->config->n_endpoints + 1, sizeof(w->lanes[0]));
     if (w->lanes == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     w->n_lanes = o->config->n_endpoints;
     for (size_t i = 0; i < w->n_lanes; i++) {
@@ -392,7 +392,7 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
     w->wake = calloc(1, sizeof(*w->wake));
     w->deadline = loop_timer_new(o->loop, on_deadline, w);
     if (w->wake == NULL || w->deadline == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     w->wake->task.run = on_wake;
     w->wake->writer = w;
@@ -407,7 +407,7 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
     }
     /* Last: it must not outlive a writer that failed. */
     if (o->metrics != NULL && !metrics_collector(o->metrics, collect, w)) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     return true;
 }

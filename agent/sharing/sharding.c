@@ -420,7 +420,7 @@ static bool init(struct sharding *s, struct err *err)
     s->timer = loop_timer_new(s->options.loop, on_timer, s);
     if (s->members == NULL || s->holdings == NULL || s->timer == NULL ||
         (!kubernetes && !set_static(s))) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     if (kubernetes && !find_self(s, err)) {
         return false;
@@ -445,7 +445,7 @@ struct sharding *sharding_new(const struct sharding_options *options, struct err
 {
     struct sharding *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     s->options = *options;

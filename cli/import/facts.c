@@ -192,7 +192,7 @@ static bool inflate_body(struct scratch *scratch, struct sv body, struct sv *ret
         return true;
     }
     if (scratch == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     return gzip_inflate(scratch, body, FACTS_INFLATED_MAX, 0, ret_plain, err) == GZIP_OK;
 }
@@ -353,7 +353,7 @@ static bool restamp_plain(struct sv plain, int64_t time_ns, int64_t duration_ns,
     if (duration_ns >= 0) {
         wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
     }
-    return buf_ok(out) || err_set(err, ERR_MEMORY, "out of memory");
+    return buf_ok(out) || err_memory(err);
 }
 
 /* Compresses what is in out, in its place. */
@@ -361,10 +361,10 @@ static bool compress(struct scratch *scratch, struct buf *out, struct err *err)
 {
     struct sv packed;
     if (!gzip_deflate(scratch, (struct sv){.p = out->data, .n = out->len}, &packed)) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     buf_clear(out);
-    return buf_append(out, packed.p, packed.n) || err_set(err, ERR_MEMORY, "out of memory");
+    return buf_append(out, packed.p, packed.n) || err_memory(err);
 }
 
 bool profile_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char **ret_data,
@@ -379,7 +379,7 @@ bool profile_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char 
               (!gzip_is(body) || compress(scratch, &out, err));
     if (ok) {
         *ret_data = buf_take(&out, ret_size);
-        ok = *ret_data != NULL || err_set(err, ERR_MEMORY, "out of memory");
+        ok = *ret_data != NULL || err_memory(err);
     }
     buf_done(&out);
     scratch_free(scratch);

@@ -144,7 +144,7 @@ static bool read_bytes(struct reading *r, const struct file_found *f, int64_t *r
     }
     r->data = ok ? buf_take(&data, &r->size) : NULL;
     buf_done(&data);
-    return ok && (r->data != NULL || err_set(&r->err, ERR_MEMORY, "out of memory"));
+    return ok && (r->data != NULL || err_memory(&r->err));
 }
 
 static bool read_profile(struct reading *r, const struct file_found *f)
@@ -486,7 +486,7 @@ static bool init(struct import *im, struct err *err)
     im->patience = loop_timer_new(im->loop, on_patience, im);
     im->walk = file_walk_new(im->args->paths, im->args->n_paths);
     if (im->builder == NULL || im->patience == NULL || im->walk == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     return im->args->dry_run || make_writer(im, err);
 }

@@ -62,7 +62,7 @@ static void on_answer(void *arg, const struct http_response *r)
     if (t->done) {
         return;
     }
-    if (r->result == HTTP_OK) {
+    if (r->result == HTTP_DONE) {
         judge(t, r);
     } else {
         snprintf(t->last, sizeof(t->last), "%s", r->error);

@@ -173,7 +173,7 @@ static bool open_trial(struct verify *v, struct trial *t, struct err *err)
     t->service = make_service(t);
     t->again = loop_timer_new(v->loop, on_again, t);
     if (t->service == NULL || t->again == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     t->writer = writer_new(&options, err);
     return t->writer != NULL;
@@ -211,7 +211,7 @@ static bool make_data(struct verify *v, struct err *err)
     }
     buf_done(&plain);
     scratch_free(scratch);
-    return v->data != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    return v->data != NULL || err_memory(err);
 }
 
 static bool add_trial(struct verify *v, const char *name, struct err *err)
@@ -238,7 +238,7 @@ static bool add_trials(struct verify *v, struct err *err)
     const struct config *c = v->options->config;
     v->trials = calloc(c->n_endpoints + 1, sizeof(v->trials[0]));
     if (v->trials == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     if (v->options->only != NULL) {
         return add_trial(v, v->options->only, err);
@@ -271,7 +271,7 @@ static bool init(struct verify *v, struct err *err)
     v->intern = intern_new();
     v->deadline = loop_timer_new(v->loop, on_deadline, v);
     if (v->intern == NULL || v->deadline == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     return make_data(v, err) && add_trials(v, err);
 }

@@ -20,7 +20,7 @@ static const char *get_env(const struct kube_env *env, const char *name)
 
 static bool out_of_memory(struct err *err)
 {
-    return err_set(err, ERR_MEMORY, "out of memory");
+    return err_memory(err);
 }
 
 static bool check_readable(const char *path, struct err *err)

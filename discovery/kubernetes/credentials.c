@@ -123,7 +123,7 @@ static bool copy_text(const json_t *status, const char *name, char **ret, struct
         return true;
     }
     *ret = strdup(json_string_value(value));
-    return *ret != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    return *ret != NULL || err_memory(err);
 }
 
 static bool check_token(const char *token, struct err *err)

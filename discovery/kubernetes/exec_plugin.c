@@ -102,7 +102,7 @@ static bool take(struct exec_plugin *p, enum process_end end, int value, struct 
         return false;
     }
     p->login = make_login(p->options.settings, &credential);
-    return p->login != NULL || err_set(err, ERR_MEMORY, "out of memory");
+    return p->login != NULL || err_memory(err);
 }
 
 static void set_pause(struct exec_plugin *p, bool ok)

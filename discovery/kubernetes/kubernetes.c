@@ -525,7 +525,7 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
         /* Reflectors still know its parts, but they are not started after an error. */
         kubernetes_free(k);
     }
-    err_set(err, ERR_MEMORY, "out of memory");
+    err_memory(err);
     return NULL;
 }
 

@@ -360,14 +360,14 @@ struct peers *peers_new(const struct peers_options *options, struct err *err)
     }
     struct peers *p = calloc(1, sizeof(*p));
     if (p == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     p->options = *options;
     p->set = peer_set_new(&options->set);
     struct reflector *r = p->set == NULL ? NULL : make_reflector(p, namespace);
     if (r == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return peers_free(p);
     }
     p->listener = (struct reflector_listener){.list_begin = on_list_begin,

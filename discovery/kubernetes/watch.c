@@ -342,7 +342,7 @@ static enum watch_result judge_list(struct watch *w, const struct watch_outcome 
         err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
         return WATCH_FAILED;
     }
-    if (o->result != HTTP_OK) {
+    if (o->result != HTTP_DONE) {
         err_set(err, ERR_NETWORK, "the list broke off: %s", o->error);
         return WATCH_FAILED;
     }

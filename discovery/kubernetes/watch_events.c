@@ -7,7 +7,7 @@
 /* Reading on would lose an object: the request is ended, and goes on from before it. */
 static void out_of_memory(struct watch *w)
 {
-    err_set(&w->stream_err, ERR_MEMORY, "out of memory");
+    err_memory(&w->stream_err);
 }
 
 /* Keeps a string from the server, if it is one that is not empty. False if it is too long. */

@@ -43,7 +43,7 @@ bool http_sd_is_json(const char *content_type)
 static enum discovery_refresh take(struct http_sd *h, const struct http_response *response,
                                    struct static_group *ret, struct err *err)
 {
-    if (response->result != HTTP_OK) {
+    if (response->result != HTTP_DONE) {
         err_set(err, ERR_NETWORK, "%s", response->error);
         return REFRESH_FAILED;
     }
@@ -121,7 +121,7 @@ static void ask(void *arg)
                                               });
     if (h->transfer == NULL) {
         struct err err = ERR_INIT;
-        err_set(&err, ERR_MEMORY, "out of memory");
+        err_memory(&err);
         finish(h, REFRESH_FAILED, &err);
     }
 }

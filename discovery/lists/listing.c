@@ -7,7 +7,7 @@ static bool make_targets(const struct listing *l, struct sv text, struct intern 
 {
     struct arena *arena = arena_new(TARGET_FILE_ARENA_MAX);
     if (arena == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     struct target_file file;
     bool ok = target_file_parse(text, arena, &file, err) &&

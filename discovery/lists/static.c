@@ -23,7 +23,7 @@ static bool fill(struct static_group *g, const struct config_static *config,
         struct labels *labels = labels_builder_build(b);
         if (labels == NULL) {
             return labels_builder_ok(b)
-                       ? err_set(err, ERR_MEMORY, "out of memory")
+                       ? err_memory(err)
                        : err_set(err, ERR_LIMIT,
                                  "target \"%s\": expected at most %zu labels of %zu "
                                  "bytes in all",
@@ -48,7 +48,7 @@ bool static_group_make(const struct config_static *groups, size_t n,
     g.at = calloc(total + 1, sizeof(struct labels *));
     bool ok = b != NULL && g.at != NULL;
     if (!ok) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
     }
     for (size_t i = 0; i < n && ok; i++) {
         ok = fill(&g, &groups[i], extra, b, err);

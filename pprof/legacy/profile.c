@@ -10,7 +10,7 @@
 
 enum legacy_result legacy_no_memory(struct err *err)
 {
-    err_set(err, ERR_MEMORY, "out of memory");
+    err_memory(err);
     return LEGACY_NO_MEMORY;
 }
 

@@ -216,7 +216,7 @@ static bool collect_overrides(struct maker *m, struct err *err)
         struct label l = labels_builder_at(m->b, i);
         struct sv name = param_name(l.name);
         if (name.n > 0 && !url_query_add(&m->overrides, name, l.value)) {
-            return err_set(err, ERR_MEMORY, "out of memory");
+            return err_memory(err);
         }
     }
     return true;
@@ -319,13 +319,12 @@ static bool add_path(struct maker *m, const struct config_type *type, const stru
         ok = ok && url_query_add(&m->query, SV("seconds"), sv_from(text));
     }
     if (!ok) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     if (!url_append_query(&m->url, &m->query) || m->url.len > URL_TARGET_MAX) {
         return err_set(err, ERR_LIMIT, "path and query longer than %d bytes", URL_TARGET_MAX);
     }
-    return add_string(m, (struct sv){m->url.data, m->url.len}, ret_offset) ||
-           err_set(err, ERR_MEMORY, "out of memory");
+    return add_string(m, (struct sv){m->url.data, m->url.len}, ret_offset) || err_memory(err);
 }
 
 /* The host is that of the target, whatever the type says: only port and scheme are its own. */
@@ -347,7 +346,7 @@ static bool add_address(struct maker *m, const struct type_settings *t, struct t
     }
     return (add_string(m, sv_from(address.text), &entry->address) &&
             add_string(m, sv_from(address.canonical), &entry->process)) ||
-           err_set(err, ERR_MEMORY, "out of memory");
+           err_memory(err);
 }
 
 /* With a carried name several types may come to the same: one is enough. */
@@ -377,7 +376,7 @@ static bool add_entry(struct maker *m, size_t index, struct err *err)
         return false;
     }
     if (t.path.n > 0 && !add_string(m, t.path, &entry.own_path)) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     entry.interval_ms = (uint32_t)t.interval_ms;
     entry.timeout_ms = (uint32_t)t.timeout_ms;
@@ -416,7 +415,7 @@ static bool add_types(struct maker *m, struct err *err)
             continue;
         }
         if (why.kind == ERR_MEMORY) {
-            return err_set(err, ERR_MEMORY, "out of memory");
+            return err_memory(err);
         }
         err_wrap(&why, "profile type %s", m->job->types[type].key);
         add_problem(m, type, why.msg);
@@ -479,7 +478,7 @@ static struct target *make(struct maker *m, const struct config *owner, size_t i
         return NULL;
     }
     if (!begin_strings(m)) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     if (!add_types(m, err)) {
@@ -503,7 +502,7 @@ struct target *target_make(const struct config *owner, size_t index, const struc
     m.problems = calloc(job->n_types + UNKNOWN_MAX, sizeof(*m.problems));
     struct target *t = NULL;
     if (m.entries == NULL || m.problems == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
     } else {
         t = make(&m, owner, index, pinned_host, err);
     }

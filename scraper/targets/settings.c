@@ -140,7 +140,7 @@ bool settings_read(struct settings *s, const struct config_job *job, const struc
         enum setting setting;
         bool known = true;
         if (split_label(l.name, &type, &setting) && !put(s, type, setting, l.value, &known)) {
-            return err_set(err, ERR_MEMORY, "out of memory");
+            return err_memory(err);
         }
         if (!known) {
             on_unknown(arg, l.name, type);

@@ -152,7 +152,7 @@ static void request(struct watch *w, int64_t *now, long status, const char *data
     *now += 5000;
     enum watch_result result =
         watch_end(w,
-                  &(struct watch_outcome){.result = ok ? HTTP_OK : HTTP_ERR_ABORTED,
+                  &(struct watch_outcome){.result = ok ? HTTP_DONE : HTTP_ERR_ABORTED,
                                           .status = status,
                                           .retry_after_ms = -1,
                                           .error = "stopped"},

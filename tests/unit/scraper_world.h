@@ -253,12 +253,12 @@ static inline void answer(struct world *w, struct http_transfer *t, enum http_re
     struct http_response r = {
         .result = result,
         .status = status,
-        .error = result == HTTP_OK ? "" : "the connection was refused",
+        .error = result == HTTP_DONE ? "" : "the connection was refused",
         .content_type = "",
         .location = "",
         .body = &buf,
         .start_ns = t->start_ns,
-        .sent_ns = result == HTTP_OK ? t->start_ns + 5 * NS_PER_MS : 0,
+        .sent_ns = result == HTTP_DONE ? t->start_ns + 5 * NS_PER_MS : 0,
         .end_ns = w->now_ns,
     };
     t->live = false;
@@ -268,7 +268,7 @@ static inline void answer(struct world *w, struct http_transfer *t, enum http_re
 
 static inline void succeed(struct world *w, struct http_transfer *t)
 {
-    answer(w, t, HTTP_OK, 200, PROFILE, sizeof(PROFILE) - 1);
+    answer(w, t, HTTP_DONE, 200, PROFILE, sizeof(PROFILE) - 1);
 }
 
 static inline const char *label(const struct profile *p, const char *name)

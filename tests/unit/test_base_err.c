@@ -38,6 +38,27 @@ static void may_quote_itself(void **state)
     CHECK_INT(e.kind, ERR_REFUSED, "");
 }
 
+static void appends(void **state)
+{
+    (void)state;
+    struct err e = ERR_INIT;
+    err_set(&e, ERR_INPUT, "bad rule");
+    assert_false(err_append(&e, " (did you mean \"%s\"?)", "keep"));
+    CHECK_STR(e.msg, "bad rule (did you mean \"keep\"?)", "");
+    CHECK_INT(e.kind, ERR_INPUT, "the kind stays");
+    err_append(&e, "; %s", e.msg);
+    CHECK_STR(e.msg, "bad rule (did you mean \"keep\"?); bad rule (did you mean \"keep\"?)", "");
+}
+
+static void out_of_memory(void **state)
+{
+    (void)state;
+    struct err e = ERR_INIT;
+    assert_false(err_memory(&e));
+    CHECK_INT(e.kind, ERR_MEMORY, "");
+    CHECK_STR(e.msg, "out of memory", "");
+}
+
 static void names_the_system_error(void **state)
 {
     (void)state;
@@ -55,6 +76,8 @@ static void accepts_null(void **state)
     assert_false(err_set(NULL, ERR_INPUT, "x"));
     assert_false(err_sys(NULL, "x"));
     assert_false(err_wrap(NULL, "x"));
+    assert_false(err_append(NULL, "x"));
+    assert_false(err_memory(NULL));
     err_clear(NULL);
 }
 
@@ -105,6 +128,8 @@ int main(void)
         cmocka_unit_test(sets_kind_and_text),
         cmocka_unit_test(wraps_outside_in),
         cmocka_unit_test(may_quote_itself),
+        cmocka_unit_test(appends),
+        cmocka_unit_test(out_of_memory),
         cmocka_unit_test(names_the_system_error),
         cmocka_unit_test(accepts_null),
         cmocka_unit_test(cuts_long_messages),

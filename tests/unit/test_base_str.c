@@ -1,6 +1,10 @@
 /* Views, suggestions and the hash. */
 #include "tests/unit/testing.h"
 
+#include <ctype.h>
+
+#include "base/ascii.h"
+
 #include <stdlib.h>
 
 static const struct sv null_view = {.p = NULL, .n = 0};
@@ -202,6 +206,27 @@ static void hash_does_not_collide(void **state)
     free(hashes);
 }
 
+/* In the C locale, in which cmocka's programs run, the C library says the same. */
+static void ascii_classes(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        bool ascii = c < 0x80;
+        CHECK_INT(ascii_is_digit(c), ascii && isdigit(c) != 0, "digit");
+        CHECK_INT(ascii_is_lower(c), ascii && islower(c) != 0, "lower");
+        CHECK_INT(ascii_is_upper(c), ascii && isupper(c) != 0, "upper");
+        CHECK_INT(ascii_is_alpha(c), ascii && isalpha(c) != 0, "alpha");
+        CHECK_INT(ascii_is_alnum(c), ascii && isalnum(c) != 0, "alnum");
+        CHECK_INT(ascii_is_word(c), (ascii && isalnum(c) != 0) || c == '_', "word");
+        CHECK_INT(ascii_hex_value(c) >= 0, ascii && isxdigit(c) != 0, "hexadecimal");
+        CHECK_INT((unsigned char)ascii_lower((char)c), ascii ? tolower(c) : c, "lower case");
+    }
+    CHECK_INT(ascii_hex_value('9'), 9, "");
+    CHECK_INT(ascii_hex_value('a'), 10, "");
+    CHECK_INT(ascii_hex_value('F'), 15, "");
+    CHECK_INT(ascii_hex_value((char)-1), -1, "a negative char");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +239,7 @@ int main(void)
         cmocka_unit_test(hash_ignores_alignment),
         cmocka_unit_test(hash_mixes),
         cmocka_unit_test(hash_spreads_phases),
+        cmocka_unit_test(ascii_classes),
         cmocka_unit_test(hash_does_not_collide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

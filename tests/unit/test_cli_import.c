@@ -235,14 +235,14 @@ static void test_advice(void **state)
 {
     (void)state;
     struct config_endpoint e = {.protocol = PROTOCOL_PUSH};
-    CHECK_CONTAINS(advice_for(&e, HTTP_OK, 401), "wants credentials", "");
+    CHECK_CONTAINS(advice_for(&e, HTTP_DONE, 401), "wants credentials", "");
     e.http.auth = HTTP_AUTH_BASIC;
-    CHECK_CONTAINS(advice_for(&e, HTTP_OK, 401), "does not accept these", "");
-    CHECK_CONTAINS(advice_for(&e, HTTP_OK, 404), "base URL", "");
+    CHECK_CONTAINS(advice_for(&e, HTTP_DONE, 401), "does not accept these", "");
+    CHECK_CONTAINS(advice_for(&e, HTTP_DONE, 404), "base URL", "");
     CHECK_CONTAINS(advice_for(&e, HTTP_ERR_RESOLVE, 0), "host name", "");
-    CHECK_STR(advice_for(&e, HTTP_OK, 500), "", "");
-    assert_true(advice_is_final(HTTP_OK, 401) && advice_is_final(HTTP_ERR_TLS, 0));
-    assert_true(!advice_is_final(HTTP_OK, 503) && !advice_is_final(HTTP_ERR_CONNECT, 0));
+    CHECK_STR(advice_for(&e, HTTP_DONE, 500), "", "");
+    assert_true(advice_is_final(HTTP_DONE, 401) && advice_is_final(HTTP_ERR_TLS, 0));
+    assert_true(!advice_is_final(HTTP_DONE, 503) && !advice_is_final(HTTP_ERR_CONNECT, 0));
 }
 
 int main(void)

@@ -198,12 +198,12 @@ static void test_broken_off(void **state)
         enum http_result result;
     } cases[] = {
         {"cut", 200, EVENT("ADDED", POD("a", "1")) "{\"type\"", HTTP_ERR_CUT},
-        {"ended", 200, EVENT("ADDED", POD("a", "1")), HTTP_OK},
-        {"an end without a version", 200, EVENT("ADDED", POD("a", "1")) END(""), HTTP_OK},
+        {"ended", 200, EVENT("ADDED", POD("a", "1")), HTTP_DONE},
+        {"an end without a version", 200, EVENT("ADDED", POD("a", "1")) END(""), HTTP_DONE},
         {"an error", 200,
          EVENT("ADDED", POD("a", "1")) EVENT("ERROR", STATUS("500", "InternalError", "etcd")),
-         HTTP_OK},
-        {"500", 500, "", HTTP_OK},
+         HTTP_DONE},
+        {"500", 500, "", HTTP_DONE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sim s;

@@ -27,7 +27,7 @@ static void test_get(void **state)
     struct server *s = server_new(hello, NULL);
     fixture_init(&f, 1);
     fixture_do(&f, &call, &(struct http_request){.url = server_url(s, "/a/b?c=d", text)});
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     CHECK_INT(call.status, 200, "");
     CHECK_STR(call.body, "hello", "");
     CHECK_INT(call.body_len, 5, "");
@@ -66,7 +66,7 @@ static void test_headers_of_request_win(void **state)
                                       .settings = &settings,
                                       .headers = own,
                                       .n_headers = 4});
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     CHECK_STR(server_saw(s, "X-One", text, sizeof(text)), "settings", "");
     CHECK_STR(server_saw(s, "X-Two", text, sizeof(text)), "request", "");
     CHECK_STR(server_saw(s, "Host", text, sizeof(text)), "other:1", "");
@@ -133,7 +133,7 @@ static void test_head(void **state)
     fixture_init(&f, 1);
     struct http_request r = {.method = "HEAD", .url = server_url(s, "/", url), .max_body = 10};
     fixture_do(&f, &call, &r);
-    check_result(&call, HTTP_OK, "the length is not that of a body");
+    check_result(&call, HTTP_DONE, "the length is not that of a body");
     assert_true(server_saw_text(s, "HEAD / HTTP/1.1"));
     fixture_do(&f, &call, &r);
     CHECK_INT(call.reused, true, "nothing was left on the connection");
@@ -201,7 +201,7 @@ static void test_scattered_body(void **state)
                                  .n_body = 6};
         up->len = 0;
         fixture_do(&f, &call, &r);
-        check_result(&call, HTTP_OK, methods[i % 2]);
+        check_result(&call, HTTP_DONE, methods[i % 2]);
         CHECK_INT(call.status, 204, "");
         CHECK_INT(up->len, len, methods[i % 2]);
         assert_memory_equal(up->bytes, whole, len);
@@ -239,7 +239,7 @@ static void test_empty_body(void **state)
                                           .url = server_url(s, "/up", text),
                                           .body = nothing,
                                           .n_body = i / 2});
-        check_result(&call, HTTP_OK, methods[i % 2]);
+        check_result(&call, HTTP_DONE, methods[i % 2]);
         CHECK_INT(up->len, 0, methods[i % 2]);
         CHECK_STR(server_saw(s, "Content-Length", text, sizeof(text)), "0", methods[i % 2]);
     }
@@ -275,7 +275,7 @@ static void test_early_answer_counts(void **state)
                                           .url = server_url(s, "/", url),
                                           .body = &part,
                                           .n_body = 1});
-        check_result(&call, HTTP_OK, i % 2 ? "POST" : "PUT");
+        check_result(&call, HTTP_DONE, i % 2 ? "POST" : "PUT");
         CHECK_INT(call.status, 413, "");
     }
     call_clear(&call);
@@ -295,7 +295,7 @@ static void test_connections_are_reused(void **state)
     fixture_init(&f, 8);
     for (int i = 0; i < 10; i++) {
         fixture_get(&f, &call, s, NULL);
-        check_result(&call, HTTP_OK, "");
+        check_result(&call, HTTP_DONE, "");
         CHECK_INT(call.reused, i > 0, "");
     }
     CHECK_INT(atomic_load(&s->accepted), 1, "found again whatever the number of shards");
@@ -338,7 +338,7 @@ static void test_request_on_dead_connection_is_repeated(void **state)
     fixture_init(&f, 1);
     for (unsigned i = 0; i < 8; i++) {
         fixture_do(&f, &call, i % 2 ? &post : &get);
-        check_result(&call, HTTP_OK, i % 2 ? "POST" : "GET");
+        check_result(&call, HTTP_DONE, i % 2 ? "POST" : "GET");
         CHECK_STR(call.body, "hello", "");
         CHECK_INT(call.reused, false, "each second request needed a fresh connection");
     }
@@ -373,7 +373,7 @@ static void test_late_cut_is_not_repeated(void **state)
     struct http_request get = {.url = server_url(s, "/", url)};
     fixture_init(&f, 1);
     fixture_do(&f, &call, &get);
-    check_result(&call, HTTP_OK, "first");
+    check_result(&call, HTTP_DONE, "first");
     fixture_do(&f, &call, &get);
     check_result(&call, HTTP_ERR_CUT, "second");
     CHECK_CONTAINS(call.error, "the connection broke before a response", "");
@@ -429,7 +429,7 @@ static void test_many_in_parallel(void **state)
     CHECK_INT(http_in_flight(f.client), PARALLEL, "");
     fixture_wait(&f);
     for (unsigned i = 0; i < PARALLEL; i++) {
-        check_result(&calls[i], HTTP_OK, "");
+        check_result(&calls[i], HTTP_DONE, "");
         CHECK_STR(calls[i].body, "hi", "");
         call_clear(&calls[i]);
     }
@@ -491,10 +491,10 @@ static void test_streams(void **state)
         struct stream stream;
         enum http_result result;
     } rows[] = {
-        {"whole", {0}, HTTP_OK},
+        {"whole", {0}, HTTP_DONE},
         {"stopped in the body", {.stop_after = 1}, HTTP_ERR_ABORTED},
         {"stopped at the head", {.refuse_head = true}, HTTP_ERR_ABORTED},
-        {"whole again", {0}, HTTP_OK},
+        {"whole again", {0}, HTTP_DONE},
     };
     struct fixture f;
     char url[URL_SIZE];
@@ -513,7 +513,7 @@ static void test_streams(void **state)
         CHECK_INT(call.status, 200, rows[i].name);
         CHECK_STR(st.type, "a/b", rows[i].name);
         CHECK_INT(call.body_len, 0, rows[i].name);
-        if (rows[i].result == HTTP_OK) {
+        if (rows[i].result == HTTP_DONE) {
             CHECK_INT(st.bytes, 500, rows[i].name);
         }
         call_clear(&call);
@@ -659,8 +659,8 @@ static void test_cancel_and_start_from_callbacks(void **state)
         }
         fixture_start(&f, &call, &r);
         fixture_wait(&f);
-        check_result(&call, HTTP_OK, rows[i % 3]);
-        check_result(&next, i == 4 ? HTTP_ERR_CONFIG : HTTP_OK, rows[i % 3]);
+        check_result(&call, HTTP_DONE, rows[i % 3]);
+        check_result(&next, i == 4 ? HTTP_ERR_CONFIG : HTTP_DONE, rows[i % 3]);
         CHECK_INT(waiting.done, 0, "cancelled: no on_done");
         CHECK_INT(http_in_flight(f.client), 0, rows[i % 3]);
         call_clear(&call);
@@ -703,7 +703,7 @@ static void test_cancel_at_once(void **state)
     fixture_start(&f, &call, &(struct http_request){.url = "bad"});
     cancel_call(&call);
     fixture_do(&f, &other, &(struct http_request){.url = url});
-    check_result(&other, HTTP_OK, "the neighbour");
+    check_result(&other, HTTP_DONE, "the neighbour");
     CHECK_INT(call.done, 0, "");
     call_clear(&other);
     fixture_done(&f);
@@ -821,7 +821,7 @@ static void test_no_descriptors_left(void **state)
     }
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_OK, "afterwards");
+    check_result(&call, HTTP_DONE, "afterwards");
     call_clear(&call);
     fixture_done(&f);
     server_free(s);
@@ -843,7 +843,7 @@ static void test_rebuild_of_a_shard(void **state)
     fixture_wait(&f);
     check_result(&waiting, HTTP_ERR_CUT, "");
     CHECK_CONTAINS(waiting.error, "the transfer was lost", "");
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     CHECK_INT(fixture_metric(&f, "profpull_http_rebuilds_total{client=\"test\"}"), 1, "");
     call_clear(&call);
     call_clear(&waiting);

@@ -49,14 +49,14 @@ static void test_broken_responses(void **state)
         {"another protocol", "220 smtp.example ESMTP\r\n", HTTP_ERR_PROTOCOL, 0,
          "expected an HTTP response"},
         {"negative length", OK_HEAD "Content-Length: -5\r\n\r\nab", HTTP_ERR_PROTOCOL, 200, ""},
-        {"length of 2^64", OK_HEAD "Content-Length: 18446744073709551616\r\n\r\nab", HTTP_OK, 200,
+        {"length of 2^64", OK_HEAD "Content-Length: 18446744073709551616\r\n\r\nab", HTTP_DONE, 200,
          ""},
-        {"line feeds only", "HTTP/1.1 200 OK\nContent-Length: 2\n\nab", HTTP_OK, 200, ""},
-        {"no length", OK_HEAD "\r\nab", HTTP_OK, 200, ""},
+        {"line feeds only", "HTTP/1.1 200 OK\nContent-Length: 2\n\nab", HTTP_DONE, 200, ""},
+        {"no length", OK_HEAD "\r\nab", HTTP_DONE, 200, ""},
         {"interim responses",
          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: "
          "99999999\r\n\r\n" OK_HEAD "Content-Length: 2\r\n\r\nab",
-         HTTP_OK, 200, ""},
+         HTTP_DONE, 200, ""},
     };
     struct fixture f;
     struct server *s = server_new(send_script, NULL);
@@ -68,7 +68,7 @@ static void test_broken_responses(void **state)
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_INT(call.status, rows[i].status, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        if (rows[i].result == HTTP_OK) {
+        if (rows[i].result == HTTP_DONE) {
             CHECK_STR(call.body, "ab", rows[i].name);
         } else {
             CHECK_CONTAINS(call.error, "GET http://127.0.0.1:", rows[i].name);
@@ -163,7 +163,7 @@ static void test_many_headers_are_fine(void **state)
     struct server *s = server_new(send_99_headers, NULL);
     fixture_init(&f, 1);
     fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     call_clear(&call);
     fixture_done(&f);
     server_free(s);
@@ -182,17 +182,17 @@ static void test_body_limits(void **state)
         const char *body;
         const char *error;
     } rows[] = {
-        {"fits", OK_HEAD "Content-Length: 5\r\n\r\n12345", 5, HTTP_OK, "12345", ""},
+        {"fits", OK_HEAD "Content-Length: 5\r\n\r\n12345", 5, HTTP_DONE, "12345", ""},
         {"announced", OK_HEAD "Content-Length: 6\r\n\r\n123456", 5, HTTP_ERR_TOO_LARGE, "",
          "expected a body of at most 5B, got one of 6 bytes"},
         {"unknown length", OK_HEAD "\r\n123456", 5, HTTP_ERR_TOO_LARGE, "12345",
          "expected a body of at most 5B, got a longer one"},
-        {"unknown length fits", OK_HEAD "\r\n12345", 5, HTTP_OK, "12345", ""},
+        {"unknown length fits", OK_HEAD "\r\n12345", 5, HTTP_DONE, "12345", ""},
         {"chunked", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n6\r\n123456\r\n0\r\n\r\n", 5,
          HTTP_ERR_TOO_LARGE, "12345", "got a longer one"},
         {"error page", "HTTP/1.1 500 No\r\nContent-Length: 8\r\n\r\nit broke", 2,
          HTTP_ERR_TOO_LARGE, "it", "got one of 8 bytes"},
-        {"no body", "HTTP/1.1 204 No\r\n\r\n", 1, HTTP_OK, "", ""},
+        {"no body", "HTTP/1.1 204 No\r\n\r\n", 1, HTTP_DONE, "", ""},
     };
     struct fixture f;
     struct server *s = server_new(send_script, NULL);
@@ -273,7 +273,7 @@ static void test_bodies_together(void **state)
     s = server_new(send_script, OK_HEAD "Content-Length: 5\r\n\r\n12345");
     fixture_do(&f, &calls[0],
                &(struct http_request){.url = server_url(s, "/", url), .size_hint = 900000});
-    check_result(&calls[0], HTTP_OK, "there is room again");
+    check_result(&calls[0], HTTP_DONE, "there is room again");
     call_clear(&calls[0]);
     fixture_done(&f);
     server_free(s);
@@ -466,17 +466,19 @@ static void test_redirects(void **state)
         const char *location;
         const char *error;
     } rows[] = {
-        {"relative", "GET", true, 302, "/end", HTTP_OK, "end", "", ""},
-        {"relative path", "GET", true, 308, "b/../../end?x=1", HTTP_OK, "end", "", ""},
-        {"absolute", "GET", true, 301, "http://127.0.0.1:%u/end", HTTP_OK, "end", "", ""},
-        {"with userinfo", "GET", true, 307, "http://u:p@127.0.0.1:%u/end", HTTP_OK, "end", "", ""},
-        {"host in capitals", "GET", true, 303, "HTTP://127.0.0.1:%u/end", HTTP_OK, "end", "", ""},
-        {"not asked for", "GET", false, 302, "/end", HTTP_OK, "moved", "http://127.0.0.1:%u/end",
+        {"relative", "GET", true, 302, "/end", HTTP_DONE, "end", "", ""},
+        {"relative path", "GET", true, 308, "b/../../end?x=1", HTTP_DONE, "end", "", ""},
+        {"absolute", "GET", true, 301, "http://127.0.0.1:%u/end", HTTP_DONE, "end", "", ""},
+        {"with userinfo", "GET", true, 307, "http://u:p@127.0.0.1:%u/end", HTTP_DONE, "end", "",
          ""},
-        {"to TLS, not asked for", "GET", false, 308, "https://h/x?token=s3cret&n=5", HTTP_OK,
+        {"host in capitals", "GET", true, 303, "HTTP://127.0.0.1:%u/end", HTTP_DONE, "end", "", ""},
+        {"not asked for", "GET", false, 302, "/end", HTTP_DONE, "moved", "http://127.0.0.1:%u/end",
+         ""},
+        {"to TLS, not asked for", "GET", false, 308, "https://h/x?token=s3cret&n=5", HTTP_DONE,
          "moved", "https://h/x?token=...&n=5", ""},
-        {"a POST", "POST", true, 307, "/end", HTTP_OK, "moved", "http://127.0.0.1:%u/end", ""},
-        {"other status", "GET", true, 300, "/end", HTTP_OK, "moved", "http://127.0.0.1:%u/end", ""},
+        {"a POST", "POST", true, 307, "/end", HTTP_DONE, "moved", "http://127.0.0.1:%u/end", ""},
+        {"other status", "GET", true, 300, "/end", HTTP_DONE, "moved", "http://127.0.0.1:%u/end",
+         ""},
         {"without end", "GET", true, 302, "/again", HTTP_ERR_REDIRECT, "",
          "http://127.0.0.1:%u/again", "more than 5 redirects, the last to http://127.0.0.1:"},
         {"metadata service", "GET", true, 302, "http://169.254.169.254/latest?a=secret",
@@ -507,7 +509,7 @@ static void test_redirects(void **state)
                                           .method = rows[i].method,
                                           .settings = &settings});
         check_result(&call, rows[i].result, rows[i].name);
-        if (rows[i].result == HTTP_OK) {
+        if (rows[i].result == HTTP_DONE) {
             CHECK_STR(call.body, rows[i].body, rows[i].name);
         }
         CHECK_STR(call.location, location, rows[i].name);
@@ -551,7 +553,7 @@ static void test_redirect_bodies_and_heads(void **state)
     fixture_do(&f, &call,
                &(struct http_request){
                    .url = server_url(s, "/", url), .settings = &settings, .on_head = count_head});
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     CHECK_INT((intptr_t)call.then_arg, 200, "on_head() is for the final response");
     CHECK_INT(atomic_load(&s->accepted), 1, "the connection is kept");
     call.then_arg = NULL;
@@ -575,7 +577,7 @@ static void test_retry_after(void **state)
     struct server *s = server_new(send_script, script);
     fixture_init(&f, 1);
     fixture_get(&f, &call, s, NULL);
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     CHECK_INT(call.status, 429, "");
     CHECK_INT(call.retry_after_ms, 7000, "");
     call_clear(&call);

@@ -88,8 +88,8 @@ static void note_outcome(void *arg, const struct http_response *r)
     struct outcome *o = arg;
     o->done++;
     o->result = r->result;
-    o->whole = r->result == HTTP_OK && r->body->len == 5;
-    assert_true(r->result == HTTP_OK || r->error[0] != '\0');
+    o->whole = r->result == HTTP_DONE && r->body->len == 5;
+    assert_true(r->result == HTTP_DONE || r->error[0] != '\0');
     loop_stop(o->loop);
 }
 

@@ -83,8 +83,8 @@ static void test_url_origin(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct http_url a, b;
         bool same = !rows[i].same;
-        assert_int_equal(http_url_parse(rows[i].a, &a, NULL), HTTP_OK);
-        assert_int_equal(http_url_parse(rows[i].b, &b, NULL), HTTP_OK);
+        assert_int_equal(http_url_parse(rows[i].a, &a, NULL), HTTP_DONE);
+        assert_int_equal(http_url_parse(rows[i].b, &b, NULL), HTTP_DONE);
         CHECK_INT(http_url_origin_hash(&a) == http_url_origin_hash(&b), rows[i].same, rows[i].b);
         char *target = http_url_resolve(rows[i].a, rows[i].b, &same);
         CHECK_STR(target, b.text, rows[i].b);

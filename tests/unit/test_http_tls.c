@@ -195,8 +195,8 @@ static void test_verification(void **state)
         const char *error;
     } rows[] = {
         {"unknown CA", "address", {0}, HTTP_ERR_TLS, "certificate"},
-        {"CA from text", "address", {.tls.ca_pem = ca}, HTTP_OK, ""},
-        {"CA from file", "address", {.tls.ca_file = ca_file}, HTTP_OK, ""},
+        {"CA from text", "address", {.tls.ca_pem = ca}, HTTP_DONE, ""},
+        {"CA from file", "address", {.tls.ca_file = ca_file}, HTTP_DONE, ""},
         {"wrong CA", "address", {.tls.ca_pem = other}, HTTP_ERR_TLS, "certificate"},
         {"wrong CA file", "address", {.tls.ca_file = other_file}, HTTP_ERR_TLS, "certificate"},
         {"no CA file",
@@ -205,13 +205,13 @@ static void test_verification(void **state)
          HTTP_ERR_CONFIG,
          "not-there.pem: cannot"},
         {"bad CA file", "address", {.tls.ca_file = junk_file}, HTTP_ERR_CONFIG, ""},
-        {"not verified", "address", {.tls.insecure_skip_verify = true}, HTTP_OK, ""},
+        {"not verified", "address", {.tls.insecure_skip_verify = true}, HTTP_DONE, ""},
         {"wrong name", "named", {.tls.ca_pem = ca}, HTTP_ERR_TLS, "127.0.0.1"},
-        {"wrong name, not verified", "named", {.tls.insecure_skip_verify = true}, HTTP_OK, ""},
+        {"wrong name, not verified", "named", {.tls.insecure_skip_verify = true}, HTTP_DONE, ""},
         {"server name",
          "named",
          {.tls = {.ca_pem = ca, .server_name = "name.example"}},
-         HTTP_OK,
+         HTTP_DONE,
          ""},
         {"wrong server name",
          "named",
@@ -223,7 +223,7 @@ static void test_verification(void **state)
          {.tls = {.ca_pem = ca, .server_name = "a b/c"}},
          HTTP_ERR_CONFIG,
          "server_name: expected a host name, got \"a b/c\""},
-        {"TLS 1.3", "address", {.tls = {.ca_pem = ca, .min_version = HTTP_TLS_1_3}}, HTTP_OK, ""},
+        {"TLS 1.3", "address", {.tls = {.ca_pem = ca, .min_version = HTTP_TLS_1_3}}, HTTP_DONE, ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture f;
@@ -234,7 +234,7 @@ static void test_verification(void **state)
         tls_get(&f, &call, &s, &rows[i].settings);
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        if (rows[i].result == HTTP_OK) {
+        if (rows[i].result == HTTP_DONE) {
             CHECK_INT(call.status, 200, rows[i].name);
         }
         call_clear(&call);
@@ -255,8 +255,8 @@ static void test_versions(void **state)
         enum http_tls_version min;
         enum http_result result;
     } rows[] = {
-        {"1.2 by default", "-tls1_2", HTTP_TLS_DEFAULT, HTTP_OK},
-        {"1.2", "-tls1_2", HTTP_TLS_1_2, HTTP_OK},
+        {"1.2 by default", "-tls1_2", HTTP_TLS_DEFAULT, HTTP_DONE},
+        {"1.2", "-tls1_2", HTTP_TLS_1_2, HTTP_DONE},
         {"1.2 is too old", "-tls1_2", HTTP_TLS_1_3, HTTP_ERR_TLS},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -294,9 +294,9 @@ static void test_client_certificate(void **state)
         enum http_result result;
     } rows[] = {
         {"none", {0}, HTTP_ERR_TLS},
-        {"from files", {.tls = {.cert_file = cert_file, .key_file = key_file}}, HTTP_OK},
-        {"from text", {.tls = {.cert_pem = cert, .key_pem = key}}, HTTP_OK},
-        {"both in one text", {.tls = {.cert_pem = both}}, HTTP_OK},
+        {"from files", {.tls = {.cert_file = cert_file, .key_file = key_file}}, HTTP_DONE},
+        {"from text", {.tls = {.cert_pem = cert, .key_pem = key}}, HTTP_DONE},
+        {"both in one text", {.tls = {.cert_pem = both}}, HTTP_DONE},
         {"key of another", {.tls = {.cert_pem = cert, .key_file = ca_file}}, HTTP_ERR_CONFIG},
         {"no key file", {.tls = {.cert_pem = cert, .key_file = "/none"}}, HTTP_ERR_CONFIG},
     };
@@ -339,13 +339,13 @@ static void test_ca_rotation(void **state)
     testing_write_file(dir, "rotating.pem", ca);
     http_files_forget(f.client->files, file);
     tls_get(&f, &call, &s, &settings);
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     /* Gone: the old one stays in use. */
     assert_int_equal(unlink(file), 0);
     http_files_forget(f.client->files, file);
     testing_log_expect(f.log, "cannot re-read a file, keeping its old content");
     tls_get(&f, &call, &s, &settings);
-    check_result(&call, HTTP_OK, "");
+    check_result(&call, HTTP_DONE, "");
     call_clear(&call);
     tls_server_stop(&s);
     fixture_done(&f);

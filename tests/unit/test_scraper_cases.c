@@ -130,7 +130,7 @@ static void health(void **state)
         if (i == 1) {
             succeed(w, next_start(w));
         } else if (i == 2) {
-            answer(w, next_start(w), HTTP_OK, 500, "oops", 4);
+            answer(w, next_start(w), HTTP_DONE, 500, "oops", 4);
         }
         struct scrape_status st = status(w);
         CHECK_INT(st.health, want[i], "health");
@@ -167,7 +167,7 @@ static void answer_as(struct world *w, struct http_transfer *t, const char *cont
     buf_init(&buf, 4096);
     buf_append(&buf, body, n);
     const struct http_response r = {
-        .result = HTTP_OK,
+        .result = HTTP_DONE,
         .status = 200,
         .error = "",
         .content_type = content_type,

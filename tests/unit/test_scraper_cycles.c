@@ -179,7 +179,7 @@ static void finds_the_gap(void **state)
         int64_t phase = (t->start_ns - other_ns) % (15 * NS_PER_S);
         tries_late += late;
         if (phase < 10 * NS_PER_S) {
-            answer(w, t, HTTP_OK, 500, GO_CPU_IN_USE, sizeof(GO_CPU_IN_USE) - 1);
+            answer(w, t, HTTP_DONE, 500, GO_CPU_IN_USE, sizeof(GO_CPU_IN_USE) - 1);
         } else {
             let_it_sample(w, t, 4);
             good++;
@@ -203,7 +203,7 @@ static void never_free(void **state)
     while (w->now_ns - begin_ns < 1500 * NS_PER_S) {
         turn(w, 10);
         if (w->n_transfers > 0 && newest(w)->live) {
-            answer(w, newest(w), HTTP_OK, 500, GO_CPU_IN_USE, sizeof(GO_CPU_IN_USE) - 1);
+            answer(w, newest(w), HTTP_DONE, 500, GO_CPU_IN_USE, sizeof(GO_CPU_IN_USE) - 1);
         }
     }
     assert_true(w->n_transfers > 90 && w->n_transfers <= 202);
@@ -245,7 +245,7 @@ static size_t answer_for(struct world *w, int intervals, long status)
         turn(w, 100);
         if (w->n_transfers > 0 && newest(w)->live) {
             bool ok = status == 200;
-            answer(w, newest(w), HTTP_OK, status, ok ? PROFILE : "404 page not found\n",
+            answer(w, newest(w), HTTP_DONE, status, ok ? PROFILE : "404 page not found\n",
                    ok ? sizeof(PROFILE) - 1 : 19);
             n++;
         }
@@ -314,7 +314,7 @@ static void too_long_for_the_server(void **state)
     only_cpu(w);
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "pod", "1", AT("h:1"));
-    answer(w, next_start(w), HTTP_OK, 400, go, sizeof(go) - 1);
+    answer(w, next_start(w), HTTP_DONE, 400, go, sizeof(go) - 1);
     struct scrape_status st = status(w);
     CHECK_STR(st.reason, "duration_too_long", "said by Go");
     CHECK_CONTAINS(st.last_error,

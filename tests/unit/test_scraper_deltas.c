@@ -219,7 +219,7 @@ static void answer(struct world *w, struct http_transfer *t, const void *data, s
     struct buf body;
     buf_init(&body, (size_t)128 * 1024 * 1024);
     buf_append(&body, data, n);
-    struct http_response r = {.result = HTTP_OK,
+    struct http_response r = {.result = HTTP_DONE,
                               .status = 200,
                               .error = "",
                               .content_type = "",

@@ -139,7 +139,7 @@ static void classify_row(const struct row *r, struct answer *a)
 {
     struct answer_input in = {.protocol = r->protocol,
                               .retry_on_429 = true,
-                              .result = HTTP_OK,
+                              .result = HTTP_DONE,
                               .status = r->status,
                               .error = "",
                               .content_type = r->content_type,
@@ -168,7 +168,7 @@ static struct answer_input base_input(long status)
 {
     return (struct answer_input){.protocol = PUSH,
                                  .retry_on_429 = true,
-                                 .result = HTTP_OK,
+                                 .result = HTTP_DONE,
                                  .status = status,
                                  .error = "",
                                  .content_type = "text/plain",
@@ -337,10 +337,10 @@ static void test_text_is_short_and_clean(void **state)
 static void test_result_names(void **state)
 {
     (void)state;
-    CHECK_STR(answer_result_name(HTTP_OK, 200), "2xx", "");
-    CHECK_STR(answer_result_name(HTTP_OK, 302), "3xx", "");
-    CHECK_STR(answer_result_name(HTTP_OK, 404), "4xx", "");
-    CHECK_STR(answer_result_name(HTTP_OK, 429), "429", "");
+    CHECK_STR(answer_result_name(HTTP_DONE, 200), "2xx", "");
+    CHECK_STR(answer_result_name(HTTP_DONE, 302), "3xx", "");
+    CHECK_STR(answer_result_name(HTTP_DONE, 404), "4xx", "");
+    CHECK_STR(answer_result_name(HTTP_DONE, 429), "429", "");
     CHECK_STR(answer_result_name(HTTP_ERR_CUT, 503), "5xx", "");
     CHECK_STR(answer_result_name(HTTP_ERR_TIMEOUT, 0), "timeout", "");
 }

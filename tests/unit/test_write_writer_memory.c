@@ -63,7 +63,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     (void)options;
     struct http_client *c = calloc(1, sizeof(*c));
     if (c == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
     }
     return c;
 }
@@ -99,7 +99,7 @@ void http_cancel(struct http_transfer *t)
 
 const char *http_result_name(enum http_result r)
 {
-    return r == HTTP_OK ? "ok" : "other";
+    return r == HTTP_DONE ? "ok" : "other";
 }
 
 struct script {

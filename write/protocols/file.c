@@ -84,7 +84,7 @@ struct file_sink *file_sink_new(const char *url, struct err *err)
     struct buf directory;
     struct file_sink *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     atomic_init(&s->refs, 1);
@@ -94,7 +94,7 @@ struct file_sink *file_sink_new(const char *url, struct err *err)
     s->directory = ok ? buf_take(&directory, NULL) : NULL;
     buf_done(&directory);
     if (ok && s->directory == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
     }
     int fd = s->directory != NULL && make_directories(s->directory, err) ? open_root(s, err) : -1;
     if (fd < 0) {

@@ -260,7 +260,7 @@ static bool look(struct look *l, const char *directory, struct err *err)
         return err_sys(err, "cannot read the directory %s", directory);
     }
     if (l->out_of_memory) {
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_memory(err);
     }
     if (!l->is_spool) {
         return true;
@@ -287,8 +287,7 @@ bool spool_show(const char *directory, const struct spool_show *show, struct spo
         return err_sys(err, "cannot open the directory %s", directory);
     }
     l.builder = labels_builder_new(show->intern);
-    bool ok =
-        l.builder != NULL ? look(&l, directory, err) : err_set(err, ERR_MEMORY, "out of memory");
+    bool ok = l.builder != NULL ? look(&l, directory, err) : err_memory(err);
     *ret_is_spool = l.is_spool;
     labels_builder_free(l.builder);
     free(l.ids);

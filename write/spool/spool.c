@@ -663,7 +663,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
 {
     struct spool *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     pthread_condattr_t attr;
@@ -681,7 +681,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     pthread_condattr_destroy(&attr);
     s->builder = labels_builder_new(o->intern);
     if (s->builder == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
     }
     return s->builder != NULL && make_store(s, err) ? s : spool_free(s);
 }

@@ -191,7 +191,7 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
 {
     struct spool_store *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return NULL;
     }
     s->options = *o;
@@ -210,7 +210,7 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
     s->directory = strdup(o->directory);
     s->endpoint = strdup(o->endpoint);
     if (s->directory == NULL || s->endpoint == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory");
+        err_memory(err);
         return spool_store_close(s);
     }
     struct err first = ERR_INIT;
