@@ -144,14 +144,30 @@ struct config_http_sd {
     struct http_settings http;
 };
 
+/* What a source in Kubernetes discovers, or what a selector selects. */
+enum config_role {
+    ROLE_NONE, /* in config_sharding, which only needs the connection */
+    ROLE_POD,
+    ROLE_SERVICE,
+    ROLE_ENDPOINTS,
+    ROLE_ENDPOINTSLICE,
+    ROLE_NODE,
+    ROLE_INGRESS,
+    CONFIG_ROLES, /* how many there are */
+};
+/* "pod", "service", ...; "" for ROLE_NONE. */
+const char *config_role_name(enum config_role role);
+/* False if there is no such role. */
+bool config_role_parse(struct sv text, enum config_role *ret_role);
+
 struct config_selector {
-    const char *role; /* of what is selected: "pod", "node", ... */
+    enum config_role role; /* of the objects that it selects */
     const char *label;
     const char *field;
 };
 
 struct config_kubernetes {
-    const char *role; /* "pod", "service", "endpoints", "endpointslice", "node" or "ingress" */
+    enum config_role role;
     bool attach_node; /* the labels of nodes (pods and endpoints only) */
     bool attach_namespace;
     bool own_namespace;

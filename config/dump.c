@@ -414,7 +414,7 @@ static void dump_profiles(struct dumper *d, const struct config_job *job)
 
 static void dump_kubernetes(struct dumper *d, const struct config_kubernetes *k)
 {
-    dump_text(d, "role", k->role);
+    dump_text(d, "role", config_role_name(k->role));
     dump_begin(d, "namespaces");
     dump_bool(d, "own_namespace", k->own_namespace);
     dump_strings(d, "names", &k->namespaces);
@@ -424,7 +424,7 @@ static void dump_kubernetes(struct dumper *d, const struct config_kubernetes *k)
     }
     for (size_t i = 0; i < k->n_selectors; i++) {
         dump_element(d);
-        dump_text(d, "role", k->selectors[i].role);
+        dump_text(d, "role", config_role_name(k->selectors[i].role));
         dump_text(d, "label", k->selectors[i].label);
         dump_text(d, "field", k->selectors[i].field);
         dump_end(d);

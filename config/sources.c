@@ -117,82 +117,102 @@ static void read_http(struct reader *r, const struct place *at, const void *arg,
 /* ---- kubernetes
  * ------------------------------------------------------------------------------------- */
 
-static const char *const roles[] = {"pod",  "service",       "endpoints",
-                                    "node", "endpointslice", "ingress"};
-#define ROLES (sizeof(roles) / sizeof(roles[0]))
+/* Each role, and what its selectors may select. */
+static const struct {
+    const char *name;
+    enum config_role selects[3]; /* up to ROLE_NONE */
+} roles[CONFIG_ROLES] = {
+    [ROLE_NONE] = {.name = ""},
+    [ROLE_POD] = {"pod", {ROLE_POD, ROLE_NODE}},
+    [ROLE_SERVICE] = {"service", {ROLE_SERVICE}},
+    [ROLE_ENDPOINTS] = {"endpoints", {ROLE_POD, ROLE_SERVICE, ROLE_ENDPOINTS}},
+    [ROLE_ENDPOINTSLICE] = {"endpointslice", {ROLE_POD, ROLE_SERVICE, ROLE_ENDPOINTSLICE}},
+    [ROLE_NODE] = {"node", {ROLE_NODE}},
+    [ROLE_INGRESS] = {"ingress", {ROLE_INGRESS}},
+};
 
-static bool is_role(const char *text)
+const char *config_role_name(enum config_role role)
 {
-    for (size_t i = 0; i < ROLES; i++) {
-        if (strcmp(text, roles[i]) == 0) {
+    return roles[role].name;
+}
+
+bool config_role_parse(struct sv text, enum config_role *ret_role)
+{
+    for (size_t i = ROLE_NONE + 1; i < CONFIG_ROLES; i++) {
+        if (sv_eq_str(text, roles[i].name)) {
+            *ret_role = (enum config_role)i;
             return true;
         }
     }
     return false;
+}
+
+/* The closest name, for a hint, or NULL. */
+static const char *similar_role(const char *text)
+{
+    const char *names[CONFIG_ROLES];
+    for (size_t i = ROLE_NONE + 1; i < CONFIG_ROLES; i++) {
+        names[i - 1] = roles[i].name;
+    }
+    return suggest(sv_from(text), names, CONFIG_ROLES - 1);
 }
 
 static void read_role(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     const char *role = reader_text(r, at, &text_any);
-    if (role == NULL) {
+    if (role == NULL || config_role_parse(sv_from(role), out)) {
         return;
     }
-    if (is_role(role)) {
-        *(const char **)out = role;
-    } else if (role[0] == '\0') {
+    if (role[0] == '\0') {
         reader_error(r, at,
                      "role missing (one of: pod, service, endpoints, endpointslice, node, "
                      "ingress)");
     } else {
-        const char *near = suggest(sv_from(role), roles, ROLES);
+        const char *near = similar_role(role);
         reader_error(r, at, "unknown Kubernetes SD role %s%s%s%s", reader_quote(r, sv_from(role)),
                      near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
                      near == NULL ? "" : "\"?");
     }
 }
 
-/* What each role selects by. */
-static const struct {
-    const char *role;
-    const char *allowed[4];
-    const char *list;
-} selector_roles[] = {
-    {"pod", {"pod", "node"}, "pod, node"},
-    {"service", {"service"}, "service"},
-    {"endpointslice", {"pod", "service", "endpointslice"}, "pod, service, endpointslice"},
-    {"endpoints", {"pod", "service", "endpoints"}, "pod, service, endpoints"},
-    {"node", {"node"}, "node"},
-    {"ingress", {"ingress"}, "ingress"},
-};
-
-static bool may_select(size_t row, const char *role)
+/* CONFIG_ROLES stands for every name that is not a role: no source takes it. */
+static void read_selector_role(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    for (size_t i = 0; selector_roles[row].allowed[i] != NULL; i++) {
-        if (strcmp(selector_roles[row].allowed[i], role) == 0) {
-            return true;
-        }
+    const char *text = reader_text(r, at, arg);
+    enum config_role *role = out;
+    if (text != NULL && !config_role_parse(sv_from(text), role)) {
+        *role = CONFIG_ROLES;
     }
-    return false;
+}
+
+static void refuse_selector(struct reader *r, const struct place *at, enum config_role role)
+{
+    const enum config_role *may = roles[role].selects;
+    struct place place = place_of_key(at, "role");
+    const char *got = reader_text(r, &place, &text_any);
+    const char *list = config_role_name(may[0]);
+    for (size_t i = 1; list != NULL && i < 3 && may[i] != ROLE_NONE; i++) {
+        list = arena_printf(r->scratch, "%s, %s", list, config_role_name(may[i]));
+    }
+    reader_error(r, &place, "%s role supports only %s selectors, got %s", config_role_name(role),
+                 list == NULL ? "other" : list, reader_quote(r, sv_from(got == NULL ? "" : got)));
 }
 
 static void check_selector(struct reader *r, const struct place *at,
                            const struct config_kubernetes *k, size_t index)
 {
-    const char *role = k->selectors[index].role;
-    for (size_t i = 0; i < sizeof(selector_roles) / sizeof(selector_roles[0]); i++) {
-        if (strcmp(selector_roles[i].role, k->role) == 0 && !may_select(i, role)) {
-            struct place place = place_of_key(at, "role");
-            reader_error(r, &place, "%s role supports only %s selectors, got %s", k->role,
-                         selector_roles[i].list, reader_quote(r, sv_from(role)));
-        }
+    const enum config_role *may = roles[k->role].selects;
+    enum config_role role = k->selectors[index].role;
+    if (role != may[0] && role != may[1] && role != may[2]) {
+        refuse_selector(r, at, k->role);
     }
-    if (strcmp(k->role, "pod") == 0 && strcmp(role, "node") == 0 && !k->attach_node) {
+    if (k->role == ROLE_POD && role == ROLE_NODE && !k->attach_node) {
         reader_error(r, at, "a selector of role node needs attach_metadata.node");
     }
     for (size_t i = 0; i < index; i++) {
-        if (k->selectors[i].role != NULL && strcmp(k->selectors[i].role, role) == 0) {
-            reader_error(r, at, "duplicated selector role: %s", role);
+        if (k->selectors[i].role == role && role != CONFIG_ROLES) {
+            reader_error(r, at, "duplicated selector role: %s", config_role_name(role));
             return;
         }
     }
@@ -203,14 +223,14 @@ static void check_selectors(struct reader *r, const struct place *source,
                             const struct config_kubernetes *k)
 {
     struct place at = place_of_key(source, "selectors");
-    if (k->role == NULL || k->n_selectors == 0 || at.node->kind != NODE_LIST) {
+    if (k->role == ROLE_NONE || k->n_selectors == 0 || at.node->kind != NODE_LIST) {
         return;
     }
     size_t index = 0;
     for (const struct node_item *i = at.node->items; i != NULL && index < k->n_selectors;
          i = i->next, index++) {
         struct place element = {.parent = &at, .index = index, .node = i->value};
-        if (k->selectors[index].role != NULL) {
+        if (k->selectors[index].role != ROLE_NONE) {
             check_selector(r, &element, k, index);
         }
     }
@@ -219,13 +239,13 @@ static void check_selectors(struct reader *r, const struct place *source,
 static void check_attach(struct reader *r, const struct place *at,
                          const struct config_kubernetes *k)
 {
-    bool ok = k->role == NULL || strcmp(k->role, "pod") == 0 ||
-              strncmp(k->role, "endpoints", strlen("endpoints")) == 0;
+    bool ok = k->role == ROLE_NONE || k->role == ROLE_POD || k->role == ROLE_ENDPOINTS ||
+              k->role == ROLE_ENDPOINTSLICE;
     if (k->attach_node && !ok) {
         struct place place = place_of_key(at, "attach_metadata");
-        reader_error(r, &place, "the role %s has no node to attach", k->role);
+        reader_error(r, &place, "the role %s has no node to attach", config_role_name(k->role));
     }
-    if (k->attach_namespace && k->role != NULL && strcmp(k->role, "node") == 0) {
+    if (k->attach_namespace && k->role == ROLE_NODE) {
         struct place place = place_of_key(at, "attach_metadata");
         reader_error(r, &place, "the role node has no namespace to attach");
     }
@@ -233,7 +253,7 @@ static void check_attach(struct reader *r, const struct place *at,
 
 static const struct field selector_fields[] = {
     {.key = "role",
-     .read = read_text,
+     .read = read_selector_role,
      .offset = offsetof(struct config_selector, role),
      .arg = &text_nonempty,
      .required = true},
@@ -343,7 +363,7 @@ static void read_kubernetes(struct reader *r, const struct place *at, const void
     source->kind = SOURCE_KUBERNETES;
     size_t before = r->reported;
     read_sections(r, at, sections, 2);
-    if (node_get(at->node, "role") == NULL && (before == r->reported || k->role == NULL) &&
+    if (node_get(at->node, "role") == NULL && (before == r->reported || k->role == ROLE_NONE) &&
         (at->node->kind == NODE_MAPPING || node_is_null(at->node))) {
         reader_error(r, at,
                      "role missing (one of: pod, service, endpoints, endpointslice, node, "

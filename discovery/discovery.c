@@ -282,7 +282,7 @@ static bool same_selectors(const struct config_kubernetes *a, const struct confi
         return false;
     }
     for (size_t i = 0; i < a->n_selectors; i++) {
-        if (!same_text(a->selectors[i].role, b->selectors[i].role) ||
+        if (a->selectors[i].role != b->selectors[i].role ||
             !same_text(a->selectors[i].label, b->selectors[i].label) ||
             !same_text(a->selectors[i].field, b->selectors[i].field)) {
             return false;
@@ -294,9 +294,9 @@ static bool same_selectors(const struct config_kubernetes *a, const struct confi
 /* Whether one watch serves both. */
 static bool same_watch(const struct config_kubernetes *a, const struct config_kubernetes *b)
 {
-    return kube_access_same(a, b) && same_text(a->role, b->role) &&
-           a->attach_node == b->attach_node && a->attach_namespace == b->attach_namespace &&
-           same_namespaces(a, b) && same_selectors(a, b);
+    return kube_access_same(a, b) && a->role == b->role && a->attach_node == b->attach_node &&
+           a->attach_namespace == b->attach_namespace && same_namespaces(a, b) &&
+           same_selectors(a, b);
 }
 
 static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config,

@@ -493,7 +493,7 @@ static bool looks_at_pods(const struct config *config)
     for (size_t j = 0; j < config->n_jobs; j++) {
         for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
             const struct config_source *s = &config->jobs[j].sources[i];
-            if (s->kind == SOURCE_KUBERNETES && strcmp(s->kubernetes.role, "pod") == 0) {
+            if (s->kind == SOURCE_KUBERNETES && s->kubernetes.role == ROLE_POD) {
                 return true;
             }
         }
@@ -510,7 +510,7 @@ static bool put_left_out(const struct explain *e, struct sv namespace, struct bu
         for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
             const struct config_source *source = &config->jobs[j].sources[i];
             struct buf why;
-            if (source->kind != SOURCE_KUBERNETES || strcmp(source->kubernetes.role, "pod") != 0) {
+            if (source->kind != SOURCE_KUBERNETES || source->kubernetes.role != ROLE_POD) {
                 continue;
             }
             buf_init(&why, TEXT_MAX);

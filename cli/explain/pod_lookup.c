@@ -17,7 +17,7 @@ static const struct config_kubernetes *first_source(const struct config *config)
         for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
             const struct config_source *s = &config->jobs[j].sources[i];
             if (s->kind == SOURCE_KUBERNETES && s->kubernetes.api_server == NULL &&
-                strcmp(s->kubernetes.role, "pod") == 0) {
+                s->kubernetes.role == ROLE_POD) {
                 return &s->kubernetes;
             }
         }

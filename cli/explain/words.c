@@ -553,7 +553,7 @@ bool words_left_out(const struct config_kubernetes *k, struct sv namespace,
     bool labelled = false;
     for (size_t i = 0; labels != NULL && i < k->n_selectors; i++) {
         const struct config_selector *s = &k->selectors[i];
-        if (strcmp(s->role, "pod") != 0) {
+        if (s->role != ROLE_POD) {
             continue;
         }
         if (say_fields(s, labels, out)) {

@@ -333,21 +333,21 @@ static bool append_selector(struct buf *out, const char *name, const char *value
     return percent_encode(sv_from(value), out);
 }
 
-/* The selectors of one resource, by the name that it has as a role. */
+/* The selectors of one resource. */
 static bool make_selectors(const struct config_kubernetes *config, enum kube_resource resource,
                            struct buf *out)
 {
-    static const char *const names[RESOURCE_COUNT] = {
-        [RESOURCE_PODS] = "pod",
-        [RESOURCE_NODES] = "node",
-        [RESOURCE_NAMESPACES] = "",
-        [RESOURCE_SERVICES] = "service",
-        [RESOURCE_ENDPOINTS] = "endpoints",
-        [RESOURCE_SLICES] = "endpointslice",
-        [RESOURCE_INGRESSES] = "ingress",
+    static const enum config_role selected[RESOURCE_COUNT] = {
+        [RESOURCE_PODS] = ROLE_POD,
+        [RESOURCE_NODES] = ROLE_NODE,
+        [RESOURCE_NAMESPACES] = ROLE_NONE,
+        [RESOURCE_SERVICES] = ROLE_SERVICE,
+        [RESOURCE_ENDPOINTS] = ROLE_ENDPOINTS,
+        [RESOURCE_SLICES] = ROLE_ENDPOINTSLICE,
+        [RESOURCE_INGRESSES] = ROLE_INGRESS,
     };
     for (size_t i = 0; i < config->n_selectors; i++) {
-        if (strcmp(config->selectors[i].role, names[resource]) == 0 &&
+        if (config->selectors[i].role == selected[resource] &&
             !(append_selector(out, "labelSelector", config->selectors[i].label) &&
               append_selector(out, "fieldSelector", config->selectors[i].field))) {
             return false;
@@ -489,10 +489,10 @@ static bool init_parts(struct kubernetes *k)
     return ok && add_parts(k, &own);
 }
 
-static const struct role *find_role(const char *name)
+static const struct role *find_role(enum config_role role)
 {
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        if (strcmp(roles[i].name, name) == 0) {
+        if (strcmp(roles[i].name, config_role_name(role)) == 0) {
             return &roles[i];
         }
     }

@@ -80,9 +80,9 @@ static void write_words(const struct config_job *job, struct labels *const *sets
         for (size_t r = 1; r <= job->relabel.n; r++) {
             words_dropped(job, r, sets[i], sets[i], &out);
         }
-        struct config_selector selector = {.role = "pod", .label = "", .field = "a"};
+        struct config_selector selector = {.role = ROLE_POD, .label = "", .field = "a"};
         selector.field = labels_get(sets[i], SV("field")).p;
-        struct config_kubernetes k = {.role = "pod", .selectors = &selector, .n_selectors = 1};
+        struct config_kubernetes k = {.role = ROLE_POD, .selectors = &selector, .n_selectors = 1};
         words_left_out(&k, SV("n"), sets[i], &out);
     }
     for (size_t t = 0; n > 0 && t < job->n_types; t++) {

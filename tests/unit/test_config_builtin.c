@@ -53,7 +53,7 @@ static void no_file(void **state)
     assert_int_equal(c->n_endpoints, 1);
     CHECK_STR(c->endpoints[0].url, "http://p:1", "");
     const struct config_kubernetes *k = source_of(c);
-    CHECK_STR(k->role, "pod", "");
+    CHECK_INT(k->role, ROLE_POD, "");
     CHECK_STR(k->selectors[0].field, "status.phase!=Succeeded,status.phase!=Failed", "");
     assert_false(k->own_namespace);
     /* Only what an annotation asks for is scraped. */

@@ -435,7 +435,7 @@ static void every_key_of_a_job(void **state)
     check_pairs(&j->sources[0].fixed.labels, "service_name=demo v=1.5");
     CHECK_INT(j->sources[1].kind, SOURCE_KUBERNETES, "");
     const struct config_kubernetes *k = &j->sources[1].kubernetes;
-    CHECK_STR(k->role, "pod", "");
+    CHECK_INT(k->role, ROLE_POD, "");
     assert_false(k->own_namespace);
     CHECK_INT(k->namespaces.n, 2, "");
     CHECK_STR(k->namespaces.at[1], "b-1", "");

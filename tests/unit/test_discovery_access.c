@@ -73,7 +73,7 @@ static void test_in_cluster(void **state)
     (void)state;
     struct fixture f;
     setup(&f);
-    assert_true(find(&f, &(struct config_kubernetes){.role = "pod"}));
+    assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     CHECK_STR(f.access.server, "https://10.96.0.1:443", "");
     CHECK_STR(f.access.namespace, "monitoring", "trimmed");
     CHECK_INT(f.access.http.auth, HTTP_AUTH_HEADER, "");
@@ -109,7 +109,7 @@ static void test_server_address(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         f.env.host = cases[i].host;
         f.env.port = cases[i].port;
-        bool ok = find(&f, &(struct config_kubernetes){.role = "pod"});
+        bool ok = find(&f, &(struct config_kubernetes){.role = ROLE_POD});
         CHECK_INT(ok, strncmp(cases[i].want, "https", 5) == 0, cases[i].want);
         if (ok) {
             CHECK_STR(f.access.server, cases[i].want, "");
@@ -126,16 +126,16 @@ static void test_missing_files(void **state)
     struct fixture f;
     setup(&f);
     remove_file(&f, "namespace");
-    assert_true(find(&f, &(struct config_kubernetes){.role = "pod"}));
+    assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     assert_null(f.access.namespace);
     testing_write_file(f.dir, "namespace", "\n");
-    assert_true(find(&f, &(struct config_kubernetes){.role = "pod"}));
+    assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     assert_null(f.access.namespace);
     remove_file(&f, "ca.crt");
-    assert_false(find(&f, &(struct config_kubernetes){.role = "pod"}));
+    assert_false(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     CHECK_CONTAINS(f.err.msg, "/ca.crt: No such file", "");
     remove_file(&f, "token");
-    assert_false(find(&f, &(struct config_kubernetes){.role = "pod"}));
+    assert_false(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     CHECK_CONTAINS(f.err.msg, "/token: No such file", "");
     teardown(&f);
 }
@@ -147,7 +147,7 @@ static void test_explicit(void **state)
     setup(&f);
     f.env.host = NULL;
     struct config_kubernetes config = {
-        .role = "pod",
+        .role = ROLE_POD,
         .api_server = "http://127.0.0.1:8001//",
         .http = {.auth = HTTP_AUTH_BASIC, .username = "u", .password = "p"},
     };
@@ -170,7 +170,7 @@ static void test_kubeconfig(void **state)
                        "contexts: [{name: c, context: {cluster: k, user: u, namespace: shop}}]\n");
     char path[4096];
     snprintf(path, sizeof(path), "%s/config", f.dir);
-    struct config_kubernetes config = {.role = "pod", .kubeconfig_file = path};
+    struct config_kubernetes config = {.role = ROLE_POD, .kubeconfig_file = path};
     assert_true(find(&f, &config));
     CHECK_STR(f.access.server, "https://api.example:6443", "");
     CHECK_STR(f.access.namespace, "shop", "");

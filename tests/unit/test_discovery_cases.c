@@ -238,7 +238,7 @@ static void test_namespaces(void **state)
         {3, true, "pods:ns1 pods:ns2 pods:own-ns nodes: "},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config_kubernetes config = {.role = "pod",
+        struct config_kubernetes config = {.role = ROLE_POD,
                                            .attach_node = true,
                                            .own_namespace = cases[i].own,
                                            .namespaces = {names, cases[i].n}};
@@ -263,7 +263,7 @@ static void test_namespaces(void **state)
 static void test_pod_goes(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "pod"};
+    struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
     list(&w, RESOURCE_PODS, POD_ON("n"));
@@ -286,7 +286,7 @@ static void test_pod_goes(void **state)
 static void test_node_of_pod(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "pod", .attach_node = true};
+    struct config_kubernetes config = {.role = ROLE_POD, .attach_node = true};
     struct world w;
     setup(&w, &config);
     w.show = "__meta_kubernetes_node_";
@@ -306,9 +306,9 @@ static void test_node_of_pod(void **state)
 static void test_node_selector(void **state)
 {
     (void)state;
-    struct config_selector selector = {.role = "node", .label = "node-type=worker"};
+    struct config_selector selector = {.role = ROLE_NODE, .label = "node-type=worker"};
     struct config_kubernetes config = {
-        .role = "pod", .attach_node = true, .selectors = &selector, .n_selectors = 1};
+        .role = ROLE_POD, .attach_node = true, .selectors = &selector, .n_selectors = 1};
     struct world w;
     setup(&w, &config);
     CHECK_STR(slot(&w, RESOURCE_NODES)->selectors, "labelSelector=node-type%3Dworker", "");
@@ -326,7 +326,7 @@ static void test_node_selector(void **state)
 static void test_namespace_of_pod(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "pod", .attach_namespace = true};
+    struct config_kubernetes config = {.role = ROLE_POD, .attach_namespace = true};
     struct world w;
     setup(&w, &config);
     w.show = "__meta_kubernetes_namespace_";
@@ -386,7 +386,7 @@ static void test_dual_stack(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char service[512];
         snprintf(service, sizeof(service), SERVICE("x", "%s"), cases[i].spec);
-        struct config_kubernetes config = {.role = "endpointslice"};
+        struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
         struct world w;
         setup_slices(&w, &config, service);
         bool v4 = strstr(w.told.data, "endpointslice/default/s-IPv4: 10.0.0.1:80\n") != NULL;
@@ -401,7 +401,7 @@ static void test_dual_stack(void **state)
 static void test_service_changes(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "endpointslice"};
+    struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
     struct world w;
     setup_slices(&w, &config, SERVICE("old", ""));
     buf_clear(&w.told);
@@ -446,7 +446,7 @@ static void list_pods(struct world *w, int from, int to)
 static void test_many_vanish(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "pod"};
+    struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
     list_pods(&w, 0, 10000);
@@ -470,7 +470,7 @@ static void test_many_vanish(void **state)
 static void test_heartbeats(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "pod"};
+    struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
     list_pods(&w, 0, 500);
@@ -503,7 +503,7 @@ static void check_shares(struct world *w, size_t told, size_t left, size_t await
 static void test_shares(void **state)
 {
     (void)state;
-    struct config_kubernetes config = {.role = "pod"};
+    struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     struct discovery_sharing sharing = {.key = sharing_key, .claims = sharing_claims, .arg = &w};
     setup_shared(&w, &config, &sharing);
@@ -558,7 +558,7 @@ static void test_not_shared(void **state)
     (void)state;
     struct world w;
     struct discovery_sharing sharing = {.key = sharing_key, .claims = sharing_claims, .arg = &w};
-    struct config_kubernetes joined = {.role = "pod", .attach_node = true};
+    struct config_kubernetes joined = {.role = ROLE_POD, .attach_node = true};
     setup_shared(&w, &joined, &sharing);
     list(&w, RESOURCE_NODES, NODE("n", "x"));
     list(&w, RESOURCE_PODS, POD_ON("n"));
@@ -567,7 +567,7 @@ static void test_not_shared(void **state)
     CHECK_INT(w.n_keys + w.n_left, 0, "nobody asks");
     check_shares(&w, 1, 0, 0, "");
     teardown(&w);
-    struct config_kubernetes nodes = {.role = "node"};
+    struct config_kubernetes nodes = {.role = ROLE_NODE};
     setup_shared(&w, &nodes, &sharing);
     list(&w, RESOURCE_NODES,
          "{'kind':'Node','metadata':{'name':'n'},'status':{'addresses':[{'type':'InternalIP',"

@@ -261,10 +261,11 @@ static void test_pages_and_watch(void **state)
     struct world w;
     setup(&w, rules, 3);
     testing_log_expect(w.log, "unknown type");
-    struct config_selector selector = {.role = "pod", .label = "app=x", .field = "spec.nodeName=n"};
+    struct config_selector selector = {
+        .role = ROLE_POD, .label = "app=x", .field = "spec.nodeName=n"};
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod",
+        .kubernetes = {.role = ROLE_POD,
                        .selectors = &selector,
                        .n_selectors = 1,
                        .api_server = w.url,
@@ -318,7 +319,7 @@ static void test_streamed(void **state)
     setup(&w, rules, 2);
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .api_server = w.url},
+        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
@@ -354,7 +355,7 @@ static void test_namespaces(void **state)
     const char *names[] = {"ns", "shop", "ns"};
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .namespaces = {names, 3}, .api_server = w.url},
+        .kubernetes = {.role = ROLE_POD, .namespaces = {names, 3}, .api_server = w.url},
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
@@ -388,7 +389,7 @@ static void test_relist(void **state)
     setup(&w, rules, 4);
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .api_server = w.url},
+        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
@@ -422,7 +423,7 @@ static void test_forbidden(void **state)
     const char *names[] = {"ns"};
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .namespaces = {names, 1}, .api_server = w.url},
+        .kubernetes = {.role = ROLE_POD, .namespaces = {names, 1}, .api_server = w.url},
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
@@ -453,7 +454,7 @@ static void test_found_again(void **state)
     testing_log_expect(w.log, "does not answer as it should");
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .api_server = w.url},
+        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
@@ -488,18 +489,18 @@ static void test_sharing(void **state)
     testing_write_file(dir, "config", text);
     char path[4096];
     snprintf(path, sizeof(path), "%s/config", dir);
-    struct config_selector selector = {.role = "pod", .label = "x"};
+    struct config_selector selector = {.role = ROLE_POD, .label = "x"};
     const char *addresses[] = {"127.0.0.1:6060"};
     struct config_source first = {
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .kubeconfig_file = path},
+        .kubernetes = {.role = ROLE_POD, .kubeconfig_file = path},
     };
     struct config_source second[] = {
         first,
         {.kind = SOURCE_STATIC, .fixed = {.targets = {addresses, 1}}},
         {.kind = SOURCE_KUBERNETES,
          .kubernetes =
-             {.role = "pod", .kubeconfig_file = path, .selectors = &selector, .n_selectors = 1}},
+             {.role = ROLE_POD, .kubeconfig_file = path, .selectors = &selector, .n_selectors = 1}},
     };
     struct config_job jobs[] = {
         {.name = "one", .sources = &first, .n_sources = 1},
@@ -555,7 +556,7 @@ static void test_errors_name_the_place(void **state)
     struct config_source source = {
         .pos = {.file = "profpull.yaml", .line = 7, .column = 9},
         .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = "pod", .kubeconfig_file = "/nonexistent/kubeconfig"},
+        .kubernetes = {.role = ROLE_POD, .kubeconfig_file = "/nonexistent/kubeconfig"},
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
