@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/utf8.h"
 
 #define CUT_MARK "..."
 

@@ -1,9 +1,9 @@
-/* Views, their comparison, suggestions and the hash: see str.h. */
 #include "base/str.h"
 
 #include <string.h>
 
 #include "base/mix.h"
+#include "base/utf8.h"
 
 struct sv sv_from(const char *s)
 {
@@ -59,6 +59,11 @@ struct sv sv_trim(struct sv v)
     return v;
 }
 
+struct sv sv_skip(struct sv v, size_t n)
+{
+    return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
+}
+
 bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail)
 {
     const char *at = v.n == 0 ? NULL : memchr(v.p, c, v.n);
@@ -69,6 +74,61 @@ bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail)
     *ret_head = (struct sv){.p = v.p, .n = head};
     *ret_tail = (struct sv){.p = at + 1, .n = v.n - head - 1};
     return true;
+}
+
+static bool is_unreserved(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+bool percent_encode(struct sv v, struct buf *out)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < v.n; i++) {
+        unsigned char c = (unsigned char)v.p[i];
+        if (is_unreserved(c)) {
+            buf_putc(out, (char)c);
+        } else {
+            buf_append(out, (const char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
+        }
+    }
+    return buf_ok(out);
+}
+
+static bool json_escape_byte(unsigned char c, struct buf *out)
+{
+    static const char plain[] = "\"\\\b\f\n\r\t";
+    static const char escaped[] = "\"\\bfnrt";
+    const char *at = c == '\0' ? NULL : strchr(plain, c);
+    if (at != NULL) {
+        return buf_append(out, (const char[]){'\\', escaped[at - plain]}, 2);
+    }
+    return buf_printf(out, "\\u%04x", (unsigned)c);
+}
+
+bool json_escape(struct sv v, struct buf *out)
+{
+    size_t start = 0; /* of the run that needs no change */
+    size_t i = 0;
+    while (i < v.n) {
+        unsigned char c = (unsigned char)v.p[i];
+        uint32_t rune;
+        size_t len = utf8_decode(sv_skip(v, i), &rune);
+        if (len > 0 && c >= 0x20 && c != '"' && c != '\\') {
+            i += len;
+            continue;
+        }
+        buf_append(out, v.p + start, i - start);
+        if (len == 0) {
+            buf_puts(out, UTF8_REPLACEMENT);
+        } else {
+            json_escape_byte(c, out);
+        }
+        i++;
+        start = i;
+    }
+    return i == start ? buf_ok(out) : buf_append(out, v.p + start, i - start);
 }
 
 /* Longer words are not compared: nobody mistypes them, and the table stays small. */

@@ -31,6 +31,8 @@ bool sv_starts_with(struct sv v, struct sv prefix);
 bool sv_ends_with(struct sv v, struct sv suffix);
 struct sv sv_trim(struct sv v); /* ASCII white space at both ends */
 
+/* v without its first n bytes, which it must have. */
+struct sv sv_skip(struct sv v, size_t n);
 /* Cuts v at the first c: *ret_head is before it, *ret_tail behind it. False if c is not in v. */
 bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail);
 
@@ -52,13 +54,6 @@ void format_size(uint64_t bytes, char *out, size_t size);
 /* The candidate nearest to word by edit distance (Damerau-Levenshtein, at most 2 and less than half
  * of the length), or NULL. For "did you mean" in error messages. */
 const char *suggest(struct sv word, const char *const *candidates, size_t n);
-
-/* Valid UTF-8 by RFC 3629 (no surrogates, no overlong forms). */
-bool utf8_valid(struct sv v);
-/* How many of the first max bytes of v to keep so that no character is cut in two. */
-size_t utf8_prefix(struct sv v, size_t max);
-/* Appends v to out with every invalid byte replaced by U+FFFD, as Go does. */
-bool utf8_repair(struct sv v, struct buf *out);
 
 /* Appends v with every byte outside [A-Za-z0-9-._~] as %XX. */
 bool percent_encode(struct sv v, struct buf *out);

@@ -1,10 +1,8 @@
-/* UTF-8, and the escaping of text for URLs and JSON: see str.h. */
 #include "base/utf8.h"
 
-#include <string.h>
-
-/* Length by the first byte and the range of the second (RFC 3629, section 4); the second's range is
- * what excludes overlong forms, surrogates and all above U+10FFFF. 0 for no valid first byte. */
+/* The length, by the first byte, and the range of the second byte (RFC 3629, section 4), which
+ * excludes overlong forms, surrogates and everything above U+10FFFF. 0 if no character begins with
+ * this byte. */
 static size_t sequence(unsigned char first, unsigned char *ret_low, unsigned char *ret_high)
 {
     *ret_low = 0x80;
@@ -39,7 +37,7 @@ size_t utf8_decode(struct sv v, uint32_t *ret_rune)
     if (len == 0 || v.n < len || p[1] < low || p[1] > high) {
         return 0;
     }
-    /* Of the first byte the bits behind its length count: 5, 4 or 3. */
+    /* The bits after the length prefix: 5, 4 or 3 of them. */
     uint32_t rune = p[0] & (0xffU >> (len + 1));
     rune = (rune << 6) | (p[1] & 0x3fU);
     for (size_t i = 2; i < len; i++) {
@@ -52,19 +50,28 @@ size_t utf8_decode(struct sv v, uint32_t *ret_rune)
     return len;
 }
 
-/* v without its first n bytes; a view of nothing may be NULL, to which nothing may be added. */
-static struct sv skip(struct sv v, size_t n)
+size_t utf8_encode(uint32_t rune, char out[UTF8_BYTES_MAX])
 {
-    return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
+    if (rune < 0x80) {
+        out[0] = (char)rune;
+        return 1;
+    }
+    size_t len = rune < 0x800 ? 2 : rune < 0x10000 ? 3 : 4;
+    for (size_t i = len - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (rune & 0x3f));
+        rune >>= 6;
+    }
+    out[0] = (char)((0xf00U >> len & 0xff) | rune);
+    return len;
 }
 
-/* How many bytes at the start of v are valid. */
+/* The number of valid bytes at the start of v. */
 static size_t valid_prefix(struct sv v)
 {
     size_t done = 0;
     while (done < v.n) {
         uint32_t rune;
-        size_t len = utf8_decode(skip(v, done), &rune);
+        size_t len = utf8_decode(sv_skip(v, done), &rune);
         if (len == 0) {
             break;
         }
@@ -87,63 +94,8 @@ bool utf8_repair(struct sv v, struct buf *out)
             return buf_ok(out);
         }
         buf_puts(out, UTF8_REPLACEMENT);
-        v = skip(v, good + 1);
+        v = sv_skip(v, good + 1);
     }
-}
-
-static bool is_unreserved(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
-bool percent_encode(struct sv v, struct buf *out)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < v.n; i++) {
-        unsigned char c = (unsigned char)v.p[i];
-        if (is_unreserved(c)) {
-            buf_putc(out, (char)c);
-        } else {
-            buf_append(out, (const char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
-        }
-    }
-    return buf_ok(out);
-}
-
-static bool json_escape_byte(unsigned char c, struct buf *out)
-{
-    static const char plain[] = "\"\\\b\f\n\r\t";
-    static const char escaped[] = "\"\\bfnrt";
-    const char *at = c == '\0' ? NULL : strchr(plain, c);
-    if (at != NULL) {
-        return buf_append(out, (const char[]){'\\', escaped[at - plain]}, 2);
-    }
-    return buf_printf(out, "\\u%04x", (unsigned)c);
-}
-
-bool json_escape(struct sv v, struct buf *out)
-{
-    size_t start = 0; /* of the run that needs no change */
-    size_t i = 0;
-    while (i < v.n) {
-        unsigned char c = (unsigned char)v.p[i];
-        uint32_t rune;
-        size_t len = utf8_decode(skip(v, i), &rune);
-        if (len > 0 && c >= 0x20 && c != '"' && c != '\\') {
-            i += len;
-            continue;
-        }
-        buf_append(out, v.p + start, i - start);
-        if (len == 0) {
-            buf_puts(out, UTF8_REPLACEMENT);
-        } else {
-            json_escape_byte(c, out);
-        }
-        i++;
-        start = i;
-    }
-    return i == start ? buf_ok(out) : buf_append(out, v.p + start, i - start);
 }
 
 size_t utf8_prefix(struct sv v, size_t max)

@@ -1,17 +1,30 @@
-/* Decoding of UTF-8 one character at a time, for what escapes text. Private to base. */
+/* UTF-8 (RFC 3629): no surrogates, no overlong forms, nothing above U+10FFFF. Any thread. */
 #ifndef PROFPULL_BASE_UTF8_H
 #define PROFPULL_BASE_UTF8_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 
-/* What stands in for a byte that is not part of valid UTF-8. */
+/* The length of the longest character in bytes. */
+#define UTF8_BYTES_MAX 4
+/* Replaces a byte that is not part of valid UTF-8. */
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 #define UTF8_REPLACEMENT_RUNE UINT32_C(0xfffd)
 
-/* The length in bytes of the character at the start of v (v.n > 0), and the character itself.
- * 0 if there is no valid one (RFC 3629); *ret_rune is UTF8_REPLACEMENT_RUNE then. */
+/* Decodes the character at the start of v, which must not be empty. Returns its length in bytes, or
+ * 0 with UTF8_REPLACEMENT_RUNE if there is no valid one. */
 size_t utf8_decode(struct sv v, uint32_t *ret_rune);
+/* Writes a rune, which must be at most U+10FFFF and no surrogate. Returns its length in bytes. */
+size_t utf8_encode(uint32_t rune, char out[UTF8_BYTES_MAX]);
+
+bool utf8_valid(struct sv v);
+/* The length of the longest prefix of v that has at most max bytes and cuts no character in two. */
+size_t utf8_prefix(struct sv v, size_t max);
+/* Appends v with each invalid byte replaced by U+FFFD, as Go does. False if out is full. */
+bool utf8_repair(struct sv v, struct buf *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "config/schema.h"
 
 /* How much of a value or key a message shows. */
@@ -27,10 +28,7 @@ struct config_pos place_pos(const struct reader *r, const struct place *at)
 /* Appends a piece of the user's text without anything that could spoil a line. */
 static void append_shown(struct buf *out, struct sv v)
 {
-    struct sv head = {v.p, v.n > SHOWN_MAX ? SHOWN_MAX : v.n};
-    while (head.n < v.n && head.n > 0 && ((unsigned char)v.p[head.n] & 0xc0) == 0x80) {
-        head.n--; /* not within a character */
-    }
+    struct sv head = {v.p, utf8_prefix(v, SHOWN_MAX)};
     json_escape(head, out);
     if (head.n < v.n) {
         buf_puts(out, "...");

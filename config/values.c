@@ -1,6 +1,7 @@
 /* The readers of single values: text, number, duration, ... */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "config/expand.h"
 #include "config/schema.h"
 

@@ -5,6 +5,7 @@
 #include <yaml.h>
 
 #include "base/map.h"
+#include "base/utf8.h"
 #include "config/config.h"
 #include "config/yaml.h"
 

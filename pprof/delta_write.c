@@ -1,6 +1,7 @@
 /* A profile with other samples: what they do not use is left out. Ids and the numbers of strings
  * stay (a string that is not used becomes empty), so that all else is copied as it is. Only a
  * string that is not UTF-8 is repaired: servers refuse the whole profile for one. */
+#include "base/utf8.h"
 #include "pprof/delta_private.h"
 #include "pprof/put.h"
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Items of a sequence: those of a RE2_CONCAT, or one node alone. Anchors at its two ends say
  * nothing, as a regex spans the whole text anyway. */
 struct items {
@@ -25,8 +27,8 @@ static struct items items_of(const struct re2_node *node)
 static void take_literals(const struct re2_node **node, const struct re2_node *end, struct buf *out)
 {
     for (; *node != end && (*node)->op == RE2_LITERAL; *node = (*node)->next) {
-        char bytes[RUNE_BYTES_MAX];
-        buf_append(out, bytes, rune_encode((*node)->rune, bytes));
+        char bytes[UTF8_BYTES_MAX];
+        buf_append(out, bytes, utf8_encode((*node)->rune, bytes));
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/utf8.h"
 #include "relabel/md5.h"
 #include "relabel/re2/unicode.h"
 #include "relabel/rule.h"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "relabel/relabel.h"
 
 /* ---- judging --------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 /* What was made of a body: Connect's error JSON, profefe's, or its text as it is. */
 struct reply {

@@ -1,4 +1,5 @@
 #include "write/series.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/labels.h"
+#include "base/utf8.h"
 #include "cli/cmd.h"
 
 #define MAX_SIZE_LARGEST (UINT64_C(1) << 30)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "http/pem.h"
 
 /* ---- time ------------------------------------------------------------------------------------ */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Longer than any member name of a list that matters. */
 #define NAME_MAX_LEN 16
 /* How much deeper an object stands in an event of a watch. */

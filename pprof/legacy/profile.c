@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "pprof/put.h"
 #include "pprof/shape.h"
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* ---- small helpers --------------------------------------------------------------------------- */
 
 bool re2_fail(struct re2_parser *p, const char *what, struct sv expr)
@@ -31,7 +33,7 @@ uint32_t re2_next(struct re2_parser *p)
 {
     uint32_t rune = 0xfffd;
     if (p->rest.n > 0) {
-        skip(p, rune_decode(p->rest, &rune));
+        skip(p, utf8_decode(p->rest, &rune));
     }
     return rune;
 }

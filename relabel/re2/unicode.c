@@ -3,34 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define CLASS_NAME_MAX 64
-
-size_t rune_decode(struct sv v, uint32_t *ret_rune)
-{
-    const unsigned char *p = (const unsigned char *)v.p;
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    uint32_t rune = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n && i < v.n; i++) {
-        rune = rune << 6 | (p[i] & 0x3fu);
-    }
-    *ret_rune = rune;
-    return n < v.n ? n : v.n;
-}
-
-size_t rune_encode(uint32_t rune, char *out)
-{
-    if (rune < 0x80) {
-        out[0] = (char)rune;
-        return 1;
-    }
-    size_t n = rune < 0x800 ? 2 : rune < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (rune & 0x3f));
-        rune >>= 6;
-    }
-    out[0] = (char)((0xf00u >> n & 0xff) | rune);
-    return n;
-}
 
 static int case_range_cmp(const void *key, const void *element)
 {
@@ -91,9 +66,9 @@ static bool map_append(struct sv v, uint32_t (*map)(uint32_t), struct buf *out)
 {
     while (v.n > 0) {
         uint32_t rune = 0;
-        size_t n = rune_decode(v, &rune);
-        char bytes[RUNE_BYTES_MAX];
-        buf_append(out, bytes, rune_encode(map(rune), bytes));
+        size_t n = utf8_decode(v, &rune);
+        char bytes[UTF8_BYTES_MAX];
+        buf_append(out, bytes, utf8_encode(map(rune), bytes));
         v.p += n;
         v.n -= n;
     }

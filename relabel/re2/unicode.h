@@ -16,13 +16,6 @@
 /* Code points that are no characters and cannot be in UTF-8. */
 #define SURROGATE_MIN 0xd800u
 #define SURROGATE_MAX 0xdfffu
-/* The longest UTF-8 form of a rune. */
-#define RUNE_BYTES_MAX 4
-
-/* Decodes the first rune of v, which must be valid UTF-8 and not empty; returns its bytes. */
-size_t rune_decode(struct sv v, uint32_t *ret_rune);
-/* Writes a rune that is not a surrogate as UTF-8 to out[RUNE_BYTES_MAX]; returns its bytes. */
-size_t rune_encode(uint32_t rune, char *out);
 
 /* The simple mappings: one rune to one rune, the same if there is none. */
 uint32_t rune_lower(uint32_t rune);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "scraper/targets/address.h"
 #include "scraper/targets/settings.h"
 #include "scraper/targets/url.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/labels.h"
+#include "base/utf8.h"
 
 #define MODEL_MAX 64
 #define TEXT_MAX 8

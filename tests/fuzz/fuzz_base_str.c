@@ -8,6 +8,7 @@
 
 #include "base/log_line.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #define OUT_MAX ((size_t)16 * 1024 * 1024)
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "config/target_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

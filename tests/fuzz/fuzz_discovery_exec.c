@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "discovery/kubernetes/credentials.h"
 #include "http/pem.h"
 

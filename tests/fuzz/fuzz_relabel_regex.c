@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "relabel/expand.h"
 #include "relabel/re2/unicode.h"
 #include "relabel/regex.h"

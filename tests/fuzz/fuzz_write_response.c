@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "write/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

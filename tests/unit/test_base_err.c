@@ -1,4 +1,5 @@
 /* The error object: setting, wrapping, cutting. */
+#include "base/utf8.h"
 #include "tests/unit/testing.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* UTF-8, JSON and URL escaping. */
+#include "base/utf8.h"
 #include "tests/unit/testing.h"
 
 #define R "\xef\xbf\xbd" /* U+FFFD */
@@ -93,6 +94,22 @@ static void stops_at_the_end_of_the_view(void **state)
     }
 }
 
+static void every_rune_survives_encoding(void **state)
+{
+    (void)state;
+    for (uint32_t rune = 0; rune <= 0x10ffff; rune++) {
+        if (rune >= 0xd800 && rune <= 0xdfff) {
+            continue; /* a surrogate */
+        }
+        char bytes[UTF8_BYTES_MAX];
+        struct sv v = {bytes, utf8_encode(rune, bytes)};
+        uint32_t back = 0;
+        if (!utf8_valid(v) || utf8_decode(v, &back) != v.n || back != rune) {
+            fail_msg("U+%04X", (unsigned)rune);
+        }
+    }
+}
+
 static void reports_a_full_buffer(void **state)
 {
     (void)state;
@@ -147,6 +164,7 @@ int main(void)
         cmocka_unit_test(repairs),
         cmocka_unit_test(keeps_nuls),
         cmocka_unit_test(stops_at_the_end_of_the_view),
+        cmocka_unit_test(every_rune_survives_encoding),
         cmocka_unit_test(reports_a_full_buffer),
         cmocka_unit_test(escapes_json),
         cmocka_unit_test(encodes_percent),

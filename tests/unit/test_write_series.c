@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "write/series.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};

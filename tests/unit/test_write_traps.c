@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/utf8.h"
 #include "config/config.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 /* Years of four digits. */
 #define YEAR_9999_END INT64_C(253402300799)
