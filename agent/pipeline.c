@@ -107,7 +107,7 @@ static void count(struct pipeline *p, size_t job, const char *outcome)
 static const char *pinned_host(const struct target_group *group, const struct labels *discovered,
                                char out[HOST_MAX])
 {
-    if (!group->pin_addresses) {
+    if (group->kind != GROUP_OBJECT) {
         return group->pinned_host;
     }
     struct sv host;
@@ -319,8 +319,7 @@ void pipeline_group(struct pipeline *p, const struct target_group *group)
         .keys = calloc(group->n_targets + 1, sizeof(uint64_t)),
     };
     bool ok = made.targets != NULL && made.keys != NULL;
-    /* Pods are what has one host for all its label sets. */
-    if (ok && group->pinned_host != NULL) {
+    if (ok && group->kind == GROUP_POD) {
         judge_pod(p, group, &made);
     } else if (ok) {
         judge_each(p, group, &made);

@@ -180,13 +180,12 @@ static void on_timeout(void *arg)
 }
 
 /* A source that may not read does not answer: there is no point in waiting for long. */
-static void on_log_line(void *arg, enum log_level level, const char *msg,
-                        const struct log_field *fields)
+static void on_forbidden(void *arg, const struct discovery_forbidden *what)
 {
     struct discover *d = arg;
-    (void)level;
-    if (!d->forbidden && explain_log_line(d->words, msg, fields)) {
+    if (!d->forbidden) {
         d->forbidden = true;
+        explain_forbidden(d->words, what);
         loop_timer_after(d->timer, FORBIDDEN_MS);
     }
 }
@@ -257,6 +256,7 @@ static int run_discovery(struct discover *d)
         .user_agent = USER_AGENT,
         .on_group = on_group,
         .on_synced = on_synced,
+        .on_forbidden = d->words == NULL ? NULL : on_forbidden,
         .arg = d,
         .sharing = sharding_of_discovery(d->sharding),
     };
@@ -266,12 +266,8 @@ static int run_discovery(struct discover *d)
     }
     d->timer = loop_timer_new(d->loop, on_timeout, d->loop);
     if (d->timer != NULL) {
-        if (d->words != NULL) {
-            log_set_observer(d->log, on_log_line, d);
-        }
         loop_timer_after(d->timer, d->timeout_ms);
         loop_run(d->loop);
-        log_set_observer(d->log, NULL, NULL);
     }
     d->timer = loop_timer_free(d->timer);
     discovery_free(discovery);

@@ -55,10 +55,9 @@ struct discovery {
     struct discovery_counters counters;
     struct arena *arena;
     struct rng rng;
-    struct http_client *http;    /* NULL without kubernetes sources */
     struct http_client *http_sd; /* NULL without http sources */
     struct loop_timer *start;
-    struct reflectors reflectors;
+    struct reflectors reflectors; /* without a client if there are no kubernetes sources */
     struct discovery_sharing sharing;
     struct peers *peers; /* NULL unless targets are shared in a cluster */
     struct kube_source *kube;
@@ -121,8 +120,7 @@ static bool wants_label(void *arg, struct sv name)
     return false;
 }
 
-static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                      const char *ip, bool moved)
+static void on_change(void *arg, const struct target_group *found)
 {
     struct kube_source *source = arg;
     struct discovery *d = source->d;
@@ -132,16 +130,10 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
             continue;
         }
         char name[SOURCE_MAX];
-        snprintf(name, sizeof(name), "%s%s", s->prefix, key);
-        struct target_group group = {
-            .job = s->job,
-            .source = name,
-            .targets = targets,
-            .n_targets = n,
-            .pinned_host = ip,
-            .pin_addresses = ip == NULL,
-            .moved = moved,
-        };
+        snprintf(name, sizeof(name), "%s%s", s->prefix, found->source);
+        struct target_group group = *found;
+        group.job = s->job;
+        group.source = name;
         d->options.on_group(d->options.arg, &group);
     }
     count_groups(d);
@@ -180,6 +172,7 @@ static void on_list(void *arg, const char *source, struct labels *const *targets
     struct target_group group = {
         .job = s->job,
         .source = source,
+        .kind = GROUP_LISTED,
         .targets = targets,
         .n_targets = n,
     };
@@ -347,7 +340,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
     struct kube_source *source = &d->kube[d->n_kube];
     struct kube_access access;
     if (!kube_access_find(config, &(struct kube_env){0}, d->arena, &access, err) ||
-        !need_http(d, &d->http, "kubernetes", err)) {
+        !need_http(d, &d->reflectors.env.http, "kubernetes", err)) {
         return false;
     }
     *source = (struct kube_source){.d = d, .config = config, .shared = shared};
@@ -357,12 +350,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .access = access,
             .server_id = server_id(d, config),
             .reflectors = &d->reflectors,
-            .loop = d->options.loop,
-            .http = d->http,
             .intern = d->options.intern,
-            .log = d->options.log,
-            .counters = &d->counters,
-            .rng = &d->rng,
             .on_change = on_change,
             .sharing = shared ? &d->sharing : NULL,
             .on_left = on_left,
@@ -496,7 +484,7 @@ static bool add_peers(struct discovery *d, struct err *err)
         return true;
     }
     if (!kube_access_find(&config->kubernetes, &(struct kube_env){0}, d->arena, &access, err) ||
-        !need_http(d, &d->http, "kubernetes", err)) {
+        !need_http(d, &d->reflectors.env.http, "kubernetes", err)) {
         return err_wrap(err, "sharding");
     }
     d->peers = peers_new(
@@ -504,11 +492,7 @@ static bool add_peers(struct discovery *d, struct err *err)
             .config = config,
             .access = access,
             .set = {.self = d->sharing.self, .self_ip = d->sharing.self_ip},
-            .loop = d->options.loop,
-            .http = d->http,
-            .log = d->options.log,
-            .counters = &d->counters,
-            .rng = &d->rng,
+            .env = d->reflectors.env,
             .on_members = on_members,
             .on_reachable = on_reachable,
             .arg = d,
@@ -554,6 +538,14 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
     }
     rng_seed_random(&d->rng);
     discovery_counters_init(&d->counters, options->metrics);
+    d->reflectors.env = (struct reflector_env){
+        .loop = options->loop,
+        .log = options->log,
+        .counters = &d->counters,
+        .rng = &d->rng,
+        .on_forbidden = options->on_forbidden,
+        .arg = options->arg,
+    };
     if (!add_jobs(d, err)) {
         return discovery_free(d);
     }
@@ -579,7 +571,7 @@ struct discovery *discovery_free(struct discovery *d)
     for (int kind = 0; kind < GROUP_COUNT; kind++) {
         set_groups(d, (enum discovery_group)kind, 0);
     }
-    http_client_free(d->http);
+    http_client_free(d->reflectors.env.http);
     http_client_free(d->http_sd);
     loop_timer_free(d->start);
     arena_free(d->arena);

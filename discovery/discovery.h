@@ -36,6 +36,13 @@
 struct discovery;
 struct discovery_sharing;
 
+/* The API server does not permit what a source needs. */
+struct discovery_forbidden {
+    const char *verb;      /* "list" or "watch" */
+    const char *resource;  /* "pods", "endpointslices", ... */
+    const char *namespace; /* NULL: of the whole cluster */
+};
+
 struct discovery_options {
     const struct config *config; /* referenced while discovery lives */
     struct loop *loop;
@@ -52,6 +59,9 @@ struct discovery_options {
     bool (*wants_label)(void *arg, size_t job, struct sv name);
     /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
     void (*on_synced)(void *arg);
+    /* On the loop's thread, when a permission is found missing; not again while it stays so. May be
+     * NULL. */
+    void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     void *arg;
     /* Who shares the targets. May be NULL: nobody asks. */
     const struct discovery_sharing *sharing; /* copied */

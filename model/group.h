@@ -1,8 +1,8 @@
-/* What discovery tells: the raw label sets that one source stands for now.
+/* A target group: the raw label sets that one discovery source has now.
  *
- * A source is a Kubernetes object ("pod/default/web-7f"), a static list, a file or a URL. A
- * group replaces all that was known of its source; one without label sets removes it. Made by
- * discovery on its thread, valid during the callback; take references to keep label sets.
+ * A source is a Kubernetes object ("pod/default/web-7f"), a static list, a file or a URL. A group
+ * replaces everything known of its source; one without label sets removes it. Discovery builds
+ * groups on its own thread; they are valid during the callback. Take references to keep label sets.
  */
 #ifndef PROFPULL_MODEL_GROUP_H
 #define PROFPULL_MODEL_GROUP_H
@@ -12,18 +12,23 @@
 
 #include "base/labels.h"
 
+/* What a group stands for, which decides the hosts that its targets may be aimed at: whoever labels
+ * a Kubernetes object must not choose them. */
+enum target_group_kind {
+    GROUP_LISTED, /* addresses that the operator listed: any host */
+    GROUP_OBJECT, /* a Kubernetes object whose targets differ in host, or a pod with labels joined
+                   * from other objects: for each target the host of its own __address__ */
+    GROUP_POD,    /* a pod, all of whose targets have the host `pinned_host` */
+};
+
 struct target_group {
     size_t job;         /* index in config->jobs */
     const char *source; /* unique within the job */
+    enum target_group_kind kind;
     struct labels *const *targets;
     size_t n_targets;
-    /* The host that may be contacted for these targets ("10.1.2.3"), when the one who labels them
-     * must not choose it: a pod's own address. NULL where the operator wrote the address. */
-    const char *pinned_host;
-    /* The same where every target has a host of its own: it may not be another one than that of the
-     * __address__ here. */
-    bool pin_addresses;
-    bool moved; /* another replica had it, and we did not know what it stands for */
+    const char *pinned_host; /* of a GROUP_POD with targets: its address ("10.1.2.3"); else NULL */
+    bool moved; /* another replica owned the object, so that its targets were not known here */
 };
 
 #endif

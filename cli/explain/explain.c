@@ -280,7 +280,7 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
 {
     const struct target_group *group = v->group;
     struct seen *s = e->current;
-    if (group->pinned_host == NULL || (e->options.pattern != NULL && !matches(e, v->discovered))) {
+    if (group->kind != GROUP_POD || (e->options.pattern != NULL && !matches(e, v->discovered))) {
         return;
     }
     if (s == NULL || v->discovered == group->targets[0] || s->n >= group->n_targets ||
@@ -304,38 +304,20 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
     s->n++;
 }
 
-static struct sv field(const struct log_field *fields, const char *key)
+void explain_forbidden(struct explain *e, const struct discovery_forbidden *what)
 {
-    for (; fields->type != LOG_FIELD_END; fields++) {
-        if (strcmp(fields->key, key) == 0 && fields->type == LOG_FIELD_SV) {
-            return fields->sv;
-        }
-    }
-    return SV("");
-}
-
-bool explain_log_line(struct explain *e, const char *msg, const struct log_field *fields)
-{
-    struct sv verb = field(fields, "verb");
-    struct sv resource = field(fields, "resource");
-    struct sv namespace = field(fields, "namespace");
-    if (strstr(msg, "not allowed") == NULL || resource.n == 0) {
-        return false;
-    }
-    bool whole = strstr(msg, "whole cluster") != NULL;
+    bool whole = what->namespace == NULL;
+    const char *namespace = whole ? "" : what->namespace;
     buf_printf(
         &e->forbidden,
-        "profpull is not allowed to %.*s %.*s in %s%.*s, so it cannot see them. Give its "
-        "service account a %s with the verbs list and watch on %.*s%s. `kubectl auth can-i "
-        "%.*s %.*s %s%.*s --as=system:serviceaccount:NAMESPACE:ACCOUNT` shows whether it "
+        "profpull is not allowed to %s %s in %s%s, so it cannot see them. Give its "
+        "service account a %s with the verbs list and watch on %s%s. `kubectl auth can-i "
+        "%s %s %s%s --as=system:serviceaccount:NAMESPACE:ACCOUNT` shows whether it "
         "has the right.\n",
-        SV_ARG(verb), SV_ARG(resource), whole ? "the whole cluster" : "the namespace ",
-        whole ? 0 : (int)namespace.n, namespace.p,
-        whole ? "ClusterRole (manifests/cluster/clusterrole.yaml)" : "Role", SV_ARG(resource),
+        what->verb, what->resource, whole ? "the whole cluster" : "the namespace ", namespace,
+        whole ? "ClusterRole (manifests/cluster/clusterrole.yaml)" : "Role", what->resource,
         whole ? "" : " in that namespace, and a RoleBinding (manifests/namespaced/role.yaml)",
-        SV_ARG(verb), SV_ARG(resource), whole ? "--all-namespaces" : "-n ",
-        whole ? 0 : (int)namespace.n, namespace.p);
-    return true;
+        what->verb, what->resource, whole ? "--all-namespaces" : "-n ", namespace);
 }
 
 size_t explain_found(const struct explain *e)

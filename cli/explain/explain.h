@@ -11,7 +11,7 @@
 
 #include "agent/pipeline.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "discovery/discovery.h"
 
 struct explain;
 
@@ -31,8 +31,8 @@ struct explain *explain_free(struct explain *e); /* accepts NULL, returns NULL *
 
 /* Label sets that are not of a pod are ignored. */
 void explain_verdict(struct explain *e, const struct pipeline_verdict *verdict);
-/* Notes what a log line at warn or above says of missing permissions; true if it does. */
-bool explain_log_line(struct explain *e, const char *msg, const struct log_field *fields);
+/* Notes a missing permission. */
+void explain_forbidden(struct explain *e, const struct discovery_forbidden *what);
 
 /* How many pods the pattern names among those that were told of. */
 size_t explain_found(const struct explain *e);

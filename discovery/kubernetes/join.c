@@ -38,7 +38,7 @@ static enum store_result tell(struct join *j, struct primary *p)
     p->told = n > 0;
     p->hash = hash;
     if (news) {
-        j->options.on_change(j->options.arg, p->key, n == 0 ? NULL : j->scratch.at, n);
+        j->options.on_change(j->options.arg, p->key, n == 0 ? NULL : j->scratch.at, n, NULL, false);
     }
     object_targets_clear(&j->scratch);
     return news ? STORE_CHANGED : STORE_UNCHANGED;
@@ -63,7 +63,7 @@ static void forget(struct join *j, struct primary *p)
     join_unlink(j, p);
     if (p->told) {
         j->n_told--;
-        j->options.on_change(j->options.arg, p->key, NULL, 0);
+        j->options.on_change(j->options.arg, p->key, NULL, 0, NULL, false);
     }
     drop_targets(p);
     free(p);

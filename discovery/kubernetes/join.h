@@ -31,8 +31,9 @@ struct join_options {
     size_t max; /* primaries, and facts of each kind; new ones beyond are refused */
     struct intern *intern;
     struct metric_cell *too_many_labels; /* may be NULL */
-    /* As in struct store_options, without an address. */
-    void (*on_change)(void *arg, const char *key, struct labels *const *targets, size_t n);
+    /* As in struct store_options: without an address, and never moved. */
+    void (*on_change)(void *arg, const char *key, struct labels *const *targets, size_t n,
+                      const char *ip, bool moved);
     void *arg;
 };
 

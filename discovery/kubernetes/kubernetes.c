@@ -72,31 +72,35 @@ struct kubernetes {
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static void tell(struct kubernetes *k, const char *key, struct labels *const *targets, size_t n,
-                 const char *ip, bool moved)
+/* Pods to which nothing is joined: all targets of one have its address. */
+static bool is_plain_pods(const struct kubernetes *k)
 {
+    return k->role->join == JOIN_ROLE_POD && k->join == NULL;
+}
+
+static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
+                      const char *ip, bool moved)
+{
+    struct kubernetes *k = arg;
     char source[OBJECT_KEY_MAX + 32];
     snprintf(source, sizeof(source), "%s/%s", k->role->source, key);
-    k->options.on_change(k->options.arg, source, targets, n, ip, moved);
-}
-
-static void on_store_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                            const char *ip, bool moved)
-{
-    tell(arg, key, targets, n, ip, moved);
-}
-
-static void on_join_change(void *arg, const char *key, struct labels *const *targets, size_t n)
-{
-    tell(arg, key, targets, n, NULL, false);
+    struct target_group group = {
+        .source = source,
+        .kind = is_plain_pods(k) ? GROUP_POD : GROUP_OBJECT,
+        .targets = targets,
+        .n_targets = n,
+        .pinned_host = ip,
+        .moved = moved,
+    };
+    k->options.on_change(k->options.arg, &group);
 }
 
 static void tell_full(struct part *p)
 {
-    metric_inc(p->k->options.counters->skips[SKIP_TOO_MANY_OBJECTS]);
+    metric_inc(p->k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_OBJECTS]);
     if (!p->told_full) {
         p->told_full = true;
-        log_warn(p->k->options.log,
+        log_warn(p->k->options.reflectors->env.log,
                  "kubernetes: too many objects, ignoring new ones (use namespaces or selectors)",
                  LOG_STR("role", p->k->role->name),
                  LOG_STR("namespace", p->namespace == NULL ? "all" : p->namespace),
@@ -116,7 +120,7 @@ static enum reflector_result result_of(struct part *p, enum store_result result)
 
 static void count_left_out(struct kubernetes *k)
 {
-    const struct discovery_counters *c = k->options.counters;
+    const struct discovery_counters *c = k->options.reflectors->env.counters;
     metric_add(c->skips[SKIP_BAD_IP], k->targets.bad_ip);
     metric_add(c->target_skips[TARGET_BAD_PORT], k->targets.bad_ports);
     metric_add(c->target_skips[TARGET_TOO_MANY], k->targets.too_many_targets);
@@ -127,7 +131,7 @@ static void count_left_out(struct kubernetes *k)
 /* Owners are found by the address of a pod alone, so that they are known before its labels. */
 static bool is_shared(const struct kubernetes *k)
 {
-    return k->options.sharing != NULL && k->role->join == JOIN_ROLE_POD && k->join == NULL;
+    return k->options.sharing != NULL && is_plain_pods(k);
 }
 
 /* Whether a pod is left to another replica; its key, or 0 if that cannot be told. */
@@ -209,7 +213,7 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
     }
     if (status == OBJECT_TOO_MANY_LABELS) {
         /* It cannot be described any more: what it was described as is out of date. */
-        metric_inc(k->options.counters->skips[SKIP_TOO_MANY_LABELS]);
+        metric_inc(k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_LABELS]);
     }
     k->targets.key = key;
     return k->join == NULL ? store_put(p->store, id, &k->targets)
@@ -265,7 +269,7 @@ static enum store_result put_fact(struct part *p, const struct object_id *id, co
         return STORE_NO_MEMORY;
     }
     if (status == OBJECT_TOO_MANY_LABELS) {
-        metric_inc(k->options.counters->skips[SKIP_TOO_MANY_LABELS]);
+        metric_inc(k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_LABELS]);
         return join_fact_remove(k->join, p->kind, id);
     }
     fact.labels = k->targets.shared;
@@ -317,7 +321,7 @@ static void on_list_end(void *arg)
         return;
     }
     if (k->join != NULL && !join_ready(k->join)) {
-        metric_inc(k->options.counters->skips[SKIP_MEMORY]);
+        metric_inc(k->options.reflectors->env.counters->skips[SKIP_MEMORY]);
     }
     k->options.on_synced(k->options.arg);
 }
@@ -369,11 +373,6 @@ static bool listen(struct part *p)
                                                       .namespace = p->namespace,
                                                       .selectors = selectors.data,
                                                       .server_id = k->options.server_id,
-                                                      .loop = k->options.loop,
-                                                      .http = k->options.http,
-                                                      .log = k->options.log,
-                                                      .counters = k->options.counters,
-                                                      .rng = k->options.rng,
                                                   });
     }
     buf_done(&selectors);
@@ -404,7 +403,7 @@ static bool add_part(struct kubernetes *k, const struct part *wanted, const char
     p->namespace = namespace;
     if (k->join == NULL) {
         p->store = store_new(&(struct store_options){
-            .max = DISCOVERY_OBJECTS_MAX, .on_change = on_store_change, .arg = k});
+            .max = DISCOVERY_OBJECTS_MAX, .on_change = on_change, .arg = k});
         if (p->store == NULL) {
             return false;
         }
@@ -456,8 +455,8 @@ static bool init_join(struct kubernetes *k)
                  [JOIN_POD] = k->role->endpoints},
         .max = DISCOVERY_OBJECTS_MAX,
         .intern = k->options.intern,
-        .too_many_labels = k->options.counters->skips[SKIP_TOO_MANY_LABELS],
-        .on_change = on_join_change,
+        .too_many_labels = k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_LABELS],
+        .on_change = on_change,
         .arg = k,
     };
     if (!config->attach_node && !config->attach_namespace && !k->role->endpoints) {

@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "discovery/kubernetes/reflector.h"
+#include "model/group.h"
 
 struct kubernetes;
 struct discovery_sharing;
@@ -19,16 +20,9 @@ struct kubernetes_options {
     struct kube_access access;              /* what it points to is referenced */
     const void *server_id;                  /* see struct reflector_options */
     struct reflectors *reflectors;          /* outlive this */
-    struct loop *loop;
-    struct http_client *http;
     struct intern *intern;
-    struct log *log;
-    const struct discovery_counters *counters; /* referenced */
-    struct rng *rng;
-    /* An object ("pod/namespace/name") as it is now; n 0: it is gone. ip: the address that all
-     * targets have, NULL if each has its own. moved: it was left to another replica before. */
-    void (*on_change)(void *arg, const char *source, struct labels *const *targets, size_t n,
-                      const char *ip, bool moved);
+    /* An object as it is now, with the source "pod/<namespace>/<name>"; the job is not set. */
+    void (*on_change)(void *arg, const struct target_group *group);
     /* Who has which pods (only key and claims are called); those of others are left to them before
      * any label is made. Referenced. NULL: nothing is left. */
     const struct discovery_sharing *sharing;

@@ -280,7 +280,7 @@ static bool tell(struct peers *p)
     }
     if (now.ignored > 0 && !p->told_ignored) {
         p->told_ignored = true;
-        log_warn(p->options.log, "sharding: too many endpoints, ignoring the rest",
+        log_warn(p->options.env.log, "sharding: too many endpoints, ignoring the rest",
                  LOG_STR("service", p->options.config->service), LOG_INT("limit", PEERS_MAX),
                  LOG_INT("ignored", now.ignored));
     }
@@ -313,7 +313,7 @@ static void on_list_end(void *arg)
     p->listing = false;
     peer_set_list_end(p->set);
     if (!tell(p)) {
-        metric_inc(p->options.counters->skips[SKIP_MEMORY]);
+        metric_inc(p->options.env.counters->skips[SKIP_MEMORY]);
     }
 }
 
@@ -337,11 +337,6 @@ static struct reflector *make_reflector(struct peers *p, const char *namespace)
                                                .access = p->options.access,
                                                .namespace = namespace,
                                                .selectors = selector.data,
-                                               .loop = p->options.loop,
-                                               .http = p->options.http,
-                                               .log = p->options.log,
-                                               .counters = p->options.counters,
-                                               .rng = p->options.rng,
                                            });
     }
     buf_done(&selector);
@@ -364,6 +359,7 @@ struct peers *peers_new(const struct peers_options *options, struct err *err)
         return NULL;
     }
     p->options = *options;
+    p->reflectors.env = options->env;
     p->set = peer_set_new(&options->set);
     struct reflector *r = p->set == NULL ? NULL : make_reflector(p, namespace);
     if (r == NULL) {

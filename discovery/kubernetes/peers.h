@@ -52,11 +52,7 @@ struct peers_options {
     const struct config_sharding *config; /* referenced */
     struct kube_access access;            /* what it points to is referenced */
     struct peer_set_options set;
-    struct loop *loop;
-    struct http_client *http;
-    struct log *log;
-    const struct discovery_counters *counters; /* referenced */
-    struct rng *rng;
+    struct reflector_env env;
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
     /* The API server has accepted a request, or one has failed. */
     void (*on_reachable)(void *arg, bool reachable);

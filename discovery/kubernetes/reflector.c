@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/discovery.h"
 #include "discovery/kubernetes/exec_plugin.h"
 #include "discovery/kubernetes/roles/endpoints.h"
 #include "discovery/kubernetes/roles/ingress.h"
@@ -53,6 +52,7 @@ struct server_login {
 
 struct reflector {
     struct reflector *next;
+    const struct reflector_env *env;
     struct reflector_options options;
     const struct resource *resource;
     struct reflector_listener *listeners;
@@ -105,7 +105,7 @@ static void on_list_begin(void *arg)
 /* Now or when the pace allows it. */
 static void arm_relist(struct reflector *r, int64_t within_ms)
 {
-    int64_t at = clock_mono_ms() + rng_range(r->options.rng, 0, within_ms + 1);
+    int64_t at = clock_mono_ms() + rng_range(r->env->rng, 0, within_ms + 1);
     int64_t soonest = r->relist_credit_ms - (int64_t)(RELIST_BURST - 1) * RELIST_PERIOD_MS;
     loop_timer_at(r->relist, at > soonest ? at : soonest);
 }
@@ -115,7 +115,7 @@ static void on_list_end(void *arg)
     struct reflector *r = arg;
     if (!r->synced) {
         r->synced = true;
-        log_info(r->options.log, "kubernetes: listed, watching",
+        log_info(r->env->log, "kubernetes: listed, watching",
                  LOG_STR("resource", r->resource->plural),
                  LOG_STR("server", r->options.access.server),
                  LOG_STR("namespace", namespace_text(r)), LOG_INT("objects", r->listed));
@@ -137,7 +137,7 @@ static void count_event(struct reflector *r, enum watch_event event, bool change
         [WATCH_DELETED] = EVENT_DELETED,
     };
     if (event != WATCH_LISTED) {
-        count(r->options.counters->events, changed ? (int)names[event] : EVENT_UNCHANGED);
+        count(r->env->counters->events, changed ? (int)names[event] : EVENT_UNCHANGED);
     }
 }
 
@@ -146,7 +146,7 @@ static bool on_object(void *arg, enum watch_event event, const json_t *object)
     struct reflector *r = arg;
     struct object_id id;
     if (!object_identify(object, r->resource->kind, r->resource->namespaced, &id)) {
-        metric_inc(r->options.counters->skips[SKIP_WRONG_KIND]);
+        metric_inc(r->env->counters->skips[SKIP_WRONG_KIND]);
         return true;
     }
     enum reflector_event what = event == WATCH_DELETED  ? OBJECT_GONE
@@ -156,7 +156,7 @@ static bool on_object(void *arg, enum watch_event event, const json_t *object)
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         enum reflector_result result = l->object(l->arg, what, &id, object);
         if (result == REFLECTOR_NO_MEMORY) {
-            metric_inc(r->options.counters->skips[SKIP_MEMORY]);
+            metric_inc(r->env->counters->skips[SKIP_MEMORY]);
             return false;
         }
         changed = changed || result == REFLECTOR_CHANGED;
@@ -169,7 +169,7 @@ static bool on_object(void *arg, enum watch_event event, const json_t *object)
 static void on_other(void *arg, enum watch_event event, struct sv type)
 {
     struct reflector *r = arg;
-    const struct discovery_counters *c = r->options.counters;
+    const struct discovery_counters *c = r->env->counters;
     if (event != WATCH_UNKNOWN) {
         count(c->events, event == WATCH_BOOKMARK ? EVENT_BOOKMARK : EVENT_ERROR);
         return;
@@ -177,7 +177,7 @@ static void on_other(void *arg, enum watch_event event, struct sv type)
     count(c->events, EVENT_UNKNOWN);
     if (!r->told_unknown) {
         r->told_unknown = true;
-        log_warn(r->options.log, "kubernetes: watch event of an unknown type, ignoring it",
+        log_warn(r->env->log, "kubernetes: watch event of an unknown type, ignoring it",
                  LOG_SV("type", type), LOG_STR("namespace", namespace_text(r)));
     }
 }
@@ -191,22 +191,22 @@ static void on_skipped(void *arg, enum json_skip why)
         [JSON_SKIP_MEMORY] = SKIP_MEMORY,
     };
     const struct reflector *r = arg;
-    count(r->options.counters->skips, (int)names[why]);
+    count(r->env->counters->skips, (int)names[why]);
 }
 
 static void on_relist(void *arg, enum watch_relist reason)
 {
     const struct reflector *r = arg;
     const char *name = watch_relist_name(reason);
-    metric_inc(metric_cell(r->options.counters->relists, (const char *const[]){name}));
-    log_info(r->options.log, "kubernetes: listing again", LOG_STR("resource", r->resource->plural),
+    metric_inc(metric_cell(r->env->counters->relists, (const char *const[]){name}));
+    log_info(r->env->log, "kubernetes: listing again", LOG_STR("resource", r->resource->plural),
              LOG_STR("reason", name), LOG_STR("namespace", namespace_text(r)));
 }
 
 static void on_slow(void *arg)
 {
     const struct reflector *r = arg;
-    log_warn(r->options.log,
+    log_warn(r->env->log,
              "kubernetes: the streamed list has not come to its end yet; targets stay as they are",
              LOG_STR("resource", r->resource->plural), LOG_STR("server", r->options.access.server),
              LOG_STR("namespace", namespace_text(r)),
@@ -229,8 +229,13 @@ static void say_forbidden(const struct reflector *r, const struct err *err)
              everywhere ? "ClusterRole" : "Role", everywhere ? "" : " there", plural,
              r->resource->group[0] == '\0' ? "" : " of the API group ", r->resource->group,
              everywhere && r->resource->namespaced ? ", or name namespaces" : "");
-    log_error(r->options.log, text, LOG_STR("verb", verb), LOG_STR("resource", plural),
+    log_error(r->env->log, text, LOG_STR("verb", verb), LOG_STR("resource", plural),
               LOG_STR("namespace", namespace_text(r)), LOG_ERR(err));
+    if (r->env->on_forbidden != NULL) {
+        struct discovery_forbidden what = {
+            .verb = verb, .resource = plural, .namespace = r->options.namespace};
+        r->env->on_forbidden(r->env->arg, &what);
+    }
 }
 
 static void say_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
@@ -252,7 +257,7 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
         say_forbidden(r, err);
         return;
     }
-    log_warn(r->options.log,
+    log_warn(r->env->log,
              r->no_login ? "kubernetes: no credentials; targets stay as they are, retrying"
                          : "kubernetes: the API server does not answer as it should; targets stay "
                            "as they are, retrying",
@@ -265,7 +270,7 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
 static void say_found(struct reflector *r)
 {
     if (r->no_stream.kind != ERR_NONE) {
-        log_info(r->options.log,
+        log_info(r->env->log,
                  "kubernetes: the API server does not stream this list, reading it in pages",
                  LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
                  LOG_ERR(&r->no_stream));
@@ -273,7 +278,7 @@ static void say_found(struct reflector *r)
     }
     if (r->lost) {
         r->lost = false;
-        log_info(r->options.log, "kubernetes: the API server answers again",
+        log_info(r->env->log, "kubernetes: the API server answers again",
                  LOG_STR("server", r->options.access.server),
                  LOG_STR("verb", r->is_watch ? "watch" : "list"),
                  LOG_STR("namespace", namespace_text(r)));
@@ -297,7 +302,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
     int64_t now_ms = clock_mono_ms();
     enum watch_result result = watch_end(r->machine, outcome, now_ms, &err);
     metric_inc(metric_cell(
-        r->options.counters->requests,
+        r->env->counters->requests,
         (const char *const[]){r->is_watch ? "watch" : "list", watch_result_name(result)}));
     if (result == WATCH_DONE) {
         say_found(r);
@@ -354,7 +359,7 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
     buf_printf(&url, "%s%s%s", r->path, request->query[0] == '\0' ? "" : "?", request->query);
     struct http_transfer *transfer = NULL;
     if (buf_ok(&url)) {
-        transfer = http_start(r->options.http,
+        transfer = http_start(r->env->http,
                               &(struct http_request){
                                   .url = url.data,
                                   .settings = r->login == NULL ? &r->options.access.http
@@ -522,19 +527,21 @@ static struct reflector *reflector_free(struct reflector *r)
     return NULL;
 }
 
-static struct reflector *reflector_new(const struct reflector_options *options)
+static struct reflector *reflector_new(const struct reflector_env *env,
+                                       const struct reflector_options *options)
 {
     struct reflector *r = calloc(1, sizeof(*r));
     if (r == NULL) {
         return NULL;
     }
+    r->env = env;
     r->options = *options;
     r->resource = &resources[options->resource];
     r->waiter = (struct exec_waiter){.fn = on_login, .arg = r};
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
-    r->timer = loop_timer_new(options->loop, on_timer, r);
-    r->relist = loop_timer_new(options->loop, on_relist_due, r);
+    r->timer = loop_timer_new(env->loop, on_timer, r);
+    r->relist = loop_timer_new(env->loop, on_relist_due, r);
     r->machine = watch_new(&(struct watch_options){
         .handler = {.list_begin = on_list_begin,
                     .list_end = on_list_end,
@@ -544,7 +551,7 @@ static struct reflector *reflector_new(const struct reflector_options *options)
                     .relist = on_relist,
                     .slow = on_slow,
                     .arg = r},
-        .rng = options->rng,
+        .rng = env->rng,
         .selectors = options->selectors,
         .object_max = DISCOVERY_OBJECT_MAX,
         .depth_max = DISCOVERY_DEPTH_MAX,
@@ -582,8 +589,8 @@ static struct exec_plugin *find_plugin(struct reflectors *all, const struct refl
         .next = all->logins, .server_id = o->server_id, .settings = o->access.http};
     l->plugin = exec_plugin_new(&(struct exec_plugin_options){.config = o->access.exec,
                                                               .settings = &l->settings,
-                                                              .loop = o->loop,
-                                                              .counters = o->counters,
+                                                              .loop = all->env.loop,
+                                                              .counters = all->env.counters,
                                                               .timeout_ms = EXEC_TIMEOUT_MS});
     if (l->plugin == NULL) {
         free(l);
@@ -604,7 +611,7 @@ struct reflector *reflectors_get(struct reflectors *all, const struct reflector_
     if (options->access.exec != NULL && (plugin = find_plugin(all, options)) == NULL) {
         return NULL;
     }
-    struct reflector *r = reflector_new(options);
+    struct reflector *r = reflector_new(&all->env, options);
     if (r != NULL) {
         r->plugin = plugin;
         struct reflector **end = &all->first;

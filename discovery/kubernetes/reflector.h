@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "discovery/counters.h"
+#include "discovery/discovery.h"
 #include "discovery/kubernetes/access.h"
 #include "discovery/kubernetes/object.h"
 #include "discovery/kubernetes/watch.h"
@@ -55,18 +56,26 @@ struct reflector_options {
     const char *namespace;     /* NULL: all; referenced */
     const char *selectors;     /* as in struct watch_options; copied */
     const void *server_id;     /* only reflectors of the same are shared; compared, not read */
-    struct loop *loop;
-    struct http_client *http;
-    struct log *log;
-    const struct discovery_counters *counters; /* referenced */
-    struct rng *rng;
 };
 
 struct reflector;
 struct server_login;
 
-/* The reflectors of one discovery. Zeroed is empty. */
+/* What reflectors work with; all of it outlives them. */
+struct reflector_env {
+    struct loop *loop;
+    struct http_client *http;
+    struct log *log;
+    const struct discovery_counters *counters;
+    struct rng *rng;
+    /* See struct discovery_options. */
+    void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
+    void *arg;
+};
+
+/* The reflectors of one discovery; only `env` is set at first. */
 struct reflectors {
+    struct reflector_env env;
     struct reflector *first;
     struct server_login *logins; /* one for each server that has an exec plugin */
 };

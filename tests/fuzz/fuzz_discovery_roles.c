@@ -37,10 +37,11 @@ struct run {
     struct join *join;
 };
 
-static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n)
+static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
+                      const char *ip, bool moved)
 {
     (void)arg;
-    if (key[0] == '\0' || n > JOIN_TARGETS_MAX) {
+    if (key[0] == '\0' || n > JOIN_TARGETS_MAX || ip != NULL || moved) {
         abort();
     }
     for (size_t i = 0; i < n; i++) {

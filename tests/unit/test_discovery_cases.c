@@ -67,18 +67,19 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
-static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n,
-                      const char *ip, bool moved)
+static void on_change(void *arg, const struct target_group *group)
 {
     struct world *w = arg;
-    (void)ip;
     w->n_told++;
-    w->n_gone += n == 0 ? 1 : 0;
-    buf_printf(&w->told, "%s%s:", moved ? "moved " : "", source);
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
-        for (size_t k = 0; k < labels_count(targets[i]); k++) {
-            struct label l = labels_at(targets[i], k);
+    w->n_gone += group->n_targets == 0 ? 1 : 0;
+    CHECK_INT(group->pinned_host != NULL, group->kind == GROUP_POD && group->n_targets > 0,
+              group->source);
+    buf_printf(&w->told, "%s%s:", group->moved ? "moved " : "", group->source);
+    for (size_t i = 0; i < group->n_targets; i++) {
+        const struct labels *target = group->targets[i];
+        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(target, SV(LABEL_ADDRESS))));
+        for (size_t k = 0; k < labels_count(target); k++) {
+            struct label l = labels_at(target, k);
             if (w->show != NULL && sv_starts_with(l.name, sv_from(w->show))) {
                 buf_printf(&w->told, " %.*s=%.*s", SV_ARG(l.name), SV_ARG(l.value));
             }
@@ -113,13 +114,13 @@ static void setup_shared(struct world *w, const struct config_kubernetes *config
 {
     *w = (struct world){.intern = intern_new(), .ours = ""};
     w->all.first = (struct reflector *)(void *)w;
+    w->all.env.counters = &w->counters;
     buf_init(&w->told, 1 << 20);
     struct err err = ERR_INIT;
     w->k = kubernetes_new(&(struct kubernetes_options){.config = config,
                                                        .access = {.namespace = "own-ns"},
                                                        .reflectors = &w->all,
                                                        .intern = w->intern,
-                                                       .counters = &w->counters,
                                                        .on_change = on_change,
                                                        .sharing = sharing,
                                                        .on_left = on_left,

@@ -37,10 +37,11 @@ struct world {
     char url[64];
     struct rule *rules;
     size_t n_rules;
-    struct buf requests; /* URIs, one a line, timeoutSeconds as T */
-    struct buf groups;   /* what was told, one a line */
-    struct buf headers;  /* Authorization and Accept of the last request */
-    const char *until;   /* the test is over when this stands in groups */
+    struct buf requests;  /* URIs, one a line, timeoutSeconds as T */
+    struct buf groups;    /* what was told, one a line */
+    struct buf forbidden; /* events of missing permissions, one a line */
+    struct buf headers;   /* Authorization and Accept of the last request */
+    const char *until;    /* the test is over when this stands in groups */
     bool synced;
     bool late;
     struct loop_timer *watchdog;
@@ -134,6 +135,11 @@ static void on_group(void *arg, const struct target_group *group)
         buf_printf(&w->groups, " %.*s", SV_ARG(address));
     }
     buf_printf(&w->groups, " @%s\n", group->pinned_host == NULL ? "-" : group->pinned_host);
+    CHECK_INT(group->kind,
+              strncmp(group->source, "static/", 7) == 0 ? GROUP_LISTED
+              : strstr(group->source, "pod/") != NULL   ? GROUP_POD
+                                                        : GROUP_OBJECT,
+              group->source);
     check_end(w);
 }
 
@@ -144,6 +150,13 @@ static void on_synced(void *arg)
     w->synced = true;
     buf_puts(&w->groups, "synced\n");
     check_end(w);
+}
+
+static void on_forbidden(void *arg, const struct discovery_forbidden *what)
+{
+    struct world *w = arg;
+    buf_printf(&w->forbidden, "%s %s in %s\n", what->verb, what->resource,
+               what->namespace == NULL ? "the whole cluster" : what->namespace);
 }
 
 static void on_late(void *arg)
@@ -167,6 +180,7 @@ static void setup(struct world *w, struct rule *rules, size_t n_rules)
     buf_init(&w->requests, 1 << 20);
     buf_init(&w->groups, 1 << 20);
     buf_init(&w->headers, 1 << 16);
+    buf_init(&w->forbidden, 1 << 16);
     w->watchdog = loop_timer_new(w->loop, on_late, w);
     start_server(w);
 }
@@ -184,6 +198,7 @@ static void start(struct world *w, const struct config *config)
             .user_agent = "profpull/test",
             .on_group = on_group,
             .on_synced = on_synced,
+            .on_forbidden = on_forbidden,
             .arg = w,
         },
         &err);
@@ -223,6 +238,7 @@ static void teardown(struct world *w)
     buf_done(&w->requests);
     buf_done(&w->groups);
     buf_done(&w->headers);
+    buf_done(&w->forbidden);
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -434,6 +450,7 @@ static void test_forbidden(void **state)
     CHECK_CONTAINS(text, "the API server answers again", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"forbidden\"} 1\n",
                  "");
+    CHECK_STR(w.forbidden.data, "list pods in ns\n", "one event");
     teardown(&w);
 }
 

@@ -35,9 +35,12 @@ static void print_labels(const struct labels *l, struct buf *out)
     buf_putc(out, '\n');
 }
 
-static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n)
+static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
+                      const char *ip, bool moved)
 {
     struct fixture *f = arg;
+    assert_null(ip);
+    assert_false(moved);
     buf_printf(&f->told, "%s:\n", key);
     for (size_t i = 0; i < n; i++) {
         print_labels(targets[i], &f->told);
