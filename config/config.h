@@ -119,6 +119,28 @@ struct config_type {
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
 };
 
+/* A type of a value in a profile. */
+struct config_value_type {
+    const char *type; /* "alloc_space" */
+    const char *unit; /* "bytes" */
+};
+
+/* A type that programs commonly offer; every job has all of them. */
+struct config_builtin_type {
+    struct config_type
+        type;               /* with its defaults; interval, timeout and params are those of a job */
+    const char *annotation; /* its name in profiles.grafana.com/<annotation>.scrape */
+    const char *profefe;    /* its type in profefe; NULL: none */
+    /* The values in such a profile of Go, in their order; ends with a row whose type is NULL. */
+    const struct config_value_type *values;
+};
+
+#define CONFIG_BUILTIN_TYPES 11
+/* In the order in which a job has them; NULL from CONFIG_BUILTIN_TYPES on. */
+const struct config_builtin_type *config_builtin_type(size_t i);
+/* By the key in the configuration ("process_cpu"); NULL if there is none. */
+const struct config_builtin_type *config_builtin_type_find(struct sv key);
+
 /* ---- sources --------------------------------------------------------------------------------- */
 
 enum config_source_kind { SOURCE_STATIC, SOURCE_FILE, SOURCE_HTTP, SOURCE_KUBERNETES };

@@ -392,7 +392,7 @@ static void dump_profiles(struct dumper *d, const struct config_job *job)
     dump_begin(d, "profiles");
     dump_text(d, "path_prefix", job->path_prefix);
     size_t i = 0;
-    for (; i < job->n_types && i < CONFIG_BUILT_IN_TYPES; i++) {
+    for (; i < job->n_types && i < CONFIG_BUILTIN_TYPES; i++) {
         dump_begin(d, job->types[i].key);
         dump_type(d, &job->types[i]);
         dump_end(d);

@@ -50,9 +50,6 @@ bool http_any(const struct node *n);
 /* out: struct config_rules (rules.c). */
 void read_rules(struct reader *r, const struct place *at, const void *arg, void *out);
 
-/* The types that every job has, first in its list. */
-#define CONFIG_BUILT_IN_TYPES 11
-
 /* out: struct config_label_limits; keys that are not there stay (checks.c). */
 void read_label_limits(struct reader *r, const struct place *at, const void *arg, void *out);
 

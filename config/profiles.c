@@ -1,63 +1,12 @@
-/* The profile types of a job: eleven that programs offer as a rule, and the custom ones. Names,
- * paths and what is on by default are those of Grafana Alloy's pyroscope.scrape; heap and
- * threadcreate are ours. */
+/* The profile types of a job: the built-in ones (types.c) and its own. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/map.h"
 #include "config/parts.h"
 
-#define BUILT_IN CONFIG_BUILT_IN_TYPES
 /* Longest name of a custom type: it becomes a label value. */
 #define NAME_LEN_MAX 2048
-
-static const struct config_type built_in[BUILT_IN] = {
-    {.key = "memory",
-     .name = "memory",
-     .path = "/debug/pprof/allocs",
-     .enabled = true,
-     .cumulative = true,
-     .delta = DELTA_AUTO},
-    {.key = "block",
-     .name = "block",
-     .path = "/debug/pprof/block",
-     .enabled = true,
-     .cumulative = true,
-     .delta = DELTA_AUTO},
-    {.key = "goroutine", .name = "goroutine", .path = "/debug/pprof/goroutine", .enabled = true},
-    {.key = "mutex",
-     .name = "mutex",
-     .path = "/debug/pprof/mutex",
-     .enabled = true,
-     .cumulative = true,
-     .delta = DELTA_AUTO},
-    {.key = "process_cpu",
-     .name = "process_cpu",
-     .path = "/debug/pprof/profile",
-     .enabled = true,
-     .sampling = true},
-    {.key = "fgprof", .name = "fgprof", .path = "/debug/fgprof", .sampling = true},
-    {.key = "godeltaprof_memory",
-     .name = "memory",
-     .path = "/debug/pprof/delta_heap",
-     .is_delta = true},
-    {.key = "godeltaprof_mutex",
-     .name = "mutex",
-     .path = "/debug/pprof/delta_mutex",
-     .is_delta = true},
-    {.key = "godeltaprof_block",
-     .name = "block",
-     .path = "/debug/pprof/delta_block",
-     .is_delta = true},
-    {.key = "heap",
-     .name = "memory",
-     .path = "/debug/pprof/heap",
-     .cumulative = true,
-     .delta = DELTA_AUTO},
-    /* A snapshot, its name notwithstanding: Go lists the threads that there are, by where they were
-     * made, and takes those that end out of the list. */
-    {.key = "threadcreate", .name = "threadcreate", .path = "/debug/pprof/threadcreate"},
-};
 
 /* A type that is being read, and where. */
 struct type_context {
@@ -295,16 +244,6 @@ static void read_type(const struct type_context *c, const struct place *at, bool
     finish_params(c, t);
 }
 
-static bool is_built_in(const char *name)
-{
-    for (size_t i = 0; i < BUILT_IN; i++) {
-        if (strcmp(built_in[i].key, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void check_custom(const struct type_context *c, const struct place *at,
                          const struct config_type *t, struct map *seen)
 {
@@ -319,7 +258,7 @@ static void check_custom(const struct type_context *c, const struct place *at,
     }
     struct place name = place_of_key(at, "name");
     struct node *first = map_get(seen, sv_from(t->name));
-    if (is_built_in(t->name)) {
+    if (config_builtin_type_find(sv_from(t->name)) != NULL) {
         reader_error(c->r, &name, "%s is a built-in type: change it under profiles.%s",
                      reader_quote(c->r, sv_from(t->name)), t->name);
     } else if (first != NULL) {
@@ -355,15 +294,16 @@ static void read_custom(const struct type_context *c, const struct place *list,
 /* The keys of `profiles` itself: path_prefix, the types, custom. */
 static void read_keys(struct reader *r, const struct place *at, struct config_job *job)
 {
-    struct field fields[BUILT_IN + 2] = {
+    struct field fields[CONFIG_BUILTIN_TYPES + 2] = {
         {.key = "path_prefix",
          .read = read_text,
          .offset = offsetof(struct config_job, path_prefix),
          .arg = &text_path_prefix},
         {.key = "custom", .read = read_elsewhere},
     };
-    for (size_t i = 0; i < BUILT_IN; i++) {
-        fields[i + 2] = (struct field){.key = built_in[i].key, .read = read_elsewhere};
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        fields[i + 2] =
+            (struct field){.key = config_builtin_type(i)->type.key, .read = read_elsewhere};
     }
     const struct section section = SECTION(fields, job);
     read_sections(r, at, &section, 1);
@@ -373,14 +313,15 @@ static void read_keys(struct reader *r, const struct place *at, struct config_jo
 static struct place place_of_type(const struct place *profiles, const struct place *custom,
                                   const struct config_type *types, size_t index)
 {
-    if (index < BUILT_IN) {
+    if (index < CONFIG_BUILTIN_TYPES) {
         return place_of_key(profiles, types[index].key);
     }
     const struct node_item *i = custom->node->items;
-    for (size_t k = BUILT_IN; k < index; k++) {
+    for (size_t k = CONFIG_BUILTIN_TYPES; k < index; k++) {
         i = i->next;
     }
-    return (struct place){.parent = custom, .index = index - BUILT_IN, .node = i->value};
+    return (struct place){
+        .parent = custom, .index = index - CONFIG_BUILTIN_TYPES, .node = i->value};
 }
 
 /* Types that sample take turns in a process. Two that are to run all the time would each have half
@@ -419,23 +360,23 @@ void read_profiles(struct reader *r, const struct place *job_place, struct confi
         bool have = custom.node != at.node && reader_enter(r, &custom, NODE_LIST);
         n_custom = have ? custom.node->n_items : 0;
     }
-    struct config_type *types = reader_alloc(r, BUILT_IN + n_custom, sizeof(*types));
+    struct config_type *types = reader_alloc(r, CONFIG_BUILTIN_TYPES + n_custom, sizeof(*types));
     if (types == NULL) {
         return;
     }
-    for (size_t i = 0; i < BUILT_IN; i++) {
-        types[i] = built_in[i];
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        types[i] = config_builtin_type(i)->type;
         struct place type = {0};
         if (given) {
-            type = place_of_key(&at, built_in[i].key);
+            type = place_of_key(&at, config_builtin_type(i)->type.key);
         }
         bool mentioned = given && type.node != at.node;
         read_type(&c, mentioned ? &type : NULL, false, &types[i]);
     }
     if (n_custom > 0) {
-        read_custom(&c, &custom, types + BUILT_IN);
+        read_custom(&c, &custom, types + CONFIG_BUILTIN_TYPES);
     }
-    check_continuous(r, &at, &custom, types, BUILT_IN + n_custom);
+    check_continuous(r, &at, &custom, types, CONFIG_BUILTIN_TYPES + n_custom);
     job->types = types;
-    job->n_types = BUILT_IN + n_custom;
+    job->n_types = CONFIG_BUILTIN_TYPES + n_custom;
 }

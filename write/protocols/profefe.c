@@ -6,25 +6,28 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "config/config.h"
 
 /* Years of four digits. */
 #define YEAR_9999_END INT64_C(253402300799)
 
 const char *profefe_type(struct sv name)
 {
+    /* Names that only imported profiles have. */
     static const struct {
         const char *name;
         const char *type;
-    } types[] = {
-        {"process_cpu", "cpu"},      {"cpu", "cpu"},
-        {"memory", "heap"},          {"heap", "heap"},
-        {"allocs", "heap"},          {"block", "block"},
-        {"mutex", "mutex"},          {"goroutine", "goroutine"},
-        {"goroutines", "goroutine"}, {"threadcreate", "threadcreate"},
-    };
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (sv_eq_str(name, types[i].name)) {
-            return types[i].type;
+    } aliases[] = {
+        {"cpu", "cpu"}, {"heap", "heap"}, {"allocs", "heap"}, {"goroutines", "goroutine"}};
+    const struct config_builtin_type *t;
+    for (size_t i = 0; (t = config_builtin_type(i)) != NULL; i++) {
+        if (t->profefe != NULL && sv_eq_str(name, t->type.name)) {
+            return t->profefe;
+        }
+    }
+    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+        if (sv_eq_str(name, aliases[i].name)) {
+            return aliases[i].type;
         }
     }
     return "other";
