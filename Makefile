@@ -118,7 +118,7 @@ $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 
 # The delta of two profiles, and the conversion of an old one, by hand.
 TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/legacy-tool
-$(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,pprof)
+$(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,model)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)

@@ -252,7 +252,7 @@ static bool fetch(const char *url, uint64_t seconds, const struct scrape_args *a
 static int fail_fetch(const char *url, const struct answer *a)
 {
     struct sv body = {.p = a->data == NULL ? "" : a->data, .n = a->data == NULL ? 0 : a->size};
-    const char *reason = scrape_failure_reason(a->result, a->status, body);
+    const char *reason = reason_name(reason_of_response(a->result, a->status, body));
     if (a->result != HTTP_DONE) {
         fprintf(stderr, "profpull: %s: %s\n", reason, a->error); /* the sentence has the URL */
         return EXIT_PEER;
@@ -387,25 +387,26 @@ static bool write_file(const char *path, const struct answer *a, struct err *err
     return ok;
 }
 
-/* The reason why the answer is no profile, with its sentence in err; "" if it is one. Old ones are
- * converted. */
-static const char *judge(struct answer *a, enum check_result *ret_kind, struct err *err)
+/* Why the answer is not a profile, with the sentence in err; REASON_NONE if it is one. A profile in
+ * an older format is converted. */
+static enum reason judge(struct answer *a, enum check_result *ret_kind, struct err *err)
 {
     *ret_kind = check_jfr(a->data, a->size, NULL);
     if (*ret_kind != CHECK_JFR) {
         *ret_kind = check_profile(a->data, a->size, err);
     }
-    return *ret_kind == CHECK_LEGACY ? legacy_reason(convert(a, err)) : check_reason(*ret_kind);
+    return *ret_kind == CHECK_LEGACY ? reason_of_legacy(convert(a, err))
+                                     : reason_of_check(*ret_kind);
 }
 
 static int deliver(const char *url, const struct scrape_args *args, struct answer *a)
 {
     struct err err = ERR_INIT;
     enum check_result kind;
-    const char *reason = judge(a, &kind, &err);
+    enum reason reason = judge(a, &kind, &err);
     bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
-    if (reason[0] != '\0') {
-        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason, url, err.msg);
+    if (reason != REASON_NONE) {
+        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason_name(reason), url, err.msg);
         return EXIT_PEER;
     }
     describe(to_stdout ? stderr : stdout, url, kind, a);

@@ -290,21 +290,7 @@ enum check_result check_profile(const void *data, size_t size, struct err *err)
     return is_gzip(v) ? check_gzip(v, err) : check_plain(v, true, err);
 }
 
-const char *check_reason(enum check_result r)
+bool check_is_good(enum check_result r)
 {
-    static const char *const reasons[] = {
-        [CHECK_PPROF_GZIP] = "",
-        [CHECK_PPROF_PLAIN] = "",
-        [CHECK_EMPTY] = "empty",
-        [CHECK_HTML] = "not_pprof_html",
-        [CHECK_JSON] = "not_pprof_json",
-        [CHECK_TEXT] = "not_pprof_text",
-        [CHECK_TOO_SHORT] = "not_pprof_short",
-        [CHECK_BAD_GZIP] = "bad_gzip",
-        [CHECK_BAD_WIRE] = "bad_protobuf",
-        [CHECK_JFR] = "",
-        [CHECK_NOT_JFR] = "not_jfr",
-        [CHECK_LEGACY] = "",
-    };
-    return reasons[r];
+    return r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_JFR || r == CHECK_LEGACY;
 }

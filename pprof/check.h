@@ -27,7 +27,7 @@ enum check_result {
 enum check_result check_profile(const void *data, size_t size, struct err *err);
 /* The same for a type of the format jfr: what is none is told apart as above. */
 enum check_result check_jfr(const void *data, size_t size, struct err *err);
-/* "" for the good ones. */
-const char *check_reason(enum check_result r);
+/* Whether the body is a profile, perhaps one that must be converted. */
+bool check_is_good(enum check_result r);
 
 #endif

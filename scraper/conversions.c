@@ -59,16 +59,16 @@ static void end(struct work *work)
 struct conversion *conversions_start(struct engine *e, struct sv body, int64_t time_ns,
                                      int64_t duration_ns,
                                      void (*done)(void *arg, struct conversion *c), void *arg,
-                                     const char **ret_reason)
+                                     enum reason *ret_reason)
 {
     struct conversions *c = &e->conversions;
     if (body.n > CONVERSIONS_PENDING_MAX - c->pending_bytes) {
-        *ret_reason = "busy";
+        *ret_reason = REASON_BUSY;
         return NULL;
     }
     struct conversion *v = malloc(sizeof(*v));
     if (v == NULL) {
-        *ret_reason = "memory";
+        *ret_reason = REASON_MEMORY;
         return NULL;
     }
     *v = (struct conversion){

@@ -11,6 +11,7 @@
 
 #include "base/metrics.h"
 #include "base/worker.h"
+#include "model/reason.h"
 #include "pprof/legacy/legacy.h"
 
 /* Bodies that wait to be converted, all together: what comes beyond fails with "busy". */
@@ -46,11 +47,11 @@ void conversions_done(struct conversions *c);
 
 /* Starts the conversion of a body; takes it over if it succeeds. The times: see struct
  * legacy_input. done(arg, c) is called later, on this thread, never from within. NULL with a reason
- * ("memory", "busy"). */
+ * (memory, busy). */
 struct conversion *conversions_start(struct engine *e, struct sv body, int64_t time_ns,
                                      int64_t duration_ns,
                                      void (*done)(void *arg, struct conversion *c), void *arg,
-                                     const char **ret_reason);
+                                     enum reason *ret_reason);
 /* done() will not be called. */
 void conversions_cancel(struct conversion *c);
 

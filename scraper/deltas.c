@@ -119,16 +119,16 @@ static void end(struct work *work)
 
 struct delta_work *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
                                 void (*done)(void *arg, struct delta_work *w), void *arg,
-                                const char **ret_reason)
+                                enum reason *ret_reason)
 {
     struct deltas *d = &e->deltas;
     if (size > DELTAS_PENDING_MAX - d->pending_bytes) {
-        *ret_reason = "busy";
+        *ret_reason = REASON_BUSY;
         return NULL;
     }
     struct delta_work *w = malloc(sizeof(*w));
     if (w == NULL) {
-        *ret_reason = "memory";
+        *ret_reason = REASON_MEMORY;
         return NULL;
     }
     *w = (struct delta_work){

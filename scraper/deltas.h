@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/metrics.h"
 #include "base/worker.h"
+#include "model/reason.h"
 #include "pprof/delta.h"
 
 /* Bodies that wait for a worker, all together: what comes beyond fails with "busy". */
@@ -73,7 +74,7 @@ void deltas_done(struct deltas *d);
  * "busy"). */
 struct delta_work *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
                                 void (*done)(void *arg, struct delta_work *w), void *arg,
-                                const char **ret_reason);
+                                enum reason *ret_reason);
 /* done() will not be called. */
 void deltas_cancel(struct delta_work *w);
 

@@ -119,7 +119,7 @@ static void launch(struct engine *e, struct scrape *sc)
     struct err err = ERR_INIT;
     err_memory(&err);
     status_state(e, sc, STATE_IDLE);
-    fetch_failed(e, sc, "memory", &err);
+    fetch_failed(e, sc, REASON_MEMORY, &err);
 }
 
 static void wait_for_slot(struct engine *e, struct scrape *sc)
@@ -176,7 +176,7 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
             return;
         case TURN_NO_MEMORY:
             err_memory(&err);
-            fetch_failed(e, sc, "memory", &err);
+            fetch_failed(e, sc, REASON_MEMORY, &err);
             return;
         case TURN_NOW:
             break;
@@ -224,12 +224,12 @@ void engine_wake(struct engine *e)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-void engine_plan(struct engine *e, struct scrape *sc, const char *reason, int64_t start_ms)
+void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_t start_ms)
 {
     int64_t now = engine_now_ms(e);
     struct cadence cadence = sc->cadence;
     const struct cadence_input in = {
-        .end = cadence_end_of(reason),
+        .end = reason_kind(reason),
         .continuous = scrape_type(sc)->continuous,
         .now_ms = now,
         .start_ms = start_ms,

@@ -114,9 +114,9 @@ void engine_rearm(struct engine *e);
 bool engine_schedule(struct engine *e, struct scrape *sc);
 /* Ends a scrape that waits or runs, without a result; others move up. */
 void engine_abort(struct engine *e, struct scrape *sc);
-/* A scrape has ended with this reason ("" if well); it was started at start_ms. Decides when it is
- * due next; engine_landed() and engine_rearm() come after. */
-void engine_plan(struct engine *e, struct scrape *sc, const char *reason, int64_t start_ms);
+/* A scrape that was started at start_ms has ended with this reason. Decides when it is due next;
+ * engine_landed() and engine_rearm() come after. */
+void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_t start_ms);
 /* A transfer has ended: slot and turn go to the next. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
@@ -129,7 +129,7 @@ bool fetch_start(struct engine *e, struct scrape *sc);
 /* Cancels it. */
 void fetch_cancel(struct engine *e, struct scrape *sc);
 /* Counts and logs a failure. err: the sentence. */
-void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const struct err *err);
+void fetch_failed(struct engine *e, struct scrape *sc, enum reason reason, const struct err *err);
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
@@ -137,7 +137,7 @@ void status_cadence(struct engine *e, struct scrape *sc, struct cadence cadence)
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);
 /* duration_ns < 0: there was no transfer. */
-void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, const char *reason,
+void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enum reason reason,
                    const char *message);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
 /* Another target stands for the scrape from now on. Takes a reference. */

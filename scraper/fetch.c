@@ -118,9 +118,9 @@ static void describe_status(const struct http_response *response, struct err *er
     }
 }
 
-/* The reason of a failure with its sentence in err; "" if the body is a profile, an old one
- * perhaps. */
-static const char *judge(const struct fetch *f, const struct http_response *response,
+/* The reason for a failure with its sentence in err; REASON_NONE if the body is a profile, perhaps
+ * in an older format. */
+static enum reason judge(const struct fetch *f, const struct http_response *response,
                          bool *ret_legacy, struct err *err)
 {
     bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
@@ -129,14 +129,14 @@ static const char *judge(const struct fetch *f, const struct http_response *resp
         enum check_result r =
             jfr ? check_jfr(body.p, body.n, err) : check_profile(body.p, body.n, err);
         *ret_legacy = r == CHECK_LEGACY;
-        return check_reason(r);
+        return reason_of_check(r);
     }
     if (response->result == HTTP_DONE) {
         describe_status(response, err);
     } else {
         err_set(err, ERR_NETWORK, "%s", response->error);
     }
-    return scrape_failure_reason(response->result, response->status, body);
+    return reason_of_response(response->result, response->status, body);
 }
 
 /* Takes over the bytes. from: the request went out; until: the last byte came. Both by one offset
@@ -166,7 +166,7 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
 }
 
 static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level, const char *msg,
-                       const char *reason, const char *sentence)
+                       enum reason reason, const char *sentence)
 {
     uint32_t suppressed = 0;
     if (!log_enabled(e->log, level) ||
@@ -181,7 +181,7 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
         LOG_STR("job", sc->target->job_config->name),
         LOG_STR("type", scrape_type(sc)->name),
         LOG_STR("url", buf_ok(&url) ? url.data : ""),
-        LOG_STR("reason", reason),
+        LOG_STR("reason", reason_name(reason)),
         LOG_STR("err", sentence),
         LOG_INT("suppressed", suppressed),
         LOG_END,
@@ -192,9 +192,9 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
 
 /* Says once that a scrape fails for a reason it did not fail for before, not at every tick. */
 static void report_failure(struct engine *e, struct scrape *sc, int64_t duration_ns,
-                           const char *reason, const struct err *err)
+                           enum reason reason, const struct err *err)
 {
-    bool news = sc->reason == NULL || strcmp(sc->reason, reason) != 0;
+    bool news = sc->reason != reason;
     bool gone = sc->cadence.absent && sc->health != SCRAPE_ABSENT;
     metric_inc(sc->meter->failed);
     meter_failure(&e->meter, reason);
@@ -207,7 +207,7 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-void fetch_failed(struct engine *e, struct scrape *sc, const char *reason, const struct err *err)
+void fetch_failed(struct engine *e, struct scrape *sc, enum reason reason, const struct err *err)
 {
     report_failure(e, sc, -1, reason, err);
 }
@@ -220,15 +220,15 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     metric_observe(sc->meter->size, (double)size);
     status_succeeded(e, sc, duration_ns, size);
     if (before == SCRAPE_DOWN) {
-        log_scrape(e, sc, LOG_INFO, "scrape works again", "", "");
+        log_scrape(e, sc, LOG_INFO, "scrape works again", REASON_NONE, "");
     } else if (before == SCRAPE_ABSENT) {
-        log_scrape(e, sc, LOG_INFO, "profile type is there again", "", "");
+        log_scrape(e, sc, LOG_INFO, "profile type is there again", REASON_NONE, "");
     }
 }
 
 /* Who else profiles the process is not to be seen from here, but how often we meet. */
 static void report_conflict(struct engine *e, struct scrape *sc, int64_t duration_ns,
-                            const char *reason, const struct err *err)
+                            enum reason reason, const struct err *err)
 {
     const struct cadence *c = &sc->cadence;
     struct err said = ERR_INIT;
@@ -238,9 +238,8 @@ static void report_conflict(struct engine *e, struct scrape *sc, int64_t duratio
     report_failure(e, sc, duration_ns, reason, &said);
 }
 
-/* The end of a scrape. reason: "" if it is a good one; then profile may still be NULL, if nothing
- * is to be passed on. */
-static void finish(struct fetch *f, struct profile *profile, const char *reason,
+/* The end of a scrape. profile may be NULL after a success too, if there is nothing to pass on. */
+static void finish(struct fetch *f, struct profile *profile, enum reason reason,
                    const struct err *err)
 {
     struct engine *e = f->engine;
@@ -250,9 +249,9 @@ static void finish(struct fetch *f, struct profile *profile, const char *reason,
     uint64_t forward_to = f->target->job_config->forward_to;
     engine_plan(e, sc, reason, f->start_ns / NS_PER_MS);
     sc->fetch = fetch_free(f);
-    if (cadence_end_of(reason) == CADENCE_IN_USE) {
+    if (reason_kind(reason) == REASON_KIND_CONFLICT) {
         report_conflict(e, sc, duration, reason, err);
-    } else if (reason[0] != '\0') {
+    } else if (reason != REASON_NONE) {
         report_failure(e, sc, duration, reason, err);
     } else {
         report_success(e, sc, duration, size);
@@ -267,13 +266,13 @@ static void finish(struct fetch *f, struct profile *profile, const char *reason,
 static void finish_good(struct fetch *f, struct profile *profile)
 {
     const struct err none = ERR_INIT;
-    finish(f, profile, "", &none);
+    finish(f, profile, REASON_NONE, &none);
 }
 
-static void finish_without(struct fetch *f, const char *reason)
+static void finish_without(struct fetch *f, enum reason reason)
 {
     struct err err = ERR_INIT;
-    if (strcmp(reason, "busy") == 0) {
+    if (reason == REASON_BUSY) {
         err_set(&err, ERR_LIMIT, "too many profiles wait to be converted, or for their delta");
     } else {
         err_memory(&err);
@@ -317,13 +316,13 @@ static void on_delta(void *arg, struct delta_work *w)
     bool ok;
     if (w->result > DELTA_PASSED) {
         deltas_count(&e->deltas, "failed");
-        finish(f, NULL, result, &w->err);
+        finish(f, NULL, reason_of_delta(w->result), &w->err);
         return;
     }
     struct profile *p = profile_of_delta(f, w, &ok);
     if (!ok) {
         deltas_count(&e->deltas, "failed");
-        finish_without(f, "memory");
+        finish_without(f, REASON_MEMORY);
         return;
     }
     if (w->out.next != NULL) {
@@ -348,7 +347,7 @@ static bool wants_delta(const struct fetch *f)
 /* Takes over the body. */
 static void on_good_body(struct fetch *f, char *data, size_t size)
 {
-    const char *reason = "memory";
+    enum reason reason = REASON_MEMORY;
     if (data != NULL && wants_delta(f)) {
         f->work = deltas_start(f->engine, f->scrape, data, size, on_delta, f, &reason);
         if (f->work == NULL) {
@@ -373,7 +372,7 @@ static void on_converted(void *arg, struct conversion *c)
     struct fetch *f = arg;
     f->conversion = NULL;
     if (c->result != LEGACY_MADE) {
-        finish(f, NULL, legacy_reason(c->result), &c->err);
+        finish(f, NULL, reason_of_legacy(c->result), &c->err);
         return;
     }
     char *data = c->out.data;
@@ -385,12 +384,12 @@ static void on_converted(void *arg, struct conversion *c)
 static void on_legacy_body(struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
-    const char *reason = "memory";
+    enum reason reason = REASON_MEMORY;
     if (e->io.submit == NULL) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_LIMIT, "an old format of pprof, and nobody to convert it");
         free(data);
-        finish(f, NULL, "bad_legacy", &err);
+        finish(f, NULL, REASON_BAD_LEGACY, &err);
         return;
     }
     if (data != NULL) {
@@ -406,12 +405,11 @@ static void on_legacy_body(struct fetch *f, char *data, size_t size)
 
 /* ---- the end of the transfer ----------------------------------------------------------------- */
 
-static const char *find_remedy(const struct fetch *f, const struct http_response *response,
-                               const char *reason, struct err *err)
+static enum reason find_remedy(const struct fetch *f, const struct http_response *response,
+                               enum reason reason, struct err *err)
 {
     const struct scrape *sc = f->scrape;
-    bool was_cut = sc->reason != NULL &&
-                   (strcmp(sc->reason, "cut") == 0 || strcmp(sc->reason, "duration_too_long") == 0);
+    bool was_cut = sc->reason == REASON_CUT || sc->reason == REASON_DURATION_TOO_LONG;
     const struct remedy_input in = {
         .reason = reason,
         .status = response->status,
@@ -433,8 +431,8 @@ static void on_done(void *arg, const struct http_response *response)
     f->end_ns = response->end_ns;
     f->size = response->body->len;
     bool legacy = false;
-    const char *reason = judge(f, response, &legacy, &err);
-    if (reason[0] == '\0') {
+    enum reason reason = judge(f, response, &legacy, &err);
+    if (reason == REASON_NONE) {
         char *data = buf_take(response->body, NULL);
         (legacy ? on_legacy_body : on_good_body)(f, data, f->size);
     } else {

@@ -1,28 +1,15 @@
 #include "scraper/next_scrape.h"
 
-#include <string.h>
-
-enum cadence_end cadence_end_of(const char *reason)
-{
-    if (reason[0] == '\0') {
-        return CADENCE_WELL;
-    }
-    if (strcmp(reason, "cpu_in_use") == 0) {
-        return CADENCE_IN_USE;
-    }
-    return strcmp(reason, "http_404") == 0 ? CADENCE_NOT_FOUND : CADENCE_BADLY;
-}
-
 unsigned cadence_conflicts(const struct cadence *c)
 {
     return (unsigned)__builtin_popcount(c->conflicts);
 }
 
-static void note(struct cadence *c, enum cadence_end end)
+static void note(struct cadence *c, enum reason_kind end)
 {
-    c->conflicts = (uint16_t)((unsigned)c->conflicts << 1 | (end == CADENCE_IN_USE));
+    c->conflicts = (uint16_t)((unsigned)c->conflicts << 1 | (end == REASON_KIND_CONFLICT));
     c->attempts = (uint8_t)(c->attempts < CADENCE_HISTORY ? c->attempts + 1 : CADENCE_HISTORY);
-    if (end != CADENCE_NOT_FOUND) {
+    if (end != REASON_KIND_ABSENT) {
         c->not_found = 0;
     } else if (c->not_found < CADENCE_ABSENT_AFTER) {
         c->not_found++;
@@ -53,7 +40,7 @@ int64_t cadence_next(struct cadence *c, const struct cadence_input *in, struct r
 {
     bool was_absent = c->absent;
     note(c, in->end);
-    if (in->end == CADENCE_IN_USE) {
+    if (in->end == REASON_KIND_CONFLICT) {
         return after_conflict(c, in, rng);
     }
     c->retried = false;
@@ -61,7 +48,7 @@ int64_t cadence_next(struct cadence *c, const struct cadence_input *in, struct r
         return in->now_ms + CADENCE_ABSENT_INTERVALS * in->interval_ms +
                rng_range(rng, 0, in->interval_ms);
     }
-    if (in->continuous && in->end == CADENCE_WELL) {
+    if (in->continuous && in->end == REASON_KIND_SUCCESS) {
         /* A target that answers at once, whatever it was asked for, is not asked all the time. */
         return later(in->now_ms, in->start_ms + in->sampling_ms);
     }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "model/reason.h"
 
 /* So many times in a row not found: absent. */
 #define CADENCE_ABSENT_AFTER 3
@@ -30,13 +31,9 @@ struct cadence {
     bool retried; /* the next attempt is the second one of its interval */
 };
 
-enum cadence_end { CADENCE_WELL, CADENCE_BADLY, CADENCE_NOT_FOUND, CADENCE_IN_USE };
-/* How a scrape ended, from its reason code; "" is a good one. */
-enum cadence_end cadence_end_of(const char *reason);
-
 /* All on the monotonic clock. */
 struct cadence_input {
-    enum cadence_end end;
+    enum reason_kind end;
     bool continuous;
     int64_t now_ms;
     int64_t start_ms;    /* when the one that has ended was started */

@@ -44,6 +44,7 @@ struct scrape {
     uint16_t entry;         /* its place in the target (seen by others) */
     uint8_t state;          /* enum scrape_state (seen by others) */
     uint8_t health;         /* enum scrape_health (seen by others) */
+    uint8_t reason;         /* enum reason, of the last attempt (seen by others) */
     uint32_t round;         /* the update of a group that touched it last */
     bool has_turn;          /* of its process */
     struct cadence cadence; /* (seen by others) */
@@ -55,8 +56,7 @@ struct scrape {
     int64_t due_ms;               /* the tick that is being served */
 
     /* Seen by others. */
-    const char *reason; /* of the last failure, static; "" after a success, NULL before the first */
-    char *last_error;   /* NULL if none */
+    char *last_error; /* NULL if none */
     int64_t next_due_ms;
     int64_t last_start_ns; /* wall clock */
     uint32_t last_duration_ms;

@@ -148,7 +148,7 @@ struct type_meter *meter_type(struct meter *m, const char *job, const char *type
     return t;
 }
 
-void meter_failure(struct meter *m, const char *reason)
+void meter_failure(struct meter *m, enum reason reason)
 {
-    metric_inc(cell(m->failures, reason));
+    metric_inc(cell(m->failures, reason_name(reason)));
 }

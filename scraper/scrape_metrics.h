@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/metrics.h"
+#include "model/reason.h"
 
 /* Cells of one job and type; they live as long as the meter. */
 struct type_meter {
@@ -41,7 +42,6 @@ bool meter_init(struct meter *m, struct metrics *metrics);
 void meter_done(struct meter *m);
 /* NULL if out of memory. */
 struct type_meter *meter_type(struct meter *m, const char *job, const char *type);
-/* Counts one failure by its reason, which must be of the fixed set. */
-void meter_failure(struct meter *m, const char *reason);
+void meter_failure(struct meter *m, enum reason reason);
 
 #endif

@@ -23,8 +23,8 @@
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "config/config.h"
-#include "http/http.h"
 #include "model/profile.h"
+#include "model/reason.h"
 #include "scraper/targets/target.h"
 
 /* ---- the engine ------------------------------------------------------------------------------ */
@@ -78,7 +78,7 @@ struct scrape_status {
     const char *url; /* copied into the snapshot, free with it */
     enum scrape_health health;
     bool in_flight;
-    const char *reason;    /* static: "connect", "http_404", ...; "" if the last one was good */
+    enum reason reason;    /* of the last one */
     char *last_error;      /* "" if none */
     int64_t last_start_ns; /* wall clock; 0 if never */
     int64_t last_duration_ms;
@@ -109,9 +109,5 @@ struct sampled_service {
  * shortly; safe while the loop works. */
 size_t scraper_sampled(struct scraper *s, struct sampled_service *out, size_t max);
 void sampled_service_done(struct sampled_service *v);
-
-/* Reason code for a failed transfer or status: "connect", "timeout", "http_404", "cpu_in_use", ...
- * Static storage. body: the start of the response, to recognise Go's messages. */
-const char *scrape_failure_reason(enum http_result result, long status, struct sv body);
 
 #endif

@@ -56,7 +56,7 @@ void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, 
     table_lock(&e->table);
     char *old = sc->last_error;
     sc->health = SCRAPE_UP;
-    sc->reason = "";
+    sc->reason = REASON_NONE;
     sc->last_error = NULL;
     sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
     sc->last_size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
@@ -65,7 +65,7 @@ void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, 
     free(old);
 }
 
-void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, const char *reason,
+void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enum reason reason,
                    const char *message)
 {
     char *text = strdup(message); /* NULL: the reason must do */
@@ -74,7 +74,7 @@ void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, con
     table_lock(&e->table);
     char *old = sc->last_error;
     sc->health = (uint8_t)health;
-    sc->reason = reason;
+    sc->reason = (uint8_t)reason;
     sc->last_error = text;
     if (duration_ns >= 0) {
         sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
@@ -123,7 +123,7 @@ static void copy_scrape(const struct scrape *sc, struct copy *c)
             {
                 .health = (enum scrape_health)sc->health,
                 .in_flight = sc->state == STATE_IN_FLIGHT,
-                .reason = sc->reason == NULL ? "" : sc->reason,
+                .reason = (enum reason)sc->reason,
                 .last_error = strdup(sc->last_error == NULL ? "" : sc->last_error),
                 .last_start_ns = sc->last_start_ns,
                 .last_duration_ms = sc->last_duration_ms,

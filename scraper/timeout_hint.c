@@ -2,11 +2,8 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/clock.h"
-
-#define TOO_LONG "duration_too_long"
 
 static bool is_same_time(int64_t a_ms, int64_t b_ms)
 {
@@ -29,7 +26,7 @@ static void advise(const struct remedy_input *in, int64_t limit_ms, const char *
             (unsigned)in->seconds);
 }
 
-static const char *of_cut(const struct remedy_input *in, struct err *err)
+static enum reason of_cut(const struct remedy_input *in, struct err *err)
 {
     int64_t asked_ms = (int64_t)in->seconds * MS_PER_S;
     if (in->lasted_ms >= asked_ms) {
@@ -38,29 +35,29 @@ static const char *of_cut(const struct remedy_input *in, struct err *err)
                 "type %s (now %us) below the WriteTimeout of the target's server, or raise that "
                 "over %us",
                 err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
-        return TOO_LONG;
+        return REASON_DURATION_TOO_LONG;
     }
     if (in->lasted_ms >= REMEDY_CUT_MIN_MS && in->last_cut_ms >= 0 &&
         is_same_time(in->lasted_ms, in->last_cut_ms)) {
         advise(in, in->lasted_ms, "the timeout of the server or proxy", err);
-        return TOO_LONG;
+        return REASON_DURATION_TOO_LONG;
     }
     return in->reason;
 }
 
-const char *remedy_find(const struct remedy_input *in, struct err *err)
+enum reason remedy_find(const struct remedy_input *in, struct err *err)
 {
     if (in->seconds == 0) {
         return in->reason;
     }
-    if (strcmp(in->reason, TOO_LONG) == 0) {
+    if (in->reason == REASON_DURATION_TOO_LONG) {
         err_set(err, err->kind,
                 "%s: set seconds of the profile type %s (now %us) below that WriteTimeout, or "
                 "raise it over %us",
                 err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
-    } else if (strcmp(in->reason, "cut") == 0 && in->status == 0) {
+    } else if (in->reason == REASON_CUT && in->status == 0) {
         return of_cut(in, err);
-    } else if (strcmp(in->reason, "http_504") == 0 && in->lasted_ms >= REMEDY_CUT_MIN_MS) {
+    } else if (in->reason == REASON_HTTP_504 && in->lasted_ms >= REMEDY_CUT_MIN_MS) {
         advise(in, in->lasted_ms, "the timeout of the proxy", err);
     }
     return in->reason;

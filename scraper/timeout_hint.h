@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "model/reason.h"
 
 /* A connection that was cut sooner than this was not cut for taking long. */
 #define REMEDY_CUT_MIN_MS 1000
@@ -17,7 +18,7 @@
 #define REMEDY_SAME_MS 250
 
 struct remedy_input {
-    const char *reason;  /* as found so far */
+    enum reason reason;  /* as found so far */
     long status;         /* 0: no answer came */
     const char *type;    /* key of the profile type */
     uint32_t seconds;    /* that it was to sample; 0: it does not */
@@ -26,6 +27,6 @@ struct remedy_input {
 };
 
 /* The reason, perhaps a better one; adds to the sentence in err what can be done. */
-const char *remedy_find(const struct remedy_input *in, struct err *err);
+enum reason remedy_find(const struct remedy_input *in, struct err *err);
 
 #endif

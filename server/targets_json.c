@@ -68,7 +68,7 @@ bool targets_json_status(const struct scrape_status *st, struct buf *out)
     labels_format_json(st->labels, out);
     buf_putc(out, ',');
     put_string(out, "health", health_name(st->health));
-    put_string(out, "reason", st->reason);
+    put_string(out, "reason", reason_name(st->reason));
     put_string(out, "lastError", st->last_error);
     put_time(out, "lastScrape", st->last_start_ns);
     put_time(out, "nextDue", st->next_due_ns);

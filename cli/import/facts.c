@@ -299,7 +299,7 @@ enum facts_result profile_facts_read(struct sv body, struct profile_facts *ret, 
     bool jfr = check_jfr(body.p, body.n, NULL) == CHECK_JFR;
     if (!jfr) {
         enum check_result r = check_profile(body.p, body.n, err);
-        if (check_reason(r)[0] != '\0') {
+        if (!check_is_good(r)) {
             return verdict(r);
         }
         if (r == CHECK_LEGACY) {

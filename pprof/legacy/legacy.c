@@ -114,15 +114,3 @@ enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_o
     scratch_free(own);
     return r;
 }
-
-const char *legacy_reason(enum legacy_result r)
-{
-    static const char *const reasons[] = {
-        [LEGACY_MADE] = "",
-        [LEGACY_BAD] = "bad_legacy",
-        [LEGACY_BAD_GZIP] = "bad_gzip",
-        [LEGACY_TOO_LARGE] = "too_large",
-        [LEGACY_NO_MEMORY] = "memory",
-    };
-    return reasons[r];
-}

@@ -53,7 +53,5 @@ enum legacy_format legacy_format_of(struct sv start);
 /* On failure err says what is wrong and where, and ret is empty. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);
-/* "" or the reason of a failed scrape: "bad_legacy", ... */
-const char *legacy_reason(enum legacy_result r);
 
 #endif

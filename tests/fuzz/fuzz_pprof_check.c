@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum check_result r = check_profile(data, size, &err);
     bool good = r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY;
     /* A verdict and its error belong together, whatever the input. */
-    if (good != (err.kind == ERR_NONE) || good != (check_reason(r)[0] == '\0')) {
+    if (good != (err.kind == ERR_NONE) || good != check_is_good(r)) {
         abort();
     }
     if (size > (size_t)64 * 1024) {

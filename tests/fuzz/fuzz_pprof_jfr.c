@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err err = ERR_INIT;
     enum check_result r = check_jfr(data, size, &err);
     bool good = r == CHECK_JFR;
-    if (good != (err.kind == ERR_NONE) || good != (check_reason(r)[0] == '\0')) {
+    if (good != (err.kind == ERR_NONE) || good != check_is_good(r)) {
         abort();
     }
     enum check_result other = check_profile(data, size, NULL);

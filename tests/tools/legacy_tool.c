@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "model/reason.h"
 #include "pprof/legacy/legacy.h"
 
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
     struct legacy_input in = {.body = {body.data, body.len}, .seed = SEED};
     enum legacy_result r = legacy_convert(&in, &out, &err);
     if (r != LEGACY_MADE) {
-        (void)fprintf(stderr, "%s: %s\n", legacy_reason(r), err.msg);
+        (void)fprintf(stderr, "%s: %s\n", reason_name(reason_of_legacy(r)), err.msg);
     }
     bool ok = r == LEGACY_MADE && write_file(argv[2], &out);
     free(out.data);

@@ -145,7 +145,7 @@ static void check_made(struct sv body, const char *want, const char *row)
     struct legacy_output out;
     struct err err = ERR_INIT;
     CHECK_INT(check_profile(body.p, body.n, &err), CHECK_LEGACY, row);
-    CHECK_STR(check_reason(CHECK_LEGACY), "", row);
+    CHECK_INT(check_is_good(CHECK_LEGACY), true, row);
     CHECK_INT(convert(body, &out, &err), LEGACY_MADE, row);
     CHECK_STR(err.msg, "", row);
     check_output(&out, want, row);

@@ -218,7 +218,7 @@ static void responses(void **state)
             size_t before = w->n_profiles;
             answer_as(w, next_start(w), types[k], rows[i].body, rows[i].n);
             struct scrape_status st = status(w);
-            CHECK_STR(st.reason, rows[i].reason, types[k]);
+            CHECK_STR(reason_name(st.reason), rows[i].reason, types[k]);
             scrape_status_done(&st);
             CHECK_INT(w->n_profiles - before, rows[i].reason[0] == '\0', types[k]);
         }

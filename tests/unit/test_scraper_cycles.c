@@ -208,7 +208,7 @@ static void never_free(void **state)
     }
     assert_true(w->n_transfers > 90 && w->n_transfers <= 202);
     struct scrape_status st = status(w);
-    CHECK_STR(st.reason, "cpu_in_use", "reason");
+    CHECK_STR(reason_name(st.reason), "cpu_in_use", "reason");
     CHECK_INT(st.conflicts, 16, "conflicts");
     CHECK_INT(st.attempts, 16, "attempts");
     CHECK_CONTAINS(st.last_error,
@@ -266,7 +266,7 @@ static void absent_types_are_asked_rarely(void **state)
     CHECK_INT(metric(w, "profpull_scrapes{state=\"down\"}"), 0, "not down");
     struct scrape_status st = status(w);
     CHECK_INT(st.health, SCRAPE_ABSENT, "health");
-    CHECK_STR(st.reason, "http_404", "reason");
+    CHECK_STR(reason_name(st.reason), "http_404", "reason");
     CHECK_STR(st.last_error, "HTTP 404: 404 page not found", "error");
     assert_true(st.next_due_ns - w->now_ns - w->wall_offset_ns > 145 * NS_PER_S);
     scrape_status_done(&st);
@@ -316,7 +316,7 @@ static void too_long_for_the_server(void **state)
     set(w, 0, "pod", "1", AT("h:1"));
     answer(w, next_start(w), HTTP_DONE, 400, go, sizeof(go) - 1);
     struct scrape_status st = status(w);
-    CHECK_STR(st.reason, "duration_too_long", "said by Go");
+    CHECK_STR(reason_name(st.reason), "duration_too_long", "said by Go");
     CHECK_CONTAINS(st.last_error,
                    "HTTP 400: profile duration exceeds server's WriteTimeout: set seconds of the "
                    "profile type process_cpu (now 4s) below that WriteTimeout",
@@ -328,7 +328,7 @@ static void too_long_for_the_server(void **state)
         turn(w, 3000);
         answer(w, t, HTTP_ERR_CUT, 0, "", 0);
         st = status(w);
-        CHECK_STR(st.reason, i == 0 ? "cut" : "duration_too_long", "cut");
+        CHECK_STR(reason_name(st.reason), i == 0 ? "cut" : "duration_too_long", "cut");
         scrape_status_done(&st);
     }
     CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"duration_too_long\"}"), 2, "");

@@ -35,7 +35,7 @@ static void from_tick_to_profile(void **state)
     CHECK_INT(w->forward_to, 5, "forward_to");
     st = status(w);
     CHECK_INT(st.health, SCRAPE_UP, "after");
-    CHECK_STR(st.reason, "", "reason");
+    CHECK_STR(reason_name(st.reason), "", "reason");
     CHECK_STR(st.last_error, "", "error");
     CHECK_STR(st.url, "http://h:1/mem", "url");
     CHECK_STR(st.job, "one", "job");
@@ -221,7 +221,7 @@ static void failures(void **state)
         CHECK_INT(strlen(testing_log_text(w->log)) > logged, rows[i].logged, rows[i].error);
         struct scrape_status st = status(w);
         CHECK_INT(st.health, SCRAPE_DOWN, rows[i].error);
-        CHECK_STR(st.reason, rows[i].reason, rows[i].error);
+        CHECK_STR(reason_name(st.reason), rows[i].reason, rows[i].error);
         CHECK_STR(st.last_error, rows[i].error, "last error");
         CHECK_INT(st.failures, i + 1, "failures");
         scrape_status_done(&st);
@@ -247,7 +247,7 @@ static void no_memory_for_a_transfer(void **state)
     testing_log_expect(w->log, "scrape failed");
     turn(w, 15000);
     struct scrape_status st = status(w);
-    CHECK_STR(st.reason, "memory", "reason");
+    CHECK_STR(reason_name(st.reason), "memory", "reason");
     scrape_status_done(&st);
     w->refuse_start = false;
     succeed(w, next_start(w));

@@ -282,7 +282,7 @@ static void check_failure(struct fixture *f, const char *path, const char *reaso
     set(f, path);
     struct scrape_status st = wait_for(f, 1);
     CHECK_INT(st.health, SCRAPE_DOWN, path);
-    CHECK_STR(st.reason, reason, path);
+    CHECK_STR(reason_name(st.reason), reason, path);
     CHECK_CONTAINS(st.last_error, message, path);
     CHECK_INT(atomic_load(&f->profiles), 0, path);
     scrape_status_done(&st);

@@ -7,7 +7,7 @@
 #define NOW 1000000
 #define INTERVAL 15000
 
-static struct cadence_input input(enum cadence_end end, int64_t sampling_ms)
+static struct cadence_input input(enum reason_kind end, int64_t sampling_ms)
 {
     return (struct cadence_input){
         .end = end,
@@ -20,16 +20,6 @@ static struct cadence_input input(enum cadence_end end, int64_t sampling_ms)
     };
 }
 
-static void reasons(void **state)
-{
-    (void)state;
-    CHECK_INT(cadence_end_of(""), CADENCE_WELL, "");
-    CHECK_INT(cadence_end_of("cpu_in_use"), CADENCE_IN_USE, "");
-    CHECK_INT(cadence_end_of("http_404"), CADENCE_NOT_FOUND, "");
-    CHECK_INT(cadence_end_of("http_410"), CADENCE_BADLY, "");
-    CHECK_INT(cadence_end_of("connect"), CADENCE_BADLY, "");
-}
-
 /* However it ended, an ordinary one follows its ticks. */
 static void ordinary(void **state)
 {
@@ -38,7 +28,7 @@ static void ordinary(void **state)
     struct cadence c = {0};
     rng_seed(&rng, 1);
     for (int i = 0; i < 20; i++) {
-        enum cadence_end end = i % 3 == 0 ? CADENCE_BADLY : CADENCE_WELL;
+        enum reason_kind end = i % 3 == 0 ? REASON_KIND_FAILURE : REASON_KIND_SUCCESS;
         struct cadence_input in = input(end, i % 2 * 14000);
         CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "tick");
     }
@@ -50,14 +40,14 @@ static void continuous(void **state)
     struct rng rng;
     struct cadence c = {0};
     rng_seed(&rng, 1);
-    struct cadence_input in = input(CADENCE_WELL, 15000);
+    struct cadence_input in = input(REASON_KIND_SUCCESS, 15000);
     in.continuous = true;
     CHECK_INT(cadence_next(&c, &in, &rng), NOW, "at once");
     in.start_ms = NOW - 20; /* it did not sample at all */
     CHECK_INT(cadence_next(&c, &in, &rng), NOW - 20 + 15000, "as if it had sampled");
-    in.end = CADENCE_BADLY;
+    in.end = REASON_KIND_FAILURE;
     CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "a failure waits for the phase");
-    in.end = CADENCE_NOT_FOUND;
+    in.end = REASON_KIND_ABSENT;
     CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "so does this");
 }
 
@@ -71,7 +61,7 @@ static void conflicts(void **state)
     int64_t highest = 0;
     for (int i = 0; i < 1000; i++) {
         struct cadence c = {0};
-        struct cadence_input in = input(CADENCE_IN_USE, 4000);
+        struct cadence_input in = input(REASON_KIND_CONFLICT, 4000);
         in.tick_ms = NOW + INTERVAL - 10;
         int64_t due = cadence_next(&c, &in, &rng);
         assert_true(c.retried);
@@ -97,7 +87,7 @@ static void conflicts_with_little_room(void **state)
     rng_seed(&rng, 7);
     for (int i = 0; i < 1000; i++) {
         struct cadence c = {0};
-        struct cadence_input in = input(CADENCE_IN_USE, 14000);
+        struct cadence_input in = input(REASON_KIND_CONFLICT, 14000);
         in.tick_ms = NOW + INTERVAL - 10;
         int64_t due = cadence_next(&c, &in, &rng);
         assert_true(due > NOW + 400 && due <= NOW + 990);
@@ -115,13 +105,13 @@ static void history(void **state)
     struct rng rng;
     struct cadence c = {0};
     rng_seed(&rng, 1);
-    struct cadence_input in = input(CADENCE_IN_USE, 14000);
+    struct cadence_input in = input(REASON_KIND_CONFLICT, 14000);
     for (int i = 0; i < 40; i++) {
         cadence_next(&c, &in, &rng);
     }
     CHECK_INT(cadence_conflicts(&c), 16, "all of the last");
     CHECK_INT(c.attempts, 16, "attempts");
-    in.end = CADENCE_WELL;
+    in.end = REASON_KIND_SUCCESS;
     for (int i = 0; i < 5; i++) {
         cadence_next(&c, &in, &rng);
     }
@@ -134,7 +124,7 @@ static void absent(void **state)
     struct rng rng;
     struct cadence c = {0};
     rng_seed(&rng, 3);
-    struct cadence_input in = input(CADENCE_NOT_FOUND, 0);
+    struct cadence_input in = input(REASON_KIND_ABSENT, 0);
     for (int i = 0; i < CADENCE_ABSENT_AFTER - 1; i++) {
         CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "not yet");
         assert_false(c.absent);
@@ -144,7 +134,7 @@ static void absent(void **state)
         assert_true(c.absent);
         assert_true(wait >= 10 * INTERVAL && wait < 11 * INTERVAL);
     }
-    in.end = CADENCE_WELL;
+    in.end = REASON_KIND_SUCCESS;
     CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "there again, in its own phase");
     assert_false(c.absent);
     CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "and goes on");
@@ -154,19 +144,19 @@ static void absent(void **state)
 static void absent_ends_with_another_failure(void **state)
 {
     (void)state;
-    static const enum cadence_end ends[] = {CADENCE_BADLY, CADENCE_IN_USE};
+    static const enum reason_kind ends[] = {REASON_KIND_FAILURE, REASON_KIND_CONFLICT};
     for (size_t i = 0; i < 2; i++) {
         struct rng rng;
         struct cadence c = {0};
         rng_seed(&rng, 3);
-        struct cadence_input in = input(CADENCE_NOT_FOUND, 0);
+        struct cadence_input in = input(REASON_KIND_ABSENT, 0);
         for (int k = 0; k < CADENCE_ABSENT_AFTER; k++) {
             cadence_next(&c, &in, &rng);
         }
         in.end = ends[i];
         cadence_next(&c, &in, &rng);
         assert_false(c.absent);
-        in.end = CADENCE_NOT_FOUND;
+        in.end = REASON_KIND_ABSENT;
         cadence_next(&c, &in, &rng);
         assert_false(c.absent);
     }
@@ -180,68 +170,85 @@ static void remedies(void **state)
     static const struct {
         const char *row;
         struct remedy_input in;
-        const char *reason;
+        enum reason reason;
         const char *advice; /* in the sentence; NULL: it stays as it was */
     } rows[] = {
         {"another type",
-         {.reason = "cut", .type = "memory", .lasted_ms = 14010, .last_cut_ms = 14000},
-         "cut",
+         {.reason = REASON_CUT, .type = "memory", .lasted_ms = 14010, .last_cut_ms = 14000},
+         REASON_CUT,
          NULL},
         {"Go said so",
-         {.reason = "duration_too_long", .status = 400, .type = "fgprof", .seconds = 14},
-         "duration_too_long",
+         {.reason = REASON_DURATION_TOO_LONG, .status = 400, .type = "fgprof", .seconds = 14},
+         REASON_DURATION_TOO_LONG,
          "it failed: set seconds of the profile type fgprof (now 14s) below that WriteTimeout, or "
          "raise it over 14s"},
         {"cut when done",
-         {.reason = "cut",
+         {.reason = REASON_CUT,
           .type = "process_cpu",
           .seconds = 14,
           .lasted_ms = 14010,
           .last_cut_ms = -1},
-         "duration_too_long",
+         REASON_DURATION_TOO_LONG,
          "the profile was done and the answer came too late: set seconds of the profile type "
          "process_cpu (now 14s) below the WriteTimeout of the target's server, or raise that over "
          "14s"},
         {"cut in between, once",
-         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 10010, .last_cut_ms = -1},
-         "cut",
+         {.reason = REASON_CUT,
+          .type = "cpu",
+          .seconds = 14,
+          .lasted_ms = 10010,
+          .last_cut_ms = -1},
+         REASON_CUT,
          NULL},
         {"cut in between, at another time",
-         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 10010, .last_cut_ms = 8000},
-         "cut",
+         {.reason = REASON_CUT,
+          .type = "cpu",
+          .seconds = 14,
+          .lasted_ms = 10010,
+          .last_cut_ms = 8000},
+         REASON_CUT,
          NULL},
         {"cut in between, always then",
-         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 10010, .last_cut_ms = 10001},
-         "duration_too_long",
+         {.reason = REASON_CUT,
+          .type = "cpu",
+          .seconds = 14,
+          .lasted_ms = 10010,
+          .last_cut_ms = 10001},
+         REASON_DURATION_TOO_LONG,
          "allows an answer about 10.0 s: set seconds of the profile type cpu (now 14s) to at most "
          "9s, or raise the timeout of the server or proxy over 14s"},
         {"cut at once, always",
-         {.reason = "cut", .type = "cpu", .seconds = 14, .lasted_ms = 3, .last_cut_ms = 2},
-         "cut",
+         {.reason = REASON_CUT, .type = "cpu", .seconds = 14, .lasted_ms = 3, .last_cut_ms = 2},
+         REASON_CUT,
          NULL},
         {"cut within the answer",
-         {.reason = "cut",
+         {.reason = REASON_CUT,
           .status = 200,
           .type = "cpu",
           .seconds = 14,
           .lasted_ms = 14010,
           .last_cut_ms = -1},
-         "cut",
+         REASON_CUT,
          NULL},
         {"a proxy",
-         {.reason = "http_504", .status = 504, .type = "cpu", .seconds = 14, .lasted_ms = 1500},
-         "http_504",
+         {.reason = REASON_HTTP_504,
+          .status = 504,
+          .type = "cpu",
+          .seconds = 14,
+          .lasted_ms = 1500},
+         REASON_HTTP_504,
          "allows an answer about 1.5 s: set seconds of the profile type cpu (now 14s) to at most "
          "1s, or raise the timeout of the proxy over 14s"},
         {"a proxy without a backend",
-         {.reason = "http_504", .status = 504, .type = "cpu", .seconds = 14, .lasted_ms = 15},
-         "http_504",
+         {.reason = REASON_HTTP_504, .status = 504, .type = "cpu", .seconds = 14, .lasted_ms = 15},
+         REASON_HTTP_504,
          NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_NETWORK, "it failed");
-        CHECK_STR(remedy_find(&rows[i].in, &err), rows[i].reason, rows[i].row);
+        CHECK_STR(reason_name(remedy_find(&rows[i].in, &err)), reason_name(rows[i].reason),
+                  rows[i].row);
         CHECK_INT(err.kind, ERR_NETWORK, rows[i].row);
         if (rows[i].advice == NULL) {
             CHECK_STR(err.msg, "it failed", rows[i].row);
@@ -254,7 +261,6 @@ static void remedies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reasons),
         cmocka_unit_test(ordinary),
         cmocka_unit_test(continuous),
         cmocka_unit_test(conflicts),

@@ -1,0 +1,167 @@
+#include "model/reason.h"
+
+#include <string.h>
+
+/* An error message appears within the first bytes of a body. */
+#define MESSAGE_MAX 512
+
+struct row {
+    const char *name;
+    long status;         /* of the answer; 0: no one status stands for it */
+    const char *message; /* that the body of the answer must contain; NULL: any body */
+    enum reason_kind kind;
+};
+
+/* A row with a message precedes the one for its status alone. */
+static const struct row rows[REASONS] = {
+    [REASON_NONE] = {.name = "", .kind = REASON_KIND_SUCCESS},
+    [REASON_RESOLVE] = {.name = "resolve"},
+    [REASON_CONNECT] = {.name = "connect"},
+    [REASON_TLS] = {.name = "tls"},
+    [REASON_TIMEOUT] = {.name = "timeout"},
+    [REASON_TOO_LARGE] = {.name = "too_large"},
+    [REASON_NO_ROOM] = {.name = "no_room"},
+    [REASON_REDIRECT] = {.name = "redirect"},
+    [REASON_CUT] = {.name = "cut"},
+    [REASON_PROTOCOL] = {.name = "protocol"},
+    [REASON_ABORTED] = {.name = "aborted"},
+    [REASON_DESCRIPTORS] = {.name = "descriptors"},
+    [REASON_CONFIG] = {.name = "config"},
+    [REASON_MEMORY] = {.name = "memory"},
+    [REASON_BUSY] = {.name = "busy"},
+    [REASON_CPU_IN_USE] = {.name = "cpu_in_use",
+                           .status = 500,
+                           .message = "cpu profiling already in use",
+                           .kind = REASON_KIND_CONFLICT},
+    [REASON_DURATION_TOO_LONG] = {.name = "duration_too_long",
+                                  .status = 400,
+                                  .message = "duration exceeds server's WriteTimeout"},
+    [REASON_HTTP_400] = {.name = "http_400", .status = 400},
+    [REASON_HTTP_401] = {.name = "http_401", .status = 401},
+    [REASON_HTTP_403] = {.name = "http_403", .status = 403},
+    [REASON_HTTP_404] = {.name = "http_404", .status = 404, .kind = REASON_KIND_ABSENT},
+    [REASON_HTTP_405] = {.name = "http_405", .status = 405},
+    [REASON_HTTP_406] = {.name = "http_406", .status = 406},
+    [REASON_HTTP_407] = {.name = "http_407", .status = 407},
+    [REASON_HTTP_408] = {.name = "http_408", .status = 408},
+    [REASON_HTTP_410] = {.name = "http_410", .status = 410},
+    [REASON_HTTP_413] = {.name = "http_413", .status = 413},
+    [REASON_HTTP_414] = {.name = "http_414", .status = 414},
+    [REASON_HTTP_421] = {.name = "http_421", .status = 421},
+    [REASON_HTTP_429] = {.name = "http_429", .status = 429},
+    [REASON_HTTP_431] = {.name = "http_431", .status = 431},
+    [REASON_HTTP_500] = {.name = "http_500", .status = 500},
+    [REASON_HTTP_501] = {.name = "http_501", .status = 501},
+    [REASON_HTTP_502] = {.name = "http_502", .status = 502},
+    [REASON_HTTP_503] = {.name = "http_503", .status = 503},
+    [REASON_HTTP_504] = {.name = "http_504", .status = 504},
+    [REASON_HTTP_4XX] = {.name = "http_4xx"},
+    [REASON_HTTP_5XX] = {.name = "http_5xx"},
+    [REASON_HTTP_OTHER] = {.name = "http_other"},
+    [REASON_EMPTY] = {.name = "empty"},
+    [REASON_NOT_PPROF_HTML] = {.name = "not_pprof_html"},
+    [REASON_NOT_PPROF_JSON] = {.name = "not_pprof_json"},
+    [REASON_NOT_PPROF_TEXT] = {.name = "not_pprof_text"},
+    [REASON_NOT_PPROF_SHORT] = {.name = "not_pprof_short"},
+    [REASON_NOT_JFR] = {.name = "not_jfr"},
+    [REASON_BAD_GZIP] = {.name = "bad_gzip"},
+    [REASON_BAD_PROTOBUF] = {.name = "bad_protobuf"},
+    [REASON_BAD_PPROF] = {.name = "bad_pprof"},
+    [REASON_BAD_LEGACY] = {.name = "bad_legacy"},
+};
+
+static const uint8_t of_transfer[] = {
+    [HTTP_DONE] = REASON_NONE,           [HTTP_ERR_RESOLVE] = REASON_RESOLVE,
+    [HTTP_ERR_CONNECT] = REASON_CONNECT, [HTTP_ERR_TLS] = REASON_TLS,
+    [HTTP_ERR_TIMEOUT] = REASON_TIMEOUT, [HTTP_ERR_TOO_LARGE] = REASON_TOO_LARGE,
+    [HTTP_ERR_NO_ROOM] = REASON_NO_ROOM, [HTTP_ERR_REDIRECT] = REASON_REDIRECT,
+    [HTTP_ERR_CUT] = REASON_CUT,         [HTTP_ERR_PROTOCOL] = REASON_PROTOCOL,
+    [HTTP_ERR_ABORTED] = REASON_ABORTED, [HTTP_ERR_DESCRIPTORS] = REASON_DESCRIPTORS,
+    [HTTP_ERR_CONFIG] = REASON_CONFIG,   [HTTP_ERR_MEMORY] = REASON_MEMORY,
+};
+
+static const uint8_t of_check[] = {
+    [CHECK_EMPTY] = REASON_EMPTY,
+    [CHECK_HTML] = REASON_NOT_PPROF_HTML,
+    [CHECK_JSON] = REASON_NOT_PPROF_JSON,
+    [CHECK_TEXT] = REASON_NOT_PPROF_TEXT,
+    [CHECK_TOO_SHORT] = REASON_NOT_PPROF_SHORT,
+    [CHECK_BAD_GZIP] = REASON_BAD_GZIP,
+    [CHECK_BAD_WIRE] = REASON_BAD_PROTOBUF,
+    [CHECK_NOT_JFR] = REASON_NOT_JFR,
+    [CHECK_LEGACY] = REASON_NONE,
+};
+
+static const uint8_t of_delta[] = {
+    [DELTA_BAD_GZIP] = REASON_BAD_GZIP,
+    [DELTA_BAD_PPROF] = REASON_BAD_PPROF,
+    [DELTA_TOO_LARGE] = REASON_TOO_LARGE,
+    [DELTA_NO_MEMORY] = REASON_MEMORY,
+};
+
+static const uint8_t of_legacy[] = {
+    [LEGACY_BAD] = REASON_BAD_LEGACY,
+    [LEGACY_BAD_GZIP] = REASON_BAD_GZIP,
+    [LEGACY_TOO_LARGE] = REASON_TOO_LARGE,
+    [LEGACY_NO_MEMORY] = REASON_MEMORY,
+};
+
+const char *reason_name(enum reason r)
+{
+    return rows[r].name;
+}
+
+enum reason_kind reason_kind(enum reason r)
+{
+    return rows[r].kind;
+}
+
+static bool contains(struct sv body, const char *message)
+{
+    size_t n = body.n < MESSAGE_MAX ? body.n : MESSAGE_MAX;
+    return n > 0 && memmem(body.p, n, message, strlen(message)) != NULL;
+}
+
+static enum reason reason_of_status(long status, struct sv body)
+{
+    for (size_t i = REASON_CPU_IN_USE; i < REASON_HTTP_4XX; i++) {
+        if (rows[i].status == status &&
+            (rows[i].message == NULL || contains(body, rows[i].message))) {
+            return (enum reason)i;
+        }
+    }
+    switch (status / 100) {
+    case 3:
+        return REASON_REDIRECT;
+    case 4:
+        return REASON_HTTP_4XX;
+    case 5:
+        return REASON_HTTP_5XX;
+    default:
+        return REASON_HTTP_OTHER;
+    }
+}
+
+enum reason reason_of_response(enum http_result result, long status, struct sv body)
+{
+    /* The status of an error page counts even if the page was cut or is too long. */
+    bool answered = result == HTTP_DONE ||
+                    (status >= 400 && (result == HTTP_ERR_TOO_LARGE || result == HTTP_ERR_CUT ||
+                                       result == HTTP_ERR_NO_ROOM));
+    return answered ? reason_of_status(status, body) : (enum reason)of_transfer[result];
+}
+
+enum reason reason_of_check(enum check_result r)
+{
+    return (enum reason)of_check[r];
+}
+
+enum reason reason_of_delta(enum delta_result r)
+{
+    return (enum reason)of_delta[r];
+}
+
+enum reason reason_of_legacy(enum legacy_result r)
+{
+    return (enum reason)of_legacy[r];
+}

@@ -1,0 +1,90 @@
+/* Why a scrape failed: a bounded set, since the names are label values of a metric.
+ *
+ * One table holds the name of each reason and what else depends on it. Pure functions, any thread.
+ */
+#ifndef PROFPULL_MODEL_REASON_H
+#define PROFPULL_MODEL_REASON_H
+
+#include "base/str.h"
+#include "http/http.h"
+#include "pprof/check.h"
+#include "pprof/delta.h"
+#include "pprof/legacy/legacy.h"
+
+enum reason {
+    REASON_NONE, /* it did not fail */
+    /* No usable answer came. */
+    REASON_RESOLVE,
+    REASON_CONNECT,
+    REASON_TLS,
+    REASON_TIMEOUT,
+    REASON_TOO_LARGE, /* of the body, or of what it unpacks to */
+    REASON_NO_ROOM,
+    REASON_REDIRECT,
+    REASON_CUT,
+    REASON_PROTOCOL,
+    REASON_ABORTED,
+    REASON_DESCRIPTORS,
+    REASON_CONFIG,
+    REASON_MEMORY,
+    REASON_BUSY, /* too many bodies wait for a worker */
+    /* The answer is an error. The first two are recognised by the text of its body. */
+    REASON_CPU_IN_USE,
+    REASON_DURATION_TOO_LONG,
+    REASON_HTTP_400,
+    REASON_HTTP_401,
+    REASON_HTTP_403,
+    REASON_HTTP_404,
+    REASON_HTTP_405,
+    REASON_HTTP_406,
+    REASON_HTTP_407,
+    REASON_HTTP_408,
+    REASON_HTTP_410,
+    REASON_HTTP_413,
+    REASON_HTTP_414,
+    REASON_HTTP_421,
+    REASON_HTTP_429,
+    REASON_HTTP_431,
+    REASON_HTTP_500,
+    REASON_HTTP_501,
+    REASON_HTTP_502,
+    REASON_HTTP_503,
+    REASON_HTTP_504,
+    REASON_HTTP_4XX,
+    REASON_HTTP_5XX,
+    REASON_HTTP_OTHER,
+    /* The body is not a usable profile. */
+    REASON_EMPTY,
+    REASON_NOT_PPROF_HTML,
+    REASON_NOT_PPROF_JSON,
+    REASON_NOT_PPROF_TEXT,
+    REASON_NOT_PPROF_SHORT,
+    REASON_NOT_JFR,
+    REASON_BAD_GZIP,
+    REASON_BAD_PROTOBUF,
+    REASON_BAD_PPROF,
+    REASON_BAD_LEGACY,
+};
+#define REASONS (REASON_BAD_LEGACY + 1)
+
+/* How a reason affects when the next scrape comes. */
+enum reason_kind {
+    REASON_KIND_FAILURE,
+    REASON_KIND_SUCCESS,
+    REASON_KIND_ABSENT,   /* the path does not exist */
+    REASON_KIND_CONFLICT, /* another client profiles the process */
+};
+
+/* "connect", "http_404", "cpu_in_use", ...; "" for REASON_NONE. Static storage. */
+const char *reason_name(enum reason r);
+enum reason_kind reason_kind(enum reason r);
+
+/* The reason for a failed transfer or an error status. body: the start of the response, to
+ * recognise the messages of Go's net/http/pprof. */
+enum reason reason_of_response(enum http_result result, long status, struct sv body);
+/* REASON_NONE for all that is a profile. */
+enum reason reason_of_check(enum check_result r);
+enum reason reason_of_delta(enum delta_result r);
+enum reason reason_of_legacy(enum legacy_result r);
+
+#endif
