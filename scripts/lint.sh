@@ -85,7 +85,7 @@ check_layers() {
   allow base
   allow http base
   allow pprof base
-  allow model base http
+  allow model base http pprof
   allow config base http pprof model
   for room in $stages; do
     # shellcheck disable=SC2086  # a list of rooms
