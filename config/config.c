@@ -139,7 +139,7 @@ static const struct field root_fields[] = {
     {.key = "sharding", .read = read_sharding},
 };
 
-static void set_defaults(struct config *c)
+void set_defaults(struct config *c)
 {
     c->global.scrape_interval_ms = 15000;
     c->global.scrape_timeout_ms = 10000;
@@ -165,30 +165,43 @@ static void apply_listen(struct reader *r, struct config *c)
     c->server.listen = reader_strndup(r, listen, strlen(listen));
 }
 
+/* The root of a text, an empty one included; NULL after reporting an error. */
+static const struct node *read_tree(struct reader *r, const struct sv *text)
+{
+    static const struct node empty = {.kind = NODE_SCALAR, .line = 1, .column = 1, .plain = true};
+    struct yaml_place place;
+    struct err err = ERR_INIT;
+    const struct node *root = NULL;
+    if (!yaml_parse(*text, r->scratch, &root, &place, &err)) {
+        config_errors_add(r->errors, place.line, place.column, "", err.msg);
+        r->reported++;
+        return NULL;
+    }
+    return root == NULL ? &empty : root;
+}
+
 /* The jobs of the built-in configuration. What is wrong with them can only come from the variables
  * of the environment that it uses. */
 static void read_builtin_jobs(struct reader *r, struct config *c)
 {
-    struct yaml_place where;
-    struct err err = ERR_INIT;
-    const struct node *root = NULL;
+    const struct sv text = config_builtin();
     r->file = CONFIG_BUILTIN_NAME;
     config_errors_set_file(r->errors, r->file);
-    if (yaml_parse(config_builtin(), r->scratch, &root, &where, &err)) {
-        struct place at = {.node = root};
+    struct place at = {.node = read_tree(r, &text)};
+    if (at.node != NULL) {
         read_jobs(r, &at, c);
-    } else {
-        config_errors_add(r->errors, where.line, where.column, "", err.msg);
-        r->reported++;
     }
 }
 
-static void read_root(struct reader *r, const struct node *root, struct config *c,
-                      struct config_rules *ret_rules)
+static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
-    (void)ret_rules;
+    (void)out;
     const struct section section = SECTION(root_fields, c);
+    const struct node *root = read_tree(r, arg);
     struct place at = {.node = root};
+    if (root == NULL) {
+        return;
+    }
     set_defaults(c);
     if (root->kind != NODE_MAPPING && !node_is_null(root)) {
         reader_error(r, &at, "expected a mapping, got %s", node_what(root));
@@ -205,19 +218,22 @@ static void read_root(struct reader *r, const struct node *root, struct config *
 }
 
 /* A list of rules, or a mapping with the key relabel_configs. */
-static void read_rules_root(struct reader *r, const struct node *root, struct config *c,
-                            struct config_rules *ret_rules)
+static void read_rules_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
     static const struct field fields[] = {
         {.key = "relabel_configs", .read = read_rules, .required = true},
     };
-    const struct section section = SECTION(fields, ret_rules);
+    const struct section section = SECTION(fields, out);
+    const struct node *root = read_tree(r, arg);
     struct place at = {.node = root};
+    if (root == NULL) {
+        return;
+    }
     set_defaults(c);
     if (root->kind == NODE_MAPPING) {
         read_sections(r, &at, &section, 1);
     } else if (root->kind == NODE_LIST) {
-        read_rules(r, &at, NULL, ret_rules);
+        read_rules(r, &at, NULL, out);
     } else {
         reader_error(r, &at,
                      "expected a list of rules or a mapping with the key relabel_configs, "
@@ -229,9 +245,6 @@ static void read_rules_root(struct reader *r, const struct node *root, struct co
 /* ---- loading
  * ------------------------------------------------------------------------------------------------
  */
-
-typedef void root_fn(struct reader *r, const struct node *root, struct config *c,
-                     struct config_rules *ret_rules);
 
 /* "dir/" of "dir/file", "" if there is none. */
 static const char *directory_of(struct reader *r, const char *name)
@@ -246,24 +259,8 @@ static void out_of_memory(struct reader *r)
     r->reported++;
 }
 
-static void read_text_of(struct reader *r, struct box *box, struct sv text, root_fn *fn,
-                         struct config_rules *ret_rules)
-{
-    static const struct node empty = {.kind = NODE_SCALAR, .line = 1, .column = 1, .plain = true};
-    struct yaml_place place;
-    struct err err = ERR_INIT;
-    const struct node *root = NULL;
-    if (!yaml_parse(text, r->scratch, &root, &place, &err)) {
-        config_errors_add(r->errors, place.line, place.column, "", err.msg);
-        r->reported++;
-        return;
-    }
-    fn(r, root == NULL ? &empty : root, &box->config, ret_rules);
-}
-
-static struct config *parse(const char *name, struct sv text, const struct config_options *options,
-                            struct config_errors *errors, root_fn *fn,
-                            struct config_rules *ret_rules)
+struct config *config_read(const char *name, const struct config_options *options,
+                           struct config_errors *errors, root_fn *fn, const void *arg, void *out)
 {
     struct box *box = box_new();
     struct reader r = {.errors = errors, .options = options, .scratch = arena_new(ARENA_MAX)};
@@ -276,7 +273,7 @@ static struct config *parse(const char *name, struct sv text, const struct confi
         r.directory = directory_of(&r, name);
         box->config.file = r.file;
         if (!r.out_of_memory) {
-            read_text_of(&r, box, text, fn, ret_rules);
+            fn(&r, arg, &box->config, out);
         }
         if (r.out_of_memory) {
             out_of_memory(&r);
@@ -291,18 +288,18 @@ static struct config *parse(const char *name, struct sv text, const struct confi
 }
 
 static struct config *load(const char *path, const struct config_options *options,
-                           struct config_errors *errors, root_fn *fn,
-                           struct config_rules *ret_rules)
+                           struct config_errors *errors, root_fn *fn, void *out)
 {
     struct err err = ERR_INIT;
     struct buf text;
     struct config *c = NULL;
     if (path == NULL) {
-        return parse(CONFIG_BUILTIN_NAME, config_builtin(), options, errors, fn, ret_rules);
+        const struct sv builtin = config_builtin();
+        return config_read(CONFIG_BUILTIN_NAME, options, errors, fn, &builtin, out);
     }
     buf_init(&text, CONFIG_FILE_MAX + 1);
     if (file_read(path, CONFIG_FILE_MAX, &text, &err)) {
-        c = parse(path, (struct sv){text.data, text.len}, options, errors, fn, ret_rules);
+        c = config_read(path, options, errors, fn, &(struct sv){text.data, text.len}, out);
     } else {
         config_errors_set_file(errors, path);
         config_errors_add(errors, 0, 0, "", err.msg);
@@ -320,7 +317,7 @@ struct config *config_load(const char *path, const struct config_options *option
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
                             struct config_errors *errors)
 {
-    return parse(name, text, options, errors, read_root, NULL);
+    return config_read(name, options, errors, read_root, &text, NULL);
 }
 
 struct config *config_load_rules(const char *path, const struct config_options *options,

@@ -378,6 +378,23 @@ struct config *config_load(const char *path, const struct config_options *option
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
                             struct config_errors *errors);
+/* What a command line says about an endpoint; NULL where it says nothing. */
+struct config_endpoint_flags {
+    const char *name;
+    const char *url;
+    const char *protocol;
+    const char *tenant;
+    const char *username;
+    const char *password_file;
+    const char *bearer_token_file;
+    const char *ca_file;
+    bool insecure_skip_verify;
+};
+/* A configuration with this one endpoint, checked and completed like one of a file, and without
+ * jobs. NULL and the first error ("tenant_id: expected ...") if it cannot be. The caller unrefs it.
+ */
+struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,
+                                          struct err *err);
 struct config *config_ref(const struct config *c);
 struct config *config_unref(const struct config *c); /* accepts NULL, returns NULL */
 

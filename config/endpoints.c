@@ -383,6 +383,20 @@ static void check_urls(struct reader *r, const struct place *list, const struct 
     }
 }
 
+void read_one_endpoint(struct reader *r, const struct place *at, struct config *c)
+{
+    struct config_endpoint *e = reader_alloc(r, 1, sizeof(*e));
+    if (e == NULL) {
+        return;
+    }
+    read_endpoint(r, at, c, e);
+    if (node_get(at->node, "url") == NULL) {
+        reader_error(r, at, "missing required key \"url\"");
+    }
+    c->endpoints = e;
+    c->n_endpoints = 1;
+}
+
 void read_endpoints(struct reader *r, const struct place *root, struct config *c)
 {
     struct place at = place_of_key(root, "write");

@@ -44,8 +44,14 @@ void http_check(struct reader *r, const struct place *at);
 /* Is any of the HTTP client keys there? */
 bool http_any(const struct node *n);
 
-/* ---- the rest
- * ------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+/* Fills c from what arg points to, or reports errors. */
+typedef void root_fn(struct reader *r, const void *arg, struct config *c, void *out);
+/* A configuration that fn fills; NULL if it reported any error, or memory ran out (config.c). */
+struct config *config_read(const char *name, const struct config_options *options,
+                           struct config_errors *errors, root_fn *fn, const void *arg, void *out);
+void set_defaults(struct config *c);
 
 /* out: struct config_rules (rules.c). */
 void read_rules(struct reader *r, const struct place *at, const void *arg, void *out);
@@ -62,6 +68,9 @@ void read_sources(struct reader *r, const struct place *job_place, struct config
 /* The list `write` of a root; checks and completes it with what the command line says
  * (endpoints.c). */
 void read_endpoints(struct reader *r, const struct place *root, struct config *c);
+
+/* One endpoint, which becomes the only one of the configuration (endpoints.c). */
+void read_one_endpoint(struct reader *r, const struct place *at, struct config *c);
 
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);

@@ -76,7 +76,7 @@ static bool get_scalar(struct reader *r, const struct place *at, const struct te
     }
     ret->text = n->text;
     ret->plain = n->plain;
-    return kind->raw || !expand_needed(n->text) || fill_in(r, at, ret);
+    return kind->raw || n->literal || !expand_needed(n->text) || fill_in(r, at, ret);
 }
 
 /* Must this text stay out of messages? */

@@ -36,6 +36,7 @@ struct node {
     int line; /* counting from 1; columns count characters */
     int column;
     bool plain;          /* a scalar without quotes and not a block */
+    bool literal;        /* a scalar in which "${" is not expanded */
     const char *problem; /* what is wrong with the node whatever it is used for, or NULL */
     struct sv text;      /* of a scalar; NUL-terminated */
     struct node_item *items;
