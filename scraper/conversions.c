@@ -12,84 +12,58 @@ static const struct metric_desc RESULTS = {
     .labels = {"result"},
 };
 
-void conversions_init(struct conversions *c, struct metrics *metrics)
+void conversions_init(struct conversions *c, struct scratch_pool *scratches,
+                      struct metrics *metrics)
 {
-    *c = (struct conversions){.results = metrics_register(metrics, &RESULTS)};
-    TAILQ_INIT(&c->pending);
+    offload_open(&c->queue, scratches, NULL);
+    c->results = metrics_register(metrics, &RESULTS);
 }
 
 void conversions_done(struct conversions *c)
 {
-    struct conversion *v;
-    while ((v = TAILQ_FIRST(&c->pending)) != NULL) {
-        TAILQ_REMOVE(&c->pending, v, link);
-        v->conversions = NULL;
-        v->arg = NULL;
-    }
+    offload_close(&c->queue);
 }
 
-/* On a worker. */
-static void run(struct work *work)
+static void conversion_run(struct offload *o, struct scratch *scratch)
 {
-    struct conversion *v = (struct conversion *)work;
-    v->in.scratch = scratch_pool_take(v->scratches);
-    v->result = legacy_convert(&v->in, &v->out, &v->err);
-    scratch_pool_give(v->scratches, v->in.scratch);
-}
-
-static void end(struct work *work)
-{
-    struct conversion *v = (struct conversion *)work;
-    struct conversions *c = v->conversions;
-    if (c != NULL) {
-        TAILQ_REMOVE(&c->pending, v, link);
-        c->pending_bytes -= v->in.body.n;
-        const char *result = v->result == LEGACY_MADE ? "ok" : "failed";
-        metric_inc(metric_cell(c->results, (const char *[]){result}));
-    }
-    if (v->arg != NULL) {
-        v->done(v->arg, v);
-    }
-    free(v->out.data);
-    scratch_pool_unref(v->scratches);
-    free((char *)(uintptr_t)v->in.body.p);
-    free(v);
-}
-
-struct conversion *conversions_start(struct engine *e, struct sv body, int64_t time_ns,
-                                     int64_t duration_ns,
-                                     void (*done)(void *arg, struct conversion *c), void *arg,
-                                     enum reason *ret_reason)
-{
-    struct conversions *c = &e->conversions;
-    if (body.n > CONVERSIONS_PENDING_MAX - c->pending_bytes) {
-        *ret_reason = REASON_BUSY;
-        return NULL;
-    }
-    struct conversion *v = malloc(sizeof(*v));
-    if (v == NULL) {
-        *ret_reason = REASON_MEMORY;
-        return NULL;
-    }
-    *v = (struct conversion){
-        .work = {.run = run, .done = end},
-        .conversions = c,
-        .done = done,
-        .arg = arg,
-        .in = {.body = body,
-               .time_ns = time_ns,
-               .duration_ns = duration_ns,
-               .seed = e->deltas.seed},
-        .scratches = scratch_pool_ref(e->deltas.scratches),
-        .err = ERR_INIT,
+    struct conversion *c = (struct conversion *)o;
+    const struct legacy_input in = {
+        .body = {o->body, o->size},
+        .time_ns = c->time_ns,
+        .duration_ns = c->duration_ns,
+        .seed = c->seed,
+        .scratch = scratch,
     };
-    TAILQ_INSERT_TAIL(&c->pending, v, link);
-    c->pending_bytes += body.n;
-    e->io.submit(e->io.arg, &v->work);
-    return v;
+    c->result = legacy_convert(&in, &c->out, &o->err);
 }
 
-void conversions_cancel(struct conversion *c)
+static void conversion_release(struct offload *o)
 {
-    c->arg = NULL;
+    struct conversion *c = (struct conversion *)o;
+    struct conversions *all = (struct conversions *)o->queue;
+    if (all != NULL) {
+        const char *result = c->result == LEGACY_MADE ? "ok" : "failed";
+        metric_inc(metric_cell(all->results, (const char *[]){result}));
+    }
+    free(c->out.data);
+}
+
+struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
+                                  int64_t duration_ns, void (*done)(void *arg, struct offload *o),
+                                  void *arg, enum reason *ret_reason)
+{
+    static const struct offload_kind kind = {
+        .size = sizeof(struct conversion),
+        .run = conversion_run,
+        .release = conversion_release,
+    };
+    struct conversion *c = offload_new(&e->conversions.queue, &kind, body, size, ret_reason);
+    if (c == NULL) {
+        return NULL;
+    }
+    c->time_ns = time_ns;
+    c->duration_ns = duration_ns;
+    c->seed = e->deltas.seed;
+    offload_submit(e, &c->offload, done, arg);
+    return &c->offload;
 }

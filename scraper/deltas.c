@@ -52,9 +52,8 @@ bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, siz
         .results = metrics_register(metrics, &RESULTS),
         .bytes_cell = metric_only(metrics_register(metrics, &BYTES)),
         .stacks_cell = metric_only(metrics_register(metrics, &STACKS)),
-        .pending_cell = metric_only(metrics_register(metrics, &PENDING)),
     };
-    TAILQ_INIT(&d->pending);
+    offload_open(&d->queue, d->scratches, metric_only(metrics_register(metrics, &PENDING)));
     return d->kept != NULL && d->scratches != NULL;
 }
 
@@ -67,12 +66,7 @@ static void free_kept(void *value)
 
 void deltas_done(struct deltas *d)
 {
-    struct delta_work *w;
-    while ((w = TAILQ_FIRST(&d->pending)) != NULL) {
-        TAILQ_REMOVE(&d->pending, w, link);
-        w->deltas = NULL;
-        w->arg = NULL;
-    }
+    offload_close(&d->queue);
     d->kept = map_free(d->kept, free_kept);
     d->scratches = scratch_pool_unref(d->scratches);
 }
@@ -84,76 +78,44 @@ void deltas_count(struct deltas *d, const char *result)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* On a worker. */
-static void run(struct work *work)
+static void delta_run(struct offload *o, struct scratch *scratch)
 {
-    struct delta_work *w = (struct delta_work *)work;
+    struct delta_work *w = (struct delta_work *)o;
     const struct delta_input in = {
-        .body = {w->body, w->size},
+        .body = {o->body, o->size},
         .baseline = w->baseline,
         .any_counter = w->any_counter,
         .seed = w->seed,
-        .scratch = scratch_pool_take(w->scratches),
+        .scratch = scratch,
     };
-    w->result = delta_make(&in, &w->out, &w->err);
-    scratch_pool_give(w->scratches, in.scratch);
+    w->result = delta_make(&in, &w->out, &o->err);
 }
 
-static void end(struct work *work)
+static void delta_release(struct offload *o)
 {
-    struct delta_work *w = (struct delta_work *)work;
-    if (w->deltas != NULL) {
-        TAILQ_REMOVE(&w->deltas->pending, w, link);
-        w->deltas->pending_bytes -= w->size;
-        metric_set(w->deltas->pending_cell, (int64_t)w->deltas->pending_bytes);
-    }
-    if (w->arg != NULL) {
-        w->done(w->arg, w);
-    }
+    struct delta_work *w = (struct delta_work *)o;
     delta_output_done(&w->out);
     delta_state_unref(w->baseline);
-    scratch_pool_unref(w->scratches);
-    free(w->body);
-    free(w);
 }
 
-struct delta_work *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
-                                void (*done)(void *arg, struct delta_work *w), void *arg,
-                                enum reason *ret_reason)
+struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
+                             void (*done)(void *arg, struct offload *o), void *arg,
+                             enum reason *ret_reason)
 {
-    struct deltas *d = &e->deltas;
-    if (size > DELTAS_PENDING_MAX - d->pending_bytes) {
-        *ret_reason = REASON_BUSY;
-        return NULL;
-    }
-    struct delta_work *w = malloc(sizeof(*w));
-    if (w == NULL) {
-        *ret_reason = REASON_MEMORY;
-        return NULL;
-    }
-    *w = (struct delta_work){
-        .work = {.run = run, .done = end},
-        .deltas = d,
-        .done = done,
-        .arg = arg,
-        .body = body,
-        .size = size,
-        .baseline = sc->baseline == NULL ? NULL : delta_state_ref(sc->baseline),
-        .any_counter = !scrape_type(sc)->cumulative,
-        .seed = d->seed,
-        .scratches = scratch_pool_ref(d->scratches),
-        .err = ERR_INIT,
+    static const struct offload_kind kind = {
+        .size = sizeof(struct delta_work),
+        .run = delta_run,
+        .release = delta_release,
     };
-    TAILQ_INSERT_TAIL(&d->pending, w, link);
-    d->pending_bytes += size;
-    metric_set(d->pending_cell, (int64_t)d->pending_bytes);
-    e->io.submit(e->io.arg, &w->work);
-    return w;
-}
-
-void deltas_cancel(struct delta_work *w)
-{
-    w->arg = NULL;
+    struct delta_work *w = offload_new(&e->deltas.queue, &kind, body, size, ret_reason);
+    if (w == NULL) {
+        return NULL;
+    }
+    w->baseline = sc->baseline == NULL ? NULL : delta_state_ref(sc->baseline);
+    w->any_counter = !scrape_type(sc)->cumulative;
+    w->seed = e->deltas.seed;
+    offload_submit(e, &w->offload, done, arg);
+    return &w->offload;
 }
 
 /* ---- baselines ------------------------------------------------------------------------------- */

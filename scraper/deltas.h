@@ -8,51 +8,34 @@
 #define PROFPULL_SCRAPER_DELTAS_H
 
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "base/log.h"
 #include "base/map.h"
 #include "base/metrics.h"
-#include "base/worker.h"
-#include "model/reason.h"
 #include "pprof/delta.h"
+#include "scraper/offload.h"
 
-/* Bodies that wait for a worker, all together: what comes beyond fails with "busy". */
-#define DELTAS_PENDING_MAX ((size_t)64 * 1024 * 1024)
 #define DELTAS_STATE_DEFAULT ((size_t)256 * 1024 * 1024)
 /* The baseline of a scrape that has gone is kept for two of its intervals, and at least so long. */
 #define DELTAS_KEPT_MIN_MS (2 * 60 * 1000)
 
 struct scrape;
-struct engine;
 
-/* One delta in the making. Readable in done(). */
 struct delta_work {
-    struct work work; /* first */
-    TAILQ_ENTRY(delta_work) link;
-    struct deltas *deltas; /* NULL: the engine has gone */
-    void (*done)(void *arg, struct delta_work *w);
-    void *arg;  /* NULL: nobody wants the result any more */
-    char *body; /* done() may take it: set it to NULL then */
-    size_t size;
+    struct offload offload;       /* first */
     struct delta_state *baseline; /* a reference, or NULL */
     bool any_counter;
     uint64_t seed;
-    struct scratch_pool *scratches; /* a reference */
     enum delta_result result;
     struct delta_output out; /* done() takes what it wants */
-    struct err err;
 };
-
-TAILQ_HEAD(delta_line, delta_work);
 
 struct deltas {
     uint64_t seed;
     size_t max_bytes;
     size_t bytes; /* of all baselines */
     size_t stacks;
-    size_t pending_bytes;
-    struct delta_line pending;
+    struct offload_queue queue;
     struct scratch_pool *scratches;
     struct map *kept;       /* identity -> struct kept: of scrapes that have gone */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
@@ -61,22 +44,17 @@ struct deltas {
     struct metric *results;
     struct metric_cell *bytes_cell;
     struct metric_cell *stacks_cell;
-    struct metric_cell *pending_cell;
 };
 
 /* False if out of memory; deltas_done() in any case. max_bytes: 0 = DELTAS_STATE_DEFAULT. */
 bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, size_t max_bytes);
-/* Work that still runs frees itself when it ends. */
 void deltas_done(struct deltas *d);
 
-/* Starts a delta of a body against the baseline of a scrape; takes over the body if it succeeds.
- * done(arg, w) is called later, on this thread, never from within. NULL with a reason ("memory",
- * "busy"). */
-struct delta_work *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
-                                void (*done)(void *arg, struct delta_work *w), void *arg,
-                                enum reason *ret_reason);
-/* done() will not be called. */
-void deltas_cancel(struct delta_work *w);
+/* Starts the delta of a body against the baseline of the scrape and takes the body over if it
+ * succeeds; done(arg, o) gets a struct delta_work. NULL with a reason (busy, memory). */
+struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
+                             void (*done)(void *arg, struct offload *o), void *arg,
+                             enum reason *ret_reason);
 
 /* The profile was handed on: its counters are the new baseline (a reference is taken over). Without
  * room for it there is no baseline, and the next profile is a first one: false. */

@@ -43,13 +43,13 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
     }
     schedule_init(&e->schedule);
     TAILQ_INIT(&e->slot_line);
-    conversions_init(&e->conversions, options->metrics);
     e->groups = map_new();
     e->builder = labels_builder_new(options->intern);
     bool ok = table_init(&e->table);
     ok = turns_init(&e->turns) && ok;
     ok = deltas_init(&e->deltas, options->log, options->metrics, options->delta_state_max_bytes) &&
          ok;
+    conversions_init(&e->conversions, e->deltas.scratches, options->metrics);
     ok = meter_init(&e->meter, options->metrics) && ok;
     if (!ok || e->groups == NULL || e->builder == NULL) {
         err_memory(err);

@@ -24,8 +24,7 @@ struct fetch {
     struct target *target;
     size_t entry;
     struct http_transfer *transfer; /* NULL once it is done */
-    struct conversion *conversion;  /* then, if an old profile is being converted */
-    struct delta_work *work;        /* then, if a delta is being made */
+    struct offload *work;           /* then: the conversion or delta under way, or NULL */
     int64_t start_ns;               /* of the transfer, as are these */
     int64_t sent_ns;
     int64_t end_ns;
@@ -86,9 +85,7 @@ bool fetch_start(struct engine *e, struct scrape *sc)
 void fetch_cancel(struct engine *e, struct scrape *sc)
 {
     if (sc->fetch->work != NULL) {
-        deltas_cancel(sc->fetch->work);
-    } else if (sc->fetch->conversion != NULL) {
-        conversions_cancel(sc->fetch->conversion);
+        offload_cancel(sc->fetch->work);
     } else {
         e->io.cancel(e->io.arg, sc->fetch->transfer);
     }
@@ -287,9 +284,9 @@ static void finish_without(struct fetch *f, enum reason reason)
 static struct profile *profile_of_delta(const struct fetch *f, struct delta_work *w, bool *ok)
 {
     bool passed = w->result == DELTA_PASSED;
-    char *data = passed ? w->body : w->out.data;
-    size_t size = passed ? w->size : w->out.size;
-    w->body = passed ? NULL : w->body;
+    char *data = passed ? w->offload.body : w->out.data;
+    size_t size = passed ? w->offload.size : w->out.size;
+    w->offload.body = passed ? NULL : w->offload.body;
     w->out.data = NULL;
     *ok = true;
     if (data == NULL) {
@@ -308,15 +305,16 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
 
 /* The new baseline holds from the moment when the profile has been handed on, not before: what is
  * lost on the way is part of the next delta. */
-static void on_delta(void *arg, struct delta_work *w)
+static void on_delta(void *arg, struct offload *o)
 {
     struct fetch *f = arg;
+    struct delta_work *w = (struct delta_work *)o;
     struct engine *e = f->engine;
     const char *result = delta_result_name(w->result);
     bool ok;
     if (w->result > DELTA_PASSED) {
         deltas_count(&e->deltas, "failed");
-        finish(f, NULL, reason_of_delta(w->result), &w->err);
+        finish(f, NULL, reason_of_delta(w->result), &o->err);
         return;
     }
     struct profile *p = profile_of_delta(f, w, &ok);
@@ -367,12 +365,13 @@ static void on_good_body(struct fetch *f, char *data, size_t size)
 
 /* ---- old profiles ---------------------------------------------------------------------------- */
 
-static void on_converted(void *arg, struct conversion *c)
+static void on_converted(void *arg, struct offload *o)
 {
     struct fetch *f = arg;
-    f->conversion = NULL;
+    struct conversion *c = (struct conversion *)o;
+    f->work = NULL;
     if (c->result != LEGACY_MADE) {
-        finish(f, NULL, reason_of_legacy(c->result), &c->err);
+        finish(f, NULL, reason_of_legacy(c->result), &o->err);
         return;
     }
     char *data = c->out.data;
@@ -393,11 +392,10 @@ static void on_legacy_body(struct fetch *f, char *data, size_t size)
         return;
     }
     if (data != NULL) {
-        f->conversion = conversions_start(e, (struct sv){data, size},
-                                          f->sent_ns + e->io.wall_offset_ns(e->io.arg),
-                                          f->end_ns - f->sent_ns, on_converted, f, &reason);
+        f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
+                                    f->end_ns - f->sent_ns, on_converted, f, &reason);
     }
-    if (f->conversion == NULL) {
+    if (f->work == NULL) {
         free(data);
         finish_without(f, reason);
     }
