@@ -106,13 +106,23 @@ TEST_BIN := $(TEST_SRC:tests/unit/%.c=$(BUILD)/tests/%)
 # The room is the first word behind "test_".
 room_of = $(word 2,$(subst _, ,$(1)))
 CMOCKA  := -lcmocka
+# Tests that make allocations fail: tests/unit/failing_malloc.h. What is wrapped is also listed there.
+FAILING_MALLOC := malloc calloc realloc reallocarray strdup strndup asprintf vasprintf \
+                  __asprintf_chk __vasprintf_chk json_loadb
+FAILING_TESTS  := $(shell grep -l 'unit/failing_malloc\.h"' tests/unit/test_*.c)
+failing_objects = $(if $(filter tests/unit/$(1).c,$(FAILING_TESTS)),$(BUILD)/obj/tests/unit/failing_malloc.o)
+# It stands in front of the sanitizer's malloc(), from before the sanitizer has started.
+$(BUILD)/obj/tests/unit/failing_malloc.o: private override SANITIZE := \
+    $(if $(findstring -fsanitize=,$(SANITIZE)),-DSANITIZED)
+failing_flags   = $(if $(call failing_objects,$(1)),$(FAILING_MALLOC:%=-Wl,--wrap=%))
 
 define test_rules
 $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/testing.o \
+                      $$(call failing_objects,$(1)) \
                       $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
 endef
 $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 

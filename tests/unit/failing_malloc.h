@@ -1,58 +1,53 @@
-/* Replaces malloc() and its relatives in the program that includes this, in front of glibc's, so
- * that the allocations of everything in it can be made to fail.
+/* Makes allocations fail, one at a time, to test what happens when memory runs out.
  *
- * The sanitizers replace them too: in their builds SANITIZED is defined and there is nothing to
- * test.
+ * A program that includes this header is linked with failing_malloc.o and with the linker's --wrap
+ * for every function that allocates (see the Makefile), so that the product is tested as it is
+ * built. It works in all builds, those with sanitizers included. Only the thread that arms the
+ * allocator sees failures; each thread has a state of its own.
+ *
+ *     failing_malloc(FAIL_OURS, n);      // the allocation after the next n fails, once
+ *     bool ok = what_is_tested();
+ *     bool failed = failing_malloc_stop();
  */
 #ifndef PROFPULL_TESTS_FAILING_MALLOC_H
 #define PROFPULL_TESTS_FAILING_MALLOC_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+/* Whose allocations fail. */
+enum failing {
+    /* Those of the product and of the test: malloc(), calloc(), realloc(), reallocarray(),
+     * strdup(), strndup(), asprintf(), vasprintf(), and json_loadb() as a whole. The test hands
+     * them to a library (curl_global_init_mem(), for example) to include what it allocates. */
+    FAIL_OURS,
+    /* Every malloc(), calloc(), realloc() and reallocarray() in the process, in the libraries and
+     * in libc too. Under valgrind, which replaces malloc() in its own way, scripts/valgrind.sh must
+     * name the program. */
+    FAIL_ALL,
+};
 
-#ifndef SANITIZED
+/* Arms the allocator: n allocations of this thread succeed, the next one fails, and those after it
+ * succeed again. */
+void failing_malloc(enum failing whose, size_t n);
+/* No allocation fails from here on. True if one has failed since failing_malloc(). */
+bool failing_malloc_stop(void);
+/* True if the allocation has failed; false if it is still to come, or if nothing is armed. */
+bool failing_malloc_failed(void);
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
+/* Between these two, allocations succeed and are not counted: for what the test itself needs.
+ * failing_malloc_resume() takes the value that failing_malloc_pause() gave, so that pairs nest. */
+bool failing_malloc_pause(void);
+void failing_malloc_resume(bool armed);
 
-static long countdown = -1; /* allocations until one fails; negative: none does */
+/* For a fake in the test that stands for something that allocates: counts as one allocation of
+ * ours, and is true if this is the one that fails. */
+bool failing_malloc_now(void);
 
-static bool fails(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *malloc(size_t size)
-{
-    return fails() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_calloc(n, size);
-}
-
-void *realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(p, size);
-}
-
-void *reallocarray(void *p, size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(p, n * size);
-}
-
-#endif
+/* Runs the scenario with the first allocation failing, then with the second, and so on, until no
+ * allocation is left to fail. The scenario checks what it got each time and sets *ret_complete if
+ * all was done; leaks and overruns are found by the sanitizers. Returns the number of runs in which
+ * an allocation failed; 0 if even the last run, without a failure, was not complete. */
+size_t failing_malloc_each(enum failing whose, void (*scenario)(bool *ret_complete));
 
 #endif

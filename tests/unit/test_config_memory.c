@@ -1,8 +1,5 @@
 /* Every allocation fails once: a configuration that could not be loaded for want of memory gives an
- * error, never a crash and never a configuration with holes.
- *
- * malloc() and its relatives are replaced in this program, in front of glibc's. The sanitizers
- * replace them too, so in their builds there is nothing to test here. */
+ * error, never a crash and never a configuration with holes. libyaml's allocations fail too. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -28,21 +25,18 @@ static const char text[] =
 
 static const char broken[] = "a: 1\nb: 2\nscrape_configs: [{job_name: [], scheme: x}]\nwrite: []\n";
 
-#ifndef SANITIZED
-
 /* Loads with the nth allocation failing. True if there were fewer than n. What loads must give the
  * dump `whole`; NULL: nothing may load. */
-static bool load_failing(const char *what, long n, const char *whole)
+static bool load_failing(const char *what, size_t n, const char *whole)
 {
-    countdown = n;
+    failing_malloc(FAIL_ALL, n);
     struct config_errors *errors = config_errors_new();
     if (errors == NULL) {
-        countdown = -1;
+        failing_malloc_stop();
         return false;
     }
     struct config *c = config_parse("dir/f", sv_from(what), NULL, errors);
-    bool done = countdown >= 0;
-    countdown = -1;
+    bool done = !failing_malloc_stop();
     size_t count = config_errors_count(errors);
     CHECK_INT(c == NULL, count > 0, "an error if and only if there is no configuration");
     if (done) {
@@ -76,7 +70,7 @@ static void configuration(void **state)
     assert_true(config_dump(c, &whole));
     config_unref(c);
     config_errors_free(errors);
-    long n = 0;
+    size_t n = 0;
     while (!load_failing(text, n, whole.data)) {
         n++;
     }
@@ -95,14 +89,13 @@ static void dump(void **state)
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("f", sv_from(text), NULL, errors);
     assert_non_null(c);
-    long n = 0;
+    size_t n = 0;
     for (bool done = false; !done; n++) {
         struct buf b;
         buf_init(&b, 1 << 20);
-        countdown = n;
+        failing_malloc(FAIL_ALL, n);
         bool ok = config_dump(c, &b);
-        done = countdown >= 0;
-        countdown = -1;
+        done = !failing_malloc_stop();
         CHECK_INT(ok, done, "");
         buf_done(&b);
     }
@@ -120,48 +113,20 @@ static void kubeconfig(void **state)
         "clusters: [{name: b, cluster: {server: \"https://h\", certificate-authority-data: "
         "Q0E=}}]\n"
         "users: [{name: c, user: {tokenFile: t}}]\n";
-    long n = 0;
+    size_t n = 0;
     for (bool done = false; !done; n++) {
         struct kubeconfig k;
         struct err err = ERR_INIT;
         struct arena *a = arena_new(1 << 20);
-        countdown = n;
+        failing_malloc(FAIL_ALL, n);
         bool ok = kubeconfig_parse("dir/k", sv_from(k_text), NULL, a, &k, &err);
-        done = countdown >= 0;
-        countdown = -1;
+        done = !failing_malloc_stop();
         CHECK_INT(ok, done, "");
         CHECK_INT(err.msg[0] != '\0', !ok, "");
         arena_free(a);
     }
     assert_true(n > 10);
 }
-
-#else
-
-static void configuration(void **state)
-{
-    (void)state;
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("dir/f", sv_from(text), NULL, errors);
-    assert_non_null(c);
-    config_unref(c);
-    assert_null(config_parse("dir/f", sv_from(broken), NULL, errors));
-    config_errors_free(errors);
-}
-
-static void dump(void **state)
-{
-    (void)state;
-    skip();
-}
-
-static void kubeconfig(void **state)
-{
-    (void)state;
-    skip();
-}
-
-#endif
 
 int main(void)
 {

@@ -1,14 +1,9 @@
 /* Sampling without memory: whichever allocation fails, either the targets of a source change or all
- * stays as it was.
- *
- * malloc() and its relatives are replaced in this program, in front of glibc's. The sanitizers
- * replace them too, so in their builds there is nothing to test here. */
+ * stays as it was. */
 #include "tests/unit/scraper_world.h"
 
 #include "scraper/sampling.h"
 #include "tests/unit/failing_malloc.h"
-
-#ifndef SANITIZED
 
 static size_t count_active(struct world *w)
 {
@@ -22,17 +17,16 @@ static void source_changes(void **state)
     w->jobs[0].sample_max = 3;
     size_t failed = 0;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
-    for (long i = 0; i < 60; i++) {
+    for (size_t i = 0; i < 60; i++) {
         struct target *targets[12];
         for (size_t k = 0; k < 12; k++) {
             char address[16];
             snprintf(address, sizeof(address), "h%zu:1", k);
             targets[k] = make_target(w, 0, address, "service_name", k < 6 ? "a" : "b");
         }
-        countdown = i;
+        failing_malloc(FAIL_ALL, i);
         bool ok = engine_set_group(w->e, 0, "s", targets, 12);
-        bool reached = countdown < 0;
-        countdown = -1;
+        bool reached = failing_malloc_stop();
         failed += !ok;
         if (ok && !reached) {
             CHECK_INT(count_active(w), 6, "three of each");
@@ -57,11 +51,11 @@ static void another_source_comes(void **state)
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
     set(w, 0, "s", "1", AT("a:1", "b:1", "c:1", "d:1"));
     size_t failed = 0;
-    for (long i = 0; i < 30; i++) {
+    for (size_t i = 0; i < 30; i++) {
         struct target *t = make_target(w, 0, "e:1", "service_name", "other");
-        countdown = i;
+        failing_malloc(FAIL_ALL, i);
         bool ok = engine_set_group(w->e, 0, "t", &t, 1);
-        countdown = -1;
+        failing_malloc_stop();
         failed += !ok;
         assert_true(count_active(w) >= 3 && count_active(w) <= 4);
         CHECK_INT(metric(w, "profpull_targets{state=\"left_out\"}"), 1, "left out");
@@ -79,19 +73,3 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-static void needs_its_own_malloc(void **state)
-{
-    (void)state;
-    skip();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(needs_its_own_malloc)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
