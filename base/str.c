@@ -76,26 +76,6 @@ bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail)
     return true;
 }
 
-static bool is_unreserved(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
-bool percent_encode(struct sv v, struct buf *out)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < v.n; i++) {
-        unsigned char c = (unsigned char)v.p[i];
-        if (is_unreserved(c)) {
-            buf_putc(out, (char)c);
-        } else {
-            buf_append(out, (const char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
-        }
-    }
-    return buf_ok(out);
-}
-
 static bool json_escape_byte(unsigned char c, struct buf *out)
 {
     static const char plain[] = "\"\\\b\f\n\r\t";

@@ -55,8 +55,6 @@ void format_size(uint64_t bytes, char *out, size_t size);
  * of the length), or NULL. For "did you mean" in error messages. */
 const char *suggest(struct sv word, const char *const *candidates, size_t n);
 
-/* Appends v with every byte outside [A-Za-z0-9-._~] as %XX. */
-bool percent_encode(struct sv v, struct buf *out);
 /* Appends v as the inside of a JSON string (no quotes); invalid UTF-8 becomes U+FFFD. */
 bool json_escape(struct sv v, struct buf *out);
 

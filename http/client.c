@@ -94,7 +94,7 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     free_headers(t->headers);
     free_headers(t->proxy_headers);
     curl_slist_free_all(t->connect_to);
-    http_url_done(&t->url);
+    url_done(&t->url);
     http_file_unref(t->ca);
     http_file_unref(t->cert);
     http_file_unref(t->key);
@@ -169,15 +169,14 @@ static enum http_result set_method(struct http_transfer *t, const struct http_re
 static enum http_result set_url(struct http_transfer *t, const struct http_request *r,
                                 struct err *err)
 {
-    char shown[HTTP_URL_REDACTED_MAX];
-    enum http_result result = http_url_parse(r->url, &t->url, err);
-    if (result == HTTP_DONE) {
+    char shown[URL_REDACTED_MAX];
+    if (url_parse(r->url, &t->url, err)) {
         return HTTP_DONE;
     }
     /* For the sentence alone. */
-    http_url_redact(r->url, shown, sizeof(shown));
+    url_redact(r->url, shown, sizeof(shown));
     t->url.text = strdup(shown);
-    return result;
+    return err->kind == ERR_MEMORY ? HTTP_ERR_MEMORY : HTTP_ERR_CONFIG;
 }
 
 static enum http_result prepare(struct http_transfer *t, const struct http_request *r,
@@ -190,7 +189,7 @@ static enum http_result prepare(struct http_transfer *t, const struct http_reque
     if (result != HTTP_DONE) {
         return result;
     }
-    t->shard = &t->client->shards[http_url_origin_hash(&t->url) % t->client->n_shards];
+    t->shard = &t->client->shards[url_origin_hash(&t->url) % t->client->n_shards];
     return http_options_apply(t, r, err);
 }
 
@@ -270,7 +269,7 @@ static void follow(struct http_transfer *t)
 {
     struct err err = ERR_INIT;
     bool same;
-    char *target = http_url_resolve(t->url.text, t->location, &same);
+    char *target = url_resolve(t->url.text, t->location, &same);
     if (target == NULL) {
         err_memory(&err);
         http_transfer_fail(t, HTTP_ERR_MEMORY, &err);
@@ -363,15 +362,15 @@ static void show_location(const struct http_transfer *t, char *out, size_t size)
     if (t->location == NULL || t->url.text == NULL) {
         return;
     }
-    char *target = http_url_resolve(t->url.text, t->location, &same);
-    http_url_redact(target != NULL ? target : t->location, out, size);
+    char *target = url_resolve(t->url.text, t->location, &same);
+    url_redact(target != NULL ? target : t->location, out, size);
     free(target);
 }
 
 static void call_done(struct http_transfer *t)
 {
     const char *type = NULL;
-    char location[HTTP_URL_REDACTED_MAX];
+    char location[URL_REDACTED_MAX];
     show_location(t, location, sizeof(location));
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
     struct http_response response = {

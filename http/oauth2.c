@@ -285,9 +285,7 @@ static void put_param(struct buf *form, const char *name, const char *value)
     if (form->len > 0) {
         buf_putc(form, '&');
     }
-    percent_encode(sv_from(name), form);
-    buf_putc(form, '=');
-    percent_encode(sv_from(value), form);
+    url_encode_pair(sv_from(name), sv_from(value), form);
 }
 
 static void put_form(const struct http_token *k, const struct http_oauth2 *o, const char *secret,
@@ -318,7 +316,7 @@ static char *encode_secret(const char *text)
 {
     struct buf out;
     buf_init(&out, 3 * HTTP_SECRET_FILE_MAX);
-    char *copy = percent_encode(sv_from(text), &out) ? strdup(out.data) : NULL;
+    char *copy = url_encode(sv_from(text), &out) ? strdup(out.data) : NULL;
     if (buf_ok(&out)) {
         explicit_bzero(out.data, out.len);
     }

@@ -385,7 +385,7 @@ static bool uses_server_name(const struct http_transfer *t)
 }
 
 /* "host", or "host:port" where the port is not the scheme's own. */
-static bool put_authority(struct buf *out, const struct http_url *url, bool always_port)
+static bool put_authority(struct buf *out, const struct url *url, bool always_port)
 {
     bool v6 = strchr(url->host, ':') != NULL;
     buf_printf(out, v6 ? "[%s]" : "%s", url->host);

@@ -27,6 +27,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "http/http.h"
+#include "http/url.h"
 
 /* What is read of a response that came although sending failed. */
 #define HTTP_LATE_MAX (16 * 1024)
@@ -66,32 +67,6 @@
 /* Behind a failure, or a token that was refused, the next one is fetched no earlier. */
 #define HTTP_OAUTH2_REST_MS 5000
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
-
-/* ---- http_url.c ------------------------------------------------------------------------------ */
-
-/* A URL taken apart. Strings are owned; user and password are decoded, NULL if there are none. */
-struct http_url {
-    char *text; /* without userinfo and fragment: what libcurl gets */
-    char *host; /* IPv6 without brackets */
-    char *user;
-    char *password;
-    uint16_t port; /* with the default filled in */
-    bool https;
-};
-
-/* Parses an absolute http or https URL. HTTP_ERR_CONFIG or HTTP_ERR_MEMORY with a reason in err (no
- * URL in it); *ret_url is empty then. */
-enum http_result http_url_parse(const char *text, struct http_url *ret_url, struct err *err);
-void http_url_done(struct http_url *url);
-/* The same for all URLs with the same scheme, host and port. */
-uint64_t http_url_origin_hash(const struct http_url *url);
-/* Where a Location header leads: an absolute URL without userinfo, which the caller frees; NULL if
- * it is not a usable http or https URL or memory ran out. */
-char *http_url_resolve(const char *base, const char *location, bool *ret_same_origin);
-/* Writes a URL fit for errors and logs: no userinfo, no fragment, query values only if they are
- * short numbers; also for text that is not a URL. */
-void http_url_redact(const char *text, char *out, size_t size);
-#define HTTP_URL_REDACTED_MAX 512
 
 /* ---- http_files.c ---------------------------------------------------------------------------- */
 
@@ -150,7 +125,7 @@ struct http_transfer {
     /* What was asked. */
     struct http_request request; /* url, headers and body are NULL here */
     enum http_method method;
-    struct http_url url;
+    struct url url;
     struct curl_slist *headers;
     struct curl_slist *proxy_headers;
     struct http_token *token; /* HTTP_AUTH_OAUTH2; NULL: none was asked for */

@@ -81,7 +81,7 @@ int64_t http_retry_after(struct sv value, int64_t wall_ns)
 
 void http_result_explain(struct http_transfer *t, const char *reason)
 {
-    char url[HTTP_URL_REDACTED_MAX];
+    char url[URL_REDACTED_MAX];
     if (t->error == NULL) {
         t->error = malloc(sizeof(*t->error));
     }
@@ -89,7 +89,7 @@ void http_result_explain(struct http_transfer *t, const char *reason)
         return;
     }
     err_clear(t->error);
-    http_url_redact(t->url.text != NULL ? t->url.text : "", url, sizeof(url));
+    url_redact(t->url.text != NULL ? t->url.text : "", url, sizeof(url));
     err_set(t->error, ERR_NETWORK, "%s %s: %s", http_method_name(t->method), url, reason);
 }
 
@@ -178,13 +178,10 @@ static void put_no_room(const struct http_transfer *t, struct reason *out)
 
 static void put_redirect(const struct http_transfer *t, struct reason *out)
 {
-    char to[HTTP_URL_REDACTED_MAX];
+    char to[URL_REDACTED_MAX];
     bool same = false;
-    char *target = http_url_resolve(t->url.text, t->location != NULL ? t->location : "", &same);
-    http_url_redact(target != NULL        ? target
-                    : t->location != NULL ? t->location
-                                          : "",
-                    to, sizeof(to));
+    char *target = url_resolve(t->url.text, t->location != NULL ? t->location : "", &same);
+    url_redact(target != NULL ? target : t->location != NULL ? t->location : "", to, sizeof(to));
     if (target != NULL && same) {
         (void)snprintf(out->text, sizeof(out->text), "more than %d redirects, the last to %.400s",
                        HTTP_REDIRECTS_MAX, to);

@@ -76,7 +76,7 @@ static bool check_redirect(struct http_transfer *t)
         t->location == NULL) {
         return true;
     }
-    char *target = http_url_resolve(t->url.text, t->location, &same);
+    char *target = url_resolve(t->url.text, t->location, &same);
     t->following = target != NULL && same && t->redirects < HTTP_REDIRECTS_MAX;
     free(target);
     return t->following;

@@ -1,9 +1,11 @@
-#include <ctype.h>
+#include "http/url.h"
+
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/private.h"
+#include "base/ascii.h"
 
 /* Query values of at most this many digits are shown: seconds=14, debug=1, from=1700000000. */
 #define SHOWN_DIGITS_MAX 10
@@ -75,13 +77,13 @@ static CURLUcode take_host(CURLU *u, char **ret_host)
         return code;
     }
     strip_brackets(*ret_host);
-    for (char *p = *ret_host; *p; p++) {
-        *p = (char)tolower((unsigned char)*p);
+    for (char *p = *ret_host; *p != '\0'; p++) {
+        *p = ascii_lower(*p);
     }
-    return **ret_host ? CURLUE_OK : CURLUE_NO_HOST;
+    return **ret_host != '\0' ? CURLUE_OK : CURLUE_NO_HOST;
 }
 
-static CURLUcode take_apart(CURLU *u, const char *text, struct http_url *url)
+static CURLUcode take_apart(CURLU *u, const char *text, struct url *url)
 {
     CURLUcode code = curl_url_set(u, CURLUPART_URL, text, CURLU_PATH_AS_IS);
     if (code == CURLUE_OK) {
@@ -116,9 +118,9 @@ static bool has_two_slashes(const char *text)
     return colon != NULL && strncmp(colon, "://", 3) == 0 && colon[3] != '/';
 }
 
-enum http_result http_url_parse(const char *text, struct http_url *ret_url, struct err *err)
+bool url_parse(const char *text, struct url *ret_url, struct err *err)
 {
-    *ret_url = (struct http_url){0};
+    *ret_url = (struct url){0};
     CURLU *u = curl_url();
     CURLUcode code = u != NULL ? take_apart(u, text, ret_url) : CURLUE_OUT_OF_MEMORY;
     if (code == CURLUE_OK && !has_two_slashes(text)) {
@@ -126,15 +128,13 @@ enum http_result http_url_parse(const char *text, struct http_url *ret_url, stru
     }
     curl_url_cleanup(u);
     if (code == CURLUE_OK) {
-        return HTTP_DONE;
+        return true;
     }
-    http_url_done(ret_url);
-    if (code == CURLUE_OUT_OF_MEMORY) {
-        err_memory(err);
-        return HTTP_ERR_MEMORY;
-    }
-    err_set(err, ERR_INPUT, "expected an http or https URL: %s", curl_url_strerror(code));
-    return HTTP_ERR_CONFIG;
+    url_done(ret_url);
+    return code == CURLUE_OUT_OF_MEMORY
+               ? err_memory(err)
+               : err_set(err, ERR_INPUT, "expected an http or https URL: %s",
+                         curl_url_strerror(code));
 }
 
 static void free_secret(char *s)
@@ -145,22 +145,22 @@ static void free_secret(char *s)
     free(s);
 }
 
-void http_url_done(struct http_url *url)
+void url_done(struct url *url)
 {
     free(url->text);
     free(url->host);
     free_secret(url->user);
     free_secret(url->password);
-    *url = (struct http_url){0};
+    *url = (struct url){0};
 }
 
-uint64_t http_url_origin_hash(const struct http_url *url)
+uint64_t url_origin_hash(const struct url *url)
 {
     uint64_t rest = (uint64_t)url->port << 1 | url->https;
     return hash_bytes(url->host, strlen(url->host), rest);
 }
 
-static bool same_origin(const struct http_url *a, const struct http_url *b)
+static bool same_origin(const struct url *a, const struct url *b)
 {
     return a->https == b->https && a->port == b->port && strcmp(a->host, b->host) == 0;
 }
@@ -178,19 +178,19 @@ static char *join(const char *base, const char *location)
     return joined;
 }
 
-char *http_url_resolve(const char *base, const char *location, bool *ret_same_origin)
+char *url_resolve(const char *base, const char *location, bool *ret_same_origin)
 {
-    struct http_url from, to = {0};
+    struct url from, to = {0};
     char *result = NULL;
     char *joined = join(base, location);
-    if (joined != NULL && http_url_parse(base, &from, NULL) == HTTP_DONE) {
-        if (http_url_parse(joined, &to, NULL) == HTTP_DONE) {
+    if (joined != NULL && url_parse(base, &from, NULL)) {
+        if (url_parse(joined, &to, NULL)) {
             *ret_same_origin = same_origin(&from, &to);
             result = to.text;
             to.text = NULL;
         }
-        http_url_done(&to);
-        http_url_done(&from);
+        url_done(&to);
+        url_done(&from);
     }
     free(joined);
     return result;
@@ -248,14 +248,14 @@ static void redact_text(struct sv v, struct buf *out)
     }
 }
 
-void http_url_redact(const char *text, char *out, size_t size)
+void url_redact(const char *text, char *out, size_t size)
 {
-    struct http_url url;
+    struct url url;
     struct buf b;
     struct sv path, query;
     /* Room for more than is shown, so that a long URL is cut and not lost. */
     buf_init(&b, strlen(text) * 4 + 64);
-    if (http_url_parse(text, &url, NULL) == HTTP_DONE) {
+    if (url_parse(text, &url, NULL)) {
         struct sv whole = sv_from(url.text);
         bool has_query = sv_cut(whole, '?', &path, &query);
         if (!has_query) {
@@ -265,7 +265,7 @@ void http_url_redact(const char *text, char *out, size_t size)
         if (has_query) {
             redact_query(query, &b);
         }
-        http_url_done(&url);
+        url_done(&url);
     } else {
         redact_text(sv_from(text), &b);
     }

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/url.h"
 #include "write/protocols/peek.h"
 #include "write/protocols/profefe.h"
 #include "write/protocols/push.h"
-#include "write/protocols/url.h"
 
 /* The protocol's bytes before the profile, besides the labels; and with each of them. */
 #define HEAD_FLAT 512

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "cli/file_walk.h"
 #include "cli/verify/private.h"
+#include "http/url.h"
 #include "write/protocols/file.h"
-#include "write/protocols/url.h"
 
 /* What is asked for reaches so far before and behind the profile: clocks differ. */
 #define WINDOW_NS (INT64_C(60) * NS_PER_S)

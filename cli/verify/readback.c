@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "http/url.h"
 #include "pprof/put.h"
 #include "pprof/shape.h"
 
@@ -64,7 +65,7 @@ static void put_time(struct buf *out, int64_t ns)
 {
     char text[32];
     clock_format_rfc3339(ns, text, sizeof(text));
-    percent_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
+    url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
 }
 
 static void ask_pyroscope(const struct readback_query *q, struct buf *url, struct buf *body)
@@ -90,7 +91,7 @@ static void ask_deepflow(const struct readback_query *q, struct buf *url, struct
 static void ask_profefe(const struct readback_query *q, struct buf *url)
 {
     buf_puts(url, "/api/0/profiles?service=");
-    percent_encode(sv_from(q->service), url);
+    url_encode(sv_from(q->service), url);
     buf_puts(url, "&type=cpu&from=");
     put_time(url, q->from_ns);
     buf_puts(url, "&to=");

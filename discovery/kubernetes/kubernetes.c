@@ -11,6 +11,7 @@
 #include "discovery/kubernetes/roles/pod.h"
 #include "discovery/kubernetes/roles/service.h"
 #include "discovery/kubernetes/store.h"
+#include "http/url.h"
 
 #define SELECTORS_MAX ((size_t)300 * 1024)
 /* Targets of one Endpoints object or slice. */
@@ -334,7 +335,7 @@ static bool append_selector(struct buf *out, const char *name, const char *value
         return true;
     }
     buf_printf(out, "%s%s=", out->len == 0 ? "" : "&", name);
-    return percent_encode(sv_from(value), out);
+    return url_encode(sv_from(value), out);
 }
 
 /* The selectors of one resource. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/url.h"
+
 #define SERVICE_LABEL "kubernetes.io/service-name"
 #define SELECTOR_MAX ((size_t)4096)
 
@@ -328,8 +330,8 @@ static struct reflector *make_reflector(struct peers *p, const char *namespace)
     struct buf selector;
     buf_init(&selector, SELECTOR_MAX);
     buf_puts(&selector, "labelSelector=");
-    percent_encode(SV(SERVICE_LABEL "="), &selector);
-    percent_encode(sv_from(p->options.config->service), &selector);
+    url_encode(SV(SERVICE_LABEL "="), &selector);
+    url_encode(sv_from(p->options.config->service), &selector);
     struct reflector *r = NULL;
     if (buf_ok(&selector)) {
         r = reflectors_get(&p->reflectors, &(struct reflector_options){

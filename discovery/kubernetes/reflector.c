@@ -9,6 +9,7 @@
 #include "discovery/kubernetes/roles/node.h"
 #include "discovery/kubernetes/roles/pod.h"
 #include "discovery/kubernetes/roles/service.h"
+#include "http/url.h"
 
 /* Of an answer that is not streamed; all of ours are. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
@@ -503,7 +504,7 @@ static char *make_path(const struct reflector_options *o)
     buf_printf(&path, "%s/%s/", o->access.server, resources[o->resource].api);
     if (o->namespace != NULL) {
         buf_puts(&path, "namespaces/");
-        percent_encode(sv_from(o->namespace), &path);
+        url_encode(sv_from(o->namespace), &path);
         buf_putc(&path, '/');
     }
     buf_puts(&path, resources[o->resource].plural);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "discovery/kubernetes/watch_private.h"
+#include "http/url.h"
 
 const char *watch_relist_name(enum watch_relist reason)
 {
@@ -149,7 +150,7 @@ bool watch_relist(struct watch *w)
 static void add_encoded(struct buf *query, const char *name, const struct buf *value)
 {
     buf_printf(query, "&%s=", name);
-    percent_encode((struct sv){value->data, value->len}, query);
+    url_encode((struct sv){value->data, value->len}, query);
 }
 
 static void add_list_query(struct watch *w, struct buf *query)

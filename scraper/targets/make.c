@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "http/url.h"
 #include "scraper/targets/address.h"
 #include "scraper/targets/settings.h"
-#include "scraper/targets/url.h"
 
 #define META_PREFIX SV("__meta_")
 /* What is read of discovery's labels: target_reads() must know all of them. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "http/private.h"
 
@@ -21,37 +22,66 @@ static void check(bool ok)
 /* The text that is shown has no userinfo and is cut to the room that there is. */
 static void fuzz_redact(const char *text)
 {
-    char out[HTTP_URL_REDACTED_MAX], tiny[8];
-    struct http_url url;
-    http_url_redact(text, out, sizeof(out));
+    char out[URL_REDACTED_MAX], tiny[8];
+    struct url url;
+    url_redact(text, out, sizeof(out));
     check(strlen(out) < sizeof(out));
-    if (http_url_parse(out, &url, NULL) == HTTP_DONE) {
+    if (url_parse(out, &url, NULL)) {
         check(url.password == NULL);
-        http_url_done(&url);
+        url_done(&url);
     }
-    http_url_redact(text, tiny, sizeof(tiny));
+    url_redact(text, tiny, sizeof(tiny));
     check(strlen(tiny) < sizeof(tiny));
 }
 
 /* "Same origin" is true of the target as it will be asked for, and of no other. */
 static void fuzz_resolve(const char *base, const char *location)
 {
-    struct http_url from, to;
+    struct url from, to;
     bool same = false;
-    if (http_url_parse(base, &from, NULL) != HTTP_DONE) {
+    if (!url_parse(base, &from, NULL)) {
         return;
     }
-    char *target = http_url_resolve(base, location, &same);
+    char *target = url_resolve(base, location, &same);
     if (target != NULL) {
-        check(http_url_parse(target, &to, NULL) == HTTP_DONE);
+        check(url_parse(target, &to, NULL));
         check(to.user == NULL && to.password == NULL);
         check(same ==
               (from.https == to.https && from.port == to.port && strcmp(from.host, to.host) == 0));
-        check(!same || http_url_origin_hash(&from) == http_url_origin_hash(&to));
-        http_url_done(&to);
+        check(!same || url_origin_hash(&from) == url_origin_hash(&to));
+        url_done(&to);
     }
     free(target);
-    http_url_done(&from);
+    url_done(&from);
+}
+
+static unsigned hex_digit(char c)
+{
+    int value = ascii_hex_value(c);
+    check(value >= 0 && !ascii_is_lower(c));
+    return (unsigned)value;
+}
+
+/* Decoding what was encoded gives the same bytes. */
+static void fuzz_percent(struct sv v)
+{
+    struct buf out;
+    buf_init(&out, 3 * v.n);
+    check(url_encode(v, &out));
+    size_t n = 0;
+    for (size_t i = 0; i < out.len; n++) {
+        unsigned c = (unsigned char)out.data[i];
+        if (c == '%') {
+            check(i + 2 < out.len);
+            c = hex_digit(out.data[i + 1]) * 16 + hex_digit(out.data[i + 2]);
+            i += 3;
+        } else {
+            i += 1;
+        }
+        check(n < v.n && c == (unsigned char)v.p[n]);
+    }
+    check(n == v.n);
+    buf_done(&out);
 }
 
 static void fuzz_late(const char *bytes, size_t n)
@@ -86,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_resolve(text, rest);
     }
     fuzz_redact(text);
+    fuzz_percent((struct sv){(const char *)data, size});
     free(text);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* UTF-8, JSON and URL escaping. */
+/* UTF-8 and the escaping of JSON. */
 #include "base/utf8.h"
 #include "tests/unit/testing.h"
 
@@ -118,8 +118,6 @@ static void reports_a_full_buffer(void **state)
     assert_false(utf8_repair(SV("a\xff"), &out));
     buf_clear(&out);
     assert_false(json_escape(SV("\"\""), &out));
-    buf_clear(&out);
-    assert_false(percent_encode(SV("%"), &out));
     buf_done(&out);
 }
 
@@ -148,16 +146,6 @@ static void escapes_json(void **state)
     }
 }
 
-static void encodes_percent(void **state)
-{
-    (void)state;
-    struct buf out;
-    buf_init(&out, 1000);
-    assert_true(percent_encode(SV("aZ09-._~ /?&=+%\xc3\xa9\0{}"), &out));
-    CHECK_STR(out.data, "aZ09-._~%20%2F%3F%26%3D%2B%25%C3%A9%00%7B%7D", "");
-    buf_done(&out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,7 +155,6 @@ int main(void)
         cmocka_unit_test(every_rune_survives_encoding),
         cmocka_unit_test(reports_a_full_buffer),
         cmocka_unit_test(escapes_json),
-        cmocka_unit_test(encodes_percent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

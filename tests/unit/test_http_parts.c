@@ -1,4 +1,4 @@
-/* The parts of the HTTP client that need no network: URLs, Retry-After, files with credentials. */
+/* The parts of the HTTP client that need no network: Retry-After, files with credentials. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -8,148 +8,6 @@
 #include "base/clock.h"
 #include "http/pem.h"
 #include "http/private.h"
-
-/* ---- URLs ------------------------------------------------------------------------------------ */
-
-static void test_url_parse(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *in;
-        const char *text; /* NULL: refused */
-        const char *host;
-        uint16_t port;
-        bool https;
-        const char *user;
-        const char *password;
-    } rows[] = {
-        {"http://h", "http://h/", "h", 80, false, NULL, NULL},
-        {"https://h/x", "https://h/x", "h", 443, true, NULL, NULL},
-        {"HTTP://Host.Example:8080/A?b=C", "http://Host.Example:8080/A?b=C", "host.example", 8080,
-         false, NULL, NULL},
-        {"http://10.0.0.1:6060/debug/pprof/profile?seconds=14",
-         "http://10.0.0.1:6060/debug/pprof/profile?seconds=14", "10.0.0.1", 6060, false, NULL,
-         NULL},
-        {"http://[::1]:6060/x", "http://[::1]:6060/x", "::1", 6060, false, NULL, NULL},
-        {"http://user:pa%3Ass@h:1/x", "http://h:1/x", "h", 1, false, "user", "pa:ss"},
-        {"http://user@h/", "http://h/", "h", 80, false, "user", NULL},
-        {"http://h/x#frag", "http://h/x", "h", 80, false, NULL, NULL},
-        {"http://h/a/../b/./c", "http://h/a/../b/./c", "h", 80, false, NULL, NULL},
-        {"http://h?x=1", "http://h/?x=1", "h", 80, false, NULL, NULL},
-        {"", NULL, NULL, 0, false, NULL, NULL},
-        {"h:80/x", NULL, NULL, 0, false, NULL, NULL},
-        {"/x", NULL, NULL, 0, false, NULL, NULL},
-        {"ftp://h/", NULL, NULL, 0, false, NULL, NULL},
-        {"file:///etc/passwd", NULL, NULL, 0, false, NULL, NULL},
-        {"http:///x", NULL, NULL, 0, false, NULL, NULL},
-        {"http:/h/x", NULL, NULL, 0, false, NULL, NULL},
-        {"http:h", NULL, NULL, 0, false, NULL, NULL},
-        {"http://", NULL, NULL, 0, false, NULL, NULL},
-        {"http://h:0/", NULL, NULL, 0, false, NULL, NULL},
-        {"http://h:65536/", NULL, NULL, 0, false, NULL, NULL},
-        {"http://h:x/", NULL, NULL, 0, false, NULL, NULL},
-        {"http://h/a b", NULL, NULL, 0, false, NULL, NULL},
-        {"http://h/a\r\nX: 1", NULL, NULL, 0, false, NULL, NULL},
-        {"http://[::1/", NULL, NULL, 0, false, NULL, NULL},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct err err = ERR_INIT;
-        struct http_url url;
-        enum http_result result = http_url_parse(rows[i].in, &url, &err);
-        CHECK_STR(http_result_name(result), rows[i].text ? "ok" : "config", rows[i].in);
-        CHECK_STR(url.text, rows[i].text, rows[i].in);
-        CHECK_STR(url.host, rows[i].host, rows[i].in);
-        CHECK_INT(url.port, rows[i].port, rows[i].in);
-        CHECK_INT(url.https, rows[i].https, rows[i].in);
-        CHECK_STR(url.user, rows[i].user, rows[i].in);
-        CHECK_STR(url.password, rows[i].password, rows[i].in);
-        CHECK_INT(err.kind, rows[i].text ? ERR_NONE : ERR_INPUT, rows[i].in);
-        http_url_done(&url);
-    }
-}
-
-static void test_url_origin(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *a;
-        const char *b;
-        bool same;
-    } rows[] = {
-        {"http://h/x", "http://H:80/y?z", true}, {"https://h/x", "https://u:p@h:443/", true},
-        {"http://h/", "https://h/", false},      {"http://h:1/", "http://h:2/", false},
-        {"http://h/", "http://g/", false},       {"http://h:80/", "https://h:80/", false},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct http_url a, b;
-        bool same = !rows[i].same;
-        assert_int_equal(http_url_parse(rows[i].a, &a, NULL), HTTP_DONE);
-        assert_int_equal(http_url_parse(rows[i].b, &b, NULL), HTTP_DONE);
-        CHECK_INT(http_url_origin_hash(&a) == http_url_origin_hash(&b), rows[i].same, rows[i].b);
-        char *target = http_url_resolve(rows[i].a, rows[i].b, &same);
-        CHECK_STR(target, b.text, rows[i].b);
-        CHECK_INT(same, rows[i].same, rows[i].b);
-        free(target);
-        http_url_done(&a);
-        http_url_done(&b);
-    }
-}
-
-static void test_url_resolve(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *location;
-        const char *want;
-    } rows[] = {
-        {"/x", "http://h:1/x"},         {"x", "http://h:1/a/x"},
-        {"?q=2", "http://h:1/a/b?q=2"}, {"//g/x", "http://g/x"},
-        {"a b", "http://h:1/a/a%20b"},  {"https://u:p@g/#f", "https://g/"},
-        {"javascript:alert(1)", NULL},  {"mailto:x@y", NULL},
-        {"http://h:99999/", NULL},      {"ftp://h/", NULL},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bool same = false;
-        char *got = http_url_resolve("http://h:1/a/b?q=1", rows[i].location, &same);
-        /* "javascript:x" may also be read as a path of the same host: never another host. */
-        if (rows[i].want != NULL || got == NULL || !same) {
-            CHECK_STR(got, rows[i].want, rows[i].location);
-        }
-        free(got);
-    }
-}
-
-static void test_url_redact(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *in;
-        const char *want;
-    } rows[] = {
-        {"http://h:1/a/b", "http://h:1/a/b"},
-        {"http://user:s3cret@h:1/a", "http://h:1/a"},
-        {"http://h/a?seconds=14&debug=0", "http://h/a?seconds=14&debug=0"},
-        {"http://h/a?token=s3cret&x=", "http://h/a?token=...&x=..."},
-        {"http://h/a?s3cret", "http://h/a?..."},
-        {"http://h/a?pin=12345678901", "http://h/a?pin=..."},
-        {"http://h/a#s3cret", "http://h/a"},
-        /* Not URLs, but they may hold a secret all the same. */
-        {"h:80/x", "h:80/x"},
-        {"http://user:s3c ret@h/x", "...@h/x"},
-        {"http://user:s3/cr@et@h/x", "...@h/x"},
-        {"user:s3cret@h", "...@h"},
-        {"h/x?s3cret", "h/x?..."},
-        {"", ""},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char out[HTTP_URL_REDACTED_MAX];
-        http_url_redact(rows[i].in, out, sizeof(out));
-        CHECK_STR(out, rows[i].want, rows[i].in);
-    }
-    char small[16];
-    http_url_redact("http://host/a/long/path", small, sizeof(small));
-    CHECK_STR(small, "http://host/...", "cut");
-}
 
 /* ---- Retry-After ----------------------------------------------------------------------------- */
 
@@ -458,10 +316,6 @@ static void test_file_with_zero_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url_parse),
-        cmocka_unit_test(test_url_origin),
-        cmocka_unit_test(test_url_resolve),
-        cmocka_unit_test(test_url_redact),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_result_names),
         cmocka_unit_test(test_file_is_read_again),

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
+#include "http/url.h"
 #include "scraper/targets/address.h"
 #include "scraper/targets/target_private.h"
-#include "scraper/targets/url.h"
 
 #define SAMPLING .sampling = true, .seconds = 14
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000

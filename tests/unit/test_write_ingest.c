@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
+#include "http/url.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
-#include "write/protocols/url.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
@@ -201,7 +201,7 @@ static size_t encoded_size(const char *name, size_t n)
 {
     struct buf out;
     buf_init(&out, 1 << 20);
-    assert_true(percent_encode((struct sv){.p = name, .n = n}, &out));
+    assert_true(url_encode((struct sv){.p = name, .n = n}, &out));
     size_t size = out.len;
     buf_done(&out);
     return size;
@@ -393,96 +393,6 @@ static void test_boundary(void **state)
     assert_true(ingest_boundary_fits(&a, NULL, 0));
 }
 
-/* ---- URLs ------------------------------------------------------------------------------------ */
-
-static void test_urls(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *base;
-        const char *path;
-        const char *query;
-        const char *want;
-    } cases[] = {
-        {"http://p:4040", PUSH_PATH, "", "http://p:4040/push.v1.PusherService/Push"},
-        {"http://p:4040/", PUSH_PATH, "", "http://p:4040/push.v1.PusherService/Push"},
-        {"http://p:4040///", PUSH_PATH, "", "http://p:4040/push.v1.PusherService/Push"},
-        {"https://kfuse.example/profile", PUSH_PATH, "",
-         "https://kfuse.example/profile/push.v1.PusherService/Push"},
-        {"https://kfuse.example/profile/", PUSH_PATH, "",
-         "https://kfuse.example/profile/push.v1.PusherService/Push"},
-        {"http://p:4040/push.v1.PusherService/Push", PUSH_PATH, "",
-         "http://p:4040/push.v1.PusherService/Push"},
-        {"http://p:4040/push.v1.PusherService/Push/", PUSH_PATH, "",
-         "http://p:4040/push.v1.PusherService/Push"},
-        {"http://p:4040/x?key=1#frag", PUSH_PATH, "",
-         "http://p:4040/x/push.v1.PusherService/Push?key=1"},
-        {"http://u:p%40w@p:4040", PUSH_PATH, "",
-         "http://u:p%40w@p:4040/push.v1.PusherService/Push"},
-        {"http://p:4040", INGEST_PATH, "name=a", "http://p:4040/ingest?name=a"},
-        {"http://p:4040/ingest", INGEST_PATH, "name=a", "http://p:4040/ingest?name=a"},
-        {"http://p:4040/pyroscope/", INGEST_PATH, "name=a",
-         "http://p:4040/pyroscope/ingest?name=a"},
-        {"https://kfuse.example/profile", INGEST_PATH, "name=a",
-         "https://kfuse.example/profile/ingest?name=a"},
-        {"http://deepflow-agent.deepflow/api/v1/profile", INGEST_PATH, "name=a",
-         "http://deepflow-agent.deepflow/api/v1/profile/ingest?name=a"},
-        {"http://deepflow-agent.deepflow/api/v1/profile/ingest", INGEST_PATH, "name=a",
-         "http://deepflow-agent.deepflow/api/v1/profile/ingest?name=a"},
-        {"http://p/?a=1&b=2", INGEST_PATH, "name=a", "http://p/ingest?a=1&b=2&name=a"},
-        {"http://p/?", INGEST_PATH, "name=a", "http://p/ingest?name=a"},
-        {"http://p/reingest", INGEST_PATH, "name=a", "http://p/reingest/ingest?name=a"},
-        {"http://[::1]:4040", INGEST_PATH, "name=a", "http://[::1]:4040/ingest?name=a"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
-        buf_init(&out, 4096);
-        assert_true(url_join(sv_from(cases[i].base), sv_from(cases[i].path),
-                             sv_from(cases[i].query), &out));
-        CHECK_STR(out.data, cases[i].want, cases[i].base);
-        buf_done(&out);
-    }
-}
-
-static void test_directories(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *url;
-        const char *want; /* NULL: an error */
-    } cases[] = {
-        {"file:///var/lib/x", "/var/lib/x"},
-        {"file:///var/lib/x//", "/var/lib/x"},
-        {"file://localhost/var/x", "/var/x"},
-        {"file:/var/x", "/var/x"},
-        {"/var/x", "/var/x"},
-        {"file:///a%20b", "/a b"},
-        {"/a%20b", "/a%20b"},
-        {"file://host/x", NULL},
-        {"file://data", NULL},
-        {"data", NULL},
-        {"", NULL},
-        {"file:///", NULL},
-        {"/", NULL},
-        {"file:///a%2", NULL},
-        {"file:///a%zz", NULL},
-        {"file:///a%00", NULL},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
-        struct err err = ERR_INIT;
-        buf_init(&out, 4096);
-        bool ok = url_to_directory(sv_from(cases[i].url), &out, &err);
-        CHECK_INT(ok, cases[i].want != NULL, cases[i].url);
-        if (ok) {
-            CHECK_STR(out.data, cases[i].want, cases[i].url);
-        } else {
-            CHECK_CONTAINS(err.msg, "file:///var/lib/profiles", cases[i].url);
-        }
-        buf_done(&out);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,8 +409,6 @@ int main(void)
         cmocka_unit_test(test_body_e3),
         cmocka_unit_test(test_sample_type_configs),
         cmocka_unit_test(test_boundary),
-        cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_directories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,6 @@
 #include "write/protocols/peek.c"
 #include "write/protocols/profefe.c"
 #include "write/protocols/push.c"
-#include "write/protocols/url.c"
 #include "write/queue/send_queue.c"
 #include "write/request.c"
 #include "write/series.c"

@@ -24,10 +24,10 @@
 
 #include "base/utf8.h"
 #include "config/config.h"
+#include "http/url.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
-#include "write/protocols/url.h"
 #include "write/queue/send_queue.h"
 #include "write/request.h"
 
@@ -522,33 +522,6 @@ static void test_error_text(void **state)
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
-/* trap 44, trap 45: base path and base query stay, slashes at the end go, "//" is never made, and
- * the method's own path is not put twice. */
-static void test_urls(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *base, *path, *query, *want;
-    } rows[] = {
-        {"https://h/profile", "/ingest", "", "https://h/profile/ingest"},
-        {"https://h/profile///", "/ingest", "a=b", "https://h/profile/ingest?a=b"},
-        {"https://h/x?k=v", "/ingest", "a=b", "https://h/x/ingest?k=v&a=b"},
-        {"https://h/x/ingest?k=v", "/ingest", "", "https://h/x/ingest?k=v"},
-        {"http://h/push.v1.PusherService/Push/", PUSH_PATH, "",
-         "http://h/push.v1.PusherService/Push"},
-        {"http://h/api/0/profiles", "/api/0/profiles", "", "http://h/api/0/profiles"},
-        {"http://[::1]:4040", "/ingest", "", "http://[::1]:4040/ingest"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf out;
-        buf_init(&out, 4096);
-        assert_true(
-            url_join(sv_from(rows[i].base), sv_from(rows[i].path), sv_from(rows[i].query), &out));
-        CHECK_STR(out.data, rows[i].want, rows[i].base);
-        buf_done(&out);
-    }
-}
-
 /* trap 45: what a pasted URL can only mean. */
 static void test_protocol_of_url(void **state)
 {
@@ -597,7 +570,6 @@ int main(void)
         cmocka_unit_test(test_godeltaprof),
         cmocka_unit_test(test_ingest_says_where_from),
         cmocka_unit_test(test_refused_for_what_is_within),
-        cmocka_unit_test(test_urls),
         cmocka_unit_test(test_protocol_of_url),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "write/protocols/url.h"
+#include "http/url.h"
 
 #define PATH_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/url.h"
+
 /* Ten digits: from 2001-09-09 to 2286-11-20. DeepFlow agents read other lengths as other units. */
 #define SECONDS_MIN INT64_C(1000000000)
 #define SECONDS_MAX INT64_C(9999999999)
@@ -52,16 +54,11 @@ static bool in_braces(const struct series_label *l)
            sv_trim(l->value).n > 0;
 }
 
-static bool unreserved(char c)
-{
-    return app_char(c) || c == '~';
-}
-
 static size_t encoded_size(struct sv v)
 {
     size_t n = 0;
     for (size_t i = 0; i < v.n; i++) {
-        n += unreserved(value_char(v.p[i])) ? 1 : 3;
+        n += url_is_unreserved(value_char(v.p[i])) ? 1 : 3;
     }
     return n;
 }
@@ -139,7 +136,7 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum prof
     buf_init(&name, 2 * INGEST_NAME_MAX);
     bool ok = ingest_name(s, &name);
     buf_puts(out, "name=");
-    percent_encode((struct sv){.p = name.data, .n = name.len}, out);
+    url_encode((struct sv){.p = name.data, .n = name.len}, out);
     buf_done(&name);
 
     int64_t until = ten_digits(until_ns);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "config/config.h"
+#include "http/url.h"
 
 /* Years of four digits. */
 #define YEAR_9999_END INT64_C(253402300799)
@@ -44,9 +45,7 @@ static void put_pair(struct sv name, struct sv value, struct buf *out)
     if (out->len > 0) {
         buf_putc(out, ',');
     }
-    percent_encode(name, out);
-    buf_putc(out, '=');
-    percent_encode(value, out);
+    url_encode_pair(name, value, out);
 }
 
 /* "k=v,k=v", each key and value encoded, and then the whole once more; false if that is too long or
@@ -63,7 +62,7 @@ static bool put_labels(const struct series *s, bool other, struct buf *once, str
     if (other && s->type.n > 0) {
         put_pair(SV(PROFEFE_TYPE_LABEL), s->type, once);
     }
-    percent_encode((struct sv){.p = once->data, .n = once->len}, twice);
+    url_encode((struct sv){.p = once->data, .n = once->len}, twice);
     return buf_ok(once) && buf_ok(twice);
 }
 
@@ -87,7 +86,7 @@ static bool append_labels(struct series *s, bool other, struct buf *out)
 /* As much of the name as fits, cut between characters. */
 static void put_service(struct sv service, struct buf *out)
 {
-    percent_encode((struct sv){service.p, utf8_prefix(service, PROFEFE_SERVICE_MAX / 3)}, out);
+    url_encode((struct sv){service.p, utf8_prefix(service, PROFEFE_SERVICE_MAX / 3)}, out);
 }
 
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
@@ -103,7 +102,7 @@ bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
     if (seconds > 0 && seconds <= YEAR_9999_END && gmtime_r(&seconds, &tm) != NULL &&
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) > 0) {
         buf_puts(out, "&created_at=");
-        percent_encode(sv_from(text), out);
+        url_encode(sv_from(text), out);
     }
     return ok && buf_ok(out);
 }

@@ -1,0 +1,101 @@
+/* URLs: percent-encoding, paths and queries, joining, parsing, redaction.
+ *
+ * Pure functions over text that users, pods and servers may have written. Any thread. Functions
+ * that append to a struct buf return false if it is full or out of memory.
+ */
+#ifndef PROFPULL_HTTP_URL_H
+#define PROFPULL_HTTP_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+/* ---- percent-encoding ------------------------------------------------------------------------ */
+
+/* The characters that need no encoding anywhere in a URL (RFC 3986, 2.3): [A-Za-z0-9-._~]. */
+bool url_is_unreserved(char c);
+/* Appends v with every other byte as %XX. */
+bool url_encode(struct sv v, struct buf *out);
+/* Appends "name=value", both encoded. */
+bool url_encode_pair(struct sv name, struct sv value, struct buf *out);
+
+/* ---- paths and queries ----------------------------------------------------------------------- */
+
+/* The most bytes of a prefix and a path together, and of an encoded path with its query. */
+#define URL_PATH_MAX 1024
+#define URL_TARGET_MAX 8192
+
+/* Appends prefix and path as one absolute, clean path, as Go's url.JoinPath makes it: doubled
+ * slashes and "." vanish, ".." goes up but never above the root, a slash at the end stays. "?" and
+ * "#" are encoded (a query has its own place); %XX stays as it is. Both empty give "/". Control
+ * characters and spaces are an error. */
+bool url_append_path(struct buf *out, struct sv prefix, struct sv path, struct err *err);
+
+struct url_param {
+    struct sv name;
+    struct sv value;
+};
+
+/* The parameters of a query, sorted by name, values of one name in the order they were added. Names
+ * and values are the caller's. Zeroed is empty. */
+struct url_query {
+    struct url_param *at;
+    size_t n;
+    size_t cap;
+};
+void url_query_done(struct url_query *q);
+/* Removes all parameters, keeps the storage. */
+void url_query_clear(struct url_query *q);
+/* Adds a parameter. False if out of memory. */
+bool url_query_add(struct url_query *q, struct sv name, struct sv value);
+/* Replaces the first value of a name, or adds it. False if out of memory. */
+bool url_query_set(struct url_query *q, struct sv name, struct sv value);
+/* Removes all values of a name. */
+void url_query_del(struct url_query *q, struct sv name);
+/* Appends "?a=1&b=2", encoded; nothing if there are no parameters. */
+bool url_append_query(struct buf *out, const struct url_query *q);
+
+/* Appends base with path ("/ingest") and query ("a=b&c=d", encoded; may be empty).
+ *
+ * Users give base URLs, base URLs with a proxy's path, with trailing slashes, with a query, and
+ * full URLs of the method. The path and the query of the base are kept, "//" is never made (servers
+ * answer it with a redirect), a base that already ends in path is taken as it is, and its fragment
+ * is dropped. */
+bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out);
+
+/* Appends the directory of a file URL without trailing slashes: "file:///var/lib/x", decoded, or a
+ * bare path that begins with "/". */
+bool url_to_directory(struct sv url, struct buf *out, struct err *err);
+
+/* ---- parsing --------------------------------------------------------------------------------- */
+
+/* The parts of a URL. Strings are owned; user and password are decoded, NULL if absent. */
+struct url {
+    char *text; /* without userinfo and fragment: what libcurl gets */
+    char *host; /* lower case, IPv6 without brackets */
+    char *user;
+    char *password;
+    uint16_t port; /* with the default filled in */
+    bool https;
+};
+
+/* Parses an absolute http or https URL. On failure *ret_url is empty, and err has the reason
+ * (ERR_INPUT or ERR_MEMORY) without the URL. */
+bool url_parse(const char *text, struct url *ret_url, struct err *err);
+void url_done(struct url *url);
+/* Equal for all URLs with the same scheme, host and port. */
+uint64_t url_origin_hash(const struct url *url);
+/* The target of a Location header: an absolute URL without userinfo, which the caller frees. NULL
+ * if it is not a usable http or https URL, or out of memory. */
+char *url_resolve(const char *base, const char *location, bool *ret_same_origin);
+
+/* Writes a URL fit for errors and logs: no userinfo, no fragment, query values only if they are
+ * short numbers. Takes any text. */
+void url_redact(const char *text, char *out, size_t size);
+#define URL_REDACTED_MAX 512
+
+#endif
