@@ -7,21 +7,28 @@
 #include "base/str.h"
 #include "relabel/relabel.h"
 
-static bool check_rule(void *arg, const struct config_rule *rule, struct err *err)
+const struct command *command_at(size_t i)
+{
+    static const struct command *const commands[] = {
+        &cmd_run,    &cmd_check,  &cmd_discover, &cmd_relabel, &cmd_scrape,
+        &cmd_import, &cmd_verify, &cmd_spool,    &cmd_version,
+    };
+    return i < sizeof(commands) / sizeof(commands[0]) ? commands[i] : NULL;
+}
+
+bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err)
 {
     (void)arg;
     return relabel_check_rule(rule, err);
 }
 
-static void print_errors(const struct config_errors *errors)
+void cmd_print_errors(const struct config_errors *errors)
 {
     struct buf text;
     buf_init(&text, 16 * 1024 * 1024);
     if (config_errors_format(errors, &text)) {
         fwrite(text.data, 1, text.len, stderr);
     }
-    size_t n = config_errors_count(errors) + config_errors_more(errors);
-    fprintf(stderr, "profpull: the configuration has %zu error%s\n", n, n == 1 ? "" : "s");
     buf_done(&text);
 }
 
@@ -33,16 +40,24 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags)
         return NULL;
     }
     struct config_options options = {
-        .check_rule = check_rule,
+        .check_rule = cmd_check_rule,
         .write_url = flags->write_url,
         .listen = flags->listen,
     };
     struct config *config = config_load(flags->file, &options, errors);
     if (config == NULL) {
-        print_errors(errors);
+        size_t n = config_errors_count(errors) + config_errors_more(errors);
+        cmd_print_errors(errors);
+        fprintf(stderr, "profpull: the configuration has %zu error%s\n", n, n == 1 ? "" : "s");
     }
     config_errors_free(errors);
     return config;
+}
+
+int cmd_usage_hint(const char *name)
+{
+    fprintf(stderr, "Try `profpull %s --help`.\n", name);
+    return EXIT_USAGE;
 }
 
 int cmd_usage_error(const char *name, const char *fmt, ...)
@@ -51,15 +66,9 @@ int cmd_usage_error(const char *name, const char *fmt, ...)
     va_start(ap, fmt);
     fprintf(stderr, "profpull %s: ", name);
     vfprintf(stderr, fmt, ap);
-    fprintf(stderr, "\nTry `profpull %s --help`.\n", name);
+    fputc('\n', stderr);
     va_end(ap);
-    return EXIT_USAGE;
-}
-
-int cmd_help(const char *text)
-{
-    fputs(text, stdout);
-    return EXIT_DONE;
+    return cmd_usage_hint(name);
 }
 
 int cmd_fail(int code, const struct err *err)
@@ -68,12 +77,9 @@ int cmd_fail(int code, const struct err *err)
     return code;
 }
 
-bool cmd_parse_duration(const char *name, const char *flag, const char *text, int64_t *ret_ms)
+int cmd_flush(int code)
 {
     struct err err = ERR_INIT;
-    if (parse_duration_ms(sv_from(text), ret_ms, &err)) {
-        return true;
-    }
-    cmd_usage_error(name, "%s: %s", flag, err.msg);
-    return false;
+    return fflush(stdout) == 0 || err_sys(&err, "standard output") ? code
+                                                                   : cmd_fail(EXIT_INPUT, &err);
 }

@@ -1,7 +1,6 @@
 /* The subcommands, one file each, and what they share.
  *
- * Each takes its own argv (argv[0] is the subcommand's name) and returns the exit code. Results go
- * to stdout, everything else to stderr.
+ * Results go to stdout, everything else to stderr.
  */
 #ifndef PROFPULL_CLI_CMD_H
 #define PROFPULL_CLI_CMD_H
@@ -10,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/flags.h"
 #include "config/config.h"
 
 enum {
@@ -19,17 +19,20 @@ enum {
     EXIT_PEER = 3, /* the other side failed */
 };
 
-int cmd_run(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_discover(int argc, char **argv);
-int cmd_relabel(int argc, char **argv);
-int cmd_scrape(int argc, char **argv);
-int cmd_import(int argc, char **argv);
-int cmd_verify(int argc, char **argv);
-int cmd_spool(int argc, char **argv);
-int cmd_version(int argc, char **argv);
+/* The largest body or file that a command can be made to take. */
+#define CMD_BODY_MAX (UINT64_C(1) << 30)
 
-/* What run, check and discover have in common on their command line. */
+extern const struct command cmd_run;
+extern const struct command cmd_check;
+extern const struct command cmd_discover;
+extern const struct command cmd_relabel;
+extern const struct command cmd_scrape;
+extern const struct command cmd_import;
+extern const struct command cmd_verify;
+extern const struct command cmd_spool;
+extern const struct command cmd_version;
+
+/* The flags that say which configuration to use. */
 struct cmd_config_flags {
     const char *file;      /* --config */
     const char *write_url; /* --write.url */
@@ -37,19 +40,23 @@ struct cmd_config_flags {
 };
 
 /* Loads the configuration with the relabel room's check of rules. On errors prints them all to
- * stderr and returns NULL. file must be set. */
+ * stderr and returns NULL. file or write_url must be set. */
 struct config *cmd_load_config(const struct cmd_config_flags *flags);
+
+/* For struct config_options. */
+bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err);
+/* Prints every error to stderr. */
+void cmd_print_errors(const struct config_errors *errors);
 
 /* Prints "profpull NAME: MESSAGE" and where help is to stderr; returns EXIT_USAGE. */
 int cmd_usage_error(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Prints a help text to stdout; EXIT_DONE. */
-int cmd_help(const char *text);
+/* Prints only where help is. */
+int cmd_usage_hint(const char *name);
 
 /* Prints "profpull: MESSAGE" to stderr and returns code. */
 int cmd_fail(int code, const struct err *err);
 
-/* A duration from the command line, in ms; false with a message on stderr. */
-bool cmd_parse_duration(const char *name, const char *flag, const char *text, int64_t *ret_ms);
+/* Flushes stdout. Returns code, or EXIT_INPUT with a message if that fails. */
+int cmd_flush(int code);
 
 #endif

@@ -1,22 +1,6 @@
-#include <getopt.h>
 #include <stdio.h>
 
 #include "cli/cmd.h"
-
-static const char help[] =
-    "Usage: profpull check --config FILE [--dump]\n"
-    "       profpull check --print-default\n"
-    "\n"
-    "Reads a configuration and reports every mistake in it as file:line:column: key: message.\n"
-    "Nothing is contacted.\n"
-    "\n"
-    "  -c, --config FILE   the configuration (or give FILE as the only argument)\n"
-    "      --dump          print the normalised configuration instead of a summary\n"
-    "      --print-default print the configuration that stands in for missing scrape_configs\n"
-    "      --write.url URL as for `profpull run`\n"
-    "      --listen ADDR   as for `profpull run`\n"
-    "\n"
-    "Exit code: 0 the configuration is good, 1 it is not, 2 usage.\n";
 
 static void print_job(const struct config_job *job)
 {
@@ -56,6 +40,12 @@ static void print_summary(const struct config *config)
     printf("%s: the configuration is good\n", config->file);
 }
 
+struct check_args {
+    struct cmd_config_flags config;
+    bool dump;
+    bool print_default;
+};
+
 static int print_default(void)
 {
     struct sv text = config_builtin();
@@ -63,23 +53,43 @@ static int print_default(void)
     return EXIT_DONE;
 }
 
-static int check(const struct cmd_config_flags *flags, bool dump)
+static int print_dump(const struct config *config)
 {
-    struct config *config = cmd_load_config(flags);
+    struct buf text;
+    buf_init(&text, 64 * 1024 * 1024);
+    bool ok = config_dump(config, &text);
+    if (ok) {
+        fwrite(text.data, 1, text.len, stdout);
+    } else {
+        fputs("profpull: out of memory\n", stderr);
+    }
+    buf_done(&text);
+    return ok ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int run_check(const void *arg, char *const *operands, size_t n)
+{
+    const struct check_args *args = arg;
+    struct cmd_config_flags which = args->config;
+    int code = EXIT_DONE;
+    if (args->print_default) {
+        return print_default();
+    }
+    if (n > 0 && which.file != NULL) {
+        return cmd_usage_error("check", "unexpected argument: %s", operands[0]);
+    }
+    if (n > 0) {
+        which.file = operands[0];
+    }
+    if (which.file == NULL && which.write_url == NULL) {
+        return cmd_usage_error("check", "--config FILE, or --write.url URL alone, is needed");
+    }
+    struct config *config = cmd_load_config(&which);
     if (config == NULL) {
         return EXIT_INPUT;
     }
-    int code = EXIT_DONE;
-    if (dump) {
-        struct buf text;
-        buf_init(&text, 64 * 1024 * 1024);
-        if (config_dump(config, &text)) {
-            fwrite(text.data, 1, text.len, stdout);
-        } else {
-            fputs("profpull: out of memory\n", stderr);
-            code = EXIT_INPUT;
-        }
-        buf_done(&text);
+    if (args->dump) {
+        code = print_dump(config);
     } else {
         print_summary(config);
     }
@@ -87,50 +97,28 @@ static int check(const struct cmd_config_flags *flags, bool dump)
     return code;
 }
 
-int cmd_check(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"dump", no_argument, NULL, 'd'},
-        {"print-default", no_argument, NULL, 'p'},
-        {"write.url", required_argument, NULL, 'w'},
-        {"listen", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    struct cmd_config_flags flags = {0};
-    bool dump = false;
-    int c;
-    while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
-        switch (c) {
-        case 'c':
-            flags.file = optarg;
-            break;
-        case 'd':
-            dump = true;
-            break;
-        case 'p':
-            return print_default();
-        case 'w':
-            flags.write_url = optarg;
-            break;
-        case 'l':
-            flags.listen = optarg;
-            break;
-        case 'h':
-            return cmd_help(help);
-        default:
-            return cmd_usage_error(argv[0], "see above");
-        }
-    }
-    if (flags.file == NULL && optind < argc) {
-        flags.file = argv[optind++];
-    }
-    if (optind < argc) {
-        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
-    }
-    if (flags.file == NULL && flags.write_url == NULL) {
-        return cmd_usage_error(argv[0], "--config FILE, or --write.url URL alone, is needed");
-    }
-    return check(&flags, dump);
-}
+static const struct flag flags[] = {
+    FLAG(TEXT, "config", 'c', check_args, config.file, "FILE",
+         "the configuration (or give FILE as the only argument)"),
+    FLAG(BOOL, "dump", 0, check_args, dump, NULL,
+         "print the normalised configuration instead of a summary"),
+    FLAG(BOOL, "print-default", 0, check_args, print_default, NULL,
+         "print the configuration that stands in for missing scrape_configs"),
+    FLAG(TEXT, "write.url", 0, check_args, config.write_url, "URL", "as for `profpull run`"),
+    FLAG(TEXT, "listen", 0, check_args, config.listen, "ADDR", "as for `profpull run`"),
+};
+
+const struct command cmd_check = {
+    .name = "check",
+    .summary = "read a configuration and report every mistake in it",
+    .usage = "check --config FILE [--dump]\n"
+             "check --print-default",
+    .description = "Reads a configuration and reports every mistake in it as "
+                   "file:line:column: key: message. Nothing is contacted.",
+    .exit_codes = "Exit code: 0 the configuration is good, 1 it is not, 2 usage.",
+    .flags = flags,
+    .n_flags = sizeof(flags) / sizeof(flags[0]),
+    .args_size = sizeof(struct check_args),
+    .operands_max = 1,
+    .run = run_check,
+};

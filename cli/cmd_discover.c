@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,23 +11,6 @@
 #include "cli/explain/explain.h"
 #include "cli/explain/pod_lookup.h"
 #include "discovery/discovery.h"
-
-static const char help[] =
-    "Usage: profpull discover [--config FILE] [--explain] [--timeout 30s]\n"
-    "       profpull discover [--config FILE] --explain --pod NAMESPACE/NAME\n"
-    "\n"
-    "Reads every source of the configuration once and prints the targets found, one JSON object a\n"
-    "line: job, source, labels and the scrapes with their URLs. Nothing is scraped.\n"
-    "\n"
-    "  -c, --config FILE   the configuration; without it, that of annotated pods in the cluster\n"
-    "                      that this runs in\n"
-    "  -e, --explain       print what was dropped or refused as well, with the rule and why, and\n"
-    "                      on stderr how many pods are not scraped for which reason\n"
-    "      --pod POD       say in words why this pod is scraped or not, and what to change; a\n"
-    "                      pattern such as shop/cart-*, or part of a name\n"
-    "      --timeout D     give up when a source has not answered by then (30s)\n"
-    "\n"
-    "Exit code: 0 done, 1 the configuration is wrong, 2 usage, 3 a source did not answer.\n";
 
 #define LINE_MAX_BYTES (16 * 1024 * 1024)
 /* After a missing permission was found, time for other sources to answer. */
@@ -317,72 +299,75 @@ static bool prepare(struct discover *d, struct err *err)
     return d->words != NULL || err_memory(err);
 }
 
-static int discover(const struct cmd_config_flags *flags, struct discover *d)
+struct discover_args {
+    struct cmd_config_flags config;
+    bool explain;
+    const char *pod;
+    int64_t timeout_ms;
+};
+
+static int run_discover(const void *arg, char *const *operands, size_t n)
 {
-    struct config *config = cmd_load_config(flags);
+    const struct discover_args *args = arg;
+    struct cmd_config_flags which = args->config;
+    (void)operands;
+    (void)n;
+    if (args->pod != NULL && !args->explain) {
+        return cmd_usage_error("discover", "--pod goes with --explain");
+    }
+    if (which.file == NULL && which.write_url == NULL) {
+        which.write_url = "http://127.0.0.1"; /* nothing is written */
+    }
+    struct config *config = cmd_load_config(&which);
     if (config == NULL) {
         return EXIT_INPUT;
     }
     struct err err = ERR_INIT;
-    d->config = config;
-    int code = prepare(d, &err) ? run_discovery(d) : cmd_fail(EXIT_INPUT, &err);
-    explain_free(d->words);
-    pipeline_free(d->pipeline);
-    sharding_free(d->sharding);
-    loop_free(d->loop);
-    intern_free(d->intern);
-    log_free(d->log);
+    struct discover d = {
+        .config = config,
+        .explain = args->explain,
+        .pod = args->pod,
+        .timeout_ms = args->timeout_ms,
+    };
+    int code = prepare(&d, &err) ? run_discovery(&d) : cmd_fail(EXIT_INPUT, &err);
+    explain_free(d.words);
+    pipeline_free(d.pipeline);
+    sharding_free(d.sharding);
+    loop_free(d.loop);
+    intern_free(d.intern);
+    log_free(d.log);
     config_unref(config);
     return code;
 }
 
-int cmd_discover(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"explain", no_argument, NULL, 'e'},
-        {"timeout", required_argument, NULL, 't'},
-        {"write.url", required_argument, NULL, 'w'},
-        {"pod", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    struct cmd_config_flags flags = {0};
-    struct discover d = {.timeout_ms = 30 * MS_PER_S};
-    int c;
-    while ((c = getopt_long(argc, argv, "c:eh", options, NULL)) != -1) {
-        switch (c) {
-        case 'c':
-            flags.file = optarg;
-            break;
-        case 'e':
-            d.explain = true;
-            break;
-        case 'p':
-            d.pod = optarg;
-            break;
-        case 't':
-            if (!cmd_parse_duration(argv[0], "--timeout", optarg, &d.timeout_ms)) {
-                return EXIT_USAGE;
-            }
-            break;
-        case 'w':
-            flags.write_url = optarg;
-            break;
-        case 'h':
-            return cmd_help(help);
-        default:
-            return cmd_usage_error(argv[0], "see above");
-        }
-    }
-    if (optind < argc) {
-        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
-    }
-    if (d.pod != NULL && !d.explain) {
-        return cmd_usage_error(argv[0], "--pod goes with --explain");
-    }
-    if (flags.file == NULL && flags.write_url == NULL) {
-        flags.write_url = "http://127.0.0.1"; /* nothing is written */
-    }
-    return discover(&flags, &d);
-}
+static const struct flag flags[] = {
+    FLAG(TEXT, "config", 'c', discover_args, config.file, "FILE",
+         "the configuration; without it, that of annotated pods in the cluster that this runs in"),
+    FLAG(TEXT, "write.url", 0, discover_args, config.write_url, "URL",
+         "as for `profpull run`; nothing is written there"),
+    FLAG(BOOL, "explain", 'e', discover_args, explain, NULL,
+         "print what was dropped or refused as well, with the rule and why, and on stderr how "
+         "many pods are not scraped for which reason"),
+    FLAG(TEXT, "pod", 0, discover_args, pod, "POD",
+         "say in words why this pod is scraped or not, and what to change; a pattern such as "
+         "shop/cart-*, or part of a name"),
+    FLAG(DURATION, "timeout", 0, discover_args, timeout_ms, "DUR",
+         "give up when a source has not answered by then"),
+};
+
+const struct command cmd_discover = {
+    .name = "discover",
+    .summary = "print the targets that are found now",
+    .usage = "discover [--config FILE] [--explain] [--timeout 30s]\n"
+             "discover [--config FILE] --explain --pod NAMESPACE/NAME",
+    .description = "Reads every source of the configuration once and prints the targets found, one "
+                   "JSON object a line: job, source, labels and the scrapes with their URLs. "
+                   "Nothing is scraped.",
+    .exit_codes = "Exit code: 0 done, 1 the configuration is wrong, 2 usage, 3 a source did not "
+                  "answer.",
+    .flags = flags,
+    .n_flags = sizeof(flags) / sizeof(flags[0]),
+    .args_size = sizeof(struct discover_args),
+    .defaults = &(const struct discover_args){.timeout_ms = 30 * MS_PER_S},
+    .run = run_discover,
+};

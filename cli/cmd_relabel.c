@@ -1,5 +1,4 @@
 #include <ctype.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,17 +6,6 @@
 #include "base/labels.h"
 #include "cli/cmd.h"
 #include "relabel/relabel.h"
-
-static const char help[] =
-    "Usage: profpull relabel --rules FILE [--explain] < LABELS\n"
-    "\n"
-    "Runs relabel rules on label sets: JSON objects of strings on stdin, one result a line on\n"
-    "stdout, an object or null for one that was dropped.\n"
-    "\n"
-    "  -r, --rules FILE   a YAML list of rules, or a mapping with the key relabel_configs\n"
-    "  -e, --explain      say on stderr what each rule did\n"
-    "\n"
-    "Exit code: 0 done, 1 the input or a rule is wrong, or a rule gave up; 2 usage.\n";
 
 /* One JSON object on stdin. */
 #define OBJECT_MAX ((size_t)8 * 1024 * 1024)
@@ -239,7 +227,7 @@ static bool relabel_all(struct job *j)
     return ok && !ferror(stdin) && !j->failed;
 }
 
-static int run(struct job *j, const struct config_rules *rules)
+static int run_job(struct job *j, const struct config_rules *rules)
 {
     struct err err = ERR_INIT;
     j->rules = relabel_new(rules, &err);
@@ -262,37 +250,32 @@ static int run(struct job *j, const struct config_rules *rules)
     return code;
 }
 
-static bool check_rule(void *arg, const struct config_rule *rule, struct err *err)
-{
-    (void)arg;
-    return relabel_check_rule(rule, err);
-}
+struct relabel_args {
+    const char *file;
+    bool explain;
+};
 
-static void print_errors(const struct config_errors *errors)
+static int run_relabel(const void *arg, char *const *operands, size_t n)
 {
-    struct buf text;
-    buf_init(&text, OBJECT_MAX);
-    if (config_errors_format(errors, &text)) {
-        fputs(text.data, stderr);
-    }
-    buf_done(&text);
-}
-
-static int relabel(const char *file, bool explain)
-{
-    struct config_errors *errors = config_errors_new();
-    struct job *j = calloc(1, sizeof(*j));
-    struct config_options options = {.check_rule = check_rule};
+    const struct relabel_args *args = arg;
+    struct config_options options = {.check_rule = cmd_check_rule};
     struct config_rules rules;
     struct config *config = NULL;
     int code = EXIT_INPUT;
+    (void)operands;
+    (void)n;
+    if (args->file == NULL) {
+        return cmd_usage_error("relabel", "--rules FILE is needed");
+    }
+    struct config_errors *errors = config_errors_new();
+    struct job *j = calloc(1, sizeof(*j));
     if (errors == NULL || j == NULL) {
         fputs("profpull: out of memory\n", stderr);
-    } else if ((config = config_load_rules(file, &options, errors, &rules)) == NULL) {
-        print_errors(errors);
+    } else if ((config = config_load_rules(args->file, &options, errors, &rules)) == NULL) {
+        cmd_print_errors(errors);
     } else {
-        j->explain = explain;
-        code = run(j, &rules);
+        j->explain = args->explain;
+        code = run_job(j, &rules);
     }
     config_unref(config);
     config_errors_free(errors);
@@ -300,36 +283,21 @@ static int relabel(const char *file, bool explain)
     return code;
 }
 
-int cmd_relabel(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"rules", required_argument, NULL, 'r'},
-        {"explain", no_argument, NULL, 'e'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    const char *file = NULL;
-    bool explain = false;
-    int c;
-    while ((c = getopt_long(argc, argv, "r:eh", options, NULL)) != -1) {
-        switch (c) {
-        case 'r':
-            file = optarg;
-            break;
-        case 'e':
-            explain = true;
-            break;
-        case 'h':
-            return cmd_help(help);
-        default:
-            return cmd_usage_error(argv[0], "see above");
-        }
-    }
-    if (optind < argc) {
-        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
-    }
-    if (file == NULL) {
-        return cmd_usage_error(argv[0], "--rules FILE is needed");
-    }
-    return relabel(file, explain);
-}
+static const struct flag flags[] = {
+    FLAG(TEXT, "rules", 'r', relabel_args, file, "FILE",
+         "a YAML list of rules, or a mapping with the key relabel_configs"),
+    FLAG(BOOL, "explain", 'e', relabel_args, explain, NULL, "say on stderr what each rule did"),
+};
+
+const struct command cmd_relabel = {
+    .name = "relabel",
+    .summary = "run relabel rules over label sets from standard input",
+    .usage = "relabel --rules FILE [--explain] < LABELS",
+    .description = "Runs relabel rules on label sets: JSON objects of strings on stdin, one result "
+                   "a line on stdout, an object or null for one that was dropped.",
+    .exit_codes = "Exit code: 0 done, 1 the input or a rule is wrong, or a rule gave up; 2 usage.",
+    .flags = flags,
+    .n_flags = sizeof(flags) / sizeof(flags[0]),
+    .args_size = sizeof(struct relabel_args),
+    .run = run_relabel,
+};

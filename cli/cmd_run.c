@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,22 +13,6 @@
 
 /* Who signals a process and then its group (timeout(1) does) means one signal, not two. */
 #define SAME_SIGNAL_MS 500
-
-static const char help[] =
-    "Usage: profpull run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]\n"
-    "\n"
-    "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.\n"
-    "\n"
-    "  -c, --config FILE       the configuration; see docs/configuration.md. Without it, or "
-    "without\n"
-    "                          scrape_configs in it, annotated pods are scraped (see\n"
-    "                          `profpull check --print-default` and docs/annotations.md)\n"
-    "      --write.url URL     push here (Pyroscope): makes or replaces the endpoint \"main\"\n"
-    "      --listen ADDR       admin server, instead of server.listen; \"\" for none\n"
-    "      --drain-timeout D   after a signal, time for queues to empty (20s); a second signal\n"
-    "                          ends at once\n"
-    "\n"
-    "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.\n";
 
 /* Waits for one of our signals or, where fd >= 0, for fd to become readable.
  * Returns the signal's number, or 0 for fd. */
@@ -133,9 +116,20 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-static int run(const struct cmd_config_flags *flags, int64_t drain_ms)
+struct run_args {
+    struct cmd_config_flags config;
+    int64_t drain_ms;
+};
+
+static int run_command(const void *arg, char *const *operands, size_t n)
 {
-    struct config *config = cmd_load_config(flags);
+    const struct run_args *args = arg;
+    (void)operands;
+    (void)n;
+    if (args->config.file == NULL && args->config.write_url == NULL) {
+        return cmd_usage_error("run", "--write.url URL or --config FILE is needed");
+    }
+    struct config *config = cmd_load_config(&args->config);
     if (config == NULL) {
         return EXIT_INPUT;
     }
@@ -149,7 +143,7 @@ static int run(const struct cmd_config_flags *flags, int64_t drain_ms)
     if (app == NULL || !start_server(app, config->server.listen, &server, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
-        code = serve(app, signal_fd, drain_ms);
+        code = serve(app, signal_fd, args->drain_ms);
     }
     server_stop(server);
     app_free(app);
@@ -158,43 +152,30 @@ static int run(const struct cmd_config_flags *flags, int64_t drain_ms)
     return code;
 }
 
-int cmd_run(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"write.url", required_argument, NULL, 'w'},
-        {"listen", required_argument, NULL, 'l'}, {"drain-timeout", required_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
-    struct cmd_config_flags flags = {0};
-    int64_t drain_ms = 20 * MS_PER_S;
-    int c;
-    while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
-        switch (c) {
-        case 'c':
-            flags.file = optarg;
-            break;
-        case 'w':
-            flags.write_url = optarg;
-            break;
-        case 'l':
-            flags.listen = optarg;
-            break;
-        case 'd':
-            if (!cmd_parse_duration(argv[0], "--drain-timeout", optarg, &drain_ms)) {
-                return EXIT_USAGE;
-            }
-            break;
-        case 'h':
-            return cmd_help(help);
-        default:
-            return cmd_usage_error(argv[0], "see above");
-        }
-    }
-    if (optind < argc) {
-        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[optind]);
-    }
-    if (flags.file == NULL && flags.write_url == NULL) {
-        return cmd_usage_error(argv[0], "--write.url URL or --config FILE is needed");
-    }
-    return run(&flags, drain_ms);
-}
+static const struct flag flags[] = {
+    FLAG(TEXT, "config", 'c', run_args, config.file, "FILE",
+         "the configuration; see docs/configuration.md. Without it, or without scrape_configs in "
+         "it, annotated pods are scraped (see `profpull check --print-default` and "
+         "docs/annotations.md)"),
+    FLAG(TEXT, "write.url", 0, run_args, config.write_url, "URL",
+         "push here (Pyroscope): makes or replaces the endpoint \"main\""),
+    FLAG(TEXT, "listen", 0, run_args, config.listen, "ADDR",
+         "admin server, instead of server.listen; \"\" for none"),
+    FLAG(DURATION, "drain-timeout", 0, run_args, drain_ms, "DUR",
+         "time for queues to empty after a signal; a second signal ends at once"),
+};
+
+const struct command cmd_run = {
+    .name = "run",
+    .summary = "discover, scrape and push until stopped",
+    .usage = "run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]",
+    .description =
+        "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.",
+    .exit_codes =
+        "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.",
+    .flags = flags,
+    .n_flags = sizeof(flags) / sizeof(flags[0]),
+    .args_size = sizeof(struct run_args),
+    .defaults = &(const struct run_args){.drain_ms = 20 * MS_PER_S},
+    .run = run_command,
+};

@@ -2,7 +2,6 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,30 +16,9 @@
 #include "pprof/summary.h"
 #include "scraper/scraper.h"
 
-static const char help[] =
-    "Usage: profpull scrape URL [--type TYPE] [OPTIONS]\n"
-    "\n"
-    "Fetches one profile now, checks it and says what it is. URL may be host:port alone; with\n"
-    "--type the path and, for types that sample, seconds=N come from the type.\n"
-    "\n"
-    "  -t, --type TYPE      memory, block, goroutine, mutex, process_cpu, fgprof,\n"
-    "                       heap, threadcreate, godeltaprof_memory, godeltaprof_mutex or\n"
-    "                       godeltaprof_block\n"
-    "  -s, --seconds N      how long a sampling type samples (10)\n"
-    "      --timeout DUR    for the whole request, without the seconds (10s)\n"
-    "      --max-size SIZE  refuse larger bodies (64MiB)\n"
-    "  -o, --output FILE    write the profile as it came, converted if it is in an old format;\n"
-    "                       - is standard output (the description then goes to standard error)\n"
-    "\n"
-    "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no answer, an\n"
-    "error, or something that is not a profile.\n";
-
-#define SECONDS_DEFAULT 10
 #define SECONDS_MAX 86400
-#define MAX_SIZE_LARGEST (UINT64_C(1) << 30)
 
 struct scrape_args {
-    const char *url;
     const char *type;
     const char *output;
     uint64_t seconds;
@@ -134,7 +112,7 @@ static bool url_is_http(CURLU *u)
     return is;
 }
 
-static bool apply_type(CURLU *u, const struct config_type *type, const struct scrape_args *args)
+static bool apply_type(CURLU *u, const struct config_type *type, uint64_t seconds)
 {
     char text[40];
     if (!url_has_path(u) && curl_url_set(u, CURLUPART_PATH, type->path, 0) != CURLUE_OK) {
@@ -143,17 +121,17 @@ static bool apply_type(CURLU *u, const struct config_type *type, const struct sc
     if (!type->sampling || url_seconds(u) > 0) {
         return true;
     }
-    snprintf(text, sizeof(text), "seconds=%llu", (unsigned long long)args->seconds);
+    snprintf(text, sizeof(text), "seconds=%llu", (unsigned long long)seconds);
     return curl_url_set(u, CURLUPART_QUERY, text, CURLU_APPENDQUERY) == CURLUE_OK;
 }
 
-static bool fill_url(CURLU *u, const struct scrape_args *args, const struct config_type *type,
+static bool fill_url(CURLU *u, const char *given, uint64_t seconds, const struct config_type *type,
                      struct err *err)
 {
-    bool bare = strstr(args->url, "://") == NULL;
+    bool bare = strstr(given, "://") == NULL;
     struct buf text;
     buf_init(&text, (size_t)64 * 1024);
-    buf_printf(&text, "%s%s", bare ? "http://" : "", args->url);
+    buf_printf(&text, "%s%s", bare ? "http://" : "", given);
     CURLUcode rc =
         buf_ok(&text) ? curl_url_set(u, CURLUPART_URL, text.data, 0) : CURLUE_MALFORMED_INPUT;
     buf_done(&text);
@@ -166,12 +144,12 @@ static bool fill_url(CURLU *u, const struct scrape_args *args, const struct conf
     if (type == NULL && !url_has_path(u)) {
         return err_set(err, ERR_INPUT, "the URL has no path: add one, or say --type");
     }
-    return type == NULL || apply_type(u, type, args) || err_set(err, ERR_INPUT, "invalid URL");
+    return type == NULL || apply_type(u, type, seconds) || err_set(err, ERR_INPUT, "invalid URL");
 }
 
 /* The URL to fetch (freed with curl_free()) and how long the other side will sample. NULL if it is
  * wrong. */
-static char *make_url(const struct scrape_args *args, const struct config_type *type,
+static char *make_url(const char *given, uint64_t seconds, const struct config_type *type,
                       uint64_t *ret_seconds, struct err *err)
 {
     char *url = NULL;
@@ -180,7 +158,7 @@ static char *make_url(const struct scrape_args *args, const struct config_type *
         err_memory(err);
         return NULL;
     }
-    if (fill_url(u, args, type, err)) {
+    if (fill_url(u, given, seconds, type, err)) {
         *ret_seconds = url_seconds(u);
         if (curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK) {
             err_set(err, ERR_INPUT, "invalid URL");
@@ -419,22 +397,13 @@ static int deliver(const char *url, const struct scrape_args *args, struct answe
     if (args->output != NULL && !write_file(args->output, a, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
-    if (fflush(stdout) != 0) {
-        err_sys(&err, "standard output");
-        return cmd_fail(EXIT_INPUT, &err);
-    }
-    return EXIT_DONE;
+    return cmd_flush(EXIT_DONE);
 }
 
-static int scrape(const struct scrape_args *args, const struct config_type *type)
+static int scrape(const struct scrape_args *args, const char *url, uint64_t seconds)
 {
     struct err err = ERR_INIT;
     struct answer a = {.result = HTTP_ERR_ABORTED};
-    uint64_t seconds = 0;
-    char *url = make_url(args, type, &seconds, &err);
-    if (url == NULL) {
-        return cmd_fail(EXIT_INPUT, &err);
-    }
     int code;
     if (!fetch(url, seconds, args, &a, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
@@ -447,14 +416,19 @@ static int scrape(const struct scrape_args *args, const struct config_type *type
         code = deliver(url, args, &a);
     }
     free(a.data);
-    curl_free(url);
     return code;
 }
 
-static int scrape_type(const struct scrape_args *args)
+static int run_scrape(const void *arg, char *const *operands, size_t n)
 {
+    const struct scrape_args *args = arg;
+    struct err err = ERR_INIT;
     struct config *config = NULL;
     const struct config_type *type = NULL;
+    uint64_t seconds = 0;
+    if (n != 1) {
+        return cmd_usage_error("scrape", n == 0 ? "URL is needed" : "one URL at a time");
+    }
     if (args->type != NULL) {
         type = find_type(args->type, &config);
         if (type == NULL) {
@@ -463,75 +437,43 @@ static int scrape_type(const struct scrape_args *args)
                                    args->type);
         }
     }
-    int code = scrape(args, type);
+    char *url = make_url(operands[0], args->seconds, type, &seconds, &err);
+    int code = url == NULL ? cmd_fail(EXIT_INPUT, &err) : scrape(args, url, seconds);
+    curl_free(url);
     config_unref(config);
     return code;
 }
 
-static bool parse_number(const char *name, const char *flag, const char *text, bool size,
-                         uint64_t max, uint64_t *ret)
-{
-    uint64_t value;
-    bool ok =
-        size ? parse_size(sv_from(text), &value, NULL) : parse_u64(sv_from(text), max, &value);
-    if (!ok || value == 0 || value > max) {
-        cmd_usage_error(name, "%s: expected %s from 1 to %llu, got \"%s\"", flag,
-                        size ? "a size" : "a number", (unsigned long long)max, text);
-        return false;
-    }
-    *ret = value;
-    return true;
-}
+static const struct flag flags[] = {
+    FLAG(TEXT, "type", 't', scrape_args, type, "TYPE",
+         "memory, block, goroutine, mutex, process_cpu, fgprof, heap, threadcreate, "
+         "godeltaprof_memory, godeltaprof_mutex or godeltaprof_block"),
+    FLAG(NUMBER, "seconds", 's', scrape_args, seconds, "N", "how long a sampling type samples",
+         .min = 1, .max = SECONDS_MAX),
+    FLAG(DURATION, "timeout", 0, scrape_args, timeout_ms, "DUR",
+         "for the whole request, without the seconds"),
+    FLAG(SIZE, "max-size", 0, scrape_args, max_size, "SIZE", "refuse larger bodies", .min = 1,
+         .max = CMD_BODY_MAX),
+    FLAG(TEXT, "output", 'o', scrape_args, output, "FILE",
+         "write the profile as it came, converted if it is in an old format; - is standard "
+         "output (the description then goes to standard error)"),
+};
 
-static bool take_option(const char *name, int c, struct scrape_args *args)
-{
-    switch (c) {
-    case 't':
-        args->type = optarg;
-        return true;
-    case 'o':
-        args->output = optarg;
-        return true;
-    case 's':
-        return parse_number(name, "--seconds", optarg, false, SECONDS_MAX, &args->seconds);
-    case 'm':
-        return parse_number(name, "--max-size", optarg, true, MAX_SIZE_LARGEST, &args->max_size);
-    case 'T':
-        return cmd_parse_duration(name, "--timeout", optarg, &args->timeout_ms);
-    default:
-        cmd_usage_error(name, "see above");
-        return false;
-    }
-}
-
-int cmd_scrape(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"type", required_argument, NULL, 't'},
-        {"seconds", required_argument, NULL, 's'},
-        {"timeout", required_argument, NULL, 'T'},
-        {"max-size", required_argument, NULL, 'm'},
-        {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    struct scrape_args args = {
-        .seconds = SECONDS_DEFAULT,
-        .timeout_ms = 10 * MS_PER_S,
-        .max_size = UINT64_C(64) * 1024 * 1024,
-    };
-    int c;
-    while ((c = getopt_long(argc, argv, "t:s:o:h", options, NULL)) != -1) {
-        if (c == 'h') {
-            return cmd_help(help);
-        }
-        if (!take_option(argv[0], c, &args)) {
-            return EXIT_USAGE;
-        }
-    }
-    if (optind + 1 != argc) {
-        return cmd_usage_error(argv[0], optind == argc ? "URL is needed" : "one URL at a time");
-    }
-    args.url = argv[optind];
-    return scrape_type(&args);
-}
+const struct command cmd_scrape = {
+    .name = "scrape",
+    .summary = "fetch one profile now and say what it is",
+    .usage = "scrape URL [--type TYPE] [OPTIONS]",
+    .description = "Fetches one profile now, checks it and says what it is. URL may be host:port "
+                   "alone; with --type the path and, for types that sample, seconds=N come from "
+                   "the type.",
+    .exit_codes = "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no "
+                  "answer, an error, or something that is not a profile.",
+    .flags = flags,
+    .n_flags = sizeof(flags) / sizeof(flags[0]),
+    .args_size = sizeof(struct scrape_args),
+    .defaults = &(const struct scrape_args){.seconds = 10,
+                                            .timeout_ms = 10 * MS_PER_S,
+                                            .max_size = UINT64_C(64) * 1024 * 1024},
+    .operands_max = SIZE_MAX,
+    .run = run_scrape,
+};

@@ -1,6 +1,5 @@
 /* profpull spool: what waits on disk, and whether it is in order. */
 #include <dirent.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,18 +7,6 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "write/spool/show.h"
-
-static const char help[] =
-    "Usage: profpull spool list DIR\n"
-    "       profpull spool verify DIR\n"
-    "\n"
-    "Shows what a spool holds (queue.spool_directory). DIR is that directory or the one of an\n"
-    "endpoint in it. Nothing is changed, and it may be in use.\n"
-    "\n"
-    "  list     one JSON line for each profile that waits, and for each damaged place\n"
-    "  verify   reads all that waits, compares the check sums, and says what is wrong\n"
-    "\n"
-    "Exit code: 0 all in order, 1 damaged or unreadable, 2 usage.\n";
 
 struct view {
     bool list;
@@ -163,21 +150,17 @@ static void show_all(struct view *v, struct intern *intern, const char *director
     free((void *)entries);
 }
 
-int cmd_spool(int argc, char **argv)
+static int run_spool(const void *args, char *const *operands, size_t n)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    int c;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        return c == 'h' ? cmd_help(help) : cmd_usage_error(argv[0], "see above");
+    (void)args;
+    if (n != 2) {
+        return cmd_usage_error("spool", "\"list\" or \"verify\" and a directory are needed");
     }
-    if (argc - optind != 2) {
-        return cmd_usage_error(argv[0], "\"list\" or \"verify\" and a directory are needed");
-    }
-    const char *what = argv[optind];
-    const char *directory = argv[optind + 1];
+    const char *what = operands[0];
+    const char *directory = operands[1];
     struct view v = {.list = strcmp(what, "list") == 0};
     if (!v.list && strcmp(what, "verify") != 0) {
-        return cmd_usage_error(argv[0], "expected \"list\" or \"verify\", got \"%s\"", what);
+        return cmd_usage_error("spool", "expected \"list\" or \"verify\", got \"%s\"", what);
     }
     struct intern *intern = intern_new();
     if (intern == NULL) {
@@ -193,3 +176,19 @@ int cmd_spool(int argc, char **argv)
     intern_free(intern);
     return v.failed ? EXIT_INPUT : EXIT_DONE;
 }
+
+const struct command cmd_spool = {
+    .name = "spool",
+    .summary = "show what waits on disk, or whether it is damaged",
+    .usage = "spool list DIR\n"
+             "spool verify DIR",
+    .description =
+        "Shows what a spool holds (queue.spool_directory). DIR is that directory or the one of an "
+        "endpoint in it. Nothing is changed, and it may be in use.\n"
+        "\n"
+        "  list     one JSON line for each profile that waits, and for each damaged place\n"
+        "  verify   reads all that waits, compares the check sums, and says what is wrong",
+    .exit_codes = "Exit code: 0 all in order, 1 damaged or unreadable, 2 usage.",
+    .operands_max = SIZE_MAX,
+    .run = run_spool,
+};

@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <libdeflate.h>
 #include <stdio.h>
-#include <string.h>
 #include <yaml.h>
 #include <zlib.h>
 
@@ -12,19 +11,11 @@
 
 #include "cli/cmd.h"
 
-static const char help[] =
-    "Usage: profpull version\n"
-    "\n"
-    "Prints the version, and on a second line those of the libraries in it.\n";
-
-int cmd_version(int argc, char **argv)
+static int run_version(const void *args, char *const *operands, size_t n)
 {
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return cmd_help(help);
-    }
-    if (argc > 1) {
-        return cmd_usage_error(argv[0], "unexpected argument: %s", argv[1]);
-    }
+    (void)args;
+    (void)operands;
+    (void)n;
     char pcre2[64];
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     printf("profpull %s\n", PROFPULL_VERSION);
@@ -33,3 +24,12 @@ int cmd_version(int argc, char **argv)
            LIBDEFLATE_VERSION_STRING, jansson_version_str(), yaml_get_version_string());
     return EXIT_DONE;
 }
+
+const struct command cmd_version = {
+    .name = "version",
+    .summary = "print the version",
+    .usage = "version",
+    .description = "Prints the version, and on a second line those of the libraries in it.",
+    .exit_codes = "Exit code: 0 done, 2 usage.",
+    .run = run_version,
+};

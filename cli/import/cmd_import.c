@@ -4,40 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/import/args.h"
 #include "cli/import/import.h"
-
-static const char help[] =
-    "Usage: profpull import --url URL [--protocol P] --name APP [OPTIONS] FILE|DIR|-...\n"
-    "       profpull import --config FILE [--endpoint NAME] --name APP [OPTIONS] FILE|DIR|-...\n"
-    "\n"
-    "Pushes profiles that lie in files, pprof (gzip or plain) or JFR, to any kind of endpoint.\n"
-    "Directories are searched for whatever is a profile by its content; - is standard input.\n"
-    "\n"
-    "      --url URL            as in the configuration, file:///DIR included\n"
-    "      --protocol P         as in the configuration (push, or file for file:///DIR)\n"
-    "  -c, --config FILE        take URL, protocol, credentials and external labels from a\n"
-    "      --endpoint NAME      configuration; NAME is needed if it has more than one\n"
-    "      --name APP           the service that the profiles are of (service_name)\n"
-    "      --label NAME=VALUE   a further label; may be repeated\n"
-    "      --type TYPE          the type's name in the store (process_cpu, memory, goroutine,\n"
-    "                           mutex, block, ...); by default told from the samples\n"
-    "      --from T, --until T  the time covered (2026-11-21T03:23:34Z, or seconds since 1970);\n"
-    "                           by default what the profile says, else the file's date\n"
-    "      --tenant ID          X-Scope-OrgID\n"
-    "      --username USER      with --password-file FILE: basic authentication\n"
-    "      --bearer-token-file FILE\n"
-    "      --ca-file FILE       trust this authority\n"
-    "      --insecure-skip-verify\n"
-    "      --timeout DUR        for one request (30s)\n"
-    "      --retry-for DUR      give up when nothing has been accepted for so long (1m)\n"
-    "      --max-size SIZE      refuse larger files (64MiB)\n"
-    "      --dry-run            say what would be sent, and send nothing\n"
-    "  -q, --quiet              no progress and no summary\n"
-    "\n"
-    "Exit code: 0 all were accepted; 1 a file is bad or the endpoint is described wrongly;\n"
-    "2 usage; 3 at least one was not accepted.\n";
 
 static void summarise(const struct import_args *args, const struct one_endpoint *to,
                       const struct import_totals *t)
@@ -67,27 +37,26 @@ static int conclude(const struct import_args *args, const struct one_endpoint *t
     if (!args->quiet) {
         summarise(args, to, t);
     }
-    if (fflush(stdout) != 0) {
-        err_sys(&err, "standard output");
-        return cmd_fail(EXIT_INPUT, &err);
-    }
+    int code = t->bad > 0 ? EXIT_INPUT : EXIT_DONE;
     if (t->refused > 0 || t->gave_up) {
-        return EXIT_PEER;
+        code = EXIT_PEER;
     }
-    if (t->sent == 0 && t->bad == 0) {
+    if (cmd_flush(EXIT_DONE) != EXIT_DONE) {
+        return EXIT_INPUT;
+    }
+    if (code == EXIT_DONE && t->sent == 0) {
         err_set(&err, ERR_INPUT, "found no profile");
         return cmd_fail(EXIT_INPUT, &err);
     }
-    return t->bad > 0 ? EXIT_INPUT : EXIT_DONE;
+    return code;
 }
 
 static bool open_endpoint(const struct import_args *args, struct one_endpoint *to, bool *ret_said)
 {
     struct err err = ERR_INIT;
     bool ok;
-    if (args->config != NULL) {
-        struct cmd_config_flags flags = {.file = args->config};
-        struct config *config = cmd_load_config(&flags);
+    if (args->config.file != NULL) {
+        struct config *config = cmd_load_config(&args->config);
         *ret_said = config == NULL;
         ok = config != NULL && one_endpoint_from_config(to, config, args->endpoint_name, &err);
     } else {
@@ -105,19 +74,25 @@ static bool wants_progress(const struct import_args *args)
     return !args->quiet && isatty(STDERR_FILENO) == 1 && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-static int import(const struct import_args *args)
+static int run_import(const void *arg, char *const *operands, size_t n)
 {
+    const struct import_args *args = arg;
+
     struct one_endpoint to;
     struct import_totals totals;
     struct err err = ERR_INIT;
     bool said = false;
     int code;
+    const char *wrong = import_args_problem(args, operands, n);
+    if (wrong[0] != '\0') {
+        return cmd_usage_error("import", "%s", wrong);
+    }
     if (!open_endpoint(args, &to, &said)) {
         return EXIT_INPUT;
     }
     if (!import_check_labels(args, to.endpoint.protocol, &err)) {
         code = cmd_usage_error("import", "%s", err.msg);
-    } else if (!import_run(args, &to, wants_progress(args), &totals, &err)) {
+    } else if (!import_run(args, operands, n, &to, wants_progress(args), &totals, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
         code = conclude(args, &to, &totals);
@@ -126,17 +101,63 @@ static int import(const struct import_args *args)
     return code;
 }
 
-int cmd_import(int argc, char **argv)
-{
-    struct import_args args;
-    int code;
-    if (!import_args_parse(&args, argc, argv)) {
-        code = EXIT_USAGE;
-    } else if (args.help) {
-        code = cmd_help(help);
-    } else {
-        code = import(&args);
-    }
-    import_args_done(&args);
-    return code;
-}
+static const struct flag flags[] = {
+    FLAG(TEXT, "url", 0, import_args, endpoint.url, "URL",
+         "as in the configuration, file:///DIR included"),
+    FLAG(TEXT, "protocol", 0, import_args, endpoint.protocol, "P",
+         "as in the configuration (push, or file for file:///DIR)"),
+    FLAG(TEXT, "config", 'c', import_args, config.file, "FILE",
+         "take URL, protocol, credentials and external labels from a configuration"),
+    FLAG(TEXT, "endpoint", 0, import_args, endpoint_name, "NAME",
+         "the endpoint of the configuration; needed if it has more than one"),
+    FLAG(TEXT, "name", 0, import_args, name, "APP",
+         "the service that the profiles are of (service_name)"),
+    FLAG(PAIRS, "label", 0, import_args, labels, "NAME=VALUE", "a further label; may be repeated"),
+    FLAG(TEXT, "type", 0, import_args, type, "TYPE",
+         "the type's name in the store (process_cpu, memory, goroutine, mutex, block, ...); by "
+         "default told from the samples"),
+    FLAG(TIME, "from", 0, import_args, from_ns, "TIME",
+         "the beginning of the time covered (2026-11-21T03:23:34Z, or seconds since 1970); by "
+         "default what the profile says, else the file's date"),
+    FLAG(TIME, "until", 0, import_args, until_ns, "TIME", "the end of the time covered"),
+    FLAG(TEXT, "tenant", 0, import_args, endpoint.tenant, "ID", "X-Scope-OrgID"),
+    FLAG(TEXT, "username", 0, import_args, endpoint.username, "USER",
+         "with --password-file: basic authentication"),
+    FLAG(TEXT, "password-file", 0, import_args, endpoint.password_file, "FILE",
+         "the password of --username"),
+    FLAG(TEXT, "bearer-token-file", 0, import_args, endpoint.bearer_token_file, "FILE",
+         "the token of Authorization: Bearer"),
+    FLAG(TEXT, "ca-file", 0, import_args, endpoint.ca_file, "FILE", "trust this authority"),
+    FLAG(BOOL, "insecure-skip-verify", 0, import_args, endpoint.insecure_skip_verify, NULL,
+         "accept any certificate of the server"),
+    FLAG(DURATION, "timeout", 0, import_args, timeout_ms, "DUR", "for one request"),
+    FLAG(DURATION, "retry-for", 0, import_args, retry_ms, "DUR",
+         "give up when nothing has been accepted for so long"),
+    FLAG(SIZE, "max-size", 0, import_args, max_size, "SIZE", "refuse larger files", .min = 1,
+         .max = CMD_BODY_MAX),
+    FLAG(BOOL, "dry-run", 0, import_args, dry_run, NULL,
+         "say what would be sent, and send nothing"),
+    FLAG(BOOL, "quiet", 'q', import_args, quiet, NULL, "no progress and no summary"),
+};
+
+const struct command cmd_import = {
+    .name = "import",
+    .summary = "push profiles that lie in files",
+    .usage = "import --url URL [--protocol P] --name APP [OPTIONS] FILE|DIR|-...\n"
+             "import --config FILE [--endpoint NAME] --name APP [OPTIONS] FILE|DIR|-...",
+    .description = "Pushes profiles that lie in files, pprof (gzip or plain) or JFR, to any kind "
+                   "of endpoint. Directories are searched for whatever is a profile by its "
+                   "content; - is standard input.",
+    .exit_codes = "Exit code: 0 all were accepted; 1 a file is bad or the endpoint is described "
+                  "wrongly; 2 usage; 3 at least one was not accepted.",
+    .flags = flags,
+    .n_flags = sizeof(flags) / sizeof(flags[0]),
+    .args_size = sizeof(struct import_args),
+    .defaults = &(const struct import_args){.from_ns = IMPORT_NO_TIME,
+                                            .until_ns = IMPORT_NO_TIME,
+                                            .max_size = UINT64_C(64) * 1024 * 1024,
+                                            .timeout_ms = 30 * MS_PER_S,
+                                            .retry_ms = 60 * MS_PER_S},
+    .operands_max = SIZE_MAX,
+    .run = run_import,
+};

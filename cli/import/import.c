@@ -41,6 +41,8 @@ struct pending {
 
 struct import {
     const struct import_args *args;
+    char *const *paths;
+    size_t n_paths;
     struct one_endpoint *to;
     struct loop *loop;
     struct intern *intern;
@@ -199,14 +201,15 @@ static struct labels *make_labels(struct import *im, const struct reading *r)
 {
     struct labels_builder *b = im->builder;
     labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < im->args->n_labels; i++) {
-        labels_builder_set_str(b, im->args->labels[i].name, im->args->labels[i].value);
+    for (size_t i = 0; i < im->args->labels.n; i++) {
+        const struct flag_pair *l = &im->args->labels.at[i];
+        labels_builder_set(b, l->name, sv_from(l->value));
     }
     labels_builder_set_str(b, LABEL_SERVICE_NAME, im->args->name);
     labels_builder_set_str(b, LABEL_NAME, r->type);
     /* A file is a whole profile: nothing is to be subtracted from it. */
     labels_builder_set_str(b, LABEL_DELTA, "false");
-    if (im->args->config != NULL && im->args->endpoint.tenant != NULL) {
+    if (im->args->config.file != NULL && im->args->endpoint.tenant != NULL) {
         labels_builder_set_str(b, LABEL_TENANT, im->args->endpoint.tenant);
     }
     return labels_builder_build(b);
@@ -441,9 +444,9 @@ static void count_abandoned(struct import *im)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* How many files there are to examine, for the progress. */
-static uint64_t count_files(const struct import_args *args)
+static uint64_t count_files(const struct import *im)
 {
-    struct file_walk *w = file_walk_new(args->paths, args->n_paths);
+    struct file_walk *w = file_walk_new(im->paths, im->n_paths);
     struct file_found found;
     uint64_t n = 0;
     while (w != NULL && n < COUNT_MAX && file_walk_next(w, &found, NULL) != WALK_END) {
@@ -484,7 +487,7 @@ static bool init(struct import *im, struct err *err)
     im->intern = intern_new();
     im->builder = im->intern == NULL ? NULL : labels_builder_new(im->intern);
     im->patience = loop_timer_new(im->loop, on_patience, im);
-    im->walk = file_walk_new(im->args->paths, im->args->n_paths);
+    im->walk = file_walk_new(im->paths, im->n_paths);
     if (im->builder == NULL || im->patience == NULL || im->walk == NULL) {
         return err_memory(err);
     }
@@ -509,14 +512,19 @@ static void done(struct import *im)
     loop_free(im->loop);
 }
 
-bool import_run(const struct import_args *args, struct one_endpoint *to, bool progress,
-                struct import_totals *ret, struct err *err)
+bool import_run(const struct import_args *args, char *const *paths, size_t n_paths,
+                struct one_endpoint *to, bool progress, struct import_totals *ret, struct err *err)
 {
     *ret = (struct import_totals){.sent = 0};
-    struct import im = {.args = args, .to = to, .progress = progress, .totals = ret};
+    struct import im = {.args = args,
+                        .paths = paths,
+                        .n_paths = n_paths,
+                        .to = to,
+                        .progress = progress,
+                        .totals = ret};
     bool ok = init(&im, err);
     if (ok) {
-        im.files = progress ? count_files(args) : 0;
+        im.files = progress ? count_files(&im) : 0;
         step(&im);
         loop_run(im.loop);
         count_abandoned(&im);

@@ -27,9 +27,10 @@ struct import_totals {
     bool gave_up;     /* files may be left that were not read */
 };
 
-/* Says on stderr what goes wrong, file by file, and draws the progress there if progress is true.
- * With --dry-run says on stdout what would be sent. False only if nothing could be started. */
-bool import_run(const struct import_args *args, struct one_endpoint *to, bool progress,
-                struct import_totals *ret, struct err *err);
+/* paths: files, directories and "-". Says on stderr what goes wrong, file by file, and draws the
+ * progress there if progress is true. With --dry-run says on stdout what would be sent. False only
+ * if nothing could be started. */
+bool import_run(const struct import_args *args, char *const *paths, size_t n_paths,
+                struct one_endpoint *to, bool progress, struct import_totals *ret, struct err *err);
 
 #endif

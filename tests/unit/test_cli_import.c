@@ -10,6 +10,7 @@
 #include "cli/file_walk.h"
 #include "cli/import/args.h"
 #include "cli/one_endpoint.h"
+#include "cli/parse_time.h"
 
 #define S NS_PER_S
 #define NONE IMPORT_NO_TIME
@@ -45,7 +46,7 @@ static void test_times(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         int64_t ns = -1;
-        bool ok = import_parse_time(cases[i].text, &ns, &err);
+        bool ok = parse_time(cases[i].text, &ns, &err);
         CHECK_INT(ok, cases[i].want >= 0, cases[i].text);
         CHECK_INT(ns, ok ? cases[i].want : -1, cases[i].text);
         CHECK_INT(err.kind, ok ? ERR_NONE : ERR_INPUT, cases[i].text);
@@ -94,7 +95,7 @@ static void test_window(void **state)
 static void test_type(void **state)
 {
     (void)state;
-    struct import_args args = {.n_labels = 0};
+    struct import_args args = {.type = NULL};
     struct profile_facts facts = {.types = "contentions/count delay/nanoseconds"};
     struct err err = ERR_INIT;
     assert_null(import_type(&args, &facts, "x.pb", &err));
@@ -132,7 +133,8 @@ static void test_labels(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct import_args args = {
-            .name = cases[i].name, .labels = {{cases[i].label, cases[i].value}}, .n_labels = 1};
+            .name = cases[i].name,
+            .labels = {.at = {{sv_from(cases[i].label), cases[i].value}}, .n = 1}};
         bool ok = import_check_labels(&args, cases[i].protocol, &err);
         CHECK_INT(ok, cases[i].says[0] == '\0', cases[i].label);
         CHECK_CONTAINS(err.msg, cases[i].says, cases[i].label);
