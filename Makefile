@@ -26,9 +26,12 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
             -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wredundant-decls \
             -Wpointer-arith -Wcast-qual -Wwrite-strings -Wformat=2 -Wundef -Wvla \
             -Wimplicit-fallthrough -Wdouble-promotion -Wdate-time $(ERR)
+# The options among these that the compiler knows: some exist on some architectures only.
+supported = $(foreach o,$(1),$(shell $(CC) -Werror $(o) -x c -c -o /dev/null /dev/null 2>/dev/null && echo '$(o)'))
+CONTROL_FLOW := $(call supported,-fcf-protection=full -mbranch-protection=standard)
 # Off in the sanitizer builds: fortify and the sanitizers do not go together.
 HARDEN   := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
-            -fstack-clash-protection -fcf-protection=full
+            -fstack-clash-protection $(CONTROL_FLOW)
 HARDEN_LD := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 OPT      ?= $(HARDEN)
 

@@ -62,6 +62,22 @@ check_headers() {
   done
 }
 
+# The compiler is asked for the hardening flags that it knows: those of x86 are not those of arm64.
+check_flags() {
+  dir=$(mktemp -d)
+  cat >"$dir/cc" <<'EOT'
+#!/bin/sh
+case "$*" in *-fcf-protection*) exit 1 ;; esac
+exec gcc "$@"
+EOT
+  chmod +x "$dir/cc"
+  "$make" -s CC="$dir/cc" BUILD="$dir" "$dir/flags" && grep -q -- -fstack-clash-protection "$dir/flags" &&
+    ! grep -- -fcf-protection "$dir/flags"
+  code=$?
+  rm -rf "$dir"
+  return $code
+}
+
 # What must not be called (and what to use instead).
 check_banned() {
   # shellcheck disable=SC2086
@@ -117,6 +133,7 @@ run "clang-tidy" check_tidy
 run "pointers compared" check_null
 run "cppcheck" check_cppcheck
 run "headers alone" check_headers
+run "flags by architecture" check_flags
 run "banned functions" check_banned
 run "layers" check_layers
 run "function sizes" check_sizes
