@@ -12,10 +12,13 @@
 #include "cli/cmd.h"
 #include "http/http.h"
 #include "pprof/check.h"
+#include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/summary.h"
 #include "scraper/scraper.h"
 
+/* A profile that inflates to more is not described. */
+#define INFLATED_MAX ((size_t)64 * 1024 * 1024)
 #define SECONDS_MAX 86400
 
 struct scrape_args {
@@ -278,33 +281,42 @@ static const char *format_name(enum check_result kind)
     }
 }
 
-static void describe(FILE *out, const char *url, enum check_result kind, const struct answer *a)
+/* What stands in a pprof profile. */
+static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
 {
-    struct profile_summary s;
+    struct pprof_summary s;
     struct err err = ERR_INIT;
-    char size[32];
-    format_size(a->size, size, sizeof(size));
-    fprintf(out, "url:       %s\n", url);
-    bool gzip = a->size >= 2 && memcmp(a->data, "\x1f\x8b", 2) == 0;
-    fprintf(out, "format:    %s, %s\n", format_name(kind), gzip ? "gzip" : "plain");
-    fprintf(out, "size:      %s\n", size);
-    fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
-    if (kind == CHECK_JFR) {
-        return;
-    }
-    if (!profile_summarise((struct sv){.p = a->data, .n = a->size}, &s, &err)) {
+    char text[512];
+    if ((scratch == NULL && !err_memory(&err)) ||
+        !pprof_summary_read(scratch, body, INFLATED_MAX, &s, &err)) {
         fprintf(out, "content:   cannot be read: %s\n", err.msg);
         return;
     }
-    format_size(s.inflated, size, sizeof(size));
-    fprintf(out, "content:   %zu samples, %s inflated\n", s.samples, size);
-    fprintf(out, "types:     %s\n", s.types[0] == '\0' ? "none" : s.types);
+    format_size(s.plain_size, text, sizeof(text));
+    fprintf(out, "content:   %zu samples, %s inflated\n", s.n[PROFILE_SAMPLE], text);
+    pprof_summary_print_types(&s, "?", text, sizeof(text));
+    fprintf(out, "types:     %s\n", text[0] == '\0' ? "none" : text);
     if (s.time_ns > 0) {
-        char time[32];
-        clock_format_rfc3339(s.time_ns, time, sizeof(time));
-        fprintf(out, "taken:     %s\n", time);
+        clock_format_rfc3339(s.time_ns, text, sizeof(text));
+        fprintf(out, "taken:     %s\n", text);
     }
     fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
+}
+
+static void describe(FILE *out, const char *url, enum check_result kind, const struct answer *a)
+{
+    struct sv body = {.p = a->data, .n = a->size};
+    char size[32];
+    format_size(a->size, size, sizeof(size));
+    fprintf(out, "url:       %s\n", url);
+    fprintf(out, "format:    %s, %s\n", format_name(kind), gzip_is(body) ? "gzip" : "plain");
+    fprintf(out, "size:      %s\n", size);
+    fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
+    if (kind != CHECK_JFR) {
+        struct scratch *scratch = scratch_new();
+        describe_content(out, scratch, body);
+        scratch_free(scratch);
+    }
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -2,10 +2,10 @@
  * plain profile only so many fields are walked. */
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "pprof/check.h"
 
+#include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/wire.h"
 
@@ -18,6 +18,13 @@
 #define CHECK_TEXT_PREFIX 64
 /* What an error shows of a body. */
 #define EXCERPT_MAX 80
+/* A chunk of a recording of Java's Flight Recorder begins with the magic, two shorts for the
+ * version and eight longs. */
+#define JFR_MAGIC "FLR"
+#define JFR_MAGIC_SIZE 4 /* with its NUL */
+#define JFR_CHUNK_HEADER_SIZE 68
+/* Most bytes of a gzip that are looked at for the magic: its header may hold a file name. */
+#define JFR_INPUT_MAX ((size_t)4096)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -196,29 +203,10 @@ static enum check_result check_plain(struct sv v, bool whole, struct err *err)
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-static bool is_gzip(struct sv v)
-{
-    return v.n >= 2 && (unsigned char)v.p[0] == 0x1f && (unsigned char)v.p[1] == 0x8b;
-}
-
 static enum check_result fail_gzip(struct err *err, enum err_kind kind, const char *why)
 {
     err_set(err, kind, "damaged gzip: %s", why);
     return CHECK_BAD_GZIP;
-}
-
-/* Inflates what z has got until the room for output is full; members may follow each other. The
- * result of the last inflate(): Z_STREAM_END if the input ended with a member. */
-static int inflate_start(z_stream *z)
-{
-    int rc = Z_OK;
-    while (z->avail_out > 0 && (rc == Z_OK || (rc == Z_STREAM_END && z->avail_in > 0))) {
-        if (rc == Z_STREAM_END) {
-            inflateReset(z);
-        }
-        rc = inflate(z, Z_NO_FLUSH);
-    }
-    return rc;
 }
 
 /* out: what came of the first bytes. whole: it is all there is. */
@@ -231,7 +219,7 @@ static enum check_result check_inflated(struct sv out, bool whole, struct err *e
     if (out.n <= 2 && !whole) {
         return fail_gzip(err, ERR_LIMIT, "next to nothing in its first 16 KiB");
     }
-    if (is_gzip(out)) {
+    if (gzip_is(out)) {
         return fail_gzip(err, ERR_INPUT, "a gzip within the gzip");
     }
     enum check_result r = check_plain(out, whole, err);
@@ -242,40 +230,22 @@ static enum check_result check_inflated(struct sv out, bool whole, struct err *e
     return r;
 }
 
-static enum check_result judge_gzip(z_stream *z, int rc, bool all_given, struct sv out,
-                                    struct err *err)
-{
-    if (rc == Z_MEM_ERROR) {
-        return fail_gzip(err, ERR_MEMORY, "out of memory");
-    }
-    if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
-        return fail_gzip(err, ERR_INPUT, z->msg == NULL ? "inflate failed" : z->msg);
-    }
-    bool used_up = all_given && z->avail_in == 0;
-    if (used_up && rc != Z_STREAM_END && z->avail_out > 0) {
-        return fail_gzip(err, ERR_INPUT, "it ends too early");
-    }
-    return check_inflated(out, used_up && rc == Z_STREAM_END, err);
-}
-
 static enum check_result check_gzip(struct sv v, struct err *err)
 {
     char out[CHECK_OUTPUT_MAX];
     bool all_given = v.n <= CHECK_INPUT_MAX;
-    z_stream z = {
-        .next_in = (Bytef *)(uintptr_t)v.p,
-        .avail_in = (uInt)(all_given ? v.n : CHECK_INPUT_MAX),
-        .next_out = (Bytef *)out,
-        .avail_out = sizeof(out),
-    };
-    if (inflateInit2(&z, 15 + 16) != Z_OK) { /* gzip only */
+    struct sv input = {.p = v.p, .n = all_given ? v.n : CHECK_INPUT_MAX};
+    struct gzip_start start = gzip_inflate_start(input, out, sizeof(out));
+    if (start.no_memory) {
         return fail_gzip(err, ERR_MEMORY, "out of memory");
     }
-    int rc = inflate_start(&z);
-    struct sv start = {.p = out, .n = sizeof(out) - z.avail_out};
-    enum check_result r = judge_gzip(&z, rc, all_given, start, err);
-    inflateEnd(&z);
-    return r;
+    if (start.problem != NULL) {
+        return fail_gzip(err, ERR_INPUT, start.problem);
+    }
+    if (all_given && start.cut) {
+        return fail_gzip(err, ERR_INPUT, "it ends too early");
+    }
+    return check_inflated(start.plain, all_given && start.end, err);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -287,7 +257,41 @@ enum check_result check_profile(const void *data, size_t size, struct err *err)
         err_set(err, ERR_INPUT, "empty body");
         return CHECK_EMPTY;
     }
-    return is_gzip(v) ? check_gzip(v, err) : check_plain(v, true, err);
+    return gzip_is(v) ? check_gzip(v, err) : check_plain(v, true, err);
+}
+
+/* Does it begin with the magic of JFR, once inflated? */
+static bool begins_as_jfr(struct sv v)
+{
+    char start[JFR_MAGIC_SIZE];
+    if (gzip_is(v)) {
+        struct sv input = {.p = v.p, .n = v.n < JFR_INPUT_MAX ? v.n : JFR_INPUT_MAX};
+        v = gzip_inflate_start(input, start, sizeof(start)).plain;
+    }
+    return sv_starts_with(v, (struct sv){.p = JFR_MAGIC, .n = JFR_MAGIC_SIZE});
+}
+
+static enum check_result fail_jfr(struct err *err, const char *what)
+{
+    err_set(err, ERR_INPUT, "not a JFR recording%s", what);
+    return CHECK_NOT_JFR;
+}
+
+enum check_result check_jfr(const void *data, size_t size, struct err *err)
+{
+    struct sv v = {.p = size == 0 ? "" : data, .n = size};
+    if (begins_as_jfr(v)) {
+        if (gzip_is(v) || size >= JFR_CHUNK_HEADER_SIZE) {
+            return CHECK_JFR;
+        }
+        err_set(err, ERR_INPUT, "not a JFR recording: %zu bytes only", size);
+        return CHECK_NOT_JFR;
+    }
+    enum check_result r = check_profile(data, size, err);
+    if (r == CHECK_BAD_WIRE) {
+        return fail_jfr(err, ": \"FLR\" expected at its start");
+    }
+    return check_is_good(r) ? fail_jfr(err, " but a pprof profile") : r;
 }
 
 bool check_is_good(enum check_result r)

@@ -5,7 +5,6 @@
 
 #include "pprof/delta_private.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
 
 /* Odd multipliers, 3 modulo 4, that keep the order of frames in a key. */
 #define ORDER_0 UINT64_C(0x9e3779b97f4a7c17)
@@ -62,57 +61,27 @@ static bool is_known_counter(struct sv type, struct sv unit)
     return false;
 }
 
-struct value_type {
-    struct sv type;
-    struct sv unit;
-};
-
-static struct value_type read_type(const struct pprof_index *x, struct sv message)
-{
-    struct value_type t = {.type = {.p = "", .n = 0}, .unit = {.p = "", .n = 0}};
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        if (f.number == VALUE_TYPE_TYPE) {
-            t.type = pprof_string(x, f.value);
-        } else if (f.number == VALUE_TYPE_UNIT) {
-            t.unit = pprof_string(x, f.value);
-        }
-    }
-    return t;
-}
-
-static void read_types(const struct pprof_index *x, struct value_type *types)
-{
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    size_t n = 0;
-    while (n < x->info.types && wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE_TYPE) {
-            types[n++] = read_type(x, f.bytes);
-        }
-    }
-}
-
 /* The known counters; if there are none and any may be, all but inuse_*. */
 static void choose_columns(const struct pprof_index *x, bool any_counter, struct columns *ret)
 {
-    struct value_type types[DELTA_TYPES_MAX] = {{.type = {.p = "", .n = 0}}};
+    const struct pprof_value_type *types = x->summary.types;
     bool known = false;
-    *ret = (struct columns){.types = x->info.types};
-    read_types(x, types);
+    *ret = (struct columns){.types = x->summary.n[PROFILE_SAMPLE_TYPE]};
     for (size_t i = 0; i < ret->types; i++) {
-        ret->counts[i] = is_known_counter(types[i].type, types[i].unit);
+        ret->counts[i] =
+            is_known_counter(pprof_string(x, types[i].type), pprof_string(x, types[i].unit));
         known = known || ret->counts[i];
     }
     for (size_t i = 0; i < ret->types; i++) {
+        struct sv type = pprof_string(x, types[i].type);
+        struct sv unit = pprof_string(x, types[i].unit);
         if (!known && any_counter) {
-            ret->counts[i] = !sv_starts_with(types[i].type, SV("inuse_"));
+            ret->counts[i] = !sv_starts_with(type, SV("inuse_"));
         }
         if (ret->counts[i]) {
             ret->at[ret->n++] = (uint8_t)i;
-            ret->key = hash_bytes(types[i].type.p, types[i].type.n, ret->key);
-            ret->key = hash_bytes(types[i].unit.p, types[i].unit.n, ret->key);
+            ret->key = hash_bytes(type.p, type.n, ret->key);
+            ret->key = hash_bytes(unit.p, unit.n, ret->key);
         }
     }
 }
@@ -264,7 +233,7 @@ static bool add_sample(struct making *m, struct sv message)
 
 static bool make_stacks(struct making *m)
 {
-    size_t n = m->x.info.samples;
+    size_t n = m->x.summary.n[PROFILE_SAMPLE];
     size_t slots = 16;
     while (slots < 2 * n) {
         slots *= 2;
@@ -417,7 +386,7 @@ static struct delta_state *make_next(const struct making *m, bool keep)
         }
     }
     next->columns_key = c->key;
-    next->time_nanos = m->x.info.time_nanos;
+    next->time_nanos = m->x.summary.time_ns;
     next->plain_size = m->x.plain.n;
     return next;
 }
@@ -441,9 +410,9 @@ static void subtract(struct making *m, bool known)
 
 static int64_t duration_of(const struct making *m, bool known)
 {
-    int64_t now = m->x.info.time_nanos;
+    int64_t now = m->x.summary.time_ns;
     bool measured = known && m->old->time_nanos > 0 && now > m->old->time_nanos;
-    return measured ? now - m->old->time_nanos : m->x.info.duration_nanos;
+    return measured ? now - m->old->time_nanos : m->x.summary.duration_ns;
 }
 
 static bool write_out(struct making *m, bool known, struct delta_output *ret)
@@ -485,20 +454,20 @@ static enum delta_result finish(struct making *m, struct delta_output *ret)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* What is needed to work on a profile is bounded by its counts, and these here. */
-static bool is_small_enough(const struct pprof_info *i, struct err *err)
+static bool is_small_enough(const size_t *n, struct err *err)
 {
     const struct {
         const char *what;
         size_t n;
         size_t max;
     } limits[] = {
-        {"sample types", i->types, DELTA_TYPES_MAX},
-        {"samples", i->samples, DELTA_ENTRIES_MAX},
-        {"values", i->samples * i->types, DELTA_VALUES_MAX},
-        {"locations", i->locations, DELTA_ENTRIES_MAX},
-        {"functions", i->functions, DELTA_ENTRIES_MAX},
-        {"mappings", i->mappings, DELTA_ENTRIES_MAX},
-        {"strings", i->strings, DELTA_VALUES_MAX},
+        {"sample types", n[PROFILE_SAMPLE_TYPE], DELTA_TYPES_MAX},
+        {"samples", n[PROFILE_SAMPLE], DELTA_ENTRIES_MAX},
+        {"values", n[PROFILE_SAMPLE] * n[PROFILE_SAMPLE_TYPE], DELTA_VALUES_MAX},
+        {"locations", n[PROFILE_LOCATION], DELTA_ENTRIES_MAX},
+        {"functions", n[PROFILE_FUNCTION], DELTA_ENTRIES_MAX},
+        {"mappings", n[PROFILE_MAPPING], DELTA_ENTRIES_MAX},
+        {"strings", n[PROFILE_STRING], DELTA_VALUES_MAX},
     };
     for (size_t k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
         if (limits[k].n > limits[k].max) {
@@ -511,15 +480,15 @@ static bool is_small_enough(const struct pprof_info *i, struct err *err)
 
 static enum delta_result make_of_plain(struct making *m, struct sv plain, struct delta_output *ret)
 {
-    struct pprof_info info;
-    if (!pprof_check(plain, &info, m->err)) {
+    struct pprof_summary summary;
+    if (!pprof_check(plain, &summary, m->err)) {
         return DELTA_BAD_PPROF;
     }
-    if (!is_small_enough(&info, m->err)) {
+    if (!is_small_enough(summary.n, m->err)) {
         return DELTA_TOO_LARGE;
     }
     struct err err = ERR_INIT;
-    if (!pprof_index(&m->x, m->scratch, plain, &info, m->in->seed, &err)) {
+    if (!pprof_index(&m->x, m->scratch, plain, &summary, m->in->seed, &err)) {
         err_set(m->err, err.kind, "%s", err.msg);
         return err.kind == ERR_MEMORY ? DELTA_NO_MEMORY : DELTA_BAD_PPROF;
     }

@@ -27,7 +27,7 @@
 #define DELTA_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define DELTA_ENTRIES_MAX 500000
 #define DELTA_VALUES_MAX 2000000
-#define DELTA_TYPES_MAX 64
+#define DELTA_TYPES_MAX SUMMARY_TYPES_MAX
 
 enum delta_result {
     DELTA_MADE,     /* growth since the baseline */

@@ -77,7 +77,7 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
         }
         buf_append(&w->message, r.in.p + r.field_start, r.at - r.field_start);
     }
-    for (size_t i = 0; i < w->x->info.types; i++) {
+    for (size_t i = 0; i < w->x->summary.n[PROFILE_SAMPLE_TYPE]; i++) {
         n += wire_encode((uint64_t)values[i], packed + n);
     }
     wire_put_bytes(&w->message, SAMPLE_VALUE, packed, n);
@@ -88,7 +88,7 @@ static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks
                           const int64_t *values, size_t n)
 {
     size_t written = 0;
-    size_t types = w->x->info.types;
+    size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
     for (size_t i = 0; i < n; i++) {
         if (!all_zero(values + i * types, types)) {
             put_sample(w, stacks[i].sample, values + i * types);
@@ -179,7 +179,7 @@ static void put_types(struct writer_out *w)
     struct wire_reader r = wire_reader_of(w->x->plain);
     struct wire_field f = {.number = 0};
     size_t n = 0;
-    while (n < w->x->info.types && wire_next(&r, &f)) {
+    while (n < w->x->summary.n[PROFILE_SAMPLE_TYPE] && wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE_TYPE) {
             wire_put_bytes(w->out, f.number, f.bytes.p, f.bytes.n);
             n++;

@@ -1,7 +1,5 @@
 #include "pprof/index.h"
 
-#include "pprof/wire.h"
-
 /* The hashes of texts have a seed of their own. */
 #define SEED_TEXT UINT64_C(0x9ddfea08eb382d69)
 
@@ -88,16 +86,16 @@ static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *wha
 
 static bool make_tables(struct pprof_index *x, struct scratch *s)
 {
-    const struct pprof_info *i = &x->info;
-    x->strings = scratch_array(s, i->strings, sizeof(*x->strings));
-    x->string_used = scratch_zeroed(s, i->strings, sizeof(*x->string_used));
-    x->locations = scratch_array(s, i->locations, sizeof(*x->locations));
-    x->location_keys = scratch_array(s, i->locations, sizeof(*x->location_keys));
-    x->functions = scratch_zeroed(s, i->functions, sizeof(*x->functions));
-    x->mappings = scratch_zeroed(s, i->mappings, sizeof(*x->mappings));
-    x->location_ids.at = scratch_array(s, i->locations, sizeof(uint64_t));
-    x->function_ids.at = scratch_array(s, i->functions, sizeof(uint64_t));
-    x->mapping_ids.at = scratch_array(s, i->mappings, sizeof(uint64_t));
+    const size_t *n = x->summary.n;
+    x->strings = scratch_array(s, n[PROFILE_STRING], sizeof(*x->strings));
+    x->string_used = scratch_zeroed(s, n[PROFILE_STRING], sizeof(*x->string_used));
+    x->locations = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->locations));
+    x->location_keys = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->location_keys));
+    x->functions = scratch_zeroed(s, n[PROFILE_FUNCTION], sizeof(*x->functions));
+    x->mappings = scratch_zeroed(s, n[PROFILE_MAPPING], sizeof(*x->mappings));
+    x->location_ids.at = scratch_array(s, n[PROFILE_LOCATION], sizeof(uint64_t));
+    x->function_ids.at = scratch_array(s, n[PROFILE_FUNCTION], sizeof(uint64_t));
+    x->mapping_ids.at = scratch_array(s, n[PROFILE_MAPPING], sizeof(uint64_t));
     x->location_ids.seed = x->function_ids.seed = x->mapping_ids.seed = x->seed;
     return x->strings != NULL && x->string_used != NULL && x->locations != NULL &&
            x->location_keys != NULL && x->functions != NULL && x->mappings != NULL &&
@@ -296,9 +294,9 @@ static bool key_location(struct pprof_index *x, size_t i, struct err *err)
 }
 
 bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
-                 const struct pprof_info *info, uint64_t seed, struct err *err)
+                 const struct pprof_summary *summary, uint64_t seed, struct err *err)
 {
-    *x = (struct pprof_index){.plain = plain, .info = *info, .seed = seed};
+    *x = (struct pprof_index){.plain = plain, .summary = *summary, .seed = seed};
     if (!make_tables(x, s)) {
         return no_memory(err);
     }

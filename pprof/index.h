@@ -56,7 +56,7 @@ struct pprof_mapping {
 
 struct pprof_index {
     struct sv plain;
-    struct pprof_info info;
+    struct pprof_summary summary;
     uint64_t seed;
     struct pprof_span *strings;
     struct pprof_location *locations;
@@ -74,7 +74,7 @@ struct pprof_index {
  * and not known to who makes them. False if an id is there twice or not at all, or out of memory.
  */
 bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
-                 const struct pprof_info *info, uint64_t seed, struct err *err);
+                 const struct pprof_summary *summary, uint64_t seed, struct err *err);
 
 /* Private: of ids that are not 1, 2, 3, ... */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);

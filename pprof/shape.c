@@ -1,8 +1,6 @@
 #include "pprof/shape.h"
 
-#include "pprof/wire.h"
-
-#define FIELDS 16
+#define FIELDS PROFILE_FIELDS
 
 /* What a field holds. */
 enum kind {
@@ -105,9 +103,7 @@ static const struct shape profile_shape = {
 struct pass {
     struct sv plain;
     struct err *err;
-    size_t counts[FIELDS]; /* of the fields of the profile */
-    int64_t time_nanos;
-    int64_t duration_nanos;
+    struct pprof_summary *summary;
     uint64_t string_max; /* the largest index that was named, where, and by what */
     size_t string_max_at;
     const char *string_max_in;
@@ -210,7 +206,7 @@ static bool check_field(struct pass *p, const struct shape *shape, const struct 
  * the end. */
 static bool check_values(struct pass *p, size_t at)
 {
-    if (p->counts[PROFILE_SAMPLE] == 1) {
+    if (p->summary->n[PROFILE_SAMPLE] == 1) {
         p->values_first = p->values;
         p->values_first_at = at;
     }
@@ -243,20 +239,17 @@ static bool check_message(struct pass *p, const struct shape *shape, struct sv m
 
 static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
 {
-    size_t n = ++p->counts[f->number];
+    pprof_summary_add(p->summary, f);
     switch (f->number) {
     case PROFILE_SAMPLE:
         return check_values(p, at);
     case PROFILE_STRING:
-        p->first_string_empty = n == 1 ? f->bytes.n == 0 : p->first_string_empty;
+        p->first_string_empty =
+            p->first_string_empty || (p->summary->n[PROFILE_STRING] == 1 && f->bytes.n == 0);
         return true;
     case PROFILE_TIME_NANOS:
-        p->time_nanos = (int64_t)f->value;
-        return n == 1 ||
+        return p->summary->n[PROFILE_TIME_NANOS] == 1 ||
                bad(p, at, &profile_shape, "a second time_nanos: these are several profiles in one");
-    case PROFILE_DURATION_NANOS:
-        p->duration_nanos = (int64_t)f->value;
-        return true;
     default:
         return true;
     }
@@ -270,7 +263,7 @@ static bool check_top(struct pass *p)
         if (!check_field(p, &profile_shape, &f, r.field_start)) {
             return false;
         }
-        if (f.number < FIELDS && !take_top(p, &f, r.field_start)) {
+        if (!take_top(p, &f, r.field_start)) {
             return false;
         }
     }
@@ -279,41 +272,28 @@ static bool check_top(struct pass *p)
 
 static bool check_end(const struct pass *p)
 {
-    size_t types = p->counts[PROFILE_SAMPLE_TYPE];
+    size_t types = p->summary->n[PROFILE_SAMPLE_TYPE];
     if (types == 0) {
         return err_set(p->err, ERR_INPUT, "no sample type");
     }
-    if (p->counts[PROFILE_SAMPLE] > 0 && p->values_first != types) {
+    if (p->summary->n[PROFILE_SAMPLE] > 0 && p->values_first != types) {
         return err_set(p->err, ERR_INPUT, "sample at byte %zu: %zu values for %zu sample types",
                        p->values_first_at, p->values_first, types);
     }
     if (!p->first_string_empty) {
         return err_set(p->err, ERR_INPUT, "the first string is not empty, or there is none");
     }
-    if (p->string_max >= p->counts[PROFILE_STRING]) {
+    if (p->string_max >= p->summary->n[PROFILE_STRING]) {
         return err_set(p->err, ERR_INPUT, "%s at byte %zu: string %llu, but there are only %zu",
                        p->string_max_in, p->string_max_at, (unsigned long long)p->string_max,
-                       p->counts[PROFILE_STRING]);
+                       p->summary->n[PROFILE_STRING]);
     }
     return true;
 }
 
-bool pprof_check(struct sv plain, struct pprof_info *ret, struct err *err)
+bool pprof_check(struct sv plain, struct pprof_summary *ret, struct err *err)
 {
-    struct pass p = {.plain = plain, .err = err};
-    *ret = (struct pprof_info){.types = 0};
-    if (!check_top(&p) || !check_end(&p)) {
-        return false;
-    }
-    *ret = (struct pprof_info){
-        .types = p.counts[PROFILE_SAMPLE_TYPE],
-        .samples = p.counts[PROFILE_SAMPLE],
-        .mappings = p.counts[PROFILE_MAPPING],
-        .locations = p.counts[PROFILE_LOCATION],
-        .functions = p.counts[PROFILE_FUNCTION],
-        .strings = p.counts[PROFILE_STRING],
-        .time_nanos = p.time_nanos,
-        .duration_nanos = p.duration_nanos,
-    };
-    return true;
+    struct pass p = {.plain = plain, .err = err, .summary = ret};
+    *ret = (struct pprof_summary){.plain_size = plain.n, .whole = true};
+    return check_top(&p) && check_end(&p);
 }

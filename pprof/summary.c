@@ -1,142 +1,176 @@
 #include "pprof/summary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "pprof/gzip.h"
-#include "pprof/wire.h"
 
-/* More sample types than this are not listed. */
-#define TYPES_MAX 16
+/* More sample types than this are not printed. */
+#define PRINTED_MAX 16
+/* Bytes of the first look into a profile; each further one sees so many times more. */
+#define PEEK_FIRST ((size_t)4096)
+#define PEEK_FACTOR 8
 
-/* ---- a summary ------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
-struct value_type {
-    uint64_t type; /* index of a string, as is unit */
-    uint64_t unit;
-    struct sv type_text;
-    struct sv unit_text;
-};
-
-struct summary {
-    struct value_type types[TYPES_MAX];
-    size_t n_types;
-    uint64_t strings;
-};
-
-static struct value_type read_value_type(struct sv message)
+static struct pprof_value_type read_value_type(struct sv message)
 {
-    struct value_type t = {.type = 0};
+    struct pprof_value_type t = {.type = 0};
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f;
     while (wire_next(&r, &f)) {
-        if (f.number == 1 && f.type == WIRE_VARINT) {
+        if (f.number == VALUE_TYPE_TYPE && f.type == WIRE_VARINT) {
             t.type = f.value;
-        } else if (f.number == 2 && f.type == WIRE_VARINT) {
+        } else if (f.number == VALUE_TYPE_UNIT && f.type == WIRE_VARINT) {
             t.unit = f.value;
         }
     }
     return t;
 }
 
-static void take_field(const struct wire_field *f, struct summary *s, struct profile_summary *ret)
+void pprof_summary_add(struct pprof_summary *s, const struct wire_field *f)
 {
+    if (f->number >= PROFILE_FIELDS) {
+        return;
+    }
+    size_t n = s->n[f->number]++;
     switch (f->number) {
     case PROFILE_SAMPLE_TYPE:
-        if (s->n_types < TYPES_MAX) {
-            s->types[s->n_types++] = read_value_type(f->bytes);
+        if (n < SUMMARY_TYPES_MAX) {
+            s->types[n] = read_value_type(f->bytes);
         }
         break;
-    case PROFILE_SAMPLE:
-        ret->samples++;
-        break;
     case PROFILE_TIME_NANOS:
-        ret->time_ns = (int64_t)f->value;
+        s->time_ns = (int64_t)f->value;
         break;
     case PROFILE_DURATION_NANOS:
-        ret->duration_ns = (int64_t)f->value;
+        s->duration_ns = (int64_t)f->value;
+        break;
+    case PROFILE_PERIOD_TYPE:
+        s->period_type = read_value_type(f->bytes);
+        break;
+    case PROFILE_PERIOD:
+        s->period = (int64_t)f->value;
         break;
     default:
         break;
     }
 }
 
-static bool read_fields(struct sv plain, struct summary *s, struct profile_summary *ret,
-                        struct err *err)
+/* Types that are kept. */
+static size_t n_types(const struct pprof_summary *s)
 {
-    struct wire_reader r = wire_reader_of(plain);
-    struct wire_field f;
-    while (wire_next(&r, &f)) {
-        if (!profile_field_fits(&f)) {
-            return err_set(err, ERR_INPUT, "a known field of another wire type at byte %zu",
-                           r.field_start);
-        }
-        take_field(&f, s, ret);
-    }
-    return r.problem == NULL || err_set(err, ERR_INPUT, "%s at byte %zu", r.problem, r.field_start);
+    size_t n = s->n[PROFILE_SAMPLE_TYPE];
+    return n < SUMMARY_TYPES_MAX ? n : SUMMARY_TYPES_MAX;
 }
 
-/* The strings may stand before or behind what names them, hence a pass of its own. */
-static void read_strings(struct sv plain, struct summary *s)
+static void name_type(struct pprof_value_type *t, uint64_t index, struct sv text)
+{
+    t->type_text = t->type == index ? text : t->type_text;
+    t->unit_text = t->unit == index ? text : t->unit_text;
+}
+
+/* Strings may stand before or after the types that refer to them, hence a pass of its own. */
+void pprof_summary_name_types(struct sv plain, struct pprof_summary *s)
 {
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f;
+    uint64_t index = 0;
     while (wire_next(&r, &f)) {
         if (f.number != PROFILE_STRING) {
             continue;
         }
-        for (size_t i = 0; i < s->n_types; i++) {
-            if (s->types[i].type == s->strings) {
-                s->types[i].type_text = f.bytes;
-            }
-            if (s->types[i].unit == s->strings) {
-                s->types[i].unit_text = f.bytes;
-            }
+        for (size_t i = 0; i < n_types(s); i++) {
+            name_type(&s->types[i], index, f.bytes);
         }
-        s->strings++;
+        name_type(&s->period_type, index++, f.bytes);
     }
 }
 
-static void print_types(const struct summary *s, char out[SUMMARY_TYPES_MAX])
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+/* Reads the fields of a plain profile, up to the first one of the number `until` (0: all). */
+static bool read_fields(struct sv plain, uint64_t until, struct pprof_summary *ret, struct err *err)
 {
-    struct buf text;
-    buf_init(&text, (size_t)64 * 1024);
-    for (size_t i = 0; i < s->n_types; i++) {
-        struct sv type = s->types[i].type_text;
-        struct sv unit = s->types[i].unit_text;
-        buf_puts(&text, i == 0 ? "" : " ");
-        json_escape((struct sv){type.n == 0 ? "?" : type.p, type.n == 0 ? 1 : type.n}, &text);
-        buf_puts(&text, "/");
-        json_escape((struct sv){unit.n == 0 ? "?" : unit.p, unit.n == 0 ? 1 : unit.n}, &text);
+    struct wire_reader r = wire_reader_of(plain);
+    struct wire_field f;
+    *ret = (struct pprof_summary){.plain_size = plain.n};
+    while ((until == 0 || ret->n[until] == 0) && wire_next(&r, &f)) {
+        if (!profile_field_fits(&f)) {
+            return err_set(err, ERR_INPUT, "a known field of another wire type at byte %zu",
+                           r.field_start);
+        }
+        pprof_summary_add(ret, &f);
     }
-    snprintf(out, SUMMARY_TYPES_MAX, "%s", buf_ok(&text) ? text.data : "?");
-    buf_done(&text);
+    ret->whole = r.problem == NULL && r.at == plain.n;
+    return r.problem == NULL || err_set(err, ERR_INPUT, "%s at byte %zu", r.problem, r.field_start);
 }
 
-static bool summarise_plain(struct sv plain, struct profile_summary *ret, struct err *err)
+bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
+                        struct pprof_summary *ret, struct err *err)
 {
-    struct summary s = {.n_types = 0};
-    *ret = (struct profile_summary){.inflated = plain.n};
-    if (!read_fields(plain, &s, ret, err)) {
+    struct sv plain;
+    if (gzip_plain(scratch, body, max, 0, &plain, err) != GZIP_OK ||
+        !read_fields(plain, 0, ret, err)) {
         return false;
     }
-    read_strings(plain, &s);
-    print_types(&s, ret->types);
+    pprof_summary_name_types(plain, ret);
     return true;
 }
 
-bool profile_summarise(struct sv body, struct profile_summary *ret, struct err *err)
+/* Reads what stands in the first bytes of a profile. */
+static void peek(struct sv plain, bool end, uint64_t until, struct pprof_summary *ret)
 {
+    (void)read_fields(plain, until, ret, NULL);
+    ret->whole = ret->whole && end && plain.n > 0;
+}
+
+/* Inflates size bytes into room. True if no more are needed, or there are none. */
+static bool peek_gzip(struct sv body, uint64_t until, char *room, size_t size,
+                      struct pprof_summary *ret)
+{
+    struct gzip_start start = gzip_inflate_start(body, room, size);
+    peek(start.plain, start.end, until, ret);
+    return ret->n[until] > 0 || start.plain.n < size;
+}
+
+void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *ret)
+{
+    char first[PEEK_FIRST];
+    size_t size = sizeof(first);
     if (!gzip_is(body)) {
-        return summarise_plain(body, ret, err);
+        size = body.n < SUMMARY_PEEK_MAX ? body.n : SUMMARY_PEEK_MAX;
+        peek((struct sv){body.p, size}, size == body.n, until, ret);
+        return;
     }
-    struct scratch *s = scratch_new();
-    if (s == NULL) {
-        return err_memory(err);
+    bool enough = peek_gzip(body, until, first, size, ret);
+    while (!enough && size < SUMMARY_PEEK_MAX) {
+        size = size * PEEK_FACTOR < SUMMARY_PEEK_MAX ? size * PEEK_FACTOR : SUMMARY_PEEK_MAX;
+        char *room = malloc(size);
+        enough = room == NULL || peek_gzip(body, until, room, size, ret);
+        free(room);
     }
-    struct sv plain;
-    bool ok = gzip_inflate(s, body, SUMMARY_INFLATED_MAX, 0, &plain, err) == GZIP_OK &&
-              summarise_plain(plain, ret, err);
-    scratch_free(s);
-    return ok;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_text(struct sv text, const char *unknown, struct buf *out)
+{
+    json_escape(text.n == 0 ? sv_from(unknown) : text, out);
+}
+
+void pprof_summary_print_types(const struct pprof_summary *s, const char *unknown, char *out,
+                               size_t size)
+{
+    struct buf text;
+    buf_init(&text, (size_t)64 * 1024);
+    for (size_t i = 0; i < n_types(s) && i < PRINTED_MAX; i++) {
+        buf_puts(&text, i == 0 ? "" : " ");
+        print_text(s->types[i].type_text, unknown, &text);
+        buf_putc(&text, '/');
+        print_text(s->types[i].unit_text, unknown, &text);
+    }
+    snprintf(out, size, "%s", buf_ok(&text) ? text.data : "?");
+    buf_done(&text);
 }

@@ -1,7 +1,7 @@
-/* A look into pprof bytes: a summary of a whole profile for people.
+/* The head of a pprof profile: its types, period, times, and how many entries of each kind it has.
  *
- * Everything here takes bytes from outside and must not trust one of them. Pure functions, any
- * thread; only profile_summarise() allocates, up to SUMMARY_INFLATED_MAX.
+ * Reads bytes from outside and trusts none of them. The one place that knows what these fields
+ * mean: pprof_check() fills in the same struct on its way. Any thread.
  */
 #ifndef PROFPULL_PPROF_SUMMARY_H
 #define PROFPULL_PPROF_SUMMARY_H
@@ -12,20 +12,51 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "pprof/scratch.h"
+#include "pprof/wire.h"
 
-/* A profile that inflates to more is not summarised. */
-#define SUMMARY_INFLATED_MAX ((size_t)64 * 1024 * 1024)
-#define SUMMARY_TYPES_MAX 512
+/* Sample types that are kept; further ones are only counted. */
+#define SUMMARY_TYPES_MAX 64
+/* Most bytes that pprof_summary_peek() inflates. */
+#define SUMMARY_PEEK_MAX ((size_t)4 * 1024 * 1024)
 
-struct profile_summary {
-    char types[SUMMARY_TYPES_MAX]; /* "samples/count cpu/nanoseconds", cut if longer */
-    size_t inflated;               /* bytes of the plain profile */
-    size_t samples;
-    int64_t time_ns; /* when it was taken, by its own account; 0 if not told */
-    int64_t duration_ns;
+struct pprof_value_type {
+    uint64_t type; /* numbers of strings */
+    uint64_t unit;
+    struct sv type_text; /* set by pprof_summary_name_types(); point into the profile */
+    struct sv unit_text;
 };
 
-/* Reads a whole profile, gzip or plain. False with what is wrong. */
-bool profile_summarise(struct sv body, struct profile_summary *ret, struct err *err);
+struct pprof_summary {
+    size_t n[PROFILE_FIELDS]; /* fields by their number: n[PROFILE_SAMPLE] samples */
+    int64_t time_ns;          /* 0 if it is not there, as are the duration and the period */
+    int64_t duration_ns;
+    int64_t period;
+    size_t plain_size; /* bytes inflated */
+    bool whole;        /* read to the end: what was not found is not there */
+    struct pprof_value_type period_type;
+    struct pprof_value_type types[SUMMARY_TYPES_MAX];
+};
+
+/* Adds a field of the Profile message that profile_field_fits(). */
+void pprof_summary_add(struct pprof_summary *s, const struct wire_field *f);
+/* Finds the texts of all value types; they stay empty where there is no such string. plain: the
+ * whole profile, which must live as long as the texts are used. */
+void pprof_summary_name_types(struct sv plain, struct pprof_summary *s);
+
+/* Reads a whole profile, gzip or plain, that inflates to at most max bytes in memory of the
+ * scratch, with the texts of its types. False with what is wrong. */
+bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
+                        struct pprof_summary *ret, struct err *err);
+/* Reads a profile, gzip or plain or damaged, until the first field of this number (PROFILE_*): most
+ * writers put what is asked for near the beginning. Reads at most SUMMARY_PEEK_MAX bytes;
+ * ret->whole says whether that was all. No texts. Allocates and frees if the first few KiB are not
+ * enough. */
+void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *ret);
+
+/* Writes the first 16 sample types, "samples/count cpu/nanoseconds", cut if longer than the room.
+ * unknown stands for an empty text. */
+void pprof_summary_print_types(const struct pprof_summary *s, const char *unknown, char *out,
+                               size_t size);
 
 #endif

@@ -24,7 +24,7 @@ struct wire_varint wire_varint_slow(const char *p, const char *end)
 
 bool profile_field_fits(const struct wire_field *f)
 {
-    if (f->number > PROFILE_DOC_URL) {
+    if (f->number >= PROFILE_FIELDS) {
         return true;
     }
     if (f->number == PROFILE_COMMENT) {

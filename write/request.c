@@ -7,7 +7,8 @@
 #include <strings.h>
 
 #include "http/url.h"
-#include "write/protocols/peek.h"
+#include "pprof/gzip.h"
+#include "pprof/summary.h"
 #include "write/protocols/profefe.h"
 #include "write/protocols/push.h"
 
@@ -97,12 +98,12 @@ static enum request_status build_push(struct request *r, const struct config_end
 /* DeepFlow shows CPU as samples over this rate; a Pyroscope does not look at it. */
 static unsigned sample_rate_of(const struct series *s, const struct profile *p)
 {
-    struct peek peek;
+    struct pprof_summary summary;
     if (p->format != PROFILE_PPROF || !sv_eq_str(s->type, "process_cpu")) {
         return INGEST_SAMPLE_RATE;
     }
-    peek_profile(p->data, p->size, PEEK_PERIOD, &peek);
-    return ingest_sample_rate(peek.period);
+    pprof_summary_peek((struct sv){p->data, p->size}, PROFILE_PERIOD, &summary);
+    return ingest_sample_rate(summary.period);
 }
 
 static struct sv without_query(const char *url)
@@ -125,7 +126,7 @@ static bool is_deepflow(const char *url)
  * Pyroscope the other way round). */
 static bool is_raw_jfr(const struct config_endpoint *endpoint, const struct profile *p)
 {
-    return p->format == PROFILE_JFR && p->size >= 2 && memcmp(p->data, "\x1f\x8b", 2) == 0 &&
+    return p->format == PROFILE_JFR && gzip_is((struct sv){p->data, p->size}) &&
            is_deepflow(endpoint->url);
 }
 
@@ -160,12 +161,12 @@ static enum request_status build_ingest(struct request *r, const struct config_e
 static enum request_status build_profefe(struct request *r, const struct config_endpoint *endpoint,
                                          struct series *s, const struct profile *p)
 {
-    struct peek peek;
+    struct pprof_summary summary;
     if (p->format != PROFILE_PPROF) {
         return REQUEST_BAD_FORMAT;
     }
-    peek_profile(p->data, p->size, PEEK_SAMPLES, &peek);
-    if (p->size == 0 || (peek.whole && !peek.has_samples)) {
+    pprof_summary_peek((struct sv){p->data, p->size}, PROFILE_SAMPLE, &summary);
+    if (p->size == 0 || (summary.whole && summary.n[PROFILE_SAMPLE] == 0)) {
         return REQUEST_EMPTY;
     }
     struct buf query;

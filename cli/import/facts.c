@@ -12,41 +12,7 @@
 #include "pprof/shape.h"
 #include "scraper/scraper.h"
 
-/* Sample types that are looked at. */
-#define TYPES_MAX 16
-
-/* ---- the types of a pprof profile ------------------------------------------------------------ */
-
-struct value_type {
-    uint64_t type; /* indexes of strings */
-    uint64_t unit;
-    struct sv type_text;
-    struct sv unit_text;
-};
-
-/* What the guess looks at. */
-struct shape {
-    struct value_type types[TYPES_MAX];
-    size_t n_types;
-    struct value_type period;
-    bool unlocks; /* a function that gives a lock back: the leaf of a stack in a mutex profile */
-    bool waits;   /* one that waits: the leaf of a stack in a block profile */
-};
-
-static struct value_type read_value_type(struct sv message)
-{
-    struct value_type t = {.type = 0};
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        if (f.type == WIRE_VARINT && f.number == VALUE_TYPE_TYPE) {
-            t.type = f.value;
-        } else if (f.type == WIRE_VARINT && f.number == VALUE_TYPE_UNIT) {
-            t.unit = f.value;
-        }
-    }
-    return t;
-}
+/* ---- the type of a pprof profile ------------------------------------------------------------- */
 
 static bool is_one_of(struct sv text, const char *const *names)
 {
@@ -58,7 +24,19 @@ static bool is_one_of(struct sv text, const char *const *names)
     return false;
 }
 
-static void take_string(struct shape *s, uint64_t index, struct sv text)
+static bool has_type(const struct pprof_summary *s, const char *type)
+{
+    for (size_t i = 0; i < s->n[PROFILE_SAMPLE_TYPE] && i < SUMMARY_TYPES_MAX; i++) {
+        if (sv_eq_str(s->types[i].type_text, type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Mutex and block profiles of Go have the same types and period; only the ends of their stacks
+ * differ: one is taken where a lock is released, the other where somebody has waited. */
+static const char *contention_type(struct sv plain)
 {
     static const char *const unlocks[] = {
         "sync.(*Mutex).Unlock",
@@ -77,63 +55,21 @@ static void take_string(struct shape *s, uint64_t index, struct sv text)
         "runtime.chansend1",      "runtime.selectgo",
         "runtime.blockTimerChan", NULL,
     };
-    for (size_t i = 0; i <= s->n_types; i++) {
-        struct value_type *t = i == s->n_types ? &s->period : &s->types[i];
-        t->type_text = t->type == index ? text : t->type_text;
-        t->unit_text = t->unit == index ? text : t->unit_text;
-    }
-    s->unlocks = s->unlocks || is_one_of(text, unlocks);
-    s->waits = s->waits || is_one_of(text, waits);
-}
-
-/* plain has been checked. Strings may stand before or behind what names them: two passes. */
-static void read_shape(struct sv plain, struct shape *s)
-{
-    struct wire_field f = {.number = 0};
     struct wire_reader r = wire_reader_of(plain);
-    *s = (struct shape){.n_types = 0};
+    struct wire_field f;
+    const char *type = NULL;
     while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE_TYPE && s->n_types < TYPES_MAX) {
-            s->types[s->n_types++] = read_value_type(f.bytes);
-        } else if (f.number == PROFILE_PERIOD_TYPE) {
-            s->period = read_value_type(f.bytes);
+        if (f.number == PROFILE_STRING && is_one_of(f.bytes, unlocks)) {
+            return "mutex";
+        }
+        if (f.number == PROFILE_STRING && is_one_of(f.bytes, waits)) {
+            type = "block";
         }
     }
-    uint64_t index = 0;
-    r = wire_reader_of(plain);
-    while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_STRING) {
-            take_string(s, index++, f.bytes);
-        }
-    }
+    return type;
 }
 
-static bool has_type(const struct shape *s, const char *type)
-{
-    for (size_t i = 0; i < s->n_types; i++) {
-        if (sv_eq_str(s->types[i].type_text, type)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_contention(const struct shape *s)
-{
-    return has_type(s, "contentions") && has_type(s, "delay");
-}
-
-/* Mutex and block profiles of Go have the same types and period; only the ends of their stacks
- * differ: one is taken where a lock is given back, the other where somebody has waited. */
-static const char *contention_type(const struct shape *s)
-{
-    if (s->unlocks) {
-        return "mutex";
-    }
-    return s->waits ? "block" : NULL;
-}
-
-static const char *guess(const struct shape *s)
+static const char *guess(const struct pprof_summary *s, struct sv plain)
 {
     static const struct {
         const char *sample;
@@ -155,60 +91,31 @@ static const char *guess(const struct shape *s)
             return table[i].type;
         }
     }
-    if (is_contention(s)) {
-        return contention_type(s);
+    if (has_type(s, "contentions") && has_type(s, "delay")) {
+        return contention_type(plain);
     }
     if (has_type(s, "samples") && has_type(s, "time")) {
         return "fgprof";
     }
-    if (has_type(s, "samples") && sv_eq_str(s->period.type_text, "cpu")) {
+    if (has_type(s, "samples") && sv_eq_str(s->period_type.type_text, "cpu")) {
         return "process_cpu";
     }
     return has_type(s, "space") && has_type(s, "objects") ? "memory" : NULL;
 }
 
-static void print_types(const struct shape *s, char out[FACTS_TYPES_MAX])
-{
-    struct buf text;
-    buf_init(&text, (size_t)64 * 1024);
-    for (size_t i = 0; i < s->n_types; i++) {
-        buf_puts(&text, i == 0 ? "" : " ");
-        json_escape(s->types[i].type_text, &text);
-        buf_putc(&text, '/');
-        json_escape(s->types[i].unit_text, &text);
-    }
-    snprintf(out, FACTS_TYPES_MAX, "%s", buf_ok(&text) ? text.data : "?");
-    buf_done(&text);
-}
-
 /* ---- pprof ----------------------------------------------------------------------------------- */
-
-/* The plain bytes: body itself, or inflated in the scratch. */
-static bool inflate_body(struct scratch *scratch, struct sv body, struct sv *ret_plain,
-                         struct err *err)
-{
-    *ret_plain = body;
-    if (!gzip_is(body)) {
-        return true;
-    }
-    if (scratch == NULL) {
-        return err_memory(err);
-    }
-    return gzip_inflate(scratch, body, FACTS_INFLATED_MAX, 0, ret_plain, err) == GZIP_OK;
-}
 
 static bool read_pprof(struct sv plain, struct profile_facts *ret, struct err *err)
 {
-    struct pprof_info info;
-    struct shape shape;
-    if (!pprof_check(plain, &info, err)) {
+    struct pprof_summary s;
+    if (!pprof_check(plain, &s, err)) {
         return false;
     }
-    read_shape(plain, &shape);
-    ret->type = guess(&shape);
-    ret->time_ns = info.time_nanos > 0 ? info.time_nanos : 0;
-    ret->duration_ns = info.duration_nanos > 0 ? info.duration_nanos : 0;
-    print_types(&shape, ret->types);
+    pprof_summary_name_types(plain, &s);
+    ret->type = guess(&s, plain);
+    ret->time_ns = s.time_ns > 0 ? s.time_ns : 0;
+    ret->duration_ns = s.duration_ns > 0 ? s.duration_ns : 0;
+    pprof_summary_print_types(&s, "", ret->types, sizeof(ret->types));
     return true;
 }
 
@@ -283,7 +190,8 @@ static bool read_content(struct sv body, bool jfr, struct profile_facts *ret, st
 {
     struct scratch *scratch = scratch_new();
     struct sv plain;
-    bool ok = inflate_body(scratch, body, &plain, err);
+    bool ok = (scratch != NULL || err_memory(err)) &&
+              gzip_plain(scratch, body, FACTS_INFLATED_MAX, 0, &plain, err) == GZIP_OK;
     if (ok && jfr) {
         read_jfr(plain, ret);
     } else if (ok) {
@@ -343,8 +251,8 @@ static void copy_fields(struct sv plain, bool with_duration, struct buf *out)
 static bool restamp_plain(struct sv plain, int64_t time_ns, int64_t duration_ns, struct buf *out,
                           struct err *err)
 {
-    struct pprof_info info;
-    if (!pprof_check(plain, &info, err)) {
+    struct pprof_summary s;
+    if (!pprof_check(plain, &s, err)) {
         return false;
     }
     buf_reserve(out, plain.n + 32);
@@ -374,7 +282,8 @@ bool profile_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char 
     struct sv plain;
     struct buf out;
     buf_init(&out, FACTS_INFLATED_MAX + 1024);
-    bool ok = inflate_body(scratch, body, &plain, err) &&
+    bool ok = (scratch != NULL || err_memory(err)) &&
+              gzip_plain(scratch, body, FACTS_INFLATED_MAX, 0, &plain, err) == GZIP_OK &&
               restamp_plain(plain, time_ns, duration_ns, &out, err) &&
               (!gzip_is(body) || compress(scratch, &out, err));
     if (ok) {

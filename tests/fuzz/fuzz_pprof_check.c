@@ -19,11 +19,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > (size_t)64 * 1024) {
         return 0;
     }
-    struct profile_summary summary;
+    struct scratch *scratch = scratch_new();
+    struct pprof_summary summary;
+    char text[512];
     err_clear(&err);
-    bool told = profile_summarise((struct sv){(const char *)data, size}, &summary, &err);
-    if (told != (err.kind == ERR_NONE)) {
+    bool ok = pprof_summary_read(scratch, (struct sv){(const char *)data, size},
+                                 (size_t)64 * 1024 * 1024, &summary, &err);
+    if (ok != (err.kind == ERR_NONE)) {
         abort();
     }
+    if (ok) {
+        pprof_summary_print_types(&summary, "?", text, sizeof(text));
+    }
+    scratch_free(scratch);
     return 0;
 }

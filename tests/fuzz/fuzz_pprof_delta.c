@@ -28,7 +28,7 @@ static void must(bool ok)
 /* ---- what a profile adds up to --------------------------------------------------------------- */
 
 struct sums {
-    struct pprof_info info;
+    struct pprof_summary summary;
     uint64_t total[TYPES_MAX]; /* modulo 2^64 */
     bool negative[TYPES_MAX];
     bool zero_sample;
@@ -58,8 +58,8 @@ static struct sums sum_up(struct sv plain)
     struct sums s = {.zero_sample = false};
     struct err err = ERR_INIT;
     struct wire_field f = {.number = 0};
-    must(pprof_check(plain, &s.info, &err));
-    must(s.info.types <= TYPES_MAX);
+    must(pprof_check(plain, &s.summary, &err));
+    must(s.summary.n[PROFILE_SAMPLE_TYPE] <= TYPES_MAX);
     struct wire_reader r = wire_reader_of(plain);
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE) {
@@ -97,16 +97,18 @@ static void check_output(const struct delta_output *out, enum delta_result resul
         struct err err = ERR_INIT;
         struct pprof_index x;
         got = sum_up(plain);
-        must(pprof_index(&x, s, plain, &got.info, 1, &err));
-        must(got.info.types == now.info.types && !got.zero_sample);
-        must(got.info.samples == out->samples_out && got.info.samples <= now.info.samples);
-        must(got.info.time_nanos == now.info.time_nanos);
+        must(pprof_index(&x, s, plain, &got.summary, 1, &err));
+        must(got.summary.n[PROFILE_SAMPLE_TYPE] == now.summary.n[PROFILE_SAMPLE_TYPE] &&
+             !got.zero_sample);
+        must(got.summary.n[PROFILE_SAMPLE] == out->samples_out &&
+             got.summary.n[PROFILE_SAMPLE] <= now.summary.n[PROFILE_SAMPLE]);
+        must(got.summary.time_ns == now.summary.time_ns);
     }
     struct sums old = {.zero_sample = false};
     if (before.n > 0) {
         old = sum_up(before);
     }
-    for (size_t i = 0; i < now.info.types; i++) {
+    for (size_t i = 0; i < now.summary.n[PROFILE_SAMPLE_TYPE]; i++) {
         bool gauge = got.total[i] == now.total[i];
         bool unknown = result != DELTA_MADE && got.total[i] == 0;
         /* Stacks that are missing now count in old only. */

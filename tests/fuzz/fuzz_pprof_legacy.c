@@ -20,16 +20,17 @@ static void check_output(const struct legacy_output *out)
 {
     struct err err = ERR_INIT;
     struct sv plain;
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct pprof_index x;
     struct scratch *s = scratch_new();
     must(s != NULL);
     must(check_profile(out->data, out->size, &err) == CHECK_PPROF_GZIP);
     struct sv zipped = {out->data, out->size};
     must(gzip_inflate(s, zipped, (size_t)1 << 27, 0, &plain, &err) == GZIP_OK);
-    must(pprof_check(plain, &info, &err));
-    must(pprof_index(&x, s, plain, &info, 1, &err));
-    must(info.time_nanos == 5 && (info.types == 2 || info.types == 4));
+    must(pprof_check(plain, &summary, &err));
+    must(pprof_index(&x, s, plain, &summary, 1, &err));
+    must(summary.time_ns == 5 &&
+         (summary.n[PROFILE_SAMPLE_TYPE] == 2 || summary.n[PROFILE_SAMPLE_TYPE] == 4));
     scratch_free(s);
 }
 

@@ -12,17 +12,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look(struct scratch *s, struct sv plain)
 {
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct pprof_index x;
     struct err err = ERR_INIT;
-    if (!pprof_check(plain, &info, &err)) {
+    if (!pprof_check(plain, &summary, &err)) {
         if (err.msg[0] == '\0') {
             abort();
         }
         return;
     }
-    if (pprof_index(&x, s, plain, &info, 1, &err)) {
-        for (size_t i = 0; i < info.strings; i++) {
+    if (pprof_index(&x, s, plain, &summary, 1, &err)) {
+        for (size_t i = 0; i < summary.n[PROFILE_STRING]; i++) {
             struct sv text = pprof_string(&x, i);
             if (text.n > plain.n) {
                 abort();

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "pprof/check.h"
+#include "pprof/put.h"
 #include "pprof/summary.h"
 
 /* A whole CPU profile: samples/count, cpu/nanoseconds, one sample of main, 10 s. */
@@ -228,31 +229,95 @@ static void header_fields(void **state)
     free(z.p);
 }
 
+#define SUMMARY_MAX ((size_t)64 * 1024 * 1024)
+
 static void summaries(void **state)
 {
     (void)state;
+    struct scratch *scratch = scratch_new();
     struct bytes z = gzip(PROFILE, sizeof(PROFILE));
     const struct sv bodies[] = {{(const char *)PROFILE, sizeof(PROFILE)}, {(const char *)z.p, z.n}};
+    struct pprof_summary s;
+    struct err err = ERR_INIT;
+    char types[100];
     for (size_t i = 0; i < 2; i++) {
-        struct profile_summary s;
-        struct err err = ERR_INIT;
-        assert_true(profile_summarise(bodies[i], &s, &err));
-        CHECK_STR(s.types, "samples/count cpu/nanoseconds", "types");
-        CHECK_INT(s.samples, 1, "samples");
+        assert_true(pprof_summary_read(scratch, bodies[i], SUMMARY_MAX, &s, &err));
+        pprof_summary_print_types(&s, "?", types, sizeof(types));
+        CHECK_STR(types, "samples/count cpu/nanoseconds", "types");
+        CHECK_INT(s.n[PROFILE_SAMPLE], 1, "samples");
         CHECK_INT(s.duration_ns, 10000000000, "duration");
         CHECK_INT(s.time_ns, 1700000000000000000, "time");
-        CHECK_INT(s.inflated, sizeof(PROFILE), "inflated");
+        CHECK_INT(s.period, 10000000, "period");
+        assert_true(sv_eq_str(s.period_type.type_text, "cpu"));
+        assert_true(sv_eq_str(s.period_type.unit_text, "nanoseconds"));
+        CHECK_INT(s.plain_size, sizeof(PROFILE), "inflated");
+        CHECK_INT(s.whole, true, "whole");
     }
-    struct profile_summary s;
-    struct err err = ERR_INIT;
-    assert_false(profile_summarise((struct sv){(const char *)z.p, z.n - 9}, &s, &err));
+    assert_false(pprof_summary_read(scratch, (struct sv){(const char *)z.p, z.n - 9}, SUMMARY_MAX,
+                                    &s, &err));
     CHECK_CONTAINS(err.msg, "damaged or cut gzip", "cut");
     err_clear(&err);
-    assert_false(profile_summarise((struct sv){(const char *)PROFILE, 10}, &s, &err));
+    assert_false(
+        pprof_summary_read(scratch, (struct sv){(const char *)PROFILE, 10}, SUMMARY_MAX, &s, &err));
     CHECK_CONTAINS(err.msg, "runs past the end", "cut");
-    assert_true(profile_summarise(SV("\x0a\x04\x08\x09\x10\x09"), &s, NULL));
-    CHECK_STR(s.types, "?/?", "strings that are not there");
+    assert_true(pprof_summary_read(scratch, SV("\x0a\x04\x08\x09\x10\x09"), SUMMARY_MAX, &s, NULL));
+    pprof_summary_print_types(&s, "?", types, sizeof(types));
+    CHECK_STR(types, "?/?", "strings that are not there");
+    scratch_free(scratch);
     free(z.p);
+}
+
+/* The period after so many bytes of a field that nobody reads, in a gzip or plain. */
+static struct bytes late_period(size_t filler, bool zip)
+{
+    struct buf b;
+    buf_init(&b, filler + 100);
+    char *zeros = calloc(1, filler);
+    wire_put_bytes(&b, 100, zeros, filler);
+    wire_put_number(&b, PROFILE_PERIOD, 77);
+    free(zeros);
+    if (!zip) {
+        struct bytes plain;
+        plain.p = (unsigned char *)buf_take(&b, &plain.n);
+        return plain;
+    }
+    struct bytes z = gzip(b.data, b.len);
+    buf_done(&b);
+    return z;
+}
+
+/* A field is found wherever it stands within the limit, and not beyond it. */
+static void peeks(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t filler;
+        bool found;
+    } rows[] = {{0, true},
+                {4080, true},
+                {4091, true},
+                {4096, true},
+                {40000, true},
+                {3000000, true},
+                {SUMMARY_PEEK_MAX - 16, true},
+                {SUMMARY_PEEK_MAX, false},
+                {2 * SUMMARY_PEEK_MAX, false}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int zip = 0; zip < 2; zip++) {
+            struct pprof_summary s;
+            struct bytes body = late_period(rows[i].filler, zip != 0);
+            struct sv v = {(const char *)body.p, body.n};
+            pprof_summary_peek(v, PROFILE_PERIOD, &s);
+            CHECK_INT(s.period, rows[i].found ? 77 : 0, "period");
+            pprof_summary_peek(v, PROFILE_SAMPLE, &s);
+            CHECK_INT(s.n[PROFILE_SAMPLE], 0, "samples");
+            CHECK_INT(s.whole, rows[i].found, "whole");
+            v.n -= 1;
+            pprof_summary_peek(v, PROFILE_SAMPLE, &s);
+            CHECK_INT(s.whole, false, "cut");
+            free(body.p);
+        }
+    }
 }
 
 int main(void)
@@ -263,6 +328,7 @@ int main(void)
         cmocka_unit_test(gzips),          cmocka_unit_test(damaged_gzips),
         cmocka_unit_test(members),        cmocka_unit_test(large_gzips),
         cmocka_unit_test(header_fields),  cmocka_unit_test(summaries),
+        cmocka_unit_test(peeks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

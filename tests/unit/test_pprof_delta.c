@@ -84,21 +84,21 @@ static void print(struct sv zipped, struct buf *b)
 {
     struct sv v;
     struct err err = ERR_INIT;
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct pprof_index x;
     struct wire_field f = {.number = 0};
     struct scratch *scratch = scratch_new();
     assert_non_null(scratch);
     assert_int_equal(gzip_inflate(scratch, zipped, 10000000, 0, &v, &err), GZIP_OK);
-    assert_true(pprof_check(v, &info, &err));
-    assert_true(pprof_index(&x, scratch, v, &info, 5, &err));
+    assert_true(pprof_check(v, &summary, &err));
+    assert_true(pprof_index(&x, scratch, v, &summary, 5, &err));
     struct wire_reader r = wire_reader_of(v);
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE) {
             put_sample(&x, b, f.bytes);
         }
     }
-    buf_printf(b, "duration %lld\n", (long long)info.duration_nanos);
+    buf_printf(b, "duration %lld\n", (long long)summary.duration_ns);
     scratch_free(scratch);
 }
 
@@ -199,15 +199,15 @@ static void lean(void **state)
     CHECK_STR(s.text.data, "a;m; 0 0 1 1\nduration 0\n", "");
     struct sv out;
     struct err err = ERR_INIT;
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct scratch *scratch = scratch_new();
     assert_non_null(scratch);
     body = (struct sv){s.out.data, s.out.size};
     assert_int_equal(gzip_inflate(scratch, body, 100000, 0, &out, &err), GZIP_OK);
-    assert_true(pprof_check(out, &info, &err));
-    CHECK_INT(info.locations, 2, "locations");
-    CHECK_INT(info.functions, 2, "functions");
-    CHECK_INT(info.mappings, 1, "mappings");
+    assert_true(pprof_check(out, &summary, &err));
+    CHECK_INT(summary.n[PROFILE_LOCATION], 2, "locations");
+    CHECK_INT(summary.n[PROFILE_FUNCTION], 2, "functions");
+    CHECK_INT(summary.n[PROFILE_MAPPING], 1, "mappings");
     assert_true(out.n < plain.len);
     assert_null(memmem(out.p, out.n, "rarely", 6));
     assert_null(memmem(out.p, out.n, "rare", 4));

@@ -105,13 +105,13 @@ static void check_output(const struct legacy_output *out, const char *want, cons
     struct scratch *s = scratch_new();
     struct err err = ERR_INIT;
     struct sv plain;
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct dump d = {.n_strings = 0};
     buf_init(&d.text, (size_t)64 * 1024);
     CHECK_INT(check_profile(out->data, out->size, &err), CHECK_PPROF_GZIP, row);
     struct sv zipped = {out->data, out->size};
     CHECK_INT(gzip_inflate(s, zipped, (size_t)1 << 26, 0, &plain, &err), GZIP_OK, row);
-    CHECK_INT(pprof_check(plain, &info, &err), true, row);
+    CHECK_INT(pprof_check(plain, &summary, &err), true, row);
     collect(&d, plain);
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f;

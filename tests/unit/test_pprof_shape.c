@@ -96,12 +96,12 @@ static void checks(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sv plain = {.p = cases[i].bytes, .n = cases[i].n};
         struct err err = ERR_INIT;
-        struct pprof_info info;
+        struct pprof_summary summary;
         struct pprof_index x;
         struct scratch *scratch = scratch_new();
         assert_non_null(scratch);
-        bool ok =
-            pprof_check(plain, &info, &err) && pprof_index(&x, scratch, plain, &info, 1, &err);
+        bool ok = pprof_check(plain, &summary, &err) &&
+                  pprof_index(&x, scratch, plain, &summary, 1, &err);
         scratch_free(scratch);
         CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].name);
         CHECK_STR(err.msg, cases[i].problem, cases[i].name);
@@ -117,10 +117,10 @@ static void cut(void **state)
         char *part = malloc(n + 1); /* its end is the end of the memory */
         assert_non_null(part);
         memcpy(part, whole, n);
-        struct pprof_info info;
+        struct pprof_summary summary;
         struct err err = ERR_INIT;
-        if (pprof_check((struct sv){part, n}, &info, &err)) {
-            assert_true(info.strings == 3);
+        if (pprof_check((struct sv){part, n}, &summary, &err)) {
+            assert_true(summary.n[PROFILE_STRING] == 3);
         } else {
             assert_true(err.msg[0] != '\0');
         }
@@ -131,19 +131,19 @@ static void cut(void **state)
 static void counts(void **state)
 {
     (void)state;
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct err err = ERR_INIT;
     assert_true(pprof_check(SV(TYPE SAMPLE SAMPLE LOCATION FUNCTION STRINGS "\x1a\x02\x08\x01"
                                                                             "\x48\x07\x50\x09"),
-                            &info, &err));
-    CHECK_INT(info.types, 1, "");
-    CHECK_INT(info.samples, 2, "");
-    CHECK_INT(info.locations, 1, "");
-    CHECK_INT(info.functions, 1, "");
-    CHECK_INT(info.mappings, 1, "");
-    CHECK_INT(info.strings, 3, "");
-    CHECK_INT(info.time_nanos, 7, "");
-    CHECK_INT(info.duration_nanos, 9, "");
+                            &summary, &err));
+    CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 1, "");
+    CHECK_INT(summary.n[PROFILE_SAMPLE], 2, "");
+    CHECK_INT(summary.n[PROFILE_LOCATION], 1, "");
+    CHECK_INT(summary.n[PROFILE_FUNCTION], 1, "");
+    CHECK_INT(summary.n[PROFILE_MAPPING], 1, "");
+    CHECK_INT(summary.n[PROFILE_STRING], 3, "");
+    CHECK_INT(summary.time_ns, 7, "");
+    CHECK_INT(summary.duration_ns, 9, "");
 }
 
 /* Ids of any kind are found, and no others. */
@@ -160,14 +160,14 @@ static void ids(void **state)
             put_num(&m, FUNCTION_ID, i * step);
             put_sub(&b, 5, &m);
         }
-        struct pprof_info info;
+        struct pprof_summary summary;
         struct pprof_index x;
         struct err err = ERR_INIT;
         struct sv plain = {b.data, b.len};
-        assert_true(pprof_check(plain, &info, &err));
+        assert_true(pprof_check(plain, &summary, &err));
         struct scratch *scratch = scratch_new();
         assert_non_null(scratch);
-        assert_true(pprof_index(&x, scratch, plain, &info, 99, &err));
+        assert_true(pprof_index(&x, scratch, plain, &summary, 99, &err));
         size_t place;
         for (uint64_t i = 1; i <= 100; i++) {
             assert_true(pprof_ids_find(&x.function_ids, i * step, &place));

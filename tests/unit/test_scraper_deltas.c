@@ -330,16 +330,16 @@ static void old_profiles_are_converted(void **state)
     CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"ok\"}"), 2, "");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "delta"), 1, "");
-    struct pprof_info info;
+    struct pprof_summary summary;
     struct err err = ERR_INIT;
     struct sv plain;
     struct scratch *s = scratch_new();
     struct sv zipped = {w->profile->data, w->profile->size};
     CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), GZIP_OK, "");
-    CHECK_INT(pprof_check(plain, &info, &err), true, err.msg);
-    CHECK_INT(info.types, 4, "");
-    CHECK_INT(info.samples, 1, "");
-    CHECK_INT(info.time_nanos, w->profile->until_ns - 100 * NS_PER_MS, "when it was asked for");
+    CHECK_INT(pprof_check(plain, &summary, &err), true, err.msg);
+    CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 4, "");
+    CHECK_INT(summary.n[PROFILE_SAMPLE], 1, "");
+    CHECK_INT(summary.time_ns, w->profile->until_ns - 100 * NS_PER_MS, "when it was asked for");
     scratch_free(s);
 }
 

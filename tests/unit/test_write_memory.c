@@ -11,7 +11,6 @@
 #include "base/arena.c"
 #include "base/buf.c"
 #include "write/protocols/ingest.c"
-#include "write/protocols/peek.c"
 #include "write/protocols/profefe.c"
 #include "write/protocols/push.c"
 #include "write/queue/send_queue.c"

@@ -1,0 +1,26 @@
+/* A look into any bytes: it ends, and a search for one field finds what a search for another does.
+ */
+#include <stdlib.h>
+
+#include "pprof/summary.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct sv body = {.p = (const char *)data, .n = size};
+    struct pprof_summary samples;
+    struct pprof_summary period;
+    pprof_summary_peek(body, PROFILE_SAMPLE, &samples);
+    pprof_summary_peek(body, PROFILE_PERIOD, &period);
+    bool has_samples = samples.n[PROFILE_SAMPLE] > 0;
+    bool also_samples = period.n[PROFILE_SAMPLE] > 0;
+    /* A search that went to the end without finding has seen all there is. */
+    if (samples.whole && !has_samples && also_samples) {
+        abort();
+    }
+    if (period.whole && period.n[PROFILE_PERIOD] == 0 && also_samples != has_samples) {
+        abort();
+    }
+    return 0;
+}
