@@ -8,15 +8,15 @@
 static struct engine *engine_done(struct engine *e)
 {
     schedule_done(&e->schedule);
-    turns_done(&e->turns);
+    process_gate_done(&e->gate);
     conversions_done(&e->conversions);
     deltas_done(&e->deltas);
-    meter_done(&e->meter);
+    scrape_metrics_done(&e->metrics);
     map_free(e->groups, NULL);
     labels_builder_free(e->builder);
     table_done(&e->table);
     for (size_t i = 0; i < e->n_jobs; i++) {
-        groups_free_room(e->jobs[i]);
+        groups_free_quota(e->jobs[i]);
     }
     free(e->jobs);
     free(e);
@@ -46,11 +46,11 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
     e->groups = map_new();
     e->builder = labels_builder_new(options->intern);
     bool ok = table_init(&e->table);
-    ok = turns_init(&e->turns) && ok;
+    ok = process_gate_init(&e->gate) && ok;
     ok = deltas_init(&e->deltas, options->log, options->metrics, options->delta_state_max_bytes) &&
          ok;
     conversions_init(&e->conversions, e->deltas.scratches, options->metrics);
-    ok = meter_init(&e->meter, options->metrics) && ok;
+    ok = scrape_metrics_init(&e->metrics, options->metrics) && ok;
     if (!ok || e->groups == NULL || e->builder == NULL) {
         err_memory(err);
         return engine_done(e);
@@ -113,7 +113,7 @@ static void launch(struct engine *e, struct scrape *sc)
     if (fetch_start(e, sc)) {
         e->in_flight++;
         status_state(e, sc, STATE_IN_FLIGHT);
-        metric_set(e->meter.in_flight, e->in_flight);
+        metric_set(e->metrics.in_flight, e->in_flight);
         return;
     }
     struct err err = ERR_INIT;
@@ -126,19 +126,19 @@ static void wait_for_slot(struct engine *e, struct scrape *sc)
 {
     status_state(e, sc, STATE_WAITS_SLOT);
     TAILQ_INSERT_TAIL(&e->slot_line, sc, link);
-    metric_gauge_add(e->meter.waiting, 1);
+    metric_gauge_add(e->metrics.waiting, 1);
 }
 
 static void leave_slot_line(struct engine *e, struct scrape *sc)
 {
     TAILQ_REMOVE(&e->slot_line, sc, link);
-    metric_gauge_add(e->meter.waiting, -1);
+    metric_gauge_add(e->metrics.waiting, -1);
 }
 
-static void give_turn_back(struct engine *e, struct scrape *sc)
+static void leave_gate(struct engine *e, struct scrape *sc)
 {
-    if (sc->has_turn) {
-        struct scrape *next = turns_release(&e->turns, sc);
+    if (sc->in_gate) {
+        struct scrape *next = process_gate_leave(&e->gate, sc);
         if (next != NULL) {
             wait_for_slot(e, next);
         }
@@ -153,14 +153,14 @@ static void pump(struct engine *e)
         leave_slot_line(e, sc);
         launch(e, sc);
         if (sc->state != STATE_IN_FLIGHT) {
-            give_turn_back(e, sc); /* it could not be started */
+            leave_gate(e, sc); /* it could not be started */
         }
     }
 }
 
 /* A process samples one CPU profile at a time; differences that it makes do not get in each other's
  * way. */
-static bool takes_turns(const struct config_type *type)
+static bool is_exclusive(const struct config_type *type)
 {
     return type->sampling && type->delta != DELTA_SERVER;
 }
@@ -168,17 +168,17 @@ static bool takes_turns(const struct config_type *type)
 static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
     sc->due_ms = due_ms;
-    if (takes_turns(scrape_type(sc))) {
+    if (is_exclusive(scrape_type(sc))) {
         struct err err = ERR_INIT;
-        switch (turns_take(&e->turns, sc)) {
-        case TURN_LATER:
-            status_state(e, sc, STATE_WAITS_TURN);
+        switch (process_gate_enter(&e->gate, sc)) {
+        case GATE_WAITS:
+            status_state(e, sc, STATE_WAITS_GATE);
             return;
-        case TURN_NO_MEMORY:
+        case GATE_NO_MEMORY:
             err_memory(&err);
             fetch_failed(e, sc, REASON_MEMORY, &err);
             return;
-        case TURN_NOW:
+        case GATE_ENTERED:
             break;
         }
     }
@@ -227,8 +227,8 @@ void engine_wake(struct engine *e)
 void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_t start_ms)
 {
     int64_t now = engine_now_ms(e);
-    struct cadence cadence = sc->cadence;
-    const struct cadence_input in = {
+    struct scrape_history history = sc->history;
+    const struct next_scrape_input in = {
         .end = reason_kind(reason),
         .continuous = scrape_type(sc)->continuous,
         .now_ms = now,
@@ -238,18 +238,18 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
         .interval_ms = scrape_interval_ms(sc),
         .sampling_ms = (int64_t)scrape_seconds(sc) * MS_PER_S,
     };
-    int64_t due = cadence_next(&cadence, &in, &e->rng);
+    int64_t due = next_scrape_at(&history, &in, &e->rng);
     schedule_move(&e->schedule, &sc->item, due);
     status_next_due(e, sc, due);
-    status_cadence(e, sc, cadence);
+    status_history(e, sc, history);
 }
 
 void engine_landed(struct engine *e, struct scrape *sc)
 {
     e->in_flight--;
-    metric_set(e->meter.in_flight, e->in_flight);
+    metric_set(e->metrics.in_flight, e->in_flight);
     status_state(e, sc, STATE_IDLE);
-    give_turn_back(e, sc);
+    leave_gate(e, sc);
     pump(e);
 }
 
@@ -258,14 +258,14 @@ void engine_abort(struct engine *e, struct scrape *sc)
     switch ((enum scrape_state)sc->state) {
     case STATE_IDLE:
         return;
-    case STATE_WAITS_TURN:
-        turns_leave(&e->turns, sc);
+    case STATE_WAITS_GATE:
+        process_gate_give_up(&e->gate, sc);
         status_state(e, sc, STATE_IDLE);
         return;
     case STATE_WAITS_SLOT:
         leave_slot_line(e, sc);
         status_state(e, sc, STATE_IDLE);
-        give_turn_back(e, sc);
+        leave_gate(e, sc);
         pump(e);
         return;
     case STATE_IN_FLIGHT:

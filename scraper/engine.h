@@ -72,10 +72,10 @@ TAILQ_HEAD(group_line, group);
 
 /* How many targets of a job there are, and which groups have some that found no room. Groups hold
  * what the sampler has kept. */
-struct job_room {
+struct job_quota {
     size_t admitted;
     size_t limit; /* as of the last update */
-    struct group_line short_of_room;
+    struct group_line over_quota;
     struct sampler *sampler; /* NULL: all targets are scraped (read under the table's lock) */
     char *name;              /* of the job, if there is a sampler */
     unsigned sample_percent;
@@ -87,16 +87,16 @@ struct engine {
     struct intern *intern;
     struct log *log;
     struct labels_builder *builder;
-    struct meter meter;
+    struct scrape_metrics metrics;
     struct schedule schedule;
     struct table table;
-    struct turns turns;
+    struct process_gate gate;
     struct deltas deltas;
     struct conversions conversions;
     struct rng rng;
     struct scrape_line slot_line; /* due, and waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
-    struct job_room **jobs;       /* by index; NULL where none was needed yet (the same) */
+    struct job_quota **jobs;      /* by index; NULL where none was needed yet (the same) */
     size_t n_jobs;
     unsigned in_flight;
     unsigned max_in_flight;
@@ -122,7 +122,7 @@ void engine_landed(struct engine *e, struct scrape *sc);
 
 /* Removes all groups and scrapes. */
 void groups_clear(struct engine *e);
-void groups_free_room(struct job_room *room); /* accepts NULL */
+void groups_free_quota(struct job_quota *quota); /* accepts NULL */
 
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);
@@ -133,7 +133,7 @@ void fetch_failed(struct engine *e, struct scrape *sc, enum reason reason, const
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
-void status_cadence(struct engine *e, struct scrape *sc, struct cadence cadence);
+void status_history(struct engine *e, struct scrape *sc, struct scrape_history history);
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);
 /* duration_ns < 0: there was no transfer. */

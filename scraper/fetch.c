@@ -78,7 +78,7 @@ bool fetch_start(struct engine *e, struct scrape *sc)
     sc->fetch = f;
     int64_t now = e->io.mono_ns(e->io.arg);
     status_started(e, sc, now + e->io.wall_offset_ns(e->io.arg));
-    metric_observe(e->meter.lateness, (double)(now - sc->due_ms * NS_PER_MS) / (double)NS_PER_S);
+    metric_observe(e->metrics.lateness, (double)(now - sc->due_ms * NS_PER_MS) / (double)NS_PER_S);
     return true;
 }
 
@@ -192,9 +192,9 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
                            enum reason reason, const struct err *err)
 {
     bool news = sc->reason != reason;
-    bool gone = sc->cadence.absent && sc->health != SCRAPE_ABSENT;
-    metric_inc(sc->meter->failed);
-    meter_failure(&e->meter, reason);
+    bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
+    metric_inc(sc->metrics->failed);
+    scrape_metrics_failure(&e->metrics, reason);
     status_failed(e, sc, duration_ns, reason, err->msg);
     if (news) {
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
@@ -212,9 +212,9 @@ void fetch_failed(struct engine *e, struct scrape *sc, enum reason reason, const
 static void report_success(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
 {
     enum scrape_health before = (enum scrape_health)sc->health;
-    metric_inc(sc->meter->ok);
-    metric_observe(sc->meter->duration, (double)duration_ns / (double)NS_PER_S);
-    metric_observe(sc->meter->size, (double)size);
+    metric_inc(sc->metrics->ok);
+    metric_observe(sc->metrics->duration, (double)duration_ns / (double)NS_PER_S);
+    metric_observe(sc->metrics->size, (double)size);
     status_succeeded(e, sc, duration_ns, size);
     if (before == SCRAPE_DOWN) {
         log_scrape(e, sc, LOG_INFO, "scrape works again", REASON_NONE, "");
@@ -227,11 +227,11 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
 static void report_conflict(struct engine *e, struct scrape *sc, int64_t duration_ns,
                             enum reason reason, const struct err *err)
 {
-    const struct cadence *c = &sc->cadence;
+    const struct scrape_history *c = &sc->history;
     struct err said = ERR_INIT;
     err_set(&said, err->kind,
             "%s; somebody else profiles this process (so in %u of the last %u attempts)", err->msg,
-            cadence_conflicts(c), (unsigned)c->attempts);
+            scrape_history_conflicts(c), (unsigned)c->attempts);
     report_failure(e, sc, duration_ns, reason, &said);
 }
 
@@ -403,12 +403,12 @@ static void on_legacy_body(struct fetch *f, char *data, size_t size)
 
 /* ---- the end of the transfer ----------------------------------------------------------------- */
 
-static enum reason find_remedy(const struct fetch *f, const struct http_response *response,
-                               enum reason reason, struct err *err)
+static enum reason find_timeout_hint(const struct fetch *f, const struct http_response *response,
+                                     enum reason reason, struct err *err)
 {
     const struct scrape *sc = f->scrape;
     bool was_cut = sc->reason == REASON_CUT || sc->reason == REASON_DURATION_TOO_LONG;
-    const struct remedy_input in = {
+    const struct timeout_hint_input in = {
         .reason = reason,
         .status = response->status,
         .type = target_scrape_type(f->target, f->entry)->key,
@@ -416,7 +416,7 @@ static enum reason find_remedy(const struct fetch *f, const struct http_response
         .lasted_ms = (f->end_ns - f->sent_ns) / NS_PER_MS,
         .last_cut_ms = was_cut ? (int64_t)sc->last_duration_ms : -1,
     };
-    return remedy_find(&in, err);
+    return timeout_hint_find(&in, err);
 }
 
 static void on_done(void *arg, const struct http_response *response)
@@ -434,6 +434,6 @@ static void on_done(void *arg, const struct http_response *response)
         char *data = buf_take(response->body, NULL);
         (legacy ? on_legacy_body : on_good_body)(f, data, f->size);
     } else {
-        finish(f, NULL, find_remedy(f, response, reason, &err), &err);
+        finish(f, NULL, find_timeout_hint(f, response, reason, &err), &err);
     }
 }

@@ -16,7 +16,7 @@
 #define LIMIT_PERIOD_MS 60000
 
 struct group {
-    TAILQ_ENTRY(group) link; /* in the line for room, if n_admitted < n */
+    TAILQ_ENTRY(group) link; /* in the line for quota, if n_admitted < n */
     struct target **targets; /* references; those that are scraped first */
     size_t n;
     size_t n_admitted;
@@ -37,7 +37,7 @@ static void free_scrape(struct engine *e, struct scrape *sc)
     struct claim *next;
     for (struct claim *c = sc->waiting; c != NULL; c = next) {
         next = c->next;
-        metric_gauge_add(e->meter.duplicates, -1);
+        metric_gauge_add(e->metrics.duplicates, -1);
         free_claim(c);
     }
     target_unref(sc->target);
@@ -55,8 +55,9 @@ static bool create(struct engine *e, struct group *g, struct target *t, size_t i
     sc->target = target_ref(t);
     sc->entry = (uint16_t)i;
     sc->round = e->round;
-    sc->meter = meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
-    if (sc->meter == NULL || !table_insert(&e->table, sc)) {
+    sc->metrics =
+        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
+    if (sc->metrics == NULL || !table_insert(&e->table, sc)) {
         free_scrape(e, sc);
         return false;
     }
@@ -66,7 +67,7 @@ static bool create(struct engine *e, struct group *g, struct target *t, size_t i
         return false;
     }
     deltas_adopt(e, sc);
-    metric_gauge_add(e->meter.health[SCRAPE_UNKNOWN], 1);
+    metric_gauge_add(e->metrics.health[SCRAPE_UNKNOWN], 1);
     return true;
 }
 
@@ -76,7 +77,7 @@ static void destroy(struct engine *e, struct scrape *sc)
     deltas_keep(e, sc);
     schedule_remove(&e->schedule, &sc->item);
     table_remove(&e->table, sc);
-    metric_gauge_add(e->meter.health[sc->health], -1);
+    metric_gauge_add(e->metrics.health[sc->health], -1);
     free_scrape(e, sc);
 }
 
@@ -84,20 +85,20 @@ static void destroy(struct engine *e, struct scrape *sc)
  * that is on its way may be either's. */
 static void start_anew(struct engine *e, struct scrape *sc)
 {
-    const struct cadence none = {0};
+    const struct scrape_history none = {0};
     engine_abort(e, sc);
     deltas_forget(e, sc);
-    status_cadence(e, sc, none);
+    status_history(e, sc, none);
 }
 
 /* Another target stands for the scrape: new labels and settings from the next profile on. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
     int64_t interval = scrape_interval_ms(sc);
-    struct type_meter *meter =
-        meter_type(&e->meter, t->job_config->name, target_scrape_type(t, i)->name);
-    if (meter != NULL) {
-        sc->meter = meter;
+    struct type_metrics *metrics =
+        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
+    if (metrics != NULL) {
+        sc->metrics = metrics;
     }
     if (target_is_another_pod(sc->target, t)) {
         start_anew(e, sc);
@@ -138,8 +139,8 @@ static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, stru
         at = &(*at)->next;
     }
     *at = c;
-    metric_gauge_add(e->meter.duplicates, 1);
-    metric_inc(e->meter.refused_duplicate);
+    metric_gauge_add(e->metrics.duplicates, 1);
+    metric_inc(e->metrics.refused_duplicate);
     log_duplicate(e, sc, g, t, i);
     return true;
 }
@@ -154,7 +155,7 @@ static void drop_claims(struct engine *e, struct scrape *sc, const struct group 
             continue;
         }
         *at = c->next;
-        metric_gauge_add(e->meter.duplicates, -1);
+        metric_gauge_add(e->metrics.duplicates, -1);
         free_claim(c);
     }
 }
@@ -180,7 +181,7 @@ static void release(struct engine *e, struct scrape *sc)
         return;
     }
     sc->waiting = heir->next;
-    metric_gauge_add(e->meter.duplicates, -1);
+    metric_gauge_add(e->metrics.duplicates, -1);
     if (!labels_equal(target_labels(sc->target), target_labels(heir->target))) {
         engine_abort(e, sc);
     }
@@ -204,7 +205,7 @@ static void want_target(struct engine *e, struct group *g, struct target *t, boo
             ok = add_claim(e, sc, g, t, i);
         }
         if (!ok) {
-            metric_inc(e->meter.refused_memory);
+            metric_inc(e->metrics.refused_memory);
         }
     }
 }
@@ -244,13 +245,13 @@ static bool is_known(const struct engine *e, const struct group *g, const struct
 
 /* ---- room within target_limit ---------------------------------------------------------------- */
 
-static struct job_room *room_of(struct engine *e, size_t job)
+static struct job_quota *quota_of(struct engine *e, size_t job)
 {
     if (job >= e->n_jobs) {
         table_lock(&e->table);
-        struct job_room **jobs = reallocarray(e->jobs, job + 1, sizeof(struct job_room *));
+        struct job_quota **jobs = reallocarray(e->jobs, job + 1, sizeof(struct job_quota *));
         if (jobs != NULL) {
-            memset(jobs + e->n_jobs, 0, (job + 1 - e->n_jobs) * sizeof(struct job_room *));
+            memset(jobs + e->n_jobs, 0, (job + 1 - e->n_jobs) * sizeof(struct job_quota *));
             e->jobs = jobs;
             e->n_jobs = job + 1;
         }
@@ -260,13 +261,13 @@ static struct job_room *room_of(struct engine *e, size_t job)
         }
     }
     if (e->jobs[job] == NULL) {
-        struct job_room *room = calloc(1, sizeof(*room));
-        if (room == NULL) {
+        struct job_quota *quota = calloc(1, sizeof(*quota));
+        if (quota == NULL) {
             return NULL;
         }
-        TAILQ_INIT(&room->short_of_room);
+        TAILQ_INIT(&quota->over_quota);
         table_lock(&e->table);
-        e->jobs[job] = room;
+        e->jobs[job] = quota;
         table_unlock(&e->table);
     }
     return e->jobs[job];
@@ -275,7 +276,7 @@ static struct job_room *room_of(struct engine *e, size_t job)
 /* Puts those first that are admitted: first of all the ones that are there already (a limit refuses
  * what is new), then new ones as long as there is room. targets and sorted have n elements. */
 static size_t admit(const struct engine *e, const struct group *g, struct target *const *targets,
-                    size_t n, size_t room, struct target **sorted)
+                    size_t n, size_t max, struct target **sorted)
 {
     size_t n_known = 0;
     size_t n_new = 0;
@@ -292,40 +293,40 @@ static size_t admit(const struct engine *e, const struct group *g, struct target
         sorted[a] = sorted[b];
         sorted[b] = t;
     }
-    size_t more = room > n_known ? room - n_known : 0;
+    size_t more = max > n_known ? max - n_known : 0;
     return n_known + (n_new < more ? n_new : more);
 }
 
-static void note_refused(struct engine *e, const struct group *g, const struct job_room *room,
+static void note_refused(struct engine *e, const struct group *g, const struct job_quota *quota,
                          size_t refused_before)
 {
     size_t refused = g->n - g->n_admitted;
     uint32_t suppressed = 0;
-    metric_gauge_add(e->meter.targets_refused, (int64_t)refused - (int64_t)refused_before);
+    metric_gauge_add(e->metrics.targets_refused, (int64_t)refused - (int64_t)refused_before);
     if (refused <= refused_before) {
         return;
     }
-    metric_add(e->meter.refused_limit, refused - refused_before);
+    metric_add(e->metrics.refused_limit, refused - refused_before);
     if (log_limit_allow(&e->targets_limit, engine_now_ms(e), LIMIT_PERIOD_MS, LIMIT_LOGGED,
                         &suppressed)) {
         log_warn(e->log, "target_limit reached: new targets wait until others are gone",
                  LOG_STR("job", g->targets[0]->job_config->name), LOG_STR("source", g->source),
-                 LOG_INT("limit", room->limit), LOG_INT("refused", refused),
+                 LOG_INT("limit", quota->limit), LOG_INT("refused", refused),
                  LOG_INT("suppressed", suppressed));
     }
 }
 
 /* Targets that were refused move up when others have gone. */
-static void admit_waiting(struct engine *e, struct job_room *room)
+static void admit_waiting(struct engine *e, struct job_quota *quota)
 {
-    while (room->admitted < room->limit && !TAILQ_EMPTY(&room->short_of_room)) {
-        struct group *g = TAILQ_FIRST(&room->short_of_room);
+    while (quota->admitted < quota->limit && !TAILQ_EMPTY(&quota->over_quota)) {
+        struct group *g = TAILQ_FIRST(&quota->over_quota);
         want_target(e, g, g->targets[g->n_admitted++], false);
-        room->admitted++;
-        metric_gauge_add(e->meter.targets, 1);
-        metric_gauge_add(e->meter.targets_refused, -1);
+        quota->admitted++;
+        metric_gauge_add(e->metrics.targets, 1);
+        metric_gauge_add(e->metrics.targets_refused, -1);
         if (g->n_admitted == g->n) {
-            TAILQ_REMOVE(&room->short_of_room, g, link);
+            TAILQ_REMOVE(&quota->over_quota, g, link);
         }
     }
 }
@@ -391,28 +392,28 @@ static void replace(struct engine *e, struct group *g, struct target **sorted, s
     free(old);
 }
 
-static void update(struct engine *e, struct group *g, struct job_room *room, struct target **sorted,
-                   struct target *const *targets, size_t n)
+static void update(struct engine *e, struct group *g, struct job_quota *quota,
+                   struct target **sorted, struct target *const *targets, size_t n)
 {
     size_t refused_before = g->n - g->n_admitted;
     size_t admitted_before = g->n_admitted;
     if (n > 0) {
-        room->limit = (size_t)targets[0]->job_config->target_limit;
+        quota->limit = (size_t)targets[0]->job_config->target_limit;
     }
-    size_t others = room->admitted - admitted_before;
-    size_t free_room = room->limit > others ? room->limit - others : 0;
-    size_t n_admitted = admit(e, g, targets, n, free_room, sorted);
+    size_t others = quota->admitted - admitted_before;
+    size_t free_quota = quota->limit > others ? quota->limit - others : 0;
+    size_t n_admitted = admit(e, g, targets, n, free_quota, sorted);
     if (refused_before > 0) {
-        TAILQ_REMOVE(&room->short_of_room, g, link);
+        TAILQ_REMOVE(&quota->over_quota, g, link);
     }
     replace(e, g, sorted, n, n_admitted);
     if (n_admitted < n) {
-        TAILQ_INSERT_TAIL(&room->short_of_room, g, link);
+        TAILQ_INSERT_TAIL(&quota->over_quota, g, link);
     }
-    room->admitted = others + n_admitted;
-    metric_gauge_add(e->meter.targets, (int64_t)n_admitted - (int64_t)admitted_before);
-    note_refused(e, g, room, refused_before);
-    admit_waiting(e, room);
+    quota->admitted = others + n_admitted;
+    metric_gauge_add(e->metrics.targets, (int64_t)n_admitted - (int64_t)admitted_before);
+    note_refused(e, g, quota, refused_before);
+    admit_waiting(e, quota);
 }
 
 /* Removes the entry of a group without targets. */
@@ -424,7 +425,7 @@ static void forget(struct engine *e, struct group *g, const struct buf *key)
 }
 
 /* The targets of a source that are to be scraped; takes over the references. */
-static bool set_group(struct engine *e, struct job_room *room, size_t job, const char *source,
+static bool set_group(struct engine *e, struct job_quota *quota, size_t job, const char *source,
                       struct target *const *targets, size_t n)
 {
     struct buf key;
@@ -442,7 +443,7 @@ static bool set_group(struct engine *e, struct job_room *room, size_t job, const
         unref_targets(targets, n);
         ok = ok && g == NULL && n == 0; /* a group that is not there is removed already */
     } else {
-        update(e, g, room, sorted, targets, n);
+        update(e, g, quota, sorted, targets, n);
     }
     if (g != NULL && g->n == 0) {
         forget(e, g, &key);
@@ -457,7 +458,7 @@ static bool set_group(struct engine *e, struct job_room *room, size_t job, const
 /* A job whose targets are offered to its sampler. */
 struct sampled_job {
     struct engine *engine;
-    struct job_room *room;
+    struct job_quota *quota;
     size_t job;
     bool ok;
 };
@@ -468,7 +469,7 @@ static void on_kept(void *arg, const char *source, struct target *const *targets
     for (size_t i = 0; i < n; i++) {
         target_ref(targets[i]);
     }
-    j->ok = set_group(j->engine, j->room, j->job, source, targets, n) && j->ok;
+    j->ok = set_group(j->engine, j->quota, j->job, source, targets, n) && j->ok;
 }
 
 static void lock(void *arg)
@@ -481,7 +482,7 @@ static void unlock(void *arg)
     table_unlock(&((struct sampled_job *)arg)->engine->table);
 }
 
-static bool make_sampler(struct engine *e, struct job_room *room, const char *name)
+static bool make_sampler(struct engine *e, struct job_quota *quota, const char *name)
 {
     struct sampler *sampler = sampler_new();
     char *copy = strdup(name);
@@ -491,26 +492,26 @@ static bool make_sampler(struct engine *e, struct job_room *room, const char *na
         return false;
     }
     table_lock(&e->table);
-    room->sampler = sampler;
-    room->name = copy;
+    quota->sampler = sampler;
+    quota->name = copy;
     table_unlock(&e->table);
     return true;
 }
 
-static bool offer(struct engine *e, struct job_room *room, size_t job, const char *source,
+static bool offer(struct engine *e, struct job_quota *quota, size_t job, const char *source,
                   struct target *const *targets, size_t n)
 {
-    struct sampled_job j = {.engine = e, .room = room, .job = job, .ok = true};
+    struct sampled_job j = {.engine = e, .quota = quota, .job = job, .ok = true};
     const struct sampler_calls calls = {.keep = on_kept, .lock = lock, .unlock = unlock, .arg = &j};
-    size_t before = sampler_left_out(room->sampler);
+    size_t before = sampler_left_out(quota->sampler);
     if (n > 0) {
-        room->sample_percent = targets[0]->job_config->sample_percent;
-        room->sample_max = targets[0]->job_config->sample_max;
+        quota->sample_percent = targets[0]->job_config->sample_percent;
+        quota->sample_max = targets[0]->job_config->sample_max;
     }
-    bool ok = sampler_set(room->sampler, source, room->sample_percent, room->sample_max, targets, n,
-                          &calls);
-    size_t after = sampler_left_out(room->sampler);
-    metric_gauge_add(e->meter.targets_left_out, (int64_t)after - (int64_t)before);
+    bool ok = sampler_set(quota->sampler, source, quota->sample_percent, quota->sample_max, targets,
+                          n, &calls);
+    size_t after = sampler_left_out(quota->sampler);
+    metric_gauge_add(e->metrics.targets_left_out, (int64_t)after - (int64_t)before);
     return ok && j.ok;
 }
 
@@ -522,24 +523,24 @@ static bool is_sampled(const struct config_job *job)
 bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n)
 {
-    struct job_room *room = e->stopped ? NULL : room_of(e, job);
-    bool known = room != NULL && room->sampler != NULL;
-    if (room != NULL && !known && (n == 0 || !is_sampled(targets[0]->job_config))) {
-        return set_group(e, room, job, source, targets, n);
+    struct job_quota *quota = e->stopped ? NULL : quota_of(e, job);
+    bool known = quota != NULL && quota->sampler != NULL;
+    if (quota != NULL && !known && (n == 0 || !is_sampled(targets[0]->job_config))) {
+        return set_group(e, quota, job, source, targets, n);
     }
-    if (room == NULL || (!known && !make_sampler(e, room, targets[0]->job_config->name))) {
+    if (quota == NULL || (!known && !make_sampler(e, quota, targets[0]->job_config->name))) {
         unref_targets(targets, n);
         return false;
     }
-    return offer(e, room, job, source, targets, n);
+    return offer(e, quota, job, source, targets, n);
 }
 
-void groups_free_room(struct job_room *room)
+void groups_free_quota(struct job_quota *quota)
 {
-    if (room != NULL) {
-        sampler_free(room->sampler);
-        free(room->name);
-        free(room);
+    if (quota != NULL) {
+        sampler_free(quota->sampler);
+        free(quota->name);
+        free(quota);
     }
 }
 

@@ -1,20 +1,21 @@
 #include "scraper/next_scrape.h"
 
-unsigned cadence_conflicts(const struct cadence *c)
+unsigned scrape_history_conflicts(const struct scrape_history *c)
 {
     return (unsigned)__builtin_popcount(c->conflicts);
 }
 
-static void note(struct cadence *c, enum reason_kind end)
+static void note(struct scrape_history *c, enum reason_kind end)
 {
     c->conflicts = (uint16_t)((unsigned)c->conflicts << 1 | (end == REASON_KIND_CONFLICT));
-    c->attempts = (uint8_t)(c->attempts < CADENCE_HISTORY ? c->attempts + 1 : CADENCE_HISTORY);
+    c->attempts =
+        (uint8_t)(c->attempts < NEXT_SCRAPE_HISTORY ? c->attempts + 1 : NEXT_SCRAPE_HISTORY);
     if (end != REASON_KIND_ABSENT) {
         c->not_found = 0;
-    } else if (c->not_found < CADENCE_ABSENT_AFTER) {
+    } else if (c->not_found < NEXT_SCRAPE_ABSENT_AFTER) {
         c->not_found++;
     }
-    c->absent = c->not_found >= CADENCE_ABSENT_AFTER;
+    c->absent = c->not_found >= NEXT_SCRAPE_ABSENT_AFTER;
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -24,7 +25,8 @@ static int64_t later(int64_t a, int64_t b)
 
 /* The other one's profile will have ended after as long as ours takes, if there is room for that;
  * chance sees to it that two of a kind do not meet again. */
-static int64_t after_conflict(struct cadence *c, const struct cadence_input *in, struct rng *rng)
+static int64_t after_conflict(struct scrape_history *c, const struct next_scrape_input *in,
+                              struct rng *rng)
 {
     int64_t room = in->tick_ms - in->now_ms - in->sampling_ms;
     if (!c->retried && room > 0) {
@@ -36,7 +38,8 @@ static int64_t after_conflict(struct cadence *c, const struct cadence_input *in,
     return later(in->tick_ms, in->now_ms) + rng_range(rng, 0, in->interval_ms);
 }
 
-int64_t cadence_next(struct cadence *c, const struct cadence_input *in, struct rng *rng)
+int64_t next_scrape_at(struct scrape_history *c, const struct next_scrape_input *in,
+                       struct rng *rng)
 {
     bool was_absent = c->absent;
     note(c, in->end);
@@ -45,7 +48,7 @@ int64_t cadence_next(struct cadence *c, const struct cadence_input *in, struct r
     }
     c->retried = false;
     if (c->absent) {
-        return in->now_ms + CADENCE_ABSENT_INTERVALS * in->interval_ms +
+        return in->now_ms + NEXT_SCRAPE_ABSENT_INTERVALS * in->interval_ms +
                rng_range(rng, 0, in->interval_ms);
     }
     if (in->continuous && in->end == REASON_KIND_SUCCESS) {

@@ -17,13 +17,13 @@
 #include "model/reason.h"
 
 /* So many times in a row not found: absent. */
-#define CADENCE_ABSENT_AFTER 3
+#define NEXT_SCRAPE_ABSENT_AFTER 3
 /* What is absent is asked for after so many intervals, and up to one more at random. */
-#define CADENCE_ABSENT_INTERVALS 10
+#define NEXT_SCRAPE_ABSENT_INTERVALS 10
 /* Attempts of which it is known whether somebody else profiled the process. */
-#define CADENCE_HISTORY 16
+#define NEXT_SCRAPE_HISTORY 16
 
-struct cadence {
+struct scrape_history {
     uint16_t conflicts; /* bit 0: the last attempt found the process in use; bit 1 the one before */
     uint8_t attempts;   /* that these bits stand for */
     uint8_t not_found;  /* times in a row, as far as that matters */
@@ -32,7 +32,7 @@ struct cadence {
 };
 
 /* All on the monotonic clock. */
-struct cadence_input {
+struct next_scrape_input {
     enum reason_kind end;
     bool continuous;
     int64_t now_ms;
@@ -44,8 +44,9 @@ struct cadence_input {
 };
 
 /* Takes note of the end and returns when the next one is due, never before now. */
-int64_t cadence_next(struct cadence *c, const struct cadence_input *in, struct rng *rng);
+int64_t next_scrape_at(struct scrape_history *c, const struct next_scrape_input *in,
+                       struct rng *rng);
 /* How many of the last attempts (c->attempts of them) found the process in use. */
-unsigned cadence_conflicts(const struct cadence *c);
+unsigned scrape_history_conflicts(const struct scrape_history *c);
 
 #endif

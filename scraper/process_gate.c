@@ -6,13 +6,13 @@ struct process {
     struct scrape_line line;
 };
 
-bool turns_init(struct turns *t)
+bool process_gate_init(struct process_gate *t)
 {
     t->processes = map_new();
     return t->processes != NULL;
 }
 
-void turns_done(struct turns *t)
+void process_gate_done(struct process_gate *t)
 {
     t->processes = map_free(t->processes, free);
 }
@@ -22,26 +22,26 @@ static struct sv key(const struct scrape *sc)
     return sv_from(target_process(sc->target, sc->entry));
 }
 
-enum turn turns_take(struct turns *t, struct scrape *sc)
+enum gate_result process_gate_enter(struct process_gate *t, struct scrape *sc)
 {
     struct process *p = map_get(t->processes, key(sc));
     if (p != NULL) {
         TAILQ_INSERT_TAIL(&p->line, sc, link);
-        return TURN_LATER;
+        return GATE_WAITS;
     }
     p = malloc(sizeof(*p));
     if (p == NULL || !map_put(t->processes, key(sc), p, NULL)) {
         free(p);
-        return TURN_NO_MEMORY;
+        return GATE_NO_MEMORY;
     }
     TAILQ_INIT(&p->line);
-    sc->has_turn = true;
-    return TURN_NOW;
+    sc->in_gate = true;
+    return GATE_ENTERED;
 }
 
-struct scrape *turns_release(struct turns *t, struct scrape *sc)
+struct scrape *process_gate_leave(struct process_gate *t, struct scrape *sc)
 {
-    sc->has_turn = false;
+    sc->in_gate = false;
     struct process *p = map_get(t->processes, key(sc));
     struct scrape *next = TAILQ_FIRST(&p->line);
     if (next == NULL) {
@@ -50,11 +50,11 @@ struct scrape *turns_release(struct turns *t, struct scrape *sc)
         return NULL;
     }
     TAILQ_REMOVE(&p->line, next, link);
-    next->has_turn = true;
+    next->in_gate = true;
     return next;
 }
 
-void turns_leave(struct turns *t, struct scrape *sc)
+void process_gate_give_up(struct process_gate *t, struct scrape *sc)
 {
     struct process *p = map_get(t->processes, key(sc));
     TAILQ_REMOVE(&p->line, sc, link);

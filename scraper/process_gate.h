@@ -10,19 +10,19 @@
 #include "base/map.h"
 #include "scraper/scrape.h"
 
-struct turns {
+struct process_gate {
     struct map *processes;
 };
 
-bool turns_init(struct turns *t); /* false if out of memory */
-void turns_done(struct turns *t);
+bool process_gate_init(struct process_gate *t); /* false if out of memory */
+void process_gate_done(struct process_gate *t);
 
-enum turn { TURN_NOW, TURN_LATER, TURN_NO_MEMORY };
-/* Asks for the turn. TURN_NOW: sc->has_turn is set. TURN_LATER: it stands in the line. */
-enum turn turns_take(struct turns *t, struct scrape *sc);
-/* Gives the turn back. The scrape whose turn it is now (has_turn is set), or NULL. */
-struct scrape *turns_release(struct turns *t, struct scrape *sc);
+enum gate_result { GATE_ENTERED, GATE_WAITS, GATE_NO_MEMORY };
+/* Asks for the turn. GATE_ENTERED: sc->in_gate is set. GATE_WAITS: it stands in the line. */
+enum gate_result process_gate_enter(struct process_gate *t, struct scrape *sc);
+/* Gives the turn back. The scrape whose turn it is now (in_gate is set), or NULL. */
+struct scrape *process_gate_leave(struct process_gate *t, struct scrape *sc);
 /* Leaves the line. */
-void turns_leave(struct turns *t, struct scrape *sc);
+void process_gate_give_up(struct process_gate *t, struct scrape *sc);
 
 #endif

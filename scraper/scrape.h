@@ -21,7 +21,7 @@ struct delta_state;
 
 enum scrape_state {
     STATE_IDLE,       /* waits for its next tick */
-    STATE_WAITS_TURN, /* another sampling scrape of its process runs */
+    STATE_WAITS_GATE, /* another sampling scrape of its process runs */
     STATE_WAITS_SLOT, /* too many transfers are in flight */
     STATE_IN_FLIGHT,
 };
@@ -40,16 +40,16 @@ struct scrape {
     struct scrape *next_in_bucket;
     uint64_t hash; /* of its identity */
     struct group *group;
-    struct target *target;  /* a reference (seen by others) */
-    uint16_t entry;         /* its place in the target (seen by others) */
-    uint8_t state;          /* enum scrape_state (seen by others) */
-    uint8_t health;         /* enum scrape_health (seen by others) */
-    uint8_t reason;         /* enum reason, of the last attempt (seen by others) */
-    uint32_t round;         /* the update of a group that touched it last */
-    bool has_turn;          /* of its process */
-    struct cadence cadence; /* (seen by others) */
-    struct claim *waiting;  /* first come, first served */
-    struct type_meter *meter;
+    struct target *target;         /* a reference (seen by others) */
+    uint16_t entry;                /* its place in the target (seen by others) */
+    uint8_t state;                 /* enum scrape_state (seen by others) */
+    uint8_t health;                /* enum scrape_health (seen by others) */
+    uint8_t reason;                /* enum reason, of the last attempt (seen by others) */
+    uint32_t round;                /* the update of a group that touched it last */
+    bool in_gate;                  /* of its process */
+    struct scrape_history history; /* (seen by others) */
+    struct claim *waiting;         /* first come, first served */
+    struct type_metrics *metrics;
     struct fetch *fetch;          /* while in flight */
     struct delta_state *baseline; /* of its deltas, a reference; NULL if there is none */
     TAILQ_ENTRY(scrape) link;     /* in the line where it waits, if it waits */

@@ -82,9 +82,9 @@ static struct metric_cell *cell(struct metric *family, const char *value)
     return metric_cell(family, (const char *[]){value});
 }
 
-bool meter_init(struct meter *m, struct metrics *metrics)
+bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
 {
-    *m = (struct meter){.types = map_new()};
+    *m = (struct scrape_metrics){.types = map_new()};
     m->scrapes = metrics_register(metrics, &SCRAPES);
     m->failures = metrics_register(metrics, &FAILURES);
     m->durations = metrics_register(metrics, &DURATIONS);
@@ -109,14 +109,14 @@ bool meter_init(struct meter *m, struct metrics *metrics)
     return m->types != NULL;
 }
 
-void meter_done(struct meter *m)
+void scrape_metrics_done(struct scrape_metrics *m)
 {
     m->types = map_free(m->types, free);
 }
 
-static struct type_meter *make_type(struct meter *m, const char *job, const char *type)
+static struct type_metrics *make_type(struct scrape_metrics *m, const char *job, const char *type)
 {
-    struct type_meter *t = calloc(1, sizeof(*t));
+    struct type_metrics *t = calloc(1, sizeof(*t));
     if (t == NULL) {
         return NULL;
     }
@@ -128,13 +128,14 @@ static struct type_meter *make_type(struct meter *m, const char *job, const char
     return t;
 }
 
-struct type_meter *meter_type(struct meter *m, const char *job, const char *type)
+struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
+                                            const char *type)
 {
     struct buf key;
     buf_init(&key, (size_t)64 * 1024);
     buf_append(&key, job, strlen(job) + 1);
     buf_puts(&key, type);
-    struct type_meter *t = NULL;
+    struct type_metrics *t = NULL;
     if (buf_ok(&key)) {
         struct sv name = {.p = key.data, .n = key.len};
         t = map_get(m->types, name);
@@ -148,7 +149,7 @@ struct type_meter *meter_type(struct meter *m, const char *job, const char *type
     return t;
 }
 
-void meter_failure(struct meter *m, enum reason reason)
+void scrape_metrics_failure(struct scrape_metrics *m, enum reason reason)
 {
     metric_inc(cell(m->failures, reason_name(reason)));
 }

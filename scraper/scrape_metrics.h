@@ -9,8 +9,8 @@
 #include "base/metrics.h"
 #include "model/reason.h"
 
-/* Cells of one job and type; they live as long as the meter. */
-struct type_meter {
+/* Cells of one job and type; they live as long as the metrics. */
+struct type_metrics {
     struct metric_cell *ok;
     struct metric_cell *failed;
     struct metric_cell *skipped;
@@ -18,8 +18,8 @@ struct type_meter {
     struct metric_cell *size;     /* bytes; the same */
 };
 
-struct meter {
-    struct map *types; /* "job\0type" -> struct type_meter */
+struct scrape_metrics {
+    struct map *types; /* "job\0type" -> struct type_metrics */
     struct metric *scrapes;
     struct metric *failures;
     struct metric *durations;
@@ -38,10 +38,11 @@ struct meter {
 };
 
 /* metrics may be NULL. False if out of memory. */
-bool meter_init(struct meter *m, struct metrics *metrics);
-void meter_done(struct meter *m);
+bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics);
+void scrape_metrics_done(struct scrape_metrics *m);
 /* NULL if out of memory. */
-struct type_meter *meter_type(struct meter *m, const char *job, const char *type);
-void meter_failure(struct meter *m, enum reason reason);
+struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
+                                            const char *type);
+void scrape_metrics_failure(struct scrape_metrics *m, enum reason reason);
 
 #endif

@@ -20,8 +20,8 @@ void status_state(struct engine *e, struct scrape *sc, enum scrape_state state)
 
 static void move_gauge(struct engine *e, struct scrape *sc, enum scrape_health health)
 {
-    metric_gauge_add(e->meter.health[sc->health], -1);
-    metric_gauge_add(e->meter.health[health], 1);
+    metric_gauge_add(e->metrics.health[sc->health], -1);
+    metric_gauge_add(e->metrics.health[health], 1);
 }
 
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms)
@@ -31,10 +31,10 @@ void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms)
     table_unlock(&e->table);
 }
 
-void status_cadence(struct engine *e, struct scrape *sc, struct cadence cadence)
+void status_history(struct engine *e, struct scrape *sc, struct scrape_history history)
 {
     table_lock(&e->table);
-    sc->cadence = cadence;
+    sc->history = history;
     table_unlock(&e->table);
 }
 
@@ -69,7 +69,7 @@ void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enu
                    const char *message)
 {
     char *text = strdup(message); /* NULL: the reason must do */
-    enum scrape_health health = sc->cadence.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
+    enum scrape_health health = sc->history.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
     move_gauge(e, sc, health);
     table_lock(&e->table);
     char *old = sc->last_error;
@@ -86,7 +86,7 @@ void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enu
 
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n)
 {
-    metric_add(sc->meter->skipped, n);
+    metric_add(sc->metrics->skipped, n);
     table_lock(&e->table);
     sc->skipped += n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
     table_unlock(&e->table);
@@ -131,8 +131,8 @@ static void copy_scrape(const struct scrape *sc, struct copy *c)
                 .successes = sc->successes,
                 .failures = sc->failures,
                 .skipped = sc->skipped,
-                .conflicts = cadence_conflicts(&sc->cadence),
-                .attempts = sc->cadence.attempts,
+                .conflicts = scrape_history_conflicts(&sc->history),
+                .attempts = sc->history.attempts,
             },
     };
 }
@@ -213,13 +213,13 @@ size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max)
     size_t n = 0;
     table_lock(&e->table);
     for (size_t i = 0; i < e->n_jobs; i++) {
-        const struct job_room *room = e->jobs[i];
-        if (room == NULL || room->sampler == NULL) {
+        const struct job_quota *quota = e->jobs[i];
+        if (quota == NULL || quota->sampler == NULL) {
             continue;
         }
-        size_t got = sampler_list(room->sampler, out + n, max - n);
+        size_t got = sampler_list(quota->sampler, out + n, max - n);
         for (size_t k = n; k < n + got; k++) {
-            out[k].job = strdup(room->name);
+            out[k].job = strdup(quota->name);
         }
         n += got;
     }

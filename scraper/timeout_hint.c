@@ -8,11 +8,11 @@
 static bool is_same_time(int64_t a_ms, int64_t b_ms)
 {
     int64_t apart = a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms;
-    return apart <= REMEDY_SAME_MS || apart <= a_ms / 20;
+    return apart <= TIMEOUT_HINT_SAME_MS || apart <= a_ms / 20;
 }
 
 /* The answer would have had to come within limit_ms. */
-static void advise(const struct remedy_input *in, int64_t limit_ms, const char *whose,
+static void advise(const struct timeout_hint_input *in, int64_t limit_ms, const char *whose,
                    struct err *err)
 {
     int64_t fits = limit_ms / MS_PER_S - 1;
@@ -26,7 +26,7 @@ static void advise(const struct remedy_input *in, int64_t limit_ms, const char *
             (unsigned)in->seconds);
 }
 
-static enum reason of_cut(const struct remedy_input *in, struct err *err)
+static enum reason of_cut(const struct timeout_hint_input *in, struct err *err)
 {
     int64_t asked_ms = (int64_t)in->seconds * MS_PER_S;
     if (in->lasted_ms >= asked_ms) {
@@ -37,7 +37,7 @@ static enum reason of_cut(const struct remedy_input *in, struct err *err)
                 err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
         return REASON_DURATION_TOO_LONG;
     }
-    if (in->lasted_ms >= REMEDY_CUT_MIN_MS && in->last_cut_ms >= 0 &&
+    if (in->lasted_ms >= TIMEOUT_HINT_CUT_MIN_MS && in->last_cut_ms >= 0 &&
         is_same_time(in->lasted_ms, in->last_cut_ms)) {
         advise(in, in->lasted_ms, "the timeout of the server or proxy", err);
         return REASON_DURATION_TOO_LONG;
@@ -45,7 +45,7 @@ static enum reason of_cut(const struct remedy_input *in, struct err *err)
     return in->reason;
 }
 
-enum reason remedy_find(const struct remedy_input *in, struct err *err)
+enum reason timeout_hint_find(const struct timeout_hint_input *in, struct err *err)
 {
     if (in->seconds == 0) {
         return in->reason;
@@ -57,7 +57,7 @@ enum reason remedy_find(const struct remedy_input *in, struct err *err)
                 err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
     } else if (in->reason == REASON_CUT && in->status == 0) {
         return of_cut(in, err);
-    } else if (in->reason == REASON_HTTP_504 && in->lasted_ms >= REMEDY_CUT_MIN_MS) {
+    } else if (in->reason == REASON_HTTP_504 && in->lasted_ms >= TIMEOUT_HINT_CUT_MIN_MS) {
         advise(in, in->lasted_ms, "the timeout of the proxy", err);
     }
     return in->reason;

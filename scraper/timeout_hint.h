@@ -13,11 +13,11 @@
 #include "model/reason.h"
 
 /* A connection that was cut sooner than this was not cut for taking long. */
-#define REMEDY_CUT_MIN_MS 1000
+#define TIMEOUT_HINT_CUT_MIN_MS 1000
 /* Two cuts at the same time differ by no more than this, or a twentieth of it. */
-#define REMEDY_SAME_MS 250
+#define TIMEOUT_HINT_SAME_MS 250
 
-struct remedy_input {
+struct timeout_hint_input {
     enum reason reason;  /* as found so far */
     long status;         /* 0: no answer came */
     const char *type;    /* key of the profile type */
@@ -27,6 +27,6 @@ struct remedy_input {
 };
 
 /* The reason, perhaps a better one; adds to the sentence in err what can be done. */
-enum reason remedy_find(const struct remedy_input *in, struct err *err);
+enum reason timeout_hint_find(const struct timeout_hint_input *in, struct err *err);
 
 #endif

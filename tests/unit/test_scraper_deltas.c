@@ -735,7 +735,7 @@ static void made_by_the_target(void **state)
     set(w, "1", "h:1");
     struct http_transfer *t = next_start(w);
     CHECK_STR(t->url, "http://h:1/mutex?seconds=14", "");
-    CHECK_INT(w->e->turns.processes == NULL ? 0 : map_count(w->e->turns.processes), 0, "no turn");
+    CHECK_INT(w->e->gate.processes == NULL ? 0 : map_count(w->e->gate.processes), 0, "no turn");
     answer(w, t, body.data, body.len);
     CHECK_INT(w->n_works, 0, "");
     CHECK_INT(w->n_profiles, 1, "");

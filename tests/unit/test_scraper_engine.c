@@ -680,7 +680,7 @@ static void random_life(void **state)
     CHECK_INT(w->e->table.n, 0, "scrapes");
     CHECK_INT(w->e->schedule.n, 0, "schedule");
     CHECK_INT(w->e->in_flight, 0, "in flight");
-    CHECK_INT(map_count(w->e->turns.processes), 0, "turns");
+    CHECK_INT(map_count(w->e->gate.processes), 0, "turns");
     CHECK_INT(map_count(w->e->groups), 0, "groups");
     static const char *const gauges[] = {
         "profpull_targets{state=\"active\"}",

@@ -7,9 +7,9 @@
 #define NOW 1000000
 #define INTERVAL 15000
 
-static struct cadence_input input(enum reason_kind end, int64_t sampling_ms)
+static struct next_scrape_input input(enum reason_kind end, int64_t sampling_ms)
 {
-    return (struct cadence_input){
+    return (struct next_scrape_input){
         .end = end,
         .now_ms = NOW,
         .start_ms = NOW - sampling_ms - 7,
@@ -25,12 +25,12 @@ static void ordinary(void **state)
 {
     (void)state;
     struct rng rng;
-    struct cadence c = {0};
+    struct scrape_history c = {0};
     rng_seed(&rng, 1);
     for (int i = 0; i < 20; i++) {
         enum reason_kind end = i % 3 == 0 ? REASON_KIND_FAILURE : REASON_KIND_SUCCESS;
-        struct cadence_input in = input(end, i % 2 * 14000);
-        CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "tick");
+        struct next_scrape_input in = input(end, i % 2 * 14000);
+        CHECK_INT(next_scrape_at(&c, &in, &rng), in.tick_ms, "tick");
     }
 }
 
@@ -38,17 +38,17 @@ static void continuous(void **state)
 {
     (void)state;
     struct rng rng;
-    struct cadence c = {0};
+    struct scrape_history c = {0};
     rng_seed(&rng, 1);
-    struct cadence_input in = input(REASON_KIND_SUCCESS, 15000);
+    struct next_scrape_input in = input(REASON_KIND_SUCCESS, 15000);
     in.continuous = true;
-    CHECK_INT(cadence_next(&c, &in, &rng), NOW, "at once");
+    CHECK_INT(next_scrape_at(&c, &in, &rng), NOW, "at once");
     in.start_ms = NOW - 20; /* it did not sample at all */
-    CHECK_INT(cadence_next(&c, &in, &rng), NOW - 20 + 15000, "as if it had sampled");
+    CHECK_INT(next_scrape_at(&c, &in, &rng), NOW - 20 + 15000, "as if it had sampled");
     in.end = REASON_KIND_FAILURE;
-    CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "a failure waits for the phase");
+    CHECK_INT(next_scrape_at(&c, &in, &rng), in.phase_ms, "a failure waits for the phase");
     in.end = REASON_KIND_ABSENT;
-    CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "so does this");
+    CHECK_INT(next_scrape_at(&c, &in, &rng), in.phase_ms, "so does this");
 }
 
 /* Somebody else profiles the process: once more within the interval, if there is room. */
@@ -60,18 +60,18 @@ static void conflicts(void **state)
     int64_t lowest = INT64_MAX;
     int64_t highest = 0;
     for (int i = 0; i < 1000; i++) {
-        struct cadence c = {0};
-        struct cadence_input in = input(REASON_KIND_CONFLICT, 4000);
+        struct scrape_history c = {0};
+        struct next_scrape_input in = input(REASON_KIND_CONFLICT, 4000);
         in.tick_ms = NOW + INTERVAL - 10;
-        int64_t due = cadence_next(&c, &in, &rng);
+        int64_t due = next_scrape_at(&c, &in, &rng);
         assert_true(c.retried);
         lowest = due < lowest ? due : lowest;
         highest = due > highest ? due : highest;
         in.now_ms = due;
-        int64_t next = cadence_next(&c, &in, &rng);
+        int64_t next = next_scrape_at(&c, &in, &rng);
         assert_false(c.retried);
         assert_true(next >= in.tick_ms && next < in.tick_ms + INTERVAL);
-        CHECK_INT(cadence_conflicts(&c), 2, "conflicts");
+        CHECK_INT(scrape_history_conflicts(&c), 2, "conflicts");
         CHECK_INT(c.attempts, 2, "attempts");
     }
     /* When the other one's has ended, and before ours would reach into the next tick. */
@@ -86,14 +86,14 @@ static void conflicts_with_little_room(void **state)
     struct rng rng;
     rng_seed(&rng, 7);
     for (int i = 0; i < 1000; i++) {
-        struct cadence c = {0};
-        struct cadence_input in = input(REASON_KIND_CONFLICT, 14000);
+        struct scrape_history c = {0};
+        struct next_scrape_input in = input(REASON_KIND_CONFLICT, 14000);
         in.tick_ms = NOW + INTERVAL - 10;
-        int64_t due = cadence_next(&c, &in, &rng);
+        int64_t due = next_scrape_at(&c, &in, &rng);
         assert_true(due > NOW + 400 && due <= NOW + 990);
-        struct cadence full = {0};
+        struct scrape_history full = {0};
         in.sampling_ms = 15000;
-        due = cadence_next(&full, &in, &rng);
+        due = next_scrape_at(&full, &in, &rng);
         assert_false(full.retried);
         assert_true(due >= in.tick_ms && due < in.tick_ms + INTERVAL);
     }
@@ -103,41 +103,41 @@ static void history(void **state)
 {
     (void)state;
     struct rng rng;
-    struct cadence c = {0};
+    struct scrape_history c = {0};
     rng_seed(&rng, 1);
-    struct cadence_input in = input(REASON_KIND_CONFLICT, 14000);
+    struct next_scrape_input in = input(REASON_KIND_CONFLICT, 14000);
     for (int i = 0; i < 40; i++) {
-        cadence_next(&c, &in, &rng);
+        next_scrape_at(&c, &in, &rng);
     }
-    CHECK_INT(cadence_conflicts(&c), 16, "all of the last");
+    CHECK_INT(scrape_history_conflicts(&c), 16, "all of the last");
     CHECK_INT(c.attempts, 16, "attempts");
     in.end = REASON_KIND_SUCCESS;
     for (int i = 0; i < 5; i++) {
-        cadence_next(&c, &in, &rng);
+        next_scrape_at(&c, &in, &rng);
     }
-    CHECK_INT(cadence_conflicts(&c), 11, "fewer");
+    CHECK_INT(scrape_history_conflicts(&c), 11, "fewer");
 }
 
 static void absent(void **state)
 {
     (void)state;
     struct rng rng;
-    struct cadence c = {0};
+    struct scrape_history c = {0};
     rng_seed(&rng, 3);
-    struct cadence_input in = input(REASON_KIND_ABSENT, 0);
-    for (int i = 0; i < CADENCE_ABSENT_AFTER - 1; i++) {
-        CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "not yet");
+    struct next_scrape_input in = input(REASON_KIND_ABSENT, 0);
+    for (int i = 0; i < NEXT_SCRAPE_ABSENT_AFTER - 1; i++) {
+        CHECK_INT(next_scrape_at(&c, &in, &rng), in.tick_ms, "not yet");
         assert_false(c.absent);
     }
     for (int i = 0; i < 300; i++) { /* more often than a byte can count */
-        int64_t wait = cadence_next(&c, &in, &rng) - NOW;
+        int64_t wait = next_scrape_at(&c, &in, &rng) - NOW;
         assert_true(c.absent);
         assert_true(wait >= 10 * INTERVAL && wait < 11 * INTERVAL);
     }
     in.end = REASON_KIND_SUCCESS;
-    CHECK_INT(cadence_next(&c, &in, &rng), in.phase_ms, "there again, in its own phase");
+    CHECK_INT(next_scrape_at(&c, &in, &rng), in.phase_ms, "there again, in its own phase");
     assert_false(c.absent);
-    CHECK_INT(cadence_next(&c, &in, &rng), in.tick_ms, "and goes on");
+    CHECK_INT(next_scrape_at(&c, &in, &rng), in.tick_ms, "and goes on");
 }
 
 /* Whatever else happens, it is not known any more that the path is not there: a restart, say. */
@@ -147,29 +147,30 @@ static void absent_ends_with_another_failure(void **state)
     static const enum reason_kind ends[] = {REASON_KIND_FAILURE, REASON_KIND_CONFLICT};
     for (size_t i = 0; i < 2; i++) {
         struct rng rng;
-        struct cadence c = {0};
+        struct scrape_history c = {0};
         rng_seed(&rng, 3);
-        struct cadence_input in = input(REASON_KIND_ABSENT, 0);
-        for (int k = 0; k < CADENCE_ABSENT_AFTER; k++) {
-            cadence_next(&c, &in, &rng);
+        struct next_scrape_input in = input(REASON_KIND_ABSENT, 0);
+        for (int k = 0; k < NEXT_SCRAPE_ABSENT_AFTER; k++) {
+            next_scrape_at(&c, &in, &rng);
         }
         in.end = ends[i];
-        cadence_next(&c, &in, &rng);
+        next_scrape_at(&c, &in, &rng);
         assert_false(c.absent);
         in.end = REASON_KIND_ABSENT;
-        cadence_next(&c, &in, &rng);
+        next_scrape_at(&c, &in, &rng);
         assert_false(c.absent);
     }
 }
 
-/* ---- remedies -------------------------------------------------------------------------------- */
+/* ---- timeout_hints
+ * -------------------------------------------------------------------------------- */
 
-static void remedies(void **state)
+static void timeout_hints(void **state)
 {
     (void)state;
     static const struct {
         const char *row;
-        struct remedy_input in;
+        struct timeout_hint_input in;
         enum reason reason;
         const char *advice; /* in the sentence; NULL: it stays as it was */
     } rows[] = {
@@ -247,7 +248,7 @@ static void remedies(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_NETWORK, "it failed");
-        CHECK_STR(reason_name(remedy_find(&rows[i].in, &err)), reason_name(rows[i].reason),
+        CHECK_STR(reason_name(timeout_hint_find(&rows[i].in, &err)), reason_name(rows[i].reason),
                   rows[i].row);
         CHECK_INT(err.kind, ERR_NETWORK, rows[i].row);
         if (rows[i].advice == NULL) {
@@ -268,7 +269,7 @@ int main(void)
         cmocka_unit_test(history),
         cmocka_unit_test(absent),
         cmocka_unit_test(absent_ends_with_another_failure),
-        cmocka_unit_test(remedies),
+        cmocka_unit_test(timeout_hints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
