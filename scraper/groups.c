@@ -17,6 +17,7 @@
 
 struct group {
     TAILQ_ENTRY(group) link; /* in the line for quota, if n_admitted < n */
+    struct offer *offer;     /* to the job's sampler; NULL if the job has none */
     struct target **targets; /* references; those that are scraped first */
     size_t n;
     size_t n_admitted;
@@ -361,13 +362,6 @@ static struct group *make_group(struct engine *e, const struct buf *key, size_t 
     return g;
 }
 
-static void unref_targets(struct target *const *targets, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        target_unref(targets[i]);
-    }
-}
-
 /* The old targets make way for sorted[0..n), of which n_admitted are to be scraped. */
 static void replace(struct engine *e, struct group *g, struct target **sorted, size_t n,
                     size_t n_admitted)
@@ -388,7 +382,7 @@ static void replace(struct engine *e, struct group *g, struct target **sorted, s
     for (size_t i = 0; i < old_admitted; i++) {
         release_target(e, g, old[i]);
     }
-    unref_targets(old, old_n);
+    targets_unref(old, old_n);
     free(old);
 }
 
@@ -416,7 +410,7 @@ static void update(struct engine *e, struct group *g, struct job_quota *quota,
     admit_waiting(e, quota);
 }
 
-/* Removes the entry of a group without targets. */
+/* Removes a group without targets. */
 static void forget(struct engine *e, struct group *g, const struct buf *key)
 {
     map_remove(e->groups, (struct sv){.p = key->data, .n = key->len});
@@ -425,32 +419,16 @@ static void forget(struct engine *e, struct group *g, const struct buf *key)
 }
 
 /* The targets of a source that are to be scraped; takes over the references. */
-static bool set_group(struct engine *e, struct job_quota *quota, size_t job, const char *source,
-                      struct target *const *targets, size_t n)
+static bool set_targets(struct engine *e, struct job_quota *quota, struct group *g,
+                        struct target *const *targets, size_t n)
 {
-    struct buf key;
-    bool ok = group_key(&key, job, source);
-    struct group *g = ok ? find_group(e, &key) : NULL;
     struct target **sorted = NULL;
-    if (ok && g == NULL && n > 0) {
-        g = make_group(e, &key, job, source);
+    if (n > 0 && (sorted = calloc(n, sizeof(struct target *))) == NULL) {
+        targets_unref(targets, n);
+        return false;
     }
-    if (n > 0) {
-        sorted = calloc(n, sizeof(struct target *));
-    }
-    if (g == NULL || (n > 0 && sorted == NULL)) {
-        free(sorted);
-        unref_targets(targets, n);
-        ok = ok && g == NULL && n == 0; /* a group that is not there is removed already */
-    } else {
-        update(e, g, quota, sorted, targets, n);
-    }
-    if (g != NULL && g->n == 0) {
-        forget(e, g, &key);
-    }
-    buf_done(&key);
-    engine_rearm(e);
-    return ok;
+    update(e, g, quota, sorted, targets, n);
+    return true;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */
@@ -459,25 +437,24 @@ static bool set_group(struct engine *e, struct job_quota *quota, size_t job, con
 struct sampled_job {
     struct engine *engine;
     struct job_quota *quota;
-    size_t job;
     bool ok;
 };
 
-static void on_kept(void *arg, const char *source, struct target *const *targets, size_t n)
+static void groups_on_keep(void *arg, void *owner, struct target *const *targets, size_t n)
 {
     struct sampled_job *j = arg;
     for (size_t i = 0; i < n; i++) {
         target_ref(targets[i]);
     }
-    j->ok = set_group(j->engine, j->quota, j->job, source, targets, n) && j->ok;
+    j->ok = set_targets(j->engine, j->quota, owner, targets, n) && j->ok;
 }
 
-static void lock(void *arg)
+static void groups_lock(void *arg)
 {
     table_lock(&((struct sampled_job *)arg)->engine->table);
 }
 
-static void unlock(void *arg)
+static void groups_unlock(void *arg)
 {
     table_unlock(&((struct sampled_job *)arg)->engine->table);
 }
@@ -498,18 +475,19 @@ static bool make_sampler(struct engine *e, struct job_quota *quota, const char *
     return true;
 }
 
-static bool offer(struct engine *e, struct job_quota *quota, size_t job, const char *source,
+static bool offer(struct engine *e, struct job_quota *quota, struct group *g,
                   struct target *const *targets, size_t n)
 {
-    struct sampled_job j = {.engine = e, .quota = quota, .job = job, .ok = true};
-    const struct sampler_calls calls = {.keep = on_kept, .lock = lock, .unlock = unlock, .arg = &j};
+    struct sampled_job j = {.engine = e, .quota = quota, .ok = true};
+    const struct sampler_calls calls = {
+        .keep = groups_on_keep, .lock = groups_lock, .unlock = groups_unlock, .arg = &j};
     size_t before = sampler_left_out(quota->sampler);
     if (n > 0) {
         quota->sample_percent = targets[0]->job_config->sample_percent;
         quota->sample_max = targets[0]->job_config->sample_max;
     }
-    bool ok = sampler_set(quota->sampler, source, quota->sample_percent, quota->sample_max, targets,
-                          n, &calls);
+    bool ok = sampler_set(quota->sampler, &g->offer, g, quota->sample_percent, quota->sample_max,
+                          targets, n, &calls);
     size_t after = sampler_left_out(quota->sampler);
     metric_gauge_add(e->metrics.targets_left_out, (int64_t)after - (int64_t)before);
     return ok && j.ok;
@@ -520,19 +498,42 @@ static bool is_sampled(const struct config_job *job)
     return job->sample_percent % 100 != 0 || job->sample_max > 0;
 }
 
+/* The quota of a job, with a sampler if these targets need one. NULL if out of memory. */
+static struct job_quota *prepare_quota(struct engine *e, size_t job, struct target *const *targets,
+                                       size_t n)
+{
+    struct job_quota *quota = quota_of(e, job);
+    if (quota != NULL && quota->sampler == NULL && n > 0 && is_sampled(targets[0]->job_config) &&
+        !make_sampler(e, quota, targets[0]->job_config->name)) {
+        return NULL;
+    }
+    return quota;
+}
+
 bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n)
 {
-    struct job_quota *quota = e->stopped ? NULL : quota_of(e, job);
-    bool known = quota != NULL && quota->sampler != NULL;
-    if (quota != NULL && !known && (n == 0 || !is_sampled(targets[0]->job_config))) {
-        return set_group(e, quota, job, source, targets, n);
+    struct buf key;
+    bool ok = group_key(&key, job, source);
+    struct job_quota *quota = e->stopped || !ok ? NULL : prepare_quota(e, job, targets, n);
+    struct group *g = quota == NULL ? NULL : find_group(e, &key);
+    if (quota != NULL && g == NULL && n > 0) {
+        g = make_group(e, &key, job, source);
     }
-    if (quota == NULL || (!known && !make_sampler(e, quota, targets[0]->job_config->name))) {
-        unref_targets(targets, n);
-        return false;
+    if (g == NULL) {
+        targets_unref(targets, n);
+        ok = quota != NULL && n == 0; /* the group is gone already */
+    } else if (quota->sampler != NULL) {
+        ok = offer(e, quota, g, targets, n);
+    } else {
+        ok = set_targets(e, quota, g, targets, n);
     }
-    return offer(e, quota, job, source, targets, n);
+    if (g != NULL && g->n == 0 && g->offer == NULL) {
+        forget(e, g, &key);
+    }
+    buf_done(&key);
+    engine_rearm(e);
+    return ok;
 }
 
 void groups_free_quota(struct job_quota *quota)
@@ -556,7 +557,8 @@ void groups_clear(struct engine *e)
             drop_claims_of(e, g, g->targets[i]);
             release_target(e, g, g->targets[i]);
         }
-        unref_targets(g->targets, g->n);
+        targets_unref(g->targets, g->n);
+        offer_free(g->offer);
         free(g->targets);
         free(g);
         map_remove_at(e->groups, cursor);

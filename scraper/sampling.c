@@ -10,10 +10,9 @@
 /* The same in every process, so that every scraper makes the same choice. */
 #define RANK_SEED UINT64_C(0x73616d706c65)
 
-struct offer;
 struct service;
 
-/* One target that a source has offered. */
+/* One target of an offer. */
 struct member {
     uint64_t rank;
     struct target *target; /* a reference */
@@ -21,14 +20,13 @@ struct member {
     bool kept;
 };
 
-/* What one source offers. */
 struct offer {
     TAILQ_ENTRY(offer) dirty_link;
-    bool is_dirty;
+    bool is_dirty; /* keep() is due */
+    void *owner;
     size_t n;
-    struct member *members;
-    struct target **kept; /* room for n */
-    char source[];
+    struct target **kept; /* up to n of them, while keep() is called */
+    struct member members[];
 };
 
 /* The targets of one service, by rank. */
@@ -52,7 +50,6 @@ TAILQ_HEAD(offer_line, offer);
 TAILQ_HEAD(service_line, service);
 
 struct sampler {
-    struct map *offers;   /* source -> struct offer */
     struct map *services; /* service_name -> struct service */
     struct offer_line dirty;
     struct service_line touched;
@@ -62,15 +59,15 @@ struct sampler {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void free_offer(void *value)
+void offer_free(struct offer *o)
 {
-    struct offer *o = value;
-    for (size_t i = 0; i < o->n; i++) {
+    for (size_t i = 0; o != NULL && i < o->n; i++) {
         target_unref(o->members[i].target);
     }
-    free(o->members);
-    free(o->kept);
-    free(o);
+    if (o != NULL) {
+        free(o->kept);
+        free(o);
+    }
 }
 
 static void free_service(void *value)
@@ -86,17 +83,15 @@ struct sampler *sampler_new(void)
     if (s == NULL) {
         return NULL;
     }
-    s->offers = map_new();
     s->services = map_new();
     TAILQ_INIT(&s->dirty);
     TAILQ_INIT(&s->touched);
-    return s->offers == NULL || s->services == NULL ? sampler_free(s) : s;
+    return s->services == NULL ? sampler_free(s) : s;
 }
 
 struct sampler *sampler_free(struct sampler *s)
 {
     if (s != NULL) {
-        map_free(s->offers, free_offer);
         map_free(s->services, free_service);
         free(s);
     }
@@ -249,8 +244,8 @@ static uint64_t rank_of(const struct target *t)
     return hash_bytes(address.p, address.n, RANK_SEED);
 }
 
-/* Finds each member its service, with room for it and for those before it in this offer. */
-static bool find_room(struct sampler *s, struct offer *o)
+/* Finds the service of each member and reserves room there for all members up to this one. */
+static bool find_services(struct sampler *s, struct offer *o)
 {
     for (size_t i = 0; i < o->n; i++) {
         struct member *m = &o->members[i];
@@ -268,35 +263,42 @@ static bool find_room(struct sampler *s, struct offer *o)
 }
 
 /* NULL if out of memory; the references are taken over in any case. */
-static struct offer *make_offer(struct sampler *s, const char *source,
-                                struct target *const *targets, size_t n)
+static struct offer *make_offer(struct sampler *s, void *owner, struct target *const *targets,
+                                size_t n)
 {
-    size_t size = strlen(source) + 1;
-    struct offer *o = calloc(1, sizeof(*o) + size);
-    struct member *members = calloc(n, sizeof(*members));
-    if (o == NULL || members == NULL) {
-        free(o);
-        free(members);
-        for (size_t i = 0; i < n; i++) {
-            target_unref(targets[i]);
-        }
+    struct offer *o = calloc(1, sizeof(*o) + n * sizeof(o->members[0]));
+    if (o == NULL) {
+        targets_unref(targets, n);
         return NULL;
     }
-    memcpy(o->source, source, size);
-    o->members = members;
+    o->owner = owner;
     o->n = n;
     for (size_t i = 0; i < n; i++) {
-        members[i].target = targets[i];
+        o->members[i].target = targets[i];
     }
     o->kept = calloc(n, sizeof(struct target *));
-    if (o->kept == NULL || !find_room(s, o)) {
-        free_offer(o);
+    if (o->kept == NULL || !find_services(s, o)) {
+        offer_free(o);
         return NULL;
     }
     return o;
 }
 
-static void tell(struct sampler *s, const struct sampler_calls *calls)
+/* old (or nothing) gives way to next (or nothing). */
+static void exchange(struct sampler *s, struct offer *old, struct offer *next)
+{
+    for (size_t i = 0; old != NULL && i < old->n; i++) {
+        take_out(s, &old->members[i]);
+    }
+    for (size_t i = 0; next != NULL && i < next->n; i++) {
+        insert(s, next, &next->members[i]);
+    }
+    if (next != NULL) {
+        mark_dirty(s, next);
+    }
+}
+
+static void report_kept(struct sampler *s, const struct sampler_calls *calls)
 {
     struct offer *o;
     while ((o = TAILQ_FIRST(&s->dirty)) != NULL) {
@@ -308,59 +310,30 @@ static void tell(struct sampler *s, const struct sampler_calls *calls)
                 o->kept[n++] = o->members[i].target;
             }
         }
-        calls->keep(calls->arg, o->source, o->kept, n);
+        calls->keep(calls->arg, o->owner, o->kept, n);
     }
 }
 
-/* The old offer of the source is taken out, the new one (or none) takes its place in the map. */
-static bool exchange(struct sampler *s, const char *source, struct offer *next,
-                     struct offer **ret_old)
+bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned percent,
+                 unsigned max, struct target *const *targets, size_t n,
+                 const struct sampler_calls *calls)
 {
-    void *old = NULL;
-    if (next != NULL && !map_put(s->offers, sv_from(source), next, &old)) {
-        return false;
-    }
-    *ret_old = next != NULL ? old : map_remove(s->offers, sv_from(source));
-    for (size_t i = 0; *ret_old != NULL && i < (*ret_old)->n; i++) {
-        take_out(s, &(*ret_old)->members[i]);
-    }
-    for (size_t i = 0; next != NULL && i < next->n; i++) {
-        insert(s, next, &next->members[i]);
-    }
-    return true;
-}
-
-static bool change(struct sampler *s, const char *source, struct target *const *targets, size_t n,
-                   struct offer **ret_old)
-{
-    struct offer *next = n == 0 ? NULL : make_offer(s, source, targets, n);
-    if (n > 0 && next == NULL) {
-        return false;
-    }
-    if (!exchange(s, source, next, ret_old)) {
-        free_offer(next);
-        return false;
-    }
-    if (next != NULL) {
-        mark_dirty(s, next);
-    }
-    return true;
-}
-
-bool sampler_set(struct sampler *s, const char *source, unsigned percent, unsigned max,
-                 struct target *const *targets, size_t n, const struct sampler_calls *calls)
-{
-    struct offer *old = NULL;
+    struct offer *old = *offer;
     calls->lock(calls->arg);
-    bool ok = change(s, source, targets, n, &old);
+    struct offer *next = n == 0 ? NULL : make_offer(s, owner, targets, n);
+    bool ok = n == 0 || next != NULL;
+    if (ok) {
+        exchange(s, old, next);
+        *offer = next;
+    }
     settle(s, percent, max);
     calls->unlock(calls->arg);
     if (ok && n == 0) {
-        calls->keep(calls->arg, source, NULL, 0);
+        calls->keep(calls->arg, owner, NULL, 0);
     }
-    tell(s, calls);
-    if (old != NULL) {
-        free_offer(old);
+    report_kept(s, calls);
+    if (ok) {
+        offer_free(old);
     }
     return ok;
 }

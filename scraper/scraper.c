@@ -191,19 +191,12 @@ struct update {
     struct target *targets[];
 };
 
-static void unref_targets(struct target *const *targets, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        target_unref(targets[i]);
-    }
-}
-
 static void run_update(struct loop_task *task)
 {
     struct update *u = (struct update *)task;
     struct scraper *s = u->scraper;
     if (s->engine == NULL) {
-        unref_targets(u->targets, u->n);
+        targets_unref(u->targets, u->n);
     } else if (!engine_set_group(s->engine, u->job, u->source, u->targets, u->n) &&
                !atomic_load(&s->stopping)) {
         log_error(s->log, "out of memory: targets left as they were", LOG_STR("source", u->source));
@@ -218,7 +211,7 @@ bool scraper_set_group(struct scraper *s, size_t job, const char *source,
     size_t source_size = strlen(source) + 1;
     struct update *u = malloc(sizeof(*u) + n_targets * sizeof(struct target *) + source_size);
     if (u == NULL) {
-        unref_targets(targets, n_targets);
+        targets_unref(targets, n_targets);
         return false;
     }
     u->task = (struct loop_task){.run = run_update};

@@ -26,6 +26,13 @@ struct target *target_unref(struct target *t)
     return NULL;
 }
 
+void targets_unref(struct target *const *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        target_unref(targets[i]);
+    }
+}
+
 const struct labels *target_labels(const struct target *t)
 {
     return t->labels;

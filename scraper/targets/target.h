@@ -30,6 +30,7 @@ struct target *target_new(const struct config *config, size_t job, struct labels
 bool target_reads(struct sv name);
 struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
+void targets_unref(struct target *const *targets, size_t n);
 /* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
 const struct labels *target_labels(const struct target *t);
 /* What `__address__` says, with the host in its one canonical form: host:port. Types may have other

@@ -9,18 +9,18 @@
 struct chosen {
     struct world *w;
     struct sampler *s;
-    bool there[PODS_MAX]; /* source "pN" has targets */
+    struct offer *offers[PODS_MAX]; /* of the source of process N; NULL if it has no targets */
     bool kept[PODS_MAX];
     int calls;
     bool locked;
 };
 
-static void on_keep(void *arg, const char *source, struct target *const *targets, size_t n)
+static void on_keep(void *arg, void *owner, struct target *const *targets, size_t n)
 {
     struct chosen *c = arg;
-    uint64_t i = 0;
+    ptrdiff_t i = (struct offer **)owner - c->offers;
     assert_false(c->locked);
-    assert_true(parse_u64(sv_from(source + 1), PODS_MAX - 1, &i));
+    assert_in_range(i, 0, PODS_MAX - 1);
     c->kept[i] = n > 0;
     for (size_t k = 0; k < n; k++) {
         assert_non_null(target_labels(targets[k]));
@@ -44,11 +44,9 @@ static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, uns
 {
     struct target *targets[4];
     char address[32];
-    char source[16];
     struct err err = ERR_INIT;
     const struct sampler_calls calls = {on_keep, on_lock, on_unlock, c};
     snprintf(address, sizeof(address), "10.0.%u.%u:80", i / 250, i % 250);
-    snprintf(source, sizeof(source), "p%u", i);
     for (size_t k = 0; k < n; k++) {
         char path[32];
         snprintf(path, sizeof(path), "/%zu", k);
@@ -59,8 +57,11 @@ static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, uns
         targets[k] = target_make(NULL, 0, &c->w->jobs[0], c->w->b, NULL, &err);
         assert_non_null(targets[k]);
     }
-    c->there[i] = n > 0;
-    return sampler_set(c->s, source, percent, max, targets, n, &calls);
+    bool ok = sampler_set(c->s, &c->offers[i], &c->offers[i], percent, max, targets, n, &calls);
+    if (ok) {
+        assert_int_equal(c->offers[i] != NULL, n > 0);
+    }
+    return ok;
 }
 
 static size_t count_kept(const struct chosen *c)
@@ -68,7 +69,7 @@ static size_t count_kept(const struct chosen *c)
     size_t n = 0;
     for (size_t i = 0; i < PODS_MAX; i++) {
         n += c->kept[i];
-        assert_true(c->there[i] || !c->kept[i]);
+        assert_true(c->offers[i] != NULL || !c->kept[i]);
     }
     return n;
 }
@@ -86,6 +87,9 @@ static struct chosen *begin(struct world *w)
 static void end(struct chosen *c)
 {
     sampler_free(c->s);
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        offer_free(c->offers[i]);
+    }
     free(c);
 }
 
@@ -120,7 +124,7 @@ static void choice_stays_put(void **state)
         bool before[PODS_MAX];
         memcpy(before, c->kept, sizeof(before));
         unsigned i = (unsigned)rng_range(&rng, 0, 100);
-        bool comes = !c->there[i];
+        bool comes = c->offers[i] == NULL;
         int calls = c->calls;
         pod(c, i, "s", comes ? 1 : 0, 100, 7);
         size_t changed = 0;
@@ -132,7 +136,7 @@ static void choice_stays_put(void **state)
     }
     struct chosen *again = begin(*state);
     for (unsigned i = PODS_MAX; i-- > 0;) {
-        if (c->there[i]) {
+        if (c->offers[i] != NULL) {
             pod(again, i, "s", 1, 100, 7);
         }
     }
