@@ -233,7 +233,7 @@ const char *members_owner(const struct members *m, uint64_t key)
     return best == NULL ? NULL : best->name;
 }
 
-bool members_claims(const struct members *m, const char *name, uint64_t key)
+bool members_is_assigned(const struct members *m, const char *name, uint64_t key)
 {
     const struct member *best = heaviest(m, m->n_present, key);
     uint64_t hash = rendezvous_hash(sv_from(name));

@@ -66,7 +66,7 @@ const char *members_owner(const struct members *m, uint64_t key);
 
 /* Whether a key belongs to the member of that name by the last known members, delays aside, or
  * would if it were one of them; false if there are none. What we own, and what we are about to. */
-bool members_claims(const struct members *m, const char *name, uint64_t key);
+bool members_is_assigned(const struct members *m, const char *name, uint64_t key);
 
 /* The last known members. */
 size_t members_count(const struct members *m);

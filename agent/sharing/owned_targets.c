@@ -1,190 +1,179 @@
 #include "agent/sharing/owned_targets.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 
 /* "<job>/<source>" */
 #define KEY_MAX ((size_t)64 * 1024)
 
-struct held {
-    struct target *target;
-    uint64_t key;
-    bool ours; /* as told */
-};
-
-struct holding {
+struct source {
     size_t job;
     size_t n;
     size_t n_ours;
-    bool untold; /* memory ran out: the scraper knows an older state */
-    struct held at[];
+    bool stale; /* memory ran out: the scraper has an older state */
+    struct {
+        struct target *target; /* a reference */
+        uint64_t key;
+        bool ours; /* as of the last hand-over */
+    } at[];
 };
 
-struct holdings {
-    struct holdings_options options;
-    struct map *groups; /* "<job>/<source>" -> struct holding */
-    size_t owned;
-    size_t total;
+struct owned_targets {
+    struct owned_targets_options options;
+    struct map *sources; /* "<job>/<source>" -> struct source */
+    size_t n_ours;
+    size_t n;
 };
 
-static void free_holding(void *value)
+static void source_free(void *value)
 {
-    struct holding *g = value;
-    for (size_t i = 0; g != NULL && i < g->n; i++) {
-        target_unref(g->at[i].target);
+    struct source *s = value;
+    for (size_t i = 0; s != NULL && i < s->n; i++) {
+        target_unref(s->at[i].target);
     }
-    free(g);
+    free(s);
 }
 
-struct holdings *holdings_new(const struct holdings_options *options)
+struct owned_targets *owned_targets_new(const struct owned_targets_options *options)
 {
-    struct holdings *h = calloc(1, sizeof(*h));
-    if (h != NULL) {
-        h->options = *options;
-        h->groups = map_new();
+    struct owned_targets *o = calloc(1, sizeof(*o));
+    if (o != NULL) {
+        o->options = *options;
+        o->sources = map_new();
     }
-    return h == NULL || h->groups == NULL ? holdings_free(h) : h;
+    return o == NULL || o->sources == NULL ? owned_targets_free(o) : o;
 }
 
-struct holdings *holdings_free(struct holdings *h)
+struct owned_targets *owned_targets_free(struct owned_targets *o)
 {
-    if (h != NULL) {
-        map_free(h->groups, free_holding);
-        free(h);
+    if (o != NULL) {
+        map_free(o->sources, source_free);
+        free(o);
     }
     return NULL;
 }
 
 /* Takes over the references. */
-static struct holding *make_holding(const struct holdings *h, size_t job,
-                                    struct target *const *targets, const uint64_t *keys, size_t n)
+static struct source *source_new(const struct owned_targets *o, size_t job,
+                                 struct target *const *targets, const uint64_t *keys, size_t n)
 {
-    struct holding *g = malloc(sizeof(*g) + n * sizeof(g->at[0]));
-    if (g == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            target_unref(targets[i]);
-        }
+    struct source *s = calloc(1, sizeof(*s) + n * sizeof(s->at[0]));
+    if (s == NULL) {
+        targets_unref(targets, n);
         return NULL;
     }
-    *g = (struct holding){.job = job, .n = n};
+    s->job = job;
+    s->n = n;
     for (size_t i = 0; i < n; i++) {
-        bool ours = h->options.owns(h->options.arg, keys[i]);
-        g->at[i] = (struct held){.target = targets[i], .key = keys[i], .ours = ours};
-        g->n_ours += ours ? 1 : 0;
+        s->at[i].target = targets[i];
+        s->at[i].key = keys[i];
+        s->at[i].ours = o->options.owns(o->options.arg, keys[i]);
+        s->n_ours += s->at[i].ours;
     }
-    return g;
+    return s;
 }
 
-static bool tell(const struct holdings *h, const struct holding *g, const char *source)
+/* Sets s->stale if memory runs out. */
+static void hand_over(const struct owned_targets *o, struct source *s, const char *name)
 {
-    struct target **ours = calloc(g->n_ours + 1, sizeof(struct target *));
-    if (ours == NULL) {
-        return false;
-    }
+    struct target **ours = calloc(s->n_ours + 1, sizeof(struct target *));
     size_t n = 0;
-    for (size_t i = 0; i < g->n; i++) {
-        if (g->at[i].ours) {
-            ours[n++] = target_ref(g->at[i].target);
+    for (size_t i = 0; ours != NULL && i < s->n; i++) {
+        if (s->at[i].ours) {
+            ours[n++] = target_ref(s->at[i].target);
         }
     }
-    bool ok = h->options.tell(h->options.arg, g->job, source, ours, n);
+    s->stale = ours == NULL || !o->options.hand_over(o->options.arg, s->job, name, ours, n);
     free(ours);
+}
+
+/* next takes the place of what was known of the source, or removes it if next is empty. */
+static bool replace(struct owned_targets *o, struct sv key, struct source *next, const char *name)
+{
+    static const struct source none = {.n = 0};
+    struct source *known = map_get(o->sources, key);
+    const struct source *old = known == NULL ? &none : known;
+    bool empty = next->n == 0;
+    if (empty) {
+        map_remove(o->sources, key);
+    } else if (!map_put(o->sources, key, next, NULL)) {
+        source_free(next);
+        return false;
+    }
+    o->n_ours += next->n_ours - old->n_ours;
+    o->n += next->n - old->n;
+    if (next->n_ours > 0 || old->n_ours > 0 || old->stale) {
+        hand_over(o, next, name);
+    }
+    bool ok = !next->stale;
+    source_free(known);
+    if (empty) {
+        free(next);
+    }
     return ok;
 }
 
-static void count(struct holdings *h, const struct holding *old, const struct holding *now)
+bool owned_targets_put(struct owned_targets *o, size_t job, const char *source,
+                       struct target *const *targets, const uint64_t *keys, size_t n)
 {
-    h->owned += now->n_ours - (old == NULL ? 0 : old->n_ours);
-    h->total += now->n - (old == NULL ? 0 : old->n);
-}
-
-/* g takes the place of what was known of the source, or nothing does if it is empty. */
-static bool replace(struct holdings *h, struct sv key, struct holding *g, const char *source)
-{
-    struct holding *old = map_get(h->groups, key);
-    bool empty = g->n == 0;
-    if (empty) {
-        map_remove(h->groups, key);
-    } else if (!map_put(h->groups, key, g, NULL)) {
-        free_holding(g);
-        return false;
-    }
-    count(h, old, g);
-    bool told = g->n_ours > 0 || (old != NULL && (old->n_ours > 0 || old->untold));
-    g->untold = told && !tell(h, g, source);
-    bool ok = !g->untold;
-    free_holding(old);
-    if (empty) {
-        free(g);
-    }
-    return ok;
-}
-
-bool holdings_put(struct holdings *h, size_t job, const char *source, struct target *const *targets,
-                  const uint64_t *keys, size_t n)
-{
-    struct holding *g = make_holding(h, job, targets, keys, n);
-    if (g == NULL) {
-        return false;
-    }
+    struct source *s = source_new(o, job, targets, keys, n);
     struct buf key;
     buf_init(&key, KEY_MAX);
-    bool ok = buf_printf(&key, "%zu/%s", job, source);
+    bool ok = s != NULL && buf_printf(&key, "%zu/%s", job, source);
     if (ok) {
-        ok = replace(h, (struct sv){.p = key.data, .n = key.len}, g, source);
+        ok = replace(o, (struct sv){.p = key.data, .n = key.len}, s, source);
     } else {
-        free_holding(g);
+        source_free(s);
     }
     buf_done(&key);
     return ok;
 }
 
-/* Counts what moves, and takes note of it. */
-static struct holdings_moves review(struct holdings *h, struct holding *g)
+static void review_source(struct owned_targets *o, struct source *s, struct owned_moves *moves)
 {
-    struct holdings_moves moves = {0};
-    for (size_t i = 0; i < g->n; i++) {
-        bool ours = h->options.owns(h->options.arg, g->at[i].key);
-        moves.gained += ours && !g->at[i].ours ? 1 : 0;
-        moves.lost += !ours && g->at[i].ours ? 1 : 0;
-        g->at[i].ours = ours;
+    for (size_t i = 0; i < s->n; i++) {
+        bool ours = o->options.owns(o->options.arg, s->at[i].key);
+        if (ours && !s->at[i].ours) {
+            moves->gained++;
+        } else if (!ours && s->at[i].ours) {
+            moves->lost++;
+        }
+        s->at[i].ours = ours;
     }
-    g->n_ours += moves.gained - moves.lost;
-    h->owned += moves.gained - moves.lost;
-    return moves;
+    s->n_ours += moves->gained - moves->lost;
+    o->n_ours += moves->gained - moves->lost;
 }
 
-struct holdings_moves holdings_review(struct holdings *h)
+struct owned_moves owned_targets_review(struct owned_targets *o)
 {
-    struct holdings_moves sum = {0};
+    struct owned_moves sum = {0};
     size_t cursor = 0;
     struct sv key;
     void *value;
-    while (map_next(h->groups, &cursor, &key, &value)) {
-        struct holding *g = value;
-        struct holdings_moves moves = review(h, g);
+    while (map_next(o->sources, &cursor, &key, &value)) {
+        struct source *s = value;
+        struct owned_moves moves = {0};
+        review_source(o, s, &moves);
         sum.gained += moves.gained;
         sum.lost += moves.lost;
-        if (moves.gained + moves.lost > 0 || g->untold) {
+        if (moves.gained + moves.lost > 0 || s->stale) {
             struct sv job;
-            struct sv source;
-            sv_cut(key, '/', &job, &source);
-            g->untold = !tell(h, g, source.p);
-            sum.failed += g->untold ? 1 : 0;
+            struct sv name;
+            sv_cut(key, '/', &job, &name);
+            hand_over(o, s, name.p);
+            sum.failed += s->stale;
         }
     }
     return sum;
 }
 
-size_t holdings_owned(const struct holdings *h)
+size_t owned_targets_count(const struct owned_targets *o)
 {
-    return h->owned;
+    return o->n_ours;
 }
 
-size_t holdings_total(const struct holdings *h)
+size_t owned_targets_total(const struct owned_targets *o)
 {
-    return h->total;
+    return o->n;
 }

@@ -1,9 +1,9 @@
-/* All targets that discovery has found, and which of them are ours.
+/* All targets that discovery has found, by source, and which of them this replica owns.
  *
- * Where replicas share the targets, each hands only its own to the scraper. A target of another
- * replica, or one that is about to be ours, is kept as what the rules made of it, without schedule,
- * baseline or connection. (Of pods that are left to others, discovery tells nothing.) When
- * ownership changes only the groups with a target that moves are told. One thread.
+ * When replicas share the targets, each hands only its own to the scraper. Targets of other
+ * replicas, and those about to become ours, are kept as relabelling left them: without schedule,
+ * baseline or connection. (Discovery does not report pods owned by another replica at all.) A
+ * change of ownership hands over only the sources with a target that moves. One thread.
  */
 #ifndef PROFPULL_AGENT_SHARING_OWNED_TARGETS_H
 #define PROFPULL_AGENT_SHARING_OWNED_TARGETS_H
@@ -14,35 +14,36 @@
 
 #include "scraper/scraper.h"
 
-struct holdings_options {
+struct owned_targets_options {
     bool (*owns)(void *arg, uint64_t key);
-    /* As scraper_set_group(): what of a group is ours now. Takes over the references. */
-    bool (*tell)(void *arg, size_t job, const char *source, struct target *const *targets,
-                 size_t n);
+    /* As scraper_set_group(), with the owned targets of a source. Takes over the references. */
+    bool (*hand_over)(void *arg, size_t job, const char *source, struct target *const *targets,
+                      size_t n);
     void *arg;
 };
 
-struct holdings;
+struct owned_targets;
 
-struct holdings *holdings_new(const struct holdings_options *options); /* NULL if out of memory */
-/* Tells nobody. Accepts NULL, returns NULL. */
-struct holdings *holdings_free(struct holdings *h);
+struct owned_targets *owned_targets_new(const struct owned_targets_options *options);
+/* Hands nothing over. Accepts NULL, returns NULL. */
+struct owned_targets *owned_targets_free(struct owned_targets *o);
 
-/* Replaces the targets of one source (n 0 removes it) and tells what is ours of them. Takes over
- * the references in targets, not the arrays. False if out of memory: all is left as it was, or what
- * is ours has not been told. */
-bool holdings_put(struct holdings *h, size_t job, const char *source, struct target *const *targets,
-                  const uint64_t *keys, size_t n);
+/* Replaces the targets of one source (n 0 removes it) and hands over those that are ours. Takes
+ * over the references in targets, not the arrays. False if out of memory: either nothing has
+ * changed, or the hand-over failed and the next review repeats it. */
+bool owned_targets_put(struct owned_targets *o, size_t job, const char *source,
+                       struct target *const *targets, const uint64_t *keys, size_t n);
 
-struct holdings_moves {
+struct owned_moves {
     size_t gained;
     size_t lost;
-    size_t failed; /* groups that could not be told for want of memory: review again */
+    size_t failed; /* sources whose hand-over failed for lack of memory: review again */
 };
-/* Ownership may have changed: tells the groups of what moves. */
-struct holdings_moves holdings_review(struct holdings *h);
+/* Ownership may have changed: hands over the sources whose targets move. */
+struct owned_moves owned_targets_review(struct owned_targets *o);
 
-size_t holdings_owned(const struct holdings *h);
-size_t holdings_total(const struct holdings *h);
+/* How many targets are ours, and how many there are. */
+size_t owned_targets_count(const struct owned_targets *o);
+size_t owned_targets_total(const struct owned_targets *o);
 
 #endif

@@ -23,18 +23,18 @@ struct sharding {
     struct discovery_sharing discovery;
     char self[SELF_MAX];
     struct members *members;
-    struct holdings *holdings;
+    struct owned_targets *targets;
     struct loop_timer *timer;
-    enum members_state told;
+    enum members_state logged;
     bool was_member;
-    size_t left;    /* pods of others */
-    size_t awaited; /* pods that have become ours, but have not been listed since */
-    bool told_awaited;
+    size_t foreign; /* pods owned by other replicas */
+    size_t pending; /* pods that have become ours and have not been listed since */
+    bool pending_logged;
     struct metric_cell *n_members;
     struct metric_cell *index;
     struct metric_cell *owned;
     struct metric_cell *others;
-    struct metric_cell *awaiting;
+    struct metric_cell *pending_cell;
     struct metric_cell *gained;
     struct metric_cell *lost;
     struct metric_cell *changes;
@@ -68,10 +68,10 @@ static void log_state(struct sharding *s)
 {
     enum members_state state = members_state(s->members);
     struct log *log = s->options.log;
-    if (state == s->told) {
+    if (state == s->logged) {
         return;
     }
-    s->told = state;
+    s->logged = state;
     switch (state) {
     case MEMBERS_UNKNOWN:
         break;
@@ -124,21 +124,22 @@ bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out)
 
 static void count_targets(struct sharding *s)
 {
-    size_t owned = holdings_owned(s->holdings);
+    size_t owned = owned_targets_count(s->targets);
     metric_set(s->owned, (int64_t)owned);
-    metric_set(s->others, (int64_t)(holdings_total(s->holdings) - owned + s->left + s->awaited));
+    metric_set(s->others,
+               (int64_t)(owned_targets_total(s->targets) - owned + s->foreign + s->pending));
 }
 
 static bool review(struct sharding *s)
 {
-    struct holdings_moves moves = holdings_review(s->holdings);
+    struct owned_moves moves = owned_targets_review(s->targets);
     metric_add(s->gained, moves.gained);
     metric_add(s->lost, moves.lost);
     count_targets(s);
     if (moves.gained + moves.lost > 0) {
         log_info(s->options.log, "sharding: targets moved", LOG_INT("gained", moves.gained),
-                 LOG_INT("lost", moves.lost), LOG_INT("owned", holdings_owned(s->holdings)),
-                 LOG_INT("of", holdings_total(s->holdings)));
+                 LOG_INT("lost", moves.lost), LOG_INT("owned", owned_targets_count(s->targets)),
+                 LOG_INT("of", owned_targets_total(s->targets)));
     }
     if (moves.failed > 0) {
         log_error(s->options.log, "sharding: out of memory, telling moved targets again soon",
@@ -165,26 +166,26 @@ static void update(struct sharding *s, bool again)
 }
 
 /* Pods that are ours by now are not scraped yet. */
-static void say_awaited(struct sharding *s)
+static void log_pending(struct sharding *s)
 {
-    if (s->awaited > 0 && members_state(s->members) == MEMBERS_ACTIVE && !s->told_awaited) {
-        s->told_awaited = true;
+    if (s->pending > 0 && members_state(s->members) == MEMBERS_ACTIVE && !s->pending_logged) {
+        s->pending_logged = true;
         log_warn(
             s->options.log,
             "sharding: pods of this replica have not been listed yet: they are scraped as soon "
             "as the API server lists them",
-            LOG_INT("pods", s->awaited));
+            LOG_INT("pods", s->pending));
     }
 }
 
 /* Something is due: what could not be told is told again as well. */
-static void on_timer(void *arg)
+static void sharding_on_timer(void *arg)
 {
     update(arg, true);
-    say_awaited(arg);
+    log_pending(arg);
 }
 
-static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
+static void sharding_on_members(void *arg, const struct sv *names, size_t n, size_t self)
 {
     struct sharding *s = arg;
     enum members_result result = members_set(s->members, names, n, self, clock_mono_ms());
@@ -203,48 +204,47 @@ static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
     update(s, false);
 }
 
-static void on_reachable(void *arg, bool reachable)
+static void sharding_on_reachable(void *arg, bool reachable)
 {
     struct sharding *s = arg;
     members_reachable(s->members, reachable, clock_mono_ms());
     update(s, false);
 }
 
-static void on_left(void *arg, size_t left, size_t awaited)
+static void sharding_on_foreign(void *arg, size_t foreign, size_t pending)
 {
     struct sharding *s = arg;
-    s->left = left;
-    s->awaited = awaited;
-    metric_set(s->awaiting, (int64_t)awaited);
+    s->foreign = foreign;
+    s->pending = pending;
+    metric_set(s->pending_cell, (int64_t)pending);
     count_targets(s);
-    if (awaited == 0 && s->told_awaited) {
-        s->told_awaited = false;
+    if (pending == 0 && s->pending_logged) {
+        s->pending_logged = false;
         log_info(s->options.log, "sharding: the pods of this replica have been listed");
     }
 }
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-static bool owns(void *arg, uint64_t key)
+static bool sharding_owns(void *arg, uint64_t key)
 {
     const struct sharding *s = arg;
     return members_owns(s->members, key);
 }
 
-static bool tell(void *arg, size_t job, const char *source, struct target *const *targets, size_t n)
+static bool sharding_hand_over(void *arg, size_t job, const char *source,
+                               struct target *const *targets, size_t n)
 {
     const struct sharding *s = arg;
     if (s->options.scraper != NULL) {
         return scraper_set_group(s->options.scraper, job, source, targets, n);
     }
-    for (size_t i = 0; i < n; i++) {
-        target_unref(targets[i]);
-    }
+    targets_unref(targets, n);
     return true;
 }
 
 /* As sharding_key() of any target at that address. */
-static uint64_t pod_key(void *arg, const char *ip)
+static uint64_t sharding_pod_key(void *arg, const char *ip)
 {
     struct address address;
     (void)arg;
@@ -254,13 +254,13 @@ static uint64_t pod_key(void *arg, const char *ip)
     return rendezvous_hash(rendezvous_key(sv_from(address.canonical), ip, false));
 }
 
-static bool claims(void *arg, uint64_t key)
+static bool sharding_is_assigned(void *arg, uint64_t key)
 {
     const struct sharding *s = arg;
     /* A member may be known by its address. */
     const char *self =
         sharding_is_member(s) ? members_name(s->members, members_index(s->members)) : s->self;
-    return members_claims(s->members, self, key);
+    return members_is_assigned(s->members, self, key);
 }
 
 uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
@@ -273,9 +273,9 @@ uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t j
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
                   const uint64_t *keys, size_t n, bool moved)
 {
-    size_t before = holdings_owned(s->holdings);
-    bool ok = holdings_put(s->holdings, job, source, targets, keys, n);
-    size_t now = holdings_owned(s->holdings);
+    size_t before = owned_targets_count(s->targets);
+    bool ok = owned_targets_put(s->targets, job, source, targets, keys, n);
+    size_t now = owned_targets_count(s->targets);
     metric_add(s->gained, moved && now > before ? now - before : 0);
     count_targets(s);
     return ok;
@@ -361,7 +361,7 @@ static void make_metrics(struct sharding *s)
         .type = METRIC_GAUGE,
         .labels = {"owner"},
     };
-    static const struct metric_desc awaiting = {
+    static const struct metric_desc pending = {
         .name = "profpull_sharding_awaited_pods",
         .help =
             "Pods that have become this replica's and have not been listed since; once for each "
@@ -383,7 +383,7 @@ static void make_metrics(struct sharding *s)
     s->index = cell(s, &index, NULL);
     s->owned = cell(s, &targets, "self");
     s->others = cell(s, &targets, "other");
-    s->awaiting = cell(s, &awaiting, NULL);
+    s->pending_cell = cell(s, &pending, NULL);
     s->gained = cell(s, &moves, "gained");
     s->lost = cell(s, &moves, "lost");
     s->changes = cell(s, &changes, NULL);
@@ -416,9 +416,10 @@ static bool init(struct sharding *s, struct err *err)
         .handover_ms = scrapes ? s->config->handover_ms : 0,
         .isolation_ms = scrapes ? s->config->isolation_ms : 0,
     });
-    s->holdings = holdings_new(&(struct holdings_options){.owns = owns, .tell = tell, .arg = s});
-    s->timer = loop_timer_new(s->options.loop, on_timer, s);
-    if (s->members == NULL || s->holdings == NULL || s->timer == NULL ||
+    s->targets = owned_targets_new(&(struct owned_targets_options){
+        .owns = sharding_owns, .hand_over = sharding_hand_over, .arg = s});
+    s->timer = loop_timer_new(s->options.loop, sharding_on_timer, s);
+    if (s->members == NULL || s->targets == NULL || s->timer == NULL ||
         (!kubernetes && !set_static(s))) {
         return err_memory(err);
     }
@@ -428,15 +429,15 @@ static bool init(struct sharding *s, struct err *err)
     s->discovery = (struct discovery_sharing){
         .self = s->self,
         .self_ip = env("POD_IP"),
-        .on_members = on_members,
-        .on_reachable = on_reachable,
+        .on_members = sharding_on_members,
+        .on_reachable = sharding_on_reachable,
         .arg = s,
     };
     /* Who only looks wants to see the pods of all. */
     if (s->options.scraper != NULL) {
-        s->discovery.key = pod_key;
-        s->discovery.claims = claims;
-        s->discovery.on_left = on_left;
+        s->discovery.key = sharding_pod_key;
+        s->discovery.claims = sharding_is_assigned;
+        s->discovery.on_left = sharding_on_foreign;
     }
     return true;
 }
@@ -457,7 +458,7 @@ struct sharding *sharding_new(const struct sharding_options *options, struct err
 struct sharding *sharding_free(struct sharding *s)
 {
     if (s != NULL) {
-        holdings_free(s->holdings);
+        owned_targets_free(s->targets);
         members_free(s->members);
         loop_timer_free(s->timer);
         free(s);

@@ -121,29 +121,30 @@ static void claimed(void **state)
 {
     (void)state;
     struct members *m = members_new(&options);
-    CHECK_INT(members_claims(m, "a", 1), false, "nobody is known");
+    CHECK_INT(members_is_assigned(m, "a", 1), false, "nobody is known");
     set(m, "a b", "a", 0);
     for (unsigned i = 0; i < 100; i++) {
         uint64_t key = key_of(i);
         CHECK_INT(members_owns(m, key), false, "waiting");
-        CHECK_INT(members_claims(m, "a", key), strcmp(members_owner(m, key), "a") == 0, "a");
-        CHECK_INT(members_claims(m, "a", key), !members_claims(m, "b", key), "one of them");
+        CHECK_INT(members_is_assigned(m, "a", key), strcmp(members_owner(m, key), "a") == 0, "a");
+        CHECK_INT(members_is_assigned(m, "a", key), !members_is_assigned(m, "b", key),
+                  "one of them");
     }
     size_t outside = 0;
     bool mine[100];
     for (unsigned i = 0; i < 100; i++) {
-        mine[i] = members_claims(m, "c", key_of(i));
+        mine[i] = members_is_assigned(m, "c", key_of(i));
         outside += mine[i] ? 1 : 0;
     }
     CHECK_INT(outside > 15 && outside < 55, true, "about a third");
     set(m, "a b c", "c", 1000);
     for (unsigned i = 0; i < 100; i++) {
-        CHECK_INT(members_claims(m, "c", key_of(i)), mine[i], "inside as outside");
+        CHECK_INT(members_is_assigned(m, "c", key_of(i)), mine[i], "inside as outside");
     }
     set(m, "a", "a", 2000);
     members_tick(m, 2000 + HANDOVER - 1);
     CHECK_INT(members_owns(m, key_of(0)), false, "others may still have it");
-    CHECK_INT(members_claims(m, "a", key_of(0)), true, "but it is known to come");
+    CHECK_INT(members_is_assigned(m, "a", key_of(0)), true, "but it is known to come");
     members_free(m);
 }
 

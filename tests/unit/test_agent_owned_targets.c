@@ -1,4 +1,4 @@
-/* What is held, what of it is ours, and that only what moves is told. */
+/* Which targets of a source are ours, and that only sources whose targets move are handed over. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -9,10 +9,10 @@ struct world {
     struct intern *intern;
     struct labels_builder *builder;
     struct config *config;
-    struct holdings *holdings;
-    uint64_t ours;  /* bit k: the key k is ours */
-    char told[512]; /* "source=address,address;" for each time that it was told */
-    size_t memory;  /* times that telling fails */
+    struct owned_targets *owned;
+    uint64_t ours;   /* bit k: the key k is ours */
+    char calls[512]; /* of hand_over(): "job/source=address,address;" for each */
+    size_t memory;   /* calls that fail */
 };
 
 static bool owns(void *arg, uint64_t key)
@@ -21,19 +21,20 @@ static bool owns(void *arg, uint64_t key)
     return (w->ours >> key & 1) != 0;
 }
 
-static bool tell(void *arg, size_t job, const char *source, struct target *const *targets, size_t n)
+static bool hand_over(void *arg, size_t job, const char *source, struct target *const *targets,
+                      size_t n)
 {
     struct world *w = arg;
-    size_t len = strlen(w->told);
+    size_t len = strlen(w->calls);
     bool ok = w->memory == 0;
     w->memory -= ok ? 0 : 1;
-    len += (size_t)snprintf(w->told + len, sizeof(w->told) - len, "%zu/%s=", job, source);
+    len += (size_t)snprintf(w->calls + len, sizeof(w->calls) - len, "%zu/%s=", job, source);
     for (size_t i = 0; i < n; i++) {
-        len += (size_t)snprintf(w->told + len, sizeof(w->told) - len, "%s%s", i == 0 ? "" : ",",
+        len += (size_t)snprintf(w->calls + len, sizeof(w->calls) - len, "%s%s", i == 0 ? "" : ",",
                                 target_canonical(targets[i]));
         target_unref(targets[i]);
     }
-    snprintf(w->told + len, sizeof(w->told) - len, "%s;", ok ? "" : " failed");
+    snprintf(w->calls + len, sizeof(w->calls) - len, "%s;", ok ? "" : " failed");
     return ok;
 }
 
@@ -46,8 +47,9 @@ static int setup(void **state)
     w->config = config_parse(
         "f", SV("scrape_configs: [{job_name: a}, {job_name: b}]\nwrite: [{url: \"http://x\"}]\n"),
         &(struct config_options){0}, errors);
-    w->holdings = holdings_new(&(struct holdings_options){.owns = owns, .tell = tell, .arg = w});
-    CHECK_INT(w->config != NULL && w->holdings != NULL, true, "");
+    w->owned = owned_targets_new(
+        &(struct owned_targets_options){.owns = owns, .hand_over = hand_over, .arg = w});
+    CHECK_INT(w->config != NULL && w->owned != NULL, true, "");
     config_errors_free(errors);
     *state = w;
     return 0;
@@ -56,7 +58,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    holdings_free(w->holdings);
+    owned_targets_free(w->owned);
     labels_builder_free(w->builder);
     config_unref(w->config);
     intern_free(w->intern);
@@ -80,15 +82,15 @@ static void put(struct world *w, size_t job, const char *source, const char *key
         CHECK_STR(err.msg, "", address);
         hashes[n] = (uint64_t)(keys[n] - '0');
     }
-    CHECK_INT(holdings_put(w->holdings, job, source, targets, hashes, n), want, source);
+    CHECK_INT(owned_targets_put(w->owned, job, source, targets, hashes, n), want, source);
 }
 
-static void check(struct world *w, const char *told, size_t owned, size_t total, const char *row)
+static void check(struct world *w, const char *calls, size_t owned, size_t total, const char *row)
 {
-    CHECK_STR(w->told, told, row);
-    CHECK_INT(holdings_owned(w->holdings), owned, row);
-    CHECK_INT(holdings_total(w->holdings), total, row);
-    w->told[0] = '\0';
+    CHECK_STR(w->calls, calls, row);
+    CHECK_INT(owned_targets_count(w->owned), owned, row);
+    CHECK_INT(owned_targets_total(w->owned), total, row);
+    w->calls[0] = '\0';
 }
 
 static void groups(void **state)
@@ -98,17 +100,17 @@ static void groups(void **state)
     put(w, 0, "pod/a", "0", true);
     check(w, "0/pod/a=h0:1;", 1, 1, "ours");
     put(w, 0, "pod/b", "1", true);
-    check(w, "", 1, 2, "another's is not told");
+    check(w, "", 1, 2, "another's is not handed over");
     put(w, 1, "static/0", "0123", true);
     check(w, "1/static/0=h0:1,h2:1;", 3, 6, "a part of a list");
     put(w, 1, "static/0", "13", true);
-    check(w, "1/static/0=;", 1, 4, "nothing of it is ours any more");
+    check(w, "1/static/0=;", 1, 4, "none of it is ours any more");
     put(w, 1, "static/0", "3", true);
     check(w, "", 1, 3, "");
     put(w, 0, "pod/b", "", true);
-    check(w, "", 1, 2, "another's has gone");
+    check(w, "", 1, 2, "another's is removed");
     put(w, 0, "pod/a", "", true);
-    check(w, "0/pod/a=;", 0, 1, "ours has gone");
+    check(w, "0/pod/a=;", 0, 1, "ours is removed");
     put(w, 0, "pod/never", "", true);
     check(w, "", 0, 1, "");
 }
@@ -120,27 +122,27 @@ static void reviews(void **state)
     put(w, 0, "b", "1", true);
     put(w, 1, "c", "12", true);
     check(w, "", 0, 4, "nothing is ours");
-    struct holdings_moves moves = holdings_review(w->holdings);
+    struct owned_moves moves = owned_targets_review(w->owned);
     CHECK_INT(moves.gained + moves.lost + moves.failed, 0, "");
     check(w, "", 0, 4, "nothing moves");
     w->ours = 1 << 0;
-    moves = holdings_review(w->holdings);
+    moves = owned_targets_review(w->owned);
     CHECK_INT(moves.gained, 1, "");
     check(w, "0/a=h0:1;", 1, 4, "only the one that moves");
     w->ours = 1 << 0 | 1 << 2;
-    moves = holdings_review(w->holdings);
+    moves = owned_targets_review(w->owned);
     CHECK_INT(moves.gained, 1, "");
     check(w, "1/c=h2:1;", 2, 4, "");
     w->ours = 1 << 2;
-    moves = holdings_review(w->holdings);
+    moves = owned_targets_review(w->owned);
     CHECK_INT(moves.lost, 1, "");
     check(w, "0/a=;", 1, 4, "");
     w->ours = 1 << 2;
     put(w, 1, "c", "12", true);
-    check(w, "1/c=h2:1;", 1, 4, "an update of what is ours is told");
+    check(w, "1/c=h2:1;", 1, 4, "an update of an owned target is handed over");
 }
 
-/* What could not be told for want of memory is told with the next review. */
+/* A hand-over that failed for lack of memory is repeated by the next review. */
 static void memory(void **state)
 {
     struct world *w = *state;
@@ -148,20 +150,20 @@ static void memory(void **state)
     put(w, 0, "b", "0", true);
     w->ours = 1;
     w->memory = 2;
-    struct holdings_moves moves = holdings_review(w->holdings);
+    struct owned_moves moves = owned_targets_review(w->owned);
     CHECK_INT(moves.failed, 2, "");
-    w->told[0] = '\0';
+    w->calls[0] = '\0';
     put(w, 0, "b", "", true);
-    check(w, "0/b=;", 1, 1, "what may still be known of it is taken back");
-    moves = holdings_review(w->holdings);
-    CHECK_INT(moves.gained + moves.lost + moves.failed, 0, "it has been counted");
+    check(w, "0/b=;", 1, 1, "a stale source is handed over when it is removed");
+    moves = owned_targets_review(w->owned);
+    CHECK_INT(moves.gained + moves.lost + moves.failed, 0, "the moves were counted before");
     check(w, "0/a=h0:1;", 1, 1, "");
-    holdings_review(w->holdings);
+    owned_targets_review(w->owned);
     check(w, "", 1, 1, "once");
     w->memory = 1;
     put(w, 0, "c", "0", false);
-    w->told[0] = '\0';
-    holdings_review(w->holdings);
+    w->calls[0] = '\0';
+    owned_targets_review(w->owned);
     check(w, "0/c=h0:1;", 2, 2, "");
 }
 
