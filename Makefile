@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 60
 VERSION := $(shell cat VERSION)
 
 # What the linker and compiler need of each library.
-PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent
+PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent libmd
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 

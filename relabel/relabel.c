@@ -1,13 +1,13 @@
 #include "relabel/relabel.h"
 
 #include <inttypes.h>
+#include <md5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/utf8.h"
-#include "relabel/md5.h"
 #include "relabel/re2/unicode.h"
 #include "relabel/rule.h"
 
@@ -251,10 +251,14 @@ static enum relabel_outcome hashmod(const struct run *run)
     if (!join(run, &value)) {
         return RELABEL_FAILED;
     }
-    uint8_t digest[MD5_BYTES];
-    md5(value, digest);
+    MD5_CTX md5;
+    uint8_t digest[MD5_DIGEST_LENGTH];
+    MD5Init(&md5);
+    MD5Update(&md5, (const uint8_t *)value.p, value.n);
+    MD5Final(digest, &md5);
+    /* As Prometheus: the last eight bytes, most significant first. */
     uint64_t hash = 0;
-    for (size_t i = MD5_BYTES - 8; i < MD5_BYTES; i++) {
+    for (size_t i = MD5_DIGEST_LENGTH - sizeof(hash); i < MD5_DIGEST_LENGTH; i++) {
         hash = hash << 8 | digest[i];
     }
     char text[24];
