@@ -43,25 +43,6 @@ struct answer {
 
 /* ---- the URL --------------------------------------------------------------------------------- */
 
-/* The built-in types, as the configuration has them. The caller unrefs the configuration. */
-static const struct config_type *find_type(const char *key, struct config **ret_config)
-{
-    static const char text[] = "scrape_configs: [{job_name: scrape, "
-                               "static_configs: [{targets: [\"localhost:6060\"]}]}]\n";
-    struct config_options options = {.write_url = "http://localhost"};
-    struct config_errors *errors = config_errors_new();
-    struct config *c =
-        errors == NULL ? NULL : config_parse("built-in types", SV(text), &options, errors);
-    config_errors_free(errors);
-    *ret_config = c;
-    for (size_t i = 0; c != NULL && i < c->jobs[0].n_types; i++) {
-        if (strcmp(c->jobs[0].types[i].key, key) == 0) {
-            return &c->jobs[0].types[i];
-        }
-    }
-    return NULL;
-}
-
 /* The N of seconds=N in a query, or 0. */
 static uint64_t query_seconds(struct sv query)
 {
@@ -435,31 +416,27 @@ static int run_scrape(const void *arg, char *const *operands, size_t n)
 {
     const struct scrape_args *args = arg;
     struct err err = ERR_INIT;
-    struct config *config = NULL;
-    const struct config_type *type = NULL;
+    const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(args->type));
     uint64_t seconds = 0;
     if (n != 1) {
         return cmd_usage_error("scrape", n == 0 ? "URL is needed" : "one URL at a time");
     }
-    if (args->type != NULL) {
-        type = find_type(args->type, &config);
-        if (type == NULL) {
-            config_unref(config);
-            return cmd_usage_error("scrape", "--type: no built-in profile type has the name \"%s\"",
-                                   args->type);
-        }
-    }
-    char *url = make_url(operands[0], args->seconds, type, &seconds, &err);
+    char *url = make_url(operands[0], args->seconds, builtin == NULL ? NULL : &builtin->type,
+                         &seconds, &err);
     int code = url == NULL ? cmd_fail(EXIT_INPUT, &err) : scrape(args, url, seconds);
     curl_free(url);
-    config_unref(config);
     return code;
 }
 
+static const char *choose_type(size_t i)
+{
+    const struct config_builtin_type *t = config_builtin_type(i);
+    return t == NULL ? NULL : t->type.key;
+}
+
 static const struct flag flags[] = {
-    FLAG(TEXT, "type", 't', scrape_args, type, "TYPE",
-         "memory, block, goroutine, mutex, process_cpu, fgprof, heap, threadcreate, "
-         "godeltaprof_memory, godeltaprof_mutex or godeltaprof_block"),
+    FLAG(CHOICE, "type", 't', scrape_args, type, "TYPE", "the built-in profile type",
+         .choice = choose_type),
     FLAG(NUMBER, "seconds", 's', scrape_args, seconds, "N", "how long a sampling type samples",
          .min = 1, .max = SECONDS_MAX),
     FLAG(DURATION, "timeout", 0, scrape_args, timeout_ms, "DUR",

@@ -32,20 +32,6 @@ static struct sv behind(struct sv v, const char *prefix)
 
 /* ---- names of annotations -------------------------------------------------------------------- */
 
-static const char *const types[] = {
-    "cpu",
-    "memory",
-    "goroutine",
-    "mutex",
-    "block",
-    "heap",
-    "threadcreate",
-    "fgprof",
-    "godeltaprof_memory",
-    "godeltaprof_mutex",
-    "godeltaprof_block",
-};
-#define TYPES (sizeof(types) / sizeof(types[0]))
 static const char *const settings[] = {"scrape", "port", "port_name", "scheme", "path"};
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
@@ -79,7 +65,7 @@ static const struct {
 
 /* All names that annotations of these families may have, as labels have them. */
 struct known {
-    char text[TYPES * SETTINGS][64];
+    char text[CONFIG_BUILTIN_TYPES * SETTINGS][64];
     const char *at[NAMES_MAX];
     size_t n;
 };
@@ -90,10 +76,11 @@ static struct known *known_new(void)
     if (k == NULL) {
         return NULL;
     }
-    for (size_t t = 0; t < TYPES; t++) {
+    for (size_t t = 0; t < CONFIG_BUILTIN_TYPES; t++) {
         for (size_t s = 0; s < SETTINGS; s++) {
-            char *text = k->text[t * SETTINGS + s];
-            snprintf(text, sizeof(k->text[0]), GRAFANA "%s_%s", types[t], settings[s]);
+            char *text = k->text[k->n];
+            snprintf(text, sizeof(k->text[0]), GRAFANA "%s_%s", config_builtin_type(t)->annotation,
+                     settings[s]);
             k->at[k->n++] = text;
         }
     }
@@ -118,8 +105,8 @@ static bool is_known(const struct known *k, struct sv label)
 static void put_grafana(struct sv rest, struct buf *out)
 {
     buf_puts(out, "profiles.grafana.com/");
-    for (size_t i = TYPES; i > 0; i--) {
-        const char *type = types[i - 1];
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        const char *type = config_builtin_type(i)->annotation;
         size_t n = strlen(type);
         if (sv_starts_with(rest, sv_from(type)) && rest.n > n && rest.p[n] == '_') {
             buf_printf(out, "%s.%.*s", type, (int)(rest.n - n - 1), rest.p + n + 1);
@@ -428,7 +415,7 @@ void words_ports(const struct words_piece *pieces, size_t n, struct buf *out)
 void words_no_port(const struct config_type *type, const struct words_piece *pieces, size_t n,
                    struct buf *out)
 {
-    const char *key = strcmp(type->key, "process_cpu") == 0 ? "cpu" : type->key;
+    const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(type->key));
     struct sv name = ports_wanted_name(pieces[0].relabelled, type->key);
     struct sv by_type = SV("");
     char label[128];
@@ -452,7 +439,7 @@ void words_no_port(const struct config_type *type, const struct words_piece *pie
     buf_printf(out,
                ". Correct it, or add profiles.grafana.com/%s.port: \"PORT\"; the port need not "
                "be declared.",
-               key);
+               builtin == NULL ? type->key : builtin->annotation);
 }
 
 /* ---- what sources leave out ------------------------------------------------------------------ */

@@ -11,7 +11,7 @@
 /* Which flags exclude or need each other, and what must be given. "" if all is well. */
 static const char *problem(const struct import_args *a, size_t n_paths)
 {
-    const struct endpoint_flags *e = &a->endpoint;
+    const struct config_endpoint_flags *e = &a->endpoint;
     bool others = e->protocol != NULL || e->username != NULL || e->password_file != NULL ||
                   e->bearer_token_file != NULL || e->ca_file != NULL || e->insecure_skip_verify;
     if ((a->config.file == NULL) == (e->url == NULL)) {

@@ -11,13 +11,12 @@
 #include "cli/cmd.h"
 #include "cli/flags.h"
 #include "cli/import/facts.h"
-#include "cli/one_endpoint.h"
 
 /* No time given. */
 #define IMPORT_NO_TIME INT64_MIN
 
 struct import_args {
-    struct endpoint_flags endpoint;
+    struct config_endpoint_flags endpoint;
     struct cmd_config_flags config; /* instead of a URL */
     const char *endpoint_name;      /* within it */
     const char *name;

@@ -151,12 +151,13 @@ static void test_endpoint(void **state)
     (void)state;
     struct one_endpoint o;
     struct err err = ERR_INIT;
-    struct endpoint_flags flags = {.url = "http://h:4040/base",
-                                   .protocol = "ingest",
-                                   .tenant = "team-a",
-                                   .username = "a\"b: ${HOME} \\ #",
-                                   .password_file = "/x/y",
-                                   .ca_file = "/ca"};
+    struct config_endpoint_flags flags = {.name = "import",
+                                          .url = "http://h:4040/base",
+                                          .protocol = "ingest",
+                                          .tenant = "team-a",
+                                          .username = "a\"b: ${HOME} \\ #",
+                                          .password_file = "/x/y",
+                                          .ca_file = "/ca"};
     bool ok = one_endpoint_from_flags(&o, &flags, &err);
     CHECK_STR(err.msg, "", "");
     assert_true(ok);
@@ -170,13 +171,13 @@ static void test_endpoint(void **state)
     assert_null(o.endpoint.spool_directory);
     one_endpoint_done(&o);
     static const struct {
-        struct endpoint_flags flags;
+        struct config_endpoint_flags flags;
         const char *says;
     } bad[] = {
-        {{.url = "ftp://x"}, "url: expected a URL"},
-        {{.url = "http://x", .protocol = "pusch"}, "protocol: expected"},
-        {{.url = "http://x", .tenant = "a b"}, "tenant_id: expected"},
-        {{.url = "http://x\n- name: b"}, "url: expected a URL"},
+        {{.name = "import", .url = "ftp://x"}, "url: expected a URL"},
+        {{.name = "import", .url = "http://x", .protocol = "pusch"}, "protocol: expected"},
+        {{.name = "import", .url = "http://x", .tenant = "a b"}, "tenant_id: expected"},
+        {{.name = "import", .url = "http://x\n- name: b"}, "url: expected a URL"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         err_clear(&err);
