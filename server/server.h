@@ -1,12 +1,13 @@
-/* The admin HTTP server, on a thread and loop of its own (libevent's evhttp).
+/* The admin HTTP server, on a thread and loop of its own (libevent's evhttp). Its pages and APIs
+ * are in server/routes.c:
  *
  *     GET /metrics          Prometheus text format
- *     GET /-/healthy        200 while every loop turns (last tick under 5 s ago)
+ *     GET /-/healthy        200 while every loop runs (last tick under 5 s ago)
  *     GET /-/ready          200 once the configuration is loaded and discovery has synced
  *     GET /api/v1/targets   JSON: every scrape with state, last error, last duration, next due
  *     GET /                 a page of links
  *
- * It reads snapshots and atomics only; a slow or hostile client costs no other thread anything.
+ * It reads snapshots and atomics only: a slow or hostile client delays no other thread.
  */
 #ifndef PROFPULL_SERVER_SERVER_H
 #define PROFPULL_SERVER_SERVER_H
@@ -25,13 +26,14 @@
 
 struct server;
 
+/* Everything in it outlives the server. */
 struct server_options {
     const char *listen; /* "0.0.0.0:4041", "[::1]:0" */
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;
     const char *version;
-    /* Any thread; say why not in err. */
+    /* Called on the server's thread; false with the reason in err. */
     bool (*healthy)(void *arg, struct err *err);
     bool (*ready)(void *arg, struct err *err);
     void *arg;
@@ -39,7 +41,7 @@ struct server_options {
 
 /* Binds and starts the thread. The error names the address. */
 struct server *server_start(const struct server_options *options, struct err *err);
-/* The port that was bound (listen may ask for 0). */
+/* The port that was bound (the kernel chooses one for port 0). */
 uint16_t server_port(const struct server *s);
 struct server *server_stop(struct server *s); /* accepts NULL, returns NULL */
 

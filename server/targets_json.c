@@ -1,8 +1,6 @@
 #include "server/targets_json.h"
 
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <inttypes.h>
@@ -15,7 +13,7 @@
 /* A label set has at most LABELS_BYTES_MAX bytes, escaped at most six times that. */
 #define STATUS_JSON_MAX (8 * 1024 * 1024)
 
-/* One answer on its way; lives until the last page is out or the connection closes. */
+/* A response being streamed; lives until the last page is sent or the connection closes. */
 struct stream {
     struct evhttp_request *req;
     struct scraper *scraper;
@@ -92,15 +90,15 @@ static void on_close(struct evhttp_connection *connection, void *arg)
 {
     (void)connection;
     struct stream *st = arg;
-    /* When the client hangs up, evhttp cuts the request loose and it is ours; when the server is
-     * taken down, it is freed with its connection. */
+    /* When the client hangs up, evhttp detaches the request and we own it; when the server stops,
+     * it is freed with its connection. */
     if (evhttp_request_get_connection(st->req) == NULL) {
         evhttp_request_free(st->req);
     }
     stream_free(st);
 }
 
-static bool wanted(const struct stream *st, const struct scrape_status *status)
+static bool matches(const struct stream *st, const struct scrape_status *status)
 {
     return (st->health == NULL || strcmp(st->health, health_name(status->health)) == 0) &&
            (st->job == NULL || strcmp(st->job, status->job) == 0);
@@ -110,7 +108,7 @@ static void add_status(struct stream *st, const struct scrape_status *status, st
 {
     struct buf text;
     buf_init(&text, STATUS_JSON_MAX);
-    if (wanted(st, status) && targets_json_status(status, &text)) {
+    if (matches(st, status) && targets_json_status(status, &text)) {
         evbuffer_add_printf(page, "%s\n", st->any ? "," : "");
         evbuffer_add(page, text.data, text.len);
         st->any = true;
@@ -118,7 +116,7 @@ static void add_status(struct stream *st, const struct scrape_status *status, st
     buf_done(&text);
 }
 
-/* Fills a page; false at the end. A page may stay empty when a filter takes nothing. */
+/* Fills a page with at least one matching scrape; false at the end. */
 static bool fill_page(struct stream *st, struct evbuffer *page)
 {
     struct scrape_status statuses[PAGE_SCRAPES];
@@ -143,7 +141,7 @@ static void put_sampled(struct buf *out, const struct sampled_service *v)
     buf_printf(out, "\"processes\":%zu,\"scraped\":%zu}", v->processes, v->scraped);
 }
 
-/* Services of which not all is scraped. */
+/* Services that are sampled: not all of their processes are scraped. */
 static void add_sampled(struct stream *st, struct evbuffer *page)
 {
     struct sampled_service *services = calloc(SCRAPER_SAMPLED_MAX, sizeof(*services));
@@ -166,12 +164,12 @@ static void add_sampled(struct stream *st, struct evbuffer *page)
     free(services);
 }
 
-static void next_page(struct evhttp_connection *connection, void *arg)
+static void on_page_sent(struct evhttp_connection *connection, void *arg)
 {
     struct stream *st = arg;
     struct evbuffer *page = evbuffer_new();
     if (page != NULL && fill_page(st, page)) {
-        evhttp_send_reply_chunk_with_cb(st->req, page, next_page, st);
+        evhttp_send_reply_chunk_with_cb(st->req, page, on_page_sent, st);
         evbuffer_free(page);
         return;
     }
@@ -212,9 +210,9 @@ static struct stream *stream_new(struct evhttp_request *req, struct scraper *scr
     return st;
 }
 
-void targets_json_reply(struct evhttp_request *req, struct scraper *scraper)
+void reply_targets(struct evhttp_request *req, const struct server_options *options)
 {
-    struct stream *st = stream_new(req, scraper);
+    struct stream *st = stream_new(req, options->scraper);
     struct evbuffer *head = evbuffer_new();
     if (st == NULL || head == NULL) {
         if (st != NULL) {
@@ -233,6 +231,6 @@ void targets_json_reply(struct evhttp_request *req, struct scraper *scraper)
     evhttp_connection_set_closecb(connection, on_close, st);
     evhttp_send_reply_start(req, HTTP_OK, NULL);
     evbuffer_add_printf(head, "{\"status\":\"success\",\"data\":{\"scrapes\":[");
-    evhttp_send_reply_chunk_with_cb(req, head, next_page, st);
+    evhttp_send_reply_chunk_with_cb(req, head, on_page_sent, st);
     evbuffer_free(head);
 }

@@ -1,18 +1,16 @@
-/* The answer to GET /api/v1/targets: every scrape, streamed a page at a time.
+/* The response to GET /api/v1/targets: every scrape, streamed page by page.
  *
- * 50,000 scrapes make some 30 MB of JSON; what is in memory at once is one page, and the next is
- * made when the client has taken the last. Query: ?health=up|down|unknown and ?job=NAME filter.
- * On the admin server's thread.
+ * 50,000 scrapes make some 30 MB of JSON; only one page is in memory, and the next is made when the
+ * client has taken the last. Query: ?health=up|down|unknown and ?job=NAME filter.
  */
 #ifndef PROFPULL_SERVER_TARGETS_JSON_H
 #define PROFPULL_SERVER_TARGETS_JSON_H
 
 #include "base/buf.h"
-#include "scraper/scraper.h"
+#include "server/routes.h"
 
-struct evhttp_request;
-
-void targets_json_reply(struct evhttp_request *req, struct scraper *scraper);
+/* The handler of the route. */
+void reply_targets(struct evhttp_request *req, const struct server_options *options);
 
 /* Appends one scrape as a JSON object. */
 bool targets_json_status(const struct scrape_status *st, struct buf *out);

@@ -1,5 +1,5 @@
-/* The admin server over real sockets: pages, probes, the targets as JSON, and clients that do not
- * behave. */
+/* The admin server over real sockets: pages, probes, the targets as JSON, and misbehaving clients.
+ */
 #include <jansson.h>
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ struct fixture {
 static bool probe(void *arg, struct err *err)
 {
     struct fixture *f = arg;
-    return atomic_load(&f->well) || err_set(err, ERR_SYSTEM, "the network thread has not turned");
+    return atomic_load(&f->well) || err_set(err, ERR_SYSTEM, "the network thread has not run");
 }
 
 static void drop_profile(void *arg, struct profile *profile, uint64_t forward_to)
@@ -131,6 +131,9 @@ static void test_pages(void **state)
         {"GET", "/-/healthy", "HTTP/1.1 200", "ok"},
         {"GET", "/-/ready", "HTTP/1.1 200", "ok"},
         {"GET", "/", "HTTP/1.1 200", "profpull 1.2.3"},
+        {"GET", "/", "HTTP/1.1 200", "<li><a href=\"/-/ready\">/-/ready</a> whether discovery"},
+        {"GET", "/%2D/ready?x=1", "HTTP/1.1 200", "ok"},
+        {"HEAD", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
         {"GET", "/metrics", "HTTP/1.1 200", "profpull_admin_requests_total"},
         {"GET", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
         {"GET", "/nothing", "HTTP/1.1 404", "not found"},
@@ -152,7 +155,7 @@ static void test_probe_says_why(void **state)
     atomic_store(&f->well, false);
     char *answer = ask(f, "GET", "/-/healthy");
     CHECK_CONTAINS(answer, "HTTP/1.1 503", "");
-    CHECK_CONTAINS(answer, "the network thread has not turned", "");
+    CHECK_CONTAINS(answer, "the network thread has not run", "");
     free(answer);
 }
 
