@@ -166,12 +166,13 @@ static void apply_listen(struct reader *r, struct config *c)
 }
 
 /* The root of a text, an empty one included; NULL after reporting an error. */
-static const struct node *read_tree(struct reader *r, const struct sv *text)
+static const struct yaml_node *read_tree(struct reader *r, const struct sv *text)
 {
-    static const struct node empty = {.kind = NODE_SCALAR, .line = 1, .column = 1, .plain = true};
+    static const struct yaml_node empty = {
+        .kind = YAML_SCALAR, .line = 1, .column = 1, .plain = true};
     struct yaml_place place;
     struct err err = ERR_INIT;
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     if (!yaml_parse(*text, r->scratch, &root, &place, &err)) {
         config_errors_add(r->errors, place.line, place.column, "", err.msg);
         r->reported++;
@@ -197,20 +198,20 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
 {
     (void)out;
     const struct section section = SECTION(root_fields, c);
-    const struct node *root = read_tree(r, arg);
+    const struct yaml_node *root = read_tree(r, arg);
     struct place at = {.node = root};
     if (root == NULL) {
         return;
     }
     set_defaults(c);
-    if (root->kind != NODE_MAPPING && !node_is_null(root)) {
-        reader_error(r, &at, "expected a mapping, got %s", node_what(root));
+    if (root->kind != YAML_MAPPING && !yaml_is_null(root)) {
+        reader_error(r, &at, "expected a mapping, got %s", yaml_what(root));
         return;
     }
     read_sections(r, &at, &section, 1);
     apply_listen(r, c);
     read_endpoints(r, &at, c);
-    if (node_get(root, "scrape_configs") != NULL) {
+    if (yaml_get(root, "scrape_configs") != NULL) {
         read_jobs(r, &at, c);
     } else if (r->reported == 0) { /* an error names one file only */
         read_builtin_jobs(r, c);
@@ -224,21 +225,21 @@ static void read_rules_root(struct reader *r, const void *arg, struct config *c,
         {.key = "relabel_configs", .read = read_rules, .required = true},
     };
     const struct section section = SECTION(fields, out);
-    const struct node *root = read_tree(r, arg);
+    const struct yaml_node *root = read_tree(r, arg);
     struct place at = {.node = root};
     if (root == NULL) {
         return;
     }
     set_defaults(c);
-    if (root->kind == NODE_MAPPING) {
+    if (root->kind == YAML_MAPPING) {
         read_sections(r, &at, &section, 1);
-    } else if (root->kind == NODE_LIST) {
+    } else if (root->kind == YAML_LIST) {
         read_rules(r, &at, NULL, out);
     } else {
         reader_error(r, &at,
                      "expected a list of rules or a mapping with the key relabel_configs, "
                      "got %s",
-                     node_what(root));
+                     yaml_what(root));
     }
 }
 

@@ -75,7 +75,7 @@ static void read_headers(struct reader *r, const struct place *at, const void *a
     if (r->reported != before) {
         return;
     }
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
         struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
         const char *problem;
         if (!check_header_name(i->key->text, &problem)) {
@@ -104,7 +104,7 @@ static void read_retry(struct reader *r, const struct place *at, const void *arg
     read_sections(r, at, &section, 1);
     if (r->reported == before && e->min_backoff_ms > e->max_backoff_ms) {
         struct place place = place_of_key(
-            at, node_get(at->node, "min_backoff") != NULL ? "min_backoff" : "max_backoff");
+            at, yaml_get(at->node, "min_backoff") != NULL ? "min_backoff" : "max_backoff");
         char min[32];
         char max[32];
         format_duration_ms(e->min_backoff_ms, min, sizeof(min));
@@ -171,7 +171,7 @@ static void read_queue(struct reader *r, const struct place *at, const void *arg
     const struct section section = SECTION(fields, out);
     size_t before = r->reported;
     read_sections(r, at, &section, 1);
-    if (r->reported == before && at->node->kind == NODE_MAPPING) {
+    if (r->reported == before && at->node->kind == YAML_MAPPING) {
         check_spool(r, at, out);
     }
 }
@@ -246,10 +246,10 @@ bool config_protocol_of_url(const char *url, enum config_protocol *ret)
 }
 
 /* Whether the file names a protocol, and not "auto". */
-static bool names_protocol(const struct node *endpoint)
+static bool names_protocol(const struct yaml_node *endpoint)
 {
-    const struct node *given = node_get(endpoint, "protocol");
-    return given != NULL && given->kind == NODE_SCALAR && !sv_eq_str(given->text, "auto");
+    const struct yaml_node *given = yaml_get(endpoint, "protocol");
+    return given != NULL && given->kind == YAML_SCALAR && !sv_eq_str(given->text, "auto");
 }
 
 /* URL and protocol belong together. */
@@ -283,12 +283,12 @@ static void read_endpoint(struct reader *r, const struct place *at, const void *
     e->pos = place_pos(r, at);
     const struct section sections[] = {SECTION(endpoint_fields, e), http_section(&e->http)};
     size_t before = r->reported;
-    if (node_is_null(at->node)) {
+    if (yaml_is_null(at->node)) {
         reader_error(r, at, "expected a mapping, got null");
         return;
     }
     read_sections(r, at, sections, 2);
-    if (at->node->kind != NODE_MAPPING) {
+    if (at->node->kind != YAML_MAPPING) {
         return;
     }
     http_check(r, at);
@@ -309,7 +309,7 @@ struct endpoints {
 /* The places of the elements live no longer than a call, so each check walks the list itself. */
 static struct place element_place(const struct place *list, size_t index)
 {
-    const struct node_item *i = list->node->items;
+    const struct yaml_item *i = list->node->items;
     for (size_t skip = index; skip > 0; skip--) {
         i = i->next;
     }
@@ -320,7 +320,7 @@ static void check_names(struct reader *r, const struct place *list, struct endpo
 {
     for (size_t i = 0; i < all->n; i++) {
         struct place at = element_place(list, i);
-        if (at.node->kind != NODE_MAPPING) {
+        if (at.node->kind != YAML_MAPPING) {
             continue;
         }
         struct place name = place_of_key(&at, "name");
@@ -376,7 +376,7 @@ static void check_urls(struct reader *r, const struct place *list, const struct 
 {
     for (size_t i = 0; i < n_in_file; i++) {
         struct place at = element_place(list, i);
-        if (at.node->kind == NODE_MAPPING && node_get(at.node, "url") == NULL &&
+        if (at.node->kind == YAML_MAPPING && yaml_get(at.node, "url") == NULL &&
             all->at[i].url == NULL) {
             reader_error(r, &at, "missing required key \"url\"");
         }
@@ -390,7 +390,7 @@ void read_one_endpoint(struct reader *r, const struct place *at, struct config *
         return;
     }
     read_endpoint(r, at, c, e);
-    if (node_get(at->node, "url") == NULL) {
+    if (yaml_get(at->node, "url") == NULL) {
         reader_error(r, at, "missing required key \"url\"");
     }
     c->endpoints = e;

@@ -9,57 +9,60 @@ struct builder {
     int line; /* of the last node */
 };
 
-static struct node *new_node(struct builder *b, enum node_kind kind, const char *text)
+static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const char *text)
 {
-    struct node *n = arena_alloc(b->r->scratch, sizeof(*n));
+    struct yaml_node *n = arena_alloc(b->r->scratch, sizeof(*n));
     if (n == NULL) {
         b->r->out_of_memory = true;
         return NULL;
     }
-    *n = (struct node){
+    *n = (struct yaml_node){
         .kind = kind, .line = ++b->line, .column = 1, .literal = true, .text = sv_from(text)};
     return n;
 }
 
 /* Puts key: value into a mapping. NULL for any of them, because there is none, adds nothing. */
-static void put_node(struct builder *b, struct node *mapping, const char *key, struct node *value)
+static void put_node(struct builder *b, struct yaml_node *mapping, const char *key,
+                     struct yaml_node *value)
 {
     if (mapping == NULL || value == NULL) {
         return;
     }
-    struct node_item *item = arena_alloc(b->r->scratch, sizeof(*item));
-    struct node *name = new_node(b, NODE_SCALAR, key);
+    struct yaml_item *item = arena_alloc(b->r->scratch, sizeof(*item));
+    struct yaml_node *name = new_node(b, YAML_SCALAR, key);
     if (item == NULL || name == NULL) {
         b->r->out_of_memory = true;
         return;
     }
-    *item = (struct node_item){.key = name, .value = value, .next = mapping->items};
+    *item = (struct yaml_item){.key = name, .value = value, .next = mapping->items};
     mapping->items = item;
     mapping->n_items++;
 }
 
-static void put_text(struct builder *b, struct node *mapping, const char *key, const char *text)
+static void put_text(struct builder *b, struct yaml_node *mapping, const char *key,
+                     const char *text)
 {
-    put_node(b, mapping, key, text == NULL ? NULL : new_node(b, NODE_SCALAR, text));
+    put_node(b, mapping, key, text == NULL ? NULL : new_node(b, YAML_SCALAR, text));
 }
 
-static const struct node *make_tree(struct builder *b, const struct config_endpoint_flags *f)
+static const struct yaml_node *make_tree(struct builder *b, const struct config_endpoint_flags *f)
 {
-    struct node *root = new_node(b, NODE_MAPPING, "");
+    struct yaml_node *root = new_node(b, YAML_MAPPING, "");
     put_text(b, root, "name", f->name);
     put_text(b, root, "url", f->url);
     put_text(b, root, "protocol", f->protocol);
     put_text(b, root, "tenant_id", f->tenant);
     put_text(b, root, "bearer_token_file", f->bearer_token_file);
     if (f->username != NULL || f->password_file != NULL) {
-        struct node *auth = new_node(b, NODE_MAPPING, "");
+        struct yaml_node *auth = new_node(b, YAML_MAPPING, "");
         put_text(b, auth, "username", f->username == NULL ? "" : f->username);
         put_text(b, auth, "password_file", f->password_file);
         put_node(b, root, "basic_auth", auth);
     }
     if (f->ca_file != NULL || f->insecure_skip_verify) {
-        struct node *tls = new_node(b, NODE_MAPPING, "");
-        struct node *skip = new_node(b, NODE_SCALAR, f->insecure_skip_verify ? "true" : "false");
+        struct yaml_node *tls = new_node(b, YAML_MAPPING, "");
+        struct yaml_node *skip =
+            new_node(b, YAML_SCALAR, f->insecure_skip_verify ? "true" : "false");
         if (skip != NULL) {
             skip->plain = true;
         }

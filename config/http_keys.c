@@ -22,7 +22,7 @@ static const struct text_kind text_credentials = {
 
 static bool has(const struct place *at, const char *key)
 {
-    return node_get(at->node, key) != NULL;
+    return yaml_get(at->node, key) != NULL;
 }
 
 /* Of two keys only one may be given. */
@@ -180,11 +180,11 @@ static void add_header(struct reader *r, const struct place *at, const char *nam
 static void add_headers(struct reader *r, const struct place *at, const char *name,
                         struct header_list *list)
 {
-    if (!reader_enter(r, at, NODE_LIST)) {
+    if (!reader_enter(r, at, YAML_LIST)) {
         return;
     }
     size_t index = 0;
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
         struct place element = {.parent = at, .index = index, .node = i->value};
         add_header(r, &element, name, list);
         index++;
@@ -200,11 +200,11 @@ static void read_header(struct reader *r, const struct place *at, const char *na
         {.key = "secrets", .read = read_elsewhere},
         {.key = "files", .read = read_later},
     };
-    if (at->node->kind == NODE_SCALAR) {
+    if (at->node->kind == YAML_SCALAR) {
         add_header(r, at, name, list);
         return;
     }
-    if (at->node->kind == NODE_LIST) {
+    if (at->node->kind == YAML_LIST) {
         add_headers(r, at, name, list);
         return;
     }
@@ -223,7 +223,7 @@ static void read_header(struct reader *r, const struct place *at, const char *na
 static void read_http_headers(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     struct http_settings *http = out;
-    if (!reader_enter(r, at, NODE_MAPPING)) {
+    if (!reader_enter(r, at, YAML_MAPPING)) {
         return;
     }
     /* There are fewer scalars than nodes. */
@@ -231,8 +231,8 @@ static void read_http_headers(struct reader *r, const struct place *at, const vo
     if (list.at == NULL) {
         return;
     }
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
-        if (i->key->kind != NODE_SCALAR) {
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+        if (i->key->kind != YAML_SCALAR) {
             continue; /* reported already */
         }
         struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
@@ -258,8 +258,8 @@ static void read_http_headers(struct reader *r, const struct place *at, const vo
 static void check_proxy(struct reader *r, const struct place *at)
 {
     bool from_environment = false;
-    const struct node *given = node_get(at->node, "proxy_from_environment");
-    if (given != NULL && given->kind == NODE_SCALAR) {
+    const struct yaml_node *given = yaml_get(at->node, "proxy_from_environment");
+    if (given != NULL && given->kind == YAML_SCALAR) {
         from_environment = sv_eq_str(given->text, "true");
     }
     struct place place = place_of_key(at, "proxy_from_environment");
@@ -344,7 +344,7 @@ static void read_oauth2(struct reader *r, const struct place *at, const void *ar
     http->oauth2 = o;
     size_t before = r->reported;
     read_sections(r, at, sections, 2);
-    if (at->node->kind != NODE_MAPPING) {
+    if (at->node->kind != YAML_MAPPING) {
         return;
     }
     exclusive(r, at, "oauth2 ", "client_secret", "client_secret_file");
@@ -384,10 +384,10 @@ struct section http_section(struct http_settings *http)
     return (struct section){.fields = http_fields, .n_fields = HTTP_FIELDS, .out = http};
 }
 
-bool http_any(const struct node *n)
+bool http_any(const struct yaml_node *n)
 {
     for (size_t i = 0; i < HTTP_FIELDS; i++) {
-        if (node_get(n, http_fields[i].key) != NULL) {
+        if (yaml_get(n, http_fields[i].key) != NULL) {
             return true;
         }
     }

@@ -103,12 +103,12 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
     struct place at = place_of_key(job_place, "forward_to");
     job->forward_to =
         c->n_endpoints >= CONFIG_ENDPOINTS_MAX ? UINT64_MAX : (UINT64_C(1) << c->n_endpoints) - 1;
-    if (at.node == job_place->node || !reader_enter(r, &at, NODE_LIST)) {
+    if (at.node == job_place->node || !reader_enter(r, &at, YAML_LIST)) {
         return;
     }
     uint64_t set = 0;
     size_t index = 0;
-    for (const struct node_item *i = at.node->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = at.node->items; i != NULL; i = i->next) {
         struct place element = {.parent = &at, .index = index, .node = i->value};
         const char *name = reader_text(r, &element, &text_nonempty);
         uint64_t bit = name == NULL ? 0 : endpoint_bit(c, name);
@@ -166,7 +166,7 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
     http_defaults(&job->http);
     const struct section sections[] = {SECTION(job_fields, job), http_section(&job->http)};
     read_sections(r, at, sections, 2);
-    if (at->node->kind != NODE_MAPPING) {
+    if (at->node->kind != YAML_MAPPING) {
         return; /* reported: null lacks the name */
     }
     http_check(r, at);
@@ -184,13 +184,13 @@ static void check_names(struct reader *r, const struct place *list, const struct
         return;
     }
     size_t index = 0;
-    for (const struct node_item *i = list->node->items; i != NULL; i = i->next, index++) {
+    for (const struct yaml_item *i = list->node->items; i != NULL; i = i->next, index++) {
         if (jobs[index].name == NULL) {
             continue;
         }
         struct place at = {.parent = list, .index = index, .node = i->value};
         struct place name = place_of_key(&at, "job_name");
-        const struct node *first = map_get(seen, sv_from(jobs[index].name));
+        const struct yaml_node *first = map_get(seen, sv_from(jobs[index].name));
         if (first != NULL) {
             complain_twice(r, &name, jobs[index].name, first->line);
         } else if (!map_put(seen, sv_from(jobs[index].name), (void *)(uintptr_t)name.node, NULL)) {

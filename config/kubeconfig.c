@@ -9,7 +9,7 @@
 
 #define TREE_MAX (UINT64_C(64) * 1024 * 1024)
 
-bool loader_fail(struct loader *l, const struct node *n, const char *what)
+bool loader_fail(struct loader *l, const struct yaml_node *n, const char *what)
 {
     if (n == NULL) {
         return err_set(l->err, ERR_INPUT, "kubeconfig %s: %s", l->name, what);
@@ -25,17 +25,17 @@ bool loader_fail_memory(struct loader *l)
 /* ---- values
  * -------------------------------------------------------------------------------------------- */
 
-bool loader_text(struct loader *l, const struct node *n, const char *key, const char **ret)
+bool loader_text(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
 {
-    const struct node *value = node_get(n, key);
+    const struct yaml_node *value = yaml_get(n, key);
     *ret = NULL;
-    if (value == NULL || node_is_null(value)) {
+    if (value == NULL || yaml_is_null(value)) {
         return true;
     }
-    if (value->kind != NODE_SCALAR || value->problem != NULL) {
+    if (value->kind != YAML_SCALAR || value->problem != NULL) {
         return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s: expected a string, got %s",
                        l->name, value->line, value->column, key,
-                       value->problem == NULL ? node_what(value) : "a text that is not allowed");
+                       value->problem == NULL ? yaml_what(value) : "a text that is not allowed");
     }
     if (value->text.n == 0) {
         return true;
@@ -44,14 +44,14 @@ bool loader_text(struct loader *l, const struct node *n, const char *key, const 
     return *ret != NULL ? true : loader_fail_memory(l);
 }
 
-bool loader_bool(struct loader *l, const struct node *n, const char *key, bool *ret)
+bool loader_bool(struct loader *l, const struct yaml_node *n, const char *key, bool *ret)
 {
-    const struct node *value = node_get(n, key);
+    const struct yaml_node *value = yaml_get(n, key);
     *ret = false;
-    if (value == NULL || node_is_null(value)) {
+    if (value == NULL || yaml_is_null(value)) {
         return true;
     }
-    bool scalar = value->kind == NODE_SCALAR && value->plain;
+    bool scalar = value->kind == YAML_SCALAR && value->plain;
     *ret = scalar && sv_eq_str(value->text, "true");
     if (*ret || (scalar && sv_eq_str(value->text, "false"))) {
         return true;
@@ -74,7 +74,7 @@ const char *loader_resolve(struct loader *l, const char *file)
 }
 
 /* A file name, relative to the directory of the kubeconfig. */
-static bool get_file(struct loader *l, const struct node *n, const char *key, const char **ret)
+static bool get_file(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
 {
     if (!loader_text(l, n, key, ret)) {
         return false;
@@ -87,7 +87,7 @@ static bool get_file(struct loader *l, const struct node *n, const char *key, co
 }
 
 /* PEM text in base64. */
-static bool get_data(struct loader *l, const struct node *n, const char *key, const char **ret)
+static bool get_data(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
 {
     const char *encoded;
     if (!loader_text(l, n, key, &encoded)) {
@@ -103,7 +103,7 @@ static bool get_data(struct loader *l, const struct node *n, const char *key, co
     *ret = ok ? arena_strndup(l->arena, b.data, b.len) : NULL;
     buf_done(&b);
     if (!ok) {
-        const struct node *value = node_get(n, key);
+        const struct yaml_node *value = yaml_get(n, key);
         return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s: expected PEM in base64",
                        l->name, value->line, value->column, key);
     }
@@ -111,7 +111,7 @@ static bool get_data(struct loader *l, const struct node *n, const char *key, co
 }
 
 /* Inline data goes before a file, as kubectl has it. */
-static bool get_pem(struct loader *l, const struct node *n, const char *data_key,
+static bool get_pem(struct loader *l, const struct yaml_node *n, const char *data_key,
                     const char *file_key, const char **ret_pem, const char **ret_file)
 {
     if (!get_data(l, n, data_key, ret_pem) || !get_file(l, n, file_key, ret_file)) {
@@ -127,19 +127,19 @@ static bool get_pem(struct loader *l, const struct node *n, const char *data_key
  * ---------------------------------------------------------------------------------- */
 
 /* In the list `list`, the mapping `key` of the element with this name. */
-static const struct node *find_named(struct loader *l, const struct node *root, const char *list,
-                                     const char *key, const char *name)
+static const struct yaml_node *find_named(struct loader *l, const struct yaml_node *root,
+                                          const char *list, const char *key, const char *name)
 {
-    const struct node *elements = node_get(root, list);
-    const struct node_item *i =
-        elements != NULL && elements->kind == NODE_LIST ? elements->items : NULL;
+    const struct yaml_node *elements = yaml_get(root, list);
+    const struct yaml_item *i =
+        elements != NULL && elements->kind == YAML_LIST ? elements->items : NULL;
     for (; i != NULL; i = i->next) {
-        const struct node *n = node_get(i->value, "name");
-        if (n == NULL || n->kind != NODE_SCALAR || !sv_eq_str(n->text, name)) {
+        const struct yaml_node *n = yaml_get(i->value, "name");
+        if (n == NULL || n->kind != YAML_SCALAR || !sv_eq_str(n->text, name)) {
             continue;
         }
-        const struct node *found = node_get(i->value, key);
-        if (found != NULL && (found->kind == NODE_MAPPING || node_is_null(found))) {
+        const struct yaml_node *found = yaml_get(i->value, key);
+        if (found != NULL && (found->kind == YAML_MAPPING || yaml_is_null(found))) {
             return found;
         }
         err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s \"%.128s\" has no mapping \"%s\"",
@@ -151,7 +151,7 @@ static const struct node *find_named(struct loader *l, const struct node *root, 
     return NULL;
 }
 
-static bool check_server(struct loader *l, const struct node *cluster, char *server)
+static bool check_server(struct loader *l, const struct yaml_node *cluster, char *server)
 {
     size_t n = server == NULL ? 0 : strlen(server);
     while (n > 0 && server[n - 1] == '/') {
@@ -162,14 +162,14 @@ static bool check_server(struct loader *l, const struct node *cluster, char *ser
     }
     if (!check_http_url(sv_from(server))) {
         return loader_fail(
-            l, node_get(cluster, "server"),
+            l, yaml_get(cluster, "server"),
             "server: expected a URL such as \"https://host:6443\" without user, query and "
             "fragment");
     }
     return true;
 }
 
-static bool read_cluster(struct loader *l, const struct node *cluster, struct kubeconfig *k)
+static bool read_cluster(struct loader *l, const struct yaml_node *cluster, struct kubeconfig *k)
 {
     const char *server;
     if (!loader_text(l, cluster, "server", &server)) {
@@ -189,13 +189,13 @@ static bool read_cluster(struct loader *l, const struct node *cluster, struct ku
         return false;
     }
     if (k->http.proxy_url != NULL && !text_proxy_url.ok(sv_from(k->http.proxy_url))) {
-        return loader_fail(l, node_get(cluster, "proxy-url"), "proxy-url: expected a proxy URL");
+        return loader_fail(l, yaml_get(cluster, "proxy-url"), "proxy-url: expected a proxy URL");
     }
     return true;
 }
 
 /* What we cannot do, and would be wrong to ignore. */
-static bool refuse_plugins(struct loader *l, const struct node *user, const char *name)
+static bool refuse_plugins(struct loader *l, const struct yaml_node *user, const char *name)
 {
     static const struct {
         const char *key;
@@ -206,8 +206,8 @@ static bool refuse_plugins(struct loader *l, const struct node *user, const char
         {"as", "impersonates another user (\"as\"), which is not supported yet"},
     };
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        const struct node *n = node_get(user, refused[i].key);
-        if (n != NULL && !node_is_null(n)) {
+        const struct yaml_node *n = yaml_get(user, refused[i].key);
+        if (n != NULL && !yaml_is_null(n)) {
             return err_set(l->err, ERR_INPUT, "kubeconfig %s: user \"%.128s\" %s", l->name, name,
                            refused[i].what);
         }
@@ -216,7 +216,7 @@ static bool refuse_plugins(struct loader *l, const struct node *user, const char
 }
 
 /* Token or password; the file of a token goes before the token, as kubectl has it. */
-static bool read_login(struct loader *l, const struct node *user, const char *name,
+static bool read_login(struct loader *l, const struct yaml_node *user, const char *name,
                        struct http_settings *http)
 {
     const char *token;
@@ -235,7 +235,7 @@ static bool read_login(struct loader *l, const struct node *user, const char *na
                        l->name, name);
     }
     if (token != NULL && !check_header_value(sv_from(token))) {
-        return loader_fail(l, node_get(user, "token"),
+        return loader_fail(l, yaml_get(user, "token"),
                            "token: line breaks and control characters are not "
                            "allowed");
     }
@@ -245,7 +245,7 @@ static bool read_login(struct loader *l, const struct node *user, const char *na
     return true;
 }
 
-static bool read_user(struct loader *l, const struct node *user, const char *name,
+static bool read_user(struct loader *l, const struct yaml_node *user, const char *name,
                       struct http_settings *http)
 {
     if (!refuse_plugins(l, user, name) || !read_login(l, user, name, http) ||
@@ -267,7 +267,7 @@ static bool read_user(struct loader *l, const struct node *user, const char *nam
 }
 
 /* Which context: that of the caller, or the current one. */
-static bool choose_context(struct loader *l, const struct node *root, const char **context)
+static bool choose_context(struct loader *l, const struct yaml_node *root, const char **context)
 {
     if (*context == NULL && !loader_text(l, root, "current-context", context)) {
         return false;
@@ -275,18 +275,18 @@ static bool choose_context(struct loader *l, const struct node *root, const char
     return *context != NULL ? true : loader_fail(l, NULL, "no current-context is set");
 }
 
-static bool read_tree(struct loader *l, const struct node *root, const char *context,
+static bool read_tree(struct loader *l, const struct yaml_node *root, const char *context,
                       struct kubeconfig *k)
 {
     const char *cluster_name;
     const char *user_name;
-    if (root == NULL || root->kind != NODE_MAPPING) {
+    if (root == NULL || root->kind != YAML_MAPPING) {
         return loader_fail(l, root, "expected a mapping");
     }
     if (!choose_context(l, root, &context)) {
         return false;
     }
-    const struct node *c = find_named(l, root, "contexts", "context", context);
+    const struct yaml_node *c = find_named(l, root, "contexts", "context", context);
     if (c == NULL || !loader_text(l, c, "cluster", &cluster_name) ||
         !loader_text(l, c, "user", &user_name) || !loader_text(l, c, "namespace", &k->namespace)) {
         return false;
@@ -295,17 +295,17 @@ static bool read_tree(struct loader *l, const struct node *root, const char *con
         return loader_fail(l, c, "the context has no \"cluster\"");
     }
     if (k->namespace != NULL && !text_namespace.ok(sv_from(k->namespace))) {
-        return loader_fail(l, node_get(c, "namespace"),
+        return loader_fail(l, yaml_get(c, "namespace"),
                            "namespace: expected the name of a namespace");
     }
-    const struct node *cluster = find_named(l, root, "clusters", "cluster", cluster_name);
+    const struct yaml_node *cluster = find_named(l, root, "clusters", "cluster", cluster_name);
     if (cluster == NULL || !read_cluster(l, cluster, k)) {
         return false;
     }
     if (user_name == NULL) {
         return true;
     }
-    const struct node *user = find_named(l, root, "users", "user", user_name);
+    const struct yaml_node *user = find_named(l, root, "users", "user", user_name);
     return user != NULL && read_user(l, user, user_name, &k->http) &&
            loader_exec(l, user, cluster, user_name, k);
 }
@@ -315,7 +315,7 @@ bool kubeconfig_parse(const char *name, struct sv text, const char *context, str
 {
     struct loader l = {.name = name, .arena = arena, .err = err};
     struct kubeconfig k = {0};
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct arena *scratch = arena_new(TREE_MAX);
     if (scratch == NULL) {

@@ -13,9 +13,10 @@
 /* KUBERNETES_EXEC_INFO; Linux takes no longer variable. */
 #define INFO_MAX ((size_t)100 * 1024)
 
-static bool fail_key(struct loader *l, const struct node *n, const char *key, const char *expected)
+static bool fail_key(struct loader *l, const struct yaml_node *n, const char *key,
+                     const char *expected)
 {
-    const struct node *value = node_get(n, key);
+    const struct yaml_node *value = yaml_get(n, key);
     if (value == NULL) {
         value = n;
     }
@@ -25,7 +26,7 @@ static bool fail_key(struct loader *l, const struct node *n, const char *key, co
 
 /* ---- what to run ----------------------------------------------------------------------------- */
 
-static bool read_version(struct loader *l, const struct node *exec, struct kubeconfig_exec *e)
+static bool read_version(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
 {
     if (!loader_text(l, exec, "apiVersion", &e->api_version)) {
         return false;
@@ -38,7 +39,7 @@ static bool read_version(struct loader *l, const struct node *exec, struct kubec
 }
 
 /* There is nobody to answer a plugin's questions. */
-static bool check_interactive(struct loader *l, const struct node *exec,
+static bool check_interactive(struct loader *l, const struct yaml_node *exec,
                               const struct kubeconfig_exec *e)
 {
     const char *mode;
@@ -58,16 +59,16 @@ static bool check_interactive(struct loader *l, const struct node *exec,
            fail_key(l, exec, "interactiveMode", "\"Never\" or \"IfAvailable\"");
 }
 
-static const struct node *get_list(struct loader *l, const struct node *exec, const char *key,
-                                   bool *ret_ok)
+static const struct yaml_node *get_list(struct loader *l, const struct yaml_node *exec,
+                                        const char *key, bool *ret_ok)
 {
-    const struct node *list = node_get(exec, key);
-    *ret_ok = list == NULL || node_is_null(list) || list->kind == NODE_LIST ||
+    const struct yaml_node *list = yaml_get(exec, key);
+    *ret_ok = list == NULL || yaml_is_null(list) || list->kind == YAML_LIST ||
               fail_key(l, exec, key, "a list");
-    return *ret_ok && list != NULL && list->kind == NODE_LIST ? list : NULL;
+    return *ret_ok && list != NULL && list->kind == YAML_LIST ? list : NULL;
 }
 
-static bool read_argv(struct loader *l, const struct node *exec, struct kubeconfig_exec *e)
+static bool read_argv(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
 {
     const char *command;
     bool ok;
@@ -77,7 +78,7 @@ static bool read_argv(struct loader *l, const struct node *exec, struct kubeconf
     if (command == NULL) {
         return fail_key(l, exec, "command", "the name or the path of a program");
     }
-    const struct node *args = get_list(l, exec, "args", &ok);
+    const struct yaml_node *args = get_list(l, exec, "args", &ok);
     size_t n = args == NULL ? 0 : args->n_items;
     const char **argv = ok ? arena_array(l->arena, n + 2, sizeof(*argv)) : NULL;
     /* A bare name is looked for in PATH. */
@@ -89,8 +90,8 @@ static bool read_argv(struct loader *l, const struct node *exec, struct kubeconf
     }
     n = 0;
     argv[n++] = command;
-    for (const struct node_item *i = args == NULL ? NULL : args->items; i != NULL; i = i->next) {
-        if (i->value->kind != NODE_SCALAR || i->value->problem != NULL) {
+    for (const struct yaml_item *i = args == NULL ? NULL : args->items; i != NULL; i = i->next) {
+        if (i->value->kind != YAML_SCALAR || i->value->problem != NULL) {
             return fail_key(l, exec, "args", "strings");
         }
         argv[n] = arena_strndup(l->arena, i->value->text.p, i->value->text.n);
@@ -115,10 +116,10 @@ static bool is_secret(const char *name)
     return false;
 }
 
-static bool read_env(struct loader *l, const struct node *exec, struct kubeconfig_exec *e)
+static bool read_env(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
 {
     bool ok;
-    const struct node *list = get_list(l, exec, "env", &ok);
+    const struct yaml_node *list = get_list(l, exec, "env", &ok);
     size_t n = list == NULL ? 0 : list->n_items;
     const char **env = ok ? arena_array(l->arena, n + 1, sizeof(*env)) : NULL;
     const char **secrets = ok ? arena_array(l->arena, n + 1, sizeof(*secrets)) : NULL;
@@ -127,7 +128,7 @@ static bool read_env(struct loader *l, const struct node *exec, struct kubeconfi
     }
     e->env = env;
     e->secrets = secrets;
-    for (const struct node_item *i = list == NULL ? NULL : list->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = list == NULL ? NULL : list->items; i != NULL; i = i->next) {
         const char *name;
         const char *value;
         if (!loader_text(l, i->value, "name", &name) ||
@@ -173,13 +174,13 @@ static bool is_json_number(struct sv v)
 }
 
 /* A part of the file, as JSON. */
-static void put_node(struct buf *out, const struct node *n)
+static void put_node(struct buf *out, const struct yaml_node *n)
 {
-    bool mapping = n->kind == NODE_MAPPING;
-    if (n->kind == NODE_SCALAR) {
+    bool mapping = n->kind == YAML_MAPPING;
+    if (n->kind == YAML_SCALAR) {
         bool bare = n->plain && (sv_eq_str(n->text, "true") || sv_eq_str(n->text, "false") ||
                                  is_json_number(n->text));
-        if (node_is_null(n)) {
+        if (yaml_is_null(n)) {
             buf_puts(out, "null");
         } else if (bare) {
             buf_append(out, n->text.p, n->text.n);
@@ -189,12 +190,12 @@ static void put_node(struct buf *out, const struct node *n)
         return;
     }
     buf_putc(out, mapping ? '{' : '[');
-    for (const struct node_item *i = n->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
         if (i != n->items) {
             buf_putc(out, ',');
         }
         if (mapping) {
-            put_string(out, i->key->kind == NODE_SCALAR ? i->key->text : SV(""));
+            put_string(out, i->key->kind == YAML_SCALAR ? i->key->text : SV(""));
             buf_putc(out, ':');
         }
         put_node(out, i->value);
@@ -232,23 +233,23 @@ static bool put_ca(struct loader *l, const struct http_settings *http, struct bu
     return ok;
 }
 
-static const struct node *find_extension(const struct node *cluster)
+static const struct yaml_node *find_extension(const struct yaml_node *cluster)
 {
-    const struct node *list = node_get(cluster, "extensions");
-    bool is_list = list != NULL && list->kind == NODE_LIST;
-    for (const struct node_item *i = is_list ? list->items : NULL; i != NULL; i = i->next) {
-        const struct node *name = node_get(i->value, "name");
-        if (name != NULL && name->kind == NODE_SCALAR && sv_eq_str(name->text, EXTENSION)) {
-            return node_get(i->value, "extension");
+    const struct yaml_node *list = yaml_get(cluster, "extensions");
+    bool is_list = list != NULL && list->kind == YAML_LIST;
+    for (const struct yaml_item *i = is_list ? list->items : NULL; i != NULL; i = i->next) {
+        const struct yaml_node *name = yaml_get(i->value, "name");
+        if (name != NULL && name->kind == YAML_SCALAR && sv_eq_str(name->text, EXTENSION)) {
+            return yaml_get(i->value, "extension");
         }
     }
     return NULL;
 }
 
-static bool put_cluster(struct loader *l, const struct node *cluster, const struct kubeconfig *k,
-                        struct buf *out)
+static bool put_cluster(struct loader *l, const struct yaml_node *cluster,
+                        const struct kubeconfig *k, struct buf *out)
 {
-    const struct node *config = find_extension(cluster);
+    const struct yaml_node *config = find_extension(cluster);
     buf_puts(out, ",\"cluster\":{\"server\":");
     put_string(out, sv_from(k->server));
     put_member(out, "tls-server-name", k->http.tls.server_name);
@@ -267,7 +268,7 @@ static bool put_cluster(struct loader *l, const struct node *cluster, const stru
     return true;
 }
 
-static bool make_info(struct loader *l, const struct node *cluster, bool provide,
+static bool make_info(struct loader *l, const struct yaml_node *cluster, bool provide,
                       const struct kubeconfig *k, struct kubeconfig_exec *e)
 {
     struct buf out;
@@ -291,15 +292,15 @@ static bool make_info(struct loader *l, const struct node *cluster, bool provide
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-bool loader_exec(struct loader *l, const struct node *user, const struct node *cluster,
+bool loader_exec(struct loader *l, const struct yaml_node *user, const struct yaml_node *cluster,
                  const char *user_name, struct kubeconfig *k)
 {
-    const struct node *exec = node_get(user, "exec");
+    const struct yaml_node *exec = yaml_get(user, "exec");
     bool provide;
-    if (exec == NULL || node_is_null(exec)) {
+    if (exec == NULL || yaml_is_null(exec)) {
         return true;
     }
-    if (exec->kind != NODE_MAPPING) {
+    if (exec->kind != YAML_MAPPING) {
         return loader_fail(l, exec, "exec: expected a mapping");
     }
     if (k->http.auth != HTTP_AUTH_NONE) {

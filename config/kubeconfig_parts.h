@@ -12,18 +12,18 @@ struct loader {
 };
 
 /* Sets the error with the file (and the place of a node, unless NULL) in front; returns false. */
-bool loader_fail(struct loader *l, const struct node *n, const char *what);
+bool loader_fail(struct loader *l, const struct yaml_node *n, const char *what);
 bool loader_fail_memory(struct loader *l);
 /* A string under a key; *ret is NULL if it is not there, null or empty (the same to kubectl). The
  * value is never shown: it may be a secret. */
-bool loader_text(struct loader *l, const struct node *n, const char *key, const char **ret);
-bool loader_bool(struct loader *l, const struct node *n, const char *key, bool *ret);
+bool loader_text(struct loader *l, const struct yaml_node *n, const char *key, const char **ret);
+bool loader_bool(struct loader *l, const struct yaml_node *n, const char *key, bool *ret);
 /* A file name as it counts from the directory of the kubeconfig; NULL if out of memory. */
 const char *loader_resolve(struct loader *l, const char *file);
 
 /* The plugin of a user (kubeconfig_exec.c). cluster: the node of the cluster; k: what has been read
  * of it. */
-bool loader_exec(struct loader *l, const struct node *user, const struct node *cluster,
+bool loader_exec(struct loader *l, const struct yaml_node *user, const struct yaml_node *cluster,
                  const char *user_name, struct kubeconfig *k);
 
 #endif

@@ -42,7 +42,7 @@ struct section http_section(struct http_settings *http);
 /* What no single key shows: conflicts, missing partners. After reading the section. */
 void http_check(struct reader *r, const struct place *at);
 /* Is any of the HTTP client keys there? */
-bool http_any(const struct node *n);
+bool http_any(const struct yaml_node *n);
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 

@@ -98,11 +98,11 @@ static const struct field custom_fields[] = {
 /* Where the interval of a type was said: in the type, in the job, or (globally) nowhere near. */
 static struct place interval_place(const struct type_context *c, const struct place *at)
 {
-    bool in_type = at != NULL && node_get(at->node, "interval") != NULL;
+    bool in_type = at != NULL && yaml_get(at->node, "interval") != NULL;
     if (in_type) {
         return place_of_key(at, "interval");
     }
-    return node_get(c->job_place->node, "scrape_interval") != NULL
+    return yaml_get(c->job_place->node, "scrape_interval") != NULL
                ? place_of_key(c->job_place, "scrape_interval")
                : *c->job_place;
 }
@@ -249,7 +249,7 @@ static void check_custom(const struct type_context *c, const struct place *at,
 {
     static const char *const required[] = {"name", "path"};
     for (size_t i = 0; i < 2; i++) {
-        if (node_get(at->node, required[i]) == NULL) {
+        if (yaml_get(at->node, required[i]) == NULL) {
             reader_error(c->r, at, "missing required key \"%s\"", required[i]);
         }
     }
@@ -257,7 +257,7 @@ static void check_custom(const struct type_context *c, const struct place *at,
         return;
     }
     struct place name = place_of_key(at, "name");
-    struct node *first = map_get(seen, sv_from(t->name));
+    struct yaml_node *first = map_get(seen, sv_from(t->name));
     if (config_builtin_type_find(sv_from(t->name)) != NULL) {
         reader_error(c->r, &name, "%s is a built-in type: change it under profiles.%s",
                      reader_quote(c->r, sv_from(t->name)), t->name);
@@ -277,14 +277,14 @@ static void read_custom(const struct type_context *c, const struct place *list,
         return;
     }
     size_t index = 0;
-    for (const struct node_item *i = list->node->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = list->node->items; i != NULL; i = i->next) {
         struct place at = {.parent = list, .index = index, .node = i->value};
         struct config_type *t = &types[index++];
         t->enabled = true;
         read_type(c, &at, true, t);
-        if (i->value->kind == NODE_MAPPING) {
+        if (i->value->kind == YAML_MAPPING) {
             check_custom(c, &at, t, seen);
-        } else if (node_is_null(i->value)) {
+        } else if (yaml_is_null(i->value)) {
             reader_error(c->r, &at, "expected a mapping, got null");
         }
     }
@@ -316,7 +316,7 @@ static struct place place_of_type(const struct place *profiles, const struct pla
     if (index < CONFIG_BUILTIN_TYPES) {
         return place_of_key(profiles, types[index].key);
     }
-    const struct node_item *i = custom->node->items;
+    const struct yaml_item *i = custom->node->items;
     for (size_t k = CONFIG_BUILTIN_TYPES; k < index; k++) {
         i = i->next;
     }
@@ -357,7 +357,7 @@ void read_profiles(struct reader *r, const struct place *job_place, struct confi
     if (given) {
         read_keys(r, &at, job);
         custom = place_of_key(&at, "custom");
-        bool have = custom.node != at.node && reader_enter(r, &custom, NODE_LIST);
+        bool have = custom.node != at.node && reader_enter(r, &custom, YAML_LIST);
         n_custom = have ? custom.node->n_items : 0;
     }
     struct config_type *types = reader_alloc(r, CONFIG_BUILTIN_TYPES + n_custom, sizeof(*types));

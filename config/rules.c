@@ -108,7 +108,7 @@ static void read_rule(struct reader *r, const struct place *at, const void *arg,
     const struct section section = SECTION(rule_fields, rule);
     size_t before = r->reported;
     rule->pos = place_pos(r, at);
-    if (node_is_null(at->node)) {
+    if (yaml_is_null(at->node)) {
         reader_error(r, at, "expected a mapping, got null");
         return;
     }

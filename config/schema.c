@@ -16,7 +16,7 @@
 
 struct place place_of_key(const struct place *at, const char *key)
 {
-    const struct node *value = node_get(at->node, key);
+    const struct yaml_node *value = yaml_get(at->node, key);
     return (struct place){.parent = at, .key = key, .node = value == NULL ? at->node : value};
 }
 
@@ -92,10 +92,10 @@ const char *reader_quote(struct reader *r, struct sv v)
     return text == NULL ? "\"...\"" : text;
 }
 
-const char *reader_got(struct reader *r, const struct node *n)
+const char *reader_got(struct reader *r, const struct yaml_node *n)
 {
-    if (n->kind != NODE_SCALAR || node_is_null(n)) {
-        return node_what(n);
+    if (n->kind != YAML_SCALAR || yaml_is_null(n)) {
+        return yaml_what(n);
     }
     return reader_quote(r, n->text);
 }
@@ -132,10 +132,10 @@ const char *reader_strndup(struct reader *r, const char *s, size_t n)
 
 static void check_keys(struct reader *r, const struct place *at)
 {
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
         struct place key = {.parent = at, .key = "?", .node = i->key};
-        if (i->key->kind != NODE_SCALAR) {
-            reader_error(r, &key, "expected a string as key, got %s", node_what(i->key));
+        if (i->key->kind != YAML_SCALAR) {
+            reader_error(r, &key, "expected a string as key, got %s", yaml_what(i->key));
             continue;
         }
         key.key = i->key->text.p;
@@ -147,22 +147,22 @@ static void check_keys(struct reader *r, const struct place *at)
     }
 }
 
-bool reader_enter(struct reader *r, const struct place *at, enum node_kind kind)
+bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind)
 {
-    const struct node *n = at->node;
+    const struct yaml_node *n = at->node;
     if (n->problem != NULL) {
         reader_error(r, at, "%s", n->problem);
         return false;
     }
-    if (node_is_null(n)) {
+    if (yaml_is_null(n)) {
         return true; /* no items: empty */
     }
     if (n->kind != kind) {
-        reader_error(r, at, "expected a %s, got %s", kind == NODE_LIST ? "list" : "mapping",
-                     node_what(n));
+        reader_error(r, at, "expected a %s, got %s", kind == YAML_LIST ? "list" : "mapping",
+                     yaml_what(n));
         return false;
     }
-    if (kind == NODE_MAPPING) {
+    if (kind == YAML_MAPPING) {
         check_keys(r, at);
     }
     return true;
@@ -203,7 +203,7 @@ static void read_fields(struct reader *r, const struct place *at, const struct s
 {
     for (size_t i = 0; i < section->n_fields; i++) {
         const struct field *f = &section->fields[i];
-        const struct node *value = node_get(at->node, f->key);
+        const struct yaml_node *value = yaml_get(at->node, f->key);
         if (value == NULL) {
             if (f->required) {
                 reader_error(r, at, "missing required key \"%s\"", f->key);
@@ -218,11 +218,11 @@ static void read_fields(struct reader *r, const struct place *at, const struct s
 void read_sections(struct reader *r, const struct place *at, const struct section *sections,
                    size_t n)
 {
-    if (!reader_enter(r, at, NODE_MAPPING)) {
+    if (!reader_enter(r, at, YAML_MAPPING)) {
         return;
     }
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
-        if (i->key->kind == NODE_SCALAR && i->key->problem == NULL &&
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+        if (i->key->kind == YAML_SCALAR && i->key->problem == NULL &&
             !known_key(sections, n, i->key->text)) {
             struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
             unknown_key(r, &key, sections, n);
@@ -236,7 +236,7 @@ void read_sections(struct reader *r, const struct place *at, const struct sectio
 void read_list(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
                const void *arg, void **ret_array, size_t *ret_n)
 {
-    if (!reader_enter(r, at, NODE_LIST)) {
+    if (!reader_enter(r, at, YAML_LIST)) {
         return;
     }
     char *array = reader_alloc(r, at->node->n_items, size);
@@ -244,7 +244,7 @@ void read_list(struct reader *r, const struct place *at, size_t size, read_fn *r
         return;
     }
     size_t n = 0;
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
         struct place element = {.parent = at, .index = n, .node = i->value};
         read_one(r, &element, arg, array + n * size);
         n++;

@@ -33,7 +33,7 @@ struct place {
     const struct place *parent; /* NULL at the root */
     const char *key;            /* in a mapping; NULL: element `index` of a list, or the root */
     size_t index;
-    const struct node *node;
+    const struct yaml_node *node;
 };
 
 /* The value of a key; a missing one has the node (so the position) of the mapping. */
@@ -47,7 +47,7 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
 void reader_option_error(struct reader *r, const char *option, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A value for a message: quoted, escaped and cut; for what is not a scalar its kind. */
-const char *reader_got(struct reader *r, const struct node *n);
+const char *reader_got(struct reader *r, const struct yaml_node *n);
 const char *reader_quote(struct reader *r, struct sv v);
 /* "one", "one or two", "one, two or three", each in quotes. */
 const char *reader_choices(struct reader *r, const char *const *names, size_t n);
@@ -83,7 +83,7 @@ void read_sections(struct reader *r, const struct place *at, const struct sectio
 
 /* May the node be walked as a list or mapping? Complains if it is something else, and about bad and
  * duplicate keys. Null counts as empty. */
-bool reader_enter(struct reader *r, const struct place *at, enum node_kind kind);
+bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind);
 
 /* Reads a list, each element of `size` bytes with read_one. */
 void read_list(struct reader *r, const struct place *at, size_t size, read_fn *read_one,

@@ -113,8 +113,8 @@ static void check_mode(struct reader *r, const struct place *at, const struct co
 {
     for (size_t i = 0; i < sizeof(belongs) / sizeof(belongs[0]); i++) {
         struct place place = place_of_key(at, belongs[i].key);
-        bool given = node_get(at->node, belongs[i].key) != NULL;
-        if (given && node_get(at->node, "mode") == NULL) {
+        bool given = yaml_get(at->node, belongs[i].key) != NULL;
+        if (given && yaml_get(at->node, "mode") == NULL) {
             reader_error(r, &place, "means nothing without the key \"mode\" (%s)",
                          modes[belongs[i].mode]);
         } else if (given && s->mode != belongs[i].mode && s->mode != SHARDING_NONE) {

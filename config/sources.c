@@ -223,11 +223,11 @@ static void check_selectors(struct reader *r, const struct place *source,
                             const struct config_kubernetes *k)
 {
     struct place at = place_of_key(source, "selectors");
-    if (k->role == ROLE_NONE || k->n_selectors == 0 || at.node->kind != NODE_LIST) {
+    if (k->role == ROLE_NONE || k->n_selectors == 0 || at.node->kind != YAML_LIST) {
         return;
     }
     size_t index = 0;
-    for (const struct node_item *i = at.node->items; i != NULL && index < k->n_selectors;
+    for (const struct yaml_item *i = at.node->items; i != NULL && index < k->n_selectors;
          i = i->next, index++) {
         struct place element = {.parent = &at, .index = index, .node = i->value};
         if (k->selectors[index].role != ROLE_NONE) {
@@ -331,8 +331,8 @@ static const struct field kubernetes_fields[] = {
 static void check_connection(struct reader *r, const struct place *at,
                              const struct config_kubernetes *k)
 {
-    bool api_server = node_get(at->node, "api_server") != NULL;
-    bool kubeconfig = node_get(at->node, "kubeconfig_file") != NULL;
+    bool api_server = yaml_get(at->node, "api_server") != NULL;
+    bool kubeconfig = yaml_get(at->node, "kubeconfig_file") != NULL;
     bool http = http_any(at->node);
     struct place place = place_of_key(at, kubeconfig ? "kubeconfig_file" : "api_server");
     if (kubeconfig && api_server) {
@@ -363,8 +363,8 @@ static void read_kubernetes(struct reader *r, const struct place *at, const void
     source->kind = SOURCE_KUBERNETES;
     size_t before = r->reported;
     read_sections(r, at, sections, 2);
-    if (node_get(at->node, "role") == NULL && (before == r->reported || k->role == ROLE_NONE) &&
-        (at->node->kind == NODE_MAPPING || node_is_null(at->node))) {
+    if (yaml_get(at->node, "role") == NULL && (before == r->reported || k->role == ROLE_NONE) &&
+        (at->node->kind == YAML_MAPPING || yaml_is_null(at->node))) {
         reader_error(r, at,
                      "role missing (one of: pod, service, endpoints, endpointslice, node, "
                      "ingress)");

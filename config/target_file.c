@@ -99,7 +99,7 @@ static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
 {
     struct yaml_place place = {0};
     struct err err = ERR_INIT;
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     if (!yaml_parse(text, r->scratch, &root, &place, &err)) {
         config_errors_add(r->errors, place.line, place.column, "", err.msg);
         r->reported++;
@@ -107,7 +107,7 @@ static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
         return;
     }
     /* A file that was just created, or cut before it is written again, is not an empty list. */
-    if (root == NULL || node_is_null(root)) {
+    if (root == NULL || yaml_is_null(root)) {
         config_errors_add(r->errors, 1, 1, "", "expected a list, got nothing");
         r->reported++;
         return;

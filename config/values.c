@@ -28,7 +28,7 @@ struct scalar {
 static void wrong(struct reader *r, const struct place *at, const char *expected, bool secret)
 {
     reader_error(r, at, "expected %s, got %s", expected,
-                 secret ? node_what(at->node) : reader_got(r, at->node));
+                 secret ? yaml_what(at->node) : reader_got(r, at->node));
 }
 
 /* After an expansion the text is no longer what stands in the file. */
@@ -65,12 +65,12 @@ static bool fill_in(struct reader *r, const struct place *at, struct scalar *s)
 static bool get_scalar(struct reader *r, const struct place *at, const struct text_kind *kind,
                        struct scalar *ret)
 {
-    const struct node *n = at->node;
+    const struct yaml_node *n = at->node;
     if (n->problem != NULL) {
         reader_error(r, at, "%s", n->problem);
         return false;
     }
-    if (n->kind != NODE_SCALAR || node_is_null(n)) {
+    if (n->kind != YAML_SCALAR || yaml_is_null(n)) {
         wrong(r, at, kind->expected, kind->secret);
         return false;
     }
@@ -265,11 +265,11 @@ void read_strings(struct reader *r, const struct place *at, const void *arg, voi
 }
 
 /* Room for every pair: a list counts for each of its elements. */
-static size_t count_pairs(const struct node *n)
+static size_t count_pairs(const struct yaml_node *n)
 {
     size_t total = 0;
-    for (const struct node_item *i = n->items; i != NULL; i = i->next) {
-        total += i->value->kind == NODE_LIST ? i->value->n_items : 1;
+    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
+        total += i->value->kind == YAML_LIST ? i->value->n_items : 1;
     }
     return total;
 }
@@ -283,7 +283,7 @@ static void add_pair(struct reader *r, const struct place *at, const struct pair
     }
 }
 
-static const char *pair_name(struct reader *r, const struct place *at, const struct node *key,
+static const char *pair_name(struct reader *r, const struct place *at, const struct yaml_node *key,
                              const struct text_kind *kind)
 {
     if (kind->ok != NULL && !kind->ok(key->text)) {
@@ -297,7 +297,7 @@ static const char *pair_name(struct reader *r, const struct place *at, const str
 void read_pairs(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct pairs_kind *kind = arg;
-    if (!reader_enter(r, at, NODE_MAPPING)) {
+    if (!reader_enter(r, at, YAML_MAPPING)) {
         return;
     }
     struct config_pair *pairs = reader_alloc(r, count_pairs(at->node), sizeof(*pairs));
@@ -305,18 +305,18 @@ void read_pairs(struct reader *r, const struct place *at, const void *arg, void 
         return;
     }
     size_t n = 0;
-    for (const struct node_item *i = at->node->items; i != NULL; i = i->next) {
-        if (i->key->kind != NODE_SCALAR) {
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+        if (i->key->kind != YAML_SCALAR) {
             continue; /* reported already */
         }
         struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
         const char *name = pair_name(r, &child, i->key, kind->name);
-        if (!kind->lists || i->value->kind != NODE_LIST) {
+        if (!kind->lists || i->value->kind != YAML_LIST) {
             add_pair(r, &child, kind, name, pairs, &n);
             continue;
         }
         size_t index = 0;
-        for (const struct node_item *v = i->value->items; v != NULL; v = v->next) {
+        for (const struct yaml_item *v = i->value->items; v != NULL; v = v->next) {
             struct place element = {.parent = &child, .index = index, .node = v->value};
             add_pair(r, &element, kind, name, pairs, &n);
             index++;

@@ -104,12 +104,12 @@ static bool check_depth(struct builder *b, yaml_mark_t mark, int depth)
     return err_set(at(b, mark), ERR_LIMIT, "nested deeper than %d levels", CONFIG_DEPTH_MAX);
 }
 
-static struct node *new_node(struct builder *b, const yaml_event_t *event, enum node_kind kind)
+static struct yaml_node *new_node(struct builder *b, const yaml_event_t *event, enum yaml_kind kind)
 {
     if (!account(b, event->start_mark, 1)) {
         return NULL;
     }
-    struct node *n = arena_alloc(b->arena, sizeof(*n));
+    struct yaml_node *n = arena_alloc(b->arena, sizeof(*n));
     if (n == NULL) {
         fail_memory(b);
         return NULL;
@@ -121,14 +121,14 @@ static struct node *new_node(struct builder *b, const yaml_event_t *event, enum 
     return n;
 }
 
-static void check_tag(struct node *n, const yaml_char_t *tag)
+static void check_tag(struct yaml_node *n, const yaml_char_t *tag)
 {
     if (tag != NULL) {
         n->problem = "tags (such as !!binary) are not supported";
     }
 }
 
-static bool remember(struct builder *b, const yaml_char_t *anchor, struct node *n)
+static bool remember(struct builder *b, const yaml_char_t *anchor, struct yaml_node *n)
 {
     if (anchor == NULL) {
         return true;
@@ -136,11 +136,11 @@ static bool remember(struct builder *b, const yaml_char_t *anchor, struct node *
     return map_put(b->anchors, sv_from((const char *)anchor), n, NULL) ? true : fail_memory(b);
 }
 
-static const struct node *build(struct builder *b, const yaml_event_t *event, int depth);
+static const struct yaml_node *build(struct builder *b, const yaml_event_t *event, int depth);
 
-static const struct node *build_scalar(struct builder *b, const yaml_event_t *event)
+static const struct yaml_node *build_scalar(struct builder *b, const yaml_event_t *event)
 {
-    struct node *n = new_node(b, event, NODE_SCALAR);
+    struct yaml_node *n = new_node(b, event, YAML_SCALAR);
     if (n == NULL) {
         return NULL;
     }
@@ -160,10 +160,10 @@ static const struct node *build_scalar(struct builder *b, const yaml_event_t *ev
     return remember(b, event->data.scalar.anchor, n) ? n : NULL;
 }
 
-static const struct node *build_alias(struct builder *b, const yaml_event_t *event, int depth)
+static const struct yaml_node *build_alias(struct builder *b, const yaml_event_t *event, int depth)
 {
     const char *name = (const char *)event->data.alias.anchor;
-    const struct node *n = map_get(b->anchors, sv_from(name));
+    const struct yaml_node *n = map_get(b->anchors, sv_from(name));
     if (n == NULL) {
         err_set(at(b, event->start_mark), ERR_INPUT,
                 "alias *%.64s: no anchor &%.64s is complete before it", name, name);
@@ -178,15 +178,15 @@ static const struct node *build_alias(struct builder *b, const yaml_event_t *eve
 
 /* A list or mapping that is growing. */
 struct chain {
-    struct node *n;
-    struct node_item *last;
+    struct yaml_node *n;
+    struct yaml_item *last;
 };
 
 /* Appends a pair or an element; NULL if out of memory. */
-static struct node_item *append(struct builder *b, struct chain *c, const struct node *key,
-                                const struct node *value)
+static struct yaml_item *append(struct builder *b, struct chain *c, const struct yaml_node *key,
+                                const struct yaml_node *value)
 {
-    struct node_item *item = arena_alloc(b->arena, sizeof(*item));
+    struct yaml_item *item = arena_alloc(b->arena, sizeof(*item));
     if (item == NULL) {
         fail_memory(b);
         return NULL;
@@ -203,9 +203,9 @@ static struct node_item *append(struct builder *b, struct chain *c, const struct
     return item;
 }
 
-static const struct node *build_list(struct builder *b, const yaml_event_t *start, int depth)
+static const struct yaml_node *build_list(struct builder *b, const yaml_event_t *start, int depth)
 {
-    struct node *n = new_node(b, start, NODE_LIST);
+    struct yaml_node *n = new_node(b, start, YAML_LIST);
     if (n == NULL || !check_depth(b, start->start_mark, depth)) {
         return NULL;
     }
@@ -220,7 +220,7 @@ static const struct node *build_list(struct builder *b, const yaml_event_t *star
             yaml_event_delete(&event);
             break;
         }
-        const struct node *value = build(b, &event, depth + 1);
+        const struct yaml_node *value = build(b, &event, depth + 1);
         yaml_event_delete(&event);
         if (value == NULL || append(b, &c, NULL, value) == NULL) {
             return NULL;
@@ -229,21 +229,21 @@ static const struct node *build_list(struct builder *b, const yaml_event_t *star
     return remember(b, start->data.sequence_start.anchor, n) ? n : NULL;
 }
 
-static bool is_merge_key(const struct node *key)
+static bool is_merge_key(const struct yaml_node *key)
 {
-    return key->kind == NODE_SCALAR && key->plain && sv_eq_str(key->text, "<<");
+    return key->kind == YAML_SCALAR && key->plain && sv_eq_str(key->text, "<<");
 }
 
 /* Takes over the pairs of one merged mapping whose keys are not there yet. */
 static bool merge_mapping(struct builder *b, struct chain *c, struct map *seen,
-                          const struct node *from)
+                          const struct yaml_node *from)
 {
     yaml_mark_t mark = {.line = (size_t)c->n->line - 1, .column = (size_t)c->n->column - 1};
-    for (const struct node_item *i = from->items; i != NULL; i = i->next) {
-        if (i->key->kind != NODE_SCALAR || map_get(seen, i->key->text) != NULL) {
+    for (const struct yaml_item *i = from->items; i != NULL; i = i->next) {
+        if (i->key->kind != YAML_SCALAR || map_get(seen, i->key->text) != NULL) {
             continue;
         }
-        struct node_item *added = NULL;
+        struct yaml_item *added = NULL;
         if (account(b, mark, i->value->weight + 1)) {
             added = append(b, c, i->key, i->value);
         }
@@ -258,14 +258,15 @@ static bool merge_mapping(struct builder *b, struct chain *c, struct map *seen,
 }
 
 /* value: a mapping or a list of mappings. Anything else is marked as a problem of the mapping. */
-static bool merge(struct builder *b, struct chain *c, struct map *seen, const struct node *value)
+static bool merge(struct builder *b, struct chain *c, struct map *seen,
+                  const struct yaml_node *value)
 {
-    if (value->kind == NODE_MAPPING) {
+    if (value->kind == YAML_MAPPING) {
         return merge_mapping(b, c, seen, value);
     }
-    bool good = value->kind == NODE_LIST;
-    for (const struct node_item *i = value->items; i != NULL; i = i->next) {
-        if (i->value->kind != NODE_MAPPING) {
+    bool good = value->kind == YAML_LIST;
+    for (const struct yaml_item *i = value->items; i != NULL; i = i->next) {
+        if (i->value->kind != YAML_MAPPING) {
             good = false;
         } else if (!merge_mapping(b, c, seen, i->value)) {
             return false;
@@ -278,14 +279,14 @@ static bool merge(struct builder *b, struct chain *c, struct map *seen, const st
 }
 
 /* Takes the merge keys out of the list of pairs; they come back as a list of their own. */
-static struct node_item *take_merges(struct chain *c)
+static struct yaml_item *take_merges(struct chain *c)
 {
-    struct node_item *merges = NULL;
-    struct node_item **merges_tail = &merges;
-    struct node_item **link = &c->n->items;
+    struct yaml_item *merges = NULL;
+    struct yaml_item **merges_tail = &merges;
+    struct yaml_item **link = &c->n->items;
     c->last = NULL;
     while (*link != NULL) {
-        struct node_item *item = *link;
+        struct yaml_item *item = *link;
         if (is_merge_key(item->key)) {
             *link = item->next;
             item->next = NULL;
@@ -303,9 +304,9 @@ static struct node_item *take_merges(struct chain *c)
 /* Finds duplicates and resolves merge keys. */
 static bool finish_mapping(struct builder *b, struct chain *c, struct map *seen)
 {
-    const struct node_item *merges = take_merges(c);
-    for (struct node_item *i = c->n->items; i != NULL; i = i->next) {
-        if (i->key->kind != NODE_SCALAR) {
+    const struct yaml_item *merges = take_merges(c);
+    for (struct yaml_item *i = c->n->items; i != NULL; i = i->next) {
+        if (i->key->kind != YAML_SCALAR) {
             continue;
         }
         i->duplicate_of = map_get(seen, i->key->text);
@@ -313,7 +314,7 @@ static bool finish_mapping(struct builder *b, struct chain *c, struct map *seen)
             return fail_memory(b);
         }
     }
-    for (const struct node_item *i = merges; i != NULL; i = i->next) {
+    for (const struct yaml_item *i = merges; i != NULL; i = i->next) {
         if (!merge(b, c, seen, i->value)) {
             return false;
         }
@@ -329,7 +330,7 @@ static bool build_pair(struct builder *b, struct chain *c, int depth, bool *ret_
         return false;
     }
     *ret_end = event.type == YAML_MAPPING_END_EVENT;
-    const struct node *key = *ret_end ? NULL : build(b, &event, depth + 1);
+    const struct yaml_node *key = *ret_end ? NULL : build(b, &event, depth + 1);
     yaml_event_delete(&event);
     if (key == NULL) {
         return *ret_end;
@@ -337,14 +338,15 @@ static bool build_pair(struct builder *b, struct chain *c, int depth, bool *ret_
     if (!next_event(b, &event)) {
         return false;
     }
-    const struct node *value = build(b, &event, depth + 1);
+    const struct yaml_node *value = build(b, &event, depth + 1);
     yaml_event_delete(&event);
     return value != NULL && append(b, c, key, value) != NULL;
 }
 
-static const struct node *build_mapping(struct builder *b, const yaml_event_t *start, int depth)
+static const struct yaml_node *build_mapping(struct builder *b, const yaml_event_t *start,
+                                             int depth)
 {
-    struct node *n = new_node(b, start, NODE_MAPPING);
+    struct yaml_node *n = new_node(b, start, YAML_MAPPING);
     if (n == NULL || !check_depth(b, start->start_mark, depth)) {
         return NULL;
     }
@@ -366,7 +368,7 @@ static const struct node *build_mapping(struct builder *b, const yaml_event_t *s
 }
 
 /* The recursion ends at CONFIG_DEPTH_MAX. */
-static const struct node *build(struct builder *b, const yaml_event_t *event, int depth)
+static const struct yaml_node *build(struct builder *b, const yaml_event_t *event, int depth)
 {
     switch ((int)event->type) {
     case YAML_SCALAR_EVENT:
@@ -383,7 +385,7 @@ static const struct node *build(struct builder *b, const yaml_event_t *event, in
     }
 }
 
-static bool build_document(struct builder *b, const struct node **ret_root)
+static bool build_document(struct builder *b, const struct yaml_node **ret_root)
 {
     bool have_document = false;
     for (;;) {
@@ -431,7 +433,7 @@ static bool check_utf8(struct sv text, struct yaml_place *reterr_place, struct e
     return err_set(err, ERR_INPUT, "this line is not valid UTF-8");
 }
 
-bool yaml_parse(struct sv text, struct arena *arena, const struct node **ret_root,
+bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **ret_root,
                 struct yaml_place *reterr_place, struct err *err)
 {
     *reterr_place = (struct yaml_place){0, 0};
@@ -442,7 +444,7 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct node **ret_roo
         return false;
     }
     struct builder b = {.text = text, .arena = arena, .err = err, .anchors = map_new()};
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     bool ok = false;
     if (b.anchors == NULL || !yaml_parser_initialize(&b.parser)) {
         fail_memory(&b);
@@ -461,43 +463,43 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct node **ret_roo
     return ok;
 }
 
-bool node_is_null(const struct node *n)
+bool yaml_is_null(const struct yaml_node *n)
 {
-    return n->kind == NODE_SCALAR && n->plain &&
+    return n->kind == YAML_SCALAR && n->plain &&
            (n->text.n == 0 || sv_eq_str(n->text, "~") || sv_eq_str(n->text, "null") ||
             sv_eq_str(n->text, "Null") || sv_eq_str(n->text, "NULL"));
 }
 
-const struct node_item *node_find(const struct node *n, const char *key)
+const struct yaml_item *yaml_find(const struct yaml_node *n, const char *key)
 {
-    if (n == NULL || n->kind != NODE_MAPPING) {
+    if (n == NULL || n->kind != YAML_MAPPING) {
         return NULL;
     }
-    for (const struct node_item *i = n->items; i != NULL; i = i->next) {
-        if (i->key->kind == NODE_SCALAR && sv_eq_str(i->key->text, key)) {
+    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
+        if (i->key->kind == YAML_SCALAR && sv_eq_str(i->key->text, key)) {
             return i;
         }
     }
     return NULL;
 }
 
-const struct node *node_get(const struct node *n, const char *key)
+const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key)
 {
-    const struct node_item *item = node_find(n, key);
+    const struct yaml_item *item = yaml_find(n, key);
     return item == NULL ? NULL : item->value;
 }
 
-const char *node_what(const struct node *n)
+const char *yaml_what(const struct yaml_node *n)
 {
     switch (n->kind) {
-    case NODE_LIST:
+    case YAML_LIST:
         return "a list";
-    case NODE_MAPPING:
+    case YAML_MAPPING:
         return "a mapping";
-    case NODE_SCALAR:
+    case YAML_SCALAR:
         break;
     }
-    if (node_is_null(n)) {
+    if (yaml_is_null(n)) {
         return "null";
     }
     return n->plain ? "a value" : "a string";

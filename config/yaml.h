@@ -19,27 +19,27 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAPPING };
+enum yaml_kind { YAML_SCALAR, YAML_LIST, YAML_MAPPING };
 
-struct node;
+struct yaml_node;
 
 /* One element of a list (key is NULL) or one pair of a mapping, in the order of the file. */
-struct node_item {
-    const struct node *key;
-    const struct node *value;
-    const struct node_item *duplicate_of; /* an earlier pair with the same key */
-    struct node_item *next;
+struct yaml_item {
+    const struct yaml_node *key;
+    const struct yaml_node *value;
+    const struct yaml_item *duplicate_of; /* an earlier pair with the same key */
+    struct yaml_item *next;
 };
 
-struct node {
-    enum node_kind kind;
+struct yaml_node {
+    enum yaml_kind kind;
     int line; /* counting from 1; columns count characters */
     int column;
     bool plain;          /* a scalar without quotes and not a block */
     bool literal;        /* a scalar in which "${" is not expanded */
     const char *problem; /* what is wrong with the node whatever it is used for, or NULL */
     struct sv text;      /* of a scalar; NUL-terminated */
-    struct node_item *items;
+    struct yaml_item *items;
     size_t n_items;
     size_t weight; /* nodes in this part of the tree, aliases expanded */
     int height;    /* levels below this node */
@@ -54,16 +54,16 @@ struct yaml_place {
 /* The root in *ret_root: NULL for a text without any node. False with err and *reterr_place at the
  * first syntax error or broken limit. Temporary memory is freed; what is made lives in the arena.
  */
-bool yaml_parse(struct sv text, struct arena *arena, const struct node **ret_root,
+bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **ret_root,
                 struct yaml_place *reterr_place, struct err *err);
 
 /* A plain scalar that YAML reads as null: nothing at all, ~ or null. */
-bool node_is_null(const struct node *n);
+bool yaml_is_null(const struct yaml_node *n);
 /* The value of a key in a mapping, or NULL; on anything but a mapping NULL. */
-const struct node *node_get(const struct node *n, const char *key);
+const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key);
 /* The pair itself. */
-const struct node_item *node_find(const struct node *n, const char *key);
+const struct yaml_item *yaml_find(const struct yaml_node *n, const char *key);
 /* What a node is, for messages: "a list", "a mapping", "null", "a string", "a value". */
-const char *node_what(const struct node *n);
+const char *yaml_what(const struct yaml_node *n);
 
 #endif

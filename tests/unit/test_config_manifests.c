@@ -25,14 +25,14 @@ static char *read_file(const char *path)
     return text;
 }
 
-static const char *text_of(const struct node *n)
+static const char *text_of(const struct yaml_node *n)
 {
-    return n == NULL || n->kind != NODE_SCALAR ? "" : n->text.p;
+    return n == NULL || n->kind != YAML_SCALAR ? "" : n->text.p;
 }
 
 /* The node that a path such as "spec/template/spec" leads to, or NULL; "0" is the first of a list.
  */
-static const struct node *at(const struct node *n, const char *path)
+static const struct yaml_node *at(const struct yaml_node *n, const char *path)
 {
     struct sv rest = sv_from(path);
     while (n != NULL && rest.n > 0) {
@@ -42,14 +42,14 @@ static const struct node *at(const struct node *n, const char *path)
             rest = SV("");
         }
         snprintf(name, sizeof(name), "%.*s", SV_ARG(key));
-        n = n->kind == NODE_LIST && n->items != NULL ? n->items->value : node_get(n, name);
+        n = n->kind == YAML_LIST && n->items != NULL ? n->items->value : yaml_get(n, name);
     }
     return n;
 }
 
-static bool lists(const struct node *list, const char *text)
+static bool lists(const struct yaml_node *list, const char *text)
 {
-    const struct node_item *i = list == NULL ? NULL : list->items;
+    const struct yaml_item *i = list == NULL ? NULL : list->items;
     for (; i != NULL; i = i->next) {
         if (strcmp(text_of(i->value), text) == 0) {
             return true;
@@ -65,16 +65,16 @@ struct counts {
 };
 
 /* Nothing but list and watch, of what discovery reads. */
-static void check_rules(const struct node *document, const char *file)
+static void check_rules(const struct yaml_node *document, const char *file)
 {
     static const char *const readable[] = {"pods",      "nodes",          "services", "namespaces",
                                            "endpoints", "endpointslices", "ingresses"};
-    const struct node *rules = at(document, "rules");
+    const struct yaml_node *rules = at(document, "rules");
     assert_non_null(rules);
     assert_true(rules->n_items > 0);
-    for (const struct node_item *i = rules->items; i != NULL; i = i->next) {
-        const struct node *verbs = node_get(i->value, "verbs");
-        const struct node *resources = node_get(i->value, "resources");
+    for (const struct yaml_item *i = rules->items; i != NULL; i = i->next) {
+        const struct yaml_node *verbs = yaml_get(i->value, "verbs");
+        const struct yaml_node *resources = yaml_get(i->value, "resources");
         CHECK_INT(verbs->n_items, 2, file);
         assert_true(lists(verbs, "list") && lists(verbs, "watch"));
         assert_true(resources->n_items > 0);
@@ -86,7 +86,7 @@ static void check_rules(const struct node *document, const char *file)
     }
 }
 
-static void check_binding(const struct node *document, const char *file)
+static void check_binding(const struct yaml_node *document, const char *file)
 {
     CHECK_STR(text_of(at(document, "subjects/0/kind")), "ServiceAccount", file);
     CHECK_STR(text_of(at(document, "subjects/0/name")), "profpull", file);
@@ -95,7 +95,7 @@ static void check_binding(const struct node *document, const char *file)
     assert_null(at(document, "subjects/0/namespace"));
 }
 
-static void check_equal(const struct node *document, const char *path, const char *want,
+static void check_equal(const struct yaml_node *document, const char *path, const char *want,
                         const char *file)
 {
     char row[256];
@@ -106,7 +106,7 @@ static void check_equal(const struct node *document, const char *path, const cha
 #define POD "spec/template/spec"
 #define CONTAINER POD "/containers/0"
 
-static void check_workload(const struct node *d, const char *file)
+static void check_workload(const struct yaml_node *d, const char *file)
 {
     check_equal(d, POD "/serviceAccountName", "profpull", file);
     check_equal(d, POD "/automountServiceAccountToken", "true", file);
@@ -126,12 +126,12 @@ static void check_workload(const struct node *d, const char *file)
     assert_true(lists(at(d, CONTAINER "/args"), "run"));
 }
 
-static void check_document(const struct node *d, const char *file, struct counts *counts)
+static void check_document(const struct yaml_node *d, const char *file, struct counts *counts)
 {
-    const char *kind = text_of(node_get(d, "kind"));
+    const char *kind = text_of(yaml_get(d, "kind"));
     counts->documents++;
     assert_true(kind[0] != '\0');
-    assert_true(text_of(node_get(d, "apiVersion"))[0] != '\0');
+    assert_true(text_of(yaml_get(d, "apiVersion"))[0] != '\0');
     if (strcmp(kind, "Kustomization") != 0) {
         assert_true(text_of(at(d, "metadata/name"))[0] != '\0');
     }
@@ -151,14 +151,14 @@ static void check_document(const struct node *d, const char *file, struct counts
 static void check_text(struct sv text, const char *file, struct counts *counts)
 {
     struct arena *arena = arena_new(64 << 20);
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
     assert_non_null(arena);
     if (!yaml_parse(text, arena, &root, &place, &err)) {
         fail_msg("%s: line %d of a document: %s", file, place.line, err.msg);
     }
-    if (root != NULL && node_get(root, "kind") != NULL) {
+    if (root != NULL && yaml_get(root, "kind") != NULL) {
         check_document(root, file, counts);
     }
     arena_free(arena);
@@ -205,11 +205,11 @@ static void least_privilege(void **state)
         struct arena *arena = arena_new(64 << 20);
         struct yaml_place place;
         struct err err = ERR_INIT;
-        const struct node *root = NULL;
+        const struct yaml_node *root = NULL;
         char *text = read_file(files[i]);
         *strstr(text, "\n---\n") = '\0';
         assert_true(yaml_parse(sv_from(text), arena, &root, &place, &err));
-        const struct node *rules = at(root, "rules");
+        const struct yaml_node *rules = at(root, "rules");
         CHECK_INT(rules->n_items, 1, files[i]);
         CHECK_INT(at(rules, "0/resources")->n_items, 1, files[i]);
         CHECK_STR(text_of(at(rules, "0/resources/0")), "pods", files[i]);

@@ -6,9 +6,9 @@
 #include "config/config.h"
 #include "config/yaml.h"
 
-static const struct node *parse(struct arena *a, const char *text)
+static const struct yaml_node *parse(struct arena *a, const char *text)
 {
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
     if (!yaml_parse(sv_from(text), a, &root, &place, &err)) {
@@ -18,14 +18,14 @@ static const struct node *parse(struct arena *a, const char *text)
 }
 
 /* The tree as one line: scalars bare, [lists], {mappings}. */
-static void show(const struct node *n, struct buf *out)
+static void show(const struct yaml_node *n, struct buf *out)
 {
-    if (n->kind == NODE_SCALAR) {
+    if (n->kind == YAML_SCALAR) {
         buf_append(out, n->text.p, n->text.n);
         return;
     }
-    buf_putc(out, n->kind == NODE_LIST ? '[' : '{');
-    for (const struct node_item *i = n->items; i != NULL; i = i->next) {
+    buf_putc(out, n->kind == YAML_LIST ? '[' : '{');
+    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
         buf_puts(out, i == n->items ? "" : " ");
         if (i->key != NULL) {
             show(i->key, out);
@@ -33,7 +33,7 @@ static void show(const struct node *n, struct buf *out)
         }
         show(i->value, out);
     }
-    buf_putc(out, n->kind == NODE_LIST ? ']' : '}');
+    buf_putc(out, n->kind == YAML_LIST ? ']' : '}');
 }
 
 static void trees(void **state)
@@ -84,18 +84,18 @@ static void places(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
-    const struct node *root = parse(a, "a: b\n\nlist:\n  - é: x\n    ü: {y: 1}\n");
+    const struct yaml_node *root = parse(a, "a: b\n\nlist:\n  - é: x\n    ü: {y: 1}\n");
     CHECK_INT(root->line, 1, "");
     CHECK_INT(root->column, 1, "");
-    CHECK_INT(node_get(root, "a")->column, 4, "");
-    const struct node *element = node_get(root, "list")->items->value;
+    CHECK_INT(yaml_get(root, "a")->column, 4, "");
+    const struct yaml_node *element = yaml_get(root, "list")->items->value;
     CHECK_INT(element->line, 4, "");
     CHECK_INT(element->column, 5, "");
-    const struct node *y = node_get(node_get(element, "ü"), "y");
+    const struct yaml_node *y = yaml_get(yaml_get(element, "ü"), "y");
     CHECK_INT(y->line, 5, "");
     CHECK_INT(y->column, 12, "columns count characters, not bytes");
-    assert_null(node_get(root, "b"));
-    assert_null(node_get(y, "a key of a scalar"));
+    assert_null(yaml_get(root, "b"));
+    assert_null(yaml_get(y, "a key of a scalar"));
     arena_free(a);
 }
 
@@ -103,18 +103,19 @@ static void kinds_of_scalars(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
-    const struct node *root = parse(a, "a: x\nb: 'x'\nc:\nd: ~\ne: 'null'\nf: null\ng: |\n  t\n");
-    assert_true(node_get(root, "a")->plain);
-    assert_false(node_get(root, "b")->plain);
-    assert_false(node_get(root, "g")->plain);
-    assert_true(node_is_null(node_get(root, "c")));
-    assert_true(node_is_null(node_get(root, "d")));
-    assert_false(node_is_null(node_get(root, "e")));
-    assert_true(node_is_null(node_get(root, "f")));
-    CHECK_STR(node_what(node_get(root, "c")), "null", "");
-    CHECK_STR(node_what(node_get(root, "b")), "a string", "");
-    CHECK_STR(node_what(node_get(root, "a")), "a value", "");
-    CHECK_STR(node_what(root), "a mapping", "");
+    const struct yaml_node *root =
+        parse(a, "a: x\nb: 'x'\nc:\nd: ~\ne: 'null'\nf: null\ng: |\n  t\n");
+    assert_true(yaml_get(root, "a")->plain);
+    assert_false(yaml_get(root, "b")->plain);
+    assert_false(yaml_get(root, "g")->plain);
+    assert_true(yaml_is_null(yaml_get(root, "c")));
+    assert_true(yaml_is_null(yaml_get(root, "d")));
+    assert_false(yaml_is_null(yaml_get(root, "e")));
+    assert_true(yaml_is_null(yaml_get(root, "f")));
+    CHECK_STR(yaml_what(yaml_get(root, "c")), "null", "");
+    CHECK_STR(yaml_what(yaml_get(root, "b")), "a string", "");
+    CHECK_STR(yaml_what(yaml_get(root, "a")), "a value", "");
+    CHECK_STR(yaml_what(root), "a mapping", "");
     arena_free(a);
 }
 
@@ -122,23 +123,23 @@ static void marked_not_refused(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
-    const struct node *root =
+    const struct yaml_node *root =
         parse(a, "a: 1\nb: 2\na: 3\nc: !!binary eA==\nd: \"x\\0y\"\ne: {<<: 1}\nf: {? [k] : v}\n");
-    const struct node_item *third = root->items->next->next;
+    const struct yaml_item *third = root->items->next->next;
     assert_ptr_equal(third->duplicate_of, root->items);
     assert_null(root->items->duplicate_of);
-    CHECK_CONTAINS(node_get(root, "c")->problem, "tags", "");
-    CHECK_CONTAINS(node_get(root, "d")->problem, "NUL", "");
-    CHECK_STR(node_get(root, "d")->text.p, "x", "");
-    CHECK_CONTAINS(node_get(root, "e")->problem, "<<", "");
-    CHECK_INT(node_get(root, "f")->items->key->kind, NODE_LIST, "");
+    CHECK_CONTAINS(yaml_get(root, "c")->problem, "tags", "");
+    CHECK_CONTAINS(yaml_get(root, "d")->problem, "NUL", "");
+    CHECK_STR(yaml_get(root, "d")->text.p, "x", "");
+    CHECK_CONTAINS(yaml_get(root, "e")->problem, "<<", "");
+    CHECK_INT(yaml_get(root, "f")->items->key->kind, YAML_LIST, "");
     arena_free(a);
 }
 
 static void check_failure(const char *text, size_t n, int line, int column, const char *message)
 {
     struct arena *a = arena_new(64 << 20);
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
     bool ok = yaml_parse((struct sv){text, n}, a, &root, &place, &err);
@@ -190,7 +191,7 @@ static void too_large(void **state)
     memset(text, '#', n);
     check_failure(text, n, 0, 0, "larger than 4194304 bytes");
     struct arena *a = arena_new(1 << 20);
-    const struct node *root = NULL;
+    const struct yaml_node *root = NULL;
     struct yaml_place place;
     assert_true(yaml_parse((struct sv){text, n - 1}, a, &root, &place, NULL));
     arena_free(a);
@@ -285,7 +286,7 @@ static void no_memory(void **state)
     arena_free(whole);
     for (size_t max = 0; max < need; max += 8) {
         struct arena *a = arena_new(max);
-        const struct node *root = NULL;
+        const struct yaml_node *root = NULL;
         struct yaml_place place;
         struct err err = ERR_INIT;
         assert_false(yaml_parse(sv_from(text), a, &root, &place, &err));
