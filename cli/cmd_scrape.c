@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "http/http.h"
-#include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
+#include "pprof/sniff.h"
 #include "pprof/summary.h"
 #include "scraper/scraper.h"
 
@@ -250,12 +250,12 @@ static enum legacy_result convert(struct answer *a, struct err *err)
     return r;
 }
 
-static const char *format_name(enum check_result kind)
+static const char *format_name(enum sniff_result kind)
 {
     switch (kind) {
-    case CHECK_JFR:
+    case SNIFF_JFR:
         return "JFR";
-    case CHECK_LEGACY:
+    case SNIFF_LEGACY:
         return "an old format, converted to pprof";
     default:
         return "pprof";
@@ -284,7 +284,7 @@ static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
     fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
 }
 
-static void describe(FILE *out, const char *url, enum check_result kind, const struct answer *a)
+static void describe(FILE *out, const char *url, enum sniff_result kind, const struct answer *a)
 {
     struct sv body = {.p = a->data, .n = a->size};
     char size[32];
@@ -293,7 +293,7 @@ static void describe(FILE *out, const char *url, enum check_result kind, const s
     fprintf(out, "format:    %s, %s\n", format_name(kind), gzip_is(body) ? "gzip" : "plain");
     fprintf(out, "size:      %s\n", size);
     fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
-    if (kind != CHECK_JFR) {
+    if (kind != SNIFF_JFR) {
         struct scratch *scratch = scratch_new();
         describe_content(out, scratch, body);
         scratch_free(scratch);
@@ -360,20 +360,17 @@ static bool write_file(const char *path, const struct answer *a, struct err *err
 
 /* Why the answer is not a profile, with the sentence in err; REASON_NONE if it is one. A profile in
  * an older format is converted. */
-static enum reason judge(struct answer *a, enum check_result *ret_kind, struct err *err)
+static enum reason judge(struct answer *a, enum sniff_result *ret_kind, struct err *err)
 {
-    *ret_kind = check_jfr(a->data, a->size, NULL);
-    if (*ret_kind != CHECK_JFR) {
-        *ret_kind = check_profile(a->data, a->size, err);
-    }
-    return *ret_kind == CHECK_LEGACY ? reason_of_legacy(convert(a, err))
-                                     : reason_of_check(*ret_kind);
+    *ret_kind = sniff_any((struct sv){.p = a->data, .n = a->size}, err);
+    return *ret_kind == SNIFF_LEGACY ? reason_of_legacy(convert(a, err))
+                                     : reason_of_sniff(*ret_kind);
 }
 
 static int deliver(const char *url, const struct scrape_args *args, struct answer *a)
 {
     struct err err = ERR_INIT;
-    enum check_result kind;
+    enum sniff_result kind;
     enum reason reason = judge(a, &kind, &err);
     bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
     if (reason != REASON_NONE) {

@@ -80,16 +80,15 @@ static const uint8_t of_transfer[] = {
     [HTTP_ERR_CONFIG] = REASON_CONFIG,   [HTTP_ERR_MEMORY] = REASON_MEMORY,
 };
 
-static const uint8_t of_check[] = {
-    [CHECK_EMPTY] = REASON_EMPTY,
-    [CHECK_HTML] = REASON_NOT_PPROF_HTML,
-    [CHECK_JSON] = REASON_NOT_PPROF_JSON,
-    [CHECK_TEXT] = REASON_NOT_PPROF_TEXT,
-    [CHECK_TOO_SHORT] = REASON_NOT_PPROF_SHORT,
-    [CHECK_BAD_GZIP] = REASON_BAD_GZIP,
-    [CHECK_BAD_WIRE] = REASON_BAD_PROTOBUF,
-    [CHECK_NOT_JFR] = REASON_NOT_JFR,
-    [CHECK_LEGACY] = REASON_NONE,
+static const uint8_t of_sniff[] = {
+    [SNIFF_EMPTY] = REASON_EMPTY,
+    [SNIFF_HTML] = REASON_NOT_PPROF_HTML,
+    [SNIFF_JSON] = REASON_NOT_PPROF_JSON,
+    [SNIFF_TEXT] = REASON_NOT_PPROF_TEXT,
+    [SNIFF_TOO_SHORT] = REASON_NOT_PPROF_SHORT,
+    [SNIFF_BAD_GZIP] = REASON_BAD_GZIP,
+    [SNIFF_BAD_WIRE] = REASON_BAD_PROTOBUF,
+    [SNIFF_NOT_JFR] = REASON_NOT_JFR,
 };
 
 static const uint8_t of_delta[] = {
@@ -151,9 +150,9 @@ enum reason reason_of_response(enum http_result result, long status, struct sv b
     return answered ? reason_of_status(status, body) : (enum reason)of_transfer[result];
 }
 
-enum reason reason_of_check(enum check_result r)
+enum reason reason_of_sniff(enum sniff_result r)
 {
-    return (enum reason)of_check[r];
+    return (enum reason)of_sniff[r];
 }
 
 enum reason reason_of_delta(enum delta_result r)

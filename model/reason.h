@@ -7,9 +7,9 @@
 
 #include "base/str.h"
 #include "http/http.h"
-#include "pprof/check.h"
 #include "pprof/delta.h"
 #include "pprof/legacy/legacy.h"
+#include "pprof/sniff.h"
 
 enum reason {
     REASON_NONE, /* it did not fail */
@@ -83,7 +83,7 @@ enum reason_kind reason_kind(enum reason r);
  * recognise the messages of Go's net/http/pprof. */
 enum reason reason_of_response(enum http_result result, long status, struct sv body);
 /* REASON_NONE for all that is a profile. */
-enum reason reason_of_check(enum check_result r);
+enum reason reason_of_sniff(enum sniff_result r);
 enum reason reason_of_delta(enum delta_result r);
 enum reason reason_of_legacy(enum legacy_result r);
 

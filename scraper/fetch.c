@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "pprof/check.h"
+#include "pprof/sniff.h"
 #include "scraper/engine.h"
 #include "scraper/timeout_hint.h"
 
@@ -123,10 +123,9 @@ static enum reason judge(const struct fetch *f, const struct http_response *resp
     bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
     struct sv body = {.p = response->body->data, .n = response->body->len};
     if (response->result == HTTP_DONE && response->status / 100 == 2) {
-        enum check_result r =
-            jfr ? check_jfr(body.p, body.n, err) : check_profile(body.p, body.n, err);
-        *ret_legacy = r == CHECK_LEGACY;
-        return reason_of_check(r);
+        enum sniff_result r = jfr ? sniff_jfr(body, err) : sniff_profile(body, err);
+        *ret_legacy = r == SNIFF_LEGACY;
+        return reason_of_sniff(r);
     }
     if (response->result == HTTP_DONE) {
         describe_status(response, err);

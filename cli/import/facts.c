@@ -6,10 +6,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/put.h"
 #include "pprof/shape.h"
+#include "pprof/sniff.h"
 #include "scraper/scraper.h"
 
 /* ---- the type of a pprof profile ------------------------------------------------------------- */
@@ -171,21 +171,6 @@ static void read_jfr(struct sv plain, struct profile_facts *ret)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static enum facts_result verdict(enum check_result r)
-{
-    switch (r) {
-    case CHECK_HTML:
-    case CHECK_JSON:
-    case CHECK_TEXT:
-    case CHECK_TOO_SHORT:
-    case CHECK_EMPTY:
-    case CHECK_BAD_WIRE:
-        return FACTS_OTHER;
-    default:
-        return FACTS_BAD;
-    }
-}
-
 static bool read_content(struct sv body, bool jfr, struct profile_facts *ret, struct err *err)
 {
     struct scratch *scratch = scratch_new();
@@ -204,18 +189,15 @@ static bool read_content(struct sv body, bool jfr, struct profile_facts *ret, st
 enum facts_result profile_facts_read(struct sv body, struct profile_facts *ret, struct err *err)
 {
     *ret = (struct profile_facts){.format = PROFILE_PPROF};
-    bool jfr = check_jfr(body.p, body.n, NULL) == CHECK_JFR;
-    if (!jfr) {
-        enum check_result r = check_profile(body.p, body.n, err);
-        if (!check_is_good(r)) {
-            return verdict(r);
-        }
-        if (r == CHECK_LEGACY) {
-            err_set(err, ERR_INPUT, "an old format of pprof (`pprof -proto` converts it)");
-            return FACTS_BAD;
-        }
+    enum sniff_result r = sniff_any(body, err);
+    if (r == SNIFF_LEGACY) {
+        err_set(err, ERR_INPUT, "an old format of pprof (`pprof -proto` converts it)");
+        return FACTS_BAD;
     }
-    return read_content(body, jfr, ret, err) ? FACTS_OK : FACTS_BAD;
+    if (!sniff_is_profile(r)) {
+        return r == SNIFF_BAD_GZIP ? FACTS_BAD : FACTS_OTHER;
+    }
+    return read_content(body, r == SNIFF_JFR, ret, err) ? FACTS_OK : FACTS_BAD;
 }
 
 const char *profile_facts_type_of_name(const struct profile_facts *facts, const char *path)

@@ -3,20 +3,21 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "pprof/check.h"
+#include "pprof/sniff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct sv body = {.p = (const char *)data, .n = size};
     struct err err = ERR_INIT;
-    enum check_result r = check_jfr(data, size, &err);
-    bool good = r == CHECK_JFR;
-    if (good != (err.kind == ERR_NONE) || good != check_is_good(r)) {
+    enum sniff_result r = sniff_jfr(body, &err);
+    bool good = r == SNIFF_JFR;
+    if (good != (err.kind == ERR_NONE) || good != sniff_is_profile(r)) {
         abort();
     }
-    enum check_result other = check_profile(data, size, NULL);
-    if (good && (other == CHECK_PPROF_GZIP || other == CHECK_PPROF_PLAIN)) {
+    enum sniff_result other = sniff_profile(body, NULL);
+    if (good && (other == SNIFF_PPROF_GZIP || other == SNIFF_PPROF_PLAIN)) {
         abort();
     }
     return 0;

@@ -2,10 +2,10 @@
  * belong together. */
 #include <stdlib.h>
 
-#include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/index.h"
 #include "pprof/legacy/legacy.h"
+#include "pprof/sniff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,7 +24,7 @@ static void check_output(const struct legacy_output *out)
     struct pprof_index x;
     struct scratch *s = scratch_new();
     must(s != NULL);
-    must(check_profile(out->data, out->size, &err) == CHECK_PPROF_GZIP);
+    must(sniff_profile((struct sv){out->data, out->size}, &err) == SNIFF_PPROF_GZIP);
     struct sv zipped = {out->data, out->size};
     must(gzip_inflate(s, zipped, (size_t)1 << 27, 0, &plain, &err) == GZIP_OK);
     must(pprof_check(plain, &summary, &err));
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r == LEGACY_MADE) {
         /* What can be converted is known as such. (Of the header of a gzip the checker reads more
          * than what inflates it afterwards.) */
-        must(gzip_is(in.body) || check_profile(data, size, NULL) == CHECK_LEGACY);
+        must(gzip_is(in.body) || sniff_profile(in.body, NULL) == SNIFF_LEGACY);
         check_output(&out);
     }
     free(out.data);

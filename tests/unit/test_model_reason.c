@@ -44,26 +44,26 @@ static void profiles(void **state)
 {
     (void)state;
     static const struct {
-        enum check_result result;
+        enum sniff_result result;
         const char *want;
     } rows[] = {
-        {CHECK_PPROF_GZIP, ""},
-        {CHECK_PPROF_PLAIN, ""},
-        {CHECK_JFR, ""},
-        {CHECK_LEGACY, ""},
-        {CHECK_EMPTY, "empty"},
-        {CHECK_HTML, "not_pprof_html"},
-        {CHECK_JSON, "not_pprof_json"},
-        {CHECK_TEXT, "not_pprof_text"},
-        {CHECK_TOO_SHORT, "not_pprof_short"},
-        {CHECK_BAD_GZIP, "bad_gzip"},
-        {CHECK_BAD_WIRE, "bad_protobuf"},
-        {CHECK_NOT_JFR, "not_jfr"},
+        {SNIFF_PPROF_GZIP, ""},
+        {SNIFF_PPROF_PLAIN, ""},
+        {SNIFF_JFR, ""},
+        {SNIFF_LEGACY, ""},
+        {SNIFF_EMPTY, "empty"},
+        {SNIFF_HTML, "not_pprof_html"},
+        {SNIFF_JSON, "not_pprof_json"},
+        {SNIFF_TEXT, "not_pprof_text"},
+        {SNIFF_TOO_SHORT, "not_pprof_short"},
+        {SNIFF_BAD_GZIP, "bad_gzip"},
+        {SNIFF_BAD_WIRE, "bad_protobuf"},
+        {SNIFF_NOT_JFR, "not_jfr"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        enum reason r = reason_of_check(rows[i].result);
+        enum reason r = reason_of_sniff(rows[i].result);
         CHECK_STR(reason_name(r), rows[i].want, rows[i].want);
-        CHECK_INT(check_is_good(rows[i].result), r == REASON_NONE, rows[i].want);
+        CHECK_INT(sniff_is_profile(rows[i].result), r == REASON_NONE, rows[i].want);
     }
     CHECK_STR(reason_name(reason_of_legacy(LEGACY_MADE)), "", "converted");
     CHECK_STR(reason_name(reason_of_legacy(LEGACY_BAD)), "bad_legacy", "not converted");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "pprof/check.h"
+#include "pprof/sniff.h"
 
 /* The start of a chunk: magic, version 2.0, then longs; the rest is not looked at. */
 static size_t recording(char *out, size_t size)
@@ -29,12 +29,12 @@ static size_t gzip(const char *data, size_t size, char *out, size_t room)
 }
 
 /* In a block of its own size, so that a sanitizer sees a read behind it. */
-static enum check_result check(const char *data, size_t size, struct err *err)
+static enum sniff_result check(const char *data, size_t size, struct err *err)
 {
     char *copy = malloc(size == 0 ? 1 : size);
     assert_non_null(copy);
     memcpy(copy, data, size);
-    enum check_result r = check_jfr(copy, size, err);
+    enum sniff_result r = sniff_jfr((struct sv){copy, size}, err);
     free(copy);
     return r;
 }
@@ -45,12 +45,12 @@ static void good_ones(void **state)
     char data[5000];
     char packed[6000];
     struct err err = ERR_INIT;
-    CHECK_INT(check(data, recording(data, sizeof(data)), &err), CHECK_JFR, "plain");
-    CHECK_INT(check(data, recording(data, 68), &err), CHECK_JFR, "a header alone");
+    CHECK_INT(check(data, recording(data, sizeof(data)), &err), SNIFF_JFR, "plain");
+    CHECK_INT(check(data, recording(data, 68), &err), SNIFF_JFR, "a header alone");
     size_t n = gzip(data, recording(data, sizeof(data)), packed, sizeof(packed));
-    CHECK_INT(check(packed, n, &err), CHECK_JFR, "gzip");
+    CHECK_INT(check(packed, n, &err), SNIFF_JFR, "gzip");
     CHECK_STR(err.msg, "", "no error");
-    CHECK_INT(check_is_good(CHECK_JFR), true, "good");
+    CHECK_INT(sniff_is_profile(SNIFF_JFR), true, "good");
 }
 
 static void other_ones(void **state)
@@ -59,25 +59,25 @@ static void other_ones(void **state)
     static const struct {
         const char *data;
         size_t size;
-        enum check_result want;
+        enum sniff_result want;
         const char *message;
     } rows[] = {
-        {"", 0, CHECK_EMPTY, "empty body"},
-        {"FLR\0", 4, CHECK_NOT_JFR, "not a JFR recording: 4 bytes only"},
-        {"FLR", 3, CHECK_TEXT, "not a profile but text: \"FLR\""},
-        {"<html><body>login", 17, CHECK_HTML, "an HTML page"},
-        {"{\"error\": 1}", 12, CHECK_JSON, "JSON"},
-        {"no such recording", 17, CHECK_TEXT, "no such recording"},
-        {"\x1f\x8b\x08", 3, CHECK_BAD_GZIP, "damaged gzip"},
-        {"\xff\xff\xff\xff", 4, CHECK_NOT_JFR, "\"FLR\" expected at its start"},
-        {"\x0a\x04\x08\x01\x10\x02\x32\x00", 8, CHECK_NOT_JFR,
+        {"", 0, SNIFF_EMPTY, "empty body"},
+        {"FLR\0", 4, SNIFF_NOT_JFR, "not a JFR recording: 4 bytes only"},
+        {"FLR", 3, SNIFF_TEXT, "not a profile but text: \"FLR\""},
+        {"<html><body>login", 17, SNIFF_HTML, "an HTML page"},
+        {"{\"error\": 1}", 12, SNIFF_JSON, "JSON"},
+        {"no such recording", 17, SNIFF_TEXT, "no such recording"},
+        {"\x1f\x8b\x08", 3, SNIFF_BAD_GZIP, "damaged gzip"},
+        {"\xff\xff\xff\xff", 4, SNIFF_NOT_JFR, "\"FLR\" expected at its start"},
+        {"\x0a\x04\x08\x01\x10\x02\x32\x00", 8, SNIFF_NOT_JFR,
          "not a JFR recording but a pprof profile"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
-        enum check_result r = check(rows[i].data, rows[i].size, &err);
+        enum sniff_result r = check(rows[i].data, rows[i].size, &err);
         CHECK_INT(r, rows[i].want, rows[i].message);
-        CHECK_INT(check_is_good(r), false, rows[i].message);
+        CHECK_INT(sniff_is_profile(r), false, rows[i].message);
         CHECK_CONTAINS(err.msg, rows[i].message, rows[i].message);
     }
 }
@@ -92,7 +92,8 @@ static void gperftools(void **state)
     };
     for (size_t i = 0; i < 2; i++) {
         struct err err = ERR_INIT;
-        CHECK_INT(check_profile(rows[i], sizeof(rows[i]), &err), CHECK_BAD_WIRE, "verdict");
+        CHECK_INT(sniff_profile((struct sv){rows[i], sizeof(rows[i])}, &err), SNIFF_BAD_WIRE,
+                  "verdict");
         CHECK_CONTAINS(err.msg, "CPU profile of gperftools that is cut", "message");
     }
 }
@@ -103,8 +104,8 @@ static void not_for_pprof(void **state)
     (void)state;
     char data[100];
     struct err err = ERR_INIT;
-    enum check_result r = check_profile(data, recording(data, sizeof(data)), &err);
-    CHECK_INT(r, CHECK_BAD_WIRE, "verdict");
+    enum sniff_result r = sniff_profile((struct sv){data, recording(data, sizeof(data))}, &err);
+    CHECK_INT(r, SNIFF_BAD_WIRE, "verdict");
 }
 
 int main(void)

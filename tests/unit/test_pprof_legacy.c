@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/shape.h"
+#include "pprof/sniff.h"
 #include "pprof/wire.h"
 
 #define WORDS_MAX 64
@@ -108,7 +108,7 @@ static void check_output(const struct legacy_output *out, const char *want, cons
     struct pprof_summary summary;
     struct dump d = {.n_strings = 0};
     buf_init(&d.text, (size_t)64 * 1024);
-    CHECK_INT(check_profile(out->data, out->size, &err), CHECK_PPROF_GZIP, row);
+    CHECK_INT(sniff_profile((struct sv){out->data, out->size}, &err), SNIFF_PPROF_GZIP, row);
     struct sv zipped = {out->data, out->size};
     CHECK_INT(gzip_inflate(s, zipped, (size_t)1 << 26, 0, &plain, &err), GZIP_OK, row);
     CHECK_INT(pprof_check(plain, &summary, &err), true, row);
@@ -144,8 +144,8 @@ static void check_made(struct sv body, const char *want, const char *row)
 {
     struct legacy_output out;
     struct err err = ERR_INIT;
-    CHECK_INT(check_profile(body.p, body.n, &err), CHECK_LEGACY, row);
-    CHECK_INT(check_is_good(CHECK_LEGACY), true, row);
+    CHECK_INT(sniff_profile(body, &err), SNIFF_LEGACY, row);
+    CHECK_INT(sniff_is_profile(SNIFF_LEGACY), true, row);
     CHECK_INT(convert(body, &out, &err), LEGACY_MADE, row);
     CHECK_STR(err.msg, "", row);
     check_output(&out, want, row);
@@ -423,8 +423,7 @@ static void bad_heaps(void **state)
         {JEMALLOC "  x\n", "line 3: expected a stack or"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        CHECK_INT(check_profile(rows[i].text, strlen(rows[i].text), NULL), CHECK_LEGACY,
-                  rows[i].text);
+        CHECK_INT(sniff_profile(sv_from(rows[i].text), NULL), SNIFF_LEGACY, rows[i].text);
         check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].message);
     }
 }
@@ -443,7 +442,7 @@ static void other_texts(void **state)
         "--- contention:\n",
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        CHECK_INT(check_profile(rows[i], strlen(rows[i]), NULL), CHECK_TEXT, rows[i]);
+        CHECK_INT(sniff_profile(sv_from(rows[i]), NULL), SNIFF_TEXT, rows[i]);
         check_bad(sv_from(rows[i]), LEGACY_BAD, "none of the old formats");
     }
 }

@@ -1,7 +1,7 @@
 /* Known traps on the way to profile stores, by number, as far as they concern what is sent and how
  * an answer is read. Tested elsewhere:
  *
- * trap 6, 51, 52, 54: test_pprof_check.c (magic instead of headers, HTML, bombs, text)
+ * trap 6, 51, 52, 54: test_pprof_sniff.c (magic instead of headers, HTML, bombs, text)
  *
  * trap 7, 57: test_http_client.c, test_http_faults.c (no Expect, an early answer)
  *

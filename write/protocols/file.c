@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "http/url.h"
+#include "pprof/gzip.h"
 
 #define PATH_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
@@ -230,7 +231,7 @@ static bool write_compressed(int fd, const struct profile *p, uint64_t *ret_byte
 
 static bool is_gzip(const struct profile *p)
 {
-    return p->size >= 2 && memcmp(p->data, "\x1f\x8b", 2) == 0;
+    return gzip_is((struct sv){.p = p->data, .n = p->size});
 }
 
 /* A plain pprof profile is compressed: that is how its files are. A recording stays as it is. */

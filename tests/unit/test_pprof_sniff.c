@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "pprof/check.h"
 #include "pprof/put.h"
+#include "pprof/sniff.h"
 #include "pprof/summary.h"
 
 /* A whole CPU profile: samples/count, cpu/nanoseconds, one sample of main, 10 s. */
@@ -53,19 +53,19 @@ static struct bytes join(struct bytes a, struct bytes b)
 }
 
 /* An exact copy, so that a sanitizer sees a read past the end. */
-static void check(const char *row, const void *data, size_t n, enum check_result want,
+static void check(const char *row, const void *data, size_t n, enum sniff_result want,
                   const char *message)
 {
-    unsigned char *copy = malloc(n == 0 ? 1 : n);
+    char *copy = malloc(n == 0 ? 1 : n);
     assert_non_null(copy);
     if (n > 0) {
         memcpy(copy, data, n);
     }
     struct err err = ERR_INIT;
-    enum check_result got = check_profile(copy, n, &err);
+    enum sniff_result got = sniff_profile((struct sv){copy, n}, &err);
     CHECK_INT(got, want, row);
     CHECK_CONTAINS(err.msg, message, row);
-    CHECK_INT(err.kind == ERR_NONE, check_is_good(want), row);
+    CHECK_INT(err.kind == ERR_NONE, sniff_is_profile(want), row);
     free(copy);
 }
 #define CHECK_TEXT_BODY(text, want, message) check(text, text, sizeof(text) - 1, (want), (message))
@@ -73,65 +73,65 @@ static void check(const char *row, const void *data, size_t n, enum check_result
 static void plain_profiles(void **state)
 {
     (void)state;
-    check("whole", PROFILE, sizeof(PROFILE), CHECK_PPROF_PLAIN, "");
-    CHECK_TEXT_BODY("\x0a\x04test", CHECK_PPROF_PLAIN, "");
-    CHECK_TEXT_BODY("\xa2\x06\x01x", CHECK_PPROF_PLAIN, ""); /* an unknown field */
-    CHECK_TEXT_BODY("\xa5\x06\x01\x02\x03\x04", CHECK_PPROF_PLAIN, "");
-    CHECK_TEXT_BODY("\xa1\x06\x01\x02\x03\x04\x05\x06\x07\x08", CHECK_PPROF_PLAIN, "");
+    check("whole", PROFILE, sizeof(PROFILE), SNIFF_PPROF_PLAIN, "");
+    CHECK_TEXT_BODY("\x0a\x04test", SNIFF_PPROF_PLAIN, "");
+    CHECK_TEXT_BODY("\xa2\x06\x01x", SNIFF_PPROF_PLAIN, ""); /* an unknown field */
+    CHECK_TEXT_BODY("\xa5\x06\x01\x02\x03\x04", SNIFF_PPROF_PLAIN, "");
+    CHECK_TEXT_BODY("\xa1\x06\x01\x02\x03\x04\x05\x06\x07\x08", SNIFF_PPROF_PLAIN, "");
     /* Cut at any byte that is no border of a field, it is not a profile. */
-    check("cut", PROFILE, sizeof(PROFILE) - 1, CHECK_BAD_WIRE, "at byte");
-    check("cut in a field", PROFILE, 10, CHECK_BAD_WIRE, "runs past the end at byte 6");
+    check("cut", PROFILE, sizeof(PROFILE) - 1, SNIFF_BAD_WIRE, "at byte");
+    check("cut in a field", PROFILE, 10, SNIFF_BAD_WIRE, "runs past the end at byte 6");
 }
 
 static void texts(void **state)
 {
     (void)state;
-    CHECK_TEXT_BODY("<!DOCTYPE html><html>", CHECK_HTML, "an HTML page: \"<!DOCTYPE html><html>\"");
-    CHECK_TEXT_BODY("\r\n  <html><body>", CHECK_HTML, "an HTML page");
-    CHECK_TEXT_BODY("<title>Login</title>", CHECK_HTML, "an HTML page");
-    CHECK_TEXT_BODY("<?xml version=\"1.0\"?>", CHECK_HTML, "an HTML page");
-    CHECK_TEXT_BODY("{\"error\": \"not found here\"}", CHECK_JSON, "JSON");
-    CHECK_TEXT_BODY("\n{\"a\":1}", CHECK_JSON, "JSON");
-    CHECK_TEXT_BODY("{}\n", CHECK_JSON, "JSON");
-    CHECK_TEXT_BODY("[ 1, 2, 3 ]", CHECK_JSON, "JSON");
-    CHECK_TEXT_BODY("heap profile: 1: 2 [3: 4] @ heap/1048576", CHECK_TEXT, "is debug=1 set?");
-    CHECK_TEXT_BODY("--- contention:\ncycles/second=1", CHECK_TEXT, "is debug=1 set?");
-    CHECK_TEXT_BODY("--- mutex:\n", CHECK_TEXT, "is debug=1 set?");
-    CHECK_TEXT_BODY("goroutine profile: total 5\n", CHECK_TEXT, "is debug=1 set?");
-    CHECK_TEXT_BODY("threadcreate profile: total 5\n", CHECK_TEXT, "is debug=1 set?");
-    CHECK_TEXT_BODY("404 page not found\n", CHECK_TEXT, "but text: \"404 page not found");
-    CHECK_TEXT_BODY("ok\n", CHECK_TEXT, "but text");
+    CHECK_TEXT_BODY("<!DOCTYPE html><html>", SNIFF_HTML, "an HTML page: \"<!DOCTYPE html><html>\"");
+    CHECK_TEXT_BODY("\r\n  <html><body>", SNIFF_HTML, "an HTML page");
+    CHECK_TEXT_BODY("<title>Login</title>", SNIFF_HTML, "an HTML page");
+    CHECK_TEXT_BODY("<?xml version=\"1.0\"?>", SNIFF_HTML, "an HTML page");
+    CHECK_TEXT_BODY("{\"error\": \"not found here\"}", SNIFF_JSON, "JSON");
+    CHECK_TEXT_BODY("\n{\"a\":1}", SNIFF_JSON, "JSON");
+    CHECK_TEXT_BODY("{}\n", SNIFF_JSON, "JSON");
+    CHECK_TEXT_BODY("[ 1, 2, 3 ]", SNIFF_JSON, "JSON");
+    CHECK_TEXT_BODY("heap profile: 1: 2 [3: 4] @ heap/1048576", SNIFF_TEXT, "is debug=1 set?");
+    CHECK_TEXT_BODY("--- contention:\ncycles/second=1", SNIFF_TEXT, "is debug=1 set?");
+    CHECK_TEXT_BODY("--- mutex:\n", SNIFF_TEXT, "is debug=1 set?");
+    CHECK_TEXT_BODY("goroutine profile: total 5\n", SNIFF_TEXT, "is debug=1 set?");
+    CHECK_TEXT_BODY("threadcreate profile: total 5\n", SNIFF_TEXT, "is debug=1 set?");
+    CHECK_TEXT_BODY("404 page not found\n", SNIFF_TEXT, "but text: \"404 page not found");
+    CHECK_TEXT_BODY("ok\n", SNIFF_TEXT, "but text");
 }
 
 static void bad_wire(void **state)
 {
     (void)state;
-    CHECK_TEXT_BODY("\x1e\x01\x01\x01", CHECK_BAD_WIRE, "wire type that does not exist at byte 0");
-    CHECK_TEXT_BODY("\x0f\x01\x01\x01", CHECK_BAD_WIRE, "wire type that does not exist");
-    CHECK_TEXT_BODY("\x0b\x01\x01\x01", CHECK_BAD_WIRE, "wire type that does not exist");
-    CHECK_TEXT_BODY("\x02\x01\x01\x01", CHECK_BAD_WIRE, "number 0");
-    CHECK_TEXT_BODY("\x08\x01\x01\x01", CHECK_BAD_WIRE, "of another wire type");
-    CHECK_TEXT_BODY("\x4a\x01\x01\x01", CHECK_BAD_WIRE, "of another wire type");
-    CHECK_TEXT_BODY("\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", CHECK_BAD_WIRE, "64 bits");
-    CHECK_TEXT_BODY("\x48\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", CHECK_BAD_WIRE, "64 bits");
-    CHECK_TEXT_BODY("\xff\xff\xff\xff\xff\x01\x01", CHECK_BAD_WIRE, "too large");
-    CHECK_TEXT_BODY("\x0a\x7f\x01\x01", CHECK_BAD_WIRE, "runs past the end at byte 0");
-    CHECK_TEXT_BODY("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", CHECK_BAD_WIRE, "past the end");
-    CHECK_TEXT_BODY("\xa1\x06\x01\x02\x03", CHECK_BAD_WIRE, "past the end");
-    CHECK_TEXT_BODY("\x48\x80\x80", CHECK_BAD_WIRE, "it starts with 48 80 80");
+    CHECK_TEXT_BODY("\x1e\x01\x01\x01", SNIFF_BAD_WIRE, "wire type that does not exist at byte 0");
+    CHECK_TEXT_BODY("\x0f\x01\x01\x01", SNIFF_BAD_WIRE, "wire type that does not exist");
+    CHECK_TEXT_BODY("\x0b\x01\x01\x01", SNIFF_BAD_WIRE, "wire type that does not exist");
+    CHECK_TEXT_BODY("\x02\x01\x01\x01", SNIFF_BAD_WIRE, "number 0");
+    CHECK_TEXT_BODY("\x08\x01\x01\x01", SNIFF_BAD_WIRE, "of another wire type");
+    CHECK_TEXT_BODY("\x4a\x01\x01\x01", SNIFF_BAD_WIRE, "of another wire type");
+    CHECK_TEXT_BODY("\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", SNIFF_BAD_WIRE, "64 bits");
+    CHECK_TEXT_BODY("\x48\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", SNIFF_BAD_WIRE, "64 bits");
+    CHECK_TEXT_BODY("\xff\xff\xff\xff\xff\x01\x01", SNIFF_BAD_WIRE, "too large");
+    CHECK_TEXT_BODY("\x0a\x7f\x01\x01", SNIFF_BAD_WIRE, "runs past the end at byte 0");
+    CHECK_TEXT_BODY("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", SNIFF_BAD_WIRE, "past the end");
+    CHECK_TEXT_BODY("\xa1\x06\x01\x02\x03", SNIFF_BAD_WIRE, "past the end");
+    CHECK_TEXT_BODY("\x48\x80\x80", SNIFF_BAD_WIRE, "it starts with 48 80 80");
 }
 
 static void short_ones(void **state)
 {
     (void)state;
-    check("nothing", "", 0, CHECK_EMPTY, "empty body");
-    CHECK_TEXT_BODY("\x0a", CHECK_TOO_SHORT, "1 bytes only");
-    CHECK_TEXT_BODY("\x0a\x00", CHECK_TOO_SHORT, "2 bytes only");
-    CHECK_TEXT_BODY("\x1f", CHECK_TOO_SHORT, "1 bytes only");
-    CHECK_TEXT_BODY("\x0a\x01x", CHECK_PPROF_PLAIN, "");
+    check("nothing", "", 0, SNIFF_EMPTY, "empty body");
+    CHECK_TEXT_BODY("\x0a", SNIFF_TOO_SHORT, "1 bytes only");
+    CHECK_TEXT_BODY("\x0a\x00", SNIFF_TOO_SHORT, "2 bytes only");
+    CHECK_TEXT_BODY("\x1f", SNIFF_TOO_SHORT, "1 bytes only");
+    CHECK_TEXT_BODY("\x0a\x01x", SNIFF_PPROF_PLAIN, "");
 }
 
-static void check_gzipped(const char *row, const void *data, size_t n, enum check_result want,
+static void check_gzipped(const char *row, const void *data, size_t n, enum sniff_result want,
                           const char *message)
 {
     struct bytes z = gzip(data, n);
@@ -142,14 +142,14 @@ static void check_gzipped(const char *row, const void *data, size_t n, enum chec
 static void gzips(void **state)
 {
     (void)state;
-    check_gzipped("profile", PROFILE, sizeof(PROFILE), CHECK_PPROF_GZIP, "");
-    check_gzipped("empty", "", 0, CHECK_EMPTY, "an empty gzip");
-    check_gzipped("html", "<html></html>", 13, CHECK_HTML, "inflated: not a profile but an HTML");
-    check_gzipped("json", "{\"a\": 1}", 8, CHECK_JSON, "inflated: not a profile but JSON");
-    check_gzipped("cut profile", PROFILE, 10, CHECK_BAD_WIRE, "inflated: not a pprof profile");
-    check_gzipped("short", "\x0a", 1, CHECK_TOO_SHORT, "inflated");
+    check_gzipped("profile", PROFILE, sizeof(PROFILE), SNIFF_PPROF_GZIP, "");
+    check_gzipped("empty", "", 0, SNIFF_EMPTY, "an empty gzip");
+    check_gzipped("html", "<html></html>", 13, SNIFF_HTML, "inflated: not a profile but an HTML");
+    check_gzipped("json", "{\"a\": 1}", 8, SNIFF_JSON, "inflated: not a profile but JSON");
+    check_gzipped("cut profile", PROFILE, 10, SNIFF_BAD_WIRE, "inflated: not a pprof profile");
+    check_gzipped("short", "\x0a", 1, SNIFF_TOO_SHORT, "inflated");
     struct bytes inner = gzip(PROFILE, sizeof(PROFILE));
-    check_gzipped("twice", inner.p, inner.n, CHECK_BAD_GZIP, "a gzip within the gzip");
+    check_gzipped("twice", inner.p, inner.n, SNIFF_BAD_GZIP, "a gzip within the gzip");
     free(inner.p);
 }
 
@@ -158,15 +158,15 @@ static void damaged_gzips(void **state)
     (void)state;
     struct bytes z = gzip(PROFILE, sizeof(PROFILE));
     for (size_t n = 2; n < z.n; n++) {
-        check("cut", z.p, n, CHECK_BAD_GZIP, "it ends too early");
+        check("cut", z.p, n, SNIFF_BAD_GZIP, "it ends too early");
     }
     z.p[z.n - 8] ^= 1;
-    check("crc", z.p, z.n, CHECK_BAD_GZIP, "incorrect data check");
+    check("crc", z.p, z.n, SNIFF_BAD_GZIP, "incorrect data check");
     z.p[z.n - 8] ^= 1;
     z.p[z.n - 1] = 0xff;
-    check("length", z.p, z.n, CHECK_BAD_GZIP, "incorrect length check");
+    check("length", z.p, z.n, SNIFF_BAD_GZIP, "incorrect length check");
     z.p[2] = 7;
-    check("method", z.p, z.n, CHECK_BAD_GZIP, "unknown compression method");
+    check("method", z.p, z.n, SNIFF_BAD_GZIP, "unknown compression method");
     free(z.p);
 }
 
@@ -174,15 +174,15 @@ static void members(void **state)
 {
     (void)state;
     struct bytes two = join(gzip(PROFILE, 24), gzip(PROFILE + 24, sizeof(PROFILE) - 24));
-    check("two members", two.p, two.n, CHECK_PPROF_GZIP, "");
+    check("two members", two.p, two.n, SNIFF_PPROF_GZIP, "");
     free(two.p);
     struct bytes hollow = join(gzip("", 0), gzip(PROFILE, sizeof(PROFILE)));
-    check("an empty one first", hollow.p, hollow.n, CHECK_PPROF_GZIP, "");
+    check("an empty one first", hollow.p, hollow.n, SNIFF_PPROF_GZIP, "");
     free(hollow.p);
     struct bytes trail = join(gzip(PROFILE, sizeof(PROFILE)), gzip("", 0));
     trail.p[trail.n - 20] = 'x';
-    check("something else behind", trail.p, trail.n, CHECK_BAD_GZIP, "incorrect header check");
-    check("a byte behind", trail.p, trail.n - 19, CHECK_BAD_GZIP, "");
+    check("something else behind", trail.p, trail.n, SNIFF_BAD_GZIP, "incorrect header check");
+    check("a byte behind", trail.p, trail.n - 19, SNIFF_BAD_GZIP, "");
     free(trail.p);
 }
 
@@ -196,19 +196,19 @@ static void large_gzips(void **state)
     memset(big, 0, n);
     static const unsigned char head[] = {0x0a, 0x02, 0x08, 0x01, 0x12, 0x80, 0x80, 0x04};
     memcpy(big, head, sizeof(head)); /* a sample of 64 KiB: runs past what is looked at */
-    check_gzipped("a field past the prefix", big, n, CHECK_PPROF_GZIP, "");
+    check_gzipped("a field past the prefix", big, n, SNIFF_PPROF_GZIP, "");
     uint32_t x = 1;
     for (size_t i = sizeof(head); i < n; i++) {
         x = x * 1664525 + 1013904223;
         big[i] = (unsigned char)(x >> 24);
     }
     struct bytes z = gzip(big, n);
-    check("does not compress", z.p, z.n, CHECK_PPROF_GZIP, "");
+    check("does not compress", z.p, z.n, SNIFF_PPROF_GZIP, "");
     memset(z.p + z.n / 2, 0xff, z.n / 2);
-    check("damage behind the prefix", z.p, z.n, CHECK_PPROF_GZIP, "");
+    check("damage behind the prefix", z.p, z.n, SNIFF_PPROF_GZIP, "");
     free(z.p);
     memset(big, 'a', n);
-    check_gzipped("text", big, n, CHECK_TEXT, "inflated");
+    check_gzipped("text", big, n, SNIFF_TEXT, "inflated");
     free(big);
 }
 
@@ -222,10 +222,10 @@ static void header_fields(void **state)
     memset(named + 10, 'n', 40000);
     named[10 + 39999] = '\0';
     memcpy(named + 10 + 40000, z.p + 10, z.n - 10);
-    check("a name of 40 kB", named, 40000 + z.n, CHECK_BAD_GZIP, "next to nothing");
+    check("a name of 40 kB", named, 40000 + z.n, SNIFF_BAD_GZIP, "next to nothing");
     named[10 + 99] = '\0';
     memcpy(named + 10 + 100, z.p + 10, z.n - 10);
-    check("a name of 100 bytes", named, 100 + z.n, CHECK_PPROF_GZIP, "");
+    check("a name of 100 bytes", named, 100 + z.n, SNIFF_PPROF_GZIP, "");
     free(z.p);
 }
 

@@ -2,18 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/check.h"
+#include "pprof/sniff.h"
 #include "pprof/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct sv body = {.p = (const char *)data, .n = size};
     struct err err = ERR_INIT;
-    enum check_result r = check_profile(data, size, &err);
-    bool good = r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY;
+    enum sniff_result r = sniff_profile(body, &err);
+    bool good = r == SNIFF_PPROF_GZIP || r == SNIFF_PPROF_PLAIN || r == SNIFF_LEGACY;
     /* A verdict and its error belong together, whatever the input. */
-    if (good != (err.kind == ERR_NONE) || good != check_is_good(r)) {
+    if (good != (err.kind == ERR_NONE) || good != sniff_is_profile(r)) {
         abort();
     }
     if (size > (size_t)64 * 1024) {
@@ -23,8 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pprof_summary summary;
     char text[512];
     err_clear(&err);
-    bool ok = pprof_summary_read(scratch, (struct sv){(const char *)data, size},
-                                 (size_t)64 * 1024 * 1024, &summary, &err);
+    bool ok = pprof_summary_read(scratch, body, (size_t)64 * 1024 * 1024, &summary, &err);
     if (ok != (err.kind == ERR_NONE)) {
         abort();
     }

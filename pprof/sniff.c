@@ -3,19 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pprof/check.h"
+#include "pprof/sniff.h"
 
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/wire.h"
 
 /* Most bytes of a gzip that are looked at, and most that come out of them. */
-#define CHECK_INPUT_MAX ((size_t)16 * 1024)
-#define CHECK_OUTPUT_MAX 4096
+#define INPUT_MAX ((size_t)16 * 1024)
+#define OUTPUT_MAX 4096
 /* Most top-level fields that are walked. */
-#define CHECK_FIELDS_MAX 4096
+#define FIELDS_MAX 4096
 /* As many printable bytes at the start make it a text. */
-#define CHECK_TEXT_PREFIX 64
+#define TEXT_PREFIX 64
 /* What an error shows of a body. */
 #define EXCERPT_MAX 80
 /* A chunk of a recording of Java's Flight Recorder begins with the magic, two shorts for the
@@ -65,7 +65,7 @@ static bool looks_like_json(struct sv v)
 
 static bool looks_like_text(struct sv v)
 {
-    size_t n = v.n < CHECK_TEXT_PREFIX ? v.n : CHECK_TEXT_PREFIX;
+    size_t n = v.n < TEXT_PREFIX ? v.n : TEXT_PREFIX;
     for (size_t i = 0; i < n; i++) {
         if (!is_printable((unsigned char)v.p[i])) {
             return false;
@@ -89,7 +89,7 @@ static void excerpt(struct sv v, char out[EXCERPT_MAX + 1])
     out[n] = '\0';
 }
 
-static enum check_result fail_text(enum check_result r, const char *what, struct sv v,
+static enum sniff_result fail_text(enum sniff_result r, const char *what, struct sv v,
                                    struct err *err)
 {
     char text[EXCERPT_MAX + 1];
@@ -112,27 +112,27 @@ static bool is_legacy_profile(struct sv v)
     return false;
 }
 
-/* CHECK_PPROF_PLAIN if it is none of the texts that are known. */
-static enum check_result check_text(struct sv v, struct err *err)
+/* SNIFF_PPROF_PLAIN if it is none of the texts that are known. */
+static enum sniff_result check_text(struct sv v, struct err *err)
 {
     if (looks_like_html(v)) {
-        return fail_text(CHECK_HTML, "an HTML page", v, err);
+        return fail_text(SNIFF_HTML, "an HTML page", v, err);
     }
     if (looks_like_json(v)) {
-        return fail_text(CHECK_JSON, "JSON", v, err);
+        return fail_text(SNIFF_JSON, "JSON", v, err);
     }
     if (is_legacy_profile(v)) {
-        return fail_text(CHECK_TEXT, "pprof's text form (is debug=1 set?)", v, err);
+        return fail_text(SNIFF_TEXT, "pprof's text form (is debug=1 set?)", v, err);
     }
     if (looks_like_text(v)) {
-        return fail_text(CHECK_TEXT, "text", v, err);
+        return fail_text(SNIFF_TEXT, "text", v, err);
     }
-    return CHECK_PPROF_PLAIN;
+    return SNIFF_PPROF_PLAIN;
 }
 
 /* ---- protobuf -------------------------------------------------------------------------------- */
 
-static enum check_result fail_wire(struct sv v, const struct wire_reader *r, struct err *err)
+static enum sniff_result fail_wire(struct sv v, const struct wire_reader *r, struct err *err)
 {
     char hex[3 * 16 + 1] = "";
     for (size_t i = 0; i < v.n && i < 16; i++) {
@@ -140,15 +140,15 @@ static enum check_result fail_wire(struct sv v, const struct wire_reader *r, str
     }
     err_set(err, ERR_INPUT, "not a pprof profile: %s at byte %zu; it starts with%s", r->problem,
             r->field_start, hex);
-    return CHECK_BAD_WIRE;
+    return SNIFF_BAD_WIRE;
 }
 
 /* Walks the top-level fields. whole: v is all there is, so that no field may end behind it. */
-static enum check_result check_wire(struct sv v, bool whole, struct err *err)
+static enum sniff_result check_wire(struct sv v, bool whole, struct err *err)
 {
     struct wire_reader r = wire_reader_of(v);
     struct wire_field f;
-    for (size_t i = 0; i < CHECK_FIELDS_MAX && wire_next(&r, &f); i++) {
+    for (size_t i = 0; i < FIELDS_MAX && wire_next(&r, &f); i++) {
         if (!profile_field_fits(&f)) {
             r.problem = "a known field of another wire type";
             return fail_wire(v, &r, err);
@@ -157,7 +157,7 @@ static enum check_result check_wire(struct sv v, bool whole, struct err *err)
     if (r.problem != NULL && (whole || !r.cut)) {
         return fail_wire(v, &r, err);
     }
-    return CHECK_PPROF_PLAIN;
+    return SNIFF_PPROF_PLAIN;
 }
 
 /* Words of 4 or 8 bytes in either order, 0 and 3 at first: the family that the CPU profiles of
@@ -182,39 +182,39 @@ static bool is_old_binary(struct sv v)
 }
 
 /* What is not compressed, or no longer. */
-static enum check_result check_plain(struct sv v, bool whole, struct err *err)
+static enum sniff_result check_plain(struct sv v, bool whole, struct err *err)
 {
     if (v.n <= 2) {
         err_set(err, ERR_INPUT, "not a profile: %zu bytes only", v.n);
-        return CHECK_TOO_SHORT;
+        return SNIFF_TOO_SHORT;
     }
     if (legacy_format_of(v) != LEGACY_NONE) {
-        return CHECK_LEGACY;
+        return SNIFF_LEGACY;
     }
     if (is_old_binary(v)) {
         err_set(err, ERR_INPUT,
                 "not a pprof profile but the start of an old binary one (a CPU profile of "
                 "gperftools that is cut, or one of another profiler)");
-        return CHECK_BAD_WIRE;
+        return SNIFF_BAD_WIRE;
     }
-    enum check_result r = check_text(v, err);
-    return r == CHECK_PPROF_PLAIN ? check_wire(v, whole, err) : r;
+    enum sniff_result r = check_text(v, err);
+    return r == SNIFF_PPROF_PLAIN ? check_wire(v, whole, err) : r;
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-static enum check_result fail_gzip(struct err *err, enum err_kind kind, const char *why)
+static enum sniff_result fail_gzip(struct err *err, enum err_kind kind, const char *why)
 {
     err_set(err, kind, "damaged gzip: %s", why);
-    return CHECK_BAD_GZIP;
+    return SNIFF_BAD_GZIP;
 }
 
 /* out: what came of the first bytes. whole: it is all there is. */
-static enum check_result check_inflated(struct sv out, bool whole, struct err *err)
+static enum sniff_result check_inflated(struct sv out, bool whole, struct err *err)
 {
     if (out.n == 0 && whole) {
         err_set(err, ERR_INPUT, "an empty gzip");
-        return CHECK_EMPTY;
+        return SNIFF_EMPTY;
     }
     if (out.n <= 2 && !whole) {
         return fail_gzip(err, ERR_LIMIT, "next to nothing in its first 16 KiB");
@@ -222,19 +222,19 @@ static enum check_result check_inflated(struct sv out, bool whole, struct err *e
     if (gzip_is(out)) {
         return fail_gzip(err, ERR_INPUT, "a gzip within the gzip");
     }
-    enum check_result r = check_plain(out, whole, err);
-    if (r == CHECK_PPROF_PLAIN || r == CHECK_LEGACY) {
-        return r == CHECK_LEGACY ? r : CHECK_PPROF_GZIP;
+    enum sniff_result r = check_plain(out, whole, err);
+    if (r == SNIFF_PPROF_PLAIN || r == SNIFF_LEGACY) {
+        return r == SNIFF_LEGACY ? r : SNIFF_PPROF_GZIP;
     }
     err_wrap(err, "inflated");
     return r;
 }
 
-static enum check_result check_gzip(struct sv v, struct err *err)
+static enum sniff_result check_gzip(struct sv v, struct err *err)
 {
-    char out[CHECK_OUTPUT_MAX];
-    bool all_given = v.n <= CHECK_INPUT_MAX;
-    struct sv input = {.p = v.p, .n = all_given ? v.n : CHECK_INPUT_MAX};
+    char out[OUTPUT_MAX];
+    bool all_given = v.n <= INPUT_MAX;
+    struct sv input = {.p = v.p, .n = all_given ? v.n : INPUT_MAX};
     struct gzip_start start = gzip_inflate_start(input, out, sizeof(out));
     if (start.no_memory) {
         return fail_gzip(err, ERR_MEMORY, "out of memory");
@@ -250,14 +250,13 @@ static enum check_result check_gzip(struct sv v, struct err *err)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-enum check_result check_profile(const void *data, size_t size, struct err *err)
+enum sniff_result sniff_profile(struct sv body, struct err *err)
 {
-    struct sv v = {.p = size == 0 ? "" : data, .n = size};
-    if (size == 0) {
+    if (body.n == 0) {
         err_set(err, ERR_INPUT, "empty body");
-        return CHECK_EMPTY;
+        return SNIFF_EMPTY;
     }
-    return gzip_is(v) ? check_gzip(v, err) : check_plain(v, true, err);
+    return gzip_is(body) ? check_gzip(body, err) : check_plain(body, true, err);
 }
 
 /* Does it begin with the magic of JFR, once inflated? */
@@ -271,30 +270,35 @@ static bool begins_as_jfr(struct sv v)
     return sv_starts_with(v, (struct sv){.p = JFR_MAGIC, .n = JFR_MAGIC_SIZE});
 }
 
-static enum check_result fail_jfr(struct err *err, const char *what)
+static bool is_jfr(struct sv v)
 {
-    err_set(err, ERR_INPUT, "not a JFR recording%s", what);
-    return CHECK_NOT_JFR;
+    return begins_as_jfr(v) && (gzip_is(v) || v.n >= JFR_CHUNK_HEADER_SIZE);
 }
 
-enum check_result check_jfr(const void *data, size_t size, struct err *err)
+enum sniff_result sniff_any(struct sv body, struct err *err)
 {
-    struct sv v = {.p = size == 0 ? "" : data, .n = size};
-    if (begins_as_jfr(v)) {
-        if (gzip_is(v) || size >= JFR_CHUNK_HEADER_SIZE) {
-            return CHECK_JFR;
-        }
-        err_set(err, ERR_INPUT, "not a JFR recording: %zu bytes only", size);
-        return CHECK_NOT_JFR;
-    }
-    enum check_result r = check_profile(data, size, err);
-    if (r == CHECK_BAD_WIRE) {
-        return fail_jfr(err, ": \"FLR\" expected at its start");
-    }
-    return check_is_good(r) ? fail_jfr(err, " but a pprof profile") : r;
+    return is_jfr(body) ? SNIFF_JFR : sniff_profile(body, err);
 }
 
-bool check_is_good(enum check_result r)
+enum sniff_result sniff_jfr(struct sv body, struct err *err)
 {
-    return r == CHECK_PPROF_GZIP || r == CHECK_PPROF_PLAIN || r == CHECK_JFR || r == CHECK_LEGACY;
+    if (is_jfr(body)) {
+        return SNIFF_JFR;
+    }
+    if (begins_as_jfr(body)) {
+        err_set(err, ERR_INPUT, "not a JFR recording: %zu bytes only", body.n);
+        return SNIFF_NOT_JFR;
+    }
+    enum sniff_result r = sniff_profile(body, err);
+    if (r == SNIFF_BAD_WIRE || sniff_is_profile(r)) {
+        err_set(err, ERR_INPUT, "not a JFR recording%s",
+                r == SNIFF_BAD_WIRE ? ": \"FLR\" expected at its start" : " but a pprof profile");
+        return SNIFF_NOT_JFR;
+    }
+    return r;
+}
+
+bool sniff_is_profile(enum sniff_result r)
+{
+    return r < SNIFF_EMPTY;
 }
