@@ -8,8 +8,8 @@
 #ifndef PROFPULL_PPROF_INDEX_H
 #define PROFPULL_PPROF_INDEX_H
 
+#include "pprof/check.h"
 #include "pprof/scratch.h"
-#include "pprof/shape.h"
 
 /* 128 bits: two hashes with different seeds. */
 struct pprof_key {

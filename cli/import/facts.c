@@ -6,9 +6,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/put.h"
-#include "pprof/shape.h"
 #include "pprof/sniff.h"
 #include "scraper/scraper.h"
 

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "http/url.h"
 #include "pprof/put.h"
-#include "pprof/shape.h"
 
 #define TYPE_ID READBACK_TYPE ":cpu:nanoseconds:cpu:nanoseconds"
 /* 100 samples a second, as Go's. */

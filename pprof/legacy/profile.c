@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "pprof/put.h"
-#include "pprof/shape.h"
 
 /* A table of locations begins with as many slots; a power of two. */
 #define SLOTS_MIN 256

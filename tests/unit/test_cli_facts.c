@@ -5,7 +5,6 @@
 
 #include "cli/import/facts.h"
 #include "pprof/gzip.h"
-#include "pprof/shape.h"
 #include "tests/unit/pprof_writer.h"
 
 #define T0 INT64_C(1795230000000000000)

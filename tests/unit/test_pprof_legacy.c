@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
-#include "pprof/shape.h"
 #include "pprof/sniff.h"
 #include "pprof/wire.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "pprof/check.h"
 #include "pprof/gzip.h"
-#include "pprof/shape.h"
 #include "scraper/engine.h"
 #include "tests/unit/pprof_writer.h"
 

@@ -5,8 +5,8 @@
  * named is there) is checked when the profile is indexed (pprof/index.h). Pure functions,
  * any thread, no allocation.
  */
-#ifndef PROFPULL_PPROF_SHAPE_H
-#define PROFPULL_PPROF_SHAPE_H
+#ifndef PROFPULL_PPROF_CHECK_H
+#define PROFPULL_PPROF_CHECK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "pprof/shape.h"
+#include "pprof/check.h"
 
 #define FIELDS PROFILE_FIELDS
 
