@@ -135,6 +135,20 @@ static enum reason judge(const struct fetch *f, const struct http_response *resp
     return reason_of_response(response->result, response->status, body);
 }
 
+/* A reference to the labels of the profile. They are built once for each scrape, unless the target
+ * was replaced while the request was in flight. NULL if out of memory. */
+static struct labels *series_of(const struct fetch *f)
+{
+    struct scrape *sc = f->scrape;
+    if (f->target != sc->target || f->entry != sc->entry) {
+        return target_series(f->target, f->entry, f->engine->builder);
+    }
+    if (sc->series == NULL) {
+        sc->series = target_series(f->target, f->entry, f->engine->builder);
+    }
+    return sc->series == NULL ? NULL : labels_ref(sc->series);
+}
+
 /* Takes over the bytes. from: the request went out; until: the last byte came. Both by one offset
  * of the wall clock, so that the window is as long as it was, even if the clock was set meanwhile.
  * NULL if out of memory. */
@@ -142,7 +156,7 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
 {
     struct engine *e = f->engine;
     int64_t offset = e->io.wall_offset_ns(e->io.arg);
-    struct labels *labels = target_series(f->target, f->entry, e->builder);
+    struct labels *labels = series_of(f);
     if (labels == NULL) {
         free(data);
         return NULL;

@@ -42,6 +42,7 @@ static void free_scrape(struct engine *e, struct scrape *sc)
         free_claim(c);
     }
     target_unref(sc->target);
+    labels_unref(sc->series);
     free(sc->last_error);
     free(sc);
 }

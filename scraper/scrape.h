@@ -50,6 +50,7 @@ struct scrape {
     struct scrape_history history; /* (seen by others) */
     struct claim *waiting;         /* first come, first served */
     struct type_metrics *metrics;
+    struct labels *series;        /* of its profiles; NULL until the first one */
     struct fetch *fetch;          /* while in flight */
     struct delta_state *baseline; /* of its deltas, a reference; NULL if there is none */
     TAILQ_ENTRY(scrape) link;     /* in the line where it waits, if it waits */

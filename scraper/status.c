@@ -100,6 +100,7 @@ void status_target(struct engine *e, struct scrape *sc, struct target *target, s
     sc->target = target;
     sc->entry = (uint16_t)entry;
     table_unlock(&e->table);
+    sc->series = labels_unref(sc->series);
     target_unref(old);
 }
 
