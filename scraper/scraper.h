@@ -73,9 +73,10 @@ enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN, SCRAPE_ABSENT };
 
 struct scrape_status {
     struct labels *labels; /* a reference: the profile's labels with `__name__` */
+    struct target *target; /* a reference; holds job and type */
     const char *job;
     const char *type;
-    const char *url; /* copied into the snapshot, free with it */
+    char *url;
     enum scrape_health health;
     bool in_flight;
     enum reason reason;    /* of the last one */

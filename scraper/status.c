@@ -106,22 +106,21 @@ void status_target(struct engine *e, struct scrape *sc, struct target *target, s
 
 /* ---- copies (any thread) --------------------------------------------------------------------- */
 
-/* What is taken under the lock; the rest is made of the target afterwards. */
+/* Taken under the lock; the rest of the status is derived from the target afterwards. */
 struct copy {
-    struct target *target;
-    size_t entry;
     struct scrape_status st;
+    size_t entry;
     int64_t next_due_ms;
 };
 
 static void copy_scrape(const struct scrape *sc, struct copy *c)
 {
     *c = (struct copy){
-        .target = target_ref(sc->target),
         .entry = sc->entry,
         .next_due_ms = sc->next_due_ms,
         .st =
             {
+                .target = target_ref(sc->target),
                 .health = (enum scrape_health)sc->health,
                 .in_flight = sc->state == STATE_IN_FLIGHT,
                 .reason = (enum reason)sc->reason,
@@ -152,43 +151,25 @@ static size_t copy_page(struct engine *e, size_t *cursor, struct copy *copies, s
     return n;
 }
 
-/* URL, job and type in one block that st->url points to. */
-static bool copy_texts(const struct target *t, size_t entry, struct scrape_status *st)
-{
-    struct buf text;
-    buf_init(&text, 2 * URL_MAX);
-    target_scrape_url(t, entry, &text);
-    buf_putc(&text, '\0');
-    size_t job = text.len;
-    buf_append(&text, t->job_config->name, strlen(t->job_config->name) + 1);
-    size_t type = text.len;
-    buf_puts(&text, target_scrape_type(t, entry)->name);
-    char *texts = buf_take(&text, NULL);
-    buf_done(&text);
-    if (texts == NULL) {
-        return false;
-    }
-    st->url = texts;
-    st->job = texts + job;
-    st->type = texts + type;
-    return true;
-}
-
 /* False if out of memory: the entry is left out. */
 static bool complete(struct engine *e, struct copy *c, struct labels_builder *b,
                      struct scrape_status *out)
 {
-    int64_t offset = e->io.wall_offset_ns(e->io.arg);
-    c->st.next_due_ns = c->next_due_ms * NS_PER_MS + offset;
-    c->st.labels = b == NULL ? NULL : target_series(c->target, c->entry, b);
-    bool ok =
-        c->st.labels != NULL && c->st.last_error != NULL && copy_texts(c->target, c->entry, &c->st);
-    target_unref(c->target);
-    if (!ok) {
-        scrape_status_done(&c->st);
+    struct scrape_status *st = &c->st;
+    struct buf url;
+    buf_init(&url, URL_MAX);
+    target_scrape_url(st->target, c->entry, &url);
+    st->url = buf_take(&url, NULL);
+    st->job = st->target->job_config->name;
+    st->type = target_scrape_type(st->target, c->entry)->name;
+    st->next_due_ns = c->next_due_ms * NS_PER_MS + e->io.wall_offset_ns(e->io.arg);
+    st->labels = b == NULL ? NULL : target_series(st->target, c->entry, b);
+    buf_done(&url);
+    if (st->labels == NULL || st->last_error == NULL || st->url == NULL) {
+        scrape_status_done(st);
         return false;
     }
-    *out = c->st;
+    *out = *st;
     return true;
 }
 
@@ -237,7 +218,8 @@ void sampled_service_done(struct sampled_service *v)
 void scrape_status_done(struct scrape_status *st)
 {
     labels_unref(st->labels);
+    target_unref(st->target);
     free(st->last_error);
-    free((char *)(uintptr_t)st->url);
+    free(st->url);
     *st = (struct scrape_status){.labels = NULL};
 }
