@@ -9,31 +9,24 @@
 #include "agent/process.h"
 #include "agent/profile_rules.h"
 #include "agent/sharing/sharding.h"
+#include "agent/thread.h"
 #include "base/clock.h"
-#include "base/loop.h"
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "discovery/discovery.h"
 #include "scraper/scraper.h"
 #include "write/write.h"
 
-#define HEARTBEAT_MS 1000
-/* A loop that has not turned for this long is ill. */
-#define HEARTBEAT_DEAD_MS 5000
 #define IN_FLIGHT_MAX 24576
-/* Descriptors that are not for scrapes: loops, endpoints, watches, files, the admin server. */
+/* Descriptors that scrapes must leave: loops, endpoints, watches, files, the admin server. */
 #define FDS_RESERVED 128
-/* However few descriptors there are, so many scrapes may run, and as many connections be kept. */
+/* The fewest scrapes that may run, and connections that may be kept, however few descriptors the
+ * process may have. */
 #define SCRAPE_FDS_MIN 8
 
-/* A thread with its loop, and a pulse that /-/healthy feels. */
-struct room {
-    const char *name;
-    struct loop *loop;
-    struct loop_thread *thread;
-    struct loop_timer *pulse;
-    _Atomic int64_t beat_ms;
-};
+enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREADS };
+
+static const char *const thread_names[THREADS] = {"discovery", "network", "writer"};
 
 struct app {
     const struct config *config;
@@ -41,9 +34,7 @@ struct app {
     struct intern *intern;
     struct metrics *metrics;
     struct worker_pool *workers;
-    struct room discovering;
-    struct room network;
-    struct room writing;
+    struct agent_thread threads[THREADS];
     struct writer *writer;
     struct profile_rules *profile_rules; /* of the network thread */
     struct scraper *scraper;
@@ -54,49 +45,9 @@ struct app {
     int drained_fd;
 };
 
-static void on_pulse(void *arg)
-{
-    struct room *room = arg;
-    atomic_store(&room->beat_ms, clock_mono_ms());
-    loop_timer_after(room->pulse, HEARTBEAT_MS);
-}
+/* ---- callbacks of the stages ----------------------------------------------------------------- */
 
-static bool room_init(struct room *room, const char *name, struct err *err)
-{
-    room->name = name;
-    room->loop = loop_new(err);
-    if (room->loop == NULL) {
-        return false;
-    }
-    room->pulse = loop_timer_new(room->loop, on_pulse, room);
-    if (room->pulse == NULL) {
-        return err_memory(err);
-    }
-    atomic_store(&room->beat_ms, clock_mono_ms());
-    loop_timer_after(room->pulse, 0);
-    return true;
-}
-
-static bool room_start(struct room *room, struct err *err)
-{
-    room->thread = loop_thread_start(room->loop, room->name, err);
-    return room->thread != NULL;
-}
-
-static void room_stop(struct room *room)
-{
-    room->thread = loop_thread_join(room->thread);
-}
-
-static void room_done(struct room *room)
-{
-    loop_timer_free(room->pulse);
-    loop_free(room->loop);
-}
-
-/* ---- what the rooms call --------------------------------------------------------------------- */
-
-static void on_profile(void *arg, struct profile *profile, uint64_t forward_to)
+static void app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;
     if (profile_rules_apply(app->profile_rules, profile, clock_mono_ms())) {
@@ -106,26 +57,26 @@ static void on_profile(void *arg, struct profile *profile, uint64_t forward_to)
     }
 }
 
-static void on_group(void *arg, const struct target_group *group)
+static void app_on_group(void *arg, const struct target_group *group)
 {
     struct app *app = arg;
     pipeline_group(app->pipeline, group);
 }
 
-static bool wants_label(void *arg, size_t job, struct sv name)
+static bool app_wants_label(void *arg, size_t job, struct sv name)
 {
     struct app *app = arg;
     return pipeline_wants(app->pipeline, job, name);
 }
 
-static void on_synced(void *arg)
+static void app_on_synced(void *arg)
 {
     struct app *app = arg;
     atomic_store(&app->synced, true);
     log_info(app->log, "discovery has read every source");
 }
 
-static void on_drained(void *arg)
+static void app_on_drained(void *arg)
 {
     struct app *app = arg;
     eventfd_write(app->drained_fd, 1);
@@ -133,12 +84,9 @@ static void on_drained(void *arg)
 
 bool app_healthy(const struct app *app, struct err *err)
 {
-    const struct room *const rooms[] = {&app->discovering, &app->network, &app->writing};
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
-        int64_t age_ms = clock_mono_ms() - atomic_load(&rooms[i]->beat_ms);
-        if (age_ms > HEARTBEAT_DEAD_MS) {
-            return err_set(err, ERR_SYSTEM, "the %s thread has not turned for %.1f s",
-                           rooms[i]->name, (double)age_ms / 1000.0);
+    for (size_t i = 0; i < THREADS; i++) {
+        if (!agent_thread_healthy(&app->threads[i], err)) {
+            return false;
         }
     }
     return true;
@@ -170,15 +118,18 @@ static bool make_base(struct app *app, struct err *err)
         return err_memory(err);
     }
     app->workers = worker_pool_new(0, err);
-    return app->workers != NULL && room_init(&app->discovering, "discovery", err) &&
-           room_init(&app->network, "network", err) && room_init(&app->writing, "writer", err);
+    bool ok = app->workers != NULL;
+    for (size_t i = 0; ok && i < THREADS; i++) {
+        ok = agent_thread_init(&app->threads[i], thread_names[i], err);
+    }
+    return ok;
 }
 
 static bool make_writer(struct app *app, struct err *err)
 {
     struct writer_options options = {
         .config = app->config,
-        .loop = app->writing.loop,
+        .loop = app->threads[THREAD_WRITER].loop,
         .workers = app->workers,
         .intern = app->intern,
         .log = app->log,
@@ -201,7 +152,7 @@ static bool make_profile_rules(struct app *app, struct err *err)
     return app->profile_rules != NULL;
 }
 
-/* Of the descriptors that are left half are for transfers, half for connections that are kept. */
+/* Half of the remaining descriptors are for transfers, half for idle connections. */
 static unsigned share_of_fds(unsigned fds)
 {
     unsigned half = fds > FDS_RESERVED ? (fds - FDS_RESERVED) / 2 : 0;
@@ -212,7 +163,7 @@ static bool make_scraper(struct app *app, struct err *err)
 {
     unsigned share = share_of_fds(process_raise_fd_limit(app->log));
     struct scraper_options options = {
-        .loop = app->network.loop,
+        .loop = app->threads[THREAD_NETWORK].loop,
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
@@ -222,7 +173,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .workers = app->workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
         .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
-        .on_profile = on_profile,
+        .on_profile = app_on_profile,
         .arg = app,
     };
     app->scraper = scraper_new(&options, err);
@@ -236,7 +187,7 @@ static bool make_sharding(struct app *app, struct err *err)
     }
     struct sharding_options options = {
         .config = app->config,
-        .loop = app->discovering.loop,
+        .loop = app->threads[THREAD_DISCOVERY].loop,
         .log = app->log,
         .metrics = app->metrics,
         .scraper = app->scraper,
@@ -261,14 +212,14 @@ static bool make_discovery(struct app *app, struct err *err)
     }
     struct discovery_options options = {
         .config = app->config,
-        .loop = app->discovering.loop,
+        .loop = app->threads[THREAD_DISCOVERY].loop,
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
-        .on_group = on_group,
-        .wants_label = wants_label,
-        .on_synced = on_synced,
+        .on_group = app_on_group,
+        .wants_label = app_wants_label,
+        .on_synced = app_on_synced,
         .arg = app,
         .sharing = sharding_of_discovery(app->sharding),
     };
@@ -294,8 +245,12 @@ struct app *app_new(const struct config *config, struct err *err)
 
 bool app_start(struct app *app, struct err *err)
 {
-    return room_start(&app->writing, err) && room_start(&app->network, err) &&
-           room_start(&app->discovering, err);
+    for (size_t i = THREADS; i > 0; i--) { /* those that receive first */
+        if (!agent_thread_start(&app->threads[i - 1], err)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 struct log *app_log(struct app *app)
@@ -317,22 +272,22 @@ struct scraper *app_scraper(struct app *app)
 
 static void stop_sources(struct app *app)
 {
-    room_stop(&app->discovering);
+    agent_thread_stop(&app->threads[THREAD_DISCOVERY]);
     app->discovery = discovery_free(app->discovery);
     if (app->scraper != NULL) {
         scraper_stop(app->scraper);
     }
-    room_stop(&app->network);
-    /* What the scraper still had posted to its loop runs here. */
-    if (app->network.loop != NULL) {
-        loop_run_once(app->network.loop);
+    agent_thread_stop(&app->threads[THREAD_NETWORK]);
+    /* Run the tasks that the scraper has posted to its loop. */
+    if (app->threads[THREAD_NETWORK].loop != NULL) {
+        loop_run_once(app->threads[THREAD_NETWORK].loop);
     }
 }
 
 void app_drain(struct app *app, int64_t timeout_ms)
 {
     stop_sources(app);
-    writer_drain(app->writer, clock_mono_ms() + timeout_ms, on_drained, app);
+    writer_drain(app->writer, clock_mono_ms() + timeout_ms, app_on_drained, app);
 }
 
 int app_drained_fd(const struct app *app)
@@ -366,16 +321,16 @@ struct app *app_free(struct app *app)
         return NULL;
     }
     stop_sources(app);
-    room_stop(&app->writing);
+    agent_thread_stop(&app->threads[THREAD_WRITER]);
     pipeline_free(app->pipeline);
     sharding_free(app->sharding);
     scraper_free(app->scraper);
     profile_rules_free(app->profile_rules);
     writer_free(app->writer);
     worker_pool_free(app->workers);
-    room_done(&app->discovering);
-    room_done(&app->network);
-    room_done(&app->writing);
+    for (size_t i = 0; i < THREADS; i++) {
+        agent_thread_done(&app->threads[i]);
+    }
     metrics_free(app->metrics);
     intern_free(app->intern);
     if (app->drained_fd >= 0) {

@@ -1,4 +1,4 @@
-/* The running program: every room made, wired and started, and taken down again in order.
+/* The running program: creates, wires and starts every stage, and stops them in order.
  *
  *   discovery thread:  discovery -> pipeline (relabel, targets) -> scraper_set_group()
  *   network thread:    scraper -> writer_put()
@@ -21,11 +21,11 @@ struct app;
 struct app *app_new(const struct config *config, struct err *err);
 bool app_start(struct app *app, struct err *err);
 struct log *app_log(struct app *app);
-/* For the admin server; both live as long as the app. */
+/* For the admin server. Both live as long as the app. */
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 
-/* Whether every loop turned lately; the error names the thread that did not. Any thread. */
+/* Whether every loop has run recently; the error names the thread that has not. Any thread. */
 bool app_healthy(const struct app *app, struct err *err);
 /* Whether discovery has read every source. Any thread. */
 bool app_ready(const struct app *app, struct err *err);
@@ -35,7 +35,7 @@ bool app_ready(const struct app *app, struct err *err);
 void app_drain(struct app *app, int64_t timeout_ms);
 int app_drained_fd(const struct app *app);
 
-/* Says in one log line for each endpoint what became of the profiles. */
+/* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);
 /* Accepts NULL and half-built ones, returns NULL. */
 struct app *app_free(struct app *app);

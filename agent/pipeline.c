@@ -306,9 +306,7 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
     if (o->scraper != NULL) {
         return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
     }
-    for (size_t i = 0; i < made->n; i++) {
-        target_unref(made->targets[i]);
-    }
+    targets_unref(made->targets, made->n);
     return true;
 }
 

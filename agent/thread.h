@@ -1,0 +1,31 @@
+/* A thread that runs a loop, with a heartbeat that /-/healthy checks. */
+#ifndef PROFPULL_AGENT_THREAD_H
+#define PROFPULL_AGENT_THREAD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/loop.h"
+
+struct agent_thread {
+    const char *name;
+    struct loop *loop;
+    struct loop_thread *thread; /* NULL unless it runs */
+    struct loop_timer *heartbeat;
+    _Atomic int64_t beat_ms; /* monotonic: the last heartbeat */
+};
+
+/* Creates the loop and its heartbeat in a zeroed struct; the thread does not run yet. Stop and done
+ * are safe even if this failed or was not called. */
+bool agent_thread_init(struct agent_thread *t, const char *name, struct err *err);
+bool agent_thread_start(struct agent_thread *t, struct err *err);
+/* Stops the loop and joins the thread, if it runs. */
+void agent_thread_stop(struct agent_thread *t);
+/* Frees the loop; the thread must be stopped. */
+void agent_thread_done(struct agent_thread *t);
+
+/* False with an error that names the thread if its loop has not run for too long. Any thread. */
+bool agent_thread_healthy(const struct agent_thread *t, struct err *err);
+
+#endif
