@@ -111,6 +111,13 @@ bool json_escape(struct sv v, struct buf *out)
     return i == start ? buf_ok(out) : buf_append(out, v.p + start, i - start);
 }
 
+bool json_quote(struct sv v, struct buf *out)
+{
+    buf_putc(out, '"');
+    json_escape(v, out);
+    return buf_putc(out, '"');
+}
+
 /* Longer words are not compared: nobody mistypes them, and the table stays small. */
 #define SUGGEST_LEN_MAX 64
 #define SUGGEST_DISTANCE_MAX 2

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "write/protocol.h"
+
 bool advice_is_final(enum http_result result, long status)
 {
     if (status != 0) {
@@ -14,7 +16,7 @@ bool advice_is_final(enum http_result result, long status)
 
 static const char *for_status(const struct config_endpoint *e, long status)
 {
-    bool push = e->protocol == PROTOCOL_PUSH;
+    const char *not_found = protocol_of(e)->advice_not_found;
     if (status == 401) {
         return e->http.auth == HTTP_AUTH_NONE
                    ? "the server wants credentials: set basic_auth, authorization or tenant_id"
@@ -25,12 +27,10 @@ static const char *for_status(const struct config_endpoint *e, long status)
         return "the credentials are known but may not write: check the token's scope and tenant_id";
     }
     if (status == 404 || status == 405) {
-        return push ? "nothing takes profiles at this path: url is the base URL, to which "
-                      "/push.v1.PusherService/Push is added; behind a gateway it often has a path "
-                      "(https://HOST/profile); for a server that only knows /ingest set protocol: "
-                      "ingest"
-                    : "nothing takes profiles at this path: is url the server's base URL, and "
-                      "protocol the one that it speaks?";
+        return not_found != NULL
+                   ? not_found
+                   : "nothing takes profiles at this path: is url the server's base URL, and "
+                     "protocol the one that it speaks?";
     }
     if (status >= 300 && status < 400) {
         return "redirects are not followed: set url to where it leads (https instead of http?)";

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "relabel/relabel.h"
+#include "write/protocol.h"
 
 const struct command *command_at(size_t i)
 {
@@ -41,6 +42,7 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags)
     }
     struct config_options options = {
         .check_rule = cmd_check_rule,
+        .protocols = write_protocols(),
         .write_url = flags->write_url,
         .listen = flags->listen,
     };

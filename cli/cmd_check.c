@@ -29,7 +29,7 @@ static void print_summary(const struct config *config)
     }
     for (size_t i = 0; i < config->n_endpoints; i++) {
         const struct config_endpoint *e = &config->endpoints[i];
-        printf("endpoint %s: %s\n", e->name, config_protocol_name(e->protocol));
+        printf("endpoint %s: %s\n", e->name, e->protocol->name);
     }
     const struct config_sharding *sharding = &config->sharding;
     if (sharding->mode == SHARDING_STATIC) {

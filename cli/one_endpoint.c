@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "write/protocol.h"
+
 static void one_endpoint_init(struct one_endpoint *o, struct config *config, size_t i)
 {
     o->owner = config;
@@ -18,7 +20,8 @@ bool one_endpoint_from_flags(struct one_endpoint *o, const struct config_endpoin
                              struct err *err)
 {
     *o = (struct one_endpoint){.owner = NULL};
-    struct config *config = config_endpoint_from_flags(flags, err);
+    struct config_options options = {.protocols = write_protocols()};
+    struct config *config = config_endpoint_from_flags(flags, &options, err);
     if (config == NULL) {
         return false;
     }

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/protocol.h"
 #include "http/http.h"
 
 /* Where something stands in a file; line and column count from 1, line 0 means "built in". */
@@ -251,13 +252,6 @@ struct config_label_limits {
         .max_names = 30, .max_name_length = 1024, .max_value_length = 2048                         \
     }
 
-enum config_protocol { PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_FILE, PROTOCOL_PROFEFE };
-const char *config_protocol_name(enum config_protocol protocol);
-/* The protocol of a URL that can mean only one: file://, or the path of a method ("/ingest",
- * "/api/v1/profile", "/api/0/profiles", "/push.v1.PusherService/Push"). False if any could be
- * meant. */
-bool config_protocol_of_url(const char *url, enum config_protocol *ret);
-
 #define CONFIG_ENDPOINTS_MAX 64
 #define CONFIG_FSYNC_ALWAYS INT64_C(0)
 #define CONFIG_FSYNC_NEVER INT64_C(-1)
@@ -266,8 +260,8 @@ struct config_endpoint {
     struct config_pos pos;
     const char *name;
     const char *url;
-    enum config_protocol protocol;
-    const char *tenant_id; /* "" = none */
+    const struct config_protocol *protocol; /* NULL only if the options listed none */
+    const char *tenant_id;                  /* "" = none */
     struct config_pairs headers;
     int64_t remote_timeout_ms;
     int64_t min_backoff_ms;
@@ -359,7 +353,11 @@ struct config_options {
      * NULL. False puts err->msg on the list at the rule's place (or at its regex). */
     bool (*check_rule)(void *arg, const struct config_rule *rule, struct err *err);
     void *check_arg;
-    /* From the command line: replaces or makes endpoint "main" with protocol push; NULL = none. */
+    /* The protocols that an endpoint may speak, NULL-terminated; the first is the default. NULL if
+     * nothing will be written to the endpoints. */
+    const struct config_protocol *const *protocols;
+    /* From the command line: replaces or makes endpoint "main" with the default protocol; NULL =
+     * none. */
     const char *write_url;
     const char *listen; /* replaces server.listen; NULL = none */
 };
@@ -394,7 +392,7 @@ struct config_endpoint_flags {
  * jobs. NULL and the first error ("tenant_id: expected ...") if it cannot be. The caller unrefs it.
  */
 struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,
-                                          struct err *err);
+                                          const struct config_options *options, struct err *err);
 struct config *config_ref(const struct config *c);
 struct config *config_unref(const struct config *c); /* accepts NULL, returns NULL */
 

@@ -611,7 +611,9 @@ static void dump_endpoint(struct dumper *d, const struct config_endpoint *e)
     dump_element(d);
     dump_text(d, "name", e->name);
     dump_text(d, "url", e->url);
-    dump_plain(d, "protocol", config_protocol_name(e->protocol));
+    if (e->protocol != NULL) {
+        dump_plain(d, "protocol", e->protocol->name);
+    }
     dump_text(d, "tenant_id", e->tenant_id);
     dump_pairs(d, "headers", &e->headers, true);
     dump_duration(d, "remote_timeout", e->remote_timeout_ms);

@@ -4,8 +4,6 @@
 #include "config/parts.h"
 
 #define DEFAULT_NAME "main"
-/* The place of "auto" among the names, behind all protocols. */
-#define PROTOCOL_AUTO ((size_t)PROTOCOL_PROFEFE + 1)
 #define HOUR_MS UINT64_C(3600000)
 
 #define FIELD(key_, read_, member, arg_)                                                           \
@@ -14,27 +12,34 @@
         .arg = (arg_)                                                                              \
     }
 
-static const char *const protocol_names[] = {[PROTOCOL_PUSH] = "push",
-                                             [PROTOCOL_INGEST] = "ingest",
-                                             [PROTOCOL_FILE] = "file",
-                                             [PROTOCOL_PROFEFE] = "profefe",
-                                             [PROTOCOL_AUTO] = "auto"};
-/* "auto" is for the reader only. */
-#define PROTOCOLS (sizeof(protocol_names) / sizeof(protocol_names[0]))
-
-const char *config_protocol_name(enum config_protocol protocol)
+const struct config_protocol *const *reader_protocols(const struct reader *r)
 {
-    return (size_t)protocol < PROTOCOL_AUTO ? protocol_names[protocol] : "unknown";
+    static const struct config_protocol *const none[] = {NULL};
+    return r->options != NULL && r->options->protocols != NULL ? r->options->protocols : none;
 }
 
+/* One of the protocols, or "auto", which leaves the choice to the URL. */
 static void read_protocol(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
-    static const struct choices choices = {protocol_names, PROTOCOLS};
-    unsigned index = (unsigned)PROTOCOL_AUTO;
-    read_choice(r, at, &choices, &index);
-    if (index < PROTOCOL_AUTO) {
-        *(enum config_protocol *)out = (enum config_protocol)index;
+    const struct config_protocol *const *all = reader_protocols(r);
+    size_t n = 0;
+    while (all[n] != NULL) {
+        n++;
+    }
+    const char **names = arena_array(r->scratch, n + 1, sizeof(names[0]));
+    if (names == NULL) {
+        r->out_of_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        names[i] = all[i]->name;
+    }
+    names[n] = "auto";
+    unsigned index = (unsigned)n;
+    read_choice(r, at, &(struct choices){names, n + 1}, &index);
+    if (index < n) {
+        *(const struct config_protocol **)out = all[index];
     }
 }
 
@@ -197,10 +202,10 @@ static const struct field endpoint_fields[] = {
     FIELD("label_limits", read_label_limits, label_limits, NULL),
 };
 
-static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
+static void endpoint_defaults(struct reader *r, struct config_endpoint *e, const struct config *c)
 {
     *e = (struct config_endpoint){
-        .protocol = PROTOCOL_PUSH,
+        .protocol = reader_protocols(r)[0],
         .tenant_id = "",
         .remote_timeout_ms = 10000,
         .min_backoff_ms = 500,
@@ -217,32 +222,39 @@ static void endpoint_defaults(struct config_endpoint *e, const struct config *c)
     http_defaults(&e->http);
 }
 
-bool config_protocol_of_url(const char *url, enum config_protocol *ret)
+static bool has_path(const struct config_protocol *p, struct sv url)
 {
-    static const struct {
-        const char *end;
-        enum config_protocol protocol;
-    } methods[] = {
-        {"/ingest", PROTOCOL_INGEST},
-        {"/api/v1/profile", PROTOCOL_INGEST}, /* DeepFlow's base */
-        {"/api/0/profiles", PROTOCOL_PROFEFE},
-        {"/push.v1.PusherService/Push", PROTOCOL_PUSH},
-    };
-    struct sv text = sv_from(url);
-    while (text.n > 0 && text.p[text.n - 1] == '/') {
-        text.n--;
-    }
-    if (is_file_url(sv_from(url))) {
-        *ret = PROTOCOL_FILE;
-        return true;
-    }
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        if (sv_ends_with(text, sv_from(methods[i].end))) {
-            *ret = methods[i].protocol;
+    for (size_t i = 0; i < CONFIG_PROTOCOL_PATHS && p->paths[i] != NULL; i++) {
+        if (sv_ends_with(url, sv_from(p->paths[i]))) {
             return true;
         }
     }
     return false;
+}
+
+const struct config_protocol *config_protocol_of_url(const struct config_protocol *const *all,
+                                                     const char *url)
+{
+    struct sv text = sv_from(url);
+    bool is_file = is_file_url(text);
+    while (text.n > 0 && text.p[text.n - 1] == '/') {
+        text.n--;
+    }
+    for (; all != NULL && *all != NULL; all++) {
+        if (is_file ? (*all)->is_directory : has_path(*all, text)) {
+            return *all;
+        }
+    }
+    return NULL;
+}
+
+/* The protocol stays as it is if the URL does not name one. */
+static void take_protocol_of_url(struct reader *r, struct config_endpoint *e)
+{
+    const struct config_protocol *p = config_protocol_of_url(reader_protocols(r), e->url);
+    if (p != NULL) {
+        e->protocol = p;
+    }
 }
 
 /* Whether the file names a protocol, and not "auto". */
@@ -259,10 +271,10 @@ static void check_protocol(struct reader *r, const struct place *at, struct conf
     struct place place = place_of_key(at, given ? "protocol" : "url");
     bool file = is_file_url(sv_from(e->url));
     if (!given) {
-        (void)config_protocol_of_url(e->url, &e->protocol);
-    } else if (file != (e->protocol == PROTOCOL_FILE)) {
+        take_protocol_of_url(r, e);
+    } else if (e->protocol != NULL && file != e->protocol->is_directory) {
         reader_error(r, &place, "protocol \"%s\" does not go with a URL that begins with %s",
-                     config_protocol_name(e->protocol), file ? "file://" : "http");
+                     e->protocol->name, file ? "file://" : "http");
     }
 }
 
@@ -279,7 +291,7 @@ static void check_tenant(struct reader *r, const struct place *at, const struct 
 static void read_endpoint(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     struct config_endpoint *e = out;
-    endpoint_defaults(e, arg);
+    endpoint_defaults(r, e, arg);
     e->pos = place_pos(r, at);
     const struct section sections[] = {SECTION(endpoint_fields, e), http_section(&e->http)};
     size_t before = r->reported;
@@ -361,13 +373,13 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
     struct config_endpoint *e = find_main(all);
     if (e == NULL) {
         e = &all->at[all->n++];
-        endpoint_defaults(e, c);
+        endpoint_defaults(r, e, c);
         e->name = DEFAULT_NAME;
         e->pos = (struct config_pos){.file = r->file};
     }
     e->url = reader_strndup(r, url, strlen(url));
-    e->protocol = PROTOCOL_PUSH;
-    (void)config_protocol_of_url(url, &e->protocol);
+    e->protocol = reader_protocols(r)[0];
+    take_protocol_of_url(r, e);
 }
 
 /* An endpoint of the file without a URL is complete only if the command line gives one. */

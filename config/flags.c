@@ -85,14 +85,14 @@ static void read_flags(struct reader *r, const void *arg, struct config *c, void
 }
 
 struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,
-                                          struct err *err)
+                                          const struct config_options *options, struct err *err)
 {
     struct config_errors *errors = config_errors_new();
     if (errors == NULL) {
         err_memory(err);
         return NULL;
     }
-    struct config *c = config_read("command line", NULL, errors, read_flags, flags, NULL);
+    struct config *c = config_read("command line", options, errors, read_flags, flags, NULL);
     if (c == NULL) {
         const struct config_error *e = config_errors_at(errors, 0);
         err_set(err, ERR_INPUT, "%s%s%s", e->path, e->path[0] == '\0' ? "" : ": ", e->message);

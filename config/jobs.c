@@ -126,25 +126,50 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
     job->forward_to = set;
 }
 
+/* "a", "a and b", "a, b and c": the protocols that do or do not take JFR. */
+static const char *protocol_names(struct reader *r, bool takes_jfr, const char *last)
+{
+    const struct config_protocol *const *all = reader_protocols(r);
+    struct buf out;
+    size_t left = 0;
+    buf_init(&out, 4096);
+    for (size_t i = 0; all[i] != NULL; i++) {
+        left += all[i]->takes_jfr == takes_jfr;
+    }
+    for (size_t i = 0; all[i] != NULL; i++) {
+        if (all[i]->takes_jfr == takes_jfr) {
+            buf_printf(&out, "%s%s", out.len == 0 ? "" : left == 1 ? last : ", ", all[i]->name);
+            left--;
+        }
+    }
+    const char *text = buf_ok(&out) ? arena_strndup(r->scratch, out.data, out.len) : NULL;
+    buf_done(&out);
+    return text == NULL ? "" : text;
+}
+
+static void complain_jfr(struct reader *r, const struct place *job_place, const char *type)
+{
+    struct place place = place_of_key(job_place, "profiles");
+    reader_error(r, &place,
+                 "%s has the format jfr, which the protocols %s cannot carry: an endpoint "
+                 "with protocol %s is needed in forward_to",
+                 reader_quote(r, sv_from(type)), protocol_names(r, false, " and "),
+                 protocol_names(r, true, " or "));
+}
+
 /* A type whose profiles no endpoint of the job would take. */
 static void check_formats(struct reader *r, const struct place *job_place, const struct config *c,
                           const struct config_job *job)
 {
     for (size_t i = 0; i < c->n_endpoints; i++) {
-        enum config_protocol protocol = c->endpoints[i].protocol;
-        bool takes = protocol == PROTOCOL_INGEST || protocol == PROTOCOL_FILE;
-        if ((job->forward_to >> i & 1) != 0 && takes) {
+        const struct config_protocol *protocol = c->endpoints[i].protocol;
+        if ((job->forward_to >> i & 1) != 0 && (protocol == NULL || protocol->takes_jfr)) {
             return;
         }
     }
     for (size_t i = 0; i < job->n_types && c->n_endpoints > 0; i++) {
         if (job->types[i].enabled && job->types[i].format == FORMAT_JFR) {
-            struct place place = place_of_key(job_place, "profiles");
-            reader_error(r, &place,
-                         "%s has the format jfr, which the protocols push and profefe cannot "
-                         "carry: an endpoint "
-                         "with protocol ingest or file is needed in forward_to",
-                         reader_quote(r, sv_from(job->types[i].key)));
+            complain_jfr(r, job_place, job->types[i].key);
         }
     }
 }

@@ -65,6 +65,8 @@ void read_profiles(struct reader *r, const struct place *job_place, struct confi
 /* The job's sources (sources.c). */
 void read_sources(struct reader *r, const struct place *job_place, struct config_job *job);
 
+/* The protocols of the options, NULL-terminated; none if the options list none (endpoints.c). */
+const struct config_protocol *const *reader_protocols(const struct reader *r);
 /* The list `write` of a root; checks and completes it with what the command line says
  * (endpoints.c). */
 void read_endpoints(struct reader *r, const struct place *root, struct config *c);

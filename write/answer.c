@@ -9,13 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-
-/* What was made of a body: Connect's error JSON, profefe's, or its text as it is. */
-struct reply {
-    json_t *json;
-    const char *code; /* "" if the body is no such JSON */
-    struct sv message;
-};
+#include "write/protocol.h"
 
 static void reply_init(struct reply *r, struct sv body)
 {
@@ -39,12 +33,12 @@ static void reply_done(struct reply *r)
     json_decref(r->json);
 }
 
-static bool mentions(struct sv text, const char *part)
+bool answer_mentions(struct sv text, const char *part)
 {
     return text.n > 0 && memmem(text.p, text.n, part, strlen(part)) != NULL;
 }
 
-static bool type_is(const char *content_type, const char *wanted)
+bool answer_type_is(const char *content_type, const char *wanted)
 {
     size_t n = strlen(wanted);
     if (strncasecmp(content_type, wanted, n) != 0) {
@@ -54,7 +48,7 @@ static bool type_is(const char *content_type, const char *wanted)
     return after == '\0' || after == ';' || after == ' ' || after == '+';
 }
 
-static void doubtful(struct answer *a, unsigned tries)
+void answer_set_doubtful(struct answer *a, unsigned tries)
 {
     a->class = ANSWER_RETRY_DOUBTFUL;
     a->tries = tries;
@@ -119,7 +113,7 @@ static bool is_over_burst(struct sv message)
 static void classify_rate(struct sv message, struct answer *a)
 {
     bool never = is_over_burst(message);
-    doubtful(a, never ? ANSWER_FEW_TRIES : ANSWER_RATE_TRIES);
+    answer_set_doubtful(a, never ? ANSWER_FEW_TRIES : ANSWER_RATE_TRIES);
     if (never) {
         a->fault = ANSWER_FAULT_BURST;
     }
@@ -128,7 +122,8 @@ static void classify_rate(struct sv message, struct answer *a)
 /* Too many requests: a body over the limit (never), a quota with a reset time, or the rate. */
 static void classify_429(const struct answer_input *in, struct sv message, struct answer *a)
 {
-    bool too_large = mentions(message, "message size") && mentions(message, "larger than");
+    bool too_large =
+        answer_mentions(message, "message size") && answer_mentions(message, "larger than");
     if (too_large || !in->retry_on_429) {
         a->class = ANSWER_REJECTED;
         return;
@@ -142,71 +137,15 @@ static void classify_429(const struct answer_input *in, struct sv message, struc
     classify_rate(message, a);
 }
 
-/* {"code":200,"body":{"id":"..."}}: other methods, and other servers, say 200 as well. A long list
- * of labels in it may be cut. */
-static bool is_profefe_success(const struct answer_input *in, const struct reply *r)
-{
-    static const char head[] = "{\"code\":200,\"body\":{\"id\":\"";
-    if (in->status != 200) {
-        return false;
-    }
-    if (r->json == NULL && in->body.n >= ANSWER_BODY_MAX) {
-        return sv_starts_with(in->body, sv_from(head)) && in->body.p[sizeof(head) - 1] != '"';
-    }
-    const json_t *id = json_object_get(json_object_get(r->json, "body"), "id");
-    return json_integer_value(json_object_get(r->json, "code")) == 200 &&
-           json_string_length(id) > 0;
-}
-
 static void classify_2xx(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
-    /* Only these come from a Pyroscope; a login page or a user interface also says 200. */
-    bool push_ok = in->status == 200 && (type_is(in->content_type, "application/proto") ||
-                                         type_is(in->content_type, "application/json"));
-    bool ok = in->protocol == PROTOCOL_PUSH      ? push_ok
-              : in->protocol == PROTOCOL_PROFEFE ? is_profefe_success(in, r)
-                                                 : !type_is(in->content_type, "text/html");
+    /* A login page or a user interface also says 200. */
+    bool ok = in->protocol->accepts != NULL ? in->protocol->accepts(in, r)
+                                            : !answer_type_is(in->content_type, "text/html");
     if (ok) {
         a->class = ANSWER_SENT;
     } else {
-        doubtful(a, ANSWER_TRIES);
-    }
-}
-
-/* The server could not read the profile inside the request, and never will. */
-static bool is_broken_profile(const struct reply *r)
-{
-    return strcmp(r->code, "unknown") == 0 &&
-           (mentions(r->message, "gzip") || mentions(r->message, "unmarshal") ||
-            mentions(r->message, "EOF") || mentions(r->message, "proto"));
-}
-
-static void classify_push(const struct answer_input *in, const struct reply *r, struct answer *a)
-{
-    switch (in->status) {
-    case 499: /* canceled: our deadline or a server going down */
-        a->class = ANSWER_RETRY;
-        break;
-    case 409:
-        if (strcmp(r->code, "aborted") == 0) {
-            doubtful(a, ANSWER_TRIES);
-        } else {
-            a->class = ANSWER_REJECTED;
-        }
-        break;
-    case 500:
-        if (is_broken_profile(r)) {
-            a->class = ANSWER_REJECTED;
-        } else {
-            doubtful(a, ANSWER_TRIES);
-        }
-        break;
-    case 501:
-        a->class = ANSWER_REJECTED;
-        break;
-    default:
-        a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
-        break;
+        answer_set_doubtful(a, ANSWER_TRIES);
     }
 }
 
@@ -215,20 +154,20 @@ static void classify_422(struct sv message, struct answer *a)
 {
     static const char *const backend[] = {"unavailable:", "deadline_exceeded:", "canceled:"};
     for (size_t i = 0; i < sizeof(backend) / sizeof(backend[0]); i++) {
-        if (mentions(message, backend[i])) {
+        if (answer_mentions(message, backend[i])) {
             a->class = ANSWER_RETRY;
             return;
         }
     }
-    if (mentions(message, "resource_exhausted:")) {
+    if (answer_mentions(message, "resource_exhausted:")) {
         classify_rate(message, a);
-    } else if (mentions(message, "internal:")) {
-        doubtful(a, ANSWER_TRIES);
-    } else if (mentions(message, "invalid_argument:") || mentions(message, "parsing ") ||
-               mentions(message, "tenant")) {
+    } else if (answer_mentions(message, "internal:")) {
+        answer_set_doubtful(a, ANSWER_TRIES);
+    } else if (answer_mentions(message, "invalid_argument:") ||
+               answer_mentions(message, "parsing ") || answer_mentions(message, "tenant")) {
         a->class = ANSWER_REJECTED;
     } else {
-        doubtful(a, ANSWER_FEW_TRIES);
+        answer_set_doubtful(a, ANSWER_FEW_TRIES);
     }
 }
 
@@ -258,8 +197,8 @@ static void classify_status(const struct answer_input *in, const struct reply *r
         classify_2xx(in, r, a);
     } else if (in->status < 400) {
         a->class = ANSWER_REJECTED;
-    } else if (in->protocol == PROTOCOL_PUSH) {
-        classify_push(in, r, a);
+    } else if (in->protocol->classify != NULL) {
+        in->protocol->classify(in, r, a);
     } else {
         a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
     }
@@ -272,11 +211,11 @@ static enum answer_fault fault_of(long status, struct sv message)
         "exceeds the size limit",    "exceeds maximum allowed size", "payload size exceeds",
         "exceeds the samples count", "larger than configured max",   "body too large",
     };
-    if (mentions(message, "outside of ingestion window")) {
+    if (answer_mentions(message, "outside of ingestion window")) {
         return ANSWER_FAULT_TOO_OLD;
     }
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        if (mentions(message, sizes[i])) {
+        if (answer_mentions(message, sizes[i])) {
             return ANSWER_FAULT_TOO_LARGE;
         }
     }

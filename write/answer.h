@@ -13,7 +13,6 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "config/config.h"
 #include "http/http.h"
 
 /* Most bytes of a response that are kept for classification and logs. */
@@ -51,8 +50,10 @@ enum answer_fault {
     ANSWER_FAULT_BURST,     /* larger than the burst of the server's rate limit */
 };
 
+struct protocol;
+
 struct answer_input {
-    enum config_protocol protocol;
+    const struct protocol *protocol;
     bool retry_on_429;
     enum http_result result;
     long status; /* 0 if no status line came */
@@ -74,8 +75,22 @@ struct answer {
     char text[ERR_MSG_MAX];
 };
 
-/* A status decides even when the transfer broke off behind it: the profile may have been stored. */
+/* A status decides even when the transfer broke off after it: the profile may have been stored. */
 void answer_classify(const struct answer_input *in, struct answer *ret_answer);
+
+/* ---- for protocols that classify themselves -------------------------------------------------- */
+
+/* What a body holds: Connect's error JSON, profefe's, or its text as it is. */
+struct reply {
+    struct json_t *json; /* NULL: not JSON */
+    const char *code;    /* "" if there is none */
+    struct sv message;
+};
+
+bool answer_mentions(struct sv text, const char *part);
+bool answer_type_is(const char *content_type, const char *wanted);
+/* Retry, but believe the answer after so many tries. */
+void answer_set_doubtful(struct answer *a, unsigned tries);
 
 /* Class of a result for metrics: "2xx", "3xx", "4xx", "429", "5xx", or http_result_name(). */
 const char *answer_result_name(enum http_result result, long status);

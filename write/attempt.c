@@ -22,9 +22,10 @@ struct attempt {
     long status;
     struct buf reply; /* the first ANSWER_BODY_MAX bytes */
     size_t reply_bytes;
-    /* file */
+    /* not HTTP */
+    const struct protocol *protocol;
     struct work work;
-    struct file_sink *sink;
+    struct sink *sink;
     struct answer answer;
 };
 
@@ -37,7 +38,7 @@ static void attempt_free(struct attempt *a)
     buf_done(&a->reply);
     series_done(&a->series);
     profile_unref(a->profile);
-    file_sink_unref(a->sink);
+    sink_unref(a->sink);
     free(a);
 }
 
@@ -126,7 +127,7 @@ static void on_done(void *arg, const struct http_response *r)
 {
     struct attempt *a = arg;
     const struct config_endpoint *config = a->lane->config;
-    struct answer_input in = {.protocol = config->protocol,
+    struct answer_input in = {.protocol = a->lane->protocol,
                               .retry_on_429 = config->retry_on_429,
                               .result = r->result,
                               .status = r->status,
@@ -146,8 +147,12 @@ static void on_done(void *arg, const struct http_response *r)
 static enum request_status start_http(struct attempt *a)
 {
     struct lane *l = a->lane;
-    enum request_status status =
-        request_build(&a->request, l->config, &a->series, a->profile, &l->boundary, &l->rng);
+    struct request_input in = {.endpoint = l->config,
+                               .series = &a->series,
+                               .profile = a->profile,
+                               .boundary = &l->boundary,
+                               .rng = &l->rng};
+    enum request_status status = request_build(&a->request, &in);
     if (status != REQUEST_OK) {
         return status;
     }
@@ -177,7 +182,7 @@ static struct attempt *of_work(struct work *w)
 static void run_file(struct work *w)
 {
     struct attempt *a = of_work(w);
-    file_write(a->sink, &a->series, a->profile, &a->answer);
+    a->protocol->deliver(a->sink, &a->series, a->profile, &a->answer);
 }
 
 static void file_written(struct work *w)
@@ -193,7 +198,8 @@ static void file_written(struct work *w)
 
 static enum request_status start_file(struct attempt *a)
 {
-    a->sink = file_sink_ref(a->lane->sink);
+    a->protocol = a->lane->protocol;
+    a->sink = sink_ref(a->lane->sink);
     a->work = (struct work){.home = a->lane->loop, .run = run_file, .done = file_written};
     worker_submit(a->lane->workers, &a->work);
     return REQUEST_OK;
@@ -210,7 +216,7 @@ static struct attempt *attempt_new(struct lane *l, struct endpoint_item *it, int
     }
     buf_init(&a->reply, ANSWER_BODY_MAX);
     if (!series_build(&a->series, p->labels, &l->config->external_labels, &l->config->label_limits,
-                      l->config->protocol)) {
+                      &l->protocol->labels)) {
         free(a);
         return NULL;
     }
@@ -246,7 +252,7 @@ void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
     enum request_status status = REQUEST_MEMORY;
     bool first = endpoint_item_attempt(it) == 1;
     if (a != NULL) {
-        status = l->config->protocol == PROTOCOL_FILE ? start_file(a) : start_http(a);
+        status = l->protocol->build == NULL ? start_file(a) : start_http(a);
     }
     /* A file may be on its way already, but only this thread takes it off the list. */
     if (a != NULL && first) {

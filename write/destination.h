@@ -13,8 +13,7 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "http/http.h"
-#include "write/protocols/file.h"
-#include "write/protocols/ingest.h"
+#include "write/protocol.h"
 #include "write/queue/send_queue.h"
 #include "write/series.h"
 #include "write/spool/spool.h"
@@ -83,13 +82,14 @@ TAILQ_HEAD(attempt_list, attempt);
 struct lane {
     const struct config_endpoint *config;
     struct endpoint *queue;
-    struct spool *spool;    /* NULL: none */
-    atomic_bool flushed;    /* what waited at the end of the drain has been written */
-    struct file_sink *sink; /* PROTOCOL_FILE */
+    struct spool *spool; /* NULL: none */
+    atomic_bool flushed; /* what waited at the end of the drain has been written */
+    const struct protocol *protocol;
+    struct sink *sink; /* NULL: HTTP */
     struct http_client *http;
     struct worker_pool *workers;
     struct loop *loop;
-    struct ingest_boundary boundary;
+    struct boundary boundary;
     struct rng rng;
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */

@@ -8,15 +8,15 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "config/config.h"
 #include "http/http.h"
 #include "model/profile.h"
-#include "write/protocols/ingest.h"
 #include "write/series.h"
 #include "write/write.h"
 
-/* The protocol's own headers; those of the configuration come on top. */
-#define REQUEST_HEADERS_MAX 4
+/* Headers of the protocol's own; those of the configuration come on top. */
+#define REQUEST_OWN_HEADERS_MAX 4
 #define REQUEST_URL_MAX ((size_t)64 * 1024)
 
 struct request {
@@ -26,6 +26,8 @@ struct request {
     struct http_part body[3];
     struct http_header *headers;
     size_t n_headers;
+    struct http_header own[REQUEST_OWN_HEADERS_MAX]; /* of the protocol */
+    size_t n_own;
     char content_type[128];
     char timeout[24];
     char tenant[SERIES_TENANT_MAX + 1];
@@ -40,12 +42,34 @@ enum request_status {
     REQUEST_MEMORY,
 };
 
+/* A multipart boundary: "profpull" and 32 hex digits, with the NUL. */
+struct boundary {
+    char text[8 + 32 + 1];
+};
+/* A random one; one for each destination is enough as long as it fits all profiles. */
+void boundary_new(struct boundary *b, struct rng *rng);
+/* True if the boundary does not occur in the profile. */
+bool boundary_fits(const struct boundary *b, const void *data, size_t size);
+
+struct request_input {
+    const struct config_endpoint *endpoint;
+    struct series *series; /* the protocol may drop labels from it */
+    const struct profile *profile;
+    struct boundary *boundary; /* replaced by a new one if the profile happens to hold it */
+    struct rng *rng;
+};
+
 /* Fills an uninitialised request; request_done() frees it whatever came out. It points into the
- * endpoint's configuration and the profile. The boundary is replaced by a new one if the profile
- * happens to hold it. */
-enum request_status request_build(struct request *r, const struct config_endpoint *endpoint,
-                                  struct series *s, const struct profile *p,
-                                  struct ingest_boundary *boundary, struct rng *rng);
+ * endpoint's configuration and the profile. */
+enum request_status request_build(struct request *r, const struct request_input *in);
 void request_done(struct request *r);
+
+/* ---- for protocols --------------------------------------------------------------------------- */
+
+/* Adds a header of the protocol's own; name and value are borrowed. */
+void request_add_own(struct request *r, const char *name, const char *value);
+/* Sets the URL: the endpoint's with the path of the protocol (the first of its paths) and a query,
+ * which may be empty. False if that is too long, or out of memory. */
+bool request_set_url(struct request *r, const struct request_input *in, const struct buf *query);
 
 #endif

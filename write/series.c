@@ -20,7 +20,7 @@ struct candidate {
 
 struct build {
     struct series *series;
-    enum config_protocol protocol;
+    const struct series_rules *rules;
     struct config_label_limits limits;
     struct candidate *at;
     size_t n;
@@ -131,17 +131,12 @@ static struct sv repair(struct build *b, struct sv v)
     return fixed;
 }
 
-static bool takes_all_names(enum config_protocol protocol)
-{
-    return protocol == PROTOCOL_FILE || protocol == PROTOCOL_PROFEFE;
-}
-
 static struct sv wire_name(struct build *b, struct sv name)
 {
-    if (takes_all_names(b->protocol)) {
+    if (b->rules->names == SERIES_NAMES_ALL) {
         return utf8_valid(name) ? name : repair(b, name);
     }
-    bool dots = b->protocol == PROTOCOL_PUSH;
+    bool dots = b->rules->names == SERIES_NAMES_DOTTED;
     if (name_fits(name, dots)) {
         return name;
     }
@@ -205,7 +200,7 @@ static void add(struct build *b, struct sv name, struct sv value, bool external)
         return;
     }
     struct sv wire = wire_name(b, name);
-    if (wire.n > b->limits.max_name_length && b->protocol != PROTOCOL_FILE) {
+    if (wire.n > b->limits.max_name_length && !b->rules->unlimited) {
         count_cut(s, SERIES_LONG_NAME, wire);
         return;
     }
@@ -294,7 +289,7 @@ static int by_exact_name(const void *x, const void *y)
 
 static void drop_collisions(struct build *b)
 {
-    bool exact = takes_all_names(b->protocol);
+    bool exact = b->rules->names == SERIES_NAMES_ALL;
     if (b->n > 0) {
         qsort(b->at, b->n, sizeof(b->at[0]), exact ? by_exact_name : by_folded_name);
     }
@@ -331,24 +326,24 @@ static int by_worth(const void *x, const void *y)
 static size_t label_limit(const struct build *b)
 {
     const struct series *s = b->series;
-    if (b->protocol == PROTOCOL_FILE) {
+    if (b->rules->unlimited) {
         return s->n;
     }
-    if (b->protocol != PROTOCOL_INGEST) {
+    if (!b->rules->in_braces) {
         return b->limits.max_names;
     }
     size_t required = 0;
     for (size_t i = 0; i < s->n; i++) {
         required += s->at[i].worth == WORTH_REQUIRED;
     }
-    return b->limits.max_names - SERIES_INGEST_ADDED + required;
+    return b->limits.max_names - SERIES_BRACES_ADDED + required;
 }
 
 static void fix_value(struct build *b, struct series_label *label)
 {
     struct series *s = b->series;
     size_t max = b->limits.max_value_length;
-    bool limited = b->protocol != PROTOCOL_FILE;
+    bool limited = !b->rules->unlimited;
     bool truncated = limited && label->value.n > max;
     if (!utf8_valid(label->value)) {
         /* A character is at most four bytes: no more than this can be needed. */
@@ -415,14 +410,14 @@ static struct config_label_limits limits_of(const struct config_label_limits *gi
 }
 
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
-                  const struct config_label_limits *limits, enum config_protocol protocol)
+                  const struct config_label_limits *limits, const struct series_rules *rules)
 {
     *s = (struct series){.type = SV(""), .service = SV(""), .tenant = SV("")};
     s->arena = arena_new(SERIES_ARENA_MAX);
     if (s->arena == NULL) {
         return false;
     }
-    struct build b = {.series = s, .protocol = protocol, .limits = limits_of(limits)};
+    struct build b = {.series = s, .rules = rules, .limits = limits_of(limits)};
     size_t most = labels_count(l) + external->n;
     b.at = malloc((most + 1) * sizeof(b.at[0]));
     if (b.at != NULL) {

@@ -1,24 +1,22 @@
 /* The labels of a profile as a protocol can carry them.
  *
- * Made anew for each attempt from the profile's labels and the endpoint's external labels; nothing
- * is kept with the queued profile. The rules, in this order:
+ * Built for each attempt from the profile's labels and the endpoint's external labels; nothing is
+ * kept with the queued profile. The rules, in this order:
  *
  *  1. An external label replaces the target's label of the same name (an empty one removes it).
- *  2. `__*` labels are dropped, but for `__name__` and `__delta__`; `__tenant_id__` gives the
+ *  2. `__*` labels are dropped, except `__name__` and `__delta__`; `__tenant_id__` gives the
  * tenant.
- *  3. Names are rewritten to the protocol's character set instead of losing the profile. Push takes
- *     [A-Za-z_][A-Za-z0-9_.]*, which every version of Pyroscope accepts; ingest takes
- *     [A-Za-z_][A-Za-z0-9_]*, which DeepFlow and old Pyroscopes accept as well; file and profefe
- * take all.
- *  4. Of two labels that have the same name now (for push also: that differ only in "." and "_",
- *     as Pyroscope 1.x folds them) one is kept: an external label before a target's, a name that
- *     needed no change before a changed one, then the first in the order of the original names.
- *  5. What is over the endpoint's limits (by default those of a Pyroscope: 1024, 2048, 30) is cut,
- *     but for file: a name that is too long loses its label, a value its end, and of too many
- *     labels (for ingest the server adds four, which count) the last are dropped in this order of
- *     worth: `__name__`,
- *     `__delta__`, service_name; instance, job, namespace, pod, container; external labels; the
- *     rest; each group by name.
+ *  3. Names are rewritten to the protocol's character set (enum series_names) instead of losing the
+ *     profile.
+ *  4. Of two labels that have the same name now, one is kept: an external label before a target's,
+ *     a name that needed no change before a changed one, then the first in the order of the
+ *     original names. Where names are rewritten, names that differ only in "." and "_" count as the
+ *     same, because Pyroscope 1.x folds them.
+ *  5. Labels over the endpoint's limits (by default those of a Pyroscope: 1024, 2048, 30) are cut,
+ *     unless the protocol is unlimited: a name that is too long loses its label, a value its end,
+ *     and of too many labels the last are dropped in this order of worth: `__name__`, `__delta__`,
+ *     service_name; instance, job, namespace, pod, container; external labels; the rest; each group
+ *     by name.
  *
  * Pure; any thread.
  */
@@ -34,12 +32,28 @@
 #include "base/str.h"
 #include "config/config.h"
 
-/* Labels that a server adds to what comes through ingest. */
-#define SERIES_INGEST_ADDED 4
+/* Labels that a server adds to those that come in braces. */
+#define SERIES_BRACES_ADDED 4
 /* Longest tenant that a Pyroscope takes. */
 #define SERIES_TENANT_MAX 150
 /* What servers from 1.14 on store when there is no service_name; older ones refuse the profile. */
 #define SERIES_NO_SERVICE "unknown_service"
+
+/* The names that a protocol carries. */
+enum series_names {
+    SERIES_NAMES_ALL,    /* all UTF-8 */
+    SERIES_NAMES_DOTTED, /* [A-Za-z_][A-Za-z0-9_.]*, which every version of Pyroscope accepts */
+    SERIES_NAMES_PLAIN,  /* [A-Za-z_][A-Za-z0-9_]*: DeepFlow and old Pyroscopes as well */
+};
+
+/* What a protocol carries of labels. */
+struct series_rules {
+    enum series_names names;
+    /* They travel in braces after the service name, "app{key=value,...}": without "," and "}" in a
+     * value, and the server adds SERIES_BRACES_ADDED, which count. */
+    bool in_braces;
+    bool unlimited; /* the endpoint's limits do not matter */
+};
 
 /* What had to be changed, for the metric of that name; counts of labels. */
 enum series_change {
@@ -58,7 +72,7 @@ const char *series_change_name(enum series_change change);
 struct series_label {
     struct sv name;
     struct sv value;
-    uint8_t worth; /* order of dropping, 0 is never dropped; private but for the ingest encoder */
+    uint8_t worth; /* order of dropping, 0 is never dropped; private */
 };
 
 struct series {
@@ -72,10 +86,11 @@ struct series {
     struct arena *arena;                /* private */
 };
 
-/* limits: NULL, or 0 in one of them, for the default. False if out of memory (nothing to free
- * then). Views point into l and the series: keep both until series_done(). */
+/* limits: NULL, or 0 in one of them, for the default. rules: those of the protocol, constant. False
+ * if out of memory (nothing to free then). Views point into l and the series: keep both until
+ * series_done(). */
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
-                  const struct config_label_limits *limits, enum config_protocol protocol);
+                  const struct config_label_limits *limits, const struct series_rules *rules);
 void series_done(struct series *s);
 /* The value of a label, or an empty view. */
 struct sv series_get(const struct series *s, const char *name);

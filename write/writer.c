@@ -30,7 +30,7 @@ struct drain {
 
 struct writer {
     struct loop *loop;
-    struct http_client *http; /* NULL if all endpoints are files */
+    struct http_client *http; /* NULL if no endpoint speaks HTTP */
     struct lane *lanes;
     size_t n_lanes;
     struct wake *wake;
@@ -271,7 +271,7 @@ static bool make_http(struct writer *w, const struct writer_options *o, struct e
     unsigned connections = 0;
     for (size_t i = 0; i < w->n_lanes; i++) {
         const struct config_endpoint *endpoint = &o->config->endpoints[i];
-        if (endpoint->protocol != PROTOCOL_FILE) {
+        if (protocol_of(endpoint)->build != NULL) {
             connections += endpoint->concurrency > 0 ? endpoint->concurrency : 1;
         }
     }
@@ -345,6 +345,7 @@ static bool make_lane(struct writer *w, size_t i, const struct writer_options *o
 {
     struct lane *l = &w->lanes[i];
     l->config = &o->config->endpoints[i];
+    l->protocol = protocol_of(l->config);
     l->http = w->http;
     l->workers = o->workers;
     l->loop = o->loop;
@@ -354,16 +355,16 @@ static bool make_lane(struct writer *w, size_t i, const struct writer_options *o
     l->on_attempt = o->on_attempt;
     l->attempt_arg = o->attempt_arg;
     rng_seed_random(&l->rng);
-    ingest_boundary_new(&l->boundary, &l->rng);
+    boundary_new(&l->boundary, &l->rng);
     report_init(&l->report, o->log, o->metrics, l->config->name);
     atomic_init(&l->flushed, false);
     if (!make_queue(l, err) || (l->config->spool_directory != NULL && !make_spool(l, o, err))) {
         return false;
     }
-    if (l->config->protocol == PROTOCOL_FILE) {
-        l->sink = file_sink_new(l->config->url, err);
+    if (l->protocol->open != NULL) {
+        l->sink = l->protocol->open(l->config->url, err);
     }
-    return l->config->protocol != PROTOCOL_FILE || l->sink != NULL;
+    return l->protocol->open == NULL || l->sink != NULL;
 }
 
 static bool make_lanes(struct writer *w, const struct writer_options *o, struct err *err)
@@ -440,7 +441,7 @@ static void free_lane(struct lane *l)
     endpoint_free(l->queue);
     spool_free(l->spool);
     loop_timer_free(l->timer);
-    file_sink_unref(l->sink);
+    sink_unref(l->sink);
 }
 
 struct writer *writer_free(struct writer *w)

@@ -72,18 +72,20 @@ static bool app_fits(const char *name)
     return true;
 }
 
-static bool check_label(const struct flag_pair *l, bool ingest, struct err *err)
+static bool check_label(const struct flag_pair *l, const struct series_rules *rules,
+                        struct err *err)
 {
     bool service = sv_eq_str(l->name, LABEL_SERVICE_NAME);
     if (service || sv_starts_with(l->name, SV("__"))) {
         return err_set(err, ERR_INPUT, "--label: \"%.*s\" is set by %s", SV_ARG(l->name),
                        service ? "--name" : "profpull itself (see --type and --tenant)");
     }
-    if (!name_fits(l->name, !ingest)) {
+    bool dots = rules->names != SERIES_NAMES_PLAIN;
+    if (!name_fits(l->name, dots)) {
         return err_set(err, ERR_INPUT,
                        "--label: the name \"%.*s\" has characters that the protocol cannot carry: "
                        "expected letters, digits%s and \"_\", no digit first",
-                       SV_ARG(l->name), ingest ? "" : ", \".\"");
+                       SV_ARG(l->name), dots ? ", \".\"" : "");
     }
     if (l->value[0] == '\0') {
         return err_set(err, ERR_INPUT, "--label: \"%.*s\" has no value", SV_ARG(l->name));
@@ -92,7 +94,7 @@ static bool check_label(const struct flag_pair *l, bool ingest, struct err *err)
         return err_set(err, ERR_INPUT, "--label: the value of \"%.*s\" is not UTF-8",
                        SV_ARG(l->name));
     }
-    if (ingest && strpbrk(l->value, ",}") != NULL) {
+    if (rules->in_braces && strpbrk(l->value, ",}") != NULL) {
         return err_set(err, ERR_INPUT,
                        "--label: the value of \"%.*s\" holds \",\" or \"}\", which the protocol "
                        "cannot carry",
@@ -101,14 +103,13 @@ static bool check_label(const struct flag_pair *l, bool ingest, struct err *err)
     return true;
 }
 
-bool import_check_labels(const struct import_args *args, enum config_protocol protocol,
+bool import_check_labels(const struct import_args *args, const struct series_rules *rules,
                          struct err *err)
 {
-    bool ingest = protocol == PROTOCOL_INGEST;
     if (!utf8_valid(sv_from(args->name))) {
         return err_set(err, ERR_INPUT, "--name is not UTF-8");
     }
-    if (ingest && !app_fits(args->name)) {
+    if (rules->in_braces && !app_fits(args->name)) {
         return err_set(err, ERR_INPUT,
                        "--name: \"%s\" has characters that the protocol cannot carry: expected "
                        "letters, digits, \"_\", \".\" and \"-\"",
@@ -121,7 +122,7 @@ bool import_check_labels(const struct import_args *args, enum config_protocol pr
                        args->type);
     }
     for (size_t i = 0; i < args->labels.n; i++) {
-        if (!check_label(&args->labels.at[i], ingest, err)) {
+        if (!check_label(&args->labels.at[i], rules, err)) {
             return false;
         }
     }

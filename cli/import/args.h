@@ -11,6 +11,7 @@
 #include "cli/cmd.h"
 #include "cli/flags.h"
 #include "cli/import/facts.h"
+#include "write/series.h"
 
 /* No time given. */
 #define IMPORT_NO_TIME INT64_MIN
@@ -34,10 +35,9 @@ struct import_args {
 /* What is wrong with the command line as a whole; "" if nothing is. Static storage. */
 const char *import_args_problem(const struct import_args *args, char *const *paths, size_t n);
 
-/* Checks that the protocol carries name, type and labels unchanged. The error says which it does
- * not.
- */
-bool import_check_labels(const struct import_args *args, enum config_protocol protocol,
+/* Checks that the protocol with these rules carries name, type and labels unchanged. The error says
+ * which it does not. */
+bool import_check_labels(const struct import_args *args, const struct series_rules *rules,
                          struct err *err);
 
 /* The type by --type, the profile or the file's name, in this order; NULL with an error if none

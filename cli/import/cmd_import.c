@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "cli/import/args.h"
 #include "cli/import/import.h"
+#include "write/protocol.h"
 
 static void summarise(const struct import_args *args, const struct one_endpoint *to,
                       const struct import_totals *t)
@@ -16,7 +17,7 @@ static void summarise(const struct import_args *args, const struct one_endpoint 
     format_size(t->sent_bytes, size, sizeof(size));
     printf("%s %llu profile%s (%s) to %s (%s)", args->dry_run ? "would send" : "sent",
            (unsigned long long)t->sent, t->sent == 1 ? "" : "s", size, to->endpoint.url,
-           config_protocol_name(to->endpoint.protocol));
+           to->endpoint.protocol->name);
     if (t->refused > 0) {
         printf(", %llu not accepted", (unsigned long long)t->refused);
     }
@@ -90,7 +91,7 @@ static int run_import(const void *arg, char *const *operands, size_t n)
     if (!open_endpoint(args, &to, &said)) {
         return EXIT_INPUT;
     }
-    if (!import_check_labels(args, to.endpoint.protocol, &err)) {
+    if (!import_check_labels(args, &protocol_of(&to.endpoint)->labels, &err)) {
         code = cmd_usage_error("import", "%s", err.msg);
     } else if (!import_run(args, operands, n, &to, wants_progress(args), &totals, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);

@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "cli/file_walk.h"
 #include "cli/verify/private.h"
-#include "http/url.h"
-#include "write/protocols/file.h"
 
 /* What is asked for reaches so far before and behind the profile: clocks differ. */
 #define WINDOW_NS (INT64_C(60) * NS_PER_S)
@@ -37,7 +35,7 @@ static void judge(struct trial *t, const struct http_response *r)
 {
     struct err err = ERR_INIT;
     struct sv body = {.p = r->body->data, .n = r->body->len};
-    switch (readback_judge(t->kind, r->status, body, &err)) {
+    switch (readback_judge(t->how, r->status, body, &err)) {
     case READBACK_FOUND:
         finish_found(t);
         break;
@@ -93,7 +91,7 @@ static bool start_question(struct trial *t)
     /* The DeepFlow server is another one than the agent: it is told no secrets of the agent's. */
     static const struct http_settings plain = {.enable_http2 = true};
     const struct config_endpoint *e = &t->to.endpoint;
-    bool own = t->kind != READBACK_DEEPFLOW;
+    bool own = !t->how->elsewhere;
     bool post = t->body.len > 0;
     struct http_header *headers = calloc(2 + e->headers.n, sizeof(*headers));
     if (headers == NULL) {
@@ -121,10 +119,8 @@ static bool start_question(struct trial *t)
 static void ask_server(struct trial *t)
 {
     struct verify *v = t->verify;
-    bool deepflow = t->kind == READBACK_DEEPFLOW;
     struct readback_query q = {
-        .kind = t->kind,
-        .base_url = deepflow ? v->options->deepflow_querier : t->to.endpoint.url,
+        .base_url = t->how->elsewhere ? v->options->deepflow_querier : t->to.endpoint.url,
         .service = t->service,
         .id = v->id,
         .from_ns = v->time_ns - WINDOW_NS,
@@ -139,7 +135,7 @@ static void ask_server(struct trial *t)
     }
     buf_clear(&t->url);
     buf_clear(&t->body);
-    if (!readback_request(&q, &t->url, &t->body) || !start_question(t)) {
+    if (!readback_request(t->how, &q, &t->url, &t->body) || !start_question(t)) {
         verify_finish(t, false, "", "out of memory");
     }
 }
@@ -152,17 +148,6 @@ struct look {
     struct trial *trial;
     bool found;
 };
-
-/* The endpoint's directory for the profile. */
-static bool find_directory(const struct trial *t, struct buf *out)
-{
-    char service[FILE_PART_MAX + 1];
-    char type[FILE_PART_MAX + 1];
-    file_path_part(sv_from(t->service), service);
-    file_path_part(SV(READBACK_TYPE), type);
-    return url_to_directory(sv_from(t->to.endpoint.url), out, NULL) &&
-           buf_printf(out, "/%s/%s", service, type);
-}
 
 static bool is_same(const struct file_found *f, const struct verify *v)
 {
@@ -179,13 +164,14 @@ static void run_look(struct work *work)
 {
     struct look *l = (struct look *)(void *)work; /* its first member */
     struct buf directory;
+    const struct trial *t = l->trial;
     buf_init(&directory, (size_t)64 * 1024);
-    if (find_directory(l->trial, &directory)) {
+    if (t->how->directory(t->to.endpoint.url, sv_from(t->service), SV(READBACK_TYPE), &directory)) {
         char *paths[] = {directory.data};
         struct file_walk *w = file_walk_new(paths, 1);
         struct file_found found;
         while (w != NULL && !l->found && file_walk_next(w, &found, NULL) == WALK_FILE) {
-            l->found = is_same(&found, l->trial->verify);
+            l->found = is_same(&found, t->verify);
         }
         file_walk_free(w);
     }
@@ -221,7 +207,9 @@ static void look_for_file(struct trial *t)
 
 void verify_ask(struct trial *t)
 {
-    if (t->kind == READBACK_FILE) {
+    if (t->how == NULL) {
+        verify_finish(t, true, "", "accepted; not read back");
+    } else if (t->how->directory != NULL) {
         look_for_file(t);
     } else {
         ask_server(t);

@@ -22,7 +22,7 @@ struct verify;
 struct trial {
     struct verify *verify;
     struct one_endpoint to;
-    enum readback_kind kind;
+    const struct readback *how; /* NULL: not at all */
     struct writer *writer;
     struct loop_timer *again;
     struct http_transfer *transfer; /* the question */

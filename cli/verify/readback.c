@@ -4,11 +4,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "http/url.h"
 #include "pprof/put.h"
+#include "write/protocol.h"
 
-#define TYPE_ID READBACK_TYPE ":cpu:nanoseconds:cpu:nanoseconds"
 /* 100 samples a second, as Go's. */
 #define PERIOD_NS 10000000
 
@@ -34,130 +32,30 @@ static struct sv strip_slashes(struct sv v)
 static struct sv base_of(const char *url)
 {
     struct sv v = strip_slashes(sv_from(url));
-    (void)(cut_suffix(&v, SV("/push.v1.PusherService/Push")) ||
-           cut_suffix(&v, SV("/api/0/profiles")) || cut_suffix(&v, SV("/ingest")));
+    for (const struct config_protocol *const *p = write_protocols(); *p != NULL; p++) {
+        if ((*p)->paths[0] != NULL && cut_suffix(&v, sv_from((*p)->paths[0]))) {
+            break;
+        }
+    }
     return strip_slashes(v);
 }
 
-enum readback_kind readback_kind_of(const struct config_endpoint *endpoint)
+const struct readback *readback_of(const struct config_endpoint *endpoint)
 {
-    if (endpoint->protocol == PROTOCOL_FILE) {
-        return READBACK_FILE;
-    }
-    if (strcmp(config_protocol_name(endpoint->protocol), "profefe") == 0) {
-        return READBACK_PROFEFE;
-    }
-    bool deepflow = endpoint->protocol == PROTOCOL_INGEST &&
-                    sv_ends_with(base_of(endpoint->url), SV("/api/v1/profile"));
-    return deepflow ? READBACK_DEEPFLOW : READBACK_PYROSCOPE;
+    const struct protocol *p = protocol_of(endpoint);
+    return p->readback == NULL ? NULL : p->readback(endpoint->url);
 }
 
-static void put_string(struct buf *out, const char *text)
-{
-    buf_putc(out, '"');
-    json_escape(sv_from(text), out);
-    buf_putc(out, '"');
-}
-
-/* "2026-11-21T03:23:34", which profefe takes as UTC. */
-static void put_time(struct buf *out, int64_t ns)
-{
-    char text[32];
-    clock_format_rfc3339(ns, text, sizeof(text));
-    url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
-}
-
-static void ask_pyroscope(const struct readback_query *q, struct buf *url, struct buf *body)
-{
-    buf_puts(url, "/querier.v1.QuerierService/SelectMergeStacktraces");
-    buf_printf(body,
-               "{\"profileTypeID\":\"" TYPE_ID "\",\"labelSelector\":\"{" READBACK_LABEL
-               "=\\\"%s\\\"}\",\"start\":%" PRId64 ",\"end\":%" PRId64 "}",
-               q->id, q->from_ns / NS_PER_MS, q->until_ns / NS_PER_MS);
-}
-
-static void ask_deepflow(const struct readback_query *q, struct buf *url, struct buf *body)
-{
-    buf_puts(url, "/v1/profile/ProfileTracing");
-    buf_puts(body, "{\"app_service\":");
-    put_string(body, q->service);
-    buf_printf(body,
-               ",\"profile_language_type\":\"Golang\",\"profile_event_type\":\"cpu\","
-               "\"tag_filter\":\"\",\"time_start\":%" PRId64 ",\"time_end\":%" PRId64 "}",
-               q->from_ns / NS_PER_S, q->until_ns / NS_PER_S);
-}
-
-static void ask_profefe(const struct readback_query *q, struct buf *url)
-{
-    buf_puts(url, "/api/0/profiles?service=");
-    url_encode(sv_from(q->service), url);
-    buf_puts(url, "&type=cpu&from=");
-    put_time(url, q->from_ns);
-    buf_puts(url, "&to=");
-    put_time(url, q->until_ns);
-    buf_printf(url, "&labels=" READBACK_LABEL "%%3D%s", q->id);
-}
-
-bool readback_request(const struct readback_query *q, struct buf *url, struct buf *body)
+bool readback_request(const struct readback *how, const struct readback_query *q, struct buf *url,
+                      struct buf *body)
 {
     struct sv base = base_of(q->base_url);
     buf_append(url, base.p, base.n);
-    switch (q->kind) {
-    case READBACK_PYROSCOPE:
-        ask_pyroscope(q, url, body);
-        break;
-    case READBACK_DEEPFLOW:
-        ask_deepflow(q, url, body);
-        break;
-    case READBACK_PROFEFE:
-        ask_profefe(q, url);
-        break;
-    case READBACK_FILE:
-    default:
-        break;
-    }
+    how->ask(q, url, body);
     return buf_ok(url) && buf_ok(body);
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
-
-static bool holds_function(const json_t *names)
-{
-    size_t i;
-    json_t *name;
-    json_array_foreach(names, i, name)
-    {
-        if (json_is_string(name) && strcmp(json_string_value(name), READBACK_FUNCTION) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Today's answer has functions and node_values, that of older servers is a list of nodes. */
-static bool holds_nodes(const json_t *root)
-{
-    const char *status = json_string_value(json_object_get(root, "OPT_STATUS"));
-    const json_t *result = json_object_get(root, "result");
-    const json_t *values = json_object_get(json_object_get(result, "node_values"), "values");
-    return status != NULL && strcmp(status, "SUCCESS") == 0 &&
-           (json_array_size(result) > 0 || json_array_size(values) > 0);
-}
-
-static bool holds_profile(enum readback_kind kind, const json_t *root)
-{
-    switch (kind) {
-    case READBACK_PYROSCOPE:
-        return holds_function(json_object_get(json_object_get(root, "flamegraph"), "names"));
-    case READBACK_DEEPFLOW:
-        return holds_nodes(root);
-    case READBACK_PROFEFE:
-        return json_array_size(json_object_get(root, "body")) > 0;
-    case READBACK_FILE:
-    default:
-        return false;
-    }
-}
 
 static enum readback_verdict impossible(struct err *err, const char *why)
 {
@@ -165,10 +63,11 @@ static enum readback_verdict impossible(struct err *err, const char *why)
     return READBACK_IMPOSSIBLE;
 }
 
-static enum readback_verdict judge_content(enum readback_kind kind, struct sv body, struct err *err)
+static enum readback_verdict judge_content(const struct readback *how, struct sv body,
+                                           struct err *err)
 {
     json_t *root = json_loadb(body.p, body.n, 0, NULL);
-    bool found = json_is_object(root) && holds_profile(kind, root);
+    bool found = json_is_object(root) && how->holds(root);
     bool readable = json_is_object(root);
     json_decref(root);
     if (!readable) {
@@ -177,14 +76,13 @@ static enum readback_verdict judge_content(enum readback_kind kind, struct sv bo
     return found ? READBACK_FOUND : READBACK_NOT_YET;
 }
 
-enum readback_verdict readback_judge(enum readback_kind kind, long status, struct sv body,
+enum readback_verdict readback_judge(const struct readback *how, long status, struct sv body,
                                      struct err *err)
 {
     if (status == 200) {
-        return judge_content(kind, body, err);
+        return judge_content(how, body, err);
     }
-    /* profefe: none, or nothing found */
-    if (kind == READBACK_PROFEFE && (status == 204 || status == 404)) {
+    if (how->no_profile_is_404 && (status == 204 || status == 404)) {
         return READBACK_NOT_YET;
     }
     if (status == 401 || status == 403) {

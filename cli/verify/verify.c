@@ -23,8 +23,8 @@
 static void print_trial(const struct trial *t)
 {
     const struct config_endpoint *e = &t->to.endpoint;
-    printf("%-6s %s (%s, %s): %s\n", t->works ? "ok" : "FAILED", e->name,
-           config_protocol_name(e->protocol), e->url, t->text);
+    printf("%-6s %s (%s, %s): %s\n", t->works ? "ok" : "FAILED", e->name, e->protocol->name, e->url,
+           t->text);
     if (t->advice[0] != '\0') {
         printf("       %s\n", t->advice);
     }
@@ -155,7 +155,7 @@ static char *make_service(const struct trial *t)
     if (external != NULL) {
         return strdup(external);
     }
-    if (t->kind != READBACK_DEEPFLOW) {
+    if (t->how == NULL || !t->how->elsewhere) {
         return strdup(READBACK_SERVICE);
     }
     return asprintf(&name, "%s-%s", READBACK_SERVICE, t->verify->id) < 0 ? NULL : name;
@@ -225,7 +225,7 @@ static bool add_trial(struct verify *v, const char *name, struct err *err)
     if (!one_endpoint_from_config(&t->to, config_ref(v->options->config), name, err)) {
         return false;
     }
-    t->kind = readback_kind_of(&t->to.endpoint);
+    t->how = readback_of(&t->to.endpoint);
     if (t->to.endpoint.remote_timeout_ms > v->options->timeout_ms) {
         t->to.endpoint.remote_timeout_ms = v->options->timeout_ms;
     }

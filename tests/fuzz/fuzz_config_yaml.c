@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "tests/unit/protocols.h"
 
 #define DUMP_MAX (64 * 1024 * 1024)
 
@@ -16,7 +17,7 @@ static const char *env(void *arg, const char *name)
     return name[0] == 'A' ? "value" : NULL;
 }
 
-static const struct config_options options = {.env = env};
+static const struct config_options options = {.env = env, .protocols = testing_protocols};
 
 static struct config *parse(struct sv text)
 {

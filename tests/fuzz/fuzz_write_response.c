@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "write/answer.h"
+#include "write/protocols/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,9 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 4, n);
     text[n] = '\0';
     struct answer_input in = {
-        .protocol = data[0] % 2 == 0   ? PROTOCOL_PUSH
-                    : data[0] % 4 == 1 ? PROTOCOL_INGEST
-                                       : PROTOCOL_PROFEFE,
+        .protocol = data[0] % 2 == 0   ? &protocol_push
+                    : data[0] % 4 == 1 ? &protocol_ingest
+                                       : &protocol_profefe,
         .retry_on_429 = data[0] % 4 < 2,
         .status = statuses[data[1] % (sizeof(statuses) / sizeof(statuses[0]))],
         .result = (enum http_result)(data[2] % (HTTP_ERR_MEMORY + 1)),

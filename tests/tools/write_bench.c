@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "write/protocols/table.h"
 #include "write/write.h"
 
 #define QUEUE_BYTES (UINT64_C(64) * 1024 * 1024)
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
     }
     struct config_endpoint endpoint = {.name = "bench",
                                        .url = argv[1],
-                                       .protocol = PROTOCOL_PUSH,
+                                       .protocol = &protocol_push.config,
                                        .tenant_id = "",
                                        .remote_timeout_ms = 10000,
                                        .min_backoff_ms = 500,
@@ -170,10 +171,10 @@ int main(int argc, char **argv)
                                        .concurrency = CONCURRENCY,
                                        .label_limits = CONFIG_LABEL_LIMITS_DEFAULT};
     if (argc == 5 && strcmp(argv[4], "ingest") == 0) {
-        endpoint.protocol = PROTOCOL_INGEST;
+        endpoint.protocol = &protocol_ingest.config;
     }
     if (argc == 5 && strcmp(argv[4], "profefe") == 0) {
-        endpoint.protocol = PROTOCOL_PROFEFE;
+        endpoint.protocol = &protocol_profefe.config;
     }
     signal(SIGPIPE, SIG_IGN);
     return run(&b, &endpoint);

@@ -11,6 +11,7 @@
 #include "cli/import/args.h"
 #include "cli/one_endpoint.h"
 #include "cli/parse_time.h"
+#include "write/protocols/table.h"
 
 #define S NS_PER_S
 #define NONE IMPORT_NO_TIME
@@ -111,37 +112,37 @@ static void test_labels(void **state)
 {
     (void)state;
     static const struct {
-        enum config_protocol protocol;
+        const struct protocol *protocol;
         const char *name;
         const char *label;
         const char *value;
         const char *says; /* "": good */
     } cases[] = {
-        {PROTOCOL_PUSH, "a/b c", "k8s.pod_1", "x,y}", ""},
-        {PROTOCOL_FILE, "a", "k", "v", ""},
-        {PROTOCOL_INGEST, "shop.cart-1", "k_1", "v", ""},
-        {PROTOCOL_INGEST, "shop/cart", "k", "v", "--name: \"shop/cart\" has characters"},
-        {PROTOCOL_INGEST, "a", "k.1", "v", "has characters"},
-        {PROTOCOL_INGEST, "a", "k", "x,y", "holds \",\""},
-        {PROTOCOL_PUSH, "a", "1k", "v", "no digit first"},
-        {PROTOCOL_PUSH, "a", "k", "", "has no value"},
-        {PROTOCOL_PUSH, "a", "k", "\xff", "not UTF-8"},
-        {PROTOCOL_PUSH, "\xff", "k", "v", "--name is not UTF-8"},
-        {PROTOCOL_PUSH, "a", "__delta__", "true", "set by profpull itself"},
-        {PROTOCOL_PUSH, "a", "service_name", "x", "set by --name"},
+        {&protocol_push, "a/b c", "k8s.pod_1", "x,y}", ""},
+        {&protocol_file, "a", "k", "v", ""},
+        {&protocol_ingest, "shop.cart-1", "k_1", "v", ""},
+        {&protocol_ingest, "shop/cart", "k", "v", "--name: \"shop/cart\" has characters"},
+        {&protocol_ingest, "a", "k.1", "v", "has characters"},
+        {&protocol_ingest, "a", "k", "x,y", "holds \",\""},
+        {&protocol_push, "a", "1k", "v", "no digit first"},
+        {&protocol_push, "a", "k", "", "has no value"},
+        {&protocol_push, "a", "k", "\xff", "not UTF-8"},
+        {&protocol_push, "\xff", "k", "v", "--name is not UTF-8"},
+        {&protocol_push, "a", "__delta__", "true", "set by profpull itself"},
+        {&protocol_push, "a", "service_name", "x", "set by --name"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct import_args args = {
             .name = cases[i].name,
             .labels = {.at = {{sv_from(cases[i].label), cases[i].value}}, .n = 1}};
-        bool ok = import_check_labels(&args, cases[i].protocol, &err);
+        bool ok = import_check_labels(&args, &cases[i].protocol->labels, &err);
         CHECK_INT(ok, cases[i].says[0] == '\0', cases[i].label);
         CHECK_CONTAINS(err.msg, cases[i].says, cases[i].label);
     }
     struct err err = ERR_INIT;
     struct import_args args = {.name = "a", .type = "process.cpu"};
-    assert_false(import_check_labels(&args, PROTOCOL_PUSH, &err));
+    assert_false(import_check_labels(&args, &protocol_push.labels, &err));
     CHECK_CONTAINS(err.msg, "--type", "");
 }
 
@@ -163,7 +164,7 @@ static void test_endpoint(void **state)
     assert_true(ok);
     CHECK_STR(o.config.endpoints[0].url, flags.url, "url");
     CHECK_INT(o.config.n_endpoints, 1, "");
-    CHECK_INT(o.endpoint.protocol, PROTOCOL_INGEST, "protocol");
+    assert_ptr_equal(o.endpoint.protocol, &protocol_ingest.config);
     CHECK_STR(o.endpoint.tenant_id, "team-a", "tenant");
     CHECK_STR(o.endpoint.http.username, flags.username, "username");
     CHECK_STR(o.endpoint.http.password_file, "/x/y", "password");
@@ -237,7 +238,7 @@ static void test_walk(void **state)
 static void test_advice(void **state)
 {
     (void)state;
-    struct config_endpoint e = {.protocol = PROTOCOL_PUSH};
+    struct config_endpoint e = {.protocol = &protocol_push.config};
     CHECK_CONTAINS(advice_for(&e, HTTP_DONE, 401), "wants credentials", "");
     e.http.auth = HTTP_AUTH_BASIC;
     CHECK_CONTAINS(advice_for(&e, HTTP_DONE, 401), "does not accept these", "");

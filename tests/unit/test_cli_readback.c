@@ -4,30 +4,35 @@
 #include "base/clock.h"
 #include "cli/import/facts.h"
 #include "cli/verify/readback.h"
+#include "write/protocols/file.h"
+#include "write/protocols/ingest.h"
+#include "write/protocols/profefe.h"
+#include "write/protocols/push.h"
+#include "write/protocols/table.h"
 
 static void test_requests(void **state)
 {
     (void)state;
     static const struct {
-        enum readback_kind kind;
+        const struct readback *how;
         const char *base;
         const char *url;
         const char *body;
     } cases[] = {
-        {READBACK_PYROSCOPE, "http://h:4040/",
+        {&readback_pyroscope, "http://h:4040/",
          "http://h:4040/querier.v1.QuerierService/SelectMergeStacktraces",
          "{\"profileTypeID\":\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\","
          "\"labelSelector\":\"{verify_id=\\\"0a\\\"}\",\"start\":1709204400000,"
          "\"end\":1709204460000}"},
-        {READBACK_PYROSCOPE, "https://h/profile/push.v1.PusherService/Push",
+        {&readback_pyroscope, "https://h/profile/push.v1.PusherService/Push",
          "https://h/profile/querier.v1.QuerierService/SelectMergeStacktraces", "{"},
-        {READBACK_PYROSCOPE, "https://h/profile/ingest/",
+        {&readback_pyroscope, "https://h/profile/ingest/",
          "https://h/profile/querier.v1.QuerierService/SelectMergeStacktraces", "{"},
-        {READBACK_DEEPFLOW, "http://df:20416", "http://df:20416/v1/profile/ProfileTracing",
+        {&readback_deepflow, "http://df:20416", "http://df:20416/v1/profile/ProfileTracing",
          "{\"app_service\":\"my \\\"app\\\"\",\"profile_language_type\":\"Golang\","
          "\"profile_event_type\":\"cpu\",\"tag_filter\":\"\",\"time_start\":1709204400,"
          "\"time_end\":1709204460}"},
-        {READBACK_PROFEFE, "http://p:10100/api/0/profiles",
+        {&readback_profefe, "http://p:10100/api/0/profiles",
          "http://p:10100/api/0/profiles?service=my%20%22app%22&type=cpu&from=2024-02-29T11%3A00%"
          "3A00&to=2024-02-29T11%3A01%3A00&labels=verify_id%3D0a",
          ""},
@@ -37,13 +42,12 @@ static void test_requests(void **state)
         struct buf body;
         buf_init(&url, 4096);
         buf_init(&body, 4096);
-        struct readback_query q = {.kind = cases[i].kind,
-                                   .base_url = cases[i].base,
+        struct readback_query q = {.base_url = cases[i].base,
                                    .service = "my \"app\"",
                                    .id = "0a",
                                    .from_ns = INT64_C(1709204400) * NS_PER_S,
                                    .until_ns = INT64_C(1709204460) * NS_PER_S};
-        assert_true(readback_request(&q, &url, &body));
+        assert_true(readback_request(cases[i].how, &q, &url, &body));
         CHECK_STR(url.data, cases[i].url, cases[i].base);
         if (cases[i].body[0] == '\0' || cases[i].body[1] != '\0') {
             CHECK_STR(body.data, cases[i].body, cases[i].base);
@@ -57,20 +61,20 @@ static void test_kinds(void **state)
 {
     (void)state;
     static const struct {
-        enum config_protocol protocol;
+        const struct protocol *protocol;
         const char *url;
-        enum readback_kind want;
+        const struct readback *want;
     } cases[] = {
-        {PROTOCOL_PUSH, "http://h", READBACK_PYROSCOPE},
-        {PROTOCOL_INGEST, "http://h", READBACK_PYROSCOPE},
-        {PROTOCOL_INGEST, "http://h/api/v1/profile", READBACK_DEEPFLOW},
-        {PROTOCOL_INGEST, "http://h/api/v1/profile/ingest", READBACK_DEEPFLOW},
-        {PROTOCOL_PUSH, "http://h/api/v1/profile", READBACK_PYROSCOPE},
-        {PROTOCOL_FILE, "file:///x", READBACK_FILE},
+        {&protocol_push, "http://h", &readback_pyroscope},
+        {&protocol_ingest, "http://h", &readback_pyroscope},
+        {&protocol_ingest, "http://h/api/v1/profile", &readback_deepflow},
+        {&protocol_ingest, "http://h/api/v1/profile/ingest", &readback_deepflow},
+        {&protocol_push, "http://h/api/v1/profile", &readback_pyroscope},
+        {&protocol_file, "file:///x", &readback_file},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config_endpoint e = {.protocol = cases[i].protocol, .url = cases[i].url};
-        CHECK_INT(readback_kind_of(&e), cases[i].want, cases[i].url);
+        struct config_endpoint e = {.protocol = &cases[i].protocol->config, .url = cases[i].url};
+        CHECK_INT(readback_of(&e) == cases[i].want, true, cases[i].url);
     }
 }
 
@@ -78,50 +82,52 @@ static void test_answers(void **state)
 {
     (void)state;
     static const struct {
-        enum readback_kind kind;
+        const struct readback *how;
         long status;
         const char *body;
         enum readback_verdict want;
         const char *says;
     } cases[] = {
-        {READBACK_PYROSCOPE, 200,
+        {&readback_pyroscope, 200,
          "{\"flamegraph\":{\"names\":[\"total\",\"profpull.verify\"],\"total\":\"20000000\"}}",
          READBACK_FOUND, ""},
-        {READBACK_PYROSCOPE, 200, "{\"flamegraph\":{\"names\":[\"total\"]}}", READBACK_NOT_YET, ""},
-        {READBACK_PYROSCOPE, 200, "{\"flamegraph\":{\"names\":[1,null]}}", READBACK_NOT_YET, ""},
-        {READBACK_PYROSCOPE, 200, "{}", READBACK_NOT_YET, ""},
-        {READBACK_PYROSCOPE, 200, "<html>", READBACK_IMPOSSIBLE, "no JSON"},
-        {READBACK_PYROSCOPE, 200, "[]", READBACK_IMPOSSIBLE, "no JSON"},
-        {READBACK_PYROSCOPE, 200, "", READBACK_IMPOSSIBLE, "no JSON"},
-        {READBACK_PYROSCOPE, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
-        {READBACK_PYROSCOPE, 401, "", READBACK_IMPOSSIBLE, "write but not read"},
-        {READBACK_PYROSCOPE, 403, "", READBACK_IMPOSSIBLE, "write but not read"},
-        {READBACK_PYROSCOPE, 404, "", READBACK_IMPOSSIBLE, "nothing answers queries"},
-        {READBACK_PYROSCOPE, 501, "", READBACK_IMPOSSIBLE, "nothing answers queries"},
-        {READBACK_PYROSCOPE, 429, "", READBACK_NOT_YET, ""},
-        {READBACK_PYROSCOPE, 503, "", READBACK_NOT_YET, ""},
-        {READBACK_DEEPFLOW, 200,
+        {&readback_pyroscope, 200, "{\"flamegraph\":{\"names\":[\"total\"]}}", READBACK_NOT_YET,
+         ""},
+        {&readback_pyroscope, 200, "{\"flamegraph\":{\"names\":[1,null]}}", READBACK_NOT_YET, ""},
+        {&readback_pyroscope, 200, "{}", READBACK_NOT_YET, ""},
+        {&readback_pyroscope, 200, "<html>", READBACK_IMPOSSIBLE, "no JSON"},
+        {&readback_pyroscope, 200, "[]", READBACK_IMPOSSIBLE, "no JSON"},
+        {&readback_pyroscope, 200, "", READBACK_IMPOSSIBLE, "no JSON"},
+        {&readback_pyroscope, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
+        {&readback_pyroscope, 401, "", READBACK_IMPOSSIBLE, "write but not read"},
+        {&readback_pyroscope, 403, "", READBACK_IMPOSSIBLE, "write but not read"},
+        {&readback_pyroscope, 404, "", READBACK_IMPOSSIBLE, "nothing answers queries"},
+        {&readback_pyroscope, 501, "", READBACK_IMPOSSIBLE, "nothing answers queries"},
+        {&readback_pyroscope, 429, "", READBACK_NOT_YET, ""},
+        {&readback_pyroscope, 503, "", READBACK_NOT_YET, ""},
+        {&readback_deepflow, 200,
          "{\"OPT_STATUS\":\"SUCCESS\",\"result\":{\"node_values\":{\"values\":[[0,-1,1,1]]}}}",
          READBACK_FOUND, ""},
-        {READBACK_DEEPFLOW, 200, "{\"OPT_STATUS\":\"SUCCESS\",\"result\":[{\"node_id\":\"1\"}]}",
+        {&readback_deepflow, 200, "{\"OPT_STATUS\":\"SUCCESS\",\"result\":[{\"node_id\":\"1\"}]}",
          READBACK_FOUND, ""},
-        {READBACK_DEEPFLOW, 200,
+        {&readback_deepflow, 200,
          "{\"OPT_STATUS\":\"SUCCESS\",\"result\":{\"node_values\":{\"values\":[]}}}",
          READBACK_NOT_YET, ""},
-        {READBACK_DEEPFLOW, 200, "{\"OPT_STATUS\":\"FAILED\",\"result\":[1]}", READBACK_NOT_YET,
+        {&readback_deepflow, 200, "{\"OPT_STATUS\":\"FAILED\",\"result\":[1]}", READBACK_NOT_YET,
          ""},
-        {READBACK_DEEPFLOW, 400, "{\"OPT_STATUS\":\"INVALID_POST_DATA\"}", READBACK_IMPOSSIBLE,
+        {&readback_deepflow, 400, "{\"OPT_STATUS\":\"INVALID_POST_DATA\"}", READBACK_IMPOSSIBLE,
          "HTTP 400"},
-        {READBACK_PROFEFE, 200, "{\"code\":200,\"body\":[{\"id\":\"x\"}]}", READBACK_FOUND, ""},
-        {READBACK_PROFEFE, 200, "{\"code\":200,\"body\":[]}", READBACK_NOT_YET, ""},
-        {READBACK_PROFEFE, 204, "", READBACK_NOT_YET, ""},
-        {READBACK_PROFEFE, 404, "{\"code\":404,\"error\":\"nothing found\"}", READBACK_NOT_YET, ""},
-        {READBACK_PROFEFE, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
+        {&readback_profefe, 200, "{\"code\":200,\"body\":[{\"id\":\"x\"}]}", READBACK_FOUND, ""},
+        {&readback_profefe, 200, "{\"code\":200,\"body\":[]}", READBACK_NOT_YET, ""},
+        {&readback_profefe, 204, "", READBACK_NOT_YET, ""},
+        {&readback_profefe, 404, "{\"code\":404,\"error\":\"nothing found\"}", READBACK_NOT_YET,
+         ""},
+        {&readback_profefe, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         enum readback_verdict v =
-            readback_judge(cases[i].kind, cases[i].status, sv_from(cases[i].body), &err);
+            readback_judge(cases[i].how, cases[i].status, sv_from(cases[i].body), &err);
         CHECK_INT(v, cases[i].want, cases[i].body);
         CHECK_CONTAINS(err.msg, cases[i].says, cases[i].body);
         CHECK_INT(err.kind == ERR_NONE, v != READBACK_IMPOSSIBLE, cases[i].body);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/config.h"
+#include "tests/unit/protocols.h"
 
 static const char *env(void *arg, const char *name)
 {
@@ -14,7 +15,7 @@ static const char *env(void *arg, const char *name)
 /* What the dump of a text is; the caller frees. */
 static char *dump(const char *text)
 {
-    struct config_options o = {.env = env};
+    struct config_options o = {.env = env, .protocols = testing_protocols};
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("f", sv_from(text), &o, errors);
     struct buf b;
@@ -238,9 +239,10 @@ static void values_survive(void **state)
     (void)state;
     char *first = dump(full);
     struct config_errors *errors = config_errors_new();
-    struct config *a =
-        config_parse("f", sv_from(full), &(struct config_options){.env = env}, errors);
-    struct config *b = config_parse("f", sv_from(first), NULL, errors);
+    struct config_options options = {.env = env, .protocols = testing_protocols};
+    struct config *a = config_parse("f", sv_from(full), &options, errors);
+    options.env = NULL;
+    struct config *b = config_parse("f", sv_from(first), &options, errors);
     assert_non_null(a);
     assert_non_null(b);
     CHECK_STR(b->jobs[0].name, a->jobs[0].name, "");
@@ -260,8 +262,10 @@ static void no_room(void **state)
 {
     (void)state;
     struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse(
-        "f", SV("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://u\"}]\n"), NULL, errors);
+    struct config_options options = {.protocols = testing_protocols};
+    struct config *c =
+        config_parse("f", SV("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://u\"}]\n"),
+                     &options, errors);
     assert_non_null(c);
     for (size_t max = 0; max < sizeof(minimal_dump) - 1; max += 7) {
         struct buf b;

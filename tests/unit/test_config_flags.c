@@ -2,11 +2,13 @@
 #include "tests/unit/testing.h"
 
 #include "config/config.h"
+#include "tests/unit/protocols.h"
+
+static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
 {
     struct config_errors *errors = config_errors_new();
-    struct config_options options = {.env = NULL};
     assert_non_null(errors);
     struct config *c = config_parse("f", sv_from(text), &options, errors);
     assert_non_null(c);
@@ -47,11 +49,11 @@ static void flags_give_the_same_endpoint_as_a_file(void **state)
     struct err err = ERR_INIT;
     struct buf want;
     struct buf got;
-    struct config *c = config_endpoint_from_flags(&flags, &err);
+    struct config *c = config_endpoint_from_flags(&flags, &options, &err);
     CHECK_STR(err.msg, "", "");
     assert_non_null(c);
     assert_int_equal(c->n_endpoints, 1);
-    assert_int_equal(c->endpoints[0].protocol, PROTOCOL_INGEST);
+    assert_ptr_equal(c->endpoints[0].protocol, &testing_ingest);
     dump_endpoint(file, &want);
     dump_endpoint(c, &got);
     CHECK_STR(got.data, want.data, "");
@@ -67,7 +69,7 @@ static void nothing_in_a_flag_is_expanded(void **state)
     const struct config_endpoint_flags flags = {
         .name = "n", .url = "http://h", .username = "${HOME} $${x} \"\n", .password_file = "${A}"};
     struct err err = ERR_INIT;
-    struct config *c = config_endpoint_from_flags(&flags, &err);
+    struct config *c = config_endpoint_from_flags(&flags, &options, &err);
     assert_non_null(c);
     CHECK_STR(c->endpoints[0].http.username, flags.username, "");
     CHECK_STR(c->endpoints[0].http.password_file, flags.password_file, "");
@@ -98,7 +100,7 @@ static void mistakes_have_the_messages_of_a_file(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
-        assert_null(config_endpoint_from_flags(&rows[i].flags, &err));
+        assert_null(config_endpoint_from_flags(&rows[i].flags, &options, &err));
         CHECK_STR(err.msg, rows[i].want, "");
         CHECK_INT(err.kind, ERR_INPUT, "");
     }

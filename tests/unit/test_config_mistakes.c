@@ -2,6 +2,7 @@
 #include "tests/unit/testing.h"
 
 #include "config/config.h"
+#include "tests/unit/protocols.h"
 
 static const char *no_env(void *arg, const char *name)
 {
@@ -29,7 +30,8 @@ static bool judge(void *arg, const struct config_rule *rule, struct err *err)
     return true;
 }
 
-static const struct config_options options = {.env = no_env, .check_rule = judge};
+static const struct config_options options = {
+    .env = no_env, .check_rule = judge, .protocols = testing_protocols};
 
 /* All errors of a text; what must not load. */
 static void check_errors(const char *text, const char *want, const struct config_options *o)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "tests/unit/protocols.h"
 
 static const char *env(void *arg, const char *name)
 {
@@ -28,6 +29,7 @@ static struct config *parse_as(const char *name, const char *text, struct config
 {
     struct config_errors *errors = config_errors_new();
     o.env = env;
+    o.protocols = testing_protocols;
     struct config *c = config_parse(name, sv_from(text), &o, errors);
     if (c == NULL) {
         struct buf b;
@@ -99,7 +101,7 @@ static void defaults(void **state)
     const struct config_endpoint *e = &c->endpoints[0];
     CHECK_STR(e->name, "main", "");
     CHECK_STR(e->url, "http://x", "");
-    CHECK_INT(e->protocol, PROTOCOL_PUSH, "");
+    CHECK_STR(e->protocol->name, "push", "");
     CHECK_STR(e->tenant_id, "", "");
     CHECK_INT(e->remote_timeout_ms, 10000, "");
     CHECK_INT(e->min_backoff_ms, 500, "");
@@ -497,7 +499,7 @@ static void every_key_of_an_endpoint(void **state)
                              "    C: [c1]\n");
     const struct config_endpoint *e = &c->endpoints[0];
     CHECK_STR(e->url, "https://x/base", "");
-    CHECK_INT(e->protocol, PROTOCOL_INGEST, "");
+    CHECK_STR(e->protocol->name, "ingest", "");
     CHECK_STR(e->tenant_id, "team-a", "");
     check_pairs(&e->headers, "X-One=1 X-Two=two");
     CHECK_INT(e->remote_timeout_ms, 3000, "");
@@ -669,7 +671,7 @@ static void command_line(void **state)
         buf_init(&b, 4096);
         for (size_t e = 0; e < c->n_endpoints; e++) {
             buf_printf(&b, "%s%s=%s(%s)", e == 0 ? "" : " ", c->endpoints[e].name,
-                       c->endpoints[e].url, config_protocol_name(c->endpoints[e].protocol));
+                       c->endpoints[e].url, c->endpoints[e].protocol->name);
         }
         CHECK_STR(b.data, cases[i].want, cases[i].text);
         CHECK_INT(c->jobs[0].forward_to, c->n_endpoints == 1 ? 1 : 3, cases[i].text);

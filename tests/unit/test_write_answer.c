@@ -2,13 +2,14 @@
 #include "tests/unit/testing.h"
 
 #include "write/answer.h"
+#include "write/protocols/table.h"
 
 /* 2026-11-21T03:00:00Z */
 #define WALL_NS INT64_C(1795230000000000000)
 
 struct row {
     const char *name;
-    enum config_protocol protocol;
+    const struct protocol *protocol;
     long status;
     const char *content_type;
     const char *body;
@@ -16,8 +17,8 @@ struct row {
     const char *text; /* part of the text */
 };
 
-#define PUSH PROTOCOL_PUSH
-#define INGEST PROTOCOL_INGEST
+#define PUSH &protocol_push
+#define INGEST &protocol_ingest
 #define JSON "application/json"
 #define SENT ANSWER_SENT
 #define RETRY ANSWER_RETRY

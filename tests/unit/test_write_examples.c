@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "write/answer.h"
+#include "write/protocols/ingest.h"
+#include "write/protocols/table.h"
 #include "write/request.h"
 
 #define BOUNDARY "pprofpull7f3a9c"
@@ -77,7 +79,7 @@ struct example {
 static void build(struct example *e)
 {
     struct rng rng;
-    struct ingest_boundary boundary = {.text = BOUNDARY};
+    struct boundary boundary = {.text = BOUNDARY};
     char *copy = malloc(e->size + 1);
     rng_seed(&rng, 1);
     assert_non_null(copy);
@@ -88,8 +90,13 @@ static void build(struct example *e)
     e->profile->until_ns = T2 * NS_PER_S;
     e->profile->format = e->format;
     assert_true(series_build(&e->series, e->profile->labels, &e->endpoint.external_labels, NULL,
-                             e->endpoint.protocol));
-    e->status = request_build(&e->request, &e->endpoint, &e->series, e->profile, &boundary, &rng);
+                             &protocol_of(&e->endpoint)->labels));
+    struct request_input in = {.endpoint = &e->endpoint,
+                               .series = &e->series,
+                               .profile = e->profile,
+                               .boundary = &boundary,
+                               .rng = &rng};
+    e->status = request_build(&e->request, &in);
 }
 
 /* Never NULL, which the analyser cannot know. */
@@ -144,7 +151,7 @@ static struct example ingest_of(const char *type, const char *url)
     return (struct example){
         .endpoint = {.name = "main",
                      .url = url,
-                     .protocol = PROTOCOL_INGEST,
+                     .protocol = &protocol_ingest.config,
                      .remote_timeout_ms = 10000},
         .labels = testing_labels(table, "service_name", "shop.cart", "__name__", type, NULL),
         .data = "\x1f\x8b\x08",
@@ -321,33 +328,33 @@ static void test_e17_urls(void **state)
     (void)state;
     static const struct {
         const char *id;
-        enum config_protocol protocol;
+        const struct protocol *protocol;
         const char *url;
         const char *want; /* up to the query */
     } rows[] = {
-        {"E17", PROTOCOL_INGEST, "http://p:4040/", "http://p:4040/ingest"},
-        {"E17 //", PROTOCOL_INGEST, "http://p:4040//", "http://p:4040/ingest"},
-        {"E17 full", PROTOCOL_INGEST, "http://p:4040/ingest/", "http://p:4040/ingest"},
-        {"E17 prefix", PROTOCOL_INGEST, "http://p/pyroscope", "http://p/pyroscope/ingest"},
-        {"E28", PROTOCOL_PUSH, "https://profiles-prod-001.grafana.net",
+        {"E17", &protocol_ingest, "http://p:4040/", "http://p:4040/ingest"},
+        {"E17 //", &protocol_ingest, "http://p:4040//", "http://p:4040/ingest"},
+        {"E17 full", &protocol_ingest, "http://p:4040/ingest/", "http://p:4040/ingest"},
+        {"E17 prefix", &protocol_ingest, "http://p/pyroscope", "http://p/pyroscope/ingest"},
+        {"E28", &protocol_push, "https://profiles-prod-001.grafana.net",
          "https://profiles-prod-001.grafana.net/push.v1.PusherService/Push"},
-        {"E29", PROTOCOL_PUSH, "https://kfuse.example/profile",
+        {"E29", &protocol_push, "https://kfuse.example/profile",
          "https://kfuse.example/profile/push.v1.PusherService/Push"},
-        {"E29 slash", PROTOCOL_PUSH, "https://kfuse.example/profile/",
+        {"E29 slash", &protocol_push, "https://kfuse.example/profile/",
          "https://kfuse.example/profile/push.v1.PusherService/Push"},
-        {"E29 SDK", PROTOCOL_INGEST, "https://kfuse.example/profile",
+        {"E29 SDK", &protocol_ingest, "https://kfuse.example/profile",
          "https://kfuse.example/profile/ingest"},
-        {"E30 base", PROTOCOL_INGEST, "http://deepflow-agent.deepflow/api/v1/profile",
+        {"E30 base", &protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile",
          "http://deepflow-agent.deepflow/api/v1/profile/ingest"},
-        {"E30 full", PROTOCOL_INGEST, "http://a:38086/api/v1/profile/ingest",
+        {"E30 full", &protocol_ingest, "http://a:38086/api/v1/profile/ingest",
          "http://a:38086/api/v1/profile/ingest"},
-        {"E35 base", PROTOCOL_PROFEFE, "http://f:10100/", "http://f:10100/api/0/profiles"},
-        {"E35 full", PROTOCOL_PROFEFE, "http://f:10100/api/0/profiles",
+        {"E35 base", &protocol_profefe, "http://f:10100/", "http://f:10100/api/0/profiles"},
+        {"E35 full", &protocol_profefe, "http://f:10100/api/0/profiles",
          "http://f:10100/api/0/profiles"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = ingest_of("process_cpu", rows[i].url);
-        e.endpoint.protocol = rows[i].protocol;
+        e.endpoint.protocol = &rows[i].protocol->config;
         build(&e);
         struct sv url = {url_of(&e), strcspn(url_of(&e), "?")};
         CHECK_INT(sv_eq_str(url, rows[i].want), true, rows[i].id);
@@ -403,7 +410,9 @@ static void test_e20_push(void **state)
                  "5f5f12066d656d6f72790a190a08696e7374616e6365120d31302e312e322e333a"
                  "363036300a190a0c736572766963655f6e616d651209"
                  "73686f702e636172741285010a8201");
-    struct example e = {.endpoint = {.url = "http://pyroscope:4040", .remote_timeout_ms = 10000},
+    struct example e = {.endpoint = {.url = "http://pyroscope:4040",
+                                     .protocol = &protocol_push.config,
+                                     .remote_timeout_ms = 10000},
                         .labels =
                             testing_labels(table, "service_name", "shop.cart", "__name__", "memory",
                                            "__delta__", "false", "instance", "10.1.2.3:6060", NULL),
@@ -431,7 +440,7 @@ static void test_e20_push(void **state)
 static void test_e25_unsendable(void **state)
 {
     (void)state;
-    struct example e = {.endpoint = {.url = "http://p"},
+    struct example e = {.endpoint = {.url = "http://p", .protocol = &protocol_push.config},
                         .labels = testing_labels(table, "service_name", "a", NULL),
                         .data = "x",
                         .size = 1};
@@ -439,7 +448,7 @@ static void test_e25_unsendable(void **state)
     CHECK_INT(e.status, REQUEST_BAD_LABELS, "E25: no __name__");
     release(&e);
     e = ingest_of("jfr", "http://p");
-    e.endpoint.protocol = PROTOCOL_PUSH;
+    e.endpoint.protocol = &protocol_push.config;
     e.format = PROFILE_JFR;
     build(&e);
     CHECK_INT(e.status, REQUEST_BAD_FORMAT, "E24: a recording in a raw_profile");
@@ -483,10 +492,11 @@ static void test_e30_deepflow(void **state)
 static void test_e32_no_content_encoding(void **state)
 {
     (void)state;
-    static const enum config_protocol all[] = {PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_PROFEFE};
+    static const struct protocol *const all[] = {&protocol_push, &protocol_ingest,
+                                                 &protocol_profefe};
     for (size_t i = 0; i < 3; i++) {
         struct example e = ingest_of("process_cpu", "http://p");
-        e.endpoint.protocol = all[i];
+        e.endpoint.protocol = &all[i]->config;
         build(&e);
         for (size_t h = 0; h < e.request.n_headers; h++) {
             assert_string_not_equal(e.request.headers[h].name, "Content-Encoding");
@@ -500,7 +510,7 @@ static void test_e32_no_content_encoding(void **state)
 static struct example profefe_of(struct labels *l, const struct bytes *data)
 {
     return (struct example){.endpoint = {.url = "http://profefe:10100",
-                                         .protocol = PROTOCOL_PROFEFE,
+                                         .protocol = &protocol_profefe.config,
                                          .remote_timeout_ms = 10000},
                             .labels = l,
                             .data = data->data,
@@ -614,9 +624,9 @@ static void test_e38_empty(void **state)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-#define PUSH PROTOCOL_PUSH
-#define INGEST PROTOCOL_INGEST
-#define PROFEFE PROTOCOL_PROFEFE
+#define PUSH &protocol_push
+#define INGEST &protocol_ingest
+#define PROFEFE &protocol_profefe
 #define SENT ANSWER_SENT
 #define RETRY ANSWER_RETRY
 #define DOUBT ANSWER_RETRY_DOUBTFUL
@@ -629,7 +639,7 @@ static void test_e38_empty(void **state)
 
 static const struct {
     const char *id;
-    enum config_protocol protocol;
+    const struct protocol *protocol;
     long status;
     const char *type;
     const char *body;
@@ -747,7 +757,7 @@ static const struct {
     {"E40 204", PROFEFE, 204, "", "", DOUBT, 0},
 };
 
-static struct answer_input input_of(enum config_protocol protocol, long status, const char *body)
+static struct answer_input input_of(const struct protocol *protocol, long status, const char *body)
 {
     return (struct answer_input){.protocol = protocol,
                                  .retry_on_429 = true,

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "write/protocols/file.h"
+#include "write/protocols/table.h"
 
 /* 2026-11-21T03:23:34.123Z */
 #define UNTIL_NS INT64_C(1795231414123000000)
@@ -22,7 +23,7 @@ static const struct config_pairs no_external = {.at = NULL, .n = 0};
 struct fixture {
     char *dir;
     struct intern *in;
-    struct file_sink *sink;
+    struct sink *sink;
 };
 
 static int setup(void **state)
@@ -33,7 +34,7 @@ static int setup(void **state)
     f.dir = testing_mkdtemp();
     f.in = intern_new();
     (void)snprintf(url, sizeof(url), "file://%s/a/b", f.dir);
-    f.sink = file_sink_new(url, &err);
+    f.sink = file_open(url, &err);
     *state = &f;
     return f.dir == NULL || f.in == NULL || f.sink == NULL;
 }
@@ -41,7 +42,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    file_sink_unref(f->sink);
+    sink_unref(f->sink);
     intern_free(f->in);
     testing_rmdir(f->dir);
     free(f->dir);
@@ -67,8 +68,8 @@ static struct profile *make(struct fixture *f, const char *service, const char *
 static void write_profile(struct fixture *f, struct profile *p, struct answer *a)
 {
     struct series s;
-    assert_true(series_build(&s, p->labels, &no_external, NULL, PROTOCOL_FILE));
-    file_write(f->sink, &s, p, a);
+    assert_true(series_build(&s, p->labels, &no_external, NULL, &protocol_file.labels));
+    file_deliver(f->sink, &s, p, a);
     series_done(&s);
     profile_unref(p);
 }
@@ -241,16 +242,16 @@ static void test_bad_urls(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     char url[512];
-    assert_null(file_sink_new("file://host/x", &err));
+    assert_null(file_open("file://host/x", &err));
     CHECK_CONTAINS(err.msg, "expected a URL", "");
     err_clear(&err);
     testing_write_file(f->dir, "plain", "x");
     (void)snprintf(url, sizeof(url), "file://%s/plain", f->dir);
-    assert_null(file_sink_new(url, &err));
+    assert_null(file_open(url, &err));
     CHECK_CONTAINS(err.msg, "/plain: Not a directory", "");
     err_clear(&err);
     (void)snprintf(url, sizeof(url), "file://%s/plain/below", f->dir);
-    assert_null(file_sink_new(url, &err));
+    assert_null(file_open(url, &err));
     CHECK_CONTAINS(err.msg, "Not a directory", "");
 }
 

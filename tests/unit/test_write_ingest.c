@@ -6,6 +6,7 @@
 #include "http/url.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
+#include "write/protocols/table.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
@@ -43,7 +44,7 @@ static void build(struct series *s, const struct pair *pairs, size_t n, struct l
     *ret_labels = labels_builder_build(b);
     assert_non_null(*ret_labels);
     labels_builder_free(b);
-    assert_true(series_build(s, *ret_labels, &no_external, NULL, PROTOCOL_INGEST));
+    assert_true(series_build(s, *ret_labels, &no_external, NULL, &protocol_ingest.labels));
 }
 
 static void test_names(void **state)
@@ -224,7 +225,7 @@ static void test_long_name_drops_labels(void **state)
     labels_builder_set_str(b, "service_name", "s");
     struct labels *l = labels_builder_build(b);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_INGEST));
+    assert_true(series_build(&s, l, &no_external, NULL, &protocol_ingest.labels));
     struct buf out;
     buf_init(&out, 1 << 16);
     assert_true(ingest_name(&s, &out));
@@ -258,7 +259,7 @@ static void test_name_limit_is_exact(void **state)
         labels_builder_set_str(b, "service_name", service);
         struct labels *l = labels_builder_build(b);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_INGEST));
+        assert_true(series_build(&s, l, &no_external, NULL, &protocol_ingest.labels));
         struct buf out;
         buf_init(&out, 1 << 16);
         assert_true(ingest_name(&s, &out));
@@ -377,20 +378,20 @@ static void test_boundary(void **state)
     (void)state;
     struct rng rng;
     rng_seed(&rng, 42);
-    struct ingest_boundary a;
-    struct ingest_boundary b;
-    ingest_boundary_new(&a, &rng);
-    ingest_boundary_new(&b, &rng);
-    CHECK_INT(strlen(a.text), INGEST_BOUNDARY_SIZE - 1, "");
+    struct boundary a;
+    struct boundary b;
+    boundary_new(&a, &rng);
+    boundary_new(&b, &rng);
+    CHECK_INT(strlen(a.text), sizeof(a.text) - 1, "");
     assert_true(strlen(a.text) >= 16 && strlen(a.text) <= 70);
     assert_int_not_equal(strcmp(a.text, b.text), 0);
     CHECK_INT(strspn(a.text + 8, "0123456789abcdef"), 32, "");
 
     char body[200] = "";
     (void)snprintf(body + 50, sizeof(body) - 50, "\r\n--%s", a.text);
-    assert_false(ingest_boundary_fits(&a, body, sizeof(body)));
-    assert_true(ingest_boundary_fits(&b, body, sizeof(body)));
-    assert_true(ingest_boundary_fits(&a, NULL, 0));
+    assert_false(boundary_fits(&a, body, sizeof(body)));
+    assert_true(boundary_fits(&b, body, sizeof(body)));
+    assert_true(boundary_fits(&a, NULL, 0));
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "tests/unit/testing.h"
 
 #include "tests/unit/torture.h"
+#include "write/protocols/table.h"
 
 #undef fail /* cmocka's */
 
@@ -20,7 +21,7 @@
 
 /* Scenarios have no parameter: what they need stands here. */
 static struct {
-    enum config_protocol protocol;
+    const struct protocol *protocol;
     enum profile_format format;
     struct intern *intern;
 } place;
@@ -61,16 +62,19 @@ static bool send_one(struct endpoint *e, const struct config_endpoint *config, i
     struct series s;
     struct request r;
     struct rng rng;
-    struct ingest_boundary boundary = {.text = "profpull0123456789abcdef"};
+    struct boundary boundary = {.text = "profpull0123456789abcdef"};
     balance(e);
     if (it == NULL) {
         return false;
     }
     struct profile *p = endpoint_item_profile(it);
     rng_seed(&rng, 1);
-    bool ok = series_build(&s, p->labels, &config->external_labels, NULL, config->protocol);
+    bool ok =
+        series_build(&s, p->labels, &config->external_labels, NULL, &protocol_of(config)->labels);
     if (ok) {
-        enum request_status status = request_build(&r, config, &s, p, &boundary, &rng);
+        struct request_input in = {
+            .endpoint = config, .series = &s, .profile = p, .boundary = &boundary, .rng = &rng};
+        enum request_status status = request_build(&r, &in);
         CHECK_INT(status == REQUEST_OK || status == REQUEST_MEMORY, true, "status");
         ok = status == REQUEST_OK;
         if (ok) {
@@ -93,7 +97,7 @@ static void scenario(bool *ret_complete)
     static const struct config_pair external[] = {{"cluster", "prod"}, {"z", "\xfe"}};
     static const struct config_pair headers[] = {{"X-A", "b"}};
     struct config_endpoint config = {.url = "http://h/base/",
-                                     .protocol = place.protocol,
+                                     .protocol = &place.protocol->config,
                                      .remote_timeout_ms = 10000,
                                      .tenant_id = "t",
                                      .headers = {headers, 1},
@@ -116,13 +120,13 @@ static void scenario(bool *ret_complete)
     endpoint_free(e);
 }
 
-static void torture_protocol(enum config_protocol protocol, enum profile_format format)
+static void torture_protocol(const struct protocol *protocol, enum profile_format format)
 {
     place.protocol = protocol;
     place.format = format;
     place.intern = intern_new();
     size_t n = torture(scenario);
-    print_message("%s: %zu allocations\n", config_protocol_name(protocol), n);
+    print_message("%s: %zu allocations\n", protocol->config.name, n);
     assert_true(n >= 8);
     place.intern = intern_free(place.intern);
 }
@@ -130,20 +134,20 @@ static void torture_protocol(enum config_protocol protocol, enum profile_format 
 static void test_push(void **state)
 {
     (void)state;
-    torture_protocol(PROTOCOL_PUSH, PROFILE_PPROF);
+    torture_protocol(&protocol_push, PROFILE_PPROF);
 }
 
 static void test_ingest(void **state)
 {
     (void)state;
-    torture_protocol(PROTOCOL_INGEST, PROFILE_PPROF);
-    torture_protocol(PROTOCOL_INGEST, PROFILE_JFR);
+    torture_protocol(&protocol_ingest, PROFILE_PPROF);
+    torture_protocol(&protocol_ingest, PROFILE_JFR);
 }
 
 static void test_profefe(void **state)
 {
     (void)state;
-    torture_protocol(PROTOCOL_PROFEFE, PROFILE_PPROF);
+    torture_protocol(&protocol_profefe, PROFILE_PPROF);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "write/protocols/push.h"
+#include "write/protocols/table.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
@@ -36,7 +37,7 @@ static void put_hex(struct buf *out, const void *data, size_t n)
 static void encode(struct labels *l, struct sv profile, const char *id, struct buf *out)
 {
     struct series s;
-    assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &no_external, NULL, &protocol_push.labels));
     struct buf prefix;
     struct buf suffix;
     buf_init(&prefix, 1 << 20);
@@ -233,7 +234,7 @@ static void test_round_trip(void **state)
         buf_init(&out, 1 << 23);
         encode(l, profile, "", &out);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_PUSH));
+        assert_true(series_build(&s, l, &no_external, NULL, &protocol_push.labels));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
         series_done(&s);
         buf_done(&out);
@@ -249,7 +250,7 @@ static void test_too_large(void **state)
     struct intern *in = intern_new();
     struct labels *l = testing_labels(in, "__name__", "memory", NULL);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, NULL, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &no_external, NULL, &protocol_push.labels));
     struct buf prefix;
     struct buf suffix;
     buf_init(&prefix, 1 << 20);

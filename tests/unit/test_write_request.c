@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "write/protocols/table.h"
 #include "write/request.h"
 
 static struct intern *table;
@@ -35,16 +36,16 @@ static struct profile *make(const char *type, const char *tenant, const char *da
     return p;
 }
 
-static struct config_endpoint endpoint_of(enum config_protocol protocol, const char *url)
+static struct config_endpoint endpoint_of(const struct protocol *protocol, const char *url)
 {
     return (struct config_endpoint){
-        .name = "main", .url = url, .protocol = protocol, .remote_timeout_ms = 10000};
+        .name = "main", .url = url, .protocol = &protocol->config, .remote_timeout_ms = 10000};
 }
 
 struct built {
     struct series series;
     struct request request;
-    struct ingest_boundary boundary;
+    struct boundary boundary;
     enum request_status status;
 };
 
@@ -52,11 +53,16 @@ static void build(struct built *b, const struct config_endpoint *endpoint, const
 {
     struct rng rng;
     rng_seed(&rng, 1);
-    ingest_boundary_new(&b->boundary, &rng);
+    boundary_new(&b->boundary, &rng);
     rng_seed(&rng, 1); /* the first new one is the same again */
-    assert_true(
-        series_build(&b->series, p->labels, &endpoint->external_labels, NULL, endpoint->protocol));
-    b->status = request_build(&b->request, endpoint, &b->series, p, &b->boundary, &rng);
+    assert_true(series_build(&b->series, p->labels, &endpoint->external_labels, NULL,
+                             &protocol_of(endpoint)->labels));
+    struct request_input in = {.endpoint = endpoint,
+                               .series = &b->series,
+                               .profile = p,
+                               .boundary = &b->boundary,
+                               .rng = &rng};
+    b->status = request_build(&b->request, &in);
 }
 
 static void release(struct built *b)
@@ -80,7 +86,7 @@ static void check_headers(const struct request *r, const char *want, const char 
 static void test_push(void **state)
 {
     (void)state;
-    struct config_endpoint endpoint = endpoint_of(PROTOCOL_PUSH, "https://kfuse.example/profile/");
+    struct config_endpoint endpoint = endpoint_of(&protocol_push, "https://kfuse.example/profile/");
     struct profile *p = make("memory", "", "\x1f\x8b!", 3);
     struct built b;
     build(&b, &endpoint, p);
@@ -102,7 +108,7 @@ static void test_ingest(void **state)
 {
     (void)state;
     struct config_endpoint endpoint =
-        endpoint_of(PROTOCOL_INGEST, "http://deepflow-agent.deepflow/api/v1/profile/ingest");
+        endpoint_of(&protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile/ingest");
     struct profile *p = make("mutex", "", "\x1f\x8b!", 3);
     struct built b;
     build(&b, &endpoint, p);
@@ -127,7 +133,7 @@ static void test_ingest(void **state)
 static void test_jfr(void **state)
 {
     (void)state;
-    struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+    struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     struct profile *p = make("jfr", "", "FLR\0\0\2", 6);
     p->format = PROFILE_JFR;
     struct built b;
@@ -148,7 +154,7 @@ static void test_jfr(void **state)
     (void)snprintf(want, sizeof(want), "\r\n--%s--\r\n", b.boundary.text);
     CHECK_STR(b.request.body[2].data, want, "tail");
     release(&b);
-    endpoint = endpoint_of(PROTOCOL_PUSH, "http://p");
+    endpoint = endpoint_of(&protocol_push, "http://p");
     build(&b, &endpoint, p);
     CHECK_INT(b.status, REQUEST_BAD_FORMAT, "push");
     release(&b);
@@ -158,11 +164,11 @@ static void test_jfr(void **state)
 static void test_boundary_in_the_profile(void **state)
 {
     (void)state;
-    struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+    struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     struct rng rng;
-    struct ingest_boundary first;
+    struct boundary first;
     rng_seed(&rng, 1);
-    ingest_boundary_new(&first, &rng);
+    boundary_new(&first, &rng);
     struct profile *p = make("process_cpu", "", first.text, strlen(first.text));
     struct built b;
     build(&b, &endpoint, p);
@@ -192,7 +198,7 @@ static void test_tenant(void **state)
         {"label before header", "team-l", "", 1, "X-Scope-OrgID: team-l\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+        struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
         endpoint.tenant_id = cases[i].endpoint;
         endpoint.headers = (struct config_pairs){.at = headers, .n = cases[i].n_headers};
         struct profile *p = make("process_cpu", cases[i].label, "x", 1);
@@ -213,7 +219,7 @@ static void test_configured_headers(void **state)
     (void)state;
     static const struct config_pair headers[] = {
         {"X-Test", "a"}, {"content-type", "text/plain"}, {"Authorization", "Bearer x"}};
-    struct config_endpoint endpoint = endpoint_of(PROTOCOL_PUSH, "http://p");
+    struct config_endpoint endpoint = endpoint_of(&protocol_push, "http://p");
     endpoint.headers = (struct config_pairs){.at = headers, .n = 3};
     endpoint.remote_timeout_ms = 0;
     struct profile *p = make("process_cpu", "", "x", 1);
@@ -232,13 +238,13 @@ static void test_configured_headers(void **state)
 static void test_labels_that_push_cannot_carry(void **state)
 {
     (void)state;
-    struct config_endpoint endpoint = endpoint_of(PROTOCOL_PUSH, "http://p");
+    struct config_endpoint endpoint = endpoint_of(&protocol_push, "http://p");
     struct profile *p = make("", "", "x", 1);
     struct built b;
     build(&b, &endpoint, p);
     CHECK_INT(b.status, REQUEST_BAD_LABELS, "no __name__");
     release(&b);
-    endpoint.protocol = PROTOCOL_INGEST;
+    endpoint.protocol = &protocol_ingest.config;
     build(&b, &endpoint, p);
     CHECK_INT(b.status, REQUEST_OK, "needs none");
     release(&b);
@@ -249,7 +255,7 @@ static void test_external_labels(void **state)
 {
     (void)state;
     static const struct config_pair external[] = {{"cluster", "prod"}};
-    struct config_endpoint endpoint = endpoint_of(PROTOCOL_INGEST, "http://p");
+    struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     endpoint.external_labels = (struct config_pairs){.at = external, .n = 1};
     struct profile *p = make("process_cpu", "", "x", 1);
     struct built b;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
+#include "write/protocols/table.h"
 #include "write/series.h"
 
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
@@ -41,9 +42,9 @@ static void check_series(const struct series *s, const char *want, const char *r
 }
 
 static void build(struct series *s, struct labels *l, const struct config_pairs *external,
-                  enum config_protocol protocol)
+                  const struct protocol *protocol)
 {
-    assert_true(series_build(s, l, external, NULL, protocol));
+    assert_true(series_build(s, l, external, NULL, &protocol->labels));
 }
 
 struct pair {
@@ -158,10 +159,10 @@ static void test_table(void **state)
         }
         struct labels *l = make(cases[i].labels, 8);
         struct series s;
-        build(&s, l, &external, PROTOCOL_PUSH);
+        build(&s, l, &external, &protocol_push);
         check_series(&s, cases[i].push, cases[i].name);
         series_done(&s);
-        build(&s, l, &external, PROTOCOL_INGEST);
+        build(&s, l, &external, &protocol_ingest);
         check_series(&s, cases[i].ingest, cases[i].name);
         series_done(&s);
         labels_unref(l);
@@ -174,7 +175,7 @@ static void test_file_changes_nothing(void **state)
     struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "caf\xc3\xa9", "3", "__x", "4",
                                       "__name__", "cpu", "service_name", "s", NULL);
     struct series s;
-    build(&s, l, &no_external, PROTOCOL_FILE);
+    build(&s, l, &no_external, &protocol_file);
     check_series(&s, "__name__=cpu a-b=1 a_b=2 caf\xc3\xa9=3 service_name=s", "");
     for (size_t i = 0; i < SERIES_CHANGES; i++) {
         CHECK_INT(s.changes[i], 0, series_change_name((enum series_change)i));
@@ -189,7 +190,7 @@ static void test_changes_are_counted(void **state)
     struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "v", "\xff", "service_name",
                                       "s", "__tenant_id__", "no tenant", NULL);
     struct series s;
-    build(&s, l, &no_external, PROTOCOL_PUSH);
+    build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.changes[SERIES_RENAMED], 1, "");
     CHECK_INT(s.changes[SERIES_COLLISION], 1, "");
     CHECK_INT(s.changes[SERIES_REPAIRED], 1, "");
@@ -227,7 +228,7 @@ static void test_surplus_order(void **state)
     struct config_pairs external = {.at = pairs, .n = 2};
     struct labels *l = many_labels(40);
     struct series s;
-    build(&s, l, &external, PROTOCOL_PUSH);
+    build(&s, l, &external, &protocol_push);
     CHECK_INT(s.n, 30, "");
     CHECK_INT(s.changes[SERIES_SURPLUS], 47 - 30, "");
     /* three that are required, pod and instance, two external: 23 of the rest */
@@ -254,7 +255,7 @@ static void test_surplus_order(void **state)
     CHECK_INT(s.n, 3, "");
     series_done(&s);
 
-    build(&s, l, &external, PROTOCOL_INGEST);
+    build(&s, l, &external, &protocol_ingest);
     CHECK_INT(s.n, 26 + 3, "the three are not in the braces");
     series_done(&s);
     labels_unref(l);
@@ -276,7 +277,7 @@ static void test_own_limits(void **state)
                                       "service_name", "0123456789abcdefg", "pod", "p", "namespace",
                                       "n", "app", "a", "seventeen_letters", "x", name, value, NULL);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, &tight, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &no_external, &tight, &protocol_push.labels));
     check_series(&s,
                  "__delta__=false __name__=memory namespace=n pod=p service_name=0123456789abcdef",
                  "tight");
@@ -287,11 +288,11 @@ static void test_own_limits(void **state)
     CHECK_INT(s.changes[SERIES_TRUNCATED], 1, "value");
     CHECK_INT(sv_eq_str(s.examples[SERIES_TRUNCATED], "service_name"), true, "value");
     series_done(&s);
-    assert_true(series_build(&s, l, &no_external, &tight, PROTOCOL_INGEST));
+    assert_true(series_build(&s, l, &no_external, &tight, &protocol_ingest.labels));
     CHECK_INT(s.n, 4, "three that do not count, and one");
     CHECK_INT(series_get(&s, "namespace").n, 1, "the first of the identity");
     series_done(&s);
-    assert_true(series_build(&s, l, &no_external, &wide, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &no_external, &wide, &protocol_push.labels));
     CHECK_INT(s.n, 8, "wide");
     CHECK_INT(series_get(&s, name).n, sizeof(value) - 1, "wide");
     series_done(&s);
@@ -303,7 +304,7 @@ static void test_exactly_at_the_limit(void **state)
     (void)state;
     struct labels *l = many_labels(25);
     struct series s;
-    build(&s, l, &no_external, PROTOCOL_PUSH);
+    build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.n, 30, "");
     CHECK_INT(s.changes[SERIES_SURPLUS], 0, "");
     series_done(&s);
@@ -327,7 +328,7 @@ static void test_long_names_and_values(void **state)
     struct labels *l =
         testing_labels(table, name, value, longer, "v", digits, "v", "service_name", "s", NULL);
     struct series s;
-    build(&s, l, &no_external, PROTOCOL_PUSH);
+    build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.n, 2, "");
     CHECK_INT(s.at[0].name.n, 1024, "");
     CHECK_INT(s.at[0].value.n, 2046, "");
@@ -335,7 +336,7 @@ static void test_long_names_and_values(void **state)
     CHECK_INT(s.changes[SERIES_LONG_NAME], 2, "");
     CHECK_INT(s.changes[SERIES_TRUNCATED], 1, "");
     series_done(&s);
-    build(&s, l, &no_external, PROTOCOL_FILE);
+    build(&s, l, &no_external, &protocol_file);
     CHECK_INT(s.n, 4, "no limits in files");
     CHECK_INT(s.changes[SERIES_TRUNCATED], 0, "");
     series_done(&s);
@@ -351,7 +352,7 @@ static void test_long_value_that_is_not_utf8(void **state)
         memset(value, 0xff, lengths[i]);
         struct labels *l = testing_labels(table, "v", value, "service_name", "s", NULL);
         struct series s;
-        build(&s, l, &no_external, PROTOCOL_PUSH);
+        build(&s, l, &no_external, &protocol_push);
         struct sv v = series_get(&s, "v");
         CHECK_INT(v.n, 2046, "whole U+FFFDs");
         assert_true(utf8_valid(v));
@@ -379,7 +380,7 @@ static void test_tenant(void **state)
 
     struct labels *l = testing_labels(table, "__tenant_id__", "team-a", "service_name", "s", NULL);
     struct series s;
-    build(&s, l, &no_external, PROTOCOL_PUSH);
+    build(&s, l, &no_external, &protocol_push);
     CHECK_INT(sv_eq_str(s.tenant, "team-a"), true, "");
     check_series(&s, "service_name=s", "the label itself goes");
     series_done(&s);
@@ -391,14 +392,14 @@ static void test_type_and_service(void **state)
     (void)state;
     struct labels *l = testing_labels(table, "__name__", "mutex", "service_name", "shop", NULL);
     struct series s;
-    build(&s, l, &no_external, PROTOCOL_PUSH);
+    build(&s, l, &no_external, &protocol_push);
     CHECK_INT(sv_eq_str(s.type, "mutex"), true, "");
     CHECK_INT(sv_eq_str(s.service, "shop"), true, "");
     series_done(&s);
     labels_unref(l);
 
     l = testing_labels(table, "x", "y", NULL);
-    build(&s, l, &no_external, PROTOCOL_PUSH);
+    build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.type.n, 0, "");
     series_done(&s);
     labels_unref(l);

@@ -28,6 +28,7 @@
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
+#include "write/protocols/table.h"
 #include "write/queue/send_queue.h"
 #include "write/request.h"
 
@@ -53,7 +54,7 @@ struct sent {
     struct series series;
     struct request request;
     struct profile *profile;
-    struct ingest_boundary boundary;
+    struct boundary boundary;
     enum request_status status;
 };
 
@@ -69,11 +70,16 @@ static void send_with(struct sent *s, const struct config_endpoint *e, struct la
     s->profile->from_ns = WALL_NS;
     s->profile->until_ns = WALL_NS + 10 * NS_PER_S;
     rng_seed(&rng, 1);
-    ingest_boundary_new(&s->boundary, &rng);
+    boundary_new(&s->boundary, &rng);
     rng_seed(&rng, 1); /* the next one is the same again, and the one behind it another */
-    assert_true(
-        series_build(&s->series, s->profile->labels, &e->external_labels, NULL, e->protocol));
-    s->status = request_build(&s->request, e, &s->series, s->profile, &s->boundary, &rng);
+    assert_true(series_build(&s->series, s->profile->labels, &e->external_labels, NULL,
+                             &protocol_of(e)->labels));
+    struct request_input in = {.endpoint = e,
+                               .series = &s->series,
+                               .profile = s->profile,
+                               .boundary = &s->boundary,
+                               .rng = &rng};
+    s->status = request_build(&s->request, &in);
 }
 
 static void release(struct sent *s)
@@ -98,8 +104,8 @@ static const char *header(const struct sent *s, const char *name)
     return NULL;
 }
 
-static const enum config_protocol http_protocols[] = {PROTOCOL_PUSH, PROTOCOL_INGEST,
-                                                      PROTOCOL_PROFEFE};
+static const struct protocol *const http_protocols[] = {&protocol_push, &protocol_ingest,
+                                                        &protocol_profefe};
 
 /* ---- encoding and body ----------------------------------------------------------------------- */
 
@@ -108,7 +114,7 @@ static const enum config_protocol http_protocols[] = {PROTOCOL_PUSH, PROTOCOL_IN
 static void test_form(void **state)
 {
     (void)state;
-    struct config_endpoint e = {.url = "http://p", .protocol = PROTOCOL_INGEST};
+    struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct sent plain, clash;
     send_with(&plain, &e, usual(), "x", 1);
     size_t n = strlen(plain.boundary.text);
@@ -135,7 +141,7 @@ static void test_bytes_as_they_are(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        struct config_endpoint e = {.url = "http://p", .protocol = http_protocols[i]};
+        struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
         send_with(&s, &e, usual(), "\x1f\x8b\0\0\x08\0", 6);
         assert_ptr_equal(s.request.body[1].data, s.profile->data);
@@ -157,7 +163,7 @@ static void test_lengths(void **state)
     struct labels *l = usual();
     struct config_pairs none = {.n = 0};
     struct series s;
-    assert_true(series_build(&s, l, &none, NULL, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &none, NULL, &protocol_push.labels));
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct buf prefix, suffix;
         buf_init(&prefix, 4096);
@@ -191,12 +197,12 @@ static void test_lengths(void **state)
 static void test_times(void **state)
 {
     (void)state;
-    struct config_endpoint e = {.url = "http://p", .protocol = PROTOCOL_INGEST};
+    struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct sent s;
     send_with(&s, &e, usual(), "x", 1);
     CHECK_CONTAINS(s.request.url.data, "&from=1795230000&until=1795230010&", "");
     release(&s);
-    e.protocol = PROTOCOL_PROFEFE;
+    e.protocol = &protocol_profefe.config;
     send_with(&s, &e, usual(), "x", 1);
     CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
     CHECK_STR(strstr(s.request.url.data, "&created_at="), "&created_at=2026-11-21T03%3A00%3A00",
@@ -214,7 +220,7 @@ static void test_push_labels(void **state)
                        "__session_id__", "1", "z", "1", "instance", "i", NULL);
     struct config_pairs none = {.n = 0};
     struct series s;
-    assert_true(series_build(&s, l, &none, NULL, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &none, NULL, &protocol_push.labels));
     static const char *const want[] = {"__delta__", "__name__", "instance", "service_name", "z"};
     CHECK_INT(s.n, 5, "");
     for (size_t i = 0; i < 5; i++) {
@@ -248,7 +254,7 @@ static void test_body_does_not_trickle(void **state)
     assert_true(c->endpoints[0].remote_timeout_ms < 30000);
     config_unref(c);
     for (size_t i = 0; i < 3; i++) {
-        struct config_endpoint e = {.url = "http://p", .protocol = http_protocols[i]};
+        struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
         size_t there = 0;
         send_with(&s, &e, usual(), "\x1f\x8b-the-profile", 14);
@@ -270,16 +276,16 @@ static void test_time_in_the_profile(void **state)
     /* A sample, and time_nanos = 1795230000000. */
     static const char data[] = "\x12\x02\x10\x01\x48\x80\xc7\xaf\xe0\x9f\x34";
     for (size_t i = 0; i < 3; i++) {
-        struct config_endpoint e = {.url = "http://p", .protocol = http_protocols[i]};
+        struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
         send_with(&s, &e, usual(), data, sizeof(data) - 1);
         CHECK_INT(s.status, REQUEST_OK, "");
         CHECK_INT(s.request.body[1].len, sizeof(data) - 1, "");
         assert_memory_equal(s.request.body[1].data, data, sizeof(data) - 1);
-        if (e.protocol == PROTOCOL_INGEST) {
+        if (e.protocol == &protocol_ingest.config) {
             CHECK_CONTAINS(s.request.url.data, "&from=1795230000&until=1795230010&", "");
         }
-        if (e.protocol == PROTOCOL_PROFEFE) {
+        if (e.protocol == &protocol_profefe.config) {
             CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
         }
         release(&s);
@@ -315,7 +321,7 @@ static void test_godeltaprof(void **state)
 static void test_ingest_name(void **state)
 {
     (void)state;
-    struct config_endpoint e = {.url = "http://p", .protocol = PROTOCOL_INGEST};
+    struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct labels *l =
         testing_labels(table, "service_name", "a", "__name__", "mutex", "app.kubernetes.io/name",
                        "x,y}z", "app_kubernetes_io_name", "own", "p", "a b+\"c\"", NULL);
@@ -336,7 +342,8 @@ static void test_ingest_name(void **state)
 static void test_ingest_says_where_from(void **state)
 {
     (void)state;
-    struct config_endpoint e = {.url = "http://d/api/v1/profile", .protocol = PROTOCOL_INGEST};
+    struct config_endpoint e = {.url = "http://d/api/v1/profile",
+                                .protocol = &protocol_ingest.config};
     struct sent s;
     send_with(&s, &e,
               testing_labels(table, "service_name", "shop.cart", "__name__", "memory", "namespace",
@@ -363,10 +370,10 @@ static void test_label_budget(void **state)
     struct config_pairs many = {.at = pairs, .n = 40};
     struct labels *l = usual();
     struct series s;
-    assert_true(series_build(&s, l, &many, NULL, PROTOCOL_PUSH));
+    assert_true(series_build(&s, l, &many, NULL, &protocol_push.labels));
     CHECK_INT(s.n, 30, "push");
     series_done(&s);
-    assert_true(series_build(&s, l, &many, NULL, PROTOCOL_INGEST));
+    assert_true(series_build(&s, l, &many, NULL, &protocol_ingest.labels));
     size_t in_braces = 0;
     for (size_t i = 0; i < s.n; i++) {
         in_braces += sv_starts_with(s.at[i].name, SV("n"));
@@ -378,7 +385,7 @@ static void test_label_budget(void **state)
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-static struct answer classify(enum config_protocol protocol, long status, const char *type,
+static struct answer classify(const struct protocol *protocol, long status, const char *type,
                               const char *body, int64_t retry_after_ms)
 {
     struct answer a;
@@ -405,16 +412,16 @@ static void test_status_is_not_all(void **state)
         "{\"code\":\"resource_exhausted\",\"message\":\"message size 3 is larger than configured "
         "max 2\"}";
     static const char json[] = "application/json";
-    CHECK_INT(classify(PROTOCOL_INGEST, 422, json, rate, -1).class, ANSWER_RETRY_DOUBTFUL, "422");
-    CHECK_INT(classify(PROTOCOL_PUSH, 500, json, broken, -1).class, ANSWER_REJECTED, "500");
-    CHECK_INT(classify(PROTOCOL_PUSH, 429, json, large, -1).class, ANSWER_REJECTED, "429");
+    CHECK_INT(classify(&protocol_ingest, 422, json, rate, -1).class, ANSWER_RETRY_DOUBTFUL, "422");
+    CHECK_INT(classify(&protocol_push, 500, json, broken, -1).class, ANSWER_REJECTED, "500");
+    CHECK_INT(classify(&protocol_push, 429, json, large, -1).class, ANSWER_REJECTED, "429");
     for (size_t i = 0; i < 3; i++) {
         CHECK_INT(classify(http_protocols[i], 200, "text/html", "<html>login</html>", -1).class,
                   ANSWER_RETRY_DOUBTFUL, "SSO");
     }
-    CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/proto", "\x1f\x8b", -1).class, ANSWER_SENT,
+    CHECK_INT(classify(&protocol_push, 200, "application/proto", "\x1f\x8b", -1).class, ANSWER_SENT,
               "gzip of nothing");
-    CHECK_INT(classify(PROTOCOL_PUSH, 200, "application/octet-stream", "", -1).class,
+    CHECK_INT(classify(&protocol_push, 200, "application/octet-stream", "", -1).class,
               ANSWER_RETRY_DOUBTFUL, "a gateway that rewrites types");
 }
 
@@ -427,23 +434,23 @@ static void test_refused_for_what_is_within(void **state)
         const char *name;
         const char *message;
         long status;
-        enum config_protocol protocol;
+        const struct protocol *protocol;
         enum answer_fault fault;
     } rows[] = {
         {"old, push",
          "profile with labels '{a=\\\"b\\\"}' is outside of ingestion window (profile timestamp: "
          "x)",
-         400, PROTOCOL_PUSH, ANSWER_FAULT_TOO_OLD},
+         400, &protocol_push, ANSWER_FAULT_TOO_OLD},
         {"old, ingest",
          "pushing IngestInput-pprof failed invalid_argument: push series with index 0: profile "
          "with "
          "labels '{}' is outside of ingestion window (profile timestamp: x)",
-         422, PROTOCOL_INGEST, ANSWER_FAULT_TOO_OLD},
+         422, &protocol_ingest, ANSWER_FAULT_TOO_OLD},
         {"labels of samples",
          "profile series '{__name__=\\\"memory\\\"}' has 31 label names; limit 30", 400,
-         PROTOCOL_PUSH, ANSWER_FAULT_OTHER},
-        {"name of a label", "invalid label name 'a-b'", 400, PROTOCOL_PUSH, ANSWER_FAULT_OTHER},
-        {"name of a type", "invalid sample type 'inuse-space'", 400, PROTOCOL_PUSH,
+         &protocol_push, ANSWER_FAULT_OTHER},
+        {"name of a label", "invalid label name 'a-b'", 400, &protocol_push, ANSWER_FAULT_OTHER},
+        {"name of a type", "invalid sample type 'inuse-space'", 400, &protocol_push,
          ANSWER_FAULT_OTHER},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -483,7 +490,7 @@ static void test_retry_after(void **state)
 {
     (void)state;
     for (size_t p = 0; p < 3; p++) {
-        enum config_protocol protocol = http_protocols[p];
+        const struct protocol *protocol = http_protocols[p];
         CHECK_INT(classify(protocol, 503, "", "", 30000).delay_ms, 30000, "seconds");
         CHECK_INT(classify(protocol, 429, "", "", 30000).delay_ms, 30000, "429");
         CHECK_INT(classify(protocol, 503, "", "", -1).delay_ms, 0, "nonsense");
@@ -497,7 +504,7 @@ static void test_retry_after(void **state)
 static void test_no_org_id(void **state)
 {
     (void)state;
-    struct answer a = classify(PROTOCOL_PUSH, 401, "application/json",
+    struct answer a = classify(&protocol_push, 401, "application/json",
                                "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", -1);
     CHECK_STR(a.text, "HTTP 401: no org id", "");
     CHECK_INT(a.class, ANSWER_RETRY, "the queue is kept");
@@ -512,7 +519,7 @@ static void test_error_text(void **state)
     memset(page, 'x', ANSWER_BODY_MAX);
     memcpy(page, "a\r\nlevel=error msg=\x1b[31m\xff", 26);
     page[ANSWER_BODY_MAX] = '\0';
-    struct answer a = classify(PROTOCOL_INGEST, 400, "text/plain", page, -1);
+    struct answer a = classify(&protocol_ingest, 400, "text/plain", page, -1);
     assert_true(strlen(a.text) < 300);
     for (const char *c = a.text; *c; c++) {
         assert_true((unsigned char)*c >= 0x20);
@@ -528,25 +535,25 @@ static void test_protocol_of_url(void **state)
     (void)state;
     static const struct {
         const char *url;
-        int want; /* -1: any */
+        const struct protocol *want; /* NULL: any */
     } rows[] = {
-        {"http://p:4040", -1},
-        {"http://p:4040/", -1},
-        {"https://h/profile", -1},
-        {"http://h/digest", -1},
-        {"http://p/ingest", PROTOCOL_INGEST},
-        {"http://p/ingest//", PROTOCOL_INGEST},
-        {"http://d/api/v1/profile", PROTOCOL_INGEST},
-        {"http://d/api/v1/profile/ingest", PROTOCOL_INGEST},
-        {"http://f/api/0/profiles", PROTOCOL_PROFEFE},
-        {"http://p/push.v1.PusherService/Push", PROTOCOL_PUSH},
-        {"file:///x", PROTOCOL_FILE},
-        {"file:///x/ingest", PROTOCOL_FILE},
+        {"http://p:4040", NULL},
+        {"http://p:4040/", NULL},
+        {"https://h/profile", NULL},
+        {"http://h/digest", NULL},
+        {"http://p/ingest", &protocol_ingest},
+        {"http://p/ingest//", &protocol_ingest},
+        {"http://d/api/v1/profile", &protocol_ingest},
+        {"http://d/api/v1/profile/ingest", &protocol_ingest},
+        {"http://f/api/0/profiles", &protocol_profefe},
+        {"http://p/push.v1.PusherService/Push", &protocol_push},
+        {"file:///x", &protocol_file},
+        {"file:///x/ingest", &protocol_file},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        enum config_protocol got = PROTOCOL_PUSH;
-        bool certain = config_protocol_of_url(rows[i].url, &got);
-        CHECK_INT(certain ? (int)got : -1, rows[i].want, rows[i].url);
+        const struct config_protocol *got = config_protocol_of_url(write_protocols(), rows[i].url);
+        const struct config_protocol *want = rows[i].want == NULL ? NULL : &rows[i].want->config;
+        CHECK_INT(got == want, true, rows[i].url);
     }
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "write/protocols/table.h"
 #include "write/write.h"
 
 /* Far beyond what anything here takes; only a hanging test gets there. */
@@ -311,7 +312,7 @@ static int setup(void **state)
         (void)snprintf(f.urls[i], sizeof(f.urls[i]), "http://127.0.0.1:%u", f.server[i].port);
         f.endpoints[i] = (struct config_endpoint){.name = i == 0 ? "main" : "other",
                                                   .url = f.urls[i],
-                                                  .protocol = PROTOCOL_PUSH,
+                                                  .protocol = &protocol_push.config,
                                                   .remote_timeout_ms = FAR_MS,
                                                   .min_backoff_ms = 10,
                                                   .max_backoff_ms = 50,
@@ -498,7 +499,7 @@ static void test_push_arrives(void **state)
 static void test_ingest_arrives(void **state)
 {
     struct fixture *f = *state;
-    f->endpoints[0].protocol = PROTOCOL_INGEST;
+    f->endpoints[0].protocol = &protocol_ingest.config;
     start(f);
     writer_put(f->writer, make(f, "\x1f\x8b\0profile", 10), 1);
     drain(f, FAR_MS);
@@ -528,7 +529,7 @@ static void test_file_arrives(void **state)
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "file://%s", dir);
-    f->endpoints[0].protocol = PROTOCOL_FILE;
+    f->endpoints[0].protocol = &protocol_file.config;
     start(f);
     put(f, 5, 1);
     drain(f, FAR_MS);
@@ -851,7 +852,7 @@ static void test_file_outlives_the_writer(void **state)
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "file://%s", dir);
-    f->endpoints[0].protocol = PROTOCOL_FILE;
+    f->endpoints[0].protocol = &protocol_file.config;
     static const struct config_pair external[] = {{"cluster", "prod"}};
     f->endpoints[0].external_labels = (struct config_pairs){.at = external, .n = 1};
     struct blocker b = {.work = {.home = f->loop, .run = block, .done = blocked}};
@@ -902,7 +903,7 @@ static void test_bad_endpoint_is_named(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     f->config.n_endpoints = 2;
-    f->endpoints[1].protocol = PROTOCOL_FILE;
+    f->endpoints[1].protocol = &protocol_file.config;
     f->endpoints[1].url = "file://host/x";
     struct writer_options options = {.config = &f->config,
                                      .loop = f->loop,
@@ -931,7 +932,7 @@ static void test_threads(void **state)
 {
     struct fixture *f = *state;
     f->config.n_endpoints = 2;
-    f->endpoints[1].protocol = PROTOCOL_INGEST;
+    f->endpoints[1].protocol = &protocol_ingest.config;
     start(f);
     pthread_t threads[PUTTERS];
     for (size_t i = 0; i < PUTTERS; i++) {

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "tests/unit/torture.h"
+#include "write/protocols/table.h"
 
 #undef fail /* cmocka's */
 
@@ -144,7 +145,7 @@ void worker_submit(struct worker_pool *p, struct work *w)
 
 /* Scenarios have no parameter: what they need stands here. */
 static struct {
-    enum config_protocol protocol;
+    const struct protocol *protocol;
     struct script first;     /* what the first requests are answered with; then all is well */
     enum write_drop refused; /* what becomes of these profiles; WRITE_DROPS: they are repeated */
     char url[256];
@@ -221,7 +222,7 @@ static bool check_end(const struct write_ledger *l, const struct told *told)
 /* What each kind of server says when all is well. */
 static struct script good_answer(void)
 {
-    if (place.protocol == PROTOCOL_PROFEFE) {
+    if (place.protocol == &protocol_profefe) {
         return (struct script){200, "text/plain", "{\"code\":200,\"body\":{\"id\":\"a\"}}"};
     }
     return (struct script){200, "application/proto", ""};
@@ -260,7 +261,7 @@ static void scenario(bool *ret_complete)
     struct err err = ERR_INIT;
     struct config_endpoint endpoint = {.name = "main",
                                        .url = place.url,
-                                       .protocol = place.protocol,
+                                       .protocol = &place.protocol->config,
                                        .remote_timeout_ms = 10000,
                                        .min_backoff_ms = 1,
                                        .max_backoff_ms = 2,
@@ -323,7 +324,7 @@ static int setup(void **state)
 {
     (void)state;
     torture_state.armed = false; /* if the last test failed */
-    place.protocol = PROTOCOL_PUSH;
+    place.protocol = &protocol_push;
     place.refused = WRITE_DROPS;
     (void)snprintf(place.url, sizeof(place.url), "http://h/base");
     return 0;
@@ -332,12 +333,13 @@ static int setup(void **state)
 static void test_sent(void **state)
 {
     (void)state;
-    static const enum config_protocol all[] = {PROTOCOL_PUSH, PROTOCOL_INGEST, PROTOCOL_PROFEFE};
+    static const struct protocol *const all[] = {&protocol_push, &protocol_ingest,
+                                                 &protocol_profefe};
     for (size_t i = 0; i < 3; i++) {
         place.protocol = all[i];
         place.first = good_answer();
         place.refused = WRITE_DROPS;
-        run(config_protocol_name(all[i]));
+        run(all[i]->config.name);
     }
 }
 
@@ -353,7 +355,7 @@ static void test_repeated(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    place.protocol = PROTOCOL_INGEST;
+    place.protocol = &protocol_ingest;
     place.first =
         (struct script){400, "application/json",
                         "{\"code\":\"invalid_argument\",\"message\":\"no \\\"thanks\\\"\"}"};
@@ -365,7 +367,7 @@ static void test_file(void **state)
 {
     (void)state;
     char *dir = testing_mkdtemp();
-    place.protocol = PROTOCOL_FILE;
+    place.protocol = &protocol_file;
     (void)snprintf(place.url, sizeof(place.url), "file://%s/p", dir);
     run("file");
     testing_rmdir(dir);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "http/url.h"
 #include "pprof/gzip.h"
+#include "write/protocols/table.h"
 
 #define PATH_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
@@ -23,7 +23,7 @@
 #define NAME_SIZE (32 + FILE_PART_MAX + 32)
 
 struct file_sink {
-    atomic_uint refs;
+    struct sink sink; /* the first member */
     atomic_uint_fast64_t next_temporary;
     char *directory;
     pthread_mutex_t lock; /* one at a time gives a file its name and appends to the index */
@@ -80,45 +80,42 @@ static int open_root(const struct file_sink *s, struct err *err)
     return fd;
 }
 
-struct file_sink *file_sink_new(const char *url, struct err *err)
+static void file_sink_free(struct sink *sink)
+{
+    struct file_sink *s = (struct file_sink *)sink;
+    pthread_mutex_destroy(&s->lock);
+    free(s->directory);
+    free(s);
+}
+
+static bool open_sink(struct file_sink *s, const char *url, struct err *err)
 {
     struct buf directory;
+    buf_init(&directory, PATH_BYTES_MAX);
+    bool ok = url_to_directory(sv_from(url), &directory, err);
+    s->directory = ok ? buf_take(&directory, NULL) : NULL;
+    buf_done(&directory);
+    if (s->directory == NULL) {
+        return ok && err_memory(err);
+    }
+    int fd = make_directories(s->directory, err) ? open_root(s, err) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
+}
+
+struct sink *file_open(const char *url, struct err *err)
+{
     struct file_sink *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         err_memory(err);
         return NULL;
     }
-    atomic_init(&s->refs, 1);
+    atomic_init(&s->sink.refs, 1);
+    s->sink.free = file_sink_free;
     pthread_mutex_init(&s->lock, NULL);
-    buf_init(&directory, PATH_BYTES_MAX);
-    bool ok = url_to_directory(sv_from(url), &directory, err);
-    s->directory = ok ? buf_take(&directory, NULL) : NULL;
-    buf_done(&directory);
-    if (ok && s->directory == NULL) {
-        err_memory(err);
-    }
-    int fd = s->directory != NULL && make_directories(s->directory, err) ? open_root(s, err) : -1;
-    if (fd < 0) {
-        return file_sink_unref(s);
-    }
-    close(fd);
-    return s;
-}
-
-struct file_sink *file_sink_ref(struct file_sink *s)
-{
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-    return s;
-}
-
-struct file_sink *file_sink_unref(struct file_sink *s)
-{
-    if (s != NULL && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
-        pthread_mutex_destroy(&s->lock);
-        free(s->directory);
-        free(s);
-    }
-    return NULL;
+    return open_sink(s, url, err) ? &s->sink : sink_unref(&s->sink);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -321,13 +318,6 @@ static bool give_name(struct writing *w, struct err *err)
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-static void put_string(struct buf *out, struct sv v)
-{
-    buf_putc(out, '"');
-    json_escape(v, out);
-    buf_putc(out, '"');
-}
-
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
 {
     char text[32];
@@ -344,16 +334,16 @@ static bool format_line(const struct writing *w, struct buf *line)
     buf_printf(line, ",\"size\":%" PRIu64, w->bytes);
     if (w->series->tenant.n > 0) {
         buf_puts(line, ",\"tenant\":");
-        put_string(line, w->series->tenant);
+        json_quote(w->series->tenant, line);
     }
     buf_puts(line, ",\"labels\":{");
     for (size_t i = 0; i < w->series->n; i++) {
         if (i > 0) {
             buf_putc(line, ',');
         }
-        put_string(line, w->series->at[i].name);
+        json_quote(w->series->at[i].name, line);
         buf_putc(line, ':');
-        put_string(line, w->series->at[i].value);
+        json_quote(w->series->at[i].value, line);
     }
     return buf_puts(line, "}}\n");
 }
@@ -444,12 +434,12 @@ static bool write_in_root(struct writing *w, struct err *err)
     return ok;
 }
 
-void file_write(struct file_sink *sink, const struct series *s, const struct profile *p,
-                struct answer *ret_answer)
+void file_deliver(struct sink *sink, const struct series *s, const struct profile *p,
+                  struct answer *ret_answer)
 {
     struct err err = ERR_INIT;
-    struct writing w = {.sink = sink, .series = s, .profile = p};
-    w.root = open_root(sink, &err);
+    struct writing w = {.sink = (struct file_sink *)sink, .series = s, .profile = p};
+    w.root = open_root(w.sink, &err);
     bool ok = w.root >= 0 && write_in_root(&w, &err);
     if (w.root >= 0) {
         close(w.root);
@@ -459,3 +449,33 @@ void file_write(struct file_sink *sink, const struct series *s, const struct pro
         (void)snprintf(ret_answer->text, sizeof(ret_answer->text), "%s", err.msg);
     }
 }
+
+/* ---- reading back ---------------------------------------------------------------------------- */
+
+static bool directory_of(const char *url, struct sv service, struct sv type, struct buf *out)
+{
+    char service_part[FILE_PART_MAX + 1];
+    char type_part[FILE_PART_MAX + 1];
+    file_path_part(service, service_part);
+    file_path_part(type, type_part);
+    return url_to_directory(sv_from(url), out, NULL) &&
+           buf_printf(out, "/%s/%s", service_part, type_part);
+}
+
+const struct readback readback_file = {.directory = directory_of};
+
+static const struct readback *file_readback(const char *url)
+{
+    (void)url;
+    return &readback_file;
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+const struct protocol protocol_file = {
+    .config = {.name = "file", .is_directory = true, .takes_jfr = true},
+    .labels = {.names = SERIES_NAMES_ALL, .unlimited = true},
+    .open = file_open,
+    .deliver = file_deliver,
+    .readback = file_readback,
+};

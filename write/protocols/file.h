@@ -8,8 +8,7 @@
  * nobody ever sees half a profile. Nothing is synced: the files survive the end of the process at
  * any moment, not a loss of power. A gzip profile is kept byte for byte, a plain one is compressed.
  *
- * file_write() blocks on the disk and belongs on a worker; any number may run at once. The sink is
- * reference-counted, for a write may outlive the writer.
+ * file_deliver() blocks on the disk and belongs on a worker; any number may run at once.
  */
 #ifndef PROFPULL_WRITE_PROTOCOLS_FILE_H
 #define PROFPULL_WRITE_PROTOCOLS_FILE_H
@@ -20,8 +19,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "model/profile.h"
-#include "write/answer.h"
-#include "write/series.h"
+#include "write/protocol.h"
 
 /* Bytes of one part of a file's path. */
 #define FILE_PART_MAX 100
@@ -29,21 +27,20 @@
 /* Profiles of one instance, type and millisecond that get a name ("-2", "-3", ...). */
 #define FILE_SAME_NAME_MAX 100
 
-struct file_sink;
+/* url: see url_to_directory(). Makes the directory and those above it. NULL and err on failure. */
+struct sink *file_open(const char *url, struct err *err);
 
-/* url: see url_to_directory(). Makes the directory and those above it. */
-struct file_sink *file_sink_new(const char *url, struct err *err);
-struct file_sink *file_sink_ref(struct file_sink *s);
-struct file_sink *file_sink_unref(struct file_sink *s); /* accepts NULL, returns NULL */
-
-/* Writes one profile and its line in the index. The series is one for PROTOCOL_FILE. The answer is
- * ANSWER_SENT, or ANSWER_RETRY with what failed: a full disk passes, and so do rights. */
-void file_write(struct file_sink *sink, const struct series *s, const struct profile *p,
-                struct answer *ret_answer);
+/* Writes one profile and its line in the index. The series is built by the rules of this protocol.
+ * The answer is ANSWER_SENT, or ANSWER_RETRY with what failed: a full disk passes, and so do
+ * missing rights. */
+void file_deliver(struct sink *sink, const struct series *s, const struct profile *p,
+                  struct answer *ret_answer);
 
 /* Makes a part of a path of any text: [A-Za-z0-9._-] stay, ":" becomes "-", every other character
  * "_", as does a leading dot; "unknown" if there is nothing. Writes at most FILE_PART_MAX bytes and
  * a NUL. */
 void file_path_part(struct sv v, char out[FILE_PART_MAX + 1]);
+
+extern const struct readback readback_file;
 
 #endif

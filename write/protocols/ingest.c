@@ -1,26 +1,19 @@
 #include "write/protocols/ingest.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "http/url.h"
+#include "pprof/gzip.h"
+#include "pprof/summary.h"
+#include "write/protocols/push.h"
+#include "write/protocols/table.h"
 
 /* Ten digits: from 2001-09-09 to 2286-11-20. DeepFlow agents read other lengths as other units. */
 #define SECONDS_MIN INT64_C(1000000000)
 #define SECONDS_MAX INT64_C(9999999999)
-
-void ingest_boundary_new(struct ingest_boundary *b, struct rng *rng)
-{
-    uint64_t high = rng_next(rng);
-    uint64_t low = rng_next(rng);
-    (void)snprintf(b->text, sizeof(b->text), "profpull%016" PRIx64 "%016" PRIx64, high, low);
-}
-
-bool ingest_boundary_fits(const struct ingest_boundary *b, const void *data, size_t size)
-{
-    return size == 0 || memmem(data, size, b->text, strlen(b->text)) == NULL;
-}
 
 /* ---- the name -------------------------------------------------------------------------------- */
 
@@ -208,3 +201,109 @@ bool ingest_body(const char *boundary, enum profile_format format, struct sv con
     buf_printf(tail, "--%s--\r\n", boundary);
     return buf_ok(head) && buf_ok(tail);
 }
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* DeepFlow shows CPU as samples over this rate; a Pyroscope does not look at it. */
+static unsigned sample_rate_of(const struct series *s, const struct profile *p)
+{
+    struct pprof_summary summary;
+    if (p->format != PROFILE_PPROF || !sv_eq_str(s->type, "process_cpu")) {
+        return INGEST_SAMPLE_RATE;
+    }
+    pprof_summary_peek((struct sv){p->data, p->size}, PROFILE_PERIOD, &summary);
+    return ingest_sample_rate(summary.period);
+}
+
+static struct sv without_query(const char *url)
+{
+    return (struct sv){.p = url, .n = strcspn(url, "?#")};
+}
+
+/* Where the URL is that of DeepFlow's agent. */
+static bool is_deepflow(const char *url)
+{
+    struct sv path = without_query(url);
+    while (path.n > 0 && path.p[path.n - 1] == '/') {
+        path.n--;
+    }
+    return sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE)) ||
+           sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE INGEST_PATH));
+}
+
+/* A recording in gzip: within a form DeepFlow would not inflate it, as a body it does (and a
+ * Pyroscope the other way round). */
+static bool is_raw_jfr(const struct config_endpoint *endpoint, const struct profile *p)
+{
+    return p->format == PROFILE_JFR && gzip_is((struct sv){.p = p->data, .n = p->size}) &&
+           is_deepflow(endpoint->url);
+}
+
+static bool put_body(struct request *r, const struct request_input *in)
+{
+    const char *boundary = in->boundary->text;
+    if (is_raw_jfr(in->endpoint, in->profile)) {
+        (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+        return true;
+    }
+    (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
+                   boundary);
+    return ingest_body(boundary, in->profile->format, ingest_sample_type_config(in->series->type),
+                       &r->head, &r->tail);
+}
+
+static enum request_status ingest_build(struct request *r, const struct request_input *in)
+{
+    const struct profile *p = in->profile;
+    struct buf query;
+    buf_init(&query, REQUEST_URL_MAX);
+    while (!boundary_fits(in->boundary, p->data, p->size)) {
+        boundary_new(in->boundary, in->rng);
+    }
+    bool ok = ingest_query(in->series, p->from_ns, p->until_ns, p->format,
+                           sample_rate_of(in->series, p), &query) &&
+              request_set_url(r, in, &query) && put_body(r, in);
+    buf_done(&query);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+/* ---- reading back ---------------------------------------------------------------------------- */
+
+static void ask_deepflow(const struct readback_query *q, struct buf *url, struct buf *body)
+{
+    buf_puts(url, "/v1/profile/ProfileTracing");
+    buf_puts(body, "{\"app_service\":");
+    json_quote(sv_from(q->service), body);
+    buf_printf(body,
+               ",\"profile_language_type\":\"Golang\",\"profile_event_type\":\"cpu\","
+               "\"tag_filter\":\"\",\"time_start\":%" PRId64 ",\"time_end\":%" PRId64 "}",
+               q->from_ns / NS_PER_S, q->until_ns / NS_PER_S);
+}
+
+/* Today's answer has functions and node_values, that of older servers is a list of nodes. */
+static bool holds_nodes(const json_t *answer)
+{
+    const char *status = json_string_value(json_object_get(answer, "OPT_STATUS"));
+    const json_t *result = json_object_get(answer, "result");
+    const json_t *values = json_object_get(json_object_get(result, "node_values"), "values");
+    return status != NULL && strcmp(status, "SUCCESS") == 0 &&
+           (json_array_size(result) > 0 || json_array_size(values) > 0);
+}
+
+/* ProfileTracing of the server; its agents answer no questions. */
+const struct readback readback_deepflow = {
+    .ask = ask_deepflow, .holds = holds_nodes, .elsewhere = true};
+
+static const struct readback *ingest_readback(const char *url)
+{
+    return is_deepflow(url) ? &readback_deepflow : &readback_pyroscope;
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+const struct protocol protocol_ingest = {
+    .config = {.name = "ingest", .paths = {INGEST_PATH, INGEST_DEEPFLOW_BASE}, .takes_jfr = true},
+    .labels = {.names = SERIES_NAMES_PLAIN, .in_braces = true},
+    .build = ingest_build,
+    .readback = ingest_readback,
+};

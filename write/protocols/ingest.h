@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/str.h"
 #include "model/profile.h"
+#include "write/readback.h"
 #include "write/series.h"
 
 #define INGEST_PATH "/ingest"
@@ -26,21 +26,11 @@
 /* Bytes of the application name. */
 #define INGEST_APP_MAX ((size_t)512)
 
-/* "profpull" and 32 hex digits, with the NUL. */
-#define INGEST_BOUNDARY_SIZE (8 + 32 + 1)
-struct ingest_boundary {
-    char text[INGEST_BOUNDARY_SIZE];
-};
-/* A random one; one for the whole process is enough as long as ingest_boundary_fits(). */
-void ingest_boundary_new(struct ingest_boundary *b, struct rng *rng);
-/* True if the boundary does not occur in the profile. */
-bool ingest_boundary_fits(const struct ingest_boundary *b, const void *data, size_t size);
-
 /* Appends the name, not percent-encoded: "app{a=b,c=d}", or "app" without labels. The app name is
  * the service name in [A-Za-z0-9_.-] ("/" becomes ".", all else "_"). Labels that start with `__`
  * and service_name are not in the braces; "," and "}" in a value become "_", white space around it
- * goes. The series must have been built for PROTOCOL_INGEST; labels may be dropped from it so that
- * the name stays within INGEST_NAME_MAX encoded, and changes are counted in it. */
+ * goes. The series must have been built by the rules of this protocol; labels may be dropped from
+ * it so that the name stays within INGEST_NAME_MAX encoded, and changes are counted in it. */
 bool ingest_name(struct series *s, struct buf *out);
 
 /* Samples in a second of Go's CPU profile, and of all others as far as a server is concerned. */
@@ -66,5 +56,8 @@ struct sv ingest_sample_type_config(struct sv type);
  * without gzip, and some DeepFlow agents not at all. */
 bool ingest_body(const char *boundary, enum profile_format format, struct sv config,
                  struct buf *head, struct buf *tail);
+
+/* ProfileTracing of the DeepFlow server, which is not the agent that takes profiles. */
+extern const struct readback readback_deepflow;
 
 #endif

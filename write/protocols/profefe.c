@@ -1,5 +1,6 @@
 #include "write/protocols/profefe.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,6 +9,8 @@
 #include "base/utf8.h"
 #include "config/config.h"
 #include "http/url.h"
+#include "pprof/summary.h"
+#include "write/protocols/table.h"
 
 /* Years of four digits. */
 #define YEAR_9999_END INT64_C(253402300799)
@@ -106,3 +109,85 @@ bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
     }
     return ok && buf_ok(out);
 }
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static enum request_status profefe_build(struct request *r, const struct request_input *in)
+{
+    const struct profile *p = in->profile;
+    struct pprof_summary summary;
+    pprof_summary_peek((struct sv){p->data, p->size}, PROFILE_SAMPLE, &summary);
+    if (p->size == 0 || (summary.whole && summary.n[PROFILE_SAMPLE] == 0)) {
+        return REQUEST_EMPTY;
+    }
+    struct buf query;
+    buf_init(&query, REQUEST_URL_MAX);
+    (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+    bool ok = profefe_query(in->series, p->from_ns, &query) && request_set_url(r, in, &query);
+    buf_done(&query);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* {"code":200,"body":{"id":"..."}}: other methods, and other servers, say 200 as well. A long list
+ * of labels in it may be cut. */
+static bool profefe_accepts(const struct answer_input *in, const struct reply *r)
+{
+    static const char head[] = "{\"code\":200,\"body\":{\"id\":\"";
+    if (in->status != 200) {
+        return false;
+    }
+    if (r->json == NULL && in->body.n >= ANSWER_BODY_MAX) {
+        return sv_starts_with(in->body, sv_from(head)) && in->body.p[sizeof(head) - 1] != '"';
+    }
+    const json_t *id = json_object_get(json_object_get(r->json, "body"), "id");
+    return json_integer_value(json_object_get(r->json, "code")) == 200 &&
+           json_string_length(id) > 0;
+}
+
+/* ---- reading back ---------------------------------------------------------------------------- */
+
+/* "2026-11-21T03:23:34", which profefe takes as UTC. */
+static void put_utc(struct buf *out, int64_t ns)
+{
+    char text[32];
+    clock_format_rfc3339(ns, text, sizeof(text));
+    url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
+}
+
+static void ask_profefe(const struct readback_query *q, struct buf *url, struct buf *body)
+{
+    (void)body;
+    buf_puts(url, PROFEFE_PATH "?service=");
+    url_encode(sv_from(q->service), url);
+    buf_puts(url, "&type=cpu&from=");
+    put_utc(url, q->from_ns);
+    buf_puts(url, "&to=");
+    put_utc(url, q->until_ns);
+    buf_printf(url, "&labels=" READBACK_LABEL "%%3D%s", q->id);
+}
+
+static bool holds_ids(const json_t *answer)
+{
+    return json_array_size(json_object_get(answer, "body")) > 0;
+}
+
+const struct readback readback_profefe = {
+    .ask = ask_profefe, .holds = holds_ids, .no_profile_is_404 = true};
+
+static const struct readback *profefe_readback(const char *url)
+{
+    (void)url;
+    return &readback_profefe;
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+const struct protocol protocol_profefe = {
+    .config = {.name = "profefe", .paths = {PROFEFE_PATH}},
+    .labels = {.names = SERIES_NAMES_ALL},
+    .build = profefe_build,
+    .accepts = profefe_accepts,
+    .readback = profefe_readback,
+};

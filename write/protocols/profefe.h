@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "write/readback.h"
 #include "write/series.h"
 
 #define PROFEFE_PATH "/api/0/profiles"
@@ -26,8 +27,11 @@ const char *profefe_type(struct sv name);
 
 /* Appends the query: service, type, labels, created_at. The server decodes labels twice, so they
  * are encoded twice: no character is lost. created_at (UTC, without a zone) counts only for a
- * profile that has no time of its own. The series must have been built for PROTOCOL_PROFEFE; labels
- * may be dropped from it. */
+ * profile that has no time of its own. The series must have been built by the rules of this
+ * protocol; labels may be dropped from it. */
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out);
+
+/* GET /api/0/profiles. */
+extern const struct readback readback_profefe;
 
 #endif

@@ -1,6 +1,14 @@
 #include "write/protocols/push.h"
 
-#include <stdint.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "write/protocols/table.h"
+
+#define TYPE_ID READBACK_TYPE ":cpu:nanoseconds:cpu:nanoseconds"
 
 /* All fields are length-delimited: tag = number << 3 | 2. */
 enum { TAG_1 = 0x0a, TAG_2 = 0x12 };
@@ -67,3 +75,130 @@ bool push_encode(const struct series *s, size_t profile_size, struct sv id, stru
     }
     return buf_ok(prefix) && buf_ok(suffix);
 }
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void push_headers(struct request *r, const struct config_endpoint *endpoint)
+{
+    (void)snprintf(r->content_type, sizeof(r->content_type), "%s", PUSH_CONTENT_TYPE);
+    (void)snprintf(r->timeout, sizeof(r->timeout), "%" PRId64, endpoint->remote_timeout_ms);
+    request_add_own(r, "Connect-Protocol-Version", "1");
+    /* At most ten digits; a server takes it as its deadline. */
+    if (endpoint->remote_timeout_ms > 0 && strlen(r->timeout) <= 10) {
+        request_add_own(r, "Connect-Timeout-Ms", r->timeout);
+    }
+}
+
+static enum request_status push_build(struct request *r, const struct request_input *in)
+{
+    /* The server refuses a series without `__name__`. */
+    if (in->series->type.n == 0) {
+        return REQUEST_BAD_LABELS;
+    }
+    if (in->profile->size > PUSH_PROFILE_MAX) {
+        return REQUEST_TOO_LARGE;
+    }
+    push_headers(r, in->endpoint);
+    bool ok = push_encode(in->series, in->profile->size, SV(""), &r->head, &r->tail) &&
+              request_set_url(r, in, &(struct buf){.len = 0});
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool push_accepts(const struct answer_input *in, const struct reply *r)
+{
+    (void)r;
+    return in->status == 200 && (answer_type_is(in->content_type, "application/proto") ||
+                                 answer_type_is(in->content_type, "application/json"));
+}
+
+/* The server could not read the profile inside the request, and never will. */
+static bool is_broken_profile(const struct reply *r)
+{
+    return strcmp(r->code, "unknown") == 0 &&
+           (answer_mentions(r->message, "gzip") || answer_mentions(r->message, "unmarshal") ||
+            answer_mentions(r->message, "EOF") || answer_mentions(r->message, "proto"));
+}
+
+static void push_classify(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    switch (in->status) {
+    case 499: /* canceled: our deadline or a server going down */
+        a->class = ANSWER_RETRY;
+        break;
+    case 409:
+        if (strcmp(r->code, "aborted") == 0) {
+            answer_set_doubtful(a, ANSWER_TRIES);
+        } else {
+            a->class = ANSWER_REJECTED;
+        }
+        break;
+    case 500:
+        if (is_broken_profile(r)) {
+            a->class = ANSWER_REJECTED;
+        } else {
+            answer_set_doubtful(a, ANSWER_TRIES);
+        }
+        break;
+    case 501:
+        a->class = ANSWER_REJECTED;
+        break;
+    default:
+        a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
+        break;
+    }
+}
+
+/* ---- reading back ---------------------------------------------------------------------------- */
+
+static void ask_pyroscope(const struct readback_query *q, struct buf *url, struct buf *body)
+{
+    buf_puts(url, "/querier.v1.QuerierService/SelectMergeStacktraces");
+    buf_printf(body,
+               "{\"profileTypeID\":\"" TYPE_ID "\",\"labelSelector\":\"{" READBACK_LABEL
+               "=\\\"%s\\\"}\",\"start\":%" PRId64 ",\"end\":%" PRId64 "}",
+               q->id, q->from_ns / NS_PER_MS, q->until_ns / NS_PER_MS);
+}
+
+static bool holds_function(const json_t *names)
+{
+    size_t i;
+    json_t *name;
+    json_array_foreach(names, i, name)
+    {
+        if (json_is_string(name) && strcmp(json_string_value(name), READBACK_FUNCTION) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool holds_flamegraph(const json_t *answer)
+{
+    return holds_function(json_object_get(json_object_get(answer, "flamegraph"), "names"));
+}
+
+const struct readback readback_pyroscope = {.ask = ask_pyroscope, .holds = holds_flamegraph};
+
+static const struct readback *push_readback(const char *url)
+{
+    (void)url;
+    return &readback_pyroscope;
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+const struct protocol protocol_push = {
+    .config = {.name = "push", .paths = {PUSH_PATH}},
+    .labels = {.names = SERIES_NAMES_DOTTED},
+    .build = push_build,
+    .accepts = push_accepts,
+    .classify = push_classify,
+    .readback = push_readback,
+    .advice_not_found =
+        "nothing takes profiles at this path: url is the base URL, to which "
+        "/push.v1.PusherService/Push is added; behind a gateway it often has a path "
+        "(https://HOST/profile); for a server that only knows /ingest set protocol: "
+        "ingest",
+};

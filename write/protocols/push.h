@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "write/readback.h"
 #include "write/series.h"
 
 #define PUSH_PATH "/push.v1.PusherService/Push"
@@ -28,5 +29,8 @@
  * and is left out then. False if a buffer is full or size is over PUSH_PROFILE_MAX. */
 bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
                  struct buf *suffix);
+
+/* SelectMergeStacktraces of a Pyroscope's querier, in JSON. */
+extern const struct readback readback_pyroscope;
 
 #endif

@@ -1,0 +1,27 @@
+/* What a configuration knows of a protocol that a destination speaks.
+ *
+ * The rows come from the caller (write/protocols/) through struct config_options: config/ reads
+ * endpoints without knowing which protocols there are. Constant data.
+ */
+#ifndef PROFPULL_CONFIG_PROTOCOL_H
+#define PROFPULL_CONFIG_PROTOCOL_H
+
+#include <stdbool.h>
+
+#define CONFIG_PROTOCOL_PATHS 3
+
+struct config_protocol {
+    const char *name; /* the value of the key protocol */
+    /* HTTP: a URL that ends in one of these (NULL-terminated) speaks this protocol and no other.
+     * The first is the path that profiles are posted to. */
+    const char *paths[CONFIG_PROTOCOL_PATHS];
+    bool is_directory; /* its URL is "file:///DIR", and every such URL is this protocol's */
+    bool takes_jfr;    /* besides pprof, which all protocols take */
+};
+
+/* The protocol of a URL that can mean only one: file://, or the path of a method. NULL if it could
+ * mean any. all may be NULL. */
+const struct config_protocol *config_protocol_of_url(const struct config_protocol *const *all,
+                                                     const char *url);
+
+#endif

@@ -1,0 +1,20 @@
+/* Protocols for tests of what stands under write/: the names and URLs of the real ones. */
+#ifndef PROFPULL_TESTS_UNIT_PROTOCOLS_H
+#define PROFPULL_TESTS_UNIT_PROTOCOLS_H
+
+#include <stddef.h>
+
+#include "config/protocol.h"
+
+static const struct config_protocol testing_push = {.name = "push",
+                                                    .paths = {"/push.v1.PusherService/Push"}};
+static const struct config_protocol testing_ingest = {
+    .name = "ingest", .paths = {"/ingest", "/api/v1/profile"}, .takes_jfr = true};
+static const struct config_protocol testing_file = {
+    .name = "file", .is_directory = true, .takes_jfr = true};
+static const struct config_protocol testing_profefe = {.name = "profefe",
+                                                       .paths = {"/api/0/profiles"}};
+static const struct config_protocol *const testing_protocols[] = {
+    &testing_push, &testing_ingest, &testing_file, &testing_profefe, NULL};
+
+#endif

@@ -1,0 +1,62 @@
+/* A protocol that a destination speaks: what it carries, how a profile becomes a request, what an
+ * answer means, and how `profpull verify` reads a profile back.
+ *
+ * Each file in write/protocols/ defines one row, and write/protocols/table.h lists them; nothing
+ * else names a protocol. A protocol is either HTTP (build) or its own way out (open, deliver).
+ * Constant data and pure functions; any thread.
+ */
+#ifndef PROFPULL_WRITE_PROTOCOL_H
+#define PROFPULL_WRITE_PROTOCOL_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "config/config.h"
+#include "config/protocol.h"
+#include "model/profile.h"
+#include "write/answer.h"
+#include "write/readback.h"
+#include "write/request.h"
+#include "write/series.h"
+
+/* What a protocol without HTTP keeps for a destination: the first member of its own struct.
+ * Reference-counted, because a delivery may outlive the writer. */
+struct sink {
+    atomic_uint refs;
+    void (*free)(struct sink *s);
+};
+
+struct protocol {
+    struct config_protocol config; /* the first member, see protocol_of() */
+    struct series_rules labels;
+
+    /* HTTP: sets the URL, the content type, own headers and the body around the profile. The caller
+     * has checked the format and adds the headers that all protocols share. */
+    enum request_status (*build)(struct request *r, const struct request_input *in);
+    /* Whether a 2xx comes from such a server; NULL: everything but HTML does. */
+    bool (*accepts)(const struct answer_input *in, const struct reply *r);
+    /* Classifies a status of 400 and above that does not mean the same everywhere; NULL: a 4xx
+     * refuses the profile, a 5xx is the server's trouble. */
+    void (*classify)(const struct answer_input *in, const struct reply *r, struct answer *a);
+
+    /* Not HTTP: opens the destination, with one reference for the caller. */
+    struct sink *(*open)(const char *url, struct err *err);
+    /* Writes one profile, on a worker; any number at a time. */
+    void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,
+                    struct answer *ret_answer);
+
+    /* How a profile is read back from the destination with this URL. NULL: it cannot be. */
+    const struct readback *(*readback)(const char *url);
+    /* For people, at a 404 or 405; NULL: the general advice. */
+    const char *advice_not_found;
+};
+
+/* The configuration's part of all protocols, for struct config_options. NULL-terminated. */
+const struct config_protocol *const *write_protocols(void);
+/* The protocol of an endpoint that was read with write_protocols(). */
+const struct protocol *protocol_of(const struct config_endpoint *endpoint);
+
+struct sink *sink_ref(struct sink *s);
+struct sink *sink_unref(struct sink *s); /* accepts NULL, returns NULL */
+
+#endif
