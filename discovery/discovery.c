@@ -101,7 +101,8 @@ static void count_groups(struct discovery *d)
 {
     int64_t n = 0;
     for (size_t i = 0; i < d->n_kube; i++) {
-        n += (int64_t)(kubernetes_count(d->kube[i].kubernetes) * d->kube[i].n_subscribers);
+        n +=
+            (int64_t)(kubernetes_counts(d->kube[i].kubernetes).reported * d->kube[i].n_subscribers);
     }
     set_groups(d, GROUP_KUBERNETES, n);
 }
@@ -139,17 +140,18 @@ static void on_change(void *arg, const struct target_group *found)
     count_groups(d);
 }
 
-static void on_left(void *arg)
+static void on_counts(void *arg)
 {
     const struct kube_source *source = arg;
     const struct discovery *d = source->d;
-    size_t left = 0;
-    size_t awaited = 0;
+    size_t foreign = 0;
+    size_t pending = 0;
     for (size_t i = 0; i < d->n_kube; i++) {
-        left += kubernetes_left(d->kube[i].kubernetes) * d->kube[i].n_subscribers;
-        awaited += kubernetes_awaited(d->kube[i].kubernetes) * d->kube[i].n_subscribers;
+        struct store_counts counts = kubernetes_counts(d->kube[i].kubernetes);
+        foreign += counts.foreign * d->kube[i].n_subscribers;
+        pending += counts.pending * d->kube[i].n_subscribers;
     }
-    d->sharing.on_left(d->sharing.arg, left, awaited);
+    d->sharing.on_foreign(d->sharing.arg, foreign, pending);
 }
 
 static void check_synced(struct discovery *d)
@@ -238,8 +240,8 @@ static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
     }
     int64_t within_ms = d->options.config->sharding.handover_ms / RELIST_PART;
     for (size_t i = 0; i < d->n_kube; i++) {
-        kubernetes_review(d->kube[i].kubernetes,
-                          within_ms < RELIST_MAX_MS ? within_ms : RELIST_MAX_MS);
+        kubernetes_reassign(d->kube[i].kubernetes,
+                            within_ms < RELIST_MAX_MS ? within_ms : RELIST_MAX_MS);
     }
 }
 
@@ -353,7 +355,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .intern = d->options.intern,
             .on_change = on_change,
             .sharing = shared ? &d->sharing : NULL,
-            .on_left = on_left,
+            .on_counts = on_counts,
             .wants_label = d->options.wants_label == NULL ? NULL : wants_label,
             .on_synced = on_source_synced,
             .arg = source,

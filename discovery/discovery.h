@@ -24,24 +24,10 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "config/config.h"
+#include "discovery/callbacks.h"
 #include "model/group.h"
 
-/* One Kubernetes object in JSON; a larger one is skipped and counted. */
-#define DISCOVERY_OBJECT_MAX ((size_t)2 * 1024 * 1024)
-/* Nesting of one object; a deeper one is skipped and counted. */
-#define DISCOVERY_DEPTH_MAX 64
-/* Objects that one watch keeps track of. */
-#define DISCOVERY_OBJECTS_MAX 100000
-
 struct discovery;
-struct discovery_sharing;
-
-/* The API server does not permit what a source needs. */
-struct discovery_forbidden {
-    const char *verb;      /* "list" or "watch" */
-    const char *resource;  /* "pods", "endpointslices", ... */
-    const char *namespace; /* NULL: of the whole cluster */
-};
 
 struct discovery_options {
     const struct config *config; /* referenced while discovery lives */
@@ -65,30 +51,6 @@ struct discovery_options {
     void *arg;
     /* Who shares the targets. May be NULL: nobody asks. */
     const struct discovery_sharing *sharing; /* copied */
-};
-
-/* With sharding.mode kubernetes sources are read when the members are known, not before: so whoever
- * hears of a target knows whose it is. Of a pod that is another replica's nothing is told: its
- * owner follows from its address alone. When one becomes ours, the pods are listed again. Sources
- * whose targets may be aimed elsewhere (allow_foreign_address), to which other objects are joined,
- * and of other roles tell everything. Calls come on the loop's thread. */
-struct discovery_sharing {
-    const char *self;    /* our own name; referenced */
-    const char *self_ip; /* our own address, "" if unknown; referenced */
-    /* The members, sorted, and our place among them (SIZE_MAX: none). First of all, and at every
-     * change. */
-    void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
-    /* A request for them has been accepted, or has failed. */
-    void (*on_reachable)(void *arg, bool reachable);
-    /* By which the owner of the targets at an address is found; 0 if that cannot be told (they are
-     * told like ours). NULL: everything is told. */
-    uint64_t (*key)(void *arg, const char *ip);
-    /* Is a key ours, or about to be? Changes with on_members() only. NULL if key is. */
-    bool (*claims)(void *arg, uint64_t key);
-    /* Pods that are left to others, and those that have become ours and have not been read since;
-     * each once for every job. NULL if key is. */
-    void (*on_left)(void *arg, size_t left, size_t awaited);
-    void *arg;
 };
 
 /* Reads credentials and prepares; nothing is sent before the loop runs. An error names the job and

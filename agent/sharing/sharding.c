@@ -436,8 +436,8 @@ static bool init(struct sharding *s, struct err *err)
     /* Who only looks wants to see the pods of all. */
     if (s->options.scraper != NULL) {
         s->discovery.key = sharding_pod_key;
-        s->discovery.claims = sharding_is_assigned;
-        s->discovery.on_left = sharding_on_foreign;
+        s->discovery.is_assigned = sharding_is_assigned;
+        s->discovery.on_foreign = sharding_on_foreign;
     }
     return true;
 }

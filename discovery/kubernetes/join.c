@@ -3,7 +3,7 @@
 
 #include "discovery/kubernetes/join_private.h"
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static uint64_t hash_labels(struct labels *const *at, size_t n, uint64_t hash)
 {
@@ -14,7 +14,15 @@ static uint64_t hash_labels(struct labels *const *at, size_t n, uint64_t hash)
     return hash;
 }
 
-static enum store_result tell(struct join *j, struct primary *p)
+static void set_reported(struct join *j, struct primary *p, bool reported)
+{
+    j->n_reported -= p->reported ? 1 : 0;
+    j->n_reported += reported ? 1 : 0;
+    p->reported = reported;
+}
+
+/* Joins a primary, and reports it if its targets have changed. */
+static enum store_result report(struct join *j, struct primary *p)
 {
     if (!j->ready) {
         return STORE_CHANGED;
@@ -29,19 +37,14 @@ static enum store_result tell(struct join *j, struct primary *p)
     }
     size_t n = j->scratch.n;
     uint64_t hash = hash_labels(j->scratch.at, n, n);
-    bool news = n == 0 ? p->told : !p->told || p->hash != hash;
-    if (n > 0 && !p->told) {
-        j->n_told++;
-    } else if (n == 0 && p->told) {
-        j->n_told--;
-    }
-    p->told = n > 0;
+    bool changed = n == 0 ? p->reported : !p->reported || p->hash != hash;
+    set_reported(j, p, n > 0);
     p->hash = hash;
-    if (news) {
+    if (changed) {
         j->options.on_change(j->options.arg, p->key, n == 0 ? NULL : j->scratch.at, n, NULL, false);
     }
     object_targets_clear(&j->scratch);
-    return news ? STORE_CHANGED : STORE_UNCHANGED;
+    return changed ? STORE_CHANGED : STORE_UNCHANGED;
 }
 
 /* ---- primaries ------------------------------------------------------------------------------- */
@@ -58,15 +61,26 @@ static void drop_targets(struct primary *p)
     p->n = 0;
 }
 
+static void primary_free(void *value)
+{
+    struct primary *p = value;
+    drop_targets(p);
+    for (size_t i = 0; i < p->n_links; i++) {
+        free(p->links[i]);
+    }
+    free(p->links);
+    free(p);
+}
+
+/* It is out of the table. */
 static void forget(struct join *j, struct primary *p)
 {
     join_unlink(j, p);
-    if (p->told) {
-        j->n_told--;
+    if (p->reported) {
+        set_reported(j, p, false);
         j->options.on_change(j->options.arg, p->key, NULL, 0, NULL, false);
     }
-    drop_targets(p);
-    free(p);
+    primary_free(p);
 }
 
 static uint32_t *mark_of(struct join *j, unsigned list)
@@ -90,7 +104,7 @@ static uint64_t hash_base(const struct object_targets *t)
     return hash_labels(t->at, t->n, hash_labels(&t->shared, 1, t->n));
 }
 
-static bool take_targets(struct primary *p, const struct object_targets *t)
+static bool set_targets(struct primary *p, const struct object_targets *t)
 {
     struct labels **targets = calloc(t->n + 1, sizeof(struct labels *));
     if (targets == NULL) {
@@ -154,11 +168,11 @@ enum store_result join_put(struct join *j, unsigned list, const struct object_id
         return STORE_UNCHANGED;
     }
     join_unlink(j, p);
-    p->base = 0; /* until all of it has been done */
-    if (!take_targets(p, t) || !join_link(j, p)) {
+    p->base = 0;
+    if (!set_targets(p, t) || !join_link(j, p)) {
         return STORE_NO_MEMORY;
     }
-    enum store_result result = tell(j, p);
+    enum store_result result = report(j, p);
     p->base = result == STORE_NO_MEMORY ? 0 : base;
     return result;
 }
@@ -176,20 +190,21 @@ enum store_result join_remove(struct join *j, const struct object_id *id)
     return STORE_CHANGED;
 }
 
-/* ---- news of facts --------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
-static bool tell_linked(struct join *j, const struct fact *f, bool *ret_changed)
+/* Reports the primaries that need a fact. */
+static bool report_linked(struct join *j, const struct fact *f, bool *ret_changed)
 {
     bool ok = true;
     for (size_t i = 0; i < f->n_links; i++) {
-        enum store_result result = tell(j, f->links[i]->primary);
+        enum store_result result = report(j, f->links[i]->primary);
         ok = ok && result != STORE_NO_MEMORY;
         *ret_changed = *ret_changed || result == STORE_CHANGED;
     }
     return ok;
 }
 
-static bool take_ports(struct fact *f, const struct object_targets *t)
+static bool set_ports(struct fact *f, const struct object_targets *t)
 {
     size_t n = t == NULL ? 0 : t->n;
     f->ports = calloc(n + 1, sizeof(*f->ports));
@@ -219,7 +234,7 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     if ((f == NULL || !f->present) && j->n_present[fact->kind] >= j->options.max) {
         return STORE_FULL;
     }
-    if (mark == NULL || (f = join_fact_get(j, key)) == NULL) {
+    if (mark == NULL || (f = join_fact_get(j, fact->kind, key)) == NULL) {
         return STORE_NO_MEMORY;
     }
     uint64_t hash = hash_fact(fact);
@@ -232,25 +247,25 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     join_fact_clear(f);
     j->n_present[fact->kind] += f->present ? 0 : 1;
     f->present = true;
-    f->hash = 0; /* until all of it has been done */
+    f->hash = 0; /* until all of it is processed */
     f->family = fact->family;
     f->labels = labels_ref(fact->labels);
     bool changed = false;
-    if (!take_ports(f, fact->pods) || !tell_linked(j, f, &changed)) {
+    if (!set_ports(f, fact->pods) || !report_linked(j, f, &changed)) {
         return STORE_NO_MEMORY;
     }
     f->hash = hash;
     return changed ? STORE_CHANGED : STORE_UNCHANGED;
 }
 
-/* Those who depend on it are told as if it had never been. */
+/* The primaries that need the fact are reported without it. */
 static enum store_result fact_gone(struct join *j, struct fact *f)
 {
     bool changed = false;
     join_fact_clear(f);
-    j->n_present[join_kind_of(f)]--;
+    j->n_present[f->kind]--;
     f->present = false;
-    bool ok = tell_linked(j, f, &changed);
+    bool ok = report_linked(j, f, &changed);
     return !ok ? STORE_NO_MEMORY : changed ? STORE_CHANGED : STORE_UNCHANGED;
 }
 
@@ -316,7 +331,7 @@ bool join_ready(struct join *j)
     bool ok = true;
     j->ready = true;
     while (map_next(j->primaries, &cursor, &key, &value)) {
-        ok = tell(j, value) != STORE_NO_MEMORY && ok;
+        ok = report(j, value) != STORE_NO_MEMORY && ok;
     }
     return ok;
 }
@@ -330,7 +345,6 @@ struct join *join_new(const struct join_options *options)
         return NULL;
     }
     j->options = *options;
-    object_targets_init(&j->scratch);
     j->scratch.max = JOIN_TARGETS_MAX;
     j->primaries = map_new();
     j->facts = map_new();
@@ -339,17 +353,6 @@ struct join *join_new(const struct join_options *options)
         return join_free(j);
     }
     return j;
-}
-
-static void primary_free(void *value)
-{
-    struct primary *p = value;
-    drop_targets(p);
-    for (size_t i = 0; i < p->n_links; i++) {
-        free(p->links[i]);
-    }
-    free(p->links);
-    free(p);
 }
 
 struct join *join_free(struct join *j)
@@ -368,5 +371,5 @@ struct join *join_free(struct join *j)
 
 size_t join_count(const struct join *j)
 {
-    return j->n_told;
+    return j->n_reported;
 }

@@ -1,13 +1,13 @@
-/* Objects whose labels come from other objects as well: pods with the labels of their node,
- * endpoints with those of their service and pods, everything with those of its namespace.
+/* Objects that take labels from other objects as well: pods from their node, endpoints from their
+ * service and pods, everything from its namespace.
  *
  * Holds the primary objects (those that have targets) and facts: the labels that other objects
- * contribute. Each primary is linked to the facts that it needs, also to those that are not known
- * yet, so that a change of a fact describes again exactly the primaries that depend on it. Nothing
- * is told before join_ready(): half-joined labels would come and go. Pure, one owner.
+ * contribute. Each primary is linked to the facts that it needs, known or not yet known, so that a
+ * change of a fact affects exactly the primaries that depend on it. Nothing is reported before
+ * join_ready(): half-joined labels would come and go. Pure, one owner.
  *
- * What is joined to what is found in the labels of the primary itself (name of the node, of the
- * pod, of the service). A pod is only looked for in the namespace of the object that names it.
+ * The names of the joined objects are read from labels of the primary itself (struct
+ * kube_join_labels). A pod is looked up only in the namespace of the object that names it.
  *
  * Reference: Prometheus discovery/kubernetes (pod.go, endpoints.go, endpointslice.go).
  */
@@ -16,19 +16,18 @@
 
 #include "base/metrics.h"
 #include "discovery/kubernetes/object.h"
+#include "discovery/kubernetes/roles.h"
 #include "discovery/kubernetes/store.h"
 
-/* Targets of one primary with all that is joined. */
+/* Targets of one primary, joined. */
 #define JOIN_TARGETS_MAX 20000
-
-enum join_role { JOIN_ROLE_OTHER, JOIN_ROLE_POD, JOIN_ROLE_ENDPOINTS, JOIN_ROLE_SLICE };
 
 enum join_kind { JOIN_NODE, JOIN_NAMESPACE, JOIN_SERVICE, JOIN_POD, JOIN_KINDS };
 
 struct join_options {
-    enum join_role role;
-    bool uses[JOIN_KINDS];
-    size_t max; /* primaries, and facts of each kind; new ones beyond are refused */
+    const struct kube_join_labels *labels; /* of the role; referenced */
+    bool uses[JOIN_KINDS];                 /* the kinds of objects that are joined */
+    size_t max; /* primaries, and facts of each kind; further ones are refused */
     struct intern *intern;
     struct metric_cell *too_many_labels; /* may be NULL */
     /* As in struct store_options: without an address, and never moved. */
@@ -39,23 +38,20 @@ struct join_options {
 
 struct join;
 
-/* The only one of the labels and annotations of objects that the join itself reads. */
-#define JOIN_SERVICE_LABEL META "endpointslice_label_kubernetes_io_service_name"
-
 struct join *join_new(const struct join_options *options); /* NULL if out of memory */
-/* Tells nobody. Accepts NULL, returns NULL. */
+/* Reports nothing. Accepts NULL, returns NULL. */
 struct join *join_free(struct join *j);
 /* Primaries with targets. */
 size_t join_count(const struct join *j);
-/* Everything has been listed once: tells all, and every change from here on. False if out of
- * memory: call it again. */
+/* Everything has been listed once: reports all primaries, and from now on every change. False if
+ * out of memory: call it again. */
 bool join_ready(struct join *j);
 
-/* Lists are told apart by a number of the caller's (`list`), one for each watch. */
+/* `list` is the caller's number of a watch. What a list does not name by its end is removed. */
 void join_list_begin(struct join *j, unsigned list);
 void join_list_end(struct join *j, unsigned list);
 
-/* A primary as it is now, with t->shared. */
+/* The current state of a primary, with t->shared. */
 enum store_result join_put(struct join *j, unsigned list, const struct object_id *id,
                            const struct object_targets *t);
 enum store_result join_remove(struct join *j, const struct object_id *id);
@@ -63,10 +59,10 @@ enum store_result join_remove(struct join *j, const struct object_id *id);
 /* What an object contributes. */
 struct join_fact {
     enum join_kind kind;
-    struct labels *labels;             /* referenced anew */
+    struct labels *labels;             /* the join takes a reference of its own */
     const struct object_targets *pods; /* JOIN_POD: the targets of its ports; else NULL */
     char family;                       /* JOIN_SERVICE: '4' or '6' if its slices of the other
-                                        * family stand for the same endpoints; else 0 */
+                                        * family have the same endpoints; else 0 */
 };
 enum store_result join_fact_put(struct join *j, unsigned list, const struct object_id *id,
                                 const struct join_fact *fact);

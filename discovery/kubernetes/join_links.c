@@ -3,35 +3,18 @@
 
 #include "discovery/kubernetes/join_private.h"
 
-char join_kind_char(enum join_kind kind)
-{
-    static const char chars[JOIN_KINDS] = {
-        [JOIN_NODE] = 'n', [JOIN_NAMESPACE] = 's', [JOIN_SERVICE] = 'v', [JOIN_POD] = 'p'};
-    return chars[kind];
-}
-
-enum join_kind join_kind_of(const struct fact *f)
-{
-    for (int kind = 0; kind < JOIN_KINDS; kind++) {
-        if (join_kind_char((enum join_kind)kind) == f->kind) {
-            return (enum join_kind)kind;
-        }
-    }
-    return JOIN_NODE;
-}
-
 struct sv join_fact_key(enum join_kind kind, struct sv namespace, struct sv name,
                         char out[FACT_KEY_MAX])
 {
     if (namespace.n > OBJECT_NAMESPACE_MAX || name.n > OBJECT_NAME_MAX || name.n == 0) {
         return SV("");
     }
-    int n = snprintf(out, FACT_KEY_MAX, "%c/%.*s%s%.*s", join_kind_char(kind), SV_ARG(namespace),
+    int n = snprintf(out, FACT_KEY_MAX, "%d/%.*s%s%.*s", (int)kind, SV_ARG(namespace),
                      namespace.n == 0 ? "" : "/", SV_ARG(name));
     return (struct sv){out, n < 0 ? 0 : (size_t)n};
 }
 
-struct fact *join_fact_get(struct join *j, struct sv key)
+struct fact *join_fact_get(struct join *j, enum join_kind kind, struct sv key)
 {
     struct fact *f = map_get(j->facts, key);
     if (f != NULL) {
@@ -42,7 +25,7 @@ struct fact *join_fact_get(struct join *j, struct sv key)
         return NULL;
     }
     memcpy(f->key, key.p, key.n);
-    f->kind = key.p[0];
+    f->kind = kind;
     if (!map_put(j->facts, key, f, NULL)) {
         free(f);
         return NULL;
@@ -73,7 +56,6 @@ void join_fact_free(void *p)
     }
 }
 
-/* A fact that is not there and that nobody waits for is forgotten. */
 void join_fact_release(struct join *j, struct fact *f)
 {
     if (!f->present && f->n_links == 0) {
@@ -114,7 +96,7 @@ static bool grow(struct link ***array, size_t n, size_t *cap)
     return true;
 }
 
-/* Links a primary to a fact, once. `cap` is that of p->links. */
+/* Links a primary to a fact, unless it is already. `cap` is the capacity of p->links. */
 static bool link_to(struct join *j, struct primary *p, size_t *cap, enum join_kind kind,
                     struct sv namespace, struct sv name)
 {
@@ -123,11 +105,11 @@ static bool link_to(struct join *j, struct primary *p, size_t *cap, enum join_ki
     if (key.n == 0) {
         return true;
     }
-    struct fact *f = join_fact_get(j, key);
+    struct fact *f = join_fact_get(j, kind, key);
     if (f == NULL) {
         return false;
     }
-    /* All links of a primary are made in one go, so its link is the last one if there is one. */
+    /* All links of a primary are made at once: if it has one to this fact, it is the last. */
     if (f->n_links > 0 && f->links[f->n_links - 1]->primary == p) {
         return true;
     }

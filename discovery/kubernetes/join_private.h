@@ -1,8 +1,8 @@
 /* The inside of the join; for discovery/kubernetes/join*.c only.
  *
- *   join.c           primaries and facts as they come, change and go; lists; what is told
+ *   join.c           primaries and facts as they come, change and go; lists; reporting
  *   join_links.c     facts by key, and which primary needs which
- *   join_describe.c  the labels of a primary with all that is joined to it
+ *   join_describe.c  the joined labels of a primary
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_JOIN_PRIVATE_H
 #define PROFPULL_DISCOVERY_KUBERNETES_JOIN_PRIVATE_H
@@ -16,19 +16,19 @@
 struct fact_port {
     struct labels *labels;
     unsigned number;
-    bool covered; /* by a port of the endpoints that are being described */
+    bool covered; /* by a port of the endpoints that are being joined */
 };
 
-/* What an object contributes, or would if it were there. */
+/* What an object contributes, or would if it were known. */
 struct fact {
-    char kind;
+    enum join_kind kind;
     bool present;
     char family;
     unsigned list;
     uint32_t mark;
     uint64_t uid;
     uint64_t hash;
-    uint64_t seen; /* the description that has met it */
+    uint64_t seen; /* the last join_describe() that met it */
     struct labels *labels;
     struct fact_port *ports;
     size_t n_ports;
@@ -49,9 +49,9 @@ struct primary {
     size_t n;
     struct labels *shared;
     uint64_t uid;
-    uint64_t base; /* hash of what it is without what is joined */
-    uint64_t hash; /* of what was told */
-    bool told;     /* it has targets outside */
+    uint64_t base; /* hash of its own labels; 0: a change is not completely processed */
+    uint64_t hash; /* of the targets that were reported */
+    bool reported; /* with targets */
     unsigned list;
     uint32_t mark;
     struct link **links;
@@ -59,7 +59,7 @@ struct primary {
     char key[];
 };
 
-/* Who was named by the current list of a watch. */
+/* What the current list of a watch names gets this mark. */
 struct list_mark {
     unsigned list;
     uint32_t mark;
@@ -70,8 +70,8 @@ struct join {
     struct map *primaries;
     struct map *facts;
     size_t n_present[JOIN_KINDS];
-    size_t n_told;
-    uint64_t description;
+    size_t n_reported;
+    uint64_t descriptions; /* calls of join_describe() */
     struct labels_builder *builder;
     struct object_targets scratch;
     struct list_mark *lists;
@@ -81,33 +81,31 @@ struct join {
 
 /* ---- join_links.c ---------------------------------------------------------------------------- */
 
-char join_kind_char(enum join_kind kind);
-enum join_kind join_kind_of(const struct fact *f);
 /* The key in out, "" if the names cannot be those of an object. */
 struct sv join_fact_key(enum join_kind kind, struct sv namespace, struct sv name,
                         char out[FACT_KEY_MAX]);
-/* The fact, made if it was not there; NULL if out of memory. */
-struct fact *join_fact_get(struct join *j, struct sv key);
+/* The fact of a key, which is created if needed; NULL if out of memory. */
+struct fact *join_fact_get(struct join *j, enum join_kind kind, struct sv key);
 /* The fact if its object is known, else NULL. */
 struct fact *join_find(const struct join *j, enum join_kind kind, struct sv namespace,
                        struct sv name);
-/* Drops what it contributes. */
+/* Drops its contribution. */
 void join_fact_clear(struct fact *f);
 void join_fact_free(void *fact);
-/* A fact that is not there and that nobody waits for is forgotten. */
+/* Frees a fact that is not known and that no primary needs. */
 void join_fact_release(struct join *j, struct fact *f);
-/* Links a primary, which has no links, to all that it needs. False if out of memory. */
+/* Links a primary, which has no links, to all facts that it needs. False if out of memory. */
 bool join_link(struct join *j, struct primary *p);
 void join_unlink(struct join *j, struct primary *p);
 
 /* ---- join_describe.c ------------------------------------------------------------------------- */
 
-/* What is joined to a target, to a primary: names, "" if nothing. */
+/* The names of the objects to join to a target, to a primary; "" for none. */
 struct sv join_node_of(const struct join *j, const struct labels *target);
 struct sv join_pod_of(const struct join *j, const struct labels *target);
 struct sv join_service_of(const struct join *j, const struct labels *shared);
 struct sv join_namespace_of(const struct primary *p);
-/* Makes the targets of a primary in j->scratch. */
+/* Builds the joined targets of a primary in j->scratch. */
 enum object_status join_describe(struct join *j, const struct primary *p);
 
 #endif

@@ -3,87 +3,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/discovery.h"
+#include "discovery/callbacks.h"
 #include "discovery/kubernetes/join.h"
-#include "discovery/kubernetes/roles/endpoints.h"
-#include "discovery/kubernetes/roles/ingress.h"
 #include "discovery/kubernetes/roles/node.h"
 #include "discovery/kubernetes/roles/pod.h"
 #include "discovery/kubernetes/roles/service.h"
-#include "discovery/kubernetes/store.h"
 #include "http/url.h"
 
 #define SELECTORS_MAX ((size_t)300 * 1024)
-/* Targets of one Endpoints object or slice. */
-#define ENDPOINTS_TARGETS_MAX 10000
+/* "endpointslice/" and more */
+#define SOURCE_PREFIX_MAX 32
 
-typedef enum object_status read_fn(const json_t *object, struct labels_builder *builder,
-                                   struct object_targets *ret);
-
-struct role {
-    const char *name;
-    const char *source; /* what names of groups begin with */
-    enum kube_resource resource;
-    read_fn *read;
-    enum join_role join;
-    bool endpoints; /* services and pods are joined */
-    size_t targets_max;
-};
-
-static const struct role roles[] = {
-    {"pod", "pod", RESOURCE_PODS, pod_read, JOIN_ROLE_POD, false, OBJECT_TARGETS_MAX},
-    {"node", "node", RESOURCE_NODES, node_read, JOIN_ROLE_OTHER, false, OBJECT_TARGETS_MAX},
-    {"service", "svc", RESOURCE_SERVICES, service_read, JOIN_ROLE_OTHER, false, OBJECT_TARGETS_MAX},
-    {"ingress", "ingress", RESOURCE_INGRESSES, ingress_read, JOIN_ROLE_OTHER, false,
-     OBJECT_TARGETS_MAX},
-    {"endpoints", "endpoints", RESOURCE_ENDPOINTS, endpoints_read, JOIN_ROLE_ENDPOINTS, true,
-     ENDPOINTS_TARGETS_MAX},
-    {"endpointslice", "endpointslice", RESOURCE_SLICES, slice_read, JOIN_ROLE_SLICE, true,
-     ENDPOINTS_TARGETS_MAX},
-};
-
-/* What the source wants of one reflector: its own objects, or what is joined to them. */
+/* One reflector that the source listens to: its own objects, or those joined to them. */
 struct part {
     struct kubernetes *k;
     struct reflector_listener listener;
     struct reflector *reflector;
-    struct store *store; /* of a primary to which nothing is joined */
+    const struct kube_resource *resource;
+    struct store *store; /* of a primary that nothing is joined to */
     const char *namespace;
     unsigned list;       /* its number in the join */
     enum join_kind kind; /* what its objects contribute, unless primary */
-    enum kube_resource resource;
-    bool primary; /* the role's own objects */
+    bool primary;        /* the role's own objects */
     bool synced;
-    bool told_full;
+    bool warned_full;
 };
 
 struct kubernetes {
     struct kubernetes_options options;
-    const struct role *role;
+    const struct discovery_counters *counters;
+    const struct kube_role *role;
     struct labels_builder *builder;
     struct object_targets targets; /* scratch */
-    struct wanted *wanted;         /* NULL: every label */
+    struct label_filter *filter;   /* NULL: every label */
     struct join *join;             /* NULL if nothing is joined */
+    bool uses[JOIN_KINDS];         /* what is joined */
     struct part *parts;
     size_t n_parts;
     size_t n_synced;
-    size_t left; /* as told by on_left */
-    size_t awaited;
+    struct store_counts counts; /* at the last on_counts */
 };
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
-/* Pods to which nothing is joined: all targets of one have its address. */
+/* Pods that nothing is joined to: all targets of one have its address. */
 static bool is_plain_pods(const struct kubernetes *k)
 {
-    return k->role->join == JOIN_ROLE_POD && k->join == NULL;
+    return k->options.config->role == ROLE_POD && k->join == NULL;
 }
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
                       const char *ip, bool moved)
 {
     struct kubernetes *k = arg;
-    char source[OBJECT_KEY_MAX + 32];
+    char source[SOURCE_PREFIX_MAX + OBJECT_KEY_MAX];
     snprintf(source, sizeof(source), "%s/%s", k->role->source, key);
     struct target_group group = {
         .source = source,
@@ -96,92 +69,73 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
     k->options.on_change(k->options.arg, &group);
 }
 
-static void tell_full(struct part *p)
+static void warn_full(struct part *p)
 {
-    metric_inc(p->k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_OBJECTS]);
-    if (!p->told_full) {
-        p->told_full = true;
+    metric_inc(p->k->counters->skips[SKIP_TOO_MANY_OBJECTS]);
+    if (!p->warned_full) {
+        p->warned_full = true;
         log_warn(p->k->options.reflectors->env.log,
                  "kubernetes: too many objects, ignoring new ones (use namespaces or selectors)",
-                 LOG_STR("role", p->k->role->name),
+                 LOG_STR("role", config_role_name(p->k->options.config->role)),
                  LOG_STR("namespace", p->namespace == NULL ? "all" : p->namespace),
-                 LOG_INT("limit", DISCOVERY_OBJECTS_MAX));
+                 LOG_INT("limit", STORE_OBJECTS_MAX));
     }
-}
-
-static enum reflector_result result_of(struct part *p, enum store_result result)
-{
-    if (result == STORE_FULL) {
-        tell_full(p);
-    }
-    return result == STORE_NO_MEMORY ? REFLECTOR_NO_MEMORY
-           : result == STORE_CHANGED ? REFLECTOR_CHANGED
-                                     : REFLECTOR_UNCHANGED;
 }
 
 static void count_left_out(struct kubernetes *k)
 {
-    const struct discovery_counters *c = k->options.reflectors->env.counters;
-    metric_add(c->skips[SKIP_BAD_IP], k->targets.bad_ip);
-    metric_add(c->target_skips[TARGET_BAD_PORT], k->targets.bad_ports);
-    metric_add(c->target_skips[TARGET_TOO_MANY], k->targets.too_many_targets);
+    metric_add(k->counters->skips[SKIP_BAD_IP], k->targets.bad_ip);
+    metric_add(k->counters->target_skips[TARGET_BAD_PORT], k->targets.bad_ports);
+    metric_add(k->counters->target_skips[TARGET_TOO_MANY], k->targets.too_many_targets);
 }
 
-/* ---- the pods of others ---------------------------------------------------------------------- */
+/* ---- pods of other replicas ------------------------------------------------------------------ */
 
-/* Owners are found by the address of a pod alone, so that they are known before its labels. */
+/* The owner of a pod is found by its address alone, before its labels are built. */
 static bool is_shared(const struct kubernetes *k)
 {
     return k->options.sharing != NULL && is_plain_pods(k);
 }
 
-/* Whether a pod is left to another replica; its key, or 0 if that cannot be told. */
-static bool is_elsewhere(const struct kubernetes *k, const json_t *object, uint64_t *ret_key)
+/* Whether another replica has the pod; and its key, 0 if it has none. */
+static bool is_foreign(const struct kubernetes *k, const json_t *object, uint64_t *ret_key)
 {
     *ret_key = 0;
     if (!is_shared(k)) {
         return false;
     }
     const struct discovery_sharing *sharing = k->options.sharing;
-    size_t bad;
-    const char *ip = pod_ip(object, &bad);
+    const char *ip = pod_ip(object);
     *ret_key = ip == NULL ? 0 : sharing->key(sharing->arg, ip);
-    return *ret_key != 0 && !sharing->claims(sharing->arg, *ret_key);
+    return *ret_key != 0 && !sharing->is_assigned(sharing->arg, *ret_key);
 }
 
-size_t kubernetes_left(const struct kubernetes *k)
+struct store_counts kubernetes_counts(const struct kubernetes *k)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < k->n_parts; i++) {
-        n += k->parts[i].store == NULL ? 0 : store_left(k->parts[i].store);
+    struct store_counts sum = {.reported = k->join == NULL ? 0 : join_count(k->join)};
+    for (size_t i = 0; i < k->n_parts && k->join == NULL; i++) {
+        struct store_counts one = store_counts(k->parts[i].store);
+        sum.reported += one.reported;
+        sum.foreign += one.foreign;
+        sum.pending += one.pending;
     }
-    return n;
+    return sum;
 }
 
-size_t kubernetes_awaited(const struct kubernetes *k)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < k->n_parts; i++) {
-        n += k->parts[i].store == NULL ? 0 : store_awaited(k->parts[i].store);
-    }
-    return n;
-}
-
-static void check_left(struct kubernetes *k)
+static void check_counts(struct kubernetes *k)
 {
     if (!is_shared(k)) {
         return;
     }
-    size_t left = kubernetes_left(k);
-    size_t awaited = kubernetes_awaited(k);
-    if (left != k->left || awaited != k->awaited) {
-        k->left = left;
-        k->awaited = awaited;
-        k->options.on_left(k->options.arg);
+    struct store_counts now = kubernetes_counts(k);
+    bool changed = now.foreign != k->counts.foreign || now.pending != k->counts.pending;
+    k->counts = now;
+    if (changed) {
+        k->options.on_counts(k->options.arg);
     }
 }
 
-void kubernetes_review(struct kubernetes *k, int64_t within_ms)
+void kubernetes_reassign(struct kubernetes *k, int64_t within_ms)
 {
     const struct discovery_sharing *sharing = k->options.sharing;
     if (!is_shared(k)) {
@@ -189,12 +143,12 @@ void kubernetes_review(struct kubernetes *k, int64_t within_ms)
     }
     for (size_t i = 0; i < k->n_parts; i++) {
         const struct part *p = &k->parts[i];
-        store_review(p->store, sharing->claims, sharing->arg);
-        if (store_awaited(p->store) > 0) {
+        store_reassign(p->store, sharing->is_assigned, sharing->arg);
+        if (store_counts(p->store).pending > 0) {
             reflector_relist(p->reflector, within_ms);
         }
     }
-    check_left(k);
+    check_counts(k);
 }
 
 /* ---- the role's own objects ------------------------------------------------------------------ */
@@ -204,8 +158,8 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
 {
     struct kubernetes *k = p->k;
     uint64_t key;
-    if (is_elsewhere(k, object, &key)) {
-        return store_leave(p->store, id, key);
+    if (is_foreign(k, object, &key)) {
+        return store_put_foreign(p->store, id, key);
     }
     enum object_status status = k->role->read(object, k->builder, &k->targets);
     count_left_out(k);
@@ -213,8 +167,8 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         return STORE_NO_MEMORY;
     }
     if (status == OBJECT_TOO_MANY_LABELS) {
-        /* It cannot be described any more: what it was described as is out of date. */
-        metric_inc(k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_LABELS]);
+        /* Its former targets are out of date: it has none now. */
+        metric_inc(k->counters->skips[SKIP_TOO_MANY_LABELS]);
     }
     k->targets.key = key;
     return k->join == NULL ? store_put(p->store, id, &k->targets)
@@ -226,9 +180,9 @@ static enum store_result remove_primary(struct part *p, const struct object_id *
     return p->k->join == NULL ? store_remove(p->store, id) : join_remove(p->k->join, id);
 }
 
-/* ---- what is joined to them ------------------------------------------------------------------ */
+/* ---- joined objects -------------------------------------------------------------------------- */
 
-/* The family that stands for a dual-stack service: its first one. */
+/* The family of a dual-stack service whose slices are used: its first one. */
 static char first_family(const json_t *service)
 {
     const json_t *spec = json_object_get(service, "spec");
@@ -236,41 +190,40 @@ static char first_family(const json_t *service)
     if (!sv_eq_str(policy, "PreferDualStack") && !sv_eq_str(policy, "RequireDualStack")) {
         return 0;
     }
-    const json_t *first = json_array_get(json_object_get(spec, "ipFamilies"), 0);
-    const char *family = json_is_string(first) ? json_string_value(first) : "";
-    return strcmp(family, "IPv4") == 0 ? '4' : strcmp(family, "IPv6") == 0 ? '6' : (char)0;
+    struct sv family = object_text(json_array_get(json_object_get(spec, "ipFamilies"), 0));
+    return sv_eq_str(family, "IPv4") ? '4' : sv_eq_str(family, "IPv6") ? '6' : (char)0;
 }
 
-static enum object_status read_fact(struct kubernetes *k, enum join_kind kind, const json_t *object,
-                                    struct join_fact *ret)
+static enum object_status read_fact(struct kubernetes *k, const json_t *object,
+                                    struct join_fact *fact)
 {
     const json_t *metadata = json_object_get(object, "metadata");
     struct maker m;
-    if (kind == JOIN_POD) {
-        enum object_status status = pod_read(object, k->builder, &k->targets);
-        ret->pods = &k->targets;
-        return status;
+    if (fact->kind == JOIN_POD) {
+        fact->pods = &k->targets;
+        return kube_pods.read(object, k->builder, &k->targets);
     }
     maker_init(&m, k->builder, &k->targets);
-    if (kind == JOIN_NAMESPACE) {
-        maker_set_marks(&m, metadata, "namespace");
+    if (fact->kind == JOIN_NAMESPACE) {
+        maker_set_annotations(&m, metadata, "namespace");
     } else {
-        maker_set_meta(&m, metadata, kind == JOIN_NODE ? "node" : "service");
+        maker_set_metadata(&m, metadata, fact->kind == JOIN_NODE ? "node" : "service");
     }
-    ret->family = kind == JOIN_SERVICE ? first_family(object) : (char)0;
-    return maker_done(&m, maker_share(&m));
+    fact->family = fact->kind == JOIN_SERVICE ? first_family(object) : (char)0;
+    maker_share(&m);
+    return maker_done(&m);
 }
 
 static enum store_result put_fact(struct part *p, const struct object_id *id, const json_t *object)
 {
     struct kubernetes *k = p->k;
     struct join_fact fact = {.kind = p->kind};
-    enum object_status status = read_fact(k, p->kind, object, &fact);
+    enum object_status status = read_fact(k, object, &fact);
     if (status == OBJECT_NO_MEMORY) {
         return STORE_NO_MEMORY;
     }
     if (status == OBJECT_TOO_MANY_LABELS) {
-        metric_inc(k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_LABELS]);
+        metric_inc(k->counters->skips[SKIP_TOO_MANY_LABELS]);
         return join_fact_remove(k->join, p->kind, id);
     }
     fact.labels = k->targets.shared;
@@ -290,8 +243,13 @@ static enum reflector_result on_object(void *arg, enum reflector_event event,
         result = p->primary ? put_primary(p, id, object) : put_fact(p, id, object);
     }
     object_targets_clear(&p->k->targets);
-    check_left(p->k);
-    return result_of(p, result);
+    check_counts(p->k);
+    if (result == STORE_FULL) {
+        warn_full(p);
+    }
+    return result == STORE_NO_MEMORY ? REFLECTOR_NO_MEMORY
+           : result == STORE_CHANGED ? REFLECTOR_CHANGED
+                                     : REFLECTOR_UNCHANGED;
 }
 
 static void on_list_begin(void *arg)
@@ -310,7 +268,7 @@ static void on_list_end(void *arg)
     struct kubernetes *k = p->k;
     if (k->join == NULL) {
         store_list_end(p->store);
-        check_left(k);
+        check_counts(k);
     } else {
         join_list_end(k->join, p->list);
     }
@@ -322,7 +280,7 @@ static void on_list_end(void *arg)
         return;
     }
     if (k->join != NULL && !join_ready(k->join)) {
-        metric_inc(k->options.reflectors->env.counters->skips[SKIP_MEMORY]);
+        metric_inc(k->counters->skips[SKIP_MEMORY]);
     }
     k->options.on_synced(k->options.arg);
 }
@@ -339,20 +297,11 @@ static bool append_selector(struct buf *out, const char *name, const char *value
 }
 
 /* The selectors of one resource. */
-static bool make_selectors(const struct config_kubernetes *config, enum kube_resource resource,
+static bool make_selectors(const struct config_kubernetes *config, enum config_role role,
                            struct buf *out)
 {
-    static const enum config_role selected[RESOURCE_COUNT] = {
-        [RESOURCE_PODS] = ROLE_POD,
-        [RESOURCE_NODES] = ROLE_NODE,
-        [RESOURCE_NAMESPACES] = ROLE_NONE,
-        [RESOURCE_SERVICES] = ROLE_SERVICE,
-        [RESOURCE_ENDPOINTS] = ROLE_ENDPOINTS,
-        [RESOURCE_SLICES] = ROLE_ENDPOINTSLICE,
-        [RESOURCE_INGRESSES] = ROLE_INGRESS,
-    };
     for (size_t i = 0; i < config->n_selectors; i++) {
-        if (config->selectors[i].role == selected[resource] &&
+        if (config->selectors[i].role == role &&
             !(append_selector(out, "labelSelector", config->selectors[i].label) &&
               append_selector(out, "fieldSelector", config->selectors[i].field))) {
             return false;
@@ -366,45 +315,44 @@ static bool listen(struct part *p)
     struct kubernetes *k = p->k;
     struct buf selectors;
     buf_init(&selectors, SELECTORS_MAX);
-    struct reflector *r = NULL;
-    if (make_selectors(k->options.config, p->resource, &selectors)) {
-        r = reflectors_get(k->options.reflectors, &(struct reflector_options){
-                                                      .resource = p->resource,
-                                                      .access = k->options.access,
-                                                      .namespace = p->namespace,
-                                                      .selectors = selectors.data,
-                                                      .server_id = k->options.server_id,
-                                                  });
+    if (make_selectors(k->options.config, p->resource->role, &selectors)) {
+        p->reflector = reflectors_get(k->options.reflectors, &(struct reflector_options){
+                                                                 .resource = p->resource,
+                                                                 .access = k->options.access,
+                                                                 .namespace = p->namespace,
+                                                                 .selectors = selectors.data,
+                                                                 .server_id = k->options.server_id,
+                                                             });
     }
     buf_done(&selectors);
-    if (r == NULL) {
+    if (p->reflector == NULL) {
         return false;
     }
     p->listener = (struct reflector_listener){
         .list_begin = on_list_begin, .list_end = on_list_end, .object = on_object, .arg = p};
-    p->reflector = r;
-    reflector_listen(r, &p->listener);
+    reflector_listen(p->reflector, &p->listener);
     return true;
 }
 
-/* Listens to a resource in one namespace, or everywhere, unless it does already. There is room. */
-static bool add_part(struct kubernetes *k, const struct part *wanted, const char *namespace)
+/* Listens to a resource in one namespace, or everywhere (NULL), unless it already does. The array
+ * has room. */
+static bool add_part(struct kubernetes *k, const struct part *model, const char *namespace)
 {
     for (size_t i = 0; i < k->n_parts; i++) {
         const char *other = k->parts[i].namespace;
-        if (k->parts[i].resource == wanted->resource && (other == NULL) == (namespace == NULL) &&
+        if (k->parts[i].resource == model->resource && (other == NULL) == (namespace == NULL) &&
             (namespace == NULL || strcmp(other, namespace) == 0)) {
             return true;
         }
     }
     struct part *p = &k->parts[k->n_parts];
-    *p = *wanted;
+    *p = *model;
     p->k = k;
     p->list = (unsigned)k->n_parts++;
     p->namespace = namespace;
     if (k->join == NULL) {
-        p->store = store_new(&(struct store_options){
-            .max = DISCOVERY_OBJECTS_MAX, .on_change = on_change, .arg = k});
+        p->store = store_new(
+            &(struct store_options){.max = STORE_OBJECTS_MAX, .on_change = on_change, .arg = k});
         if (p->store == NULL) {
             return false;
         }
@@ -412,55 +360,56 @@ static bool add_part(struct kubernetes *k, const struct part *wanted, const char
     return listen(p);
 }
 
-/* What is not in namespaces is read everywhere. */
-static bool add_parts(struct kubernetes *k, const struct part *wanted)
+/* Resources that are not in namespaces are read everywhere. */
+static bool add_parts(struct kubernetes *k, const struct part *model)
 {
     const struct config_kubernetes *config = k->options.config;
-    if (!kube_resource_namespaced(wanted->resource) ||
-        (config->namespaces.n == 0 && !config->own_namespace)) {
-        return add_part(k, wanted, NULL);
+    if (!model->resource->namespaced || (config->namespaces.n == 0 && !config->own_namespace)) {
+        return add_part(k, model, NULL);
     }
     bool ok = true;
     for (size_t i = 0; i < config->namespaces.n && ok; i++) {
-        ok = add_part(k, wanted, config->namespaces.at[i]);
+        ok = add_part(k, model, config->namespaces.at[i]);
     }
-    return ok && (!config->own_namespace || add_part(k, wanted, k->options.access.namespace));
+    return ok && (!config->own_namespace || add_part(k, model, k->options.access.namespace));
 }
 
-static bool asks(void *arg, struct sv name)
+/* The join itself reads the service's name, which may be one of an object's labels. */
+static bool wants_label(void *arg, struct sv name)
 {
     const struct kubernetes *k = arg;
-    return (k->join != NULL && sv_eq(name, SV(JOIN_SERVICE_LABEL))) ||
+    const char *service = k->join == NULL ? NULL : k->role->join.service;
+    return (service != NULL && sv_eq_str(name, service)) ||
            k->options.wants_label(k->options.arg, name);
 }
 
-static bool init_wanted(struct kubernetes *k)
+static bool init_filter(struct kubernetes *k)
 {
     if (k->options.wants_label == NULL) {
         return true;
     }
-    k->wanted =
-        wanted_new(&(struct wanted_options){.asks = asks, .arg = k, .marks_only = k->join != NULL});
-    k->targets.wanted = k->wanted;
-    return k->wanted != NULL;
+    k->filter = label_filter_new(&(struct label_filter_options){
+        .wants_label = wants_label, .arg = k, .metadata_only = k->join != NULL});
+    k->targets.filter = k->filter;
+    return k->filter != NULL;
 }
 
 static bool init_join(struct kubernetes *k)
 {
-    const struct config_kubernetes *config = k->options.config;
     struct join_options options = {
-        .role = k->role->join,
-        .uses = {[JOIN_NODE] = config->attach_node,
-                 [JOIN_NAMESPACE] = config->attach_namespace,
-                 [JOIN_SERVICE] = k->role->endpoints,
-                 [JOIN_POD] = k->role->endpoints},
-        .max = DISCOVERY_OBJECTS_MAX,
+        .labels = &k->role->join,
+        .max = STORE_OBJECTS_MAX,
         .intern = k->options.intern,
-        .too_many_labels = k->options.reflectors->env.counters->skips[SKIP_TOO_MANY_LABELS],
+        .too_many_labels = k->counters->skips[SKIP_TOO_MANY_LABELS],
         .on_change = on_change,
         .arg = k,
     };
-    if (!config->attach_node && !config->attach_namespace && !k->role->endpoints) {
+    bool any = false;
+    for (int kind = 0; kind < JOIN_KINDS; kind++) {
+        options.uses[kind] = k->uses[kind];
+        any = any || k->uses[kind];
+    }
+    if (!any) {
         return true;
     }
     k->targets.keep_shared = true;
@@ -468,44 +417,36 @@ static bool init_join(struct kubernetes *k)
     return k->join != NULL;
 }
 
-/* The joined first: their lists are short, and the others wait for them. */
+/* The joined resources first: their lists are short, and the role's own objects wait for them. */
 static bool init_parts(struct kubernetes *k)
 {
-    const struct config_kubernetes *config = k->options.config;
-    const struct part joined[] = {
-        {.kind = JOIN_NODE, .resource = RESOURCE_NODES},
-        {.kind = JOIN_NAMESPACE, .resource = RESOURCE_NAMESPACES},
-        {.kind = JOIN_SERVICE, .resource = RESOURCE_SERVICES},
-        {.kind = JOIN_POD, .resource = RESOURCE_PODS},
+    const struct kube_resource *const joined[JOIN_KINDS] = {
+        [JOIN_NODE] = &kube_nodes.resource,
+        [JOIN_NAMESPACE] = &kube_namespaces,
+        [JOIN_SERVICE] = &kube_services.resource,
+        [JOIN_POD] = &kube_pods.resource,
     };
-    const bool uses[] = {config->attach_node, config->attach_namespace, k->role->endpoints,
-                         k->role->endpoints};
-    k->parts = calloc((config->namespaces.n + 2) * 5, sizeof(*k->parts));
+    k->parts = calloc((k->options.config->namespaces.n + 2) * (JOIN_KINDS + 1), sizeof(*k->parts));
     bool ok = k->parts != NULL;
-    for (size_t i = 0; i < 4 && ok; i++) {
-        ok = !uses[i] || add_parts(k, &joined[i]);
+    for (int kind = 0; kind < JOIN_KINDS && ok; kind++) {
+        const struct part model = {.kind = (enum join_kind)kind, .resource = joined[kind]};
+        ok = !k->uses[kind] || add_parts(k, &model);
     }
-    const struct part own = {.primary = true, .resource = k->role->resource};
-    return ok && add_parts(k, &own);
-}
-
-static const struct role *find_role(enum config_role role)
-{
-    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        if (strcmp(roles[i].name, config_role_name(role)) == 0) {
-            return &roles[i];
-        }
-    }
-    return &roles[0];
+    return ok && add_parts(k, &(struct part){.primary = true, .resource = &k->role->resource});
 }
 
 static bool init(struct kubernetes *k)
 {
-    k->role = find_role(k->options.config->role);
-    object_targets_init(&k->targets);
+    const struct config_kubernetes *config = k->options.config;
+    k->counters = k->options.reflectors->env.counters;
+    k->role = kube_role(config->role);
+    k->uses[JOIN_NODE] = config->attach_node;
+    k->uses[JOIN_NAMESPACE] = config->attach_namespace;
+    k->uses[JOIN_SERVICE] = k->role->join.service != NULL;
+    k->uses[JOIN_POD] = k->role->join.ref_name != NULL;
     k->targets.max = k->role->targets_max;
     k->builder = labels_builder_new(k->options.intern);
-    return k->builder != NULL && init_join(k) && init_wanted(k) && init_parts(k);
+    return k->builder != NULL && init_join(k) && init_filter(k) && init_parts(k);
 }
 
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err)
@@ -522,20 +463,11 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
         if (init(k)) {
             return k;
         }
-        /* Reflectors still know its parts, but they are not started after an error. */
+        /* Reflectors still refer to its parts, but are not started after an error. */
         kubernetes_free(k);
     }
     err_memory(err);
     return NULL;
-}
-
-size_t kubernetes_count(const struct kubernetes *k)
-{
-    size_t n = k->join == NULL ? 0 : join_count(k->join);
-    for (size_t i = 0; i < k->n_parts; i++) {
-        n += k->parts[i].store == NULL ? 0 : store_count(k->parts[i].store);
-    }
-    return n;
 }
 
 struct kubernetes *kubernetes_free(struct kubernetes *k)
@@ -549,7 +481,7 @@ struct kubernetes *kubernetes_free(struct kubernetes *k)
     free(k->parts);
     join_free(k->join);
     object_targets_done(&k->targets);
-    wanted_free(k->wanted);
+    label_filter_free(k->filter);
     labels_builder_free(k->builder);
     free(k);
     return NULL;

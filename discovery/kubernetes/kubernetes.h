@@ -1,19 +1,19 @@
-/* One kubernetes source: the objects of its role, joined with what it attaches.
+/* One kubernetes source: the objects of its role, joined with those that it attaches.
  *
- * Listens to the reflectors (reflector.h) of its role's resource and of those that are joined to
- * it, one for the whole cluster or one for each namespace; makes targets of the objects (pod.h and
- * its sisters); tells changes. Objects that nothing is joined to are only kept as hashes (store.h),
- * others with their labels (join.h). On the loop's thread.
+ * Listens to the reflectors (reflector.h) of its role's resource and of the joined resources, one
+ * for the whole cluster or one for each namespace, builds targets of the objects (roles.h) and
+ * reports changes. Objects that nothing is joined to are kept as hashes (store.h), others with
+ * their labels (join.h). On the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_KUBERNETES_H
 #define PROFPULL_DISCOVERY_KUBERNETES_KUBERNETES_H
 
 #include "config/config.h"
 #include "discovery/kubernetes/reflector.h"
+#include "discovery/kubernetes/store.h"
 #include "model/group.h"
 
 struct kubernetes;
-struct discovery_sharing;
 
 struct kubernetes_options {
     const struct config_kubernetes *config; /* referenced */
@@ -21,14 +21,15 @@ struct kubernetes_options {
     const void *server_id;                  /* see struct reflector_options */
     struct reflectors *reflectors;          /* outlive this */
     struct intern *intern;
-    /* An object as it is now, with the source "pod/<namespace>/<name>"; the job is not set. */
+    /* The current state of an object, with the source "pod/<namespace>/<name>"; the job is not set.
+     */
     void (*on_change)(void *arg, const struct target_group *group);
-    /* Who has which pods (only key and claims are called); those of others are left to them before
-     * any label is made. Referenced. NULL: nothing is left. */
+    /* Who has which pods; only key and is_assigned are called. Pods of other replicas are foreign
+     * (store.h): their labels are not built. Referenced. NULL: none is foreign. */
     const struct discovery_sharing *sharing;
-    /* kubernetes_left() or kubernetes_awaited() has changed. NULL if sharing is. */
-    void (*on_left)(void *arg);
-    /* Whether a label can have an effect; those that cannot are not made. NULL: all are made. */
+    /* The foreign or the pending pods in kubernetes_counts() have changed. NULL if sharing is. */
+    void (*on_counts)(void *arg);
+    /* Whether a label can have an effect; those that cannot are not built. NULL: all are. */
     bool (*wants_label)(void *arg, struct sv name);
     /* Once: everything has been listed. */
     void (*on_synced)(void *arg);
@@ -39,13 +40,9 @@ struct kubernetes_options {
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err);
 /* After the reflectors. Accepts NULL, returns NULL. */
 struct kubernetes *kubernetes_free(struct kubernetes *k);
-/* Objects that have targets now. */
-size_t kubernetes_count(const struct kubernetes *k);
-/* Pods that are left to other replicas; pods that have become ours and have not been read since. */
-size_t kubernetes_left(const struct kubernetes *k);
-size_t kubernetes_awaited(const struct kubernetes *k);
-/* The owners have changed: tells what is not ours any more as gone, and has what has become ours
- * listed again within that time. */
-void kubernetes_review(struct kubernetes *k, int64_t within_ms);
+struct store_counts kubernetes_counts(const struct kubernetes *k);
+/* The owners have changed: reports objects that are no longer ours as removed, and lists again
+ * within that time if others have become ours. */
+void kubernetes_reassign(struct kubernetes *k, int64_t within_ms);
 
 #endif

@@ -4,51 +4,51 @@
 
 #include "base/map.h"
 
-struct wanted {
-    struct wanted_options options;
+struct label_filter {
+    struct label_filter_options options;
     struct map *answers; /* name -> &yes or &no */
     char yes;
     char no;
 };
 
-struct wanted *wanted_new(const struct wanted_options *options)
+struct label_filter *label_filter_new(const struct label_filter_options *options)
 {
-    struct wanted *w = calloc(1, sizeof(*w));
-    if (w == NULL) {
+    struct label_filter *f = calloc(1, sizeof(*f));
+    if (f == NULL) {
         return NULL;
     }
-    w->options = *options;
-    w->answers = map_new();
-    return w->answers == NULL ? wanted_free(w) : w;
+    f->options = *options;
+    f->answers = map_new();
+    return f->answers == NULL ? label_filter_free(f) : f;
 }
 
-struct wanted *wanted_free(struct wanted *w)
+struct label_filter *label_filter_free(struct label_filter *f)
 {
-    if (w != NULL) {
-        map_free(w->answers, NULL);
-        free(w);
+    if (f != NULL) {
+        map_free(f->answers, NULL);
+        free(f);
     }
     return NULL;
 }
 
-bool wanted_mark(struct wanted *w, struct sv name)
+bool label_filter_passes_metadata(struct label_filter *f, struct sv name)
 {
-    if (w == NULL) {
+    if (f == NULL) {
         return true;
     }
-    const char *known = map_get(w->answers, name);
+    const char *known = map_get(f->answers, name);
     if (known != NULL) {
-        return known == &w->yes;
+        return known == &f->yes;
     }
-    bool yes = w->options.asks(w->options.arg, name);
-    if (map_count(w->answers) < WANTED_NAMES_MAX) {
-        /* Without memory for the answer the question comes again. */
-        (void)map_put(w->answers, name, yes ? &w->yes : &w->no, NULL);
+    bool yes = f->options.wants_label(f->options.arg, name);
+    if (map_count(f->answers) < LABEL_FILTER_NAMES_MAX) {
+        /* An answer that finds no memory is asked for again. */
+        (void)map_put(f->answers, name, yes ? &f->yes : &f->no, NULL);
     }
     return yes;
 }
 
-bool wanted_label(struct wanted *w, struct sv name)
+bool label_filter_passes(struct label_filter *f, struct sv name)
 {
-    return w == NULL || w->options.marks_only || wanted_mark(w, name);
+    return f == NULL || f->options.metadata_only || label_filter_passes_metadata(f, name);
 }

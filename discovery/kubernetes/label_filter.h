@@ -1,7 +1,8 @@
-/* Which of the labels that discovery could make are of any use: what no rule reads is not made.
+/* Which of the labels that discovery could build are of any use: labels that no rule reads are not
+ * built.
  *
- * Asks once for each name and remembers the answers, of which there are few: pods that are told
- * apart by their values have the same labels. One owner.
+ * Asks once for each name and remembers the answers. There are few: pods that differ in the values
+ * of their labels have the same names. One owner.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_LABEL_FILTER_H
 #define PROFPULL_DISCOVERY_KUBERNETES_LABEL_FILTER_H
@@ -10,25 +11,26 @@
 
 #include "base/str.h"
 
-/* Names that are remembered; whether one beyond is wanted is asked each time. */
-#define WANTED_NAMES_MAX 4096
+/* Names that are remembered; for further ones the question is asked each time. */
+#define LABEL_FILTER_NAMES_MAX 4096
 
-struct wanted_options {
-    /* Whether the label can have an effect; must always say the same of one name. */
-    bool (*asks)(void *arg, struct sv name);
+struct label_filter_options {
+    /* Whether the label can have an effect; must always give the same answer for a name. */
+    bool (*wants_label)(void *arg, struct sv name);
     void *arg;
-    /* Only labels and annotations (of objects) may be left out: others are needed to join. */
-    bool marks_only;
+    /* Filters only the labels and annotations of objects: the join needs the rest. */
+    bool metadata_only;
 };
 
-struct wanted;
+struct label_filter;
 
-struct wanted *wanted_new(const struct wanted_options *options); /* NULL if out of memory */
-struct wanted *wanted_free(struct wanted *w);                    /* accepts NULL, returns NULL */
+struct label_filter *label_filter_new(const struct label_filter_options *options); /* NULL if out of
+                                                                                     memory */
+struct label_filter *label_filter_free(struct label_filter *f); /* accepts NULL, returns NULL */
 
-/* Whether a label is to be made; all are if w is NULL. */
-bool wanted_label(struct wanted *w, struct sv name);
-/* The same for what stands for a label or annotation of an object. */
-bool wanted_mark(struct wanted *w, struct sv name);
+/* Whether to build a label; a NULL filter passes all. */
+bool label_filter_passes(struct label_filter *f, struct sv name);
+/* The same for what stands for a label or an annotation of an object. */
+bool label_filter_passes_metadata(struct label_filter *f, struct sv name);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
+
 static const struct json_keep owner_keep[] = {
     {"kind", NULL}, {"name", NULL}, {"controller", NULL}, {NULL, NULL}};
 
@@ -17,25 +19,26 @@ const struct json_keep object_keep_metadata[] = {{"name", NULL},
                                                  {"ownerReferences", owner_keep},
                                                  {NULL, NULL}};
 
-const struct json_keep object_keep_marks[] = {OBJECT_KEEP, {NULL, NULL}};
-
 /* ---- reading --------------------------------------------------------------------------------- */
+
+struct sv object_text(const json_t *string)
+{
+    if (!json_is_string(string)) {
+        return SV("");
+    }
+    return (struct sv){.p = json_string_value(string), .n = json_string_length(string)};
+}
 
 struct sv object_string(const json_t *object, const char *name)
 {
-    const json_t *v = json_object_get(object, name);
-    if (!json_is_string(v)) {
-        return SV("");
-    }
-    return (struct sv){.p = json_string_value(v), .n = json_string_length(v)};
+    return object_text(json_object_get(object, name));
 }
 
 bool object_is_name(struct sv v, size_t max)
 {
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '.' && c != '_') {
+        if (!ascii_is_word(c) && c != '-' && c != '.') {
             return false;
         }
     }
@@ -70,29 +73,20 @@ struct sv object_key(const struct object_id *id, char out[OBJECT_KEY_MAX])
     return (struct sv){.p = out, .n = n < 0 ? 0 : (size_t)n};
 }
 
-const char *object_ip(struct sv text, bool *ret_ipv6)
+bool object_is_ip(struct sv text)
 {
     struct in6_addr address;
-    /* An IP address has no NUL in it; inet_pton() would not see what is behind one. */
-    if (text.n == 0 || memchr(text.p, '\0', text.n) != NULL) {
-        return NULL;
-    }
-    *ret_ipv6 = inet_pton(AF_INET6, text.p, &address) == 1;
-    return *ret_ipv6 || inet_pton(AF_INET, text.p, &address) == 1 ? text.p : NULL;
-}
-
-unsigned object_port(const json_t *number)
-{
-    json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
-    return n < 1 || n > 65535 ? 0 : (unsigned)n;
+    /* An IP address has no NUL in it; inet_pton() would not see what follows one. */
+    return text.n > 0 && memchr(text.p, '\0', text.n) == NULL &&
+           (inet_pton(AF_INET6, text.p, &address) == 1 ||
+            inet_pton(AF_INET, text.p, &address) == 1);
 }
 
 void object_sanitize(struct sv name, struct buf *out)
 {
     for (size_t i = 0; i < name.n; i++) {
         unsigned char c = (unsigned char)name.p[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (letter || (c >= '0' && c <= '9')) {
+        if (ascii_is_alnum(c)) {
             buf_putc(out, (char)c);
         } else if ((c & 0xc0) != 0x80) {
             buf_putc(out, '_');
@@ -104,18 +98,12 @@ void object_lower(struct sv v, char *out, size_t size)
 {
     size_t n = v.n < size - 1 ? v.n : size - 1;
     for (size_t i = 0; i < n; i++) {
-        char c = v.p[i];
-        out[i] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+        out[i] = ascii_lower(v.p[i]);
     }
     out[n] = '\0';
 }
 
 /* ---- targets --------------------------------------------------------------------------------- */
-
-void object_targets_init(struct object_targets *t)
-{
-    *t = (struct object_targets){0};
-}
 
 void object_targets_clear(struct object_targets *t)
 {
@@ -128,7 +116,7 @@ void object_targets_clear(struct object_targets *t)
         .cap = t->cap,
         .max = t->max,
         .keep_shared = t->keep_shared,
-        .wanted = t->wanted,
+        .filter = t->filter,
     };
 }
 
@@ -136,10 +124,10 @@ void object_targets_done(struct object_targets *t)
 {
     object_targets_clear(t);
     free(t->at);
-    object_targets_init(t);
+    *t = (struct object_targets){0};
 }
 
-static bool make_room(struct object_targets *t)
+static bool reserve(struct object_targets *t)
 {
     if (t->n < t->cap) {
         return true;
@@ -154,7 +142,7 @@ static bool make_room(struct object_targets *t)
     return true;
 }
 
-/* ---- making label sets ----------------------------------------------------------------------- */
+/* ---- building label sets --------------------------------------------------------------------- */
 
 void maker_init(struct maker *m, struct labels_builder *b, struct object_targets *out)
 {
@@ -165,7 +153,7 @@ void maker_init(struct maker *m, struct labels_builder *b, struct object_targets
 
 static void set(struct maker *m, struct sv name, struct sv value)
 {
-    if (!labels_builder_ok(m->b)) {
+    if (m->status != OBJECT_OK || !labels_builder_ok(m->b)) {
         return;
     }
     labels_builder_set(m->b, name, value);
@@ -177,7 +165,7 @@ static void set(struct maker *m, struct sv name, struct sv value)
 
 void maker_set(struct maker *m, struct sv name, struct sv value)
 {
-    if (wanted_label(m->out->wanted, name)) {
+    if (label_filter_passes(m->out->filter, name)) {
         set(m, name, value);
     }
 }
@@ -200,6 +188,30 @@ void maker_set_number(struct maker *m, const char *name, unsigned value)
     char text[16];
     snprintf(text, sizeof(text), "%u", value);
     maker_set_text(m, name, text);
+}
+
+void maker_set_strings(struct maker *m, const json_t *object, const struct maker_member *list)
+{
+    for (; list->label != NULL; list++) {
+        maker_set(m, sv_from(list->label), object_string(object, list->member));
+    }
+}
+
+/* The text of a buffer, as far as it fit. */
+static struct sv view(struct maker *m, const struct buf *b)
+{
+    m->no_memory |= !buf_ok(b) && !buf_too_big(b);
+    return (struct sv){b->data, b->len};
+}
+
+void maker_set_buf(struct maker *m, const char *name, const struct buf *value)
+{
+    maker_set(m, sv_from(name), view(m, value));
+}
+
+void maker_set_named(struct maker *m, const struct buf *name, struct sv value)
+{
+    maker_set(m, view(m, name), value);
 }
 
 struct member {
@@ -231,11 +243,10 @@ static struct member *sorted_members(const json_t *object, size_t *ret_n)
          it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
         const json_t *v = json_object_iter_value(it);
         if (json_is_string(v)) {
-            members[n] = (struct member){
+            members[n++] = (struct member){
                 .name = {.p = json_object_iter_key(it), .n = json_object_iter_key_len(it)},
-                .value = {.p = json_string_value(v), .n = json_string_length(v)},
+                .value = object_text(v),
             };
-            n++;
         }
     }
     qsort(members, n, sizeof(*members), compare_members);
@@ -243,7 +254,7 @@ static struct member *sorted_members(const json_t *object, size_t *ret_n)
     return members;
 }
 
-/* prefix is the name of a label up to the part that is the member's, and name has room for it. */
+/* The label's name is the prefix and the member's name; `name` is scratch. */
 static void set_member(struct maker *m, const char *prefix, struct sv member, struct sv value,
                        struct buf *name)
 {
@@ -251,9 +262,8 @@ static void set_member(struct maker *m, const char *prefix, struct sv member, st
     buf_puts(name, prefix);
     buf_putc(name, '_');
     object_sanitize(member, name);
-    m->no_memory |= !buf_ok(name) && !buf_too_big(name);
-    struct sv label = {name->data, name->len};
-    if (wanted_mark(m->out->wanted, label)) {
+    struct sv label = view(m, name);
+    if (label_filter_passes_metadata(m->out->filter, label)) {
         set(m, label, value);
     }
 }
@@ -277,25 +287,25 @@ void maker_set_members(struct maker *m, const json_t *object, const char *prefix
     free(members);
 }
 
-void maker_set_meta(struct maker *m, const json_t *metadata, const char *kind)
+void maker_set_annotations(struct maker *m, const json_t *metadata, const char *kind)
+{
+    static const char *const sorts[][2] = {{"labels", "label"}, {"annotations", "annotation"}};
+    for (size_t i = 0; i < 2; i++) {
+        char prefix[64];
+        char present[64];
+        snprintf(prefix, sizeof(prefix), META "%s_%s", kind, sorts[i][1]);
+        snprintf(present, sizeof(present), META "%s_%spresent", kind, sorts[i][1]);
+        maker_set_members(m, json_object_get(metadata, sorts[i][0]), prefix, present);
+    }
+}
+
+void maker_set_metadata(struct maker *m, const json_t *metadata, const char *kind)
 {
     char name[64];
     maker_set(m, SV(META "namespace"), object_string(metadata, "namespace"));
     snprintf(name, sizeof(name), META "%s_name", kind);
     maker_set(m, sv_from(name), object_string(metadata, "name"));
-    maker_set_marks(m, metadata, kind);
-}
-
-void maker_set_marks(struct maker *m, const json_t *metadata, const char *kind)
-{
-    char prefix[64];
-    char present[64];
-    snprintf(prefix, sizeof(prefix), META "%s_label", kind);
-    snprintf(present, sizeof(present), META "%s_labelpresent", kind);
-    maker_set_members(m, json_object_get(metadata, "labels"), prefix, present);
-    snprintf(prefix, sizeof(prefix), META "%s_annotation", kind);
-    snprintf(present, sizeof(present), META "%s_annotationpresent", kind);
-    maker_set_members(m, json_object_get(metadata, "annotations"), prefix, present);
+    maker_set_annotations(m, metadata, kind);
 }
 
 void maker_set_address(struct maker *m, struct sv host, unsigned port)
@@ -309,61 +319,78 @@ void maker_set_address(struct maker *m, struct sv host, unsigned port)
     if (port > 0) {
         buf_printf(&address, ":%u", port);
     }
-    m->no_memory |= !buf_ok(&address) && !buf_too_big(&address);
-    maker_set(m, SV(LABEL_ADDRESS), (struct sv){address.data, address.len});
+    maker_set_buf(m, LABEL_ADDRESS, &address);
     buf_done(&address);
 }
 
-/* Why there is no label set. */
-static enum object_status failure(const struct maker *m)
+unsigned maker_port(struct maker *m, const json_t *number)
 {
-    return !labels_builder_ok(m->b) && m->over ? OBJECT_TOO_MANY_LABELS : OBJECT_NO_MEMORY;
+    json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
+    bool good = n >= 1 && n <= 65535;
+    m->out->bad_ports += !good && m->status == OBJECT_OK ? 1 : 0;
+    return good ? (unsigned)n : 0;
 }
 
-enum object_status maker_share(struct maker *m)
+bool maker_check_ip(struct maker *m, bool usable)
 {
-    if (m->no_memory) {
-        return OBJECT_NO_MEMORY;
+    m->out->bad_ip += !usable && m->status == OBJECT_OK ? 1 : 0;
+    return usable;
+}
+
+/* A label set of what the builder holds; NULL, and the reason in m->status, if there is none. */
+static struct labels *build(struct maker *m)
+{
+    struct labels *labels = m->no_memory ? NULL : labels_builder_build(m->b);
+    if (labels == NULL) {
+        m->status = m->over && !labels_builder_ok(m->b) && !m->no_memory ? OBJECT_TOO_MANY_LABELS
+                                                                         : OBJECT_NO_MEMORY;
     }
-    m->shared = labels_builder_build(m->b);
+    return labels;
+}
+
+void maker_share(struct maker *m)
+{
+    m->shared = build(m);
     m->shared_bytes = m->bytes;
     if (m->out->keep_shared && m->shared != NULL) {
         m->out->shared = labels_ref(m->shared);
     }
-    return m->shared == NULL ? failure(m) : OBJECT_OK;
 }
 
 void maker_begin(struct maker *m)
 {
-    labels_builder_reset(m->b, m->shared);
-    m->bytes = m->shared_bytes;
+    if (m->status == OBJECT_OK) {
+        labels_builder_reset(m->b, m->shared);
+        m->bytes = m->shared_bytes;
+    }
 }
 
-enum object_status maker_add(struct maker *m)
+void maker_add(struct maker *m)
 {
     struct object_targets *out = m->out;
+    if (m->status != OBJECT_OK) {
+        return;
+    }
     if (out->n >= (out->max == 0 ? OBJECT_TARGETS_MAX : out->max)) {
         out->too_many_targets++;
-        return OBJECT_OK;
+        return;
     }
-    if (m->no_memory || !make_room(out)) {
-        return OBJECT_NO_MEMORY;
+    if (!reserve(out)) {
+        m->status = OBJECT_NO_MEMORY;
+        return;
     }
-    struct labels *labels = labels_builder_build(m->b);
-    if (labels == NULL) {
-        return failure(m);
+    struct labels *labels = build(m);
+    if (labels != NULL) {
+        out->at[out->n++] = labels;
     }
-    out->at[out->n++] = labels;
-    return OBJECT_OK;
 }
 
-enum object_status maker_done(struct maker *m, enum object_status status)
+enum object_status maker_done(struct maker *m)
 {
-    labels_unref(m->shared);
-    m->shared = NULL;
-    for (size_t i = 0; status != OBJECT_OK && i < m->out->n; i++) {
+    m->shared = labels_unref(m->shared);
+    for (size_t i = 0; m->status != OBJECT_OK && i < m->out->n; i++) {
         labels_unref(m->out->at[i]);
     }
-    m->out->n = status == OBJECT_OK ? m->out->n : 0;
-    return status;
+    m->out->n = m->status == OBJECT_OK ? m->out->n : 0;
+    return m->status;
 }

@@ -1,8 +1,8 @@
-/* What Kubernetes objects of all kinds have in common: names, labels and annotations, and the
- * making of label sets from them as Prometheus' kubernetes_sd does.
+/* What Kubernetes objects of all kinds have in common: names, labels and annotations, and building
+ * label sets from them as Prometheus' kubernetes_sd does.
  *
- * Pure: knows no IO and keeps nothing. The roles (pod.h, node.h, service.h, ingress.h, endpoints.h)
- * are functions from an object to its targets, made with what is here.
+ * Pure: no IO, no state. The roles (roles/) are functions from an object to its targets, written
+ * with what is here.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_OBJECT_H
 #define PROFPULL_DISCOVERY_KUBERNETES_OBJECT_H
@@ -18,6 +18,9 @@
 
 #define META "__meta_kubernetes_"
 
+/* One object in JSON, and its nesting; one beyond is skipped and counted. */
+#define OBJECT_BYTES_MAX ((size_t)2 * 1024 * 1024)
+#define OBJECT_DEPTH_MAX 64
 /* Targets of one object; those beyond are left out and counted. */
 #define OBJECT_TARGETS_MAX 512
 
@@ -34,12 +37,13 @@ struct object_id {
     struct sv uid; /* may be empty */
 };
 
-/* False if the object is not of the kind ("Pod") or does not say which: no names, or impossible
- * ones. */
+/* False if the object is of another kind than `kind` ("Pod"), or if its names are missing or
+ * impossible. */
 bool object_identify(const json_t *object, const char *kind, bool namespaced,
                      struct object_id *ret);
-/* For lists of struct json_keep: what object_identify(), the watch and maker_set_meta() need of any
- * object, and what there is of a Status, which stands in an object's place when a watch fails. */
+/* For lists of struct json_keep: the members that object_identify(), the watch and
+ * maker_set_metadata() need of any object, and those of a Status, which takes an object's place
+ * when a watch fails. */
 #define OBJECT_KEEP                                                                                \
     {"kind", NULL}, {"metadata", object_keep_metadata}, {"code", NULL}, {"reason", NULL},          \
         {"message", NULL},                                                                         \
@@ -47,12 +51,10 @@ bool object_identify(const json_t *object, const char *kind, bool namespaced,
         "details", NULL                                                                            \
     }
 extern const struct json_keep object_keep_metadata[];
-/* Of a resource of which nothing else is needed. */
-extern const struct json_keep object_keep_marks[];
 
-/* Writes "namespace/name", or "name" of what is in no namespace. */
+/* Writes "namespace/name", or "name" for an object in no namespace. */
 struct sv object_key(const struct object_id *id, char out[OBJECT_KEY_MAX]);
-/* A little wider than DNS names: the point is that it can stand in a path and a log. */
+/* A little wider than DNS names: safe in a path and in a log. */
 bool object_is_name(struct sv v, size_t max);
 
 enum object_status {
@@ -66,12 +68,12 @@ struct object_targets {
     struct labels **at; /* references */
     size_t n;
     size_t max; /* 0: OBJECT_TARGETS_MAX */
-    /* What all of them have; only with keep_shared, and then also if there are no targets. */
+    /* The labels that all targets have; only with keep_shared, and then even without targets. */
     struct labels *shared;
     bool keep_shared;
-    struct wanted *wanted; /* the labels that are made; NULL: all. Referenced */
+    struct label_filter *filter; /* the labels to build; NULL: all. Referenced */
     const char *ip; /* of a pod: status.podIP, into the object; NULL if none (no targets then) */
-    uint64_t key;   /* by which the owner of ip is found; 0: nobody asks. Set by who reads it */
+    uint64_t key;   /* by which the owner of ip is found, set by the caller; 0: not shared */
     /* What was left out. */
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */
@@ -79,60 +81,73 @@ struct object_targets {
     size_t cap;              /* private */
 };
 
-void object_targets_init(struct object_targets *t);
-/* Drops the references, keeps the storage. */
+/* Drops the references, keeps the storage. A zeroed struct is empty. */
 void object_targets_clear(struct object_targets *t);
 void object_targets_done(struct object_targets *t);
 
-/* A string member, or an empty view. */
+/* A view of a JSON string, of a string member; empty if it is something else. */
+struct sv object_text(const json_t *string);
 struct sv object_string(const json_t *object, const char *name);
-/* An IP address; NULL if it is none. Into the object. */
-const char *object_ip(struct sv text, bool *ret_ipv6);
-/* A port of 1-65535, or 0. */
-unsigned object_port(const json_t *number);
+bool object_is_ip(struct sv text);
 
 /* Appends a name with every character outside of [a-zA-Z0-9_] as one underscore (Prometheus'
- * SanitizeLabelName): of a character of several bytes the first alone counts. */
+ * SanitizeLabelName), a character of several bytes too. */
 void object_sanitize(struct sv name, struct buf *out);
 /* Copies with ASCII letters in lower case, cut to size. */
 void object_lower(struct sv v, char *out, size_t size);
 
-/* ---- making label sets ----------------------------------------------------------------------- */
+/* ---- building label sets --------------------------------------------------------------------- */
 
-/* What an object's targets are made with: first the labels that all of them have (until
- * maker_share()), then one after the other (maker_begin(), maker_add()). */
+/* Builds the targets of an object: first the labels that all of them have (until maker_share()),
+ * then one target after the other (maker_begin(), maker_add()). After a failure the functions do
+ * nothing; maker_done() returns it. */
 struct maker {
     struct labels_builder *b;
-    struct labels *shared; /* what all targets of the object have */
+    struct labels *shared; /* the labels of all targets */
     struct object_targets *out;
+    enum object_status status;
     size_t bytes; /* set so far */
     size_t shared_bytes;
-    bool over;      /* the builder failed at one of its limits, not for want of memory */
-    bool no_memory; /* out of memory elsewhere */
+    bool over;      /* the builder failed at one of its limits, not for lack of memory */
+    bool no_memory; /* elsewhere than in the builder */
 };
 
-/* Clears out. Labels that out->wanted does not want are not set by the functions below. */
+/* Clears out. The functions below set only labels that pass out->filter. */
 void maker_init(struct maker *m, struct labels_builder *b, struct object_targets *out);
 void maker_set(struct maker *m, struct sv name, struct sv value);
 void maker_set_text(struct maker *m, const char *name, const char *value);
 void maker_set_labels(struct maker *m, const struct labels *labels);
 void maker_set_number(struct maker *m, const char *name, unsigned value);
+/* Sets a label of the text in a buffer, which may have failed. */
+void maker_set_buf(struct maker *m, const char *name, const struct buf *value);
+void maker_set_named(struct maker *m, const struct buf *name, struct sv value);
+/* The labels and the string members that they take their values from; `label` NULL ends the list.
+ */
+struct maker_member {
+    const char *label;
+    const char *member;
+};
+void maker_set_strings(struct maker *m, const json_t *object, const struct maker_member *list);
 /* For each string member sets <prefix>_<name> = value and <present>_<name> = "true". */
 void maker_set_members(struct maker *m, const json_t *object, const char *prefix,
                        const char *present);
-/* Sets K_<kind>_label_*, _labelpresent_*, _annotation_* and _annotationpresent_*. */
-void maker_set_marks(struct maker *m, const json_t *metadata, const char *kind);
-/* Sets K_<kind>_name, _label_* and _annotation_* from the metadata; K_namespace if it has one. */
-void maker_set_meta(struct maker *m, const json_t *metadata, const char *kind);
-/* __address__ of a host that is bracketed if it has colons; port 0: none. */
+/* Sets META<kind>_label_*, _labelpresent_*, _annotation_* and _annotationpresent_*. */
+void maker_set_annotations(struct maker *m, const json_t *metadata, const char *kind);
+/* The same, and META<kind>_name and META"namespace". */
+void maker_set_metadata(struct maker *m, const json_t *metadata, const char *kind);
+/* __address__ of a host, which is bracketed if it has colons; port 0: none. */
 void maker_set_address(struct maker *m, struct sv host, unsigned port);
+/* A port of 1-65535; else 0, counted as bad. */
+unsigned maker_port(struct maker *m, const json_t *number);
+/* Whether an address is usable; if not it is counted as bad. */
+bool maker_check_ip(struct maker *m, bool usable);
 /* Ends what all targets share. */
-enum object_status maker_share(struct maker *m);
+void maker_share(struct maker *m);
 /* Begins a target. */
 void maker_begin(struct maker *m);
 /* Adds what the builder holds as one more target, or counts it if there are too many. */
-enum object_status maker_add(struct maker *m);
-/* Releases what is shared; without OBJECT_OK there are no targets. Returns status. */
-enum object_status maker_done(struct maker *m, enum object_status status);
+void maker_add(struct maker *m);
+/* Releases what is shared; without OBJECT_OK there are no targets. */
+enum object_status maker_done(struct maker *m);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "discovery/kubernetes/roles/endpointslice.h"
 #include "http/url.h"
 
 #define SERVICE_LABEL "kubernetes.io/service-name"
@@ -335,7 +336,7 @@ static struct reflector *make_reflector(struct peers *p, const char *namespace)
     struct reflector *r = NULL;
     if (buf_ok(&selector)) {
         r = reflectors_get(&p->reflectors, &(struct reflector_options){
-                                               .resource = RESOURCE_SLICES,
+                                               .resource = &kube_endpointslices.resource,
                                                .access = p->options.access,
                                                .namespace = namespace,
                                                .selectors = selector.data,

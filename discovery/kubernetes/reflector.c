@@ -4,44 +4,13 @@
 #include <string.h>
 
 #include "discovery/kubernetes/exec_plugin.h"
-#include "discovery/kubernetes/roles/endpoints.h"
-#include "discovery/kubernetes/roles/ingress.h"
-#include "discovery/kubernetes/roles/node.h"
-#include "discovery/kubernetes/roles/pod.h"
-#include "discovery/kubernetes/roles/service.h"
 #include "http/url.h"
 
-/* Of an answer that is not streamed; all of ours are. */
+/* Of an answer that is not streamed; all of ours are streamed. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
-/* A pod is some 12 KiB: an event comes in one piece. */
+/* A pod has some 12 KiB: an event arrives in one piece. */
 #define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
-
-struct resource {
-    const char *api;
-    const char *group; /* "" for the core one */
-    const char *plural;
-    const char *kind;
-    bool namespaced;
-    const struct json_keep *members; /* that are needed */
-};
-
-static const struct resource resources[RESOURCE_COUNT] = {
-    [RESOURCE_PODS] = {"api/v1", "", "pods", "Pod", true, pod_keep},
-    [RESOURCE_NODES] = {"api/v1", "", "nodes", "Node", false, node_keep},
-    [RESOURCE_NAMESPACES] = {"api/v1", "", "namespaces", "Namespace", false, object_keep_marks},
-    [RESOURCE_SERVICES] = {"api/v1", "", "services", "Service", true, service_keep},
-    [RESOURCE_ENDPOINTS] = {"api/v1", "", "endpoints", "Endpoints", true, endpoints_keep},
-    [RESOURCE_SLICES] = {"apis/discovery.k8s.io/v1", "discovery.k8s.io", "endpointslices",
-                         "EndpointSlice", true, slice_keep},
-    [RESOURCE_INGRESSES] = {"apis/networking.k8s.io/v1", "networking.k8s.io", "ingresses",
-                            "Ingress", true, ingress_keep},
-};
-
-bool kube_resource_namespaced(enum kube_resource r)
-{
-    return resources[r].namespaced;
-}
 
 /* Reflectors of one server (options.server_id) share its credentials. */
 struct server_login {
@@ -55,30 +24,29 @@ struct reflector {
     struct reflector *next;
     const struct reflector_env *env;
     struct reflector_options options;
-    const struct resource *resource;
     struct reflector_listener *listeners;
     char *path; /* URL without the query */
     char *selectors;
     struct watch *machine;
     struct loop_timer *timer;
-    struct loop_timer *relist; /* of reflector_relist() */
-    int64_t relist_credit_ms;  /* when all of RELIST_BURST may be used again */
-    bool relist_wanted;        /* no list has begun since */
+    struct loop_timer *relist_timer;
+    int64_t relist_credit_ms; /* when all of RELIST_BURST may be used again */
+    bool relist_requested;    /* and no list has begun since */
     struct http_transfer *transfer;
     struct exec_plugin *plugin; /* NULL: options.access.http has the credentials */
     struct exec_login *login;   /* of the last request; NULL if none */
     struct exec_waiter waiter;
     bool waiting;  /* for the plugin */
     size_t listed; /* objects of the list that is being read */
-    bool is_watch; /* the request that runs */
+    bool is_watch; /* the current request */
     bool accepted; /* it was answered with 200 */
-    bool lost;     /* the last request failed; said so in the log */
-    bool told_unknown;
-    bool no_login; /* the last request was not made: there are no credentials */
+    bool no_login; /* it was not sent: there are no credentials */
+    bool lost;     /* the last request failed, and the failure was logged */
     bool synced;
-    bool told_login;           /* no_login when the problem was said */
-    enum watch_result problem; /* what was said, when lost */
-    struct err no_stream;      /* why a list was not streamed; to be said */
+    bool warned_unknown;
+    bool logged_no_login;      /* no_login in the logged failure */
+    enum watch_result problem; /* the logged failure, if lost */
+    struct err no_stream;      /* why a list was not streamed, to be logged */
 };
 
 static const char *namespace_text(const struct reflector *r)
@@ -86,29 +54,24 @@ static const char *namespace_text(const struct reflector *r)
     return r->options.namespace == NULL ? "all" : r->options.namespace;
 }
 
-/* ---- what the state machine tells ------------------------------------------------------------ */
-
-static void count(struct metric_cell *const *cells, int which)
-{
-    metric_inc(cells[which]);
-}
+/* ---- events of the state machine ------------------------------------------------------------- */
 
 static void on_list_begin(void *arg)
 {
     struct reflector *r = arg;
     r->listed = 0;
-    r->relist_wanted = false;
+    r->relist_requested = false;
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         l->list_begin(l->arg);
     }
 }
 
-/* Now or when the pace allows it. */
+/* Not before the pace allows it. */
 static void arm_relist(struct reflector *r, int64_t within_ms)
 {
     int64_t at = clock_mono_ms() + rng_range(r->env->rng, 0, within_ms + 1);
     int64_t soonest = r->relist_credit_ms - (int64_t)(RELIST_BURST - 1) * RELIST_PERIOD_MS;
-    loop_timer_at(r->relist, at > soonest ? at : soonest);
+    loop_timer_at(r->relist_timer, at > soonest ? at : soonest);
 }
 
 static void on_list_end(void *arg)
@@ -117,15 +80,15 @@ static void on_list_end(void *arg)
     if (!r->synced) {
         r->synced = true;
         log_info(r->env->log, "kubernetes: listed, watching",
-                 LOG_STR("resource", r->resource->plural),
+                 LOG_STR("resource", r->options.resource->plural),
                  LOG_STR("server", r->options.access.server),
                  LOG_STR("namespace", namespace_text(r)), LOG_INT("objects", r->listed));
     }
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         l->list_end(l->arg);
     }
-    /* It was asked for while this list was read, which may have passed what it is about. */
-    if (r->relist_wanted) {
+    /* Requested while this list was read, perhaps after the objects in question. */
+    if (r->relist_requested) {
         arm_relist(r, 0);
     }
 }
@@ -138,7 +101,7 @@ static void count_event(struct reflector *r, enum watch_event event, bool change
         [WATCH_DELETED] = EVENT_DELETED,
     };
     if (event != WATCH_LISTED) {
-        count(r->env->counters->events, changed ? (int)names[event] : EVENT_UNCHANGED);
+        metric_inc(r->env->counters->events[changed ? names[event] : EVENT_UNCHANGED]);
     }
 }
 
@@ -146,7 +109,7 @@ static bool on_object(void *arg, enum watch_event event, const json_t *object)
 {
     struct reflector *r = arg;
     struct object_id id;
-    if (!object_identify(object, r->resource->kind, r->resource->namespaced, &id)) {
+    if (!object_identify(object, r->options.resource->kind, r->options.resource->namespaced, &id)) {
         metric_inc(r->env->counters->skips[SKIP_WRONG_KIND]);
         return true;
     }
@@ -170,14 +133,12 @@ static bool on_object(void *arg, enum watch_event event, const json_t *object)
 static void on_other(void *arg, enum watch_event event, struct sv type)
 {
     struct reflector *r = arg;
-    const struct discovery_counters *c = r->env->counters;
-    if (event != WATCH_UNKNOWN) {
-        count(c->events, event == WATCH_BOOKMARK ? EVENT_BOOKMARK : EVENT_ERROR);
-        return;
-    }
-    count(c->events, EVENT_UNKNOWN);
-    if (!r->told_unknown) {
-        r->told_unknown = true;
+    enum discovery_event counted = event == WATCH_BOOKMARK ? EVENT_BOOKMARK
+                                   : event == WATCH_ERROR  ? EVENT_ERROR
+                                                           : EVENT_UNKNOWN;
+    metric_inc(r->env->counters->events[counted]);
+    if (counted == EVENT_UNKNOWN && !r->warned_unknown) {
+        r->warned_unknown = true;
         log_warn(r->env->log, "kubernetes: watch event of an unknown type, ignoring it",
                  LOG_SV("type", type), LOG_STR("namespace", namespace_text(r)));
     }
@@ -192,7 +153,7 @@ static void on_skipped(void *arg, enum json_skip why)
         [JSON_SKIP_MEMORY] = SKIP_MEMORY,
     };
     const struct reflector *r = arg;
-    count(r->env->counters->skips, (int)names[why]);
+    metric_inc(r->env->counters->skips[names[why]]);
 }
 
 static void on_relist(void *arg, enum watch_relist reason)
@@ -200,8 +161,9 @@ static void on_relist(void *arg, enum watch_relist reason)
     const struct reflector *r = arg;
     const char *name = watch_relist_name(reason);
     metric_inc(metric_cell(r->env->counters->relists, (const char *const[]){name}));
-    log_info(r->env->log, "kubernetes: listing again", LOG_STR("resource", r->resource->plural),
-             LOG_STR("reason", name), LOG_STR("namespace", namespace_text(r)));
+    log_info(r->env->log, "kubernetes: listing again",
+             LOG_STR("resource", r->options.resource->plural), LOG_STR("reason", name),
+             LOG_STR("namespace", namespace_text(r)));
 }
 
 static void on_slow(void *arg)
@@ -209,16 +171,16 @@ static void on_slow(void *arg)
     const struct reflector *r = arg;
     log_warn(r->env->log,
              "kubernetes: the streamed list has not come to its end yet; targets stay as they are",
-             LOG_STR("resource", r->resource->plural), LOG_STR("server", r->options.access.server),
-             LOG_STR("namespace", namespace_text(r)),
+             LOG_STR("resource", r->options.resource->plural),
+             LOG_STR("server", r->options.access.server), LOG_STR("namespace", namespace_text(r)),
              LOG_INT("waited_s", WATCH_STREAM_SLOW_MS / MS_PER_S));
 }
 
 /* ---- changes of state in the log ------------------------------------------------------------- */
 
-static void say_forbidden(const struct reflector *r, const struct err *err)
+static void log_forbidden(const struct reflector *r, const struct err *err)
 {
-    const char *plural = r->resource->plural;
+    const char *plural = r->options.resource->plural;
     const char *verb = r->is_watch ? "watch" : "list";
     bool everywhere = r->options.namespace == NULL;
     char text[512];
@@ -228,8 +190,9 @@ static void say_forbidden(const struct reflector *r, const struct err *err)
              "retrying",
              verb, plural, everywhere ? "whole cluster" : "namespace",
              everywhere ? "ClusterRole" : "Role", everywhere ? "" : " there", plural,
-             r->resource->group[0] == '\0' ? "" : " of the API group ", r->resource->group,
-             everywhere && r->resource->namespaced ? ", or name namespaces" : "");
+             r->options.resource->group[0] == '\0' ? "" : " of the API group ",
+             r->options.resource->group,
+             everywhere && r->options.resource->namespaced ? ", or name namespaces" : "");
     log_error(r->env->log, text, LOG_STR("verb", verb), LOG_STR("resource", plural),
               LOG_STR("namespace", namespace_text(r)), LOG_ERR(err));
     if (r->env->on_forbidden != NULL) {
@@ -239,23 +202,23 @@ static void say_forbidden(const struct reflector *r, const struct err *err)
     }
 }
 
-static void say_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
+static void log_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
                      const struct err *err)
 {
-    /* What expired is listed again at once: the handler says so. */
+    /* An expired version is listed again at once, which on_relist() logs. */
     if (result == WATCH_EXPIRED ||
-        (r->lost && r->problem == result && r->told_login == r->no_login)) {
+        (r->lost && r->problem == result && r->logged_no_login == r->no_login)) {
         return;
     }
     if (result == WATCH_UNSUPPORTED) {
-        r->no_stream = *err; /* said when the list has come: perhaps it is the permission */
+        r->no_stream = *err; /* logged after the list: perhaps the permission is missing */
         return;
     }
     r->lost = true;
     r->problem = result;
-    r->told_login = r->no_login;
+    r->logged_no_login = r->no_login;
     if (result == WATCH_FORBIDDEN) {
-        say_forbidden(r, err);
+        log_forbidden(r, err);
         return;
     }
     log_warn(r->env->log,
@@ -264,17 +227,18 @@ static void say_lost(struct reflector *r, enum watch_result result, int64_t retr
                            "as they are, retrying",
              LOG_STR("server", r->options.access.server),
              LOG_STR("verb", r->is_watch ? "watch" : "list"),
-             LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
-             LOG_INT("retry_in_ms", retry_ms), LOG_ERR(err));
+             LOG_STR("resource", r->options.resource->plural),
+             LOG_STR("namespace", namespace_text(r)), LOG_INT("retry_in_ms", retry_ms),
+             LOG_ERR(err));
 }
 
-static void say_found(struct reflector *r)
+static void log_found(struct reflector *r)
 {
     if (r->no_stream.kind != ERR_NONE) {
         log_info(r->env->log,
                  "kubernetes: the API server does not stream this list, reading it in pages",
-                 LOG_STR("resource", r->resource->plural), LOG_STR("namespace", namespace_text(r)),
-                 LOG_ERR(&r->no_stream));
+                 LOG_STR("resource", r->options.resource->plural),
+                 LOG_STR("namespace", namespace_text(r)), LOG_ERR(&r->no_stream));
         err_clear(&r->no_stream);
     }
     if (r->lost) {
@@ -288,7 +252,7 @@ static void say_found(struct reflector *r)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void tell_reachable(const struct reflector *r, bool reachable)
+static void report_reachable(const struct reflector *r, bool reachable)
 {
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         if (l->reachable != NULL) {
@@ -306,10 +270,10 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
         r->env->counters->requests,
         (const char *const[]){r->is_watch ? "watch" : "list", watch_result_name(result)}));
     if (result == WATCH_DONE) {
-        say_found(r);
+        log_found(r);
     } else {
-        say_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
-        tell_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
+        log_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
+        report_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
     }
     loop_timer_at(r->timer, watch_next_at(r->machine));
 }
@@ -321,7 +285,7 @@ static bool on_head(void *arg, long status, const char *content_type)
     r->accepted = status == 200;
     watch_head(r->machine, status);
     if (r->accepted) {
-        tell_reachable(r, true);
+        report_reachable(r, true);
     }
     return true;
 }
@@ -330,9 +294,9 @@ static bool on_data(void *arg, const char *data, size_t len)
 {
     struct reflector *r = arg;
     bool go_on = watch_data(r->machine, data, len);
-    /* Not earlier: a server may accept a watch and close it at once. */
+    /* Not before data arrives: a server may accept a watch and close it at once. */
     if (go_on && r->accepted) {
-        say_found(r);
+        log_found(r);
     }
     return go_on;
 }
@@ -381,7 +345,7 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
     return transfer;
 }
 
-static void arm_tick(struct reflector *r)
+static void arm_check(struct reflector *r)
 {
     int64_t at = watch_tick_at(r->machine);
     if (at != INT64_MAX) {
@@ -389,11 +353,11 @@ static void arm_tick(struct reflector *r)
     }
 }
 
-/* A request runs. */
-static void on_tick(struct reflector *r)
+/* The current request may have stalled. */
+static void check_request(struct reflector *r)
 {
     if (watch_tick(r->machine, clock_mono_ms())) {
-        arm_tick(r);
+        arm_check(r);
         return;
     }
     http_cancel(r->transfer);
@@ -409,7 +373,7 @@ static void fail_request(struct reflector *r, enum http_result result, const cha
     end_request(r, &(struct watch_outcome){.result = result, .retry_after_ms = -1, .error = error});
 }
 
-/* The plugin has ended: see what came of it. */
+/* The plugin has ended, well or not. */
 static void on_login(void *arg)
 {
     struct reflector *r = arg;
@@ -417,7 +381,7 @@ static void on_login(void *arg)
     loop_timer_after(r->timer, 0);
 }
 
-/* READY if the server asks for no plugin. */
+/* READY if the server needs no plugin. */
 static enum exec_state get_login(struct reflector *r, struct err *err)
 {
     if (r->plugin == NULL) {
@@ -456,15 +420,15 @@ static void begin_request(struct reflector *r)
         fail_request(r, HTTP_ERR_MEMORY, "out of memory");
         return;
     }
-    arm_tick(r);
+    arm_check(r);
 }
 
-/* The next request is due, or the running one is to be looked at. */
-static void on_timer(void *arg)
+/* The next request is due, or a check of the current one. */
+static void on_request_timer(void *arg)
 {
     struct reflector *r = arg;
     if (r->transfer != NULL) {
-        on_tick(r);
+        check_request(r);
     } else if (!r->waiting) {
         begin_request(r);
     }
@@ -472,8 +436,8 @@ static void on_timer(void *arg)
 
 void reflector_relist(struct reflector *r, int64_t within_ms)
 {
-    if (!r->relist_wanted) {
-        r->relist_wanted = true;
+    if (!r->relist_requested) {
+        r->relist_requested = true;
         arm_relist(r, within_ms);
     }
 }
@@ -481,8 +445,8 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
 static void on_relist_due(void *arg)
 {
     struct reflector *r = arg;
-    /* A list that is being read comes to its end first, see on_list_end(). */
-    if (!r->relist_wanted || !watch_relist(r->machine)) {
+    /* A list that is being read ends first, see on_list_end(). */
+    if (!r->relist_requested || !watch_relist(r->machine)) {
         return;
     }
     int64_t now_ms = clock_mono_ms();
@@ -492,7 +456,7 @@ static void on_relist_due(void *arg)
         http_cancel(r->transfer);
         r->transfer = NULL;
         loop_timer_after(r->timer, 0);
-    } /* else the next request has its time, and is a list */
+    } /* else the next request is scheduled, and is a list */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -501,13 +465,14 @@ static char *make_path(const struct reflector_options *o)
 {
     struct buf path;
     buf_init(&path, URL_MAX);
-    buf_printf(&path, "%s/%s/", o->access.server, resources[o->resource].api);
+    buf_printf(&path, "%s/%s%s/v1/", o->access.server,
+               o->resource->group[0] == '\0' ? "api" : "apis/", o->resource->group);
     if (o->namespace != NULL) {
         buf_puts(&path, "namespaces/");
         url_encode(sv_from(o->namespace), &path);
         buf_putc(&path, '/');
     }
-    buf_puts(&path, resources[o->resource].plural);
+    buf_puts(&path, o->resource->plural);
     char *text = buf_take(&path, NULL);
     buf_done(&path);
     return text;
@@ -520,7 +485,7 @@ static struct reflector *reflector_free(struct reflector *r)
     }
     exec_login_unref(r->login);
     loop_timer_free(r->timer);
-    loop_timer_free(r->relist);
+    loop_timer_free(r->relist_timer);
     watch_free(r->machine);
     free(r->path);
     free(r->selectors);
@@ -537,12 +502,11 @@ static struct reflector *reflector_new(const struct reflector_env *env,
     }
     r->env = env;
     r->options = *options;
-    r->resource = &resources[options->resource];
     r->waiter = (struct exec_waiter){.fn = on_login, .arg = r};
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
-    r->timer = loop_timer_new(env->loop, on_timer, r);
-    r->relist = loop_timer_new(env->loop, on_relist_due, r);
+    r->timer = loop_timer_new(env->loop, on_request_timer, r);
+    r->relist_timer = loop_timer_new(env->loop, on_relist_due, r);
     r->machine = watch_new(&(struct watch_options){
         .handler = {.list_begin = on_list_begin,
                     .list_end = on_list_end,
@@ -554,18 +518,18 @@ static struct reflector *reflector_new(const struct reflector_env *env,
                     .arg = r},
         .rng = env->rng,
         .selectors = options->selectors,
-        .object_max = DISCOVERY_OBJECT_MAX,
-        .depth_max = DISCOVERY_DEPTH_MAX,
-        .members = r->resource->members,
+        .object_max = OBJECT_BYTES_MAX,
+        .depth_max = OBJECT_DEPTH_MAX,
+        .members = r->options.resource->members,
     });
-    if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->relist == NULL ||
+    if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->relist_timer == NULL ||
         r->machine == NULL) {
         return reflector_free(r);
     }
     return r;
 }
 
-static bool same(const struct reflector *r, const struct reflector_options *o)
+static bool is_same(const struct reflector *r, const struct reflector_options *o)
 {
     return r->options.resource == o->resource && r->options.server_id == o->server_id &&
            strcmp(r->options.access.server, o->access.server) == 0 &&
@@ -574,7 +538,7 @@ static bool same(const struct reflector *r, const struct reflector_options *o)
            strcmp(r->selectors, o->selectors) == 0;
 }
 
-/* The plugin of the options' server; NULL if out of memory. */
+/* The plugin of a server; NULL if out of memory. */
 static struct exec_plugin *find_plugin(struct reflectors *all, const struct reflector_options *o)
 {
     for (struct server_login *l = all->logins; l != NULL; l = l->next) {
@@ -604,7 +568,7 @@ static struct exec_plugin *find_plugin(struct reflectors *all, const struct refl
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
 {
     for (struct reflector *r = all->first; r != NULL; r = r->next) {
-        if (same(r, options)) {
+        if (is_same(r, options)) {
             return r;
         }
     }

@@ -6,19 +6,19 @@
 
 #include "base/map.h"
 
-enum entry_state { ENTRY_TOLD, ENTRY_LEFT, ENTRY_AWAITED, ENTRY_STATES };
+enum entry_state { ENTRY_REPORTED, ENTRY_FOREIGN, ENTRY_PENDING, ENTRY_STATES };
 
 struct entry {
-    uint64_t hash; /* of the label sets and the address, if told */
+    uint64_t hash; /* of the label sets and the address, if reported */
     uint64_t uid;
     uint64_t key;  /* by which its owner is found; 0: it is ours */
-    uint32_t list; /* the list that named it last */
+    uint32_t list; /* the last list that named it */
     enum entry_state state;
 };
 
 struct store {
     struct store_options options;
-    struct map *pods; /* "namespace/name" -> struct entry */
+    struct map *entries; /* "namespace/name" -> struct entry */
     uint32_t list;
     size_t n[ENTRY_STATES];
 };
@@ -30,32 +30,26 @@ struct store *store_new(const struct store_options *options)
         return NULL;
     }
     s->options = *options;
-    s->pods = map_new();
-    return s->pods == NULL ? store_free(s) : s;
+    s->entries = map_new();
+    return s->entries == NULL ? store_free(s) : s;
 }
 
 struct store *store_free(struct store *s)
 {
     if (s != NULL) {
-        map_free(s->pods, free);
+        map_free(s->entries, free);
         free(s);
     }
     return NULL;
 }
 
-size_t store_count(const struct store *s)
+struct store_counts store_counts(const struct store *s)
 {
-    return s->n[ENTRY_TOLD];
-}
-
-size_t store_left(const struct store *s)
-{
-    return s->n[ENTRY_LEFT];
-}
-
-size_t store_awaited(const struct store *s)
-{
-    return s->n[ENTRY_AWAITED];
+    return (struct store_counts){
+        .reported = s->n[ENTRY_REPORTED],
+        .foreign = s->n[ENTRY_FOREIGN],
+        .pending = s->n[ENTRY_PENDING],
+    };
 }
 
 static uint64_t hash_uid(const struct object_id *id)
@@ -63,7 +57,7 @@ static uint64_t hash_uid(const struct object_id *id)
     return hash_bytes(id->uid.p, id->uid.n, 0);
 }
 
-/* Order counts, as it does in the group. */
+/* The order counts, as it does in the group. */
 static uint64_t hash_targets(const struct object_targets *t)
 {
     uint64_t hash = hash_bytes(t->ip, sv_from(t->ip).n, t->n);
@@ -74,8 +68,8 @@ static uint64_t hash_targets(const struct object_targets *t)
     return hash;
 }
 
-/* The table is as it will be when this is called. */
-static void tell_gone(struct store *s, const char *key)
+/* The table must already be in its new state. */
+static void report_removed(struct store *s, const char *key)
 {
     s->options.on_change(s->options.arg, key, NULL, 0, NULL, false);
 }
@@ -87,45 +81,50 @@ static void set_state(struct store *s, struct entry *entry, enum entry_state sta
     entry->state = state;
 }
 
-/* It is out of the table. True if it was told, and so is told as gone. */
+/* Frees an entry that is out of the table. True if it had been reported: it is reported as removed.
+ */
 static bool discard(struct store *s, struct entry *entry, const char *key)
 {
-    bool told = entry->state == ENTRY_TOLD;
+    bool reported = entry->state == ENTRY_REPORTED;
     s->n[entry->state]--;
     free(entry);
-    if (told) {
-        tell_gone(s, key);
+    if (reported) {
+        report_removed(s, key);
     }
-    return told;
+    return reported;
 }
 
 /* key is terminated. */
 static enum store_result forget(struct store *s, struct sv key)
 {
-    struct entry *entry = map_remove(s->pods, key);
+    struct entry *entry = map_remove(s->entries, key);
     return entry != NULL && discard(s, entry, key.p) ? STORE_CHANGED : STORE_UNCHANGED;
 }
 
-/* The entry of a key, a new one in the given state if there is none. */
-static enum store_result find_or_add(struct store *s, struct sv key, enum entry_state state,
-                                     struct entry **ret)
+/* The entry of an object, named by the current list; a new one gets the given state. */
+static enum store_result find_or_add(struct store *s, const struct object_id *id, struct sv key,
+                                     enum entry_state state, struct entry **ret)
 {
-    *ret = map_get(s->pods, key);
-    if (*ret != NULL) {
-        return STORE_UNCHANGED;
+    enum store_result result = STORE_UNCHANGED;
+    struct entry *entry = map_get(s->entries, key);
+    *ret = NULL;
+    if (entry == NULL) {
+        if (map_count(s->entries) >= s->options.max) {
+            return STORE_FULL;
+        }
+        entry = calloc(1, sizeof(*entry));
+        if (entry == NULL || !map_put(s->entries, key, entry, NULL)) {
+            free(entry);
+            return STORE_NO_MEMORY;
+        }
+        entry->state = state;
+        s->n[state]++;
+        result = STORE_CHANGED;
     }
-    if (map_count(s->pods) >= s->options.max) {
-        return STORE_FULL;
-    }
-    struct entry *entry = calloc(1, sizeof(*entry));
-    if (entry == NULL || !map_put(s->pods, key, entry, NULL)) {
-        free(entry);
-        return STORE_NO_MEMORY;
-    }
-    entry->state = state;
-    s->n[state]++;
+    entry->uid = hash_uid(id);
+    entry->list = s->list;
     *ret = entry;
-    return STORE_CHANGED;
+    return result;
 }
 
 enum store_result store_put(struct store *s, const struct object_id *id,
@@ -138,18 +137,15 @@ enum store_result store_put(struct store *s, const struct object_id *id,
     }
     uint64_t hash = hash_targets(targets);
     struct entry *entry;
-    enum store_result found = find_or_add(s, key, ENTRY_TOLD, &entry);
+    enum store_result found = find_or_add(s, id, key, ENTRY_REPORTED, &entry);
     if (entry == NULL) {
         return found;
     }
-    bool told = found == STORE_UNCHANGED && entry->state == ENTRY_TOLD;
-    bool moved = found == STORE_UNCHANGED && !told;
-    bool same = told && entry->hash == hash;
-    set_state(s, entry, ENTRY_TOLD);
+    bool moved = entry->state != ENTRY_REPORTED;
+    bool same = found == STORE_UNCHANGED && !moved && entry->hash == hash;
+    set_state(s, entry, ENTRY_REPORTED);
     entry->hash = hash;
-    entry->uid = hash_uid(id);
     entry->key = targets->key;
-    entry->list = s->list;
     if (same) {
         return STORE_UNCHANGED;
     }
@@ -157,41 +153,39 @@ enum store_result store_put(struct store *s, const struct object_id *id,
     return STORE_CHANGED;
 }
 
-enum store_result store_leave(struct store *s, const struct object_id *id, uint64_t key)
+enum store_result store_put_foreign(struct store *s, const struct object_id *id, uint64_t key)
 {
     char text[OBJECT_KEY_MAX];
     struct entry *entry;
-    enum store_result found = find_or_add(s, object_key(id, text), ENTRY_LEFT, &entry);
+    enum store_result found = find_or_add(s, id, object_key(id, text), ENTRY_FOREIGN, &entry);
     if (entry == NULL) {
         return found;
     }
-    bool told = entry->state == ENTRY_TOLD;
-    set_state(s, entry, ENTRY_LEFT);
-    entry->uid = hash_uid(id);
+    bool reported = entry->state == ENTRY_REPORTED;
+    set_state(s, entry, ENTRY_FOREIGN);
     entry->key = key;
-    entry->list = s->list;
-    if (!told) {
+    if (!reported) {
         return STORE_UNCHANGED;
     }
-    tell_gone(s, text);
+    report_removed(s, text);
     return STORE_CHANGED;
 }
 
-void store_review(struct store *s, bool (*claims)(void *arg, uint64_t key), void *arg)
+void store_reassign(struct store *s, bool (*is_assigned)(void *arg, uint64_t key), void *arg)
 {
     size_t cursor = 0;
     struct sv key;
     void *value;
-    while (map_next(s->pods, &cursor, &key, &value)) {
+    while (map_next(s->entries, &cursor, &key, &value)) {
         struct entry *entry = value;
-        bool told = entry->state == ENTRY_TOLD;
-        if (entry->key == 0 || claims(arg, entry->key)) {
-            set_state(s, entry, told ? ENTRY_TOLD : ENTRY_AWAITED);
+        bool reported = entry->state == ENTRY_REPORTED;
+        if (entry->key == 0 || is_assigned(arg, entry->key)) {
+            set_state(s, entry, reported ? ENTRY_REPORTED : ENTRY_PENDING);
             continue;
         }
-        set_state(s, entry, ENTRY_LEFT);
-        if (told) {
-            tell_gone(s, key.p);
+        set_state(s, entry, ENTRY_FOREIGN);
+        if (reported) {
+            report_removed(s, key.p);
         }
     }
 }
@@ -200,7 +194,7 @@ enum store_result store_remove(struct store *s, const struct object_id *id)
 {
     char text[OBJECT_KEY_MAX];
     struct sv key = object_key(id, text);
-    const struct entry *entry = map_get(s->pods, key);
+    const struct entry *entry = map_get(s->entries, key);
     if (entry == NULL || (id->uid.n > 0 && entry->uid != hash_uid(id))) {
         return STORE_UNCHANGED;
     }
@@ -217,12 +211,12 @@ void store_list_end(struct store *s)
     size_t cursor = 0;
     struct sv key;
     void *value;
-    while (map_next(s->pods, &cursor, &key, &value)) {
+    while (map_next(s->entries, &cursor, &key, &value)) {
         struct entry *entry = value;
         if (entry->list != s->list) {
             char text[OBJECT_KEY_MAX];
             snprintf(text, sizeof(text), "%.*s", SV_ARG(key));
-            map_remove_at(s->pods, cursor);
+            map_remove_at(s->entries, cursor);
             discard(s, entry, text);
         }
     }

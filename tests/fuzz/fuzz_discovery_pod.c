@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/discovery.h"
 #include "discovery/kubernetes/json_stream.h"
 #include "discovery/kubernetes/roles/pod.h"
 
@@ -58,7 +57,7 @@ static void on_pod(void *arg, const json_t *pod)
     if (object_identify(pod, "Pod", true, &id)) {
         buf_printf(&r->text, "%.*s/%.*s\n", SV_ARG(id.namespace), SV_ARG(id.name));
     }
-    r->status = pod_read(pod, r->builder, &r->targets);
+    r->status = kube_pods.read(pod, r->builder, &r->targets);
     check_targets(r);
     buf_printf(&r->text, "%d %zu %zu %zu\n", (int)r->status, r->targets.bad_ip,
                r->targets.bad_ports, r->targets.too_many_targets);
@@ -83,11 +82,11 @@ static void read_list(struct result *r, struct intern *in, const uint8_t *data, 
                       const struct json_keep *members)
 {
     *r = (struct result){.builder = labels_builder_new(in)};
-    object_targets_init(&r->targets);
+    r->targets = (struct object_targets){0};
     buf_init(&r->text, 64 << 20);
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
-        .object_max = DISCOVERY_OBJECT_MAX,
-        .depth_max = DISCOVERY_DEPTH_MAX,
+        .object_max = OBJECT_BYTES_MAX,
+        .depth_max = OBJECT_DEPTH_MAX,
         .members = members,
         .on_object = on_pod,
         .on_metadata = ignore_metadata,
@@ -115,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct result whole;
     struct result part;
     read_list(&whole, in, data, size, NULL);
-    read_list(&part, in, data, size, pod_keep);
+    read_list(&part, in, data, size, kube_pods.resource.members);
     /* A mistake within what was left out is not seen, so there may be one pod more, never less. */
     if (part.pods < whole.pods) {
         abort();

@@ -7,6 +7,7 @@
 
 #include "discovery/kubernetes/join.h"
 #include "discovery/kubernetes/roles/endpoints.h"
+#include "discovery/kubernetes/roles/endpointslice.h"
 #include "discovery/kubernetes/roles/ingress.h"
 #include "discovery/kubernetes/roles/node.h"
 #include "discovery/kubernetes/roles/pod.h"
@@ -14,22 +15,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef enum object_status read_fn(const json_t *object, struct labels_builder *builder,
-                                   struct object_targets *ret);
-
-static const struct {
-    read_fn *read;
-    const char *kind;
-    bool namespaced;
-} roles[] = {
-    {pod_read, "Pod", true},
-    {node_read, "Node", false},
-    {service_read, "Service", true},
-    {ingress_read, "Ingress", true},
-    {endpoints_read, "Endpoints", true},
-    {slice_read, "EndpointSlice", true},
+static const struct kube_role *const roles[] = {
+    &kube_pods, &kube_nodes, &kube_services, &kube_ingresses, &kube_endpoints, &kube_endpointslices,
 };
 #define ROLES (sizeof(roles) / sizeof(roles[0]))
+/* The roles whose names of joined objects are tried. */
+static const struct kube_role *const joined[] = {&kube_nodes, &kube_pods, &kube_endpoints,
+                                                 &kube_endpointslices};
 
 struct run {
     struct labels_builder *builder;
@@ -57,8 +49,9 @@ static void feed(struct run *r, unsigned char what, const char *text, size_t n)
     size_t role = what % ROLES;
     json_t *object = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
     struct object_id id;
-    if (object != NULL && object_identify(object, roles[role].kind, roles[role].namespaced, &id)) {
-        enum object_status status = roles[role].read(object, r->builder, &r->targets);
+    if (object != NULL && object_identify(object, roles[role]->resource.kind,
+                                          roles[role]->resource.namespaced, &id)) {
+        enum object_status status = roles[role]->read(object, r->builder, &r->targets);
         if (status != OBJECT_OK && r->targets.n > 0) {
             abort();
         }
@@ -89,10 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct intern *in = intern_new();
     struct run r = {.builder = labels_builder_new(in)};
-    object_targets_init(&r.targets);
+    r.targets = (struct object_targets){0};
     r.targets.keep_shared = true;
     r.join = join_new(&(struct join_options){
-        .role = (enum join_role)(data[0] % 4),
+        .labels = &joined[data[0] % 4]->join,
         .uses = {(data[0] & 4) != 0, (data[0] & 8) != 0, (data[0] & 16) != 0, (data[0] & 32) != 0},
         .max = 8,
         .intern = in,

@@ -48,7 +48,7 @@ static int setup_with(void **state, struct sv text)
     f->config = load(text);
     f->rules = relabel_new(&f->config->jobs[0].relabel, &err);
     assert_non_null(f->rules);
-    object_targets_init(&f->raw);
+    f->raw = (struct object_targets){0};
     *state = f;
     return 0;
 }
@@ -113,7 +113,7 @@ static void run_pod(struct fixture *f, const char *json, struct buf *out,
     if (pod == NULL) {
         fail_msg("%s: %s", json, error.text);
     }
-    assert_int_equal(pod_read(pod, f->builder, &f->raw), OBJECT_OK);
+    assert_int_equal(kube_pods.read(pod, f->builder, &f->raw), OBJECT_OK);
     relabel_all(f, c);
     assert_true(ports_choose(&f->config->jobs[0], c, f->raw.n, f->builder));
     for (size_t i = 0; i < f->raw.n; i++) {
@@ -295,7 +295,7 @@ static void test_refused(void **state)
 static const struct {
     const char *name;
     const char *value;
-} wanted_labels[] = {
+} label_filter_passess[] = {
     {"namespace", "shop"},
     {"pod", "cart-1"},
     {"container", "side"},
@@ -318,9 +318,9 @@ static const struct {
 static void check_labels(const struct labels *l, const char *row)
 {
     (void)row;
-    for (size_t i = 0; i < sizeof(wanted_labels) / sizeof(wanted_labels[0]); i++) {
-        CHECK_STR(labels_get(l, sv_from(wanted_labels[i].name)).p, wanted_labels[i].value,
-                  wanted_labels[i].name);
+    for (size_t i = 0; i < sizeof(label_filter_passess) / sizeof(label_filter_passess[0]); i++) {
+        CHECK_STR(labels_get(l, sv_from(label_filter_passess[i].name)).p,
+                  label_filter_passess[i].value, label_filter_passess[i].name);
     }
 }
 

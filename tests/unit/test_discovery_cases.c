@@ -4,16 +4,20 @@
 
 #include <stdlib.h>
 
-#include "discovery/discovery.h"
+#include "discovery/callbacks.h"
 #include "discovery/kubernetes/kubernetes.h"
 #include "discovery/kubernetes/object.h"
+#include "discovery/kubernetes/roles/endpointslice.h"
+#include "discovery/kubernetes/roles/node.h"
+#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles/service.h"
 
 #define SLOTS 16
 
 /* ---- reflectors by hand ---------------------------------------------------------------------- */
 
 struct reflector {
-    enum kube_resource resource;
+    const struct kube_resource *resource;
     char namespace[64]; /* "" for all */
     char selectors[256];
     struct reflector_listener *listener;
@@ -31,16 +35,11 @@ struct world {
     const char *show;
     bool synced;
     const char *ours; /* last digits of the addresses that are ours */
-    size_t n_left;    /* calls of on_left */
+    size_t n_left;    /* calls of on_counts */
     size_t n_keys;    /* calls of sharing_key */
     size_t n_told;
     size_t n_gone;
 };
-
-bool kube_resource_namespaced(enum kube_resource r)
-{
-    return r != RESOURCE_NODES && r != RESOURCE_NAMESPACES;
-}
 
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
 {
@@ -99,12 +98,12 @@ static uint64_t sharing_key(void *arg, const char *ip)
     return (uint64_t)ip[strlen(ip) - 1];
 }
 
-static bool sharing_claims(void *arg, uint64_t key)
+static bool sharing_is_assigned(void *arg, uint64_t key)
 {
     return strchr(((struct world *)arg)->ours, (int)key) != NULL;
 }
 
-static void on_left(void *arg)
+static void on_counts(void *arg)
 {
     ((struct world *)arg)->n_left++;
 }
@@ -123,7 +122,7 @@ static void setup_shared(struct world *w, const struct config_kubernetes *config
                                                        .intern = w->intern,
                                                        .on_change = on_change,
                                                        .sharing = sharing,
-                                                       .on_left = on_left,
+                                                       .on_counts = on_counts,
                                                        .on_synced = on_synced,
                                                        .arg = w},
                           &err);
@@ -143,28 +142,21 @@ static void teardown(struct world *w)
     buf_done(&w->told);
 }
 
-static struct reflector *slot(struct world *w, enum kube_resource resource)
+static struct reflector *slot(struct world *w, const struct kube_resource *resource)
 {
     for (size_t i = 0; i < w->n_slots; i++) {
         if (w->slots[i].resource == resource) {
             return &w->slots[i];
         }
     }
-    fail_msg("nobody asked for resource %d", (int)resource);
+    fail_msg("nobody asked for %s", resource->plural);
     return NULL;
 }
 
 /* text: JSON with ' for ". */
-static enum reflector_result feed(struct world *w, enum kube_resource resource,
+static enum reflector_result feed(struct world *w, const struct kube_resource *resource,
                                   enum reflector_event event, const char *text)
 {
-    static const char *const kinds[RESOURCE_COUNT] = {
-        [RESOURCE_PODS] = "Pod",
-        [RESOURCE_NODES] = "Node",
-        [RESOURCE_NAMESPACES] = "Namespace",
-        [RESOURCE_SERVICES] = "Service",
-        [RESOURCE_SLICES] = "EndpointSlice",
-    };
     char *copy = strdup(text);
     assert_non_null(copy);
     for (char *p = copy; *p != '\0'; p++) {
@@ -173,7 +165,7 @@ static enum reflector_result feed(struct world *w, enum kube_resource resource,
     json_t *object = json_loads(copy, 0, NULL);
     assert_non_null(object);
     struct object_id id;
-    assert_true(object_identify(object, kinds[resource], kube_resource_namespaced(resource), &id));
+    assert_true(object_identify(object, resource->kind, resource->namespaced, &id));
     struct reflector_listener *l = slot(w, resource)->listener;
     enum reflector_result result = l->object(l->arg, event, &id, object);
     json_decref(object);
@@ -181,20 +173,20 @@ static enum reflector_result feed(struct world *w, enum kube_resource resource,
     return result;
 }
 
-static void list_begin(struct world *w, enum kube_resource resource)
+static void list_begin(struct world *w, const struct kube_resource *resource)
 {
     struct reflector_listener *l = slot(w, resource)->listener;
     l->list_begin(l->arg);
 }
 
-static void list_end(struct world *w, enum kube_resource resource)
+static void list_end(struct world *w, const struct kube_resource *resource)
 {
     struct reflector_listener *l = slot(w, resource)->listener;
     l->list_end(l->arg);
 }
 
 /* A list of one object, or of none. */
-static void list(struct world *w, enum kube_resource resource, const char *text)
+static void list(struct world *w, const struct kube_resource *resource, const char *text)
 {
     list_begin(w, resource);
     if (text != NULL) {
@@ -249,7 +241,7 @@ static void test_namespaces(void **state)
         buf_init(&got, 1 << 16);
         for (int pods = 1; pods >= 0; pods--) {
             for (size_t k = 0; k < w.n_slots; k++) {
-                if ((w.slots[k].resource == RESOURCE_PODS) == (pods == 1)) {
+                if ((w.slots[k].resource == &kube_pods.resource) == (pods == 1)) {
                     buf_printf(&got, "%s:%s ", pods == 1 ? "pods" : "nodes", w.slots[k].namespace);
                 }
             }
@@ -267,18 +259,18 @@ static void test_pod_goes(void **state)
     struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
-    list(&w, RESOURCE_PODS, POD_ON("n"));
+    list(&w, &kube_pods.resource, POD_ON("n"));
     assert_true(w.synced);
     check_told(&w, "pod/default/p: 10.0.0.1:80\n", "");
-    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_GONE, POD_ON("n")), REFLECTOR_CHANGED, "");
+    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_GONE, POD_ON("n")), REFLECTOR_CHANGED, "");
     check_told(&w, "pod/default/p:\n", "");
-    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_GONE, POD_ON("n")), REFLECTOR_UNCHANGED, "once");
-    feed(&w, RESOURCE_PODS, OBJECT_PUT, POD_ON("n"));
-    feed(&w, RESOURCE_PODS, OBJECT_PUT,
+    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_GONE, POD_ON("n")), REFLECTOR_UNCHANGED, "once");
+    feed(&w, &kube_pods.resource, OBJECT_PUT, POD_ON("n"));
+    feed(&w, &kube_pods.resource, OBJECT_PUT,
          "{'kind':'Pod','metadata':{'namespace':'default','name':'p','uid':'1'},'spec':{},"
          "'status':{}}");
     check_told(&w, "pod/default/p: 10.0.0.1:80\npod/default/p:\n", "");
-    CHECK_INT(kubernetes_count(w.k), 0, "");
+    CHECK_INT(kubernetes_counts(w.k).reported, 0, "");
     teardown(&w);
 }
 
@@ -291,14 +283,14 @@ static void test_node_of_pod(void **state)
     struct world w;
     setup(&w, &config);
     w.show = "__meta_kubernetes_node_";
-    list(&w, RESOURCE_PODS, POD_ON("testnode"));
+    list(&w, &kube_pods.resource, POD_ON("testnode"));
     check_told(&w, "", "half-joined labels would come and go");
-    list(&w, RESOURCE_NODES, NODE("testnode", "v1"));
+    list(&w, &kube_nodes.resource, NODE("testnode", "v1"));
     assert_true(w.synced);
     check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
-    feed(&w, RESOURCE_NODES, OBJECT_PUT, NODE("testnode", "v2"));
+    feed(&w, &kube_nodes.resource, OBJECT_PUT, NODE("testnode", "v2"));
     check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
-    feed(&w, RESOURCE_NODES, OBJECT_GONE, NODE("testnode", "v2"));
+    feed(&w, &kube_nodes.resource, OBJECT_GONE, NODE("testnode", "v2"));
     check_told(&w, "pod/default/p:\n", "not known any more");
     teardown(&w);
 }
@@ -312,13 +304,13 @@ static void test_node_selector(void **state)
         .role = ROLE_POD, .attach_node = true, .selectors = &selector, .n_selectors = 1};
     struct world w;
     setup(&w, &config);
-    CHECK_STR(slot(&w, RESOURCE_NODES)->selectors, "labelSelector=node-type%3Dworker", "");
-    CHECK_STR(slot(&w, RESOURCE_PODS)->selectors, "", "");
+    CHECK_STR(slot(&w, &kube_nodes.resource)->selectors, "labelSelector=node-type%3Dworker", "");
+    CHECK_STR(slot(&w, &kube_pods.resource)->selectors, "", "");
     w.show = "__meta_kubernetes_node_";
-    list(&w, RESOURCE_NODES, NODE("good", "worker"));
-    list(&w, RESOURCE_PODS, POD_ON("good"));
+    list(&w, &kube_nodes.resource, NODE("good", "worker"));
+    list(&w, &kube_pods.resource, POD_ON("good"));
     check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
-    feed(&w, RESOURCE_PODS, OBJECT_PUT, POD_ON("filtered"));
+    feed(&w, &kube_pods.resource, OBJECT_PUT, POD_ON("filtered"));
     check_told(&w, "pod/default/p:\n", "");
     teardown(&w);
 }
@@ -339,10 +331,10 @@ static void test_namespace_of_pod(void **state)
     "__meta_kubernetes_namespace_annotationpresent_maintainer=true "                               \
     "__meta_kubernetes_namespace_label_tier=" tier                                                 \
     " __meta_kubernetes_namespace_labelpresent_tier=true\n"
-    list(&w, RESOURCE_NAMESPACES, NAMESPACE("frontend"));
-    list(&w, RESOURCE_PODS, POD_ON("n"));
+    list(&w, &kube_namespaces, NAMESPACE("frontend"));
+    list(&w, &kube_pods.resource, POD_ON("n"));
     check_told(&w, WITH("frontend"), "");
-    feed(&w, RESOURCE_NAMESPACES, OBJECT_PUT, NAMESPACE("backend"));
+    feed(&w, &kube_namespaces, OBJECT_PUT, NAMESPACE("backend"));
     check_told(&w, WITH("backend"), "");
     teardown(&w);
 }
@@ -361,12 +353,12 @@ static void setup_slices(struct world *w, const struct config_kubernetes *config
                          const char *service)
 {
     setup(w, config);
-    list(w, RESOURCE_SERVICES, service);
-    list(w, RESOURCE_PODS, NULL);
-    list_begin(w, RESOURCE_SLICES);
-    feed(w, RESOURCE_SLICES, OBJECT_LISTED, SLICE("IPv4", "10.0.0.1"));
-    feed(w, RESOURCE_SLICES, OBJECT_LISTED, SLICE("IPv6", "fd00::1"));
-    list_end(w, RESOURCE_SLICES);
+    list(w, &kube_services.resource, service);
+    list(w, &kube_pods.resource, NULL);
+    list_begin(w, &kube_endpointslices.resource);
+    feed(w, &kube_endpointslices.resource, OBJECT_LISTED, SLICE("IPv4", "10.0.0.1"));
+    feed(w, &kube_endpointslices.resource, OBJECT_LISTED, SLICE("IPv6", "fd00::1"));
+    list_end(w, &kube_endpointslices.resource);
 }
 
 /* D20: of a dual-stack service the slices of its first family have targets, and no others. */
@@ -407,7 +399,7 @@ static void test_service_changes(void **state)
     setup_slices(&w, &config, SERVICE("old", ""));
     buf_clear(&w.told);
     w.show = "__meta_kubernetes_service_label_";
-    feed(&w, RESOURCE_SERVICES, OBJECT_PUT, SERVICE("new", ""));
+    feed(&w, &kube_services.resource, OBJECT_PUT, SERVICE("new", ""));
     CHECK_CONTAINS(w.told.data,
                    "endpointslice/default/s-IPv4: 10.0.0.1:80 "
                    "__meta_kubernetes_service_label_app=new\n",
@@ -434,12 +426,12 @@ static void format_pod(char *out, size_t size, int i, int heartbeat)
 static void list_pods(struct world *w, int from, int to)
 {
     char text[512];
-    list_begin(w, RESOURCE_PODS);
+    list_begin(w, &kube_pods.resource);
     for (int i = from; i < to; i++) {
         format_pod(text, sizeof(text), i, 1);
-        feed(w, RESOURCE_PODS, OBJECT_LISTED, text);
+        feed(w, &kube_pods.resource, OBJECT_LISTED, text);
     }
-    list_end(w, RESOURCE_PODS);
+    list_end(w, &kube_pods.resource);
 }
 
 /* F16: 7,000 of 10,000 pods that vanish at once are told once each, and the others not at all.
@@ -453,17 +445,17 @@ static void test_many_vanish(void **state)
     list_pods(&w, 0, 10000);
     CHECK_INT(w.n_told, 10000, "");
     w.n_told = 0;
-    list_begin(&w, RESOURCE_PODS);
+    list_begin(&w, &kube_pods.resource);
     char text[512];
     for (int i = 7000; i < 10000; i++) {
         format_pod(text, sizeof(text), i, 2);
-        feed(&w, RESOURCE_PODS, OBJECT_LISTED, text);
+        feed(&w, &kube_pods.resource, OBJECT_LISTED, text);
     }
     CHECK_INT(w.n_told, 0, "the list is not complete");
-    list_end(&w, RESOURCE_PODS);
+    list_end(&w, &kube_pods.resource);
     CHECK_INT(w.n_told, 7000, "");
     CHECK_INT(w.n_gone, 7000, "");
-    CHECK_INT(kubernetes_count(w.k), 3000, "");
+    CHECK_INT(kubernetes_counts(w.k).reported, 3000, "");
     teardown(&w);
 }
 
@@ -479,7 +471,7 @@ static void test_heartbeats(void **state)
     char text[512];
     for (int i = 0; i < 2000; i++) {
         format_pod(text, sizeof(text), i % 500, 100 + i);
-        CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_PUT, text), REFLECTOR_UNCHANGED, "");
+        CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, text), REFLECTOR_UNCHANGED, "");
     }
     CHECK_INT(w.n_told, 0, "");
     teardown(&w);
@@ -494,9 +486,9 @@ static void test_heartbeats(void **state)
 
 static void check_shares(struct world *w, size_t told, size_t left, size_t awaited, const char *row)
 {
-    CHECK_INT(kubernetes_count(w->k), told, row);
-    CHECK_INT(kubernetes_left(w->k), left, row);
-    CHECK_INT(kubernetes_awaited(w->k), awaited, row);
+    CHECK_INT(kubernetes_counts(w->k).reported, told, row);
+    CHECK_INT(kubernetes_counts(w->k).foreign, left, row);
+    CHECK_INT(kubernetes_counts(w->k).pending, awaited, row);
 }
 
 /* The course of a share: what is ours is told, what becomes ours when it is listed again, what is
@@ -506,48 +498,49 @@ static void test_shares(void **state)
     (void)state;
     struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
-    struct discovery_sharing sharing = {.key = sharing_key, .claims = sharing_claims, .arg = &w};
+    struct discovery_sharing sharing = {
+        .key = sharing_key, .is_assigned = sharing_is_assigned, .arg = &w};
     setup_shared(&w, &config, &sharing);
     w.ours = "1";
-    list_begin(&w, RESOURCE_PODS);
-    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
-    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
-    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("c", ""));
-    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("d", "none"));
-    list_end(&w, RESOURCE_PODS);
+    list_begin(&w, &kube_pods.resource);
+    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
+    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("c", ""));
+    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("d", "none"));
+    list_end(&w, &kube_pods.resource);
     check_told(&w, "pod/ns/a: 10.0.0.1:80\n", "only ours");
     check_shares(&w, 1, 1, 0, "pods without an address are nobody's");
     CHECK_INT(w.n_left, 1, "");
-    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", "10.0.0.2")), REFLECTOR_UNCHANGED,
-              "news of what is not ours");
-    kubernetes_review(w.k, 77);
+    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2")),
+              REFLECTOR_UNCHANGED, "news of what is not ours");
+    kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 0, "nothing has moved");
 
     w.ours = "12";
-    kubernetes_review(w.k, 77);
+    kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 1, "a gain");
     check_told(&w, "", "not known yet");
     check_shares(&w, 1, 0, 1, "a gain");
-    list_begin(&w, RESOURCE_PODS);
-    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
-    feed(&w, RESOURCE_PODS, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
-    list_end(&w, RESOURCE_PODS);
+    list_begin(&w, &kube_pods.resource);
+    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
+    list_end(&w, &kube_pods.resource);
     check_told(&w, "moved pod/ns/b: 10.0.0.2:80\n", "listed");
     check_shares(&w, 2, 0, 0, "listed");
 
     w.ours = "2";
-    kubernetes_review(w.k, 77);
+    kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 1, "no list for a loss");
     check_told(&w, "pod/ns/a:\n", "a loss");
     check_shares(&w, 1, 1, 0, "a loss");
 
-    CHECK_INT(feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", "10.0.0.1")), REFLECTOR_CHANGED,
-              "its address is another one's");
+    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.1")),
+              REFLECTOR_CHANGED, "its address is another one's");
     check_told(&w, "pod/ns/b:\n", "its address is another one's");
-    feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", "10.0.0.2"));
+    feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2"));
     check_told(&w, "moved pod/ns/b: 10.0.0.2:80\n", "and ours again");
-    feed(&w, RESOURCE_PODS, OBJECT_GONE, SHARED_POD("a", "10.0.0.1"));
-    feed(&w, RESOURCE_PODS, OBJECT_PUT, SHARED_POD("b", ""));
+    feed(&w, &kube_pods.resource, OBJECT_GONE, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", ""));
     check_told(&w, "pod/ns/b:\n", "the one that was told goes");
     check_shares(&w, 0, 0, 0, "all gone");
     teardown(&w);
@@ -558,22 +551,23 @@ static void test_not_shared(void **state)
 {
     (void)state;
     struct world w;
-    struct discovery_sharing sharing = {.key = sharing_key, .claims = sharing_claims, .arg = &w};
+    struct discovery_sharing sharing = {
+        .key = sharing_key, .is_assigned = sharing_is_assigned, .arg = &w};
     struct config_kubernetes joined = {.role = ROLE_POD, .attach_node = true};
     setup_shared(&w, &joined, &sharing);
-    list(&w, RESOURCE_NODES, NODE("n", "x"));
-    list(&w, RESOURCE_PODS, POD_ON("n"));
-    kubernetes_review(w.k, 77);
+    list(&w, &kube_nodes.resource, NODE("n", "x"));
+    list(&w, &kube_pods.resource, POD_ON("n"));
+    kubernetes_reassign(w.k, 77);
     check_told(&w, "pod/default/p: 10.0.0.1:80\n", "what is joined");
     CHECK_INT(w.n_keys + w.n_left, 0, "nobody asks");
     check_shares(&w, 1, 0, 0, "");
     teardown(&w);
     struct config_kubernetes nodes = {.role = ROLE_NODE};
     setup_shared(&w, &nodes, &sharing);
-    list(&w, RESOURCE_NODES,
+    list(&w, &kube_nodes.resource,
          "{'kind':'Node','metadata':{'name':'n'},'status':{'addresses':[{'type':'InternalIP',"
          "'address':'10.0.0.1'}],'daemonEndpoints':{'kubeletEndpoint':{'Port':80}}}}");
-    kubernetes_review(w.k, 77);
+    kubernetes_reassign(w.k, 77);
     check_told(&w, "node/n: 10.0.0.1:80\n", "another role");
     teardown(&w);
 }

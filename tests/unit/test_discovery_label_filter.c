@@ -28,28 +28,29 @@ static void test_asks_once(void **state)
 {
     (void)state;
     struct question q = {.wanted = {"a"}};
-    struct wanted *w = wanted_new(&(struct wanted_options){.asks = asks, .arg = &q});
+    struct label_filter *w =
+        label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
     for (int i = 0; i < 3; i++) {
-        assert_true(wanted_label(w, SV("a")));
-        assert_true(wanted_mark(w, SV("a")));
-        assert_false(wanted_label(w, SV("b")));
-        assert_false(wanted_mark(w, SV("b")));
+        assert_true(label_filter_passes(w, SV("a")));
+        assert_true(label_filter_passes_metadata(w, SV("a")));
+        assert_false(label_filter_passes(w, SV("b")));
+        assert_false(label_filter_passes_metadata(w, SV("b")));
     }
     assert_int_equal(q.asked, 2);
-    wanted_free(w);
-    assert_true(wanted_label(NULL, SV("b")));
-    assert_true(wanted_mark(NULL, SV("b")));
+    label_filter_free(w);
+    assert_true(label_filter_passes(NULL, SV("b")));
+    assert_true(label_filter_passes_metadata(NULL, SV("b")));
 }
 
 static void test_marks_only(void **state)
 {
     (void)state;
     struct question q = {.wanted = {"a"}};
-    struct wanted *w =
-        wanted_new(&(struct wanted_options){.asks = asks, .arg = &q, .marks_only = true});
-    assert_true(wanted_label(w, SV("b")));
-    assert_false(wanted_mark(w, SV("b")));
-    wanted_free(w);
+    struct label_filter *w = label_filter_new(
+        &(struct label_filter_options){.wants_label = asks, .arg = &q, .metadata_only = true});
+    assert_true(label_filter_passes(w, SV("b")));
+    assert_false(label_filter_passes_metadata(w, SV("b")));
+    label_filter_free(w);
 }
 
 /* Names come from pods: what is remembered of them has a ceiling. */
@@ -57,16 +58,17 @@ static void test_many_names(void **state)
 {
     (void)state;
     struct question q = {.wanted = {"name-5"}};
-    struct wanted *w = wanted_new(&(struct wanted_options){.asks = asks, .arg = &q});
+    struct label_filter *w =
+        label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
     char name[32];
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < WANTED_NAMES_MAX + 10; i++) {
+        for (int i = 0; i < LABEL_FILTER_NAMES_MAX + 10; i++) {
             snprintf(name, sizeof(name), "name-%d", i);
-            assert_int_equal(wanted_mark(w, sv_from(name)), i == 5);
+            assert_int_equal(label_filter_passes_metadata(w, sv_from(name)), i == 5);
         }
     }
-    assert_int_equal(q.asked, WANTED_NAMES_MAX + 20);
-    wanted_free(w);
+    assert_int_equal(q.asked, LABEL_FILTER_NAMES_MAX + 20);
+    label_filter_free(w);
 }
 
 #define POD(annotations, ready)                                                                    \
@@ -102,7 +104,7 @@ static void on_object(void *arg, const json_t *json)
     struct reader *r = arg;
     struct object_id id;
     assert_true(object_identify(json, "Pod", true, &id));
-    assert_int_equal(pod_read(json, r->builder, &r->targets), OBJECT_OK);
+    assert_int_equal(kube_pods.read(json, r->builder, &r->targets), OBJECT_OK);
     r->result = store_put(r->store, &id, &r->targets);
 }
 
@@ -126,7 +128,7 @@ static enum store_result read_pod(struct reader *r, const char *pod, struct buf 
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
         .object_max = 1 << 20,
         .depth_max = 64,
-        .members = pod_keep,
+        .members = kube_pods.resource.members,
         .on_object = on_object,
         .on_metadata = on_metadata,
         .on_skip = on_skip,
@@ -152,8 +154,9 @@ static void test_only_what_is_wanted(void **state)
     struct reader r = {.builder = labels_builder_new(in)};
     struct buf out;
     buf_init(&out, 1 << 16);
-    object_targets_init(&r.targets);
-    r.targets.wanted = wanted_new(&(struct wanted_options){.asks = asks, .arg = &q});
+    r.targets = (struct object_targets){0};
+    r.targets.filter =
+        label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
     r.store = store_new(&(struct store_options){.max = 10, .on_change = on_change, .arg = &r});
     assert_int_equal(read_pod(&r, POD("\"on\":\"1\"", "True"), &out), STORE_CHANGED);
     CHECK_STR(
@@ -171,7 +174,7 @@ static void test_only_what_is_wanted(void **state)
     assert_int_equal(r.told, 1);
     assert_int_equal(read_pod(&r, POD("\"off\":\"1\"", "True"), &out), STORE_CHANGED);
     assert_int_equal(r.told, 2);
-    wanted_free(r.targets.wanted);
+    label_filter_free(r.targets.filter);
     store_free(r.store);
     object_targets_done(&r.targets);
     labels_builder_free(r.builder);

@@ -19,7 +19,7 @@ static void setup(struct fixture *f)
     assert_non_null(f->intern);
     f->builder = labels_builder_new(f->intern);
     assert_non_null(f->builder);
-    object_targets_init(&f->targets);
+    f->targets = (struct object_targets){0};
 }
 
 static void teardown(struct fixture *f)
@@ -88,7 +88,7 @@ static void check_pod(const char *row, const char *text, const char *want)
     struct fixture f;
     setup(&f);
     json_t *pod = parse(text);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, row);
+    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, row);
     struct sv rest = sv_from(want);
     size_t n = 0;
     while (rest.n > 0) {
@@ -283,7 +283,7 @@ static void test_counts(void **state)
     setup(&f);
     char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
     json_t *pod = parse(text);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.bad_ip, 1, "");
     assert_null(f.targets.ip);
     json_decref(pod);
@@ -293,7 +293,7 @@ static void test_counts(void **state)
                     "{\"containerPort\":65536},{\"containerPort\":65535}]}]",
                     WITH_IP);
     pod = parse(text);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.bad_ip, 0, "counts are of one pod");
     CHECK_INT(f.targets.bad_ports, 2, "");
     CHECK_INT(f.targets.n, 1, "");
@@ -317,7 +317,7 @@ static void test_too_many_targets(void **state)
     json_t *pod = parse(text);
     struct fixture f;
     setup(&f);
-    CHECK_INT(pod_read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, OBJECT_TARGETS_MAX, "");
     CHECK_INT(f.targets.too_many_targets, 11, "");
     teardown(&f);
@@ -343,12 +343,12 @@ static enum object_status read_big(size_t n_labels, size_t value_len)
     assert_int_equal(json_object_set_new(annotations, "big", json_string(value)), 0);
     struct fixture f;
     setup(&f);
-    enum object_status status = pod_read(pod, f.builder, &f.targets);
+    enum object_status status = kube_pods.read(pod, f.builder, &f.targets);
     CHECK_INT(f.targets.n, status == OBJECT_OK ? 1 : 0, "all or nothing");
     /* The builder is as good as before. */
     char *text = make_pod("", ONE_PORT, WITH_IP);
     json_t *small = parse(text);
-    CHECK_INT(pod_read(small, f.builder, &f.targets), OBJECT_OK, "");
+    CHECK_INT(kube_pods.read(small, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, 1, "");
     json_decref(small);
     free(text);

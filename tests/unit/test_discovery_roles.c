@@ -6,13 +6,11 @@
 
 #include "discovery/kubernetes/join.h"
 #include "discovery/kubernetes/roles/endpoints.h"
+#include "discovery/kubernetes/roles/endpointslice.h"
 #include "discovery/kubernetes/roles/ingress.h"
 #include "discovery/kubernetes/roles/node.h"
 #include "discovery/kubernetes/roles/pod.h"
 #include "discovery/kubernetes/roles/service.h"
-
-typedef enum object_status read_fn(const json_t *object, struct labels_builder *builder,
-                                   struct object_targets *ret);
 
 struct fixture {
     struct intern *intern;
@@ -52,7 +50,7 @@ static void setup(struct fixture *f)
     *f = (struct fixture){.intern = intern_new()};
     f->builder = labels_builder_new(f->intern);
     assert_non_null(f->builder);
-    object_targets_init(&f->targets);
+    f->targets = (struct object_targets){0};
     buf_init(&f->told, 1 << 20);
 }
 
@@ -81,7 +79,7 @@ static json_t *parse(const char *text)
     return json;
 }
 
-static void check(read_fn *read, const char *text, const char *want, const char *row)
+static void check(kube_read *read, const char *text, const char *want, const char *row)
 {
     struct fixture f;
     setup(&f);
@@ -100,7 +98,7 @@ static void check(read_fn *read, const char *text, const char *want, const char 
 static void nodes(void **state)
 {
     (void)state;
-    check(node_read,
+    check(kube_nodes.read,
           "{'kind':'Node','metadata':{'name':'test','labels':{'test-label':'x'}},"
           "'spec':{'providerID':'aws:///x'},'status':{'addresses':[{'type':'Hostname','address':"
           "'h'},{'type':'InternalIP','address':'1.2.3.4'},{'type':'InternalIP','address':'5.6.7.8'}"
@@ -111,14 +109,14 @@ static void nodes(void **state)
           "K_node_labelpresent_test_label=true K_node_name=test K_node_provider_id=aws:///x "
           "instance=test\n",
           "usual");
-    check(node_read,
+    check(kube_nodes.read,
           "{'metadata':{'name':'six'},'status':{'addresses':[{'type':'ExternalDNS','address':'d'},"
           "{'type':'ExternalIP','address':'fd00::1'}],"
           "'daemonEndpoints':{'kubeletEndpoint':{'Port':1}}}}",
           "__address__=[fd00::1]:1 K_node_address_ExternalDNS=d K_node_address_ExternalIP=fd00::1 "
           "K_node_name=six instance=six\n",
           "order of addresses, IPv6");
-    check(node_read, "{'metadata':{'name':'none'},'status':{}}", "", "no address");
+    check(kube_nodes.read, "{'metadata':{'name':'none'},'status':{}}", "", "no address");
 }
 
 #define SVC(type, more)                                                                            \
@@ -132,19 +130,20 @@ static void nodes(void **state)
 static void services(void **state)
 {
     (void)state;
-    check(service_read, SVC("ClusterIP", "'clusterIP':'10.0.0.1'}"),
+    check(kube_services.read, SVC("ClusterIP", "'clusterIP':'10.0.0.1'}"),
           SVC_TARGET "cluster_ip=10.0.0.1 K_service_name=testservice " SVC_PORT
                      "K_service_type=ClusterIP\n",
           "ClusterIP");
-    check(service_read, SVC("ExternalName", "'externalName':'FooExternalName'}"),
+    check(kube_services.read, SVC("ExternalName", "'externalName':'FooExternalName'}"),
           SVC_TARGET "external_name=FooExternalName K_service_name=testservice " SVC_PORT
                      "K_service_type=ExternalName\n",
           "ExternalName");
-    check(service_read, SVC("LoadBalancer", "'clusterIP':'10.0.0.1','loadBalancerIP':'127.0.0.1'}"),
+    check(kube_services.read,
+          SVC("LoadBalancer", "'clusterIP':'10.0.0.1','loadBalancerIP':'127.0.0.1'}"),
           SVC_TARGET "cluster_ip=10.0.0.1 K_service_loadbalancer_ip=127.0.0.1 "
                      "K_service_name=testservice " SVC_PORT "K_service_type=LoadBalancer\n",
           "LoadBalancer, asked for");
-    check(service_read,
+    check(kube_services.read,
           SVC("LoadBalancer", "'loadBalancerIP':'127.0.0.1'},'status':{'loadBalancer':{'ingress':["
                               "{'ip':'192.168.1.15'},{'hostname':'h'},{'ip':'2001:db8::1'}]}}"),
           SVC_TARGET "loadbalancer_ip=192.168.1.15,2001:db8::1 K_service_name=testservice " SVC_PORT
@@ -166,19 +165,20 @@ static void services(void **state)
 static void ingresses(void **state)
 {
     (void)state;
-    check(ingress_read, INGRESS(""),
+    check(kube_ingresses.read, INGRESS(""),
           INGRESS_TARGET("example.com", "/", "http") INGRESS_TARGET("example.com", "/foo", "http")
               INGRESS_TARGET("test.example.com", "/", "http"),
           "plain");
-    check(ingress_read, INGRESS("'tls':[{'hosts':['example.com']}],"),
+    check(kube_ingresses.read, INGRESS("'tls':[{'hosts':['example.com']}],"),
           INGRESS_TARGET("example.com", "/", "https") INGRESS_TARGET("example.com", "/foo", "https")
               INGRESS_TARGET("test.example.com", "/", "http"),
           "tls");
-    check(ingress_read, INGRESS("'tls':[{'hosts':['*.example.com']}],"),
+    check(kube_ingresses.read, INGRESS("'tls':[{'hosts':['*.example.com']}],"),
           INGRESS_TARGET("example.com", "/", "http") INGRESS_TARGET("example.com", "/foo", "http")
               INGRESS_TARGET("test.example.com", "/", "https"),
           "tls with a wildcard");
-    check(ingress_read, "{'metadata':{'name':'i','namespace':'n'},'spec':{'rules':[{'host':'a'}]}}",
+    check(kube_ingresses.read,
+          "{'metadata':{'name':'i','namespace':'n'},'spec':{'rules':[{'host':'a'}]}}",
           "__address__=a K_ingress_host=a K_ingress_name=i K_ingress_path=/ K_ingress_scheme=http "
           "K_namespace=n\n",
           "a rule without http");
@@ -189,7 +189,7 @@ static void ingresses(void **state)
 static void endpoints(void **state)
 {
     (void)state;
-    check(endpoints_read,
+    check(kube_endpoints.read,
           "{'metadata':{'name':'e','namespace':'default'},'subsets':["
           "{'addresses':[{'ip':'1.2.3.4','hostname':'testendpoint1','nodeName':'foobar'}],"
           "'ports':[{'name':'testport','port':9000,'protocol':'TCP'}]},"
@@ -207,7 +207,7 @@ static void endpoints(void **state)
           "K_endpoint_address_target_name=barbaz K_endpoint_ready=true K_endpoints_name=e "
           "K_namespace=default\n",
           "");
-    check(slice_read,
+    check(kube_endpointslices.read,
           "{'metadata':{'name':'s','namespace':'n'},'addressType':'IPv4','endpoints':[{"
           "'addresses':['1.2.3.4'],'conditions':{'ready':true,'serving':true,'terminating':false},"
           "'hostname':'h','nodeName':'foobar','zone':'us-east-1a','targetRef':{},"
@@ -236,11 +236,12 @@ static void endpoints(void **state)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-static void new_join(struct fixture *f, enum join_role role, bool node, bool namespace, bool rest)
+static void new_join(struct fixture *f, const struct kube_role *role, bool node, bool namespace,
+                     bool rest)
 {
     setup(f);
     f->join = join_new(&(struct join_options){
-        .role = role,
+        .labels = &role->join,
         .uses = {[JOIN_NODE] = node,
                  [JOIN_NAMESPACE] = namespace,
                  [JOIN_SERVICE] = rest,
@@ -254,7 +255,7 @@ static void new_join(struct fixture *f, enum join_role role, bool node, bool nam
     f->targets.keep_shared = true;
 }
 
-static void put(struct fixture *f, read_fn *read, const char *text, enum store_result want)
+static void put(struct fixture *f, kube_read *read, const char *text, enum store_result want)
 {
     json_t *object = parse(text);
     struct object_id id;
@@ -282,7 +283,7 @@ static void put_pod_fact(struct fixture *f, const char *text)
     json_t *object = parse(text);
     struct object_id id;
     assert_true(object_identify(object, "Pod", true, &id));
-    CHECK_INT(pod_read(object, f->builder, &f->targets), OBJECT_OK, text);
+    CHECK_INT(kube_pods.read(object, f->builder, &f->targets), OBJECT_OK, text);
     struct join_fact fact = {.kind = JOIN_POD, .labels = f->targets.shared, .pods = &f->targets};
     assert_int_not_equal(join_fact_put(f->join, 9, &id, &fact), STORE_NO_MEMORY);
     object_targets_clear(&f->targets);
@@ -308,9 +309,9 @@ static void nodes_of_pods(void **state)
 {
     (void)state;
     struct fixture f;
-    new_join(&f, JOIN_ROLE_POD, true, false, false);
-    put(&f, pod_read, POD("a", "one"), STORE_CHANGED);
-    put(&f, pod_read, POD("b", "two"), STORE_CHANGED);
+    new_join(&f, &kube_pods, true, false, false);
+    put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
+    put(&f, kube_pods.read, POD("b", "two"), STORE_CHANGED);
     put_fact(&f, JOIN_NODE, "", "one", "x", 0);
     check_told(&f, "", "nothing before everything is there");
     assert_true(join_ready(f.join));
@@ -332,7 +333,7 @@ static void nodes_of_pods(void **state)
     check_told(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\nn/b:\n", "a list");
     /* And that of the pods neither. */
     join_list_begin(f.join, 0);
-    put(&f, pod_read, POD("b", "one"), STORE_CHANGED);
+    put(&f, kube_pods.read, POD("b", "one"), STORE_CHANGED);
     join_list_end(f.join, 0);
     check_told(&f, "n/b:\n" POD_LABELS("b", "one") " from=x\nn/a:\n", "moved, and gone");
     CHECK_INT(join_count(f.join), 1, "");
@@ -344,15 +345,15 @@ static void namespaces_of_pods(void **state)
 {
     (void)state;
     struct fixture f;
-    new_join(&f, JOIN_ROLE_POD, false, true, false);
+    new_join(&f, &kube_pods, false, true, false);
     assert_true(join_ready(f.join));
-    put(&f, pod_read, POD("a", "one"), STORE_CHANGED);
+    put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
     check_told(&f, "n/a:\n" POD_LABELS("a", "one") "\n", "not known yet");
     put_fact(&f, JOIN_NAMESPACE, "", "other", "x", 0);
     check_told(&f, "", "another namespace");
     put_fact(&f, JOIN_NAMESPACE, "", "n", "x", 0);
     check_told(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n", "");
-    put(&f, pod_read, POD("a", "one"), STORE_UNCHANGED);
+    put(&f, kube_pods.read, POD("a", "one"), STORE_UNCHANGED);
     check_told(&f, "", "the same pod");
     teardown(&f);
 }
@@ -394,9 +395,9 @@ static void slices(void **state)
 {
     (void)state;
     struct fixture f;
-    new_join(&f, JOIN_ROLE_SLICE, false, false, true);
+    new_join(&f, &kube_endpointslices, false, false, true);
     assert_true(join_ready(f.join));
-    put(&f, slice_read, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
+    put(&f, kube_endpointslices.read, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
     check_told(&f, "default/s:\n" SLICE_TARGET("IPv4", "4.3.2.1") "\n", "alone");
     put_pod_fact(&f, TESTPOD("elsewhere"));
     check_told(&f, "", "a pod of another namespace");
@@ -439,14 +440,14 @@ static void endpoints_join(void **state)
 {
     (void)state;
     struct fixture f;
-    new_join(&f, JOIN_ROLE_ENDPOINTS, true, false, true);
+    new_join(&f, &kube_endpoints, true, false, true);
     put_pod_fact(&f, "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
                      "{'name':'c','ports':[{'containerPort':80,'protocol':'TCP'}]}],"
                      "'initContainers':[{'name':'side','image':'i','ports':[{'containerPort':80,"
                      "'name':'first'},{'containerPort':80,'name':'again'}]}]},"
                      "'status':{'podIP':'1.2.3.4'}}");
     put_fact(&f, JOIN_NODE, "", "one", "node", 0);
-    put(&f, endpoints_read, ENDPOINTS, STORE_CHANGED);
+    put(&f, kube_endpoints.read, ENDPOINTS, STORE_CHANGED);
     assert_true(join_ready(f.join));
     check_told(&f,
                "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
@@ -465,9 +466,9 @@ static void many(void **state)
 {
     (void)state;
     struct fixture f;
-    new_join(&f, JOIN_ROLE_POD, false, true, false);
+    new_join(&f, &kube_pods, false, true, false);
     f.join = join_free(f.join);
-    f.join = join_new(&(struct join_options){.role = JOIN_ROLE_POD,
+    f.join = join_new(&(struct join_options){.labels = &kube_pods.join,
                                              .uses = {[JOIN_NAMESPACE] = true},
                                              .max = 50,
                                              .intern = f.intern,

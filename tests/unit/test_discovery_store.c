@@ -97,12 +97,12 @@ static void test_changes(void **state)
     check_out(&f, "ns/a=q+p@10.0.0.1 ", "another order");
     CHECK_INT(put(&f, "a", "1", "qp", "10.0.0.2"), STORE_CHANGED, "another address");
     check_out(&f, "ns/a=q+p@10.0.0.2 ", "another address");
-    CHECK_INT(store_count(f.store), 1, "");
+    CHECK_INT(store_counts(f.store).reported, 1, "");
     CHECK_INT(put(&f, "a", "1", "", NULL), STORE_CHANGED, "no targets any more");
     check_out(&f, "ns/a:gone ", "no targets any more");
     CHECK_INT(put(&f, "a", "1", "", NULL), STORE_UNCHANGED, "still none");
     check_out(&f, "", "still none");
-    CHECK_INT(store_count(f.store), 0, "");
+    CHECK_INT(store_counts(f.store).reported, 0, "");
     teardown(&f);
 }
 
@@ -152,7 +152,7 @@ static void test_list_replaces(void **state)
     check_out(&f, "ns/b=Q@10.0.0.2 ns/a:gone ", "what was missed comes out once");
     store_list_begin(f.store);
     store_list_end(f.store);
-    CHECK_INT(store_count(f.store), 0, "an empty list");
+    CHECK_INT(store_counts(f.store).reported, 0, "an empty list");
     teardown(&f);
 }
 
@@ -185,7 +185,7 @@ static void test_many(void **state)
         put(&f, name, name, "x", "10.0.0.1");
     }
     store_list_end(f.store);
-    CHECK_INT(store_count(f.store), 5000, "");
+    CHECK_INT(store_counts(f.store).reported, 5000, "");
     store_list_begin(f.store);
     for (int i = 0; i < 5000; i += 3) {
         snprintf(name, sizeof(name), "p%d", i);
@@ -193,7 +193,7 @@ static void test_many(void **state)
     }
     buf_clear(&f.out);
     store_list_end(f.store);
-    CHECK_INT(store_count(f.store), 1667, "");
+    CHECK_INT(store_counts(f.store).reported, 1667, "");
     size_t gone = 0;
     for (const char *p = f.out.data; (p = strstr(p, ":gone ")) != NULL; p++) {
         gone++;
@@ -231,21 +231,21 @@ static bool claims(void *arg, uint64_t key)
 static void review(struct fixture *f, uint64_t ours)
 {
     f->ours = ours;
-    store_review(f->store, claims, f);
+    store_reassign(f->store, claims, f);
 }
 
 static enum store_result leave(struct fixture *f, const char *name, uint64_t key)
 {
     struct object_id id = make_id(name, "1");
-    return store_leave(f->store, &id, key);
+    return store_put_foreign(f->store, &id, key);
 }
 
 static void check_counts(const struct fixture *f, size_t told, size_t left, size_t awaited,
                          const char *row)
 {
-    CHECK_INT(store_count(f->store), told, row);
-    CHECK_INT(store_left(f->store), left, row);
-    CHECK_INT(store_awaited(f->store), awaited, row);
+    CHECK_INT(store_counts(f->store).reported, told, row);
+    CHECK_INT(store_counts(f->store).foreign, left, row);
+    CHECK_INT(store_counts(f->store).pending, awaited, row);
 }
 
 /* What is another replica's is known and never told, until it is put as ours. */

@@ -1,16 +1,10 @@
-/* One ingress in JSON -> a target for each of its paths, as Prometheus' kubernetes_sd role
- * "ingress" makes them. Pure. The address is the host of the rule.
- */
+/* A target for each path of an ingress, as in Prometheus' kubernetes_sd role "ingress". The address
+ * is the host of the rule. Pure. */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_ROLES_INGRESS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_ROLES_INGRESS_H
 
-#include "discovery/kubernetes/object.h"
+#include "discovery/kubernetes/roles.h"
 
-/* Fills *ret (cleared first). The builder is scratch. */
-enum object_status ingress_read(const json_t *ingress, struct labels_builder *builder,
-                                struct object_targets *ret);
-
-/* The members that are needed. */
-extern const struct json_keep ingress_keep[];
+extern const struct kube_role kube_ingresses;
 
 #endif

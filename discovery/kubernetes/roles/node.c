@@ -7,7 +7,7 @@ static const struct json_keep spec_keep[] = {{"providerID", NULL}, {NULL, NULL}}
 static const struct json_keep status_keep[] = {
     {"addresses", NULL}, {"daemonEndpoints", NULL}, {"conditions", condition_keep}, {NULL, NULL}};
 
-const struct json_keep node_keep[] = {
+static const struct json_keep node_keep[] = {
     OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
 
 /* The first address of a type; empty if there is none. */
@@ -47,8 +47,7 @@ static void set_conditions(struct maker *m, const json_t *conditions)
         object_lower(object_string(one, "status"), status, sizeof(status));
         buf_puts(&name, NODE "condition_");
         object_sanitize(sv_from(type), &name);
-        m->no_memory |= !buf_ok(&name);
-        maker_set(m, (struct sv){name.data, name.len}, sv_from(status));
+        maker_set_named(m, &name, sv_from(status));
         buf_done(&name);
     }
 }
@@ -62,39 +61,39 @@ static void set_addresses(struct maker *m, const json_t *addresses)
         buf_init(&name, LABELS_BYTES_MAX);
         buf_puts(&name, NODE "address_");
         object_sanitize(type, &name);
-        m->no_memory |= !buf_ok(&name) && !buf_too_big(&name);
-        maker_set(m, (struct sv){name.data, name.len}, find_address(addresses, type));
+        maker_set_named(m, &name, find_address(addresses, type));
         buf_done(&name);
     }
 }
 
-static unsigned kubelet_port(const json_t *status)
-{
-    const json_t *daemons = json_object_get(status, "daemonEndpoints");
-    const json_t *kubelet = json_object_get(daemons, "kubeletEndpoint");
-    return object_port(json_object_get(kubelet, "Port"));
-}
-
-enum object_status node_read(const json_t *node, struct labels_builder *builder,
-                             struct object_targets *ret)
+static enum object_status read_node(const json_t *node, struct labels_builder *builder,
+                                    struct object_targets *ret)
 {
     const json_t *metadata = json_object_get(node, "metadata");
     const json_t *status = json_object_get(node, "status");
     const json_t *addresses = json_object_get(status, "addresses");
+    const json_t *daemons = json_object_get(status, "daemonEndpoints");
     struct sv address = own_address(addresses);
     struct maker m;
     maker_init(&m, builder, ret);
     if (address.n == 0) {
         return OBJECT_OK;
     }
-    unsigned port = kubelet_port(status);
-    ret->bad_ports = port == 0 ? 1 : 0;
     maker_set(&m, SV(NODE "provider_id"),
               object_string(json_object_get(node, "spec"), "providerID"));
     set_conditions(&m, json_object_get(status, "conditions"));
     set_addresses(&m, addresses);
     maker_set(&m, SV(LABEL_INSTANCE), object_string(metadata, "name"));
-    maker_set_address(&m, address, port);
-    maker_set_meta(&m, metadata, "node");
-    return maker_done(&m, maker_add(&m));
+    maker_set_address(
+        &m, address,
+        maker_port(&m, json_object_get(json_object_get(daemons, "kubeletEndpoint"), "Port")));
+    maker_set_metadata(&m, metadata, "node");
+    maker_add(&m);
+    return maker_done(&m);
 }
+
+const struct kube_role kube_nodes = {
+    .resource = {ROLE_NODE, "", "nodes", "Node", false, node_keep},
+    .source = "node",
+    .read = read_node,
+};

@@ -23,8 +23,22 @@ static const struct json_keep status_keep[] = {{"podIP", NULL},
                                                {"initContainerStatuses", container_status_keep},
                                                {NULL, NULL}};
 
-const struct json_keep pod_keep[] = {
+static const struct json_keep pod_keep[] = {
     OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
+
+static const struct maker_member status_labels[] = {
+    {POD "ip", "podIP"}, {POD "host_ip", "hostIP"}, {POD "phase", "phase"}, {NULL, NULL}};
+static const struct maker_member controller_labels[] = {
+    {POD "controller_kind", "kind"}, {POD "controller_name", "name"}, {NULL, NULL}};
+/* The restart policy is not Prometheus': it distinguishes a sidecar ("Always") from an init
+ * container that has finished when the pod runs. */
+static const struct maker_member container_labels[] = {
+    {CONTAINER "name", "name"},
+    {CONTAINER "image", "image"},
+    {CONTAINER "restart_policy", "restartPolicy"},
+    {NULL, NULL}};
+static const struct maker_member port_labels[] = {
+    {CONTAINER "port_name", "name"}, {CONTAINER "port_protocol", "protocol"}, {NULL, NULL}};
 
 static void set_ready(struct maker *m, const json_t *status)
 {
@@ -40,15 +54,14 @@ static void set_ready(struct maker *m, const json_t *status)
     maker_set_text(m, POD "ready", ready);
 }
 
-/* The first owner that says it is the controller. */
+/* The first owner that is marked as the controller. */
 static void set_controller(struct maker *m, const json_t *metadata)
 {
     const json_t *owners = json_object_get(metadata, "ownerReferences");
     for (size_t i = 0; i < json_array_size(owners); i++) {
         const json_t *owner = json_array_get(owners, i);
         if (json_is_true(json_object_get(owner, "controller"))) {
-            maker_set(m, SV(POD "controller_kind"), object_string(owner, "kind"));
-            maker_set(m, SV(POD "controller_name"), object_string(owner, "name"));
+            maker_set_strings(m, owner, controller_labels);
             return;
         }
     }
@@ -60,13 +73,11 @@ static void set_pod_labels(struct maker *m, const json_t *pod)
     const json_t *metadata = json_object_get(pod, "metadata");
     const json_t *status = json_object_get(pod, "status");
     maker_set(m, SV(POD "uid"), object_string(metadata, "uid"));
-    maker_set(m, SV(POD "ip"), object_string(status, "podIP"));
-    maker_set(m, SV(POD "host_ip"), object_string(status, "hostIP"));
-    maker_set(m, SV(POD "phase"), object_string(status, "phase"));
+    maker_set_strings(m, status, status_labels);
     maker_set(m, SV(POD "node_name"), object_string(json_object_get(pod, "spec"), "nodeName"));
     set_ready(m, status);
     set_controller(m, metadata);
-    maker_set_meta(m, metadata, "pod");
+    maker_set_metadata(m, metadata, "pod");
 }
 
 static struct sv container_id(const json_t *statuses, struct sv name)
@@ -80,93 +91,78 @@ static struct sv container_id(const json_t *statuses, struct sv name)
     return SV("");
 }
 
-static void set_container(struct maker *m, const json_t *container, const json_t *statuses,
+static void add_port(struct maker *m, const json_t *port)
+{
+    unsigned number = maker_port(m, json_object_get(port, "containerPort"));
+    if (number > 0) {
+        maker_set_address(m, sv_from(m->out->ip), number);
+        maker_set_number(m, CONTAINER "port_number", number);
+        maker_set_strings(m, port, port_labels);
+        maker_add(m);
+    }
+}
+
+static void add_container(struct maker *m, const json_t *container, const json_t *statuses,
                           bool init)
 {
-    struct sv name = object_string(container, "name");
-    maker_set(m, SV(CONTAINER "name"), name);
-    maker_set(m, SV(CONTAINER "image"), object_string(container, "image"));
-    maker_set(m, SV(CONTAINER "id"), container_id(statuses, name));
-    maker_set_text(m, CONTAINER "init", init ? "true" : "false");
-    /* Not Prometheus': tells a sidecar ("Always") from what has finished when the pod runs. */
-    maker_set(m, SV(CONTAINER "restart_policy"), object_string(container, "restartPolicy"));
-}
-
-static enum object_status add_port(struct maker *m, const json_t *port)
-{
-    unsigned number = object_port(json_object_get(port, "containerPort"));
-    if (number == 0) {
-        m->out->bad_ports++;
-        return OBJECT_OK;
-    }
-    maker_set_address(m, sv_from(m->out->ip), number);
-    maker_set(m, SV(CONTAINER "port_name"), object_string(port, "name"));
-    maker_set_number(m, CONTAINER "port_number", number);
-    maker_set(m, SV(CONTAINER "port_protocol"), object_string(port, "protocol"));
-    return maker_add(m);
-}
-
-static enum object_status add_container(struct maker *m, const json_t *container,
-                                        const json_t *statuses, bool init)
-{
     maker_begin(m);
-    set_container(m, container, statuses, init);
+    maker_set_strings(m, container, container_labels);
+    maker_set(m, SV(CONTAINER "id"), container_id(statuses, object_string(container, "name")));
+    maker_set_text(m, CONTAINER "init", init ? "true" : "false");
     const json_t *ports = json_object_get(container, "ports");
     size_t n = json_array_size(ports);
     if (n == 0) {
         maker_set_address(m, sv_from(m->out->ip), 0);
-        return maker_add(m);
+        maker_add(m);
     }
-    enum object_status status = OBJECT_OK;
-    for (size_t i = 0; i < n && status == OBJECT_OK; i++) {
-        status = add_port(m, json_array_get(ports, i));
+    for (size_t i = 0; i < n; i++) {
+        add_port(m, json_array_get(ports, i));
     }
-    return status;
 }
 
-static enum object_status add_containers(struct maker *m, const json_t *pod, const char *list,
-                                         const char *statuses, bool init)
+static void add_containers(struct maker *m, const json_t *pod, const char *list,
+                           const char *statuses, bool init)
 {
     const json_t *containers = json_object_get(json_object_get(pod, "spec"), list);
     const json_t *known = json_object_get(json_object_get(pod, "status"), statuses);
-    enum object_status status = OBJECT_OK;
-    for (size_t i = 0; i < json_array_size(containers) && status == OBJECT_OK; i++) {
-        status = add_container(m, json_array_get(containers, i), known, init);
+    for (size_t i = 0; i < json_array_size(containers); i++) {
+        add_container(m, json_array_get(containers, i), known, init);
     }
-    return status;
 }
 
-static enum object_status add_targets(struct maker *m, const json_t *pod)
+static struct sv status_ip(const json_t *pod)
 {
-    enum object_status status = add_containers(m, pod, "containers", "containerStatuses", false);
-    if (status == OBJECT_OK) {
-        status = add_containers(m, pod, "initContainers", "initContainerStatuses", true);
-    }
-    return status;
+    return object_string(json_object_get(pod, "status"), "podIP");
 }
 
-const char *pod_ip(const json_t *pod, size_t *ret_bad)
+const char *pod_ip(const json_t *pod)
 {
-    struct sv text = object_string(json_object_get(pod, "status"), "podIP");
-    bool ipv6;
-    const char *ip = object_ip(text, &ipv6);
-    *ret_bad = ip == NULL && text.n > 0 ? 1 : 0;
-    return ip;
+    struct sv text = status_ip(pod);
+    return object_is_ip(text) ? text.p : NULL;
 }
 
-enum object_status pod_read(const json_t *pod, struct labels_builder *builder,
-                            struct object_targets *ret)
+static enum object_status read_pod(const json_t *pod, struct labels_builder *builder,
+                                   struct object_targets *ret)
 {
     struct maker m;
     maker_init(&m, builder, ret);
-    ret->ip = pod_ip(pod, &ret->bad_ip);
+    ret->ip = pod_ip(pod);
+    ret->bad_ip = ret->ip == NULL && status_ip(pod).n > 0 ? 1 : 0;
     if (ret->ip == NULL && !ret->keep_shared) {
         return OBJECT_OK;
     }
     set_pod_labels(&m, pod);
-    enum object_status status = maker_share(&m);
-    if (status == OBJECT_OK && ret->ip != NULL) {
-        status = add_targets(&m, pod);
+    maker_share(&m);
+    if (ret->ip != NULL) {
+        add_containers(&m, pod, "containers", "containerStatuses", false);
+        add_containers(&m, pod, "initContainers", "initContainerStatuses", true);
     }
-    return maker_done(&m, status);
+    return maker_done(&m);
 }
+
+const struct kube_role kube_pods = {
+    .resource = {ROLE_POD, "", "pods", "Pod", true, pod_keep},
+    .source = "pod",
+    .read = read_pod,
+    .join = {.node = POD "node_name", .drops_without_node = true},
+};

@@ -1,30 +1,17 @@
-/* One pod in JSON -> the label sets of its targets, as Prometheus' kubernetes_sd role "pod" makes
- * them.
+/* The targets of a pod, as in Prometheus' kubernetes_sd role "pod". Pure.
  *
- * Pure: knows no IO and keeps nothing. The differences from Prometheus, all on purpose: an address
- * without port is bracketed if it is IPv6; of two label names that become the same when sanitised
- * the one that sorts last wins (there: a random one); an address that is no IP address, and a port
- * outside of 1-65535, make no target.
+ * It differs from Prometheus on purpose: an IPv6 address without port is bracketed; of two label
+ * names that sanitising makes equal the one that sorts last wins (there: a random one); an address
+ * that is not an IP address, and a port outside of 1-65535, are no target.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_ROLES_POD_H
 #define PROFPULL_DISCOVERY_KUBERNETES_ROLES_POD_H
 
-#include <jansson.h>
-#include <stddef.h>
+#include "discovery/kubernetes/roles.h"
 
-#include "base/labels.h"
-#include "discovery/kubernetes/object.h"
+extern const struct kube_role kube_pods;
 
-/* Fills *ret (cleared first) from a pod. The builder is scratch. On anything but OBJECT_OK there
- * are no targets; *ret holds counts and ip all the same. */
-enum object_status pod_read(const json_t *pod, struct labels_builder *builder,
-                            struct object_targets *ret);
-
-/* The pod's address, if it has one that is an IP address; else NULL, and *ret_bad is 1 if it has
- * another one. Into the pod. */
-const char *pod_ip(const json_t *pod, size_t *ret_bad);
-
-/* The members of a pod that pod_read() needs. */
-extern const struct json_keep pod_keep[];
+/* The pod's address, into the pod; NULL if it has none that is an IP address. */
+const char *pod_ip(const json_t *pod);
 
 #endif

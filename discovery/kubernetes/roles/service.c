@@ -7,11 +7,13 @@ static const struct json_keep spec_keep[] = {
     {"ipFamilyPolicy", NULL}, {"ipFamilies", NULL},   {"ports", NULL},     {NULL, NULL}};
 static const struct json_keep status_keep[] = {{"loadBalancer", NULL}, {NULL, NULL}};
 
-const struct json_keep service_keep[] = {
+static const struct json_keep service_keep[] = {
     OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
 
-/* The addresses that the load balancer has, with commas between; else the one that was asked for.
- */
+static const struct maker_member port_labels[] = {
+    {SERVICE "port_name", "name"}, {SERVICE "port_protocol", "protocol"}, {NULL, NULL}};
+
+/* The addresses of the load balancer, separated by commas; else the requested one. */
 static void set_load_balancer(struct maker *m, const json_t *service)
 {
     const json_t *balancer = json_object_get(json_object_get(service, "status"), "loadBalancer");
@@ -25,12 +27,12 @@ static void set_load_balancer(struct maker *m, const json_t *service)
             buf_append(&text, ip.p, ip.n);
         }
     }
-    m->no_memory |= !buf_ok(&text) && !buf_too_big(&text);
-    struct sv value = {text.data, text.len};
-    if (value.n == 0) {
-        value = object_string(json_object_get(service, "spec"), "loadBalancerIP");
+    if (text.len > 0 || !buf_ok(&text)) {
+        maker_set_buf(m, SERVICE "loadbalancer_ip", &text);
+    } else {
+        maker_set(m, SV(SERVICE "loadbalancer_ip"),
+                  object_string(json_object_get(service, "spec"), "loadBalancerIP"));
     }
-    maker_set(m, SV(SERVICE "loadbalancer_ip"), value);
     buf_done(&text);
 }
 
@@ -49,41 +51,45 @@ static void set_type(struct maker *m, const json_t *service)
     }
 }
 
-static enum object_status add_port(struct maker *m, const json_t *port, struct sv host)
+static void add_port(struct maker *m, const json_t *port, struct sv host)
 {
-    unsigned number = object_port(json_object_get(port, "port"));
+    unsigned number = maker_port(m, json_object_get(port, "port"));
     if (number == 0) {
-        m->out->bad_ports++;
-        return OBJECT_OK;
+        return;
     }
     maker_begin(m);
     maker_set_address(m, host, number);
-    maker_set(m, SV(SERVICE "port_name"), object_string(port, "name"));
     maker_set_number(m, SERVICE "port_number", number);
-    maker_set(m, SV(SERVICE "port_protocol"), object_string(port, "protocol"));
-    return maker_add(m);
+    maker_set_strings(m, port, port_labels);
+    maker_add(m);
 }
 
-enum object_status service_read(const json_t *service, struct labels_builder *builder,
-                                struct object_targets *ret)
+static enum object_status read_service(const json_t *service, struct labels_builder *builder,
+                                       struct object_targets *ret)
 {
     const json_t *metadata = json_object_get(service, "metadata");
     const json_t *ports = json_object_get(json_object_get(service, "spec"), "ports");
     struct maker m;
     maker_init(&m, builder, ret);
     set_type(&m, service);
-    maker_set_meta(&m, metadata, "service");
-    enum object_status status = maker_share(&m);
+    maker_set_metadata(&m, metadata, "service");
+    maker_share(&m);
     char host[OBJECT_KEY_MAX + sizeof(".svc")];
     struct sv name = object_string(metadata, "name");
     struct sv namespace = object_string(metadata, "namespace");
     if (!object_is_name(name, OBJECT_NAME_MAX) ||
         !object_is_name(namespace, OBJECT_NAMESPACE_MAX)) {
-        return maker_done(&m, status);
+        return maker_done(&m);
     }
     snprintf(host, sizeof(host), "%.*s.%.*s.svc", SV_ARG(name), SV_ARG(namespace));
-    for (size_t i = 0; i < json_array_size(ports) && status == OBJECT_OK; i++) {
-        status = add_port(&m, json_array_get(ports, i), sv_from(host));
+    for (size_t i = 0; i < json_array_size(ports); i++) {
+        add_port(&m, json_array_get(ports, i), sv_from(host));
     }
-    return maker_done(&m, status);
+    return maker_done(&m);
 }
+
+const struct kube_role kube_services = {
+    .resource = {ROLE_SERVICE, "", "services", "Service", true, service_keep},
+    .source = "svc",
+    .read = read_service,
+};

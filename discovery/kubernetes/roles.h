@@ -1,0 +1,52 @@
+/* The roles of Kubernetes: for each, which resource it reads, and how an object becomes targets.
+ *
+ * The names of the roles are those of enum config_role. A new role is a row in roles.c and a file
+ * in roles/ that defines its struct kube_role.
+ *
+ * Reference: Prometheus discovery/kubernetes.
+ */
+#ifndef PROFPULL_DISCOVERY_KUBERNETES_ROLES_H
+#define PROFPULL_DISCOVERY_KUBERNETES_ROLES_H
+
+#include "config/config.h"
+#include "discovery/kubernetes/object.h"
+
+/* What to list and watch. */
+struct kube_resource {
+    enum config_role role; /* whose selectors choose the objects; ROLE_NONE: nobody's */
+    const char *group;     /* of the API; "" for the core group. The version is v1 */
+    const char *plural;
+    const char *kind;
+    bool namespaced;
+    const struct json_keep *members; /* that are needed of an object */
+};
+
+/* Where the names of joined objects (join.h) stand: names of labels, NULL for none. */
+struct kube_join_labels {
+    const char *node;     /* of the target's node */
+    const char *ref_kind; /* of the object that the target refers to, which may be a pod or a */
+    const char *ref_name; /* node; pods are joined to roles that have it */
+    const char *service;  /* among the shared labels; services are joined to roles that have it */
+    const char *protocol; /* takes precedence over the protocol of the pod's port */
+    bool drops_without_node; /* a target whose node is not known is left out */
+};
+
+/* Fills *ret (cleared first) from an object; the builder is scratch. On anything but OBJECT_OK
+ * there are no targets; *ret has counts and ip all the same. */
+typedef enum object_status kube_read(const json_t *object, struct labels_builder *builder,
+                                     struct object_targets *ret);
+
+struct kube_role {
+    struct kube_resource resource;
+    const char *source; /* the names of its groups begin with this */
+    kube_read *read;
+    size_t targets_max; /* of one object; 0: OBJECT_TARGETS_MAX */
+    struct kube_join_labels join;
+};
+
+/* Not for ROLE_NONE. */
+const struct kube_role *kube_role(enum config_role role);
+/* Only joined to other objects. */
+extern const struct kube_resource kube_namespaces;
+
+#endif
