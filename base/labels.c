@@ -232,11 +232,10 @@ bool labels_format_json(const struct labels *l, struct buf *out)
     buf_putc(out, '{');
     for (size_t i = 0; i < l->count; i++) {
         struct label label = labels_at(l, i);
-        buf_puts(out, i == 0 ? "\"" : ",\"");
-        json_escape(label.name, out);
-        buf_puts(out, "\":\"");
-        json_escape(label.value, out);
-        buf_putc(out, '"');
+        buf_puts(out, i == 0 ? "" : ",");
+        json_quote(label.name, out);
+        buf_putc(out, ':');
+        json_quote(label.value, out);
     }
     return buf_putc(out, '}');
 }

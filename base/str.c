@@ -118,6 +118,18 @@ bool json_quote(struct sv v, struct buf *out)
     return buf_putc(out, '"');
 }
 
+bool json_key(const char *key, struct buf *out)
+{
+    bool first = out->len > 0 && out->data[out->len - 1] == '{';
+    return buf_printf(out, "%s\"%s\":", first ? "" : ",", key);
+}
+
+bool json_member(const char *key, struct sv value, struct buf *out)
+{
+    json_key(key, out);
+    return json_quote(value, out);
+}
+
 /* Longer words are not compared: nobody mistypes them, and the table stays small. */
 #define SUGGEST_LEN_MAX 64
 #define SUGGEST_DISTANCE_MAX 2

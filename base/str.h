@@ -57,8 +57,12 @@ const char *suggest(struct sv word, const char *const *candidates, size_t n);
 
 /* Appends v as the inside of a JSON string (no quotes); invalid UTF-8 becomes U+FFFD. */
 bool json_escape(struct sv v, struct buf *out);
-/* The same with the quotes. */
+/* Appends v as a JSON string with its quotes. */
 bool json_quote(struct sv v, struct buf *out);
+/* Appends "key": of an object's member, after a comma unless it is the first. */
+bool json_key(const char *key, struct buf *out);
+/* Appends "key":"value" in the same way. */
+bool json_member(const char *key, struct sv value, struct buf *out);
 
 /* 64-bit hash for tables and phases: fast, well mixed, the same on every machine and run.
  * Not for keys that an attacker may choose in bulk; seed a table differently per process. */

@@ -13,7 +13,7 @@
 #include "discovery/discovery.h"
 
 #define LINE_MAX_BYTES (16 * 1024 * 1024)
-/* After a missing permission was found, time for other sources to answer. */
+/* Time for the other sources to answer after a permission was found missing. */
 #define FORBIDDEN_MS 1500
 
 struct discover {
@@ -34,33 +34,35 @@ struct discover {
 
 static void put_scrapes(const struct target *t, struct buf *line)
 {
-    buf_puts(line, ",\"scrapes\":[");
+    struct buf url;
+    buf_init(&url, LINE_MAX_BYTES);
+    json_key("scrapes", line);
+    buf_putc(line, '[');
     for (size_t i = 0; i < target_scrape_count(t); i++) {
-        struct buf url;
-        buf_init(&url, LINE_MAX_BYTES);
-        target_scrape_url(t, i, &url);
-        buf_printf(line, "%s{\"type\":\"", i == 0 ? "" : ",");
-        json_escape(sv_from(target_scrape_type(t, i)->name), line);
-        buf_puts(line, "\",\"url\":\"");
-        json_escape(sv_from(url.data), line);
         char interval[32];
         format_duration_ms(target_interval_ms(t, i), interval, sizeof(interval));
-        buf_printf(line, "\",\"interval\":\"%s\"}", interval);
-        buf_done(&url);
+        buf_clear(&url);
+        target_scrape_url(t, i, &url);
+        buf_puts(line, i == 0 ? "{" : ",{");
+        json_member("type", sv_from(target_scrape_type(t, i)->name), line);
+        json_member("url", sv_from(url.data), line);
+        json_member("interval", sv_from(interval), line);
+        buf_putc(line, '}');
     }
     buf_putc(line, ']');
+    buf_done(&url);
 }
 
-/* Types that a wrong label has cost the target. */
+/* Types that the target does not get because of a wrong label. */
 static void put_problems(const struct target *t, struct buf *line)
 {
-    for (size_t i = 0; i < target_problem_count(t); i++) {
+    size_t n = target_problem_count(t);
+    for (size_t i = 0; i < n; i++) {
         const char *type;
-        const char *sentence = target_problem(t, i, &type);
-        buf_puts(line, i == 0 ? ",\"problems\":[\"" : ",\"");
-        json_escape(sv_from(sentence), line);
-        buf_puts(line, i + 1 == target_problem_count(t) ? "\"]" : "\"");
+        buf_puts(line, i == 0 ? ",\"problems\":[" : ",");
+        json_quote(sv_from(target_problem(t, i, &type)), line);
     }
+    buf_puts(line, n > 0 ? "]" : "");
 }
 
 static void put_dropped(const struct discover *d, const struct pipeline_verdict *v,
@@ -70,23 +72,21 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
         struct buf rule;
         buf_init(&rule, LINE_MAX_BYTES);
         relabel_describe(pipeline_rules(d->pipeline, v->group->job), v->rule, &rule);
-        buf_printf(line, ",\"%s\":{\"rule\":%zu,\"text\":\"",
-                   v->outcome == RELABEL_DROPPED ? "dropped_by" : "failed_in", v->rule);
-        json_escape(sv_from(rule.data), line);
-        buf_puts(line, "\"}");
+        json_key(v->outcome == RELABEL_DROPPED ? "dropped_by" : "failed_in", line);
+        buf_printf(line, "{\"rule\":%zu", v->rule);
+        json_member("text", sv_from(rule.data), line);
+        buf_putc(line, '}');
         buf_done(&rule);
     }
     if (v->set_aside) {
-        buf_puts(line, ",\"set_aside\":\"no profile type is scraped on this port\"");
+        json_member("set_aside", SV("no profile type is scraped on this port"), line);
     }
     if (v->err != NULL) {
-        buf_puts(line, ",\"error\":\"");
-        json_escape(sv_from(v->err->msg), line);
-        buf_putc(line, '"');
+        json_member("error", sv_from(v->err->msg), line);
     }
 }
 
-/* Whether a target is another replica's business. One who is no replica wants to see them all. */
+/* Whether another replica scrapes a target. Outside of the replicas none counts as another. */
 static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
 {
     return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
@@ -98,16 +98,11 @@ static void put_owner(const struct discover *d, const struct pipeline_verdict *v
     if (d->sharding == NULL || v->target == NULL) {
         return;
     }
-    const char *owner = sharding_owner(d->sharding, v->key);
-    buf_puts(line, ",\"owner\":\"");
-    json_escape(sv_from(owner == NULL ? "" : owner), line);
-    buf_putc(line, '"');
+    json_member("owner", sv_from(sharding_owner(d->sharding, v->key)), line);
     struct buf words;
     buf_init(&words, LINE_MAX_BYTES);
     if (d->explain && sharding_explain(d->sharding, v->key, &words)) {
-        buf_puts(line, ",\"shard\":\"");
-        json_escape(sv_from(words.data), line);
-        buf_putc(line, '"');
+        json_member("shard", sv_from(words.data), line);
     }
     buf_done(&words);
 }
@@ -123,11 +118,10 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
     }
     struct buf line;
     buf_init(&line, LINE_MAX_BYTES);
-    buf_puts(&line, "{\"job\":\"");
-    json_escape(sv_from(d->config->jobs[v->group->job].name), &line);
-    buf_puts(&line, "\",\"source\":\"");
-    json_escape(sv_from(v->group->source), &line);
-    buf_puts(&line, "\",\"labels\":");
+    buf_putc(&line, '{');
+    json_member("job", sv_from(d->config->jobs[v->group->job].name), &line);
+    json_member("source", sv_from(v->group->source), &line);
+    json_key("labels", &line);
     labels_format_json(v->target == NULL ? v->discovered : target_labels(v->target), &line);
     if (v->target == NULL) {
         put_dropped(d, v, &line);
@@ -161,7 +155,7 @@ static void on_timeout(void *arg)
     loop_stop(arg);
 }
 
-/* A source that may not read does not answer: there is no point in waiting for long. */
+/* A source without permission does not answer: there is no point in waiting for long. */
 static void on_forbidden(void *arg, const struct discovery_forbidden *what)
 {
     struct discover *d = arg;
@@ -186,7 +180,7 @@ static bool print_words(struct discover *d, FILE *file)
     return ok;
 }
 
-/* A pod that no job was told of: is there one at all? */
+/* The pod was not discovered by any job: does it exist at all? */
 static void look_up(struct discover *d)
 {
     if (d->pod == NULL || d->forbidden || explain_found(d->words) > 0) {

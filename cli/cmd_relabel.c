@@ -32,9 +32,8 @@ static void put_label(struct buf *out, const char *verb, const struct label *l)
     buf_printf(out, " %s ", verb);
     json_escape(l->name, out);
     if (l->value.n > 0) {
-        buf_puts(out, "=\"");
-        json_escape(l->value, out);
-        buf_putc(out, '"');
+        buf_putc(out, '=');
+        json_quote(l->value, out);
     }
 }
 

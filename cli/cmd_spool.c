@@ -15,18 +15,11 @@ struct view {
     bool failed;
 };
 
-static void print_string(struct buf *out, const char *key, struct sv v)
-{
-    buf_printf(out, ",\"%s\":\"", key);
-    json_escape(v, out);
-    buf_putc(out, '"');
-}
-
 static void print_time(struct buf *out, const char *key, int64_t ns)
 {
     char text[32];
     clock_format_rfc3339(ns, text, sizeof(text));
-    print_string(out, key, sv_from(text));
+    json_member(key, sv_from(text), out);
 }
 
 static void print_record(struct buf *out, const struct spool_seen *s)
@@ -37,7 +30,7 @@ static void print_record(struct buf *out, const struct spool_seen *s)
     print_time(out, "scraped", s->head->scraped_ns);
     print_time(out, "from", s->head->from_ns);
     print_time(out, "until", s->head->until_ns);
-    buf_puts(out, ",\"labels\":");
+    json_key("labels", out);
     if (s->labels == NULL) {
         buf_puts(out, "null");
     } else {
@@ -49,12 +42,12 @@ static void print_line(const struct view *v, const struct spool_seen *s)
 {
     struct buf out;
     buf_init(&out, (size_t)16 << 20);
-    buf_puts(&out, "{\"spool\":\"");
-    json_escape(sv_from(v->endpoint), &out);
-    buf_puts(&out, "\"");
-    print_string(&out, "file", sv_from(s->name));
-    print_string(&out, "state",
-                 sv_from(s->what == SPOOL_SIGHT_RECORD ? "waiting" : spool_sight_name(s->what)));
+    buf_putc(&out, '{');
+    json_member("spool", sv_from(v->endpoint), &out);
+    json_member("file", sv_from(s->name), &out);
+    json_member("state",
+                sv_from(s->what == SPOOL_SIGHT_RECORD ? "waiting" : spool_sight_name(s->what)),
+                &out);
     buf_printf(&out, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)s->offset,
                (unsigned long long)s->size);
     if (s->what == SPOOL_SIGHT_RECORD) {

@@ -38,44 +38,37 @@ static const char *health_name(enum scrape_health health)
     return "unknown";
 }
 
-static void put_string(struct buf *out, const char *key, const char *value)
-{
-    buf_printf(out, "\"%s\":\"", key);
-    json_escape(sv_from(value), out);
-    buf_puts(out, "\",");
-}
-
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
 {
-    if (wall_ns == 0) {
-        buf_printf(out, "\"%s\":null,", key);
-        return;
-    }
     char text[32];
-    clock_format_rfc3339(wall_ns, text, sizeof(text));
-    buf_printf(out, "\"%s\":\"%s\",", key, text);
+    if (wall_ns == 0) {
+        json_key(key, out);
+        buf_puts(out, "null");
+    } else {
+        clock_format_rfc3339(wall_ns, text, sizeof(text));
+        json_member(key, sv_from(text), out);
+    }
 }
 
 bool targets_json_status(const struct scrape_status *st, struct buf *out)
 {
     buf_putc(out, '{');
-    put_string(out, "job", st->job);
-    put_string(out, "type", st->type);
-    put_string(out, "url", st->url);
-    buf_puts(out, "\"labels\":");
+    json_member("job", sv_from(st->job), out);
+    json_member("type", sv_from(st->type), out);
+    json_member("url", sv_from(st->url), out);
+    json_key("labels", out);
     labels_format_json(st->labels, out);
-    buf_putc(out, ',');
-    put_string(out, "health", health_name(st->health));
-    put_string(out, "reason", reason_name(st->reason));
-    put_string(out, "lastError", st->last_error);
+    json_member("health", sv_from(health_name(st->health)), out);
+    json_member("reason", sv_from(reason_name(st->reason)), out);
+    json_member("lastError", sv_from(st->last_error), out);
     put_time(out, "lastScrape", st->last_start_ns);
     put_time(out, "nextDue", st->next_due_ns);
-    buf_printf(out, "\"inFlight\":%s,", st->in_flight ? "true" : "false");
-    buf_printf(out, "\"lastDurationSeconds\":%.3f,", (double)st->last_duration_ms / 1000.0);
-    buf_printf(out, "\"lastSizeBytes\":%" PRIu64 ",", st->last_size);
-    buf_printf(out, "\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64 ",",
+    buf_printf(out, ",\"inFlight\":%s", st->in_flight ? "true" : "false");
+    buf_printf(out, ",\"lastDurationSeconds\":%.3f", (double)st->last_duration_ms / 1000.0);
+    buf_printf(out, ",\"lastSizeBytes\":%" PRIu64, st->last_size);
+    buf_printf(out, ",\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64,
                st->successes, st->failures, st->skipped);
-    buf_printf(out, "\"conflicts\":{\"found\":%u,\"of\":%u}}", st->conflicts, st->attempts);
+    buf_printf(out, ",\"conflicts\":{\"found\":%u,\"of\":%u}}", st->conflicts, st->attempts);
     return buf_ok(out);
 }
 
@@ -136,9 +129,9 @@ static bool fill_page(struct stream *st, struct evbuffer *page)
 static void put_sampled(struct buf *out, const struct sampled_service *v)
 {
     buf_putc(out, '{');
-    put_string(out, "job", v->job == NULL ? "" : v->job);
-    put_string(out, "service", v->service);
-    buf_printf(out, "\"processes\":%zu,\"scraped\":%zu}", v->processes, v->scraped);
+    json_member("job", sv_from(v->job), out);
+    json_member("service", sv_from(v->service), out);
+    buf_printf(out, ",\"processes\":%zu,\"scraped\":%zu}", v->processes, v->scraped);
 }
 
 /* Services that are sampled: not all of their processes are scraped. */

@@ -1,10 +1,13 @@
 #include "cli/explain/pod_lookup.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "discovery/discovery.h"
 
-#define TEXT_MAX ((size_t)64 * 1024)
+/* The longest name of an object in Kubernetes. */
+#define NAME_BYTES_MAX 253
 
 struct lookup {
     struct loop *loop;
@@ -29,42 +32,14 @@ static bool is_name(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.')) {
+        if (!ascii_is_lower(c) && !ascii_is_digit(c) && c != '-' && c != '.') {
             return false;
         }
     }
-    return v.n > 0;
+    return v.n > 0 && v.n <= NAME_BYTES_MAX;
 }
 
-/* A configuration with one source that finds the pod and nothing else. */
-static struct config *make_config(const struct config_kubernetes *k, struct sv namespace,
-                                  struct sv name)
-{
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
-    buf_puts(&text, "scrape_configs:\n  - job_name: lookup\n    kubernetes_sd_configs:\n"
-                    "      - role: pod\n");
-    if (k->kubeconfig_file != NULL) {
-        buf_puts(&text, "        kubeconfig_file: \"");
-        json_escape(sv_from(k->kubeconfig_file), &text);
-        buf_puts(&text, "\"\n");
-    }
-    buf_printf(&text,
-               "        namespaces: {names: [\"%.*s\"]}\n"
-               "        selectors: [{role: pod, field: \"metadata.name=%.*s\"}]\n",
-               SV_ARG(namespace), SV_ARG(name));
-    struct config_options options = {.write_url = "http://127.0.0.1"};
-    struct config_errors *errors = config_errors_new();
-    struct config *config = NULL;
-    if (errors != NULL && buf_ok(&text)) {
-        config = config_parse("lookup", (struct sv){text.data, text.len}, &options, errors);
-    }
-    config_errors_free(errors);
-    buf_done(&text);
-    return config;
-}
-
-static void on_group(void *arg, const struct target_group *group)
+static void lookup_on_group(void *arg, const struct target_group *group)
 {
     struct lookup *l = arg;
     if (l->found == NULL && group->n_targets > 0) {
@@ -72,14 +47,14 @@ static void on_group(void *arg, const struct target_group *group)
     }
 }
 
-static void on_end(void *arg)
+static void lookup_on_end(void *arg)
 {
     struct lookup *l = arg;
     loop_stop(l->loop);
 }
 
-static void run(const struct lookup_options *options, const struct config *config,
-                struct lookup *lookup)
+static void run_discovery(const struct lookup_options *options, const struct config *config,
+                          struct lookup *lookup)
 {
     struct err err = ERR_INIT;
     struct discovery_options discovery = {
@@ -87,12 +62,12 @@ static void run(const struct lookup_options *options, const struct config *confi
         .loop = options->loop,
         .intern = options->intern,
         .user_agent = options->user_agent,
-        .on_group = on_group,
-        .on_synced = on_end,
+        .on_group = lookup_on_group,
+        .on_synced = lookup_on_end,
         .arg = lookup,
     };
     struct discovery *d = discovery_new(&discovery, &err);
-    struct loop_timer *timer = loop_timer_new(options->loop, on_end, lookup);
+    struct loop_timer *timer = loop_timer_new(options->loop, lookup_on_end, lookup);
     if (d != NULL && timer != NULL) {
         loop_timer_after(timer, options->timeout_ms);
         loop_run(options->loop);
@@ -107,14 +82,27 @@ struct labels *lookup_pod(const struct lookup_options *options)
     const struct config_kubernetes *k = first_source(options->config);
     struct sv namespace;
     struct sv name;
+    char text[NAME_BYTES_MAX + 1];
+    char field[NAME_BYTES_MAX + sizeof("metadata.name=")];
     if (k == NULL || !sv_cut(sv_from(options->pod), '/', &namespace, &name) ||
         !is_name(namespace) || !is_name(name)) {
         return NULL;
     }
-    struct config *config = make_config(k, namespace, name);
-    if (config != NULL) {
-        run(options, config, &lookup);
-        config_unref(config);
-    }
+    snprintf(text, sizeof(text), "%.*s", SV_ARG(namespace));
+    snprintf(field, sizeof(field), "metadata.name=%.*s", SV_ARG(name));
+    /* A configuration with one source that finds the pod and nothing else. */
+    const char *const names[] = {text};
+    struct config_selector selector = {.role = ROLE_POD, .label = "", .field = field};
+    struct config_source source = {.kind = SOURCE_KUBERNETES, .kubernetes = *k};
+    source.kubernetes.attach_node = source.kubernetes.attach_namespace = false;
+    source.kubernetes.own_namespace = false;
+    source.kubernetes.namespaces = (struct config_strings){.at = names, .n = 1};
+    source.kubernetes.selectors = &selector;
+    source.kubernetes.n_selectors = 1;
+    struct config_job job = {.name = "lookup", .sources = &source, .n_sources = 1};
+    struct config config = *options->config;
+    config.jobs = &job;
+    config.n_jobs = 1;
+    run_discovery(options, &config, &lookup);
     return lookup.found;
 }

@@ -227,6 +227,22 @@ static void ascii_classes(void **state)
     CHECK_INT(ascii_hex_value((char)-1), -1, "a negative char");
 }
 
+static void json_members_are_separated_by_commas(void **state)
+{
+    (void)state;
+    struct buf out;
+    buf_init(&out, 1024);
+    buf_putc(&out, '{');
+    json_member("a", SV("x\"{"), &out);
+    json_key("b", &out);
+    buf_puts(&out, "{");
+    json_key("c", &out);
+    buf_puts(&out, "1}");
+    assert_true(json_member("d", SV(""), &out));
+    CHECK_STR(out.data, "{\"a\":\"x\\\"{\",\"b\":{\"c\":1},\"d\":\"\"", "");
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +257,7 @@ int main(void)
         cmocka_unit_test(hash_spreads_phases),
         cmocka_unit_test(ascii_classes),
         cmocka_unit_test(hash_does_not_collide),
+        cmocka_unit_test(json_members_are_separated_by_commas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
