@@ -20,6 +20,11 @@ bool sv_eq_str(struct sv a, const char *s)
     return sv_eq(a, sv_from(s));
 }
 
+bool sv_eq_nocase(struct sv a, const char *s)
+{
+    return a.n == strlen(s) && strncasecmp(a.p, s, a.n) == 0;
+}
+
 int sv_cmp(struct sv a, struct sv b)
 {
     size_t n = a.n < b.n ? a.n : b.n;

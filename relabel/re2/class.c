@@ -1,8 +1,13 @@
+/* Character classes, escapes and single runes: see parser.h. */
 #include "relabel/re2/parser.h"
 
 #include <string.h>
 
-/* Named groups of ASCII as pairs of bounds. */
+#include "base/ascii.h"
+
+#define BAD_RANGE "invalid character class range"
+
+/* A named set of ASCII characters as pairs of bounds. */
 struct group {
     const char *name;
     unsigned char pairs[8];
@@ -34,36 +39,7 @@ static const struct group posix_groups[] = {
 
 #define GROUP_COUNT(groups) (sizeof(groups) / sizeof((groups)[0]))
 
-/* A class while it is read. */
-struct members {
-    struct runeset set;
-    struct re2_property *properties;
-    size_t n_properties;
-    size_t cap_properties;
-};
-
-static void members_done(struct members *c)
-{
-    runeset_done(&c->set);
-}
-
-static bool add_property(struct re2_parser *p, struct members *c, struct re2_property property)
-{
-    if (c->n_properties == c->cap_properties) {
-        size_t cap = c->cap_properties == 0 ? 4 : 2 * c->cap_properties;
-        struct re2_property *bigger = arena_array(p->arena, cap, sizeof(*bigger));
-        if (bigger == NULL) {
-            return re2_fail_memory(p);
-        }
-        if (c->n_properties > 0) {
-            memcpy(bigger, c->properties, c->n_properties * sizeof(*bigger));
-        }
-        c->properties = bigger;
-        c->cap_properties = cap;
-    }
-    c->properties[c->n_properties++] = property;
-    return true;
-}
+/* ---- members --------------------------------------------------------------------------------- */
 
 static void add_range(const struct re2_parser *p, struct runeset *set, uint32_t lo, uint32_t hi)
 {
@@ -74,226 +50,184 @@ static void add_range(const struct re2_parser *p, struct runeset *set, uint32_t 
     }
 }
 
-static void add_group(const struct re2_parser *p, struct members *c, const struct group *group,
-                      bool negated)
+/* Adds p->part, or all runes that are not in it, to the class and empties it. */
+static void add_part(struct re2_parser *p, bool negated)
 {
-    struct runeset set = {0};
-    for (size_t i = 0; i + 1 < group->n; i += 2) {
-        add_range(p, &set, group->pairs[i], group->pairs[i + 1]);
-    }
-    runeset_clean(&set);
+    runeset_clean(&p->part);
     if (negated) {
-        runeset_negate(&set);
+        runeset_negate(&p->part);
     }
-    runeset_add_all(&c->set, &set);
-    runeset_done(&set);
+    runeset_add_all(&p->set, &p->part);
+    p->part.n = 0;
+}
+
+static void add_group(struct re2_parser *p, const struct group *group, bool negated)
+{
+    for (size_t i = 0; i + 1 < group->n; i += 2) {
+        add_range(p, &p->part, group->pairs[i], group->pairs[i + 1]);
+    }
+    add_part(p, negated);
 }
 
 /* [:name:] and [:^name:]. *ret_is says whether there was one; false with an error. */
-static bool posix_class(struct re2_parser *p, struct members *c, bool *ret_is)
+static bool posix_class(struct re2_parser *p, bool *ret_is)
 {
-    *ret_is = false;
-    if (!sv_starts_with(p->rest, SV("[:"))) {
-        return true;
+    const char *end = NULL;
+    if (sv_starts_with(p->rest, SV("[:"))) {
+        end = memmem(p->rest.p + 2, p->rest.n - 2, ":]", 2);
     }
-    const char *end = memmem(p->rest.p + 2, p->rest.n - 2, ":]", 2);
+    *ret_is = end != NULL;
     if (end == NULL) {
         return true;
     }
     struct sv whole = {p->rest.p, (size_t)(end + 2 - p->rest.p)};
     struct sv name = {p->rest.p + 2, whole.n - 4};
-    bool negated = name.n > 0 && name.p[0] == '^';
-    if (negated) {
-        name.p++;
-        name.n--;
-    }
+    bool negated = sv_starts_with(name, SV("^"));
+    name = sv_skip(name, negated);
     for (size_t i = 0; i < GROUP_COUNT(posix_groups); i++) {
         if (sv_eq_str(name, posix_groups[i].name)) {
-            add_group(p, c, &posix_groups[i], negated);
-            p->rest.p += whole.n;
-            p->rest.n -= whole.n;
-            *ret_is = true;
+            add_group(p, &posix_groups[i], negated);
+            p->rest = sv_skip(p->rest, whole.n);
             return true;
         }
     }
-    return re2_fail(p, "invalid character class range", whole);
+    return re2_fail(p, BAD_RANGE, whole);
 }
 
-/* \d \s \w and the complements. */
-static bool perl_class(struct re2_parser *p, struct members *c)
+/* \d \s \w, or their complements \D \S \W. False if there is none. */
+static bool perl_class(struct re2_parser *p)
 {
     if (p->rest.n < 2 || p->rest.p[0] != '\\') {
         return false;
     }
+    char letter = p->rest.p[1];
     for (size_t i = 0; i < GROUP_COUNT(perl_groups); i++) {
-        char small = perl_groups[i].name[0];
-        char big = (char)(small - ('a' - 'A'));
-        if (p->rest.p[1] == small || p->rest.p[1] == big) {
-            add_group(p, c, &perl_groups[i], p->rest.p[1] == big);
-            p->rest.p += 2;
-            p->rest.n -= 2;
+        if (ascii_lower(letter) == perl_groups[i].name[0]) {
+            add_group(p, &perl_groups[i], ascii_is_upper(letter));
+            p->rest = sv_skip(p->rest, 2);
             return true;
         }
     }
     return false;
 }
 
-static void add_ranges(struct members *c, struct runeset *set, bool negated)
-{
-    runeset_clean(set);
-    if (negated) {
-        runeset_negate(set);
-    }
-    runeset_add_all(&c->set, set);
-    runeset_done(set);
-}
-
 /* The two names of Go's regexp that stand for plain ranges. */
-static bool add_plain_property(const struct re2_parser *p, struct members *c, struct sv name,
-                               bool negated)
+static bool add_plain_property(struct re2_parser *p, struct sv name, bool negated)
 {
-    struct runeset set = {0};
-    if (name.n == 3 && strncasecmp(name.p, "any", 3) == 0) {
-        runeset_add(&set, 0, RUNE_MAX);
-    } else if (name.n == 5 && strncasecmp(name.p, "ascii", 5) == 0) {
-        add_range(p, &set, 0, 0x7f);
+    if (sv_eq_nocase(name, "any")) {
+        runeset_add(&p->part, 0, RUNE_MAX);
+    } else if (sv_eq_nocase(name, "ascii")) {
+        add_range(p, &p->part, 0, 0x7f);
     } else {
         return false;
     }
-    add_ranges(c, &set, negated);
+    add_part(p, negated);
     return true;
 }
 
-static bool add_named_property(struct re2_parser *p, struct members *c, struct sv name,
-                               bool negated, struct sv expr)
+static bool add_named_property(struct re2_parser *p, struct sv name, bool negated, struct sv expr)
 {
-    if (add_plain_property(p, c, name, negated)) {
+    if (add_plain_property(p, name, negated)) {
         return true;
     }
-    bool fold = (p->flags & RE2_FLAG_FOLD) != 0;
-    if (name.n == 8 && strncasecmp(name.p, "assigned", 8) == 0) {
+    if (sv_eq_nocase(name, "assigned")) {
         name = SV("Cn");
         negated = !negated;
     }
     const struct unicode_class *def = unicode_class_find(name);
     if (def == NULL) {
-        return re2_fail(p, "invalid character class range", expr);
+        return re2_fail(p, BAD_RANGE, expr);
     }
-    if (fold && !negated) {
-        for (size_t i = 0; i < def->n_fold; i++) {
-            const struct fold_range *f = &def->fold[i];
-            for (uint32_t rune = f->lo; rune <= f->hi; rune += f->stride) {
-                runeset_add(&c->set, rune, rune);
-            }
+    bool fold = (p->flags & RE2_FLAG_FOLD) != 0 && def->n_fold > 0;
+    for (size_t i = 0; fold && !negated && i < def->n_fold; i++) {
+        const struct fold_range *f = &def->fold[i];
+        for (uint32_t rune = f->lo; rune <= f->hi; rune += f->stride) {
+            runeset_add(&p->set, rune, rune);
         }
     }
-    return add_property(p, c,
-                        (struct re2_property){def, negated, fold && def->n_fold > 0 && negated});
+    struct re2_property *property = arena_alloc(p->arena, sizeof(*property));
+    if (property == NULL) {
+        return re2_fail_memory(p);
+    }
+    *property = (struct re2_property){p->properties, def, negated, fold && negated};
+    p->properties = property;
+    return true;
 }
 
 /* \pN, \p{Greek}, \P{^Greek}. *ret_is says whether there was one; false with an error. */
-static bool unicode_class(struct re2_parser *p, struct members *c, bool *ret_is)
+static bool unicode_class(struct re2_parser *p, bool *ret_is)
 {
-    *ret_is = false;
-    const char *start = p->rest.p;
-    if (p->rest.n < 2 || start[0] != '\\' || (start[1] != 'p' && start[1] != 'P')) {
+    struct sv start = p->rest;
+    bool negated = sv_starts_with(start, SV("\\P"));
+    *ret_is = negated || sv_starts_with(start, SV("\\p"));
+    if (!*ret_is) {
         return true;
     }
-    *ret_is = true;
-    bool negated = start[1] == 'P';
-    p->rest.p += 2;
-    p->rest.n -= 2;
+    p->rest = sv_skip(p->rest, 2);
     struct sv name;
-    if (p->rest.n > 0 && p->rest.p[0] == '{') {
-        struct sv tail;
-        if (!sv_cut(p->rest, '}', &name, &tail)) {
-            return re2_fail(p, "invalid character class range", (struct sv){start, p->rest.n + 2});
+    if (re2_take(p, SV("{"))) {
+        if (!sv_cut(p->rest, '}', &name, &p->rest)) {
+            return re2_fail(p, BAD_RANGE, start);
         }
-        name.p++;
-        name.n--;
-        p->rest = tail;
     } else {
         const char *at = p->rest.p;
         re2_next(p);
         name = re2_since(p, at);
     }
-    if (name.n > 0 && name.p[0] == '^') {
+    if (sv_starts_with(name, SV("^"))) {
         negated = !negated;
-        name.p++;
-        name.n--;
+        name = sv_skip(name, 1);
     }
-    return add_named_property(p, c, name, negated, re2_since(p, start));
+    return add_named_property(p, name, negated, re2_since(p, start.p));
 }
 
-static int hex_digit(uint32_t rune)
-{
-    if (rune >= '0' && rune <= '9') {
-        return (int)rune - '0';
-    }
-    uint32_t small = rune | 0x20;
-    return rune < 0x80 && small >= 'a' && small <= 'f' ? (int)small - 'a' + 10 : -1;
-}
+/* ---- escapes --------------------------------------------------------------------------------- */
 
-/* Behind `\x{`. */
+/* After `\x{`. */
 static bool braced_hex(struct re2_parser *p, uint32_t *ret_rune)
 {
-    uint32_t rune = 0;
-    for (size_t digits = 0; p->rest.n > 0; digits++) {
+    *ret_rune = 0;
+    for (size_t digits = 0;; digits++) {
         uint32_t c = re2_next(p);
         if (c == '}') {
-            *ret_rune = rune;
             return digits > 0;
         }
-        int v = hex_digit(c);
+        int v = ascii_hex_value((int)c);
         if (v < 0) {
             return false;
         }
-        rune = rune * 16 + (uint32_t)v;
-        if (rune > RUNE_MAX) {
+        *ret_rune = *ret_rune * 16 + (uint32_t)v;
+        if (*ret_rune > RUNE_MAX) {
             return false;
         }
     }
-    return false;
 }
 
-/* Behind `\x`. */
+/* After `\x`. */
 static bool hex(struct re2_parser *p, uint32_t *ret_rune)
 {
-    if (p->rest.n == 0) {
-        return false;
-    }
-    uint32_t c = re2_next(p);
-    if (c == '{') {
+    if (re2_take(p, SV("{"))) {
         return braced_hex(p, ret_rune);
     }
-    int high = hex_digit(c);
-    int low = hex_digit(re2_next(p));
-    if (high < 0 || low < 0) {
-        return false;
-    }
+    int high = ascii_hex_value((int)re2_next(p));
+    int low = ascii_hex_value((int)re2_next(p));
     *ret_rune = (uint32_t)(high * 16 + low);
-    return true;
+    return high >= 0 && low >= 0;
 }
 
-/* Behind `\` and one octal digit: up to two more. */
+static bool at_octal_digit(const struct re2_parser *p)
+{
+    return p->rest.n > 0 && p->rest.p[0] >= '0' && p->rest.p[0] <= '7';
+}
+
+/* After `\` and one octal digit: up to two more. */
 static uint32_t octal(struct re2_parser *p, uint32_t first)
 {
     uint32_t rune = first - '0';
-    for (int i = 0; i < 2 && p->rest.n > 0; i++) {
-        char c = p->rest.p[0];
-        if (c < '0' || c > '7') {
-            break;
-        }
-        rune = rune * 8 + (uint32_t)(c - '0');
-        p->rest.p++;
-        p->rest.n--;
+    for (int i = 0; i < 2 && at_octal_digit(p); i++) {
+        rune = rune * 8 + (re2_next(p) - '0');
     }
     return rune;
-}
-
-static bool is_alnum(uint32_t c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
 /* The rune that `\c` stands for; false if there is none. */
@@ -301,20 +235,19 @@ static bool escaped_rune(struct re2_parser *p, uint32_t c, uint32_t *ret_rune)
 {
     static const char letters[] = "afnrtv";
     static const char values[] = "\a\f\n\r\t\v";
-    if (c < 0x80 && !is_alnum(c)) {
+    if (c < 0x80 && !ascii_is_alnum((int)c)) {
         *ret_rune = c;
         return true;
     }
     if (c == 'x') {
         return hex(p, ret_rune);
     }
-    /* A digit from 1 on alone would be a reference to a group, which Go does not have. */
-    bool more = p->rest.n > 0 && p->rest.p[0] >= '0' && p->rest.p[0] <= '7';
-    if (c == '0' || (c >= '1' && c <= '7' && more)) {
+    /* A single digit other than 0 would be a back-reference, which Go does not have. */
+    if (c == '0' || (c >= '1' && c <= '7' && at_octal_digit(p))) {
         *ret_rune = octal(p, c);
         return true;
     }
-    const char *at = c < 0x80 && c != 0 ? strchr(letters, (int)c) : NULL;
+    const char *at = c < 0x80 ? strchr(letters, (int)c) : NULL;
     if (at == NULL) {
         return false;
     }
@@ -326,17 +259,15 @@ static bool escaped_rune(struct re2_parser *p, uint32_t c, uint32_t *ret_rune)
 static bool escape_rune(struct re2_parser *p, uint32_t *ret_rune)
 {
     const char *start = p->rest.p;
-    p->rest.p++;
-    p->rest.n--;
+    p->rest = sv_skip(p->rest, 1);
     if (p->rest.n == 0) {
-        return re2_fail(p, "trailing backslash at end of expression", (struct sv){p->rest.p, 0});
+        return re2_fail(p, "trailing backslash at end of expression", p->rest);
     }
-    uint32_t c = re2_next(p);
-    if (escaped_rune(p, c, ret_rune)) {
-        return true;
-    }
-    return re2_fail(p, "invalid escape sequence", re2_since(p, start));
+    return escaped_rune(p, re2_next(p), ret_rune) ||
+           re2_fail(p, "invalid escape sequence", re2_since(p, start));
 }
+
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static bool class_rune(struct re2_parser *p, struct sv whole, uint32_t *ret_rune)
 {
@@ -351,7 +282,7 @@ static bool class_rune(struct re2_parser *p, struct sv whole, uint32_t *ret_rune
 }
 
 /* One rune or a range of two. */
-static bool class_range(struct re2_parser *p, struct members *c, struct sv whole)
+static bool class_range(struct re2_parser *p, struct sv whole)
 {
     const char *start = p->rest.p;
     uint32_t lo = 0;
@@ -360,26 +291,25 @@ static bool class_range(struct re2_parser *p, struct members *c, struct sv whole
     }
     uint32_t hi = lo;
     if (p->rest.n >= 2 && p->rest.p[0] == '-' && p->rest.p[1] != ']') {
-        p->rest.p++;
-        p->rest.n--;
+        p->rest = sv_skip(p->rest, 1);
         if (!class_rune(p, whole, &hi)) {
             return false;
         }
         if (hi < lo) {
-            return re2_fail(p, "invalid character class range", re2_since(p, start));
+            return re2_fail(p, BAD_RANGE, re2_since(p, start));
         }
     }
-    add_range(p, &c->set, lo, hi);
+    add_range(p, &p->set, lo, hi);
     return true;
 }
 
-static bool class_item(struct re2_parser *p, struct members *c, struct sv whole)
+static bool class_item(struct re2_parser *p, struct sv whole)
 {
     bool is = false;
-    if (!posix_class(p, c, &is) || (!is && !unicode_class(p, c, &is))) {
+    if (!posix_class(p, &is) || (!is && !unicode_class(p, &is))) {
         return false;
     }
-    return is || perl_class(p, c) || class_range(p, c, whole);
+    return is || perl_class(p) || class_range(p, whole);
 }
 
 /* Surrogates are not in UTF-8: a class is the same without them. */
@@ -397,83 +327,67 @@ static bool is_everything(const struct runeset *set)
            set->at[1].lo == SURROGATE_MAX + 1 && set->at[1].hi == RUNE_MAX;
 }
 
-static void fill_class(struct re2_node *node, const struct members *c,
-                       const struct rune_range *ranges, bool negated)
+/* Turns what was added since begin_class() into a node. */
+static struct re2_node *end_class(struct re2_parser *p, bool negated)
 {
-    if (c->n_properties == 0 && is_everything(&c->set)) {
+    struct runeset *set = &p->set;
+    runeset_clean(set);
+    if (negated && p->properties == NULL) {
+        runeset_negate(set);
+        negated = false;
+    }
+    drop_surrogates(set);
+    struct re2_node *node = re2_node(p, RE2_CLASS);
+    struct rune_range *ranges = arena_array(p->arena, set->n, sizeof(*ranges));
+    if (node == NULL || ranges == NULL || set->failed || p->part.failed) {
+        re2_fail_memory(p);
+        return NULL;
+    }
+    memcpy(ranges, set->at, set->n * sizeof(*ranges));
+    if (p->properties == NULL && is_everything(set)) {
         node->op = RE2_ANY;
-    } else if (c->n_properties == 0 && c->set.n == 1 && ranges[0].lo == ranges[0].hi) {
+    } else if (p->properties == NULL && set->n == 1 && ranges[0].lo == ranges[0].hi) {
         node->op = RE2_LITERAL;
         node->rune = ranges[0].lo;
     } else {
         node->set.ranges = ranges;
-        node->set.n_ranges = c->set.n;
-        node->set.properties = c->properties;
-        node->set.n_properties = c->n_properties;
+        node->set.n_ranges = set->n;
+        node->set.properties = p->properties;
         node->set.negated = negated;
     }
+    return node;
 }
 
-/* Makes the node and frees the class. */
-static struct re2_node *class_node(struct re2_parser *p, struct members *c, bool negated)
+static void begin_class(struct re2_parser *p)
 {
-    struct re2_node *node = re2_node(p, RE2_CLASS);
-    runeset_clean(&c->set);
-    if (negated && c->n_properties == 0) {
-        runeset_negate(&c->set);
-        negated = false;
-    }
-    drop_surrogates(&c->set);
-    struct rune_range *ranges = NULL;
-    if (node != NULL && c->set.n > 0) {
-        ranges = arena_array(p->arena, c->set.n, sizeof(*ranges));
-    }
-    if (node == NULL || c->set.failed || (c->set.n > 0 && ranges == NULL)) {
-        re2_fail_memory(p);
-        members_done(c);
-        return NULL;
-    }
-    if (ranges != NULL) {
-        memcpy(ranges, c->set.at, c->set.n * sizeof(*ranges));
-    }
-    fill_class(node, c, ranges, negated);
-    members_done(c);
-    return node;
+    p->set.n = 0;
+    p->properties = NULL;
 }
 
 struct re2_node *re2_class(struct re2_parser *p)
 {
     struct sv whole = p->rest;
-    struct members c = {0};
-    p->rest.p++;
-    p->rest.n--;
-    bool negated = p->rest.n > 0 && p->rest.p[0] == '^';
-    if (negated) {
-        p->rest.p++;
-        p->rest.n--;
-    }
+    begin_class(p);
+    p->rest = sv_skip(p->rest, 1);
+    bool negated = re2_take(p, SV("^"));
     /* A ] that comes first is a member. */
-    for (bool first = true; first || p->rest.n == 0 || p->rest.p[0] != ']'; first = false) {
-        if (!class_item(p, &c, whole)) {
-            members_done(&c);
+    do {
+        if (!class_item(p, whole)) {
             return NULL;
         }
-    }
-    p->rest.p++;
-    p->rest.n--;
-    return class_node(p, &c, negated);
+    } while (!re2_take(p, SV("]")));
+    return end_class(p, negated);
 }
 
 struct re2_node *re2_escape(struct re2_parser *p)
 {
-    struct members c = {0};
     bool is = false;
-    if (!unicode_class(p, &c, &is)) {
-        members_done(&c);
+    begin_class(p);
+    if (!unicode_class(p, &is)) {
         return NULL;
     }
-    if (is || perl_class(p, &c)) {
-        return class_node(p, &c, false);
+    if (is || perl_class(p)) {
+        return end_class(p, false);
     }
     uint32_t rune = 0;
     return escape_rune(p, &rune) ? re2_literal(p, rune) : NULL;
@@ -483,9 +397,9 @@ struct re2_node *re2_literal(struct re2_parser *p, uint32_t rune)
 {
     bool fold = (p->flags & RE2_FLAG_FOLD) != 0 && rune_fold(rune) != rune;
     if (fold || (rune >= SURROGATE_MIN && rune <= SURROGATE_MAX)) {
-        struct members c = {0};
-        add_range(p, &c.set, rune, rune);
-        return class_node(p, &c, false);
+        begin_class(p);
+        add_range(p, &p->set, rune, rune);
+        return end_class(p, false);
     }
     struct re2_node *node = re2_node(p, RE2_LITERAL);
     if (node != NULL) {

@@ -1,3 +1,5 @@
+/* The tree as a pattern for PCRE2: see re2.h. */
+#include "base/ascii.h"
 #include "relabel/re2/re2.h"
 
 static void emit_node(const struct re2_node *node, struct buf *out);
@@ -5,12 +7,10 @@ static void emit_node(const struct re2_node *node, struct buf *out);
 /* Matches nothing. */
 #define NEVER "(?:(?!))"
 
-/* A rune in or out of a class, such that it means nothing but itself. */
+/* A rune, inside or outside a class, written so that it stands for itself. */
 static void emit_rune(uint32_t rune, struct buf *out)
 {
-    bool alnum = (rune >= '0' && rune <= '9') || (rune >= 'A' && rune <= 'Z') ||
-                 (rune >= 'a' && rune <= 'z') || rune == '_';
-    if (alnum) {
+    if (ascii_is_word((int)rune)) {
         buf_putc(out, (char)rune);
     } else if (rune > ' ' && rune < 0x7f) {
         buf_printf(out, "\\%c", (int)rune);
@@ -35,8 +35,8 @@ static void emit_ranges(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* What lies between the ranges, the last of which ends at RUNE_MAX. Surrogates are in no class and
- * in no text, and PCRE2 would not take them. */
+/* The gaps between the ranges, the last of which ends at RUNE_MAX. Surrogates are in no class and
+ * in no text, and PCRE2 refuses them. */
 static void emit_gaps(const struct re2_node *node, struct buf *out)
 {
     uint32_t next = 0;
@@ -50,7 +50,7 @@ static void emit_gaps(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* Without properties. A class that reaches to the end is shorter by what it leaves out. */
+/* A class without properties. If it reaches up to RUNE_MAX, its complement is shorter. */
 static void emit_plain_class(const struct re2_node *node, struct buf *out)
 {
     size_t n = node->set.n_ranges;
@@ -58,11 +58,11 @@ static void emit_plain_class(const struct re2_node *node, struct buf *out)
         buf_puts(out, NEVER);
         return;
     }
-    bool by_gaps = node->set.ranges[n - 1].hi == RUNE_MAX;
-    buf_puts(out, by_gaps ? "[^" : "[");
-    if (by_gaps) {
+    if (node->set.ranges[n - 1].hi == RUNE_MAX) {
+        buf_puts(out, "[^");
         emit_gaps(node, out);
     } else {
+        buf_putc(out, '[');
         emit_ranges(node, out);
     }
     buf_putc(out, ']');
@@ -73,24 +73,23 @@ static void emit_property(const struct re2_property *property, bool negated, str
     buf_printf(out, "\\%c{%s}", negated ? 'P' : 'p', property->def->pcre);
 }
 
-/* All members but the properties that are negated and without case. */
+/* All members except the negated properties that are case-insensitive. */
 static void emit_members(const struct re2_node *node, struct buf *out)
 {
     bool open = node->set.n_ranges > 0;
     buf_puts(out, open ? "[" : "");
     emit_ranges(node, out);
-    for (size_t i = 0; i < node->set.n_properties; i++) {
-        const struct re2_property *property = &node->set.properties[i];
-        if (!property->fold) {
+    for (const struct re2_property *m = node->set.properties; m != NULL; m = m->next) {
+        if (!m->fold) {
             buf_puts(out, open ? "" : "[");
             open = true;
-            emit_property(property, property->negated, out);
+            emit_property(m, m->negated, out);
         }
     }
     buf_puts(out, open ? "]" : NEVER);
 }
 
-/* (?i)\P{Lu}: neither upper case nor anything that equals it without case. */
+/* (?i)\P{Lu}: neither an upper-case letter nor a rune that equals one when case is ignored. */
 static void emit_negated_fold(const struct re2_property *property, struct buf *out)
 {
     buf_puts(out, "|[^");
@@ -106,15 +105,15 @@ static void emit_negated_fold(const struct re2_property *property, struct buf *o
 
 static void emit_class(const struct re2_node *node, struct buf *out)
 {
-    if (node->set.n_properties == 0) {
+    if (node->set.properties == NULL) {
         emit_plain_class(node, out);
         return;
     }
     buf_puts(out, node->set.negated ? "(?:(?!" : "(?:");
     emit_members(node, out);
-    for (size_t i = 0; i < node->set.n_properties; i++) {
-        if (node->set.properties[i].fold) {
-            emit_negated_fold(&node->set.properties[i], out);
+    for (const struct re2_property *m = node->set.properties; m != NULL; m = m->next) {
+        if (m->fold) {
+            emit_negated_fold(m, out);
         }
     }
     buf_puts(out, node->set.negated ? ").)" : ")");
@@ -168,38 +167,26 @@ static void emit_children(const struct re2_node *node, struct buf *out)
     }
 }
 
+/* Not PCRE2's own ^ and $ for lines: its ^ does not match after a newline that ends the text. */
+static const char *const leaves[] = {
+    [RE2_EMPTY] = "",
+    [RE2_ANY] = ".",
+    [RE2_BEGIN_TEXT] = "\\A",
+    [RE2_END_TEXT] = "\\z",
+    [RE2_BEGIN_LINE] = "(?<![^\\x{a}])",
+    [RE2_END_LINE] = "(?![^\\x{a}])",
+    [RE2_WORD_BOUNDARY] = "\\b",
+    [RE2_NOT_WORD_BOUNDARY] = "\\B",
+};
+
 static void emit_node(const struct re2_node *node, struct buf *out)
 {
     switch (node->op) {
-    case RE2_EMPTY:
-        break;
     case RE2_LITERAL:
         emit_rune(node->rune, out);
         break;
     case RE2_CLASS:
         emit_class(node, out);
-        break;
-    case RE2_ANY:
-        buf_putc(out, '.');
-        break;
-    case RE2_BEGIN_TEXT:
-        buf_puts(out, "\\A");
-        break;
-    case RE2_END_TEXT:
-        buf_puts(out, "\\z");
-        break;
-    /* Not PCRE2's own ^ and $: its ^ does not match behind a newline that ends the text. */
-    case RE2_BEGIN_LINE:
-        buf_puts(out, "(?<![^\\x{a}])");
-        break;
-    case RE2_END_LINE:
-        buf_puts(out, "(?![^\\x{a}])");
-        break;
-    case RE2_WORD_BOUNDARY:
-        buf_puts(out, "\\b");
-        break;
-    case RE2_NOT_WORD_BOUNDARY:
-        buf_puts(out, "\\B");
         break;
     case RE2_CAPTURE:
         buf_putc(out, '(');
@@ -213,6 +200,8 @@ static void emit_node(const struct re2_node *node, struct buf *out)
     case RE2_ALTERNATE:
         emit_children(node, out);
         break;
+    default:
+        buf_puts(out, leaves[node->op]);
     }
 }
 

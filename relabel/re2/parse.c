@@ -1,16 +1,23 @@
+/* The structure of a pattern: see re2.h. */
 #include "relabel/re2/parser.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 /* ---- small helpers --------------------------------------------------------------------------- */
 
-bool re2_fail(struct re2_parser *p, const char *what, struct sv expr)
+/* An error in expr that is noticed at some other place. */
+static bool fail_at(struct re2_parser *p, const char *what, struct sv expr, const char *at)
 {
     return err_set(p->err, ERR_INPUT, "error parsing regexp: %s: `%.*s` at byte %zu", what,
-                   SV_ARG(expr), (size_t)(expr.p - p->whole.p));
+                   SV_ARG(expr), (size_t)(at - p->whole.p));
+}
+
+bool re2_fail(struct re2_parser *p, const char *what, struct sv expr)
+{
+    return fail_at(p, what, expr, expr.p);
 }
 
 bool re2_fail_memory(struct re2_parser *p)
@@ -25,13 +32,19 @@ struct sv re2_since(const struct re2_parser *p, const char *from)
 
 static void skip(struct re2_parser *p, size_t n)
 {
-    p->rest.p += n;
-    p->rest.n -= n;
+    p->rest = sv_skip(p->rest, n);
+}
+
+bool re2_take(struct re2_parser *p, struct sv prefix)
+{
+    bool is = sv_starts_with(p->rest, prefix);
+    skip(p, is ? prefix.n : 0);
+    return is;
 }
 
 uint32_t re2_next(struct re2_parser *p)
 {
-    uint32_t rune = 0xfffd;
+    uint32_t rune = UTF8_REPLACEMENT_RUNE;
     if (p->rest.n > 0) {
         skip(p, utf8_decode(p->rest, &rune));
     }
@@ -73,8 +86,8 @@ static bool measure(struct re2_parser *p, struct re2_node *node)
     return node->height <= RE2_HEIGHT_MAX || re2_fail(p, "expression nests too deeply", p->whole);
 }
 
-/* One node for a list: RE2_EMPTY, the only one, or op over all; children that are op themselves are
- * replaced by theirs, as in (?:ab)c. */
+/* One node for a list: RE2_EMPTY, the only item, or op over all of them. An item that is op itself
+ * is replaced by its children, as in (?:ab)c. */
 static struct re2_node *join(struct re2_parser *p, enum re2_op op, const struct re2_list *list)
 {
     if (list->n == 0) {
@@ -87,21 +100,17 @@ static struct re2_node *join(struct re2_parser *p, enum re2_op op, const struct 
     if (node == NULL) {
         return NULL;
     }
-    struct re2_list flat = {0};
-    struct re2_node *next;
-    for (struct re2_node *child = list->head; child != NULL; child = next) {
-        next = child->next;
-        if (child->op != op) {
-            list_append(&flat, child);
-            continue;
-        }
-        struct re2_node *inner_next;
-        for (struct re2_node *inner = child->first; inner != NULL; inner = inner_next) {
-            inner_next = inner->next;
-            list_append(&flat, inner);
+    node->first = list->head;
+    for (struct re2_node **at = &node->first; *at != NULL; at = &(*at)->next) {
+        if ((*at)->op == op) {
+            struct re2_node *last = (*at)->first;
+            while (last->next != NULL) {
+                last = last->next;
+            }
+            last->next = (*at)->next;
+            *at = (*at)->first;
         }
     }
-    node->first = flat.head;
     return measure(p, node) ? node : NULL;
 }
 
@@ -130,7 +139,7 @@ static bool open_group(struct re2_parser *p, const char *start, bool captures, s
     }
     frame->up = p->frame;
     frame->flags = p->flags;
-    frame->offset = (size_t)(start - p->whole.p);
+    frame->start = start;
     if (captures) {
         frame->capture = re2_node(p, RE2_CAPTURE);
         if (frame->capture == NULL) {
@@ -162,8 +171,7 @@ static struct re2_node *end_frame(struct re2_parser *p)
 static bool close_group(struct re2_parser *p)
 {
     if (p->frame->up == NULL) {
-        return err_set(p->err, ERR_INPUT, "error parsing regexp: unexpected ): `%.*s` at byte %zu",
-                       SV_ARG(p->whole), (size_t)(p->rest.p - p->whole.p));
+        return fail_at(p, "unexpected )", p->whole, p->rest.p);
     }
     struct re2_node *node = end_frame(p);
     if (node == NULL) {
@@ -183,46 +191,57 @@ static bool close_group(struct re2_parser *p)
 static bool is_name(struct sv name)
 {
     for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i];
-        if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-              (c >= 'a' && c <= 'z'))) {
+        if (!ascii_is_word(name.p[i])) {
             return false;
         }
     }
     return name.n > 0;
 }
 
-/* (?P<name> and (?<name>; before: the bytes up to the name. */
+/* (?P<name> and (?<name>, with `before` bytes in front of the name. */
 static bool named_group(struct re2_parser *p, size_t before)
 {
     struct sv group = p->rest;
-    struct sv head;
-    struct sv tail;
-    if (!sv_cut(group, '>', &head, &tail)) {
+    struct sv name;
+    if (!sv_cut(group, '>', &name, &p->rest)) {
         return re2_fail(p, "invalid named capture", group);
     }
-    struct sv name = {head.p + before, head.n - before};
-    p->rest = tail;
+    name = sv_skip(name, before);
     if (!is_name(name)) {
         return re2_fail(p, "invalid named capture", re2_since(p, group.p));
     }
     return open_group(p, group.p, true, name);
 }
 
+/* The flag that a letter stands for; 0 if there is none. */
 static unsigned flag_of(uint32_t c)
 {
-    switch (c) {
-    case 'i':
-        return RE2_FLAG_FOLD;
-    case 'm':
-        return RE2_FLAG_MULTI_LINE;
-    case 's':
-        return RE2_FLAG_DOT_NEWLINE;
-    case 'U':
-        return RE2_FLAG_UNGREEDY;
-    default:
-        return 0;
+    static const char letters[] = "imsU";
+    const char *at = c > 0 && c < 0x80 ? strchr(letters, (int)c) : NULL;
+    return at == NULL ? 0 : 1u << (at - letters);
+}
+
+/* The flags of (?i), (?i-s) or (?i:, up to and with the character that ends them, which is
+ * returned:
+ * ')' or ':', or 0 if they are not well-formed. */
+static uint32_t read_flags(struct re2_parser *p, unsigned *flags)
+{
+    bool minus = false;
+    bool dangling = false; /* a minus without a flag after it so far */
+    while (p->rest.n > 0) {
+        uint32_t c = re2_next(p);
+        unsigned flag = flag_of(c);
+        if (c == '-' && !minus) {
+            minus = true;
+            dangling = true;
+        } else if (flag == 0) {
+            return (c == ':' || c == ')') && !dangling ? c : 0;
+        } else {
+            *flags = minus ? *flags & ~flag : *flags | flag;
+            dangling = false;
+        }
     }
+    return 0;
 }
 
 /* (?i), (?i-s), (?i:...), (?:...). */
@@ -230,29 +249,17 @@ static bool flag_group(struct re2_parser *p)
 {
     const char *start = p->rest.p;
     unsigned flags = p->flags;
-    bool minus = false;
-    bool dangling = false; /* a minus with no flag behind it so far */
     skip(p, 2);
-    while (p->rest.n > 0) {
-        uint32_t c = re2_next(p);
-        unsigned flag = flag_of(c);
-        if (flag != 0) {
-            flags = minus ? flags & ~flag : flags | flag;
-            dangling = false;
-        } else if (c == '-' && !minus) {
-            minus = true;
-            dangling = true;
-        } else if ((c == ':' || c == ')') && !dangling) {
-            if (c == ':' && !open_group(p, start, false, (struct sv){NULL, 0})) {
-                return false;
-            }
-            p->flags = flags;
-            return true;
-        } else {
-            break;
-        }
+    uint32_t end = read_flags(p, &flags);
+    if (end == 0) {
+        return re2_fail(p, "invalid or unsupported Perl syntax", re2_since(p, start));
     }
-    return re2_fail(p, "invalid or unsupported Perl syntax", re2_since(p, start));
+    /* The group restores the flags that were set before it. */
+    if (end == ':' && !open_group(p, start, false, SV(""))) {
+        return false;
+    }
+    p->flags = flags;
+    return true;
 }
 
 static bool read_paren(struct re2_parser *p)
@@ -268,7 +275,7 @@ static bool read_paren(struct re2_parser *p)
         return flag_group(p);
     }
     skip(p, 1);
-    return open_group(p, t.p, true, (struct sv){NULL, 0});
+    return open_group(p, t.p, true, SV(""));
 }
 
 /* ---- repetition ------------------------------------------------------------------------------ */
@@ -316,11 +323,7 @@ static bool wrap_last(struct re2_parser *p, uint32_t min, uint32_t max, bool laz
 static bool repeat(struct re2_parser *p, const char *start, uint32_t min, uint32_t max,
                    bool counted)
 {
-    bool lazy = (p->flags & RE2_FLAG_UNGREEDY) != 0;
-    if (p->rest.n > 0 && p->rest.p[0] == '?') {
-        skip(p, 1);
-        lazy = !lazy;
-    }
+    bool lazy = re2_take(p, SV("?")) != ((p->flags & RE2_FLAG_UNGREEDY) != 0);
     if (p->last_repeat != NULL) {
         return re2_fail(p, "invalid nested repetition operator", re2_since(p, p->last_repeat));
     }
@@ -338,89 +341,69 @@ static bool repeat(struct re2_parser *p, const char *start, uint32_t min, uint32
 }
 
 /* A decimal number without leading zeros; values past the limit become the limit plus one. */
-static bool read_count(struct sv *t, uint32_t *ret_count)
+static bool read_count(struct re2_parser *p, uint32_t *ret_count)
 {
-    size_t n = 0;
+    struct sv digits = p->rest;
     uint32_t count = 0;
-    while (n < t->n && t->p[n] >= '0' && t->p[n] <= '9') {
-        count = count * 10 + (uint32_t)(t->p[n] - '0');
+    size_t n = 0;
+    for (; n < digits.n && ascii_is_digit(digits.p[n]); n++) {
+        count = count * 10 + (uint32_t)(digits.p[n] - '0');
         if (count > RE2_REPEAT_MAX) {
             count = RE2_REPEAT_MAX + 1;
         }
-        n++;
     }
-    if (n == 0 || (n > 1 && t->p[0] == '0')) {
-        return false;
-    }
-    t->p += n;
-    t->n -= n;
+    skip(p, n);
     *ret_count = count;
-    return true;
+    return n == 1 || (n > 1 && digits.p[0] != '0');
 }
 
-static bool take(struct sv *t, char c)
+/* {n}, {n,}, {n,m}; false if the brace does not start a repetition. */
+static bool read_counts(struct re2_parser *p, uint32_t *ret_min, uint32_t *ret_max)
 {
-    if (t->n == 0 || t->p[0] != c) {
-        return false;
-    }
-    t->p++;
-    t->n--;
-    return true;
-}
-
-/* {n}, {n,}, {n,m}; false if the brace is not such a thing but a literal. */
-static bool read_counts(struct sv *t, uint32_t *ret_min, uint32_t *ret_max)
-{
-    if (!take(t, '{') || !read_count(t, ret_min)) {
+    if (!re2_take(p, SV("{")) || !read_count(p, ret_min)) {
         return false;
     }
     *ret_max = *ret_min;
-    if (take(t, ',')) {
+    if (re2_take(p, SV(","))) {
         *ret_max = RE2_UNLIMITED;
-        if (t->n > 0 && t->p[0] != '}' && !read_count(t, ret_max)) {
+        if (!sv_starts_with(p->rest, SV("}")) && !read_count(p, ret_max)) {
             return false;
         }
     }
-    return take(t, '}');
+    return re2_take(p, SV("}"));
 }
 
 static bool read_brace(struct re2_parser *p, bool *ret_is_repeat)
 {
-    const char *start = p->rest.p;
-    struct sv t = p->rest;
+    struct sv start = p->rest;
     uint32_t min = 0;
     uint32_t max = 0;
-    *ret_is_repeat = read_counts(&t, &min, &max);
+    *ret_is_repeat = read_counts(p, &min, &max);
     if (!*ret_is_repeat) {
-        skip(p, 1);
+        p->rest = sv_skip(start, 1);
         return push(p, re2_literal(p, '{'));
     }
-    p->rest = t;
     if (min > RE2_REPEAT_MAX || (max != RE2_UNLIMITED && (max > RE2_REPEAT_MAX || min > max))) {
-        return re2_fail(p, "invalid repeat count", re2_since(p, start));
+        return re2_fail(p, "invalid repeat count", re2_since(p, start.p));
     }
-    return repeat(p, start, min, max, true);
+    return repeat(p, start.p, min, max, true);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* \Q...\E. Without an \E the anchors behind the pattern would be part of the text. */
+/* \Q...\E. Without the \E the anchors after the pattern would become part of the text. */
 static bool read_quoted(struct re2_parser *p)
 {
     const char *start = p->rest.p;
-    size_t offset = (size_t)(start - p->whole.p);
     skip(p, 2);
-    while (!sv_starts_with(p->rest, SV("\\E"))) {
+    while (!re2_take(p, SV("\\E"))) {
         if (p->rest.n == 0) {
-            return err_set(p->err, ERR_INPUT,
-                           "error parsing regexp: missing closing \\E: `%.*s` at byte %zu",
-                           SV_ARG(p->whole), offset);
+            return fail_at(p, "missing closing \\E", p->whole, start);
         }
         if (!push(p, re2_literal(p, re2_next(p)))) {
             return false;
         }
     }
-    skip(p, 2);
     return true;
 }
 
@@ -505,8 +488,7 @@ static struct re2_node *parse(struct re2_parser *p)
         p->last_repeat = is_repeat ? start : NULL;
     }
     if (p->frame->up != NULL) {
-        err_set(p->err, ERR_INPUT, "error parsing regexp: missing closing ): `%.*s` at byte %zu",
-                SV_ARG(p->whole), p->frame->offset);
+        fail_at(p, "missing closing )", p->whole, p->frame->start);
         return NULL;
     }
     struct re2_node *root = end_frame(p);
@@ -546,6 +528,8 @@ struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
         return NULL;
     }
     re->root = parse(&p);
+    runeset_done(&p.set);
+    runeset_done(&p.part);
     re->names = p.names;
     re->n_groups = p.n_groups;
     return re->root == NULL ? NULL : re;

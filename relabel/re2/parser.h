@@ -1,9 +1,12 @@
-/* What the two halves of the RE2 parser share. Private to re2_*.c. */
+/* What the two halves of the RE2 parser share: parse.c reads the structure of a pattern, class.c
+ * reads character classes, escapes and single runes. Private to relabel/re2/.
+ */
 #ifndef PROFPULL_RELABEL_RE2_PARSER_H
 #define PROFPULL_RELABEL_RE2_PARSER_H
 
 #include "relabel/re2/re2.h"
 
+/* In the order of their letters: (?imsU). */
 enum re2_flag {
     RE2_FLAG_FOLD = 1 << 0,        /* i */
     RE2_FLAG_MULTI_LINE = 1 << 1,  /* m */
@@ -17,44 +20,50 @@ struct re2_list {
     size_t n;
 };
 
-/* One open parenthesis, or the whole. */
+/* An open group, or the whole pattern. */
 struct re2_frame {
     struct re2_frame *up;
-    struct re2_node *capture; /* NULL: the group only groups */
+    struct re2_node *capture; /* NULL for a group that captures nothing */
     struct re2_list branches; /* before the last '|' */
-    struct re2_list items;    /* behind it */
+    struct re2_list items;    /* after it */
     unsigned flags;           /* to restore at the end of the group */
-    size_t offset;
+    const char *start;
 };
 
 struct re2_parser {
     struct arena *arena;
     struct sv whole;
-    struct sv rest;
+    struct sv rest; /* still to be read */
     unsigned flags;
     struct re2_frame *frame;
-    const char
-        *last_repeat; /* where the operator just read starts; NULL if it was something else */
+    /* Where the repetition starts that was read last; NULL if it was something else. */
+    const char *last_repeat;
     struct sv *names;
     size_t n_groups;
+    /* The class that is being read, and storage for one of its members; used by class.c only. */
+    struct runeset set;
+    struct runeset part;
+    const struct re2_property *properties;
     struct err *err;
 };
 
-/* Sets the error as Go words it; expr is the part of the pattern that is wrong. Returns false. */
+/* Sets the error as Go words it; expr is the wrong part of the pattern. Returns false. */
 bool re2_fail(struct re2_parser *p, const char *what, struct sv expr);
 bool re2_fail_memory(struct re2_parser *p);
-/* From `from` up to where the parser is. */
+/* Skips a prefix of p->rest; false if it is not there. */
+bool re2_take(struct re2_parser *p, struct sv prefix);
+/* The part of the pattern from `from` up to p->rest. */
 struct sv re2_since(const struct re2_parser *p, const char *from);
-/* Takes the next rune off p->rest; U+FFFD at the end. */
+/* Reads the next rune; U+FFFD at the end. */
 uint32_t re2_next(struct re2_parser *p);
 /* A new leaf, or NULL with an error. */
 struct re2_node *re2_node(struct re2_parser *p, enum re2_op op);
-/* One rune, without case if the flag is set. */
+/* A node for one rune, case-insensitive if the flag is set. NULL with an error. */
 struct re2_node *re2_literal(struct re2_parser *p, uint32_t rune);
 
-/* p->rest starts with '[': reads the class. NULL with an error. */
+/* Reads a class; p->rest starts with '['. NULL with an error. */
 struct re2_node *re2_class(struct re2_parser *p);
-/* p->rest starts with a backslash that is no assertion and no \Q: one rune or a class. */
+/* Reads an escape that stands for a rune or a class; p->rest starts with the backslash. */
 struct re2_node *re2_escape(struct re2_parser *p);
 
 #endif

@@ -1,9 +1,13 @@
 /* The syntax of Go's regexp (RE2) as a tree, and the tree as a pattern for PCRE2.
  *
  * re2_parse() accepts and refuses what Go's regexp does for `^(?s:` + pattern + `)$`, with two
- * exceptions on purpose: a pattern must be balanced by itself (`a)|(b` would escape the anchors),
+ * deliberate exceptions: a pattern must be balanced by itself (`a)|(b` would escape the anchors),
  * and scripts with an underscore in their name (\p{Old_Italic}) are known. re2_emit() writes a
  * pattern that leaves PCRE2 nothing to interpret: no flags, no folding, every class spelled out.
+ *
+ * A tree is complete by itself: flags, case folding, escapes and named classes are resolved while
+ * parsing, so that whoever walks it needs neither the pattern nor the tables of case folding. It
+ * must match the whole subject; the anchors for that are not part of it.
  *
  * Pure functions; a tree has one owner.
  */
@@ -21,52 +25,59 @@
 #include "relabel/re2/runeset.h"
 #include "relabel/re2/unicode.h"
 
-/* Go's limits: copies of one piece by counted repetition, and levels of a tree. */
+/* Go's limits: copies of one item by nested counted repetitions, and levels of a tree. */
 #define RE2_REPEAT_MAX 1000
 #define RE2_HEIGHT_MAX 1000
 #define RE2_UNLIMITED UINT32_MAX
 
+/* The names are those of Go's regexp/syntax, where it has one. Leaves have no children. */
 enum re2_op {
-    RE2_EMPTY,
-    RE2_LITERAL, /* rune */
-    RE2_CLASS,
-    RE2_ANY, /* every rune, the newline too */
+    RE2_EMPTY,   /* matches the empty text */
+    RE2_LITERAL, /* one rune; never a surrogate */
+    RE2_CLASS,   /* one rune of a set: node->set; matches nothing if the set is empty */
+    RE2_ANY,     /* any one rune, the newline too */
     RE2_BEGIN_TEXT,
     RE2_END_TEXT,
-    RE2_BEGIN_LINE,
-    RE2_END_LINE,
-    RE2_WORD_BOUNDARY,
+    RE2_BEGIN_LINE,    /* at the start of the text or after a newline */
+    RE2_END_LINE,      /* at the end of the text or before a newline */
+    RE2_WORD_BOUNDARY, /* of ASCII letters, digits and underscores */
     RE2_NOT_WORD_BOUNDARY,
-    RE2_CAPTURE,   /* one child */
-    RE2_REPEAT,    /* one child */
+    RE2_CAPTURE,   /* one child; groups are numbered from 1 by their opening parentheses, which is
+                      the order in which a walk from the root meets them */
+    RE2_REPEAT,    /* one child; node->repeat */
     RE2_CONCAT,    /* two children or more, none of them RE2_CONCAT */
-    RE2_ALTERNATE, /* two children or more, none of them RE2_ALTERNATE */
+    RE2_ALTERNATE, /* two children or more, none of them RE2_ALTERNATE; the first that leads to a
+                      match is preferred */
 };
 
-/* A Unicode class within a class. */
+/* A Unicode class that is a member of a set, by name: its runes are not spelled out. */
 struct re2_property {
+    const struct re2_property *next;
     const struct unicode_class *def;
-    bool negated;
-    bool fold; /* without case: def->fold belongs to it */
+    bool negated; /* all runes but those of def */
+    /* Only with negated, in a case-insensitive pattern: the runes of def->fold are not members
+     * either. (Without negated, they are in the set's ranges.) */
+    bool fold;
 };
 
 struct re2_node {
     enum re2_op op;
-    unsigned height; /* 1 for a leaf */
-    struct re2_node *next;
-    struct re2_node *first;
+    unsigned height;        /* 1 for a leaf, at most RE2_HEIGHT_MAX */
+    struct re2_node *next;  /* sibling */
+    struct re2_node *first; /* child */
     union {
-        uint32_t rune;
+        uint32_t rune; /* RE2_LITERAL */
+        /* RE2_CLASS: the union of the ranges and the properties, or its complement. */
         struct {
-            const struct rune_range *ranges; /* sorted, apart, without surrogates */
+            const struct rune_range *ranges; /* sorted, not adjacent, without surrogates */
             size_t n_ranges;
-            const struct re2_property *properties;
-            size_t n_properties;
-            bool negated; /* only with properties: all but the ranges and properties */
-        } set;            /* RE2_CLASS */
+            const struct re2_property *properties; /* in no order */
+            bool negated;                          /* only with properties */
+        } set;
+        /* RE2_REPEAT: min to max times, as often as possible unless lazy. */
         struct {
             uint32_t min;
-            uint32_t max; /* RE2_UNLIMITED: no end */
+            uint32_t max; /* RE2_UNLIMITED: no upper bound */
             bool lazy;
             bool counted; /* written with {} */
         } repeat;
@@ -76,10 +87,11 @@ struct re2_node {
 struct re2 {
     const struct re2_node *root;
     size_t n_groups;        /* with group 0, the whole */
-    const struct sv *names; /* of each group; empty if it has none */
+    const struct sv *names; /* of each group, views of the pattern; empty if it has none */
 };
 
-/* All memory comes from the arena; the result dies with it. pattern must outlive it too. */
+/* All memory comes from the arena and is released with it; pattern must outlive the result. NULL
+ * with an error as Go words it: "error parsing regexp: missing closing ): `(` at byte 0". */
 struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err);
 
 /* Appends a PCRE2 pattern, to be compiled with PCRE2_UTF and PCRE2_DOTALL and without PCRE2_UCP. It
