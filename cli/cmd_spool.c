@@ -46,11 +46,11 @@ static void print_line(const struct view *v, const struct spool_seen *s)
     json_member("spool", sv_from(v->endpoint), &out);
     json_member("file", sv_from(s->name), &out);
     json_member("state",
-                sv_from(s->what == SPOOL_SIGHT_RECORD ? "waiting" : spool_sight_name(s->what)),
+                sv_from(s->what == SPOOL_FINDING_RECORD ? "waiting" : spool_finding_name(s->what)),
                 &out);
     buf_printf(&out, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)s->offset,
                (unsigned long long)s->size);
-    if (s->what == SPOOL_SIGHT_RECORD) {
+    if (s->what == SPOOL_FINDING_RECORD) {
         print_record(&out, s);
     }
     buf_puts(&out, "}\n");
@@ -60,12 +60,12 @@ static void print_line(const struct view *v, const struct spool_seen *s)
 
 static void print_problem(const struct view *v, const struct spool_seen *s)
 {
-    printf("%s/%s: %s", v->endpoint, s->name, spool_sight_name(s->what));
-    if (s->what == SPOOL_SIGHT_DAMAGE || s->what == SPOOL_SIGHT_BODY) {
+    printf("%s/%s: %s", v->endpoint, s->name, spool_finding_name(s->what));
+    if (s->what == SPOOL_FINDING_DAMAGE || s->what == SPOOL_FINDING_BODY) {
         printf(": %llu bytes at %llu", (unsigned long long)s->size, (unsigned long long)s->offset);
-    } else if (s->what == SPOOL_SIGHT_ACKS) {
+    } else if (s->what == SPOOL_FINDING_ACKS) {
         printf(": %llu", (unsigned long long)s->size);
-    } else if (s->what == SPOOL_SIGHT_FAILED) {
+    } else if (s->what == SPOOL_FINDING_FAILED) {
         printf(": %s", s->error);
     }
     printf("\n");
@@ -76,7 +76,7 @@ static void on_seen(void *arg, const struct spool_seen *s)
     struct view *v = arg;
     if (v->list && !s->done) {
         print_line(v, s);
-    } else if (!v->list && s->what != SPOOL_SIGHT_RECORD) {
+    } else if (!v->list && s->what != SPOOL_FINDING_RECORD) {
         print_problem(v, s);
     }
 }

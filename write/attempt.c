@@ -9,9 +9,9 @@
 #define DRAIN_MAX ((size_t)64 * 1024)
 
 struct attempt {
-    struct lane *lane; /* NULL: abandoned, only the worker still knows it */
+    struct destination *destination; /* NULL: abandoned, only the worker still knows it */
     TAILQ_ENTRY(attempt) link;
-    struct endpoint_item *item;
+    struct send_item *item;
     struct profile *profile; /* a reference of its own, for a worker may outlive the item */
     struct series series;
     int64_t start_ms;
@@ -31,8 +31,8 @@ struct attempt {
 
 static void attempt_free(struct attempt *a)
 {
-    if (a->lane != NULL) {
-        TAILQ_REMOVE(&a->lane->attempts, a, link);
+    if (a->destination != NULL) {
+        TAILQ_REMOVE(&a->destination->attempts, a, link);
     }
     request_done(&a->request);
     buf_done(&a->reply);
@@ -42,23 +42,23 @@ static void attempt_free(struct attempt *a)
     free(a);
 }
 
-static void tell(struct attempt *a, const struct answer *answer,
-                 const struct endpoint_result *outcome)
+static void notify(struct attempt *a, const struct answer *answer,
+                   const struct send_result *outcome)
 {
-    struct lane *l = a->lane;
-    if (l->on_attempt == NULL) {
+    struct destination *d = a->destination;
+    if (d->on_attempt == NULL) {
         return;
     }
-    struct write_attempt told = {.profile = a->profile,
-                                 .endpoint = l->index,
-                                 .outcome = outcome->fate == FATE_SENT      ? WRITE_SENT
-                                            : outcome->fate == FATE_DROPPED ? WRITE_DROPPED
-                                                                            : WRITE_RETRIED,
-                                 .reason = outcome->reason,
-                                 .result = a->result,
-                                 .status = a->status,
-                                 .text = answer->text};
-    l->on_attempt(l->attempt_arg, &told);
+    struct write_attempt event = {.profile = a->profile,
+                                  .endpoint = d->index,
+                                  .outcome = outcome->fate == FATE_SENT      ? WRITE_SENT
+                                             : outcome->fate == FATE_DROPPED ? WRITE_DROPPED
+                                                                             : WRITE_RETRIED,
+                                  .reason = outcome->reason,
+                                  .result = a->result,
+                                  .status = a->status,
+                                  .text = answer->text};
+    d->on_attempt(d->attempt_arg, &event);
 }
 
 static const char *unsendable_text(enum write_drop reason)
@@ -80,41 +80,41 @@ static const char *unsendable_text(enum write_drop reason)
 }
 
 /* The same for a profile that never got as far as an attempt. */
-static void tell_unsendable(const struct lane *l, const struct endpoint_item *it,
-                            enum write_drop reason)
+static void notify_unsendable(const struct destination *d, const struct send_item *it,
+                              enum write_drop reason)
 {
-    if (l->on_attempt == NULL) {
+    if (d->on_attempt == NULL) {
         return;
     }
-    struct write_attempt told = {.profile = endpoint_item_profile(it),
-                                 .endpoint = l->index,
-                                 .outcome = WRITE_DROPPED,
-                                 .reason = reason,
-                                 .text = unsendable_text(reason)};
-    l->on_attempt(l->attempt_arg, &told);
+    struct write_attempt event = {.profile = send_item_profile(it),
+                                  .endpoint = d->index,
+                                  .outcome = WRITE_DROPPED,
+                                  .reason = reason,
+                                  .text = unsendable_text(reason)};
+    d->on_attempt(d->attempt_arg, &event);
 }
 
 /* Takes the item along: the attempt is freed. */
 static void finish(struct attempt *a, const struct answer *answer, const char *result)
 {
-    struct lane *l = a->lane;
+    struct destination *d = a->destination;
     struct report_attempt done = {.profile = a->profile,
                                   .answer = answer,
                                   .result = result,
-                                  .attempt = endpoint_item_attempt(a->item),
+                                  .attempt = send_item_attempt(a->item),
                                   .start_ms = a->start_ms,
                                   .now_ms = clock_mono_ms()};
-    struct endpoint_result outcome = endpoint_done(l->queue, a->item, answer, done.now_ms);
+    struct send_result outcome = send_queue_done(d->queue, a->item, answer, done.now_ms);
     done.outcome = &outcome;
-    report_done(&l->report, &done);
-    tell(a, answer, &outcome);
+    report_done(&d->report, &done);
+    notify(a, answer, &outcome);
     attempt_free(a);
-    l->on_change(l->arg, l);
+    d->on_change(d->arg, d);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
 
-static bool on_data(void *arg, const char *data, size_t len)
+static bool attempt_on_data(void *arg, const char *data, size_t len)
 {
     struct attempt *a = arg;
     size_t room = ANSWER_BODY_MAX - a->reply.len;
@@ -123,11 +123,11 @@ static bool on_data(void *arg, const char *data, size_t len)
     return a->reply_bytes <= DRAIN_MAX;
 }
 
-static void on_done(void *arg, const struct http_response *r)
+static void attempt_on_done(void *arg, const struct http_response *r)
 {
     struct attempt *a = arg;
-    const struct config_endpoint *config = a->lane->config;
-    struct answer_input in = {.protocol = a->lane->protocol,
+    const struct config_endpoint *config = a->destination->config;
+    struct answer_input in = {.protocol = a->destination->protocol,
                               .retry_on_429 = config->retry_on_429,
                               .result = r->result,
                               .status = r->status,
@@ -146,29 +146,29 @@ static void on_done(void *arg, const struct http_response *r)
 
 static enum request_status start_http(struct attempt *a)
 {
-    struct lane *l = a->lane;
-    struct request_input in = {.endpoint = l->config,
+    struct destination *d = a->destination;
+    struct request_input in = {.endpoint = d->config,
                                .series = &a->series,
                                .profile = a->profile,
-                               .boundary = &l->boundary,
-                               .rng = &l->rng};
+                               .boundary = &d->boundary,
+                               .rng = &d->rng};
     enum request_status status = request_build(&a->request, &in);
     if (status != REQUEST_OK) {
         return status;
     }
     struct http_request request = {.method = "POST",
                                    .url = a->request.url.data,
-                                   .settings = &l->config->http,
+                                   .settings = &d->config->http,
                                    .headers = a->request.headers,
                                    .n_headers = a->request.n_headers,
                                    .body = a->request.body,
                                    .n_body = 3,
-                                   .timeout_ms = l->config->remote_timeout_ms,
+                                   .timeout_ms = d->config->remote_timeout_ms,
                                    .max_body = ANSWER_BODY_MAX,
-                                   .on_data = on_data,
-                                   .on_done = on_done,
+                                   .on_data = attempt_on_data,
+                                   .on_done = attempt_on_done,
                                    .arg = a};
-    a->transfer = http_start(l->http, &request);
+    a->transfer = http_start(d->http, &request);
     return a->transfer != NULL ? REQUEST_OK : REQUEST_MEMORY;
 }
 
@@ -179,16 +179,16 @@ static struct attempt *of_work(struct work *w)
     return (struct attempt *)(void *)((char *)w - offsetof(struct attempt, work));
 }
 
-static void run_file(struct work *w)
+static void attempt_deliver(struct work *w)
 {
     struct attempt *a = of_work(w);
     a->protocol->deliver(a->sink, &a->series, a->profile, &a->answer);
 }
 
-static void file_written(struct work *w)
+static void attempt_delivered(struct work *w)
 {
     struct attempt *a = of_work(w);
-    if (a->lane == NULL) {
+    if (a->destination == NULL) {
         attempt_free(a);
         return;
     }
@@ -196,35 +196,36 @@ static void file_written(struct work *w)
     finish(a, &answer, answer.class == ANSWER_SENT ? "written" : "failed");
 }
 
-static enum request_status start_file(struct attempt *a)
+static enum request_status start_delivery(struct attempt *a)
 {
-    a->protocol = a->lane->protocol;
-    a->sink = sink_ref(a->lane->sink);
-    a->work = (struct work){.home = a->lane->loop, .run = run_file, .done = file_written};
-    worker_submit(a->lane->workers, &a->work);
+    a->protocol = a->destination->protocol;
+    a->sink = sink_ref(a->destination->sink);
+    a->work = (struct work){
+        .home = a->destination->loop, .run = attempt_deliver, .done = attempt_delivered};
+    worker_submit(a->destination->workers, &a->work);
     return REQUEST_OK;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static struct attempt *attempt_new(struct lane *l, struct endpoint_item *it, int64_t now_ms)
+static struct attempt *attempt_new(struct destination *d, struct send_item *it, int64_t now_ms)
 {
     struct attempt *a = calloc(1, sizeof(*a));
-    struct profile *p = endpoint_item_profile(it);
+    struct profile *p = send_item_profile(it);
     if (a == NULL) {
         return NULL;
     }
     buf_init(&a->reply, ANSWER_BODY_MAX);
-    if (!series_build(&a->series, p->labels, &l->config->external_labels, &l->config->label_limits,
-                      &l->protocol->labels)) {
+    if (!series_build(&a->series, p->labels, &d->config->external_labels, &d->config->label_limits,
+                      &d->protocol->labels)) {
         free(a);
         return NULL;
     }
-    a->lane = l;
+    a->destination = d;
     a->item = it;
     a->profile = profile_ref(p);
     a->start_ms = now_ms;
-    TAILQ_INSERT_TAIL(&l->attempts, a, link);
+    TAILQ_INSERT_TAIL(&d->attempts, a, link);
     return a;
 }
 
@@ -246,44 +247,44 @@ static enum write_drop drop_reason(enum request_status status)
     }
 }
 
-void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms)
+void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms)
 {
-    struct attempt *a = attempt_new(l, it, now_ms);
+    struct attempt *a = attempt_new(d, it, now_ms);
     enum request_status status = REQUEST_MEMORY;
-    bool first = endpoint_item_attempt(it) == 1;
+    bool first = send_item_attempt(it) == 1;
     if (a != NULL) {
-        status = l->protocol->build == NULL ? start_file(a) : start_http(a);
+        status = d->protocol->build == NULL ? start_delivery(a) : start_http(a);
     }
     /* A file may be on its way already, but only this thread takes it off the list. */
     if (a != NULL && first) {
-        report_changes(&l->report, &a->series, endpoint_item_profile(it)->labels);
+        report_changes(&d->report, &a->series, send_item_profile(it)->labels);
     }
     if (status == REQUEST_OK) {
         return;
     }
     enum write_drop reason = drop_reason(status);
-    report_unsendable(&l->report, endpoint_item_profile(it)->labels, reason, now_ms);
-    tell_unsendable(l, it, reason);
+    report_unsendable(&d->report, send_item_profile(it)->labels, reason, now_ms);
+    notify_unsendable(d, it, reason);
     if (a != NULL) {
         attempt_free(a);
     }
-    endpoint_drop(l->queue, it, reason);
+    send_queue_drop(d->queue, it, reason);
 }
 
-void attempt_abandon_all(struct lane *l)
+void attempt_abandon_all(struct destination *d)
 {
-    struct attempt *a = TAILQ_FIRST(&l->attempts);
-    TAILQ_INIT(&l->attempts);
+    struct attempt *a = TAILQ_FIRST(&d->attempts);
+    TAILQ_INIT(&d->attempts);
     while (a != NULL) {
         struct attempt *next = TAILQ_NEXT(a, link);
-        struct endpoint_item *it = a->item;
-        a->lane = NULL;
+        struct send_item *it = a->item;
+        a->destination = NULL;
         /* A file attempt is still in a worker's hands, and freed when it comes back. */
         if (a->transfer != NULL) {
             http_cancel(a->transfer);
             attempt_free(a);
         }
-        endpoint_abandon(l->queue, it);
+        send_queue_abandon(d->queue, it);
         a = next;
     }
 }

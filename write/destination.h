@@ -20,9 +20,10 @@
 #include "write/write.h"
 
 struct attempt;
-struct lane;
+struct destination;
 
-/* ---- metrics and log of a lane (report.c) ---------------------------------------------------- */
+/* ---- metrics and log of a destination (report.c)
+ * ---------------------------------------------------- */
 
 /* Causes of lost profiles that are told apart at a time. */
 #define REPORT_CAUSES_MAX 16
@@ -62,7 +63,7 @@ void report_changes(struct report *r, const struct series *s, const struct label
 struct report_attempt {
     const struct profile *profile;
     const struct answer *answer;
-    const struct endpoint_result *outcome;
+    const struct send_result *outcome;
     const char *result;
     unsigned attempt;
     int64_t start_ms;
@@ -73,15 +74,15 @@ void report_done(struct report *r, const struct report_attempt *a);
 void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
                        int64_t now_ms);
 /* Says that profiles were lost in the queue, now and then. */
-void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_ms);
+void report_lost(struct report *r, const struct send_queue_status *s, int64_t now_ms);
 
 /* ---- sending (attempt.c) --------------------------------------------------------------------- */
 
 TAILQ_HEAD(attempt_list, attempt);
 
-struct lane {
+struct destination {
     const struct config_endpoint *config;
-    struct endpoint *queue;
+    struct send_queue *queue;
     struct spool *spool; /* NULL: none */
     atomic_bool flushed; /* what waited at the end of the drain has been written */
     const struct protocol *protocol;
@@ -94,17 +95,18 @@ struct lane {
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
     struct report report;
-    void (*on_change)(void *arg, struct lane *l); /* an attempt is over */
+    void (*on_change)(void *arg, struct destination *d); /* an attempt is over */
     void *arg;
     size_t index; /* of the endpoint in the configuration */
     void (*on_attempt)(void *arg, const struct write_attempt *attempt); /* see writer_options */
     void *attempt_arg;
 };
 
-/* Sends an item that was taken from the lane's queue; it comes back to the queue in any case. */
-void attempt_start(struct lane *l, struct endpoint_item *it, int64_t now_ms);
+/* Sends an item that was taken from the destination's queue; it comes back to the queue in any
+ * case. */
+void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms);
 /* Ends all that is in flight and drops the profiles with reason shutdown. A file that a worker
  * writes now is finished, but nobody hears of it. */
-void attempt_abandon_all(struct lane *l);
+void attempt_abandon_all(struct destination *d);
 
 #endif

@@ -13,7 +13,7 @@
 struct export_row {
     const char *endpoint;
     uint64_t limit_bytes;
-    struct endpoint_status status;
+    struct send_queue_status status;
     bool has_spool;
     struct spool_status spool;
 };

@@ -230,7 +230,7 @@ void report_done(struct report *r, const struct report_attempt *a)
     }
 }
 
-void report_lost(struct report *r, const struct endpoint_status *s, int64_t now_ms)
+void report_lost(struct report *r, const struct send_queue_status *s, int64_t now_ms)
 {
     const uint64_t *dropped = s->ledger.dropped;
     uint64_t lost = dropped[DROP_QUEUE_FULL] + dropped[DROP_EXPIRED] + dropped[DROP_MEMORY] +

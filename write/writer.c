@@ -31,8 +31,8 @@ struct drain {
 struct writer {
     struct loop *loop;
     struct http_client *http; /* NULL if no endpoint speaks HTTP */
-    struct lane *lanes;
-    size_t n_lanes;
+    struct destination *destinations;
+    size_t n_destinations;
     struct wake *wake;
 
     pthread_mutex_t lock; /* guards drain */
@@ -63,8 +63,8 @@ const char *write_drop_name(enum write_drop d)
 
 static bool is_empty(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        struct write_ledger l = endpoint_status(w->lanes[i].queue).ledger;
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        struct write_ledger l = send_queue_status(w->destinations[i].queue).ledger;
         if (l.queued > 0 || l.in_flight > 0) {
             return false;
         }
@@ -75,10 +75,10 @@ static bool is_empty(struct writer *w)
 /* Everything that can be saved is. */
 static bool is_flushed(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        struct lane *l = &w->lanes[i];
-        if (l->spool != NULL &&
-            (!atomic_load(&l->flushed) || endpoint_status(l->queue).ledger.in_flight > 0)) {
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        struct destination *d = &w->destinations[i];
+        if (d->spool != NULL &&
+            (!atomic_load(&d->flushed) || send_queue_status(d->queue).ledger.in_flight > 0)) {
             return false;
         }
     }
@@ -93,27 +93,27 @@ static void finish_drain(struct writer *w)
 }
 
 /* Starts what may be sent, and sets the timer for what may be sent or has expired later. */
-static void pump(struct lane *l)
+static void pump(struct destination *d)
 {
     int64_t now = clock_mono_ms();
-    struct endpoint_item *it;
-    while ((it = endpoint_take(l->queue, now)) != NULL) {
-        attempt_start(l, it, now);
+    struct send_item *it;
+    while ((it = send_queue_take(d->queue, now)) != NULL) {
+        attempt_start(d, it, now);
     }
-    struct endpoint_status status = endpoint_status(l->queue);
-    report_lost(&l->report, &status, now);
-    int64_t wake = endpoint_wake_ms(l->queue);
+    struct send_queue_status status = send_queue_status(d->queue);
+    report_lost(&d->report, &status, now);
+    int64_t wake = send_queue_wake_ms(d->queue);
     if (wake == INT64_MAX) {
-        loop_timer_cancel(l->timer);
+        loop_timer_cancel(d->timer);
     } else {
-        loop_timer_at(l->timer, wake);
+        loop_timer_at(d->timer, wake);
     }
 }
 
 static void give_up_the_rest(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        endpoint_drop_unsafe(w->lanes[i].queue, DROP_SHUTDOWN);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        send_queue_drop_unsafe(w->destinations[i].queue, DROP_SHUTDOWN);
     }
     finish_drain(w);
 }
@@ -131,36 +131,36 @@ static void check_drain(struct writer *w)
     }
 }
 
-static void pump_and_check(struct writer *w, struct lane *l)
+static void pump_and_check(struct writer *w, struct destination *d)
 {
-    pump(l);
+    pump(d);
     check_drain(w);
 }
 
-static void on_change(void *arg, struct lane *l)
+static void writer_on_change(void *arg, struct destination *d)
 {
-    pump_and_check(arg, l);
+    pump_and_check(arg, d);
 }
 
-static void on_timer(void *arg)
+static void writer_on_timer(void *arg)
 {
-    struct lane *l = arg;
-    pump_and_check(l->arg, l);
+    struct destination *d = arg;
+    pump_and_check(d->arg, d);
 }
 
-static void on_deadline(void *arg)
+static void writer_on_deadline(void *arg)
 {
     struct writer *w = arg;
     if (w->flushing) {
         give_up_the_rest(w);
         return;
     }
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        struct lane *l = &w->lanes[i];
-        endpoint_stop(l->queue);
-        attempt_abandon_all(l);
-        if (l->spool != NULL) {
-            spool_flush(l->spool);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        struct destination *d = &w->destinations[i];
+        send_queue_stop(d->queue);
+        attempt_abandon_all(d);
+        if (d->spool != NULL) {
+            spool_flush(d->spool);
         }
     }
     w->flushing = true;
@@ -172,13 +172,13 @@ static void begin_drain(struct writer *w)
 {
     int64_t now = clock_mono_ms();
     w->draining = true;
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        endpoint_drain(w->lanes[i].queue, now);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        send_queue_drain(w->destinations[i].queue, now);
     }
     loop_timer_at(w->deadline, w->drain.deadline_ms);
 }
 
-static void on_wake(struct loop_task *task)
+static void writer_on_wake(struct loop_task *task)
 {
     struct wake *wake = (struct wake *)(void *)task; /* its first member */
     struct writer *w = wake->writer;
@@ -194,8 +194,8 @@ static void on_wake(struct loop_task *task)
     if (drain) {
         begin_drain(w);
     }
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        pump(&w->lanes[i]);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        pump(&w->destinations[i]);
     }
     check_drain(w);
 }
@@ -213,11 +213,11 @@ void writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
 {
     int64_t now = clock_mono_ms();
     bool any = false;
-    for (size_t i = 0; i < w->n_lanes; i++) {
+    for (size_t i = 0; i < w->n_destinations; i++) {
         if (!(endpoints >> i & 1)) {
             continue;
         }
-        endpoint_put(w->lanes[i].queue, profile_ref(p), now);
+        send_queue_put(w->destinations[i].queue, profile_ref(p), now);
         any = true;
     }
     profile_unref(p);
@@ -228,8 +228,8 @@ void writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
 
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg)
 {
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        endpoint_close(w->lanes[i].queue);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        send_queue_close(w->destinations[i].queue);
     }
     pthread_mutex_lock(&w->lock);
     if (!w->drain.requested) {
@@ -242,26 +242,26 @@ void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg)
 
 struct write_ledger writer_ledger(struct writer *w, size_t endpoint)
 {
-    if (endpoint >= w->n_lanes) {
+    if (endpoint >= w->n_destinations) {
         return (struct write_ledger){.accepted = 0};
     }
-    return endpoint_status(w->lanes[endpoint].queue).ledger;
+    return send_queue_status(w->destinations[endpoint].queue).ledger;
 }
 
-static void collect(struct metrics_out *out, void *arg)
+static void writer_collect(struct metrics_out *out, void *arg)
 {
     struct writer *w = arg;
     struct export_row rows[CONFIG_ENDPOINTS_MAX];
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        rows[i] = (struct export_row){.endpoint = w->lanes[i].config->name,
-                                      .limit_bytes = w->lanes[i].config->queue_max_bytes,
-                                      .status = endpoint_status(w->lanes[i].queue),
-                                      .has_spool = w->lanes[i].spool != NULL};
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        rows[i] = (struct export_row){.endpoint = w->destinations[i].config->name,
+                                      .limit_bytes = w->destinations[i].config->queue_max_bytes,
+                                      .status = send_queue_status(w->destinations[i].queue),
+                                      .has_spool = w->destinations[i].spool != NULL};
         if (rows[i].has_spool) {
-            rows[i].spool = spool_status(w->lanes[i].spool);
+            rows[i].spool = spool_status(w->destinations[i].spool);
         }
     }
-    export_ledgers(out, rows, w->n_lanes, clock_mono_ms());
+    export_ledgers(out, rows, w->n_destinations, clock_mono_ms());
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
@@ -269,7 +269,7 @@ static void collect(struct metrics_out *out, void *arg)
 static bool make_http(struct writer *w, const struct writer_options *o, struct err *err)
 {
     unsigned connections = 0;
-    for (size_t i = 0; i < w->n_lanes; i++) {
+    for (size_t i = 0; i < w->n_destinations; i++) {
         const struct config_endpoint *endpoint = &o->config->endpoints[i];
         if (protocol_of(endpoint)->build != NULL) {
             connections += endpoint->concurrency > 0 ? endpoint->concurrency : 1;
@@ -290,98 +290,99 @@ static bool make_http(struct writer *w, const struct writer_options *o, struct e
     return w->http != NULL;
 }
 
-static bool make_queue(struct lane *l, struct err *err)
+static bool make_queue(struct destination *d, struct err *err)
 {
-    const struct config_endpoint *c = l->config;
-    struct endpoint_options options = {.max_bytes = c->queue_max_bytes,
-                                       .concurrency = c->concurrency,
-                                       .min_backoff_ms = c->min_backoff_ms,
-                                       .max_backoff_ms = c->max_backoff_ms,
-                                       .max_age_ms = c->max_age_ms,
-                                       .seed = rng_next(&l->rng)};
-    l->queue = endpoint_new(&options);
-    l->timer = loop_timer_new(l->loop, on_timer, l);
-    return (l->queue != NULL && l->timer != NULL) || err_memory(err);
+    const struct config_endpoint *c = d->config;
+    struct send_queue_options options = {.max_bytes = c->queue_max_bytes,
+                                         .concurrency = c->concurrency,
+                                         .min_backoff_ms = c->min_backoff_ms,
+                                         .max_backoff_ms = c->max_backoff_ms,
+                                         .max_age_ms = c->max_age_ms,
+                                         .seed = rng_next(&d->rng)};
+    d->queue = send_queue_new(&options);
+    d->timer = loop_timer_new(d->loop, writer_on_timer, d);
+    return (d->queue != NULL && d->timer != NULL) || err_memory(err);
 }
 
-static void on_spool_changed(void *arg)
+static void writer_on_spool_changed(void *arg)
 {
-    struct lane *l = arg;
-    wake(l->arg);
+    struct destination *d = arg;
+    wake(d->arg);
 }
 
-static void on_spool_flushed(void *arg)
+static void writer_on_spool_flushed(void *arg)
 {
-    struct lane *l = arg;
-    atomic_store(&l->flushed, true);
+    struct destination *d = arg;
+    atomic_store(&d->flushed, true);
 }
 
-static bool make_spool(struct lane *l, const struct writer_options *o, struct err *err)
+static bool make_spool(struct destination *d, const struct writer_options *o, struct err *err)
 {
-    const struct config_endpoint *c = l->config;
-    struct spool_options options = {.directory = c->spool_directory,
-                                    .endpoint = c->name,
-                                    .max_bytes = c->spool_max_bytes,
-                                    .fsync_ms = c->spool_fsync_ms,
-                                    .hurry_bytes = c->queue_max_bytes / 4 < SPOOL_HURRY_BYTES
-                                                       ? c->queue_max_bytes / 4
-                                                       : SPOOL_HURRY_BYTES,
-                                    .intern = o->intern,
-                                    .log = o->log,
-                                    .events = endpoint_spool_events(l->queue),
-                                    .seed = rng_next(&l->rng)};
-    options.events.wake_arg = l;
-    options.events.changed = on_spool_changed;
-    options.events.flushed = on_spool_flushed;
-    l->spool = spool_open(&options, err);
-    if (l->spool == NULL) {
+    const struct config_endpoint *c = d->config;
+    struct spool_options options = {
+        .directory = c->spool_directory,
+        .endpoint = c->name,
+        .max_bytes = c->spool_max_bytes,
+        .fsync_ms = c->spool_fsync_ms,
+        .flush_threshold = c->queue_max_bytes / 4 < SPOOL_FLUSH_THRESHOLD ? c->queue_max_bytes / 4
+                                                                          : SPOOL_FLUSH_THRESHOLD,
+        .intern = o->intern,
+        .log = o->log,
+        .events = send_queue_spool_events(d->queue),
+        .seed = rng_next(&d->rng)};
+    options.events.wake_arg = d;
+    options.events.changed = writer_on_spool_changed;
+    options.events.flushed = writer_on_spool_flushed;
+    d->spool = spool_open(&options, err);
+    if (d->spool == NULL) {
         return false;
     }
-    endpoint_attach(l->queue, l->spool);
+    send_queue_attach(d->queue, d->spool);
     return true;
 }
 
-static bool make_lane(struct writer *w, size_t i, const struct writer_options *o, struct err *err)
+static bool make_destination(struct writer *w, size_t i, const struct writer_options *o,
+                             struct err *err)
 {
-    struct lane *l = &w->lanes[i];
-    l->config = &o->config->endpoints[i];
-    l->protocol = protocol_of(l->config);
-    l->http = w->http;
-    l->workers = o->workers;
-    l->loop = o->loop;
-    l->on_change = on_change;
-    l->arg = w;
-    l->index = i;
-    l->on_attempt = o->on_attempt;
-    l->attempt_arg = o->attempt_arg;
-    rng_seed_random(&l->rng);
-    boundary_new(&l->boundary, &l->rng);
-    report_init(&l->report, o->log, o->metrics, l->config->name);
-    atomic_init(&l->flushed, false);
-    if (!make_queue(l, err) || (l->config->spool_directory != NULL && !make_spool(l, o, err))) {
+    struct destination *d = &w->destinations[i];
+    d->config = &o->config->endpoints[i];
+    d->protocol = protocol_of(d->config);
+    d->http = w->http;
+    d->workers = o->workers;
+    d->loop = o->loop;
+    d->on_change = writer_on_change;
+    d->arg = w;
+    d->index = i;
+    d->on_attempt = o->on_attempt;
+    d->attempt_arg = o->attempt_arg;
+    rng_seed_random(&d->rng);
+    boundary_new(&d->boundary, &d->rng);
+    report_init(&d->report, o->log, o->metrics, d->config->name);
+    atomic_init(&d->flushed, false);
+    if (!make_queue(d, err) || (d->config->spool_directory != NULL && !make_spool(d, o, err))) {
         return false;
     }
-    if (l->protocol->open != NULL) {
-        l->sink = l->protocol->open(l->config->url, err);
+    if (d->protocol->open != NULL) {
+        d->sink = d->protocol->open(d->config->url, err);
     }
-    return l->protocol->open == NULL || l->sink != NULL;
+    return d->protocol->open == NULL || d->sink != NULL;
 }
 
-static bool make_lanes(struct writer *w, const struct writer_options *o, struct err *err)
+static bool make_destinations(struct writer *w, const struct writer_options *o, struct err *err)
 {
-    w->lanes = calloc(o->config->n_endpoints + 1, sizeof(w->lanes[0]));
-    if (w->lanes == NULL) {
+    w->destinations = calloc(o->config->n_endpoints + 1, sizeof(w->destinations[0]));
+    if (w->destinations == NULL) {
         return err_memory(err);
     }
-    w->n_lanes = o->config->n_endpoints;
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        TAILQ_INIT(&w->lanes[i].attempts);
+    w->n_destinations = o->config->n_endpoints;
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        TAILQ_INIT(&w->destinations[i].attempts);
     }
     if (!make_http(w, o, err)) {
         return false;
     }
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        if (!make_lane(w, i, o, err)) {
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        if (!make_destination(w, i, o, err)) {
             return err_wrap(err, "endpoint \"%s\"", o->config->endpoints[i].name);
         }
     }
@@ -391,23 +392,23 @@ static bool make_lanes(struct writer *w, const struct writer_options *o, struct 
 static bool init(struct writer *w, const struct writer_options *o, struct err *err)
 {
     w->wake = calloc(1, sizeof(*w->wake));
-    w->deadline = loop_timer_new(o->loop, on_deadline, w);
+    w->deadline = loop_timer_new(o->loop, writer_on_deadline, w);
     if (w->wake == NULL || w->deadline == NULL) {
         return err_memory(err);
     }
-    w->wake->task.run = on_wake;
+    w->wake->task.run = writer_on_wake;
     w->wake->writer = w;
     atomic_init(&w->wake->posted, false);
-    if (!make_lanes(w, o, err)) {
+    if (!make_destinations(w, o, err)) {
         return false;
     }
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        if (w->lanes[i].spool != NULL && !spool_start(w->lanes[i].spool, err)) {
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        if (w->destinations[i].spool != NULL && !spool_start(w->destinations[i].spool, err)) {
             return false;
         }
     }
     /* Last: it must not outlive a writer that failed. */
-    if (o->metrics != NULL && !metrics_collector(o->metrics, collect, w)) {
+    if (o->metrics != NULL && !metrics_collector(o->metrics, writer_collect, w)) {
         return err_memory(err);
     }
     return true;
@@ -430,18 +431,18 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
     return init(w, options, err) ? w : writer_free(w);
 }
 
-static void free_lane(struct lane *l)
+static void free_destination(struct destination *d)
 {
-    if (l->queue != NULL) {
-        endpoint_stop(l->queue);
+    if (d->queue != NULL) {
+        send_queue_stop(d->queue);
     }
-    attempt_abandon_all(l);
+    attempt_abandon_all(d);
     /* Writes what waits; from here on the spool calls nobody. */
-    spool_stop(l->spool);
-    endpoint_free(l->queue);
-    spool_free(l->spool);
-    loop_timer_free(l->timer);
-    sink_unref(l->sink);
+    spool_stop(d->spool, clock_mono_ms());
+    send_queue_free(d->queue);
+    spool_free(d->spool);
+    loop_timer_free(d->timer);
+    sink_unref(d->sink);
 }
 
 struct writer *writer_free(struct writer *w)
@@ -449,10 +450,10 @@ struct writer *writer_free(struct writer *w)
     if (w == NULL) {
         return NULL;
     }
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        free_lane(&w->lanes[i]);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        free_destination(&w->destinations[i]);
     }
-    free(w->lanes);
+    free(w->destinations);
     http_client_free(w->http);
     loop_timer_free(w->deadline);
     /* A task that is still posted frees itself when the loop gets to it. */

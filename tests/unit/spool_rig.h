@@ -32,7 +32,7 @@ struct rig {
     struct spool_io io;
     struct intern *in;
     struct testing_log *log;
-    struct endpoint *e;
+    struct send_queue *e;
     struct spool *s;
     int64_t now;
     const char *dir;
@@ -167,37 +167,37 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
         r->log = testing_log_new();
     if (r->in == NULL)
         r->in = intern_new();
-    struct endpoint_options options = {.max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
-                                       .concurrency = r->concurrency ? r->concurrency : 4,
-                                       .min_backoff_ms = 100,
-                                       .max_backoff_ms = 1000,
-                                       .max_age_ms = r->max_age_ms,
-                                       .seed = 1};
-    r->e = endpoint_new(&options);
+    struct send_queue_options options = {.max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
+                                         .concurrency = r->concurrency ? r->concurrency : 4,
+                                         .min_backoff_ms = 100,
+                                         .max_backoff_ms = 1000,
+                                         .max_age_ms = r->max_age_ms,
+                                         .seed = 1};
+    r->e = send_queue_new(&options);
     if (r->e == NULL || r->in == NULL)
         return false;
     struct spool_options spool = {.directory = r->dir,
                                   .endpoint = "main",
                                   .max_bytes = r->spool_bytes ? r->spool_bytes : 16 << 20,
                                   .fsync_ms = r->fsync_ms,
-                                  .hurry_bytes = 1 << 30,
+                                  .flush_threshold = 1 << 30,
                                   .io = &r->io,
                                   .intern = r->in,
                                   .log = r->log != NULL ? testing_log(r->log) : NULL,
-                                  .events = endpoint_spool_events(r->e),
+                                  .events = send_queue_spool_events(r->e),
                                   .seed = 7};
     spool.events.wake_arg = r;
     spool.events.changed = rig_changed;
     spool.events.flushed = rig_flushed;
     r->s = spool_open(&spool, err);
     if (r->s != NULL)
-        endpoint_attach(r->e, r->s);
+        send_queue_attach(r->e, r->s);
     return r->s != NULL;
 }
 
 static inline void check_balance_(struct rig *r, const char *file, int line)
 {
-    struct write_ledger l = endpoint_status(r->e).ledger;
+    struct write_ledger l = send_queue_status(r->e).ledger;
     uint64_t sum = l.sent + l.queued + l.in_flight;
     for (size_t i = 0; i < WRITE_DROPS; i++)
         sum += l.dropped[i];
@@ -209,7 +209,7 @@ static inline void check_balance_(struct rig *r, const char *file, int line)
 /* What takes memory is within the limit. */
 #define CHECK_MEMORY(r)                                                                            \
     do {                                                                                           \
-        struct endpoint_status s_ = endpoint_status((r)->e);                                       \
+        struct send_queue_status s_ = send_queue_status((r)->e);                                   \
         assert_true(s_.ledger.queued_bytes + s_.in_flight_bytes <=                                 \
                     ((r)->max_bytes ? (r)->max_bytes : 1 << 20));                                  \
     } while (0)
@@ -232,12 +232,12 @@ static inline void rig_pass(struct rig *r, int64_t ms)
 static inline void rig_close_all(struct rig *r)
 {
     if (r->e != NULL)
-        endpoint_stop(r->e);
+        send_queue_stop(r->e);
     if (r->s != NULL) {
-        spool_stop(r->s);
+        spool_stop(r->s, r->now);
         CHECK_BALANCE(r);
     }
-    r->e = endpoint_free(r->e);
+    r->e = send_queue_free(r->e);
     r->s = spool_free(r->s);
 }
 
@@ -284,7 +284,7 @@ static inline void rig_put(struct rig *r, unsigned n, size_t size)
 {
     struct profile *p = rig_profile(r, n, size);
     if (p != NULL)
-        endpoint_put(r->e, p, r->now);
+        send_queue_put(r->e, p, r->now);
     CHECK_BALANCE(r);
 }
 
@@ -306,10 +306,10 @@ static inline unsigned rig_number(const struct profile *p)
 static const struct answer answer_sent = {.class = ANSWER_SENT, .answered = true};
 
 /* Takes the next one, from the disk if need be; NULL if there is none. */
-static inline struct endpoint_item *rig_take(struct rig *r)
+static inline struct send_item *rig_take(struct rig *r)
 {
     for (int i = 0; i < 3; i++) {
-        struct endpoint_item *it = endpoint_take(r->e, r->now);
+        struct send_item *it = send_queue_take(r->e, r->now);
         CHECK_BALANCE(r);
         if (it != NULL)
             return it;
@@ -322,13 +322,13 @@ static inline struct endpoint_item *rig_take(struct rig *r)
 static inline unsigned rig_send(struct rig *r, unsigned max, unsigned *seen, unsigned n_seen)
 {
     unsigned sent = 0;
-    struct endpoint_item *it;
+    struct send_item *it;
     while (sent < max && (it = rig_take(r)) != NULL) {
-        unsigned n = rig_number(endpoint_item_profile(it));
+        unsigned n = rig_number(send_item_profile(it));
         assert_true(n < n_seen);
         seen[n]++;
         sent++;
-        endpoint_done(r->e, it, &answer_sent, r->now);
+        send_queue_done(r->e, it, &answer_sent, r->now);
         CHECK_BALANCE(r);
     }
     return sent;

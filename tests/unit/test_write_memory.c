@@ -26,9 +26,9 @@ static struct {
     struct intern *intern;
 } place;
 
-static void balance(struct endpoint *e)
+static void balance(struct send_queue *e)
 {
-    struct write_ledger l = endpoint_status(e).ledger;
+    struct write_ledger l = send_queue_status(e).ledger;
     uint64_t dropped = 0;
     for (size_t i = 0; i < WRITE_DROPS; i++) {
         dropped += l.dropped[i];
@@ -55,10 +55,10 @@ static struct profile *make(void)
 }
 
 /* What attempt.c does with one that was taken. True if a whole request came out. */
-static bool send_one(struct endpoint *e, const struct config_endpoint *config, int64_t now)
+static bool send_one(struct send_queue *e, const struct config_endpoint *config, int64_t now)
 {
     static const struct answer good = {.class = ANSWER_SENT, .answered = true};
-    struct endpoint_item *it = endpoint_take(e, now);
+    struct send_item *it = send_queue_take(e, now);
     struct series s;
     struct request r;
     struct rng rng;
@@ -67,7 +67,7 @@ static bool send_one(struct endpoint *e, const struct config_endpoint *config, i
     if (it == NULL) {
         return false;
     }
-    struct profile *p = endpoint_item_profile(it);
+    struct profile *p = send_item_profile(it);
     rng_seed(&rng, 1);
     bool ok =
         series_build(&s, p->labels, &config->external_labels, NULL, &protocol_of(config)->labels);
@@ -84,9 +84,9 @@ static bool send_one(struct endpoint *e, const struct config_endpoint *config, i
         series_done(&s);
     }
     if (ok) {
-        (void)endpoint_done(e, it, &good, now);
+        (void)send_queue_done(e, it, &good, now);
     } else {
-        endpoint_drop(e, it, DROP_MEMORY);
+        send_queue_drop(e, it, DROP_MEMORY);
     }
     balance(e);
     return ok;
@@ -102,22 +102,22 @@ static void scenario(bool *ret_complete)
                                      .tenant_id = "t",
                                      .headers = {headers, 1},
                                      .external_labels = {external, 2}};
-    struct endpoint_options options = {.max_bytes = 1 << 20, .concurrency = 2, .seed = 1};
-    struct endpoint *e = endpoint_new(&options);
+    struct send_queue_options options = {.max_bytes = 1 << 20, .concurrency = 2, .seed = 1};
+    struct send_queue *e = send_queue_new(&options);
     if (e == NULL) {
         return;
     }
-    endpoint_put(e, make(), 0);
+    send_queue_put(e, make(), 0);
     balance(e);
     *ret_complete = send_one(e, &config, 0);
     assert_true(*ret_complete || torture_state.failed);
     /* There is memory again for the next one. */
     if (torture_state.failed) {
-        endpoint_put(e, make(), 1);
+        send_queue_put(e, make(), 1);
         assert_true(send_one(e, &config, 1));
-        CHECK_INT(endpoint_status(e).ledger.queued, 0, "");
+        CHECK_INT(send_queue_status(e).ledger.queued, 0, "");
     }
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void torture_protocol(const struct protocol *protocol, enum profile_format format)

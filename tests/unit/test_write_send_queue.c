@@ -50,25 +50,25 @@ static struct profile *make(int id, int64_t scraped_ms)
     return p;
 }
 
-static int id_of(const struct endpoint_item *it)
+static int id_of(const struct send_item *it)
 {
     uint64_t id = 0;
     if (it == NULL) {
         return -1;
     }
-    assert_true(parse_u64(labels_get(endpoint_item_profile(it)->labels, SV("id")), 100000, &id));
+    assert_true(parse_u64(labels_get(send_item_profile(it)->labels, SV("id")), 100000, &id));
     return (int)id;
 }
 
-static struct endpoint *new_endpoint(unsigned concurrency, uint64_t max_bytes)
+static struct send_queue *new_endpoint(unsigned concurrency, uint64_t max_bytes)
 {
-    struct endpoint_options options = {.max_bytes = max_bytes,
-                                       .concurrency = concurrency,
-                                       .min_backoff_ms = 500,
-                                       .max_backoff_ms = 300000,
-                                       .max_age_ms = HOUR_MS,
-                                       .seed = 7};
-    struct endpoint *e = endpoint_new(&options);
+    struct send_queue_options options = {.max_bytes = max_bytes,
+                                         .concurrency = concurrency,
+                                         .min_backoff_ms = 500,
+                                         .max_backoff_ms = 300000,
+                                         .max_age_ms = HOUR_MS,
+                                         .seed = 7};
+    struct send_queue *e = send_queue_new(&options);
     assert_non_null(e);
     return e;
 }
@@ -89,33 +89,33 @@ static uint64_t dropped_sum(const struct write_ledger *l)
     return n;
 }
 
-static struct write_ledger ledger(struct endpoint *e)
+static struct write_ledger ledger(struct send_queue *e)
 {
-    struct write_ledger l = endpoint_status(e).ledger;
+    struct write_ledger l = send_queue_status(e).ledger;
     CHECK_INT(l.accepted, l.sent + dropped_sum(&l) + l.queued + l.in_flight, "balance");
     return l;
 }
 
-static struct endpoint_item *take(struct endpoint *e, int64_t now, int want)
+static struct send_item *take(struct send_queue *e, int64_t now, int want)
 {
-    struct endpoint_item *it = endpoint_take(e, now);
+    struct send_item *it = send_queue_take(e, now);
     CHECK_INT(id_of(it), want, "taken");
     ledger(e);
     return it;
 }
 
-static struct endpoint_result done(struct endpoint *e, struct endpoint_item *it,
-                                   const struct answer *a, int64_t now)
+static struct send_result done(struct send_queue *e, struct send_item *it, const struct answer *a,
+                               int64_t now)
 {
-    struct endpoint_result r = endpoint_done(e, it, a, now);
+    struct send_result r = send_queue_done(e, it, a, now);
     ledger(e);
     return r;
 }
 
-static void put(struct endpoint *e, int first, int last, int64_t now)
+static void put(struct send_queue *e, int first, int last, int64_t now)
 {
     for (int i = first; i <= last; i++) {
-        endpoint_put(e, make(i, now), now);
+        send_queue_put(e, make(i, now), now);
     }
     ledger(e);
 }
@@ -125,100 +125,100 @@ static void put(struct endpoint *e, int first, int last, int64_t now)
 static void test_first_in_first_out(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(2, 1 << 20);
+    struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 4, 0);
-    struct endpoint_item *one = take(e, 0, 1);
-    struct endpoint_item *two = take(e, 0, 2);
-    assert_null(endpoint_take(e, 0)); /* concurrency */
-    CHECK_INT(endpoint_item_attempt(one), 1, "");
+    struct send_item *one = take(e, 0, 1);
+    struct send_item *two = take(e, 0, 2);
+    assert_null(send_queue_take(e, 0)); /* concurrency */
+    CHECK_INT(send_item_attempt(one), 1, "");
     CHECK_INT(done(e, two, &sent, 0).fate, FATE_SENT, "");
-    struct endpoint_item *three = take(e, 0, 3);
+    struct send_item *three = take(e, 0, 3);
     done(e, one, &sent, 0);
     done(e, three, &sent, 0);
     done(e, take(e, 0, 4), &sent, 0);
-    assert_null(endpoint_take(e, 0));
+    assert_null(send_queue_take(e, 0));
     struct write_ledger l = ledger(e);
     CHECK_INT(l.accepted, 4, "");
     CHECK_INT(l.sent, 4, "");
     CHECK_INT(l.queued_bytes, 0, "");
-    CHECK_INT(endpoint_wake_ms(e), INT64_MAX, "nothing to wait for");
-    endpoint_free(e);
+    CHECK_INT(send_queue_wake_ms(e), INT64_MAX, "nothing to wait for");
+    send_queue_free(e);
 }
 
 static void test_full_queue_drops_the_oldest(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 3 * COST);
+    struct send_queue *e = new_endpoint(1, 3 * COST);
     put(e, 1, 5, 0);
     struct write_ledger l = ledger(e);
     CHECK_INT(l.dropped[DROP_QUEUE_FULL], 2, "");
     CHECK_INT(l.queued, 3, "");
     CHECK_INT(l.queued_bytes, 3 * COST, "");
     done(e, take(e, 0, 3), &sent, 0);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* Age counts, not the place in the queue: a profile that waits for its second attempt is older. */
 static void test_oldest_is_by_age(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 3 * COST);
-    endpoint_put(e, make(1, 1), 1);
-    endpoint_put(e, make(2, 2), 2);
+    struct send_queue *e = new_endpoint(1, 3 * COST);
+    send_queue_put(e, make(1, 1), 1);
+    send_queue_put(e, make(2, 2), 2);
     done(e, take(e, 2, 1), &unavailable, 2); /* 2, 1 */
-    CHECK_INT(endpoint_status(e).oldest_ms, 1, "");
-    endpoint_put(e, make(3, 3), 3);
-    endpoint_put(e, make(4, 4), 4); /* 1 goes */
+    CHECK_INT(send_queue_status(e).oldest_ms, 1, "");
+    send_queue_put(e, make(3, 3), 3);
+    send_queue_put(e, make(4, 4), 4); /* 1 goes */
     CHECK_INT(ledger(e).dropped[DROP_QUEUE_FULL], 1, "");
-    CHECK_INT(endpoint_status(e).oldest_ms, 2, "");
+    CHECK_INT(send_queue_status(e).oldest_ms, 2, "");
     int64_t now = 10000;
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 3), &sent, now);
     done(e, take(e, now, 4), &sent, now);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_in_flight_counts(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(2, 3 * COST);
+    struct send_queue *e = new_endpoint(2, 3 * COST);
     put(e, 1, 3, 0);
-    struct endpoint_item *one = take(e, 0, 1);
-    struct endpoint_item *two = take(e, 0, 2);
+    struct send_item *one = take(e, 0, 1);
+    struct send_item *two = take(e, 0, 2);
     put(e, 4, 4, 0); /* 3 goes */
     CHECK_INT(ledger(e).dropped[DROP_QUEUE_FULL], 1, "");
     CHECK_INT(ledger(e).queued, 1, "");
     /* Nothing queued could make room for this one: it goes itself, 4 stays. */
-    endpoint_put(e, make_sized(5, 0, 2 * COST), 0);
+    send_queue_put(e, make_sized(5, 0, 2 * COST), 0);
     CHECK_INT(ledger(e).dropped[DROP_QUEUE_FULL], 2, "");
     CHECK_INT(ledger(e).queued, 1, "");
     /* Those in flight come back: still within the bound. */
     done(e, one, &refused, 0);
     done(e, two, &refused, 0);
     CHECK_INT(ledger(e).queued_bytes, 3 * COST, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_larger_than_the_queue(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 3 * COST);
+    struct send_queue *e = new_endpoint(1, 3 * COST);
     put(e, 1, 2, 0);
-    endpoint_put(e, make_sized(3, 0, 3 * COST), 0);
+    send_queue_put(e, make_sized(3, 0, 3 * COST), 0);
     CHECK_INT(ledger(e).dropped[DROP_QUEUE_FULL], 1, "");
     CHECK_INT(ledger(e).queued, 2, "the others stay");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_large_one_drops_several(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 4 * COST);
+    struct send_queue *e = new_endpoint(1, 4 * COST);
     put(e, 1, 4, 0);
-    endpoint_put(e, make_sized(5, 0, 2 * COST), 0); /* costs a little over two of them */
+    send_queue_put(e, make_sized(5, 0, 2 * COST), 0); /* costs a little over two of them */
     CHECK_INT(ledger(e).dropped[DROP_QUEUE_FULL], 3, "");
     CHECK_INT(ledger(e).queued, 2, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* ---- age ------------------------------------------------------------------------------------- */
@@ -226,44 +226,44 @@ static void test_large_one_drops_several(void **state)
 static void test_expiry(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
-    endpoint_put(e, make(1, 100), 100);
-    endpoint_put(e, make(2, 200), 200);
-    CHECK_INT(endpoint_wake_ms(e), 100 + HOUR_MS, "");
-    endpoint_expire(e, 99 + HOUR_MS);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
+    send_queue_put(e, make(1, 100), 100);
+    send_queue_put(e, make(2, 200), 200);
+    CHECK_INT(send_queue_wake_ms(e), 100 + HOUR_MS, "");
+    send_queue_expire(e, 99 + HOUR_MS);
     CHECK_INT(ledger(e).queued, 2, "");
-    endpoint_expire(e, 100 + HOUR_MS);
+    send_queue_expire(e, 100 + HOUR_MS);
     CHECK_INT(ledger(e).queued, 1, "");
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    assert_null(endpoint_take(e, 200 + HOUR_MS)); /* checked when taken */
+    assert_null(send_queue_take(e, 200 + HOUR_MS)); /* checked when taken */
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 2, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_expiry_behind_the_head(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
-    endpoint_put(e, make(1, 100), 100);
-    endpoint_put(e, make(2, 200), 200);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
+    send_queue_put(e, make(1, 100), 100);
+    send_queue_put(e, make(2, 200), 200);
     done(e, take(e, 200, 1), &unavailable, 200); /* 2, 1 */
-    endpoint_expire(e, 100 + HOUR_MS);
+    send_queue_expire(e, 100 + HOUR_MS);
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
     done(e, take(e, 150 + HOUR_MS, 2), &sent, 150 + HOUR_MS);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_expired_on_return(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
-    endpoint_put(e, make(1, 0), 0);
-    struct endpoint_item *it = take(e, HOUR_MS - 1, 1);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
+    send_queue_put(e, make(1, 0), 0);
+    struct send_item *it = take(e, HOUR_MS - 1, 1);
     done(e, it, &refused, HOUR_MS + 10);
-    assert_true(endpoint_wake_ms(e) <= HOUR_MS + 10);
-    endpoint_expire(e, HOUR_MS + 10);
+    assert_true(send_queue_wake_ms(e) <= HOUR_MS + 10);
+    send_queue_expire(e, HOUR_MS + 10);
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* ---- backoff --------------------------------------------------------------------------------- */
@@ -271,24 +271,25 @@ static void test_expired_on_return(void **state)
 static void test_backoff_grows_and_is_capped(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(16, 1 << 20);
-    endpoint_put(e, make(1, 0), 0);
+    struct send_queue *e = new_endpoint(16, 1 << 20);
+    send_queue_put(e, make(1, 0), 0);
     int64_t now = 0;
     for (unsigned k = 1; k <= 15; k++) {
         char row[32];
         (void)snprintf(row, sizeof(row), "failure %u", k);
-        struct endpoint_result r = done(e, take(e, now, 1), &refused, now);
+        struct send_result r = done(e, take(e, now, 1), &refused, now);
         int64_t low = 500 * (INT64_C(1) << (k - 1));
         int64_t high = 2 * low;
         CHECK_INT(r.failures, k, row);
         CHECK_INT(r.wait_ms >= (low < 150000 ? low : 150000), true, row);
         CHECK_INT(r.wait_ms <= (high < 300000 ? high : 300000), true, row);
         CHECK_INT(r.fate, FATE_QUEUED, row);
-        assert_null(endpoint_take(e, now + r.wait_ms - 1));
-        CHECK_INT(endpoint_wake_ms(e), now + r.wait_ms < HOUR_MS ? now + r.wait_ms : HOUR_MS, row);
+        assert_null(send_queue_take(e, now + r.wait_ms - 1));
+        CHECK_INT(send_queue_wake_ms(e), now + r.wait_ms < HOUR_MS ? now + r.wait_ms : HOUR_MS,
+                  row);
         now += r.wait_ms;
     }
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_jitter_depends_on_the_seed(void **state)
@@ -297,17 +298,17 @@ static void test_jitter_depends_on_the_seed(void **state)
     int64_t waits[8];
     size_t different = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        struct endpoint_options options = {.max_bytes = 1 << 20,
-                                           .concurrency = 1,
-                                           .min_backoff_ms = 60000,
-                                           .max_backoff_ms = 60000,
-                                           .seed = seed};
-        struct endpoint *e = endpoint_new(&options);
-        endpoint_put(e, make(1, 0), 0);
+        struct send_queue_options options = {.max_bytes = 1 << 20,
+                                             .concurrency = 1,
+                                             .min_backoff_ms = 60000,
+                                             .max_backoff_ms = 60000,
+                                             .seed = seed};
+        struct send_queue *e = send_queue_new(&options);
+        send_queue_put(e, make(1, 0), 0);
         waits[seed] = done(e, take(e, 0, 1), &refused, 0).wait_ms;
         assert_true(waits[seed] >= 30000 && waits[seed] <= 60000);
         different += seed > 0 && waits[seed] != waits[0];
-        endpoint_free(e);
+        send_queue_free(e);
     }
     assert_true(different > 0);
 }
@@ -318,31 +319,31 @@ static void test_jitter_at_the_cap(void **state)
     (void)state;
     size_t low = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct endpoint_options options = {.max_bytes = 1 << 20,
-                                           .concurrency = 1,
-                                           .min_backoff_ms = 59999,
-                                           .max_backoff_ms = 60000,
-                                           .seed = seed};
-        struct endpoint *e = endpoint_new(&options);
-        endpoint_put(e, make(1, 0), 0);
+        struct send_queue_options options = {.max_bytes = 1 << 20,
+                                             .concurrency = 1,
+                                             .min_backoff_ms = 59999,
+                                             .max_backoff_ms = 60000,
+                                             .seed = seed};
+        struct send_queue *e = send_queue_new(&options);
+        send_queue_put(e, make(1, 0), 0);
         int64_t wait = done(e, take(e, 0, 1), &refused, 0).wait_ms;
         assert_true(wait >= 30000 && wait <= 60000);
         low += wait < 59000;
-        endpoint_free(e);
+        send_queue_free(e);
     }
     assert_true(low > 0);
 }
 
 /* How many may be in flight at this time; they are dropped. */
-static unsigned in_flight_at(struct endpoint *e, int64_t now)
+static unsigned in_flight_at(struct send_queue *e, int64_t now)
 {
-    struct endpoint_item *all[64];
+    struct send_item *all[64];
     unsigned n = 0;
-    while (n < 64 && (all[n] = endpoint_take(e, now)) != NULL) {
+    while (n < 64 && (all[n] = send_queue_take(e, now)) != NULL) {
         n++;
     }
     for (unsigned i = 0; i < n; i++) {
-        endpoint_drop(e, all[i], DROP_MEMORY);
+        send_queue_drop(e, all[i], DROP_MEMORY);
     }
     return n;
 }
@@ -351,40 +352,40 @@ static unsigned in_flight_at(struct endpoint *e, int64_t now)
 static void test_pace_behind_an_outage(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(16, 1 << 20);
+    struct send_queue *e = new_endpoint(16, 1 << 20);
     put(e, 1, 200, 0);
     CHECK_INT(in_flight_at(e, 0), 16, "no outage: all at once");
-    done(e, endpoint_take(e, 0), &refused, 0);
+    done(e, send_queue_take(e, 0), &refused, 0);
     int64_t now = 5000;
-    done(e, endpoint_take(e, now), &sent, now);
+    done(e, send_queue_take(e, now), &sent, now);
     static const unsigned want[] = {1, 2, 4, 8, 16, 16};
     for (size_t i = 0; i < 6; i++) {
-        CHECK_INT(in_flight_at(e, now + (int64_t)i * ENDPOINT_PACE_MS), want[i], "");
-        CHECK_INT(in_flight_at(e, now + (int64_t)(i + 1) * ENDPOINT_PACE_MS - 1), want[i], "");
+        CHECK_INT(in_flight_at(e, now + (int64_t)i * SEND_QUEUE_PACE_MS), want[i], "");
+        CHECK_INT(in_flight_at(e, now + (int64_t)(i + 1) * SEND_QUEUE_PACE_MS - 1), want[i], "");
     }
-    done(e, endpoint_take(e, now), &refused, now);
-    CHECK_INT(endpoint_status(e).probing, false, "open");
-    struct endpoint_item *probe = endpoint_take(e, now + 60000);
-    CHECK_INT(endpoint_status(e).probing, true, "half open");
+    done(e, send_queue_take(e, now), &refused, now);
+    CHECK_INT(send_queue_status(e).probing, false, "open");
+    struct send_item *probe = send_queue_take(e, now + 60000);
+    CHECK_INT(send_queue_status(e).probing, true, "half open");
     done(e, probe, &sent, now + 60000);
-    CHECK_INT(endpoint_status(e).probing, false, "closed");
+    CHECK_INT(send_queue_status(e).probing, false, "closed");
     CHECK_INT(in_flight_at(e, now + 60000), 1, "each outage anew");
-    endpoint_drain(e, now + 60000);
+    send_queue_drain(e, now + 60000);
     CHECK_INT(in_flight_at(e, now + 60000), 16, "no time for that at the end");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_one_probe_then_all(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(4, 1 << 20);
+    struct send_queue *e = new_endpoint(4, 1 << 20);
     put(e, 1, 8, 0);
     done(e, take(e, 0, 1), &refused, 0);
     int64_t now = 5000;
-    struct endpoint_item *probe = take(e, now, 1);
-    assert_null(endpoint_take(e, now));
-    CHECK_INT(endpoint_wake_ms(e), HOUR_MS, "the probe wakes us, not the time");
-    struct endpoint_result r = done(e, probe, &refused, now);
+    struct send_item *probe = take(e, now, 1);
+    assert_null(send_queue_take(e, now));
+    CHECK_INT(send_queue_wake_ms(e), HOUR_MS, "the probe wakes us, not the time");
+    struct send_result r = done(e, probe, &refused, now);
     CHECK_INT(r.failures, 2, "");
     CHECK_INT(r.recovered, false, "");
     now += r.wait_ms;
@@ -392,92 +393,92 @@ static void test_one_probe_then_all(void **state)
     CHECK_INT(r.recovered, true, "");
     CHECK_INT(r.failures, 0, "");
     CHECK_INT(r.queued, 7, "");
-    now += 2 * ENDPOINT_PACE_MS;
-    struct endpoint_item *all[4];
+    now += 2 * SEND_QUEUE_PACE_MS;
+    struct send_item *all[4];
     for (int i = 0; i < 4; i++) {
         all[i] = take(e, now, 2 + i);
     }
     for (int i = 0; i < 4; i++) {
         done(e, all[i], &sent, now);
     }
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* Sixteen that fail together are one failure of the endpoint. */
 static void test_failures_together_count_once(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(4, 1 << 20);
+    struct send_queue *e = new_endpoint(4, 1 << 20);
     put(e, 1, 4, 0);
-    struct endpoint_item *all[4];
+    struct send_item *all[4];
     for (int i = 0; i < 4; i++) {
         all[i] = take(e, 0, 1 + i);
     }
     for (int i = 0; i < 4; i++) {
         CHECK_INT(done(e, all[i], &refused, i).failures, 1, "");
     }
-    assert_true(endpoint_wake_ms(e) <= 1000);
-    endpoint_free(e);
+    assert_true(send_queue_wake_ms(e) <= 1000);
+    send_queue_free(e);
 }
 
 static void test_late_success_does_not_end_the_rest(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(2, 1 << 20);
+    struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
-    struct endpoint_item *one = take(e, 0, 1);
-    struct endpoint_item *two = take(e, 0, 2);
+    struct send_item *one = take(e, 0, 1);
+    struct send_item *two = take(e, 0, 2);
     struct answer limited = unavailable;
     limited.delay_ms = 30000;
     CHECK_INT(done(e, one, &limited, 0).wait_ms, 30000, "");
-    struct endpoint_result r = done(e, two, &sent, 10);
+    struct send_result r = done(e, two, &sent, 10);
     CHECK_INT(r.recovered, false, "");
     CHECK_INT(r.failures, 1, "");
-    assert_null(endpoint_take(e, 29999));
+    assert_null(send_queue_take(e, 29999));
     done(e, take(e, 30000, 3), &sent, 30000);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_late_failure_does_not_start_a_rest(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(2, 1 << 20);
+    struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
-    struct endpoint_item *slow = take(e, 0, 1);
-    struct endpoint_item *two = take(e, 0, 2);
+    struct send_item *slow = take(e, 0, 1);
+    struct send_item *two = take(e, 0, 2);
     done(e, two, &refused, 0);
     done(e, take(e, 2000, 2), &sent, 2000); /* recovered */
     struct answer limited = refused;
     limited.delay_ms = 30000;
-    struct endpoint_result r = done(e, slow, &limited, 10000);
+    struct send_result r = done(e, slow, &limited, 10000);
     CHECK_INT(r.failures, 0, "");
     CHECK_INT(r.wait_ms, 0, "");
     /* Nor is its delay kept for later. */
     assert_true(done(e, take(e, 10000, 1), &refused, 10000).wait_ms <= 1000);
     done(e, take(e, 11000, 1), &sent, 11000);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* Whoever comes home late does not make room for a second probe. */
 static void test_late_one_beside_the_probe(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(3, 1 << 20);
+    struct send_queue *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
-    struct endpoint_item *late = take(e, 0, 1);
+    struct send_item *late = take(e, 0, 1);
     done(e, take(e, 0, 2), &unavailable, 0);
-    struct endpoint_item *probe = take(e, 2000, 3);
+    struct send_item *probe = take(e, 2000, 3);
     done(e, late, &sent, 2001);
-    assert_null(endpoint_take(e, 2002));
+    assert_null(send_queue_take(e, 2002));
     CHECK_INT(done(e, probe, &sent, 2003).recovered, true, "");
     done(e, take(e, 2003, 4), &sent, 2003);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_server_delay(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     struct answer limited = unavailable;
     limited.delay_ms = 120000;
@@ -485,22 +486,22 @@ static void test_server_delay(void **state)
     /* Shorter than the backoff: the backoff counts. */
     limited.delay_ms = 1;
     assert_true(done(e, take(e, 120000, 1), &limited, 120000).wait_ms >= 1000);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_rejection_shows_that_it_lives(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(2, 1 << 20);
+    struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &refused, 0);
-    struct endpoint_result r = done(e, take(e, 5000, 1), &rejected, 5000);
+    struct send_result r = done(e, take(e, 5000, 1), &rejected, 5000);
     CHECK_INT(r.fate, FATE_DROPPED, "");
     CHECK_INT(r.reason, DROP_REJECTED, "");
     CHECK_INT(r.recovered, true, "");
     CHECK_INT(ledger(e).dropped[DROP_REJECTED], 1, "");
     done(e, take(e, 5000, 2), &sent, 5000);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* ---- which profile is next ------------------------------------------------------------------- */
@@ -508,9 +509,9 @@ static void test_rejection_shows_that_it_lives(void **state)
 static void test_unanswered_keep_their_order(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(3, 1 << 20);
+    struct send_queue *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
-    struct endpoint_item *all[3];
+    struct send_item *all[3];
     for (int i = 0; i < 3; i++) {
         all[i] = take(e, 0, 1 + i);
     }
@@ -521,49 +522,49 @@ static void test_unanswered_keep_their_order(void **state)
     for (int i = 1; i <= 5; i++) {
         done(e, take(e, now, i), &sent, now);
     }
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_answered_goes_to_the_end(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &unavailable, 0);
     int64_t now = 5000;
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 3), &sent, now);
     done(e, take(e, now, 1), &sent, now);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* A profile that only ever times out must not stop the others. */
 static void test_unanswered_for_ever_goes_to_the_end(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     int64_t now = 0;
-    for (int i = 0; i < ENDPOINT_UNANSWERED_MAX; i++) {
+    for (int i = 0; i < SEND_QUEUE_UNANSWERED_MAX; i++) {
         now += done(e, take(e, now, 1), &refused, now).wait_ms;
     }
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 1), &sent, now);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* F26: tried a bounded number of times, and then dropped and counted. */
 static void test_doubtful_has_an_end(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     int64_t now = 0;
     /* Attempts without an answer say nothing about the profile. */
     for (int i = 0; i < 6; i++) {
         now += done(e, take(e, now, 1), &refused, now).wait_ms;
     }
-    struct endpoint_result r = {0};
+    struct send_result r = {0};
     for (int i = 1; i <= ANSWER_TRIES; i++) {
         r = done(e, take(e, now, 1), &doubtful, now);
         CHECK_INT(r.fate, i < ANSWER_TRIES ? FATE_QUEUED : FATE_DROPPED, "");
@@ -571,27 +572,27 @@ static void test_doubtful_has_an_end(void **state)
     }
     CHECK_INT(r.reason, DROP_RETRIES, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* One profile that the server stumbles over, among good ones: all others arrive. */
 static void test_poison(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(2, 1 << 20);
+    struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 0, 50, 0);
     int64_t now = 0;
     for (int step = 0; step < 1000 && ledger(e).queued > 0; step++) {
-        struct endpoint_item *it = endpoint_take(e, now);
+        struct send_item *it = send_queue_take(e, now);
         if (it != NULL) {
             done(e, it, id_of(it) == 0 ? &doubtful : &sent, now);
         } else {
-            now = endpoint_wake_ms(e);
+            now = send_queue_wake_ms(e);
         }
     }
     CHECK_INT(ledger(e).sent, 50, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* ---- given up, closed, drained --------------------------------------------------------------- */
@@ -599,61 +600,61 @@ static void test_poison(void **state)
 static void test_drop_of_a_taken_one(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
-    endpoint_drop(e, take(e, 0, 1), DROP_LABELS);
+    send_queue_drop(e, take(e, 0, 1), DROP_LABELS);
     CHECK_INT(ledger(e).dropped[DROP_LABELS], 1, "");
     done(e, take(e, 0, 2), &refused, 0);
     /* A probe that is given up makes room for another. */
-    endpoint_drop(e, take(e, 5000, 2), DROP_MEMORY);
+    send_queue_drop(e, take(e, 5000, 2), DROP_MEMORY);
     put(e, 3, 3, 5000);
     done(e, take(e, 5000, 3), &sent, 5000);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_close(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
-    endpoint_close(e);
+    send_queue_close(e);
     put(e, 2, 2, 0);
     struct write_ledger l = ledger(e);
     CHECK_INT(l.accepted, 2, "");
     CHECK_INT(l.queued, 1, "");
     CHECK_INT(l.dropped[DROP_SHUTDOWN], 1, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_drain_does_not_wait(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(4, 1 << 20);
+    struct send_queue *e = new_endpoint(4, 1 << 20);
     put(e, 1, 2, 0);
     struct answer limited = refused;
     limited.delay_ms = 300000;
     done(e, take(e, 0, 1), &limited, 0);
-    assert_null(endpoint_take(e, 1000));
-    endpoint_drain(e, 1000);
-    struct endpoint_result r = done(e, take(e, 1000, 1), &limited, 1000);
-    assert_true(r.wait_ms >= ENDPOINT_WAIT_MIN_MS && r.wait_ms <= ENDPOINT_DRAIN_WAIT_MS);
+    assert_null(send_queue_take(e, 1000));
+    send_queue_drain(e, 1000);
+    struct send_result r = done(e, take(e, 1000, 1), &limited, 1000);
+    assert_true(r.wait_ms >= SEND_QUEUE_WAIT_MIN_MS && r.wait_ms <= SEND_QUEUE_DRAIN_WAIT_MS);
     done(e, take(e, 1100, 1), &sent, 1100);
     done(e, take(e, 1100, 2), &sent, 1100);
     CHECK_INT(ledger(e).sent, 2, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 static void test_drop_queued(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(1, 1 << 20);
+    struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 5, 0);
-    struct endpoint_item *it = take(e, 0, 1);
-    endpoint_drop_unsafe(e, DROP_SHUTDOWN);
+    struct send_item *it = take(e, 0, 1);
+    send_queue_drop_unsafe(e, DROP_SHUTDOWN);
     CHECK_INT(ledger(e).dropped[DROP_SHUTDOWN], 4, "");
     CHECK_INT(ledger(e).in_flight, 1, "");
     done(e, it, &sent, 0);
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 /* Random operations: the books balance after each, and no bound is ever passed. */
@@ -663,8 +664,8 @@ static void test_random_walk(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct rng rng;
         rng_seed(&rng, seed);
-        struct endpoint *e = new_endpoint(4, 20 * COST);
-        struct endpoint_item *flying[4];
+        struct send_queue *e = new_endpoint(4, 20 * COST);
+        struct send_item *flying[4];
         size_t n_flying = 0;
         int64_t now = 0;
         const struct answer *answers[] = {&sent, &refused, &unavailable, &rejected, &doubtful};
@@ -673,36 +674,36 @@ static void test_random_walk(void **state)
             int64_t what = rng_range(&rng, 0, 10);
             if (what < 4) {
                 size_t size = (size_t)rng_range(&rng, 1, (int64_t)(3 * COST));
-                endpoint_put(e, make_sized(step, now, size), now);
+                send_queue_put(e, make_sized(step, now, size), now);
             } else if (what < 7) {
-                struct endpoint_item *it = endpoint_take(e, now);
+                struct send_item *it = send_queue_take(e, now);
                 if (it != NULL) {
                     flying[n_flying++] = it;
                 }
             } else if (n_flying > 0) {
                 size_t i = (size_t)rng_range(&rng, 0, (int64_t)n_flying);
-                endpoint_done(e, flying[i], answers[rng_range(&rng, 0, 5)], now);
+                send_queue_done(e, flying[i], answers[rng_range(&rng, 0, 5)], now);
                 flying[i] = flying[--n_flying];
             }
             struct write_ledger l = ledger(e);
             CHECK_INT(l.in_flight, n_flying, "");
-            assert_true(l.queued_bytes + endpoint_status(e).in_flight_bytes <= 20 * COST);
+            assert_true(l.queued_bytes + send_queue_status(e).in_flight_bytes <= 20 * COST);
         }
         while (n_flying > 0) {
-            endpoint_drop(e, flying[--n_flying], DROP_SHUTDOWN);
+            send_queue_drop(e, flying[--n_flying], DROP_SHUTDOWN);
         }
-        endpoint_drop_unsafe(e, DROP_SHUTDOWN);
+        send_queue_drop_unsafe(e, DROP_SHUTDOWN);
         struct write_ledger l = ledger(e);
         CHECK_INT(l.queued_bytes, 0, "");
-        CHECK_INT(endpoint_status(e).in_flight_bytes, 0, "");
-        endpoint_free(e);
+        CHECK_INT(send_queue_status(e).in_flight_bytes, 0, "");
+        send_queue_free(e);
     }
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
 struct producer {
-    struct endpoint *e;
+    struct send_queue *e;
     int first;
 };
 
@@ -712,7 +713,7 @@ static void *produce(void *arg)
 {
     struct producer *p = arg;
     for (int i = 0; i < PER_THREAD; i++) {
-        endpoint_put(p->e, make(p->first + i, i), i);
+        send_queue_put(p->e, make(p->first + i, i), i);
     }
     return NULL;
 }
@@ -720,27 +721,27 @@ static void *produce(void *arg)
 static void test_threads(void **state)
 {
     (void)state;
-    struct endpoint *e = new_endpoint(8, 50 * COST);
+    struct send_queue *e = new_endpoint(8, 50 * COST);
     struct producer producers[2] = {{e, 0}, {e, PER_THREAD}};
     pthread_t threads[2];
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
     }
     for (int i = 0; i < 5000; i++) {
-        struct endpoint_item *it = endpoint_take(e, 0);
+        struct send_item *it = send_queue_take(e, 0);
         if (it != NULL) {
-            endpoint_done(e, it, i % 3 == 0 ? &rejected : &sent, 0);
+            send_queue_done(e, it, i % 3 == 0 ? &rejected : &sent, 0);
         }
         ledger(e);
     }
     for (size_t i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
     }
-    endpoint_drop_unsafe(e, DROP_SHUTDOWN);
+    send_queue_drop_unsafe(e, DROP_SHUTDOWN);
     struct write_ledger l = ledger(e);
     CHECK_INT(l.accepted, 2 * PER_THREAD, "");
     CHECK_INT(l.sent + dropped_sum(&l), 2 * PER_THREAD, "");
-    endpoint_free(e);
+    send_queue_free(e);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -49,7 +49,7 @@ static void sent_before_written(void **state)
     rig_pass(&r, 500);
     CHECK_INT(spool_status(r.s).stored, 1, "");
     CHECK_INT(spool_status(r.s).counts.profiles, 1, "");
-    CHECK_INT(endpoint_status(r.e).ledger.queued, 1, "counted once");
+    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "counted once");
     CHECK_INT(rig_send(&r, 9, seen, 4), 1, "");
     rig_settle(&r);
     CHECK_INT(spool_status(r.s).counts.profiles, 0, "");
@@ -94,7 +94,7 @@ static void survives_the_process(void **state)
     r.now += 5000;
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
-    struct endpoint_status s = endpoint_status(r.e);
+    struct send_queue_status s = send_queue_status(r.e);
     CHECK_INT(s.ledger.replayed, 13, "");
     CHECK_INT(s.ledger.accepted, 0, "");
     CHECK_INT(s.ledger.queued, 13, "");
@@ -134,15 +134,15 @@ static void memory_overflows_to_disk(void **state)
             rig_pass(&r, 500);
         }
     }
-    struct endpoint_status s = endpoint_status(r.e);
+    struct send_queue_status s = send_queue_status(r.e);
     CHECK_INT(s.ledger.queued, 200, "");
     assert_true(s.on_disk_only > 150);
     for (unsigned i = 0; i < 200; i++) {
-        struct endpoint_item *it = rig_take(&r);
+        struct send_item *it = rig_take(&r);
         assert_non_null(it);
-        CHECK_INT(rig_number(endpoint_item_profile(it)), i, "in order");
+        CHECK_INT(rig_number(send_item_profile(it)), i, "in order");
         CHECK_MEMORY(&r);
-        endpoint_done(r.e, it, &answer_sent, r.now);
+        send_queue_done(r.e, it, &answer_sent, r.now);
         seen[i]++;
     }
     rig_done(&r);
@@ -162,7 +162,7 @@ static void too_fast_for_the_disk(void **state)
     for (unsigned i = 0; i < 15; i++) {
         rig_put(&r, i, 1024);
     }
-    CHECK_INT(endpoint_status(r.e).ledger.dropped[DROP_QUEUE_FULL], 5, "");
+    CHECK_INT(send_queue_status(r.e).ledger.dropped[DROP_QUEUE_FULL], 5, "");
     rig_pass(&r, 500);
     CHECK_INT(spool_status(r.s).stored, 10, "the dropped ones are not written");
     rig_done(&r);
@@ -189,7 +189,7 @@ static void spool_is_full(void **state)
         assert_true(spool_status(r.s).counts.bytes <= 1 << 20);
         CHECK_MEMORY(&r);
     }
-    struct endpoint_status s = endpoint_status(r.e);
+    struct send_queue_status s = send_queue_status(r.e);
     uint64_t lost = s.ledger.dropped[DROP_SPOOL_FULL];
     assert_true(lost > 50 && lost < 120);
     assert_true(spool_status(r.s).counts.dropped_segments > 3);
@@ -230,7 +230,7 @@ static void full_of_the_past(void **state)
     r.max_bytes = 40 * 1024;
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
-    CHECK_INT(endpoint_status(r.e).ledger.replayed, 20 * 1024 / ENDPOINT_INDEX_COST, "");
+    CHECK_INT(send_queue_status(r.e).ledger.replayed, 20 * 1024 / SEND_QUEUE_INDEX_COST, "");
     assert_true(spool_status(r.s).reading);
     for (unsigned i = 90; i < 190; i++) {
         rig_put(&r, i, 10 * 1024);
@@ -243,7 +243,7 @@ static void full_of_the_past(void **state)
         sent += more;
         rig_pass(&r, 1000);
     }
-    struct write_ledger l = endpoint_status(r.e).ledger;
+    struct write_ledger l = send_queue_status(r.e).ledger;
     CHECK_INT(l.accepted, 100, "");
     CHECK_INT(l.replayed, 90, "");
     CHECK_INT(l.queued, 0, "");
@@ -269,15 +269,15 @@ static void age_counts_on(void **state)
     r.now += 40000;
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
-    endpoint_expire(r.e, r.now);
+    send_queue_expire(r.e, r.now);
     CHECK_BALANCE(&r);
-    struct write_ledger l = endpoint_status(r.e).ledger;
+    struct write_ledger l = send_queue_status(r.e).ledger;
     CHECK_INT(l.replayed, 2, "");
     CHECK_INT(l.dropped[DROP_EXPIRED], 1, "");
     rig_close_all(&r);
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
-    CHECK_INT(endpoint_status(r.e).ledger.replayed, 1, "what has expired does not come back");
+    CHECK_INT(send_queue_status(r.e).ledger.replayed, 1, "what has expired does not come back");
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
@@ -298,22 +298,22 @@ static void acknowledgement_holds_the_slot(void **state)
     }
     rig_pass(&r, 500);
     for (unsigned i = 0; i < 2; i++) {
-        struct endpoint_item *it = endpoint_take(r.e, r.now);
+        struct send_item *it = send_queue_take(r.e, r.now);
         assert_non_null(it);
-        endpoint_done(r.e, it, &answer_sent, r.now);
+        send_queue_done(r.e, it, &answer_sent, r.now);
     }
-    CHECK_INT(endpoint_status(r.e).ledger.sent, 2, "");
-    assert_null(endpoint_take(r.e, r.now));
+    CHECK_INT(send_queue_status(r.e).ledger.sent, 2, "");
+    assert_null(send_queue_take(r.e, r.now));
     r.changed = 0;
     rig_settle(&r);
     assert_true(r.changed > 0);
-    struct endpoint_item *it = endpoint_take(r.e, r.now);
+    struct send_item *it = send_queue_take(r.e, r.now);
     assert_non_null(it);
     /* At the end it goes back. */
-    endpoint_stop(r.e);
-    endpoint_abandon(r.e, it);
+    send_queue_stop(r.e);
+    send_queue_abandon(r.e, it);
     CHECK_BALANCE(&r);
-    CHECK_INT(endpoint_status(r.e).ledger.queued, 3, "");
+    CHECK_INT(send_queue_status(r.e).ledger.queued, 3, "");
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
@@ -328,12 +328,12 @@ static void flush_at_the_end(void **state)
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
     rig_put(&r, 1, 10);
-    endpoint_stop(r.e);
+    send_queue_stop(r.e);
     spool_flush(r.s);
     spool_step(r.s, r.now);
     CHECK_INT(r.flushed, 1, "");
-    endpoint_drop_unsafe(r.e, DROP_SHUTDOWN);
-    CHECK_INT(endpoint_status(r.e).ledger.queued, 1, "safe");
+    send_queue_drop_unsafe(r.e, DROP_SHUTDOWN);
+    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "safe");
     CHECK_BALANCE(&r);
     rig_close_all(&r);
     /* With a disk that takes nothing they are dropped, and counted. */
@@ -347,13 +347,13 @@ static void flush_at_the_end(void **state)
                                .for_ever = true,
                                .fail_at = 1,
                                .error = ENOSPC};
-    endpoint_stop(r.e);
+    send_queue_stop(r.e);
     spool_flush(r.s);
     spool_step(r.s, r.now);
     CHECK_INT(r.flushed, 1, "");
-    endpoint_drop_unsafe(r.e, DROP_SHUTDOWN);
-    CHECK_INT(endpoint_status(r.e).ledger.dropped[DROP_SHUTDOWN], 1, "");
-    CHECK_INT(endpoint_status(r.e).ledger.queued, 1, "that of the first process");
+    send_queue_drop_unsafe(r.e, DROP_SHUTDOWN);
+    CHECK_INT(send_queue_status(r.e).ledger.dropped[DROP_SHUTDOWN], 1, "");
+    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "that of the first process");
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
@@ -374,7 +374,7 @@ static void two_processes(void **state)
     assert_false(rig_open_all(&b, &err));
     CHECK_CONTAINS(err.msg, "/main: another process uses this directory", "");
     rig_close_all(&a);
-    b.e = endpoint_free(b.e);
+    b.e = send_queue_free(b.e);
     assert_true(rig_open_all(&b, NULL));
     rig_done(&b);
     rig_done(&a);
@@ -425,7 +425,7 @@ static void disk_fails_and_recovers(void **state)
         }
         assert_false(spool_status(r.s).up);
         CHECK_INT(spool_status(r.s).stored, 1, "");
-        CHECK_INT(endpoint_status(r.e).ledger.queued, 20, "in memory");
+        CHECK_INT(send_queue_status(r.e).ledger.queued, 20, "in memory");
         /* Sending goes on, from memory. */
         CHECK_INT(rig_send(&r, 10, seen, 40), 10, "");
         const char *log = testing_log_text(r.log);
@@ -440,7 +440,7 @@ static void disk_fails_and_recovers(void **state)
         rig_close_all(&r);
         assert_true(rig_open_all(&r, NULL));
         rig_settle(&r);
-        CHECK_INT(endpoint_status(r.e).ledger.replayed, 10, "");
+        CHECK_INT(send_queue_status(r.e).ledger.replayed, 10, "");
         CHECK_INT(rig_send(&r, 99, seen, 40), 10, "");
         for (unsigned i = 0; i < 20; i++) {
             CHECK_INT(seen[i], 1, "each once");
@@ -498,12 +498,11 @@ static void reading_fails_for_a_while(void **state)
     r.faults.fail_at = r.faults.calls + 1;
     CHECK_INT(rig_send(&r, 9, seen, 8), 1, "");
     CHECK_INT(seen[2], 1, "");
-    assert_true(endpoint_wake_ms(r.e) < INT64_MAX);
+    assert_true(send_queue_wake_ms(r.e) < INT64_MAX);
     r.faults.fail_at = 0;
-    /* The rest is by the real clock. */
-    r.now = clock_mono_ms() + 2 * ENDPOINT_LOAD_REST_MS;
+    r.now += 2 * SEND_QUEUE_LOAD_REST_MS;
     CHECK_INT(rig_send(&r, 9, seen, 8), 2, "");
-    CHECK_INT(endpoint_status(r.e).ledger.sent, 3, "");
+    CHECK_INT(send_queue_status(r.e).ledger.sent, 3, "");
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
@@ -563,7 +562,7 @@ static void every_call_fails_once(void **state)
                 (void)rig_send(&r, 10, seen, 60);
                 rig_close_all(&r);
             } else {
-                r.e = endpoint_free(r.e);
+                r.e = send_queue_free(r.e);
             }
             opened = rig_open_all(&r, &err);
             assert_true(opened || r.faults.failed > 0);
@@ -571,9 +570,11 @@ static void every_call_fails_once(void **state)
                 for (int i = 0; i < 8; i++) {
                     rig_pass(&r, SPOOL_RETRY_MAX_MS);
                 }
-                r.now = clock_mono_ms() + 100000;
                 unsigned sent = rig_send(&r, 999, seen, 60);
-                struct write_ledger l = endpoint_status(r.e).ledger;
+                /* One that could not be read is tried again after a rest. */
+                r.now += 2 * SEND_QUEUE_LOAD_REST_MS;
+                sent += rig_send(&r, 999, seen, 60);
+                struct write_ledger l = send_queue_status(r.e).ledger;
                 CHECK_INT(l.sent, sent, "");
                 CHECK_INT(l.queued, 0, "");
             }

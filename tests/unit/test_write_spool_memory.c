@@ -20,7 +20,7 @@ static void one_life(struct rig *r, unsigned first, unsigned *seen)
     struct err err = ERR_INIT;
     if (!rig_open_all(r, &err)) {
         assert_true(err.msg[0] != '\0' || !r->e);
-        r->e = endpoint_free(r->e);
+        r->e = send_queue_free(r->e);
         return;
     }
     rig_settle(r);
@@ -56,7 +56,7 @@ static void scenario(bool *ret_complete)
         rig_settle(&r);
         (void)rig_send(&r, 99, seen, 40);
     }
-    CHECK_INT(endpoint_status(r.e).ledger.queued, 0, "");
+    CHECK_INT(send_queue_status(r.e).ledger.queued, 0, "");
     unsigned lost = 0;
     for (unsigned i = 0; i < 24; i++) {
         assert_true(seen[i] <= 1 || failed);

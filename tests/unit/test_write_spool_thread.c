@@ -17,7 +17,7 @@ static void *put_all(void *arg)
         struct profile *p = rig_profile(r, i, 200 + i % 3000);
         assert_non_null(p);
         p->scraped_ms = clock_mono_ms();
-        endpoint_put(r->e, p, clock_mono_ms());
+        send_queue_put(r->e, p, clock_mono_ms());
         if (i % 50 == 0) {
             usleep(2000);
         }
@@ -30,12 +30,12 @@ static unsigned send_some(struct rig *r, unsigned most, unsigned *seen)
 {
     unsigned sent = 0;
     while (sent < most) {
-        struct endpoint_item *it = endpoint_take(r->e, clock_mono_ms());
-        struct write_ledger l = endpoint_status(r->e).ledger;
+        struct send_item *it = send_queue_take(r->e, clock_mono_ms());
+        struct write_ledger l = send_queue_status(r->e).ledger;
         CHECK_BALANCE(r);
         if (it != NULL) {
-            seen[rig_number(endpoint_item_profile(it))]++;
-            endpoint_done(r->e, it, &answer_sent, clock_mono_ms());
+            seen[rig_number(send_item_profile(it))]++;
+            send_queue_done(r->e, it, &answer_sent, clock_mono_ms());
             sent++;
         } else if (l.queued + l.in_flight == 0 && !spool_status(r->s).reading) {
             break;
@@ -67,10 +67,10 @@ static void threads(void **state)
         if (life + 1 == LIVES) {
             sent += send_some(&r, UINT32_MAX, seen);
         }
-        endpoint_stop(r.e);
-        spool_stop(r.s);
+        send_queue_stop(r.e);
+        spool_stop(r.s, clock_mono_ms());
         CHECK_BALANCE(&r);
-        struct write_ledger l = endpoint_status(r.e).ledger;
+        struct write_ledger l = send_queue_status(r.e).ledger;
         for (size_t i = 0; i < WRITE_DROPS; i++) {
             dropped += l.dropped[i];
         }

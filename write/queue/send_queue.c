@@ -4,40 +4,40 @@
 
 #include "write/queue/send_queue_private.h"
 
-struct endpoint *endpoint_new(const struct endpoint_options *options)
+struct send_queue *send_queue_new(const struct send_queue_options *options)
 {
-    struct endpoint *e = calloc(1, sizeof(*e));
-    if (e == NULL) {
+    struct send_queue *q = calloc(1, sizeof(*q));
+    if (q == NULL) {
         return NULL;
     }
-    e->options = *options;
-    if (e->options.concurrency == 0) {
-        e->options.concurrency = 1;
+    q->options = *options;
+    if (q->options.concurrency == 0) {
+        q->options.concurrency = 1;
     }
-    if (e->options.min_backoff_ms < 1) {
-        e->options.min_backoff_ms = 1;
+    if (q->options.min_backoff_ms < 1) {
+        q->options.min_backoff_ms = 1;
     }
-    if (e->options.max_backoff_ms < e->options.min_backoff_ms) {
-        e->options.max_backoff_ms = e->options.min_backoff_ms;
+    if (q->options.max_backoff_ms < q->options.min_backoff_ms) {
+        q->options.max_backoff_ms = q->options.min_backoff_ms;
     }
-    pthread_mutex_init(&e->lock, NULL);
-    TAILQ_INIT(&e->by_send);
-    TAILQ_INIT(&e->by_age);
-    TAILQ_INIT(&e->bare);
-    TAILQ_INIT(&e->backed);
-    TAILQ_INIT(&e->loading);
-    TAILQ_INIT(&e->loaded);
-    e->recovered_ms = INT64_MIN;
+    pthread_mutex_init(&q->lock, NULL);
+    TAILQ_INIT(&q->by_send);
+    TAILQ_INIT(&q->by_age);
+    TAILQ_INIT(&q->bare);
+    TAILQ_INIT(&q->backed);
+    TAILQ_INIT(&q->loading);
+    TAILQ_INIT(&q->loaded);
+    q->recovered_ms = INT64_MIN;
     /* Those of an earlier process come before all others. */
-    e->next_seq = UINT64_C(1) << 62;
-    rng_seed(&e->rng, options->seed);
-    return e;
+    q->next_seq = UINT64_C(1) << 62;
+    rng_seed(&q->rng, options->seed);
+    return q;
 }
 
 /* What is on disk stays there: its entries are the spool's. */
 static void forget(struct item_list *list)
 {
-    struct endpoint_item *it;
+    struct send_item *it;
     while ((it = TAILQ_FIRST(list)) != NULL) {
         TAILQ_REMOVE(list, it, send);
         if (it->entry != NULL) {
@@ -48,43 +48,43 @@ static void forget(struct item_list *list)
     }
 }
 
-struct endpoint *endpoint_free(struct endpoint *e)
+struct send_queue *send_queue_free(struct send_queue *q)
 {
-    if (e == NULL) {
+    if (q == NULL) {
         return NULL;
     }
-    forget(&e->by_send);
-    forget(&e->loading);
-    forget(&e->loaded);
-    pthread_mutex_destroy(&e->lock);
-    free(e);
+    forget(&q->by_send);
+    forget(&q->loading);
+    forget(&q->loaded);
+    pthread_mutex_destroy(&q->lock);
+    free(q);
     return NULL;
 }
 
-struct profile *endpoint_item_profile(const struct endpoint_item *it)
+struct profile *send_item_profile(const struct send_item *it)
 {
     return it->profile;
 }
 
-unsigned endpoint_item_attempt(const struct endpoint_item *it)
+unsigned send_item_attempt(const struct send_item *it)
 {
     return it->attempts;
 }
 
 /* ---- the lists; under the lock --------------------------------------------------------------- */
 
-static void insert_by_age(struct endpoint *e, struct endpoint_item *it)
+static void insert_by_age(struct send_queue *q, struct send_item *it)
 {
     /* New ones belong at the end, those that come back mostly at the front, and what is read from
      * the disk behind the last of its kind: look there first. */
-    struct endpoint_item *at = TAILQ_LAST(&e->by_age, item_list);
+    struct send_item *at = TAILQ_LAST(&q->by_age, item_list);
     if (at == NULL || at->scraped_ms <= it->scraped_ms) {
-        TAILQ_INSERT_TAIL(&e->by_age, it, age);
+        TAILQ_INSERT_TAIL(&q->by_age, it, age);
         return;
     }
-    at = TAILQ_FIRST(&e->by_age);
-    if (e->last_replayed != NULL && e->last_replayed->scraped_ms <= it->scraped_ms) {
-        at = e->last_replayed;
+    at = TAILQ_FIRST(&q->by_age);
+    if (q->last_replayed != NULL && q->last_replayed->scraped_ms <= it->scraped_ms) {
+        at = q->last_replayed;
     }
     while (at->scraped_ms <= it->scraped_ms) {
         at = TAILQ_NEXT(at, age);
@@ -93,14 +93,14 @@ static void insert_by_age(struct endpoint *e, struct endpoint_item *it)
 }
 
 /* `bare` is in the order of age. */
-static void insert_bare(struct endpoint *e, struct endpoint_item *it)
+static void insert_bare(struct send_queue *q, struct send_item *it)
 {
-    struct endpoint_item *at = TAILQ_LAST(&e->bare, item_list);
+    struct send_item *at = TAILQ_LAST(&q->bare, item_list);
     if (at == NULL || at->scraped_ms <= it->scraped_ms) {
-        TAILQ_INSERT_TAIL(&e->bare, it, kept);
+        TAILQ_INSERT_TAIL(&q->bare, it, kept);
         return;
     }
-    at = TAILQ_FIRST(&e->bare);
+    at = TAILQ_FIRST(&q->bare);
     while (at->scraped_ms <= it->scraped_ms) {
         at = TAILQ_NEXT(at, kept);
     }
@@ -109,17 +109,17 @@ static void insert_bare(struct endpoint *e, struct endpoint_item *it)
 
 /* `backed` is about in the order of sending: what comes back from an attempt is older than what
  * was just written. */
-static void insert_backed(struct endpoint *e, struct endpoint_item *it)
+static void insert_backed(struct send_queue *q, struct send_item *it)
 {
-    struct endpoint_item *last = TAILQ_LAST(&e->backed, item_list);
+    struct send_item *last = TAILQ_LAST(&q->backed, item_list);
     if (last != NULL && last->seq > it->seq) {
-        TAILQ_INSERT_HEAD(&e->backed, it, kept);
+        TAILQ_INSERT_HEAD(&q->backed, it, kept);
     } else {
-        TAILQ_INSERT_TAIL(&e->backed, it, kept);
+        TAILQ_INSERT_TAIL(&q->backed, it, kept);
     }
 }
 
-static void unkeep(struct endpoint_item *it)
+static void unkeep(struct send_item *it)
 {
     if (it->memory != NULL) {
         TAILQ_REMOVE(it->memory, it, kept);
@@ -127,54 +127,54 @@ static void unkeep(struct endpoint_item *it)
     it->memory = NULL;
 }
 
-void endpoint_keep(struct endpoint *e, struct endpoint_item *it)
+void send_queue_keep(struct send_queue *q, struct send_item *it)
 {
     unkeep(it);
     if (it->profile == NULL) {
         return;
     }
-    it->memory = it->on_disk ? &e->backed : &e->bare;
+    it->memory = it->on_disk ? &q->backed : &q->bare;
     if (it->on_disk) {
-        insert_backed(e, it);
+        insert_backed(q, it);
     } else {
-        insert_bare(e, it);
+        insert_bare(q, it);
     }
 }
 
 /* Bytes of memory that a queued item takes. */
-static uint64_t weight(const struct endpoint_item *it)
+static uint64_t weight(const struct send_item *it)
 {
-    return it->profile != NULL ? it->cost : ENDPOINT_INDEX_COST;
+    return it->profile != NULL ? it->cost : SEND_QUEUE_INDEX_COST;
 }
 
-void endpoint_enqueue(struct endpoint *e, struct endpoint_item *it, struct endpoint_item *before)
+void send_queue_enqueue(struct send_queue *q, struct send_item *it, struct send_item *before)
 {
     if (before != NULL) {
         TAILQ_INSERT_BEFORE(before, it, send);
     } else {
-        TAILQ_INSERT_TAIL(&e->by_send, it, send);
+        TAILQ_INSERT_TAIL(&q->by_send, it, send);
     }
-    insert_by_age(e, it);
-    endpoint_keep(e, it);
-    e->ledger.queued++;
-    e->ledger.queued_bytes += weight(it);
-    e->on_disk_only += it->profile == NULL;
+    insert_by_age(q, it);
+    send_queue_keep(q, it);
+    q->ledger.queued++;
+    q->ledger.queued_bytes += weight(it);
+    q->on_disk_only += it->profile == NULL;
 }
 
-void endpoint_dequeue(struct endpoint *e, struct endpoint_item *it)
+void send_queue_dequeue(struct send_queue *q, struct send_item *it)
 {
-    if (e->last_replayed == it) {
-        e->last_replayed = NULL;
+    if (q->last_replayed == it) {
+        q->last_replayed = NULL;
     }
-    TAILQ_REMOVE(&e->by_send, it, send);
-    TAILQ_REMOVE(&e->by_age, it, age);
+    TAILQ_REMOVE(&q->by_send, it, send);
+    TAILQ_REMOVE(&q->by_age, it, age);
     unkeep(it);
-    e->ledger.queued--;
-    e->ledger.queued_bytes -= weight(it);
-    e->on_disk_only -= it->profile == NULL;
+    q->ledger.queued--;
+    q->ledger.queued_bytes -= weight(it);
+    q->on_disk_only -= it->profile == NULL;
 }
 
-bool endpoint_release(struct endpoint *e, struct endpoint_item *it, bool hold)
+bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold)
 {
     struct spool_entry *entry = it->entry;
     it->entry = NULL;
@@ -182,336 +182,336 @@ bool endpoint_release(struct endpoint *e, struct endpoint_item *it, bool hold)
         return false;
     }
     entry->owner = NULL;
-    return spool_release(e->spool, entry, hold);
+    return spool_release(q->spool, entry, hold);
 }
 
-void endpoint_kill(struct endpoint *e, struct endpoint_item *it, enum write_drop reason,
-                   struct item_list *dead)
+void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason,
+                            struct item_list *dropped)
 {
-    e->ledger.dropped[reason]++;
-    (void)endpoint_release(e, it, false);
-    TAILQ_INSERT_TAIL(dead, it, send);
+    q->ledger.dropped[reason]++;
+    (void)send_queue_release(q, it, false);
+    TAILQ_INSERT_TAIL(dropped, it, send);
 }
 
-void endpoint_kill_queued(struct endpoint *e, struct endpoint_item *it, enum write_drop reason,
-                          struct item_list *dead)
+void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason,
+                            struct item_list *dropped)
 {
-    endpoint_dequeue(e, it);
-    endpoint_kill(e, it, reason, dead);
+    send_queue_dequeue(q, it);
+    send_queue_drop_landed(q, it, reason, dropped);
 }
 
-void endpoint_bury(struct item_list *dead)
+void send_items_free(struct item_list *dropped)
 {
-    struct endpoint_item *it;
-    while ((it = TAILQ_FIRST(dead)) != NULL) {
-        TAILQ_REMOVE(dead, it, send);
+    struct send_item *it;
+    while ((it = TAILQ_FIRST(dropped)) != NULL) {
+        TAILQ_REMOVE(dropped, it, send);
         profile_unref(it->profile);
         free(it);
     }
 }
 
-static bool is_expired(const struct endpoint *e, const struct endpoint_item *it, int64_t now_ms)
+static bool is_expired(const struct send_queue *q, const struct send_item *it, int64_t now_ms)
 {
-    return e->options.max_age_ms > 0 && now_ms - it->scraped_ms >= e->options.max_age_ms;
+    return q->options.max_age_ms > 0 && now_ms - it->scraped_ms >= q->options.max_age_ms;
 }
 
-static void expire(struct endpoint *e, int64_t now_ms, struct item_list *dead)
+static void expire(struct send_queue *q, int64_t now_ms, struct item_list *dropped)
 {
-    struct endpoint_item *it;
-    while ((it = TAILQ_FIRST(&e->by_age)) != NULL && is_expired(e, it, now_ms)) {
-        endpoint_kill_queued(e, it, DROP_EXPIRED, dead);
+    struct send_item *it;
+    while ((it = TAILQ_FIRST(&q->by_age)) != NULL && is_expired(q, it, now_ms)) {
+        send_queue_drop_queued(q, it, DROP_EXPIRED, dropped);
     }
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-static bool has_room(const struct endpoint *e, uint64_t cost)
+static bool has_room(const struct send_queue *q, uint64_t cost)
 {
-    return e->ledger.queued_bytes + e->in_flight_bytes + cost <= e->options.max_bytes;
+    return q->ledger.queued_bytes + q->in_flight_bytes + cost <= q->options.max_bytes;
 }
 
-bool endpoint_evict(struct endpoint *e, uint64_t n)
+bool send_queue_evict(struct send_queue *q, uint64_t n)
 {
-    struct endpoint_item *it;
-    while (!has_room(e, n) && (it = TAILQ_LAST(&e->backed, item_list)) != NULL) {
+    struct send_item *it;
+    while (!has_room(q, n) && (it = TAILQ_LAST(&q->backed, item_list)) != NULL) {
         unkeep(it);
-        e->ledger.queued_bytes -= weight(it);
+        q->ledger.queued_bytes -= weight(it);
         it->profile = profile_unref(it->profile);
-        e->ledger.queued_bytes += weight(it);
-        e->on_disk_only++;
+        q->ledger.queued_bytes += weight(it);
+        q->on_disk_only++;
     }
-    return has_room(e, n);
+    return has_room(q, n);
 }
 
 /* Makes room whatever it takes: first of what is in memory alone, then of what is on disk, for that
  * has its price in memory too. */
-static void make_room(struct endpoint *e, uint64_t n, struct item_list *dead)
+static void make_room(struct send_queue *q, uint64_t n, struct item_list *dropped)
 {
-    while (!endpoint_evict(e, n)) {
-        struct endpoint_item *oldest = TAILQ_FIRST(&e->bare);
+    while (!send_queue_evict(q, n)) {
+        struct send_item *oldest = TAILQ_FIRST(&q->bare);
         if (oldest == NULL) {
-            oldest = TAILQ_FIRST(&e->by_age);
+            oldest = TAILQ_FIRST(&q->by_age);
         }
-        endpoint_kill_queued(e, oldest, DROP_QUEUE_FULL, dead);
+        send_queue_drop_queued(q, oldest, DROP_QUEUE_FULL, dropped);
     }
 }
 
 /* Why the newcomer cannot be queued even if all others went; false if it can. */
-static bool refuse(const struct endpoint *e, uint64_t cost, enum write_drop *ret_reason)
+static bool refuse(const struct send_queue *q, uint64_t cost, enum write_drop *ret_reason)
 {
-    if (e->closed) {
+    if (q->closed) {
         *ret_reason = DROP_SHUTDOWN;
         return true;
     }
     *ret_reason = DROP_QUEUE_FULL;
-    return cost > e->options.max_bytes || e->in_flight_bytes > e->options.max_bytes - cost;
+    return cost > q->options.max_bytes || q->in_flight_bytes > q->options.max_bytes - cost;
 }
 
-static void put_item(struct endpoint *e, struct endpoint_item *it, int64_t now_ms,
-                     struct item_list *dead)
+static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms,
+                     struct item_list *dropped)
 {
     enum write_drop reason;
-    e->ledger.accepted++;
-    if (refuse(e, it->cost, &reason)) {
-        e->ledger.dropped[reason]++;
+    q->ledger.accepted++;
+    if (refuse(q, it->cost, &reason)) {
+        q->ledger.dropped[reason]++;
         spool_entry_free(it->entry);
         it->entry = NULL;
-        TAILQ_INSERT_TAIL(dead, it, send);
+        TAILQ_INSERT_TAIL(dropped, it, send);
         return;
     }
-    expire(e, now_ms, dead);
-    make_room(e, it->cost, dead);
-    it->seq = e->next_seq++;
-    endpoint_enqueue(e, it, NULL);
+    expire(q, now_ms, dropped);
+    make_room(q, it->cost, dropped);
+    it->seq = q->next_seq++;
+    send_queue_enqueue(q, it, NULL);
     if (it->entry != NULL) {
         it->entry->owner = it;
-        spool_submit(e->spool, it->entry, now_ms);
+        spool_submit(q->spool, it->entry, now_ms);
     }
 }
 
-void endpoint_put(struct endpoint *e, struct profile *p, int64_t now_ms)
+void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    struct endpoint_item *it = calloc(1, sizeof(*it));
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct send_item *it = calloc(1, sizeof(*it));
     /* Without an entry, for want of memory, it is in memory only. */
-    struct spool_entry *entry = it != NULL && e->spool != NULL ? spool_entry_new(p) : NULL;
-    pthread_mutex_lock(&e->lock);
+    struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
+    pthread_mutex_lock(&q->lock);
     if (it != NULL) {
         it->profile = p;
         it->entry = entry;
         it->cost = profile_cost(p);
         it->scraped_ms = p->scraped_ms;
-        put_item(e, it, now_ms, &dead);
+        put_item(q, it, now_ms, &dropped);
     } else {
-        e->ledger.accepted++;
-        e->ledger.dropped[DROP_MEMORY]++;
+        q->ledger.accepted++;
+        q->ledger.dropped[DROP_MEMORY]++;
     }
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&q->lock);
     if (it == NULL) {
         profile_unref(p);
     }
-    endpoint_bury(&dead);
+    send_items_free(&dropped);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /* Whether behind an outage this many may be in flight already. */
-static bool is_paced(const struct endpoint *e, int64_t now_ms)
+static bool is_paced(const struct send_queue *q, int64_t now_ms)
 {
-    if (e->recovered_ms == INT64_MIN || e->draining) {
+    if (q->recovered_ms == INT64_MIN || q->draining) {
         return false;
     }
-    int64_t steps = (now_ms - e->recovered_ms) / ENDPOINT_PACE_MS;
-    return steps < 16 && e->ledger.in_flight >= UINT64_C(1) << (steps > 0 ? steps : 0);
+    int64_t steps = (now_ms - q->recovered_ms) / SEND_QUEUE_PACE_MS;
+    return steps < 16 && q->ledger.in_flight >= UINT64_C(1) << (steps > 0 ? steps : 0);
 }
 
-static bool has_slot(const struct endpoint *e)
+static bool has_slot(const struct send_queue *q)
 {
-    return e->ledger.in_flight + e->acknowledging < e->options.concurrency;
+    return q->ledger.in_flight + q->acknowledging < q->options.concurrency;
 }
 
-static bool may_send(const struct endpoint *e, int64_t now_ms)
+static bool may_send(const struct send_queue *q, int64_t now_ms)
 {
-    if (e->stopped || !has_slot(e) || is_paced(e, now_ms)) {
+    if (q->stopped || !has_slot(q) || is_paced(q, now_ms)) {
         return false;
     }
-    return e->failures == 0 || (!e->probing && now_ms >= e->rest_until);
+    return q->failures == 0 || (!q->probing && now_ms >= q->rest_until);
 }
 
 /* The one that has waited longest among those with their bytes in memory. */
-static struct endpoint_item *first_in_memory(const struct endpoint *e)
+static struct send_item *first_in_memory(const struct send_queue *q)
 {
-    struct endpoint_item *a = TAILQ_FIRST(&e->bare);
-    struct endpoint_item *b = TAILQ_FIRST(&e->backed);
+    struct send_item *a = TAILQ_FIRST(&q->bare);
+    struct send_item *b = TAILQ_FIRST(&q->backed);
     return a == NULL || (b != NULL && b->seq < a->seq) ? b : a;
 }
 
 /* What is to be sent next: the head of the queue, or, if that is on disk and cannot be read now,
  * the first one in memory. */
-static struct endpoint_item *next_to_send(struct endpoint *e, int64_t now_ms)
+static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
 {
-    struct endpoint_item *it = TAILQ_FIRST(&e->by_send);
-    if (now_ms >= e->load_rest_until) {
-        e->load_rest_until = 0;
+    struct send_item *it = TAILQ_FIRST(&q->by_send);
+    if (now_ms >= q->load_rest_until) {
+        q->load_rest_until = 0;
     }
     if (it == NULL || it->profile != NULL) {
         return it;
     }
     /* Its place in the index is free when it is taken. */
-    uint64_t more = it->cost > ENDPOINT_INDEX_COST ? it->cost - ENDPOINT_INDEX_COST : 0;
-    bool rests = e->load_rest_until != 0;
-    bool fits = !rests && endpoint_evict(e, more);
+    uint64_t more = it->cost > SEND_QUEUE_INDEX_COST ? it->cost - SEND_QUEUE_INDEX_COST : 0;
+    bool rests = q->load_rest_until != 0;
+    bool fits = !rests && send_queue_evict(q, more);
     /* Nothing else takes memory: then this one may, however large it is. */
-    bool alone = !rests && TAILQ_EMPTY(&e->bare) && e->ledger.in_flight == 0;
-    return fits || alone ? it : first_in_memory(e);
+    bool alone = !rests && TAILQ_EMPTY(&q->bare) && q->ledger.in_flight == 0;
+    return fits || alone ? it : first_in_memory(q);
 }
 
 /* Takes a queued item into flight. */
-static void take_off(struct endpoint *e, struct endpoint_item *it)
+static void start_sending(struct send_queue *q, struct send_item *it)
 {
-    endpoint_dequeue(e, it);
-    e->ledger.in_flight++;
-    e->in_flight_bytes += it->cost;
-    it->probe = e->failures > 0;
-    e->probing = e->probing || it->probe;
+    send_queue_dequeue(q, it);
+    q->ledger.in_flight++;
+    q->in_flight_bytes += it->cost;
+    it->probe = q->failures > 0;
+    q->probing = q->probing || it->probe;
 }
 
 /* One that has come from the disk, unless the endpoint began to fail meanwhile. */
-static struct endpoint_item *take_loaded(struct endpoint *e)
+static struct send_item *take_loaded(struct send_queue *q)
 {
-    struct endpoint_item *it;
-    while ((it = TAILQ_FIRST(&e->loaded)) != NULL) {
-        TAILQ_REMOVE(&e->loaded, it, send);
-        if (!e->stopped && (e->failures == 0 || it->probe)) {
+    struct send_item *it;
+    while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
+        TAILQ_REMOVE(&q->loaded, it, send);
+        if (!q->stopped && (q->failures == 0 || it->probe)) {
             return it;
         }
-        endpoint_land(e, it);
-        endpoint_put_back(e, it);
+        send_queue_land(q, it);
+        send_queue_put_back(q, it);
     }
     return NULL;
 }
 
 /* The next one with its bytes; asks the disk for those of others on the way. */
-static struct endpoint_item *take(struct endpoint *e, int64_t now_ms)
+static struct send_item *take(struct send_queue *q, int64_t now_ms)
 {
-    struct endpoint_item *it = take_loaded(e);
+    struct send_item *it = take_loaded(q);
     if (it != NULL) {
         return it;
     }
-    while (may_send(e, now_ms) && (it = next_to_send(e, now_ms)) != NULL) {
-        take_off(e, it);
+    while (may_send(q, now_ms) && (it = next_to_send(q, now_ms)) != NULL) {
+        start_sending(q, it);
         if (it->profile != NULL) {
             return it;
         }
         it->loading = true;
-        TAILQ_INSERT_TAIL(&e->loading, it, send);
-        spool_load(e->spool, it->entry);
+        TAILQ_INSERT_TAIL(&q->loading, it, send);
+        spool_load(q->spool, it->entry);
     }
     return NULL;
 }
 
-struct endpoint_item *endpoint_take(struct endpoint *e, int64_t now_ms)
+struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    pthread_mutex_lock(&e->lock);
-    expire(e, now_ms, &dead);
-    struct endpoint_item *it = take(e, now_ms);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&q->lock);
+    expire(q, now_ms, &dropped);
+    struct send_item *it = take(q, now_ms);
     if (it != NULL) {
         it->attempts++;
-        it->generation = e->generation;
+        it->generation = q->generation;
     }
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
     return it;
 }
 
-void endpoint_land(struct endpoint *e, struct endpoint_item *it)
+void send_queue_land(struct send_queue *q, struct send_item *it)
 {
-    e->ledger.in_flight--;
-    e->in_flight_bytes -= it->cost;
+    q->ledger.in_flight--;
+    q->in_flight_bytes -= it->cost;
     if (it->probe) {
-        e->probing = false;
+        q->probing = false;
     }
     it->probe = false;
 }
 
 /* The rest behind the present failure. */
-static int64_t backoff_ms(struct endpoint *e)
+static int64_t backoff_ms(struct send_queue *q)
 {
-    int64_t high = e->options.min_backoff_ms;
-    for (unsigned i = 0; i < e->failures && high < e->options.max_backoff_ms; i++) {
+    int64_t high = q->options.min_backoff_ms;
+    for (unsigned i = 0; i < q->failures && high < q->options.max_backoff_ms; i++) {
         high = high < INT64_MAX / 2 ? 2 * high : INT64_MAX;
     }
     int64_t low = high / 2;
     /* At the cap as well there is jitter: many of us may wait for one server. */
-    if (high > e->options.max_backoff_ms) {
-        high = e->options.max_backoff_ms;
+    if (high > q->options.max_backoff_ms) {
+        high = q->options.max_backoff_ms;
         low = low < high / 2 ? low : high / 2;
     }
-    int64_t wait = rng_range(&e->rng, low, high);
-    return wait > ENDPOINT_WAIT_MIN_MS ? wait : ENDPOINT_WAIT_MIN_MS;
+    int64_t wait = rng_range(&q->rng, low, high);
+    return wait > SEND_QUEUE_WAIT_MIN_MS ? wait : SEND_QUEUE_WAIT_MIN_MS;
 }
 
-static void rest(struct endpoint *e, int64_t wait_ms, int64_t now_ms)
+static void rest(struct send_queue *q, int64_t wait_ms, int64_t now_ms)
 {
-    if (e->draining && wait_ms > ENDPOINT_DRAIN_WAIT_MS) {
-        wait_ms = ENDPOINT_DRAIN_WAIT_MS;
+    if (q->draining && wait_ms > SEND_QUEUE_DRAIN_WAIT_MS) {
+        wait_ms = SEND_QUEUE_DRAIN_WAIT_MS;
     }
-    if (e->rest_until < now_ms + wait_ms) {
-        e->rest_until = now_ms + wait_ms;
+    if (q->rest_until < now_ms + wait_ms) {
+        q->rest_until = now_ms + wait_ms;
     }
 }
 
 /* What an attempt tells about the endpoint. True if it has recovered. */
-static bool judge(struct endpoint *e, const struct endpoint_item *it, const struct answer *a,
-                  int64_t now_ms)
+static bool note_answer(struct send_queue *q, const struct send_item *it, const struct answer *a,
+                        int64_t now_ms)
 {
     bool failed = a->class == ANSWER_RETRY || a->class == ANSWER_RETRY_DOUBTFUL;
-    bool current = it->generation == e->generation;
-    if (!failed && current && e->failures > 0) {
-        e->failures = 0;
-        e->rest_until = 0;
-        e->recovered_ms = now_ms;
+    bool current = it->generation == q->generation;
+    if (!failed && current && q->failures > 0) {
+        q->failures = 0;
+        q->rest_until = 0;
+        q->recovered_ms = now_ms;
         return true;
     }
     if (!failed) {
         return false;
     }
     if (current) {
-        e->failures += e->failures < 1000000;
-        e->generation++;
-        rest(e, backoff_ms(e), now_ms);
+        q->failures += q->failures < 1000000;
+        q->generation++;
+        rest(q, backoff_ms(q), now_ms);
     }
-    if (e->failures > 0) {
-        rest(e, a->delay_ms, now_ms);
+    if (q->failures > 0) {
+        rest(q, a->delay_ms, now_ms);
     }
     return false;
 }
 
 /* The first queued profile that arrived later. */
-static struct endpoint_item *first_younger(const struct endpoint *e, const struct endpoint_item *it)
+static struct send_item *first_younger(const struct send_queue *q, const struct send_item *it)
 {
-    struct endpoint_item *at = TAILQ_FIRST(&e->by_send);
+    struct send_item *at = TAILQ_FIRST(&q->by_send);
     while (at != NULL && at->seq < it->seq) {
         at = TAILQ_NEXT(at, send);
     }
     return at;
 }
 
-void endpoint_put_back(struct endpoint *e, struct endpoint_item *it)
+void send_queue_put_back(struct send_queue *q, struct send_item *it)
 {
-    endpoint_enqueue(e, it, first_younger(e, it));
+    send_queue_enqueue(q, it, first_younger(q, it));
 }
 
-static void send_again(struct endpoint *e, struct endpoint_item *it, const struct answer *a)
+static void send_again(struct send_queue *q, struct send_item *it, const struct answer *a)
 {
     if (!a->answered) {
         it->unanswered++;
     }
-    if (!a->answered && it->unanswered < ENDPOINT_UNANSWERED_MAX) {
-        endpoint_put_back(e, it);
+    if (!a->answered && it->unanswered < SEND_QUEUE_UNANSWERED_MAX) {
+        send_queue_put_back(q, it);
     } else {
-        endpoint_enqueue(e, it, NULL);
+        send_queue_enqueue(q, it, NULL);
     }
 }
 
@@ -531,129 +531,129 @@ static enum write_drop drop_reason(const struct answer *a, bool enough)
 }
 
 /* Moves the item to where the answer sends it. */
-static void settle(struct endpoint *e, struct endpoint_item *it, const struct answer *a,
-                   struct endpoint_result *r, struct item_list *dead)
+static void settle(struct send_queue *q, struct send_item *it, const struct answer *a,
+                   struct send_result *r, struct item_list *dropped)
 {
     bool enough = a->class == ANSWER_RETRY_DOUBTFUL && ++it->doubts >= a->tries;
     r->fate = FATE_QUEUED;
     if (a->class == ANSWER_SENT) {
         r->fate = FATE_SENT;
-        e->ledger.sent++;
-        e->acknowledging += endpoint_release(e, it, true);
-        TAILQ_INSERT_TAIL(dead, it, send);
+        q->ledger.sent++;
+        q->acknowledging += send_queue_release(q, it, true);
+        TAILQ_INSERT_TAIL(dropped, it, send);
     } else if (a->class == ANSWER_REJECTED || enough) {
         r->fate = FATE_DROPPED;
         r->reason = drop_reason(a, enough);
-        endpoint_kill(e, it, r->reason, dead);
+        send_queue_drop_landed(q, it, r->reason, dropped);
     } else {
-        send_again(e, it, a);
+        send_again(q, it, a);
     }
 }
 
-struct endpoint_result endpoint_done(struct endpoint *e, struct endpoint_item *it,
-                                     const struct answer *a, int64_t now_ms)
+struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
+                                   const struct answer *a, int64_t now_ms)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    struct endpoint_result r = {0};
-    pthread_mutex_lock(&e->lock);
-    endpoint_land(e, it);
-    r.recovered = judge(e, it, a, now_ms);
-    settle(e, it, a, &r, &dead);
-    r.failures = e->failures;
-    r.wait_ms = e->failures > 0 && e->rest_until > now_ms ? e->rest_until - now_ms : 0;
-    r.queued = e->ledger.queued;
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct send_result r = {0};
+    pthread_mutex_lock(&q->lock);
+    send_queue_land(q, it);
+    r.recovered = note_answer(q, it, a, now_ms);
+    settle(q, it, a, &r, &dropped);
+    r.failures = q->failures;
+    r.wait_ms = q->failures > 0 && q->rest_until > now_ms ? q->rest_until - now_ms : 0;
+    r.queued = q->ledger.queued;
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
     return r;
 }
 
-void endpoint_drop(struct endpoint *e, struct endpoint_item *it, enum write_drop reason)
+void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    pthread_mutex_lock(&e->lock);
-    endpoint_land(e, it);
-    endpoint_kill(e, it, reason, &dead);
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&q->lock);
+    send_queue_land(q, it);
+    send_queue_drop_landed(q, it, reason, &dropped);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
 }
 
-void endpoint_abandon(struct endpoint *e, struct endpoint_item *it)
+void send_queue_abandon(struct send_queue *q, struct send_item *it)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    pthread_mutex_lock(&e->lock);
-    endpoint_land(e, it);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&q->lock);
+    send_queue_land(q, it);
     if (it->entry != NULL) {
-        endpoint_put_back(e, it);
+        send_queue_put_back(q, it);
     } else {
-        endpoint_kill(e, it, DROP_SHUTDOWN, &dead);
+        send_queue_drop_landed(q, it, DROP_SHUTDOWN, &dropped);
     }
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
 }
 
 /* ---- time and the end ------------------------------------------------------------------------ */
 
-void endpoint_expire(struct endpoint *e, int64_t now_ms)
+void send_queue_expire(struct send_queue *q, int64_t now_ms)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    pthread_mutex_lock(&e->lock);
-    expire(e, now_ms, &dead);
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&q->lock);
+    expire(q, now_ms, &dropped);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
 }
 
-int64_t endpoint_wake_ms(struct endpoint *e)
+int64_t send_queue_wake_ms(struct send_queue *q)
 {
     int64_t wake = INT64_MAX;
-    pthread_mutex_lock(&e->lock);
-    const struct endpoint_item *oldest = TAILQ_FIRST(&e->by_age);
-    if (oldest != NULL && e->options.max_age_ms > 0) {
-        wake = oldest->scraped_ms + e->options.max_age_ms;
+    pthread_mutex_lock(&q->lock);
+    const struct send_item *oldest = TAILQ_FIRST(&q->by_age);
+    if (oldest != NULL && q->options.max_age_ms > 0) {
+        wake = oldest->scraped_ms + q->options.max_age_ms;
     }
     /* A probe or a full set in flight wakes the sender when it is done. */
     bool waits_for_time =
-        e->failures > 0 && !e->probing && has_slot(e) && oldest != NULL && !e->stopped;
-    if (waits_for_time && e->rest_until < wake) {
-        wake = e->rest_until;
+        q->failures > 0 && !q->probing && has_slot(q) && oldest != NULL && !q->stopped;
+    if (waits_for_time && q->rest_until < wake) {
+        wake = q->rest_until;
     }
-    const struct endpoint_item *first = TAILQ_FIRST(&e->by_send);
+    const struct send_item *first = TAILQ_FIRST(&q->by_send);
     bool waits_for_disk =
-        first != NULL && first->profile == NULL && e->failures == 0 && has_slot(e);
-    if (waits_for_disk && e->load_rest_until != 0 && e->load_rest_until < wake) {
-        wake = e->load_rest_until;
+        first != NULL && first->profile == NULL && q->failures == 0 && has_slot(q);
+    if (waits_for_disk && q->load_rest_until != 0 && q->load_rest_until < wake) {
+        wake = q->load_rest_until;
     }
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&q->lock);
     return wake;
 }
 
-void endpoint_close(struct endpoint *e)
+void send_queue_close(struct send_queue *q)
 {
-    pthread_mutex_lock(&e->lock);
-    e->closed = true;
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    pthread_mutex_unlock(&q->lock);
 }
 
-void endpoint_drain(struct endpoint *e, int64_t now_ms)
+void send_queue_drain(struct send_queue *q, int64_t now_ms)
 {
-    pthread_mutex_lock(&e->lock);
-    e->closed = true;
-    e->draining = true;
-    if (e->rest_until > now_ms) {
-        e->rest_until = now_ms;
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    q->draining = true;
+    if (q->rest_until > now_ms) {
+        q->rest_until = now_ms;
     }
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
-struct endpoint_status endpoint_status(struct endpoint *e)
+struct send_queue_status send_queue_status(struct send_queue *q)
 {
-    pthread_mutex_lock(&e->lock);
-    const struct endpoint_item *oldest = TAILQ_FIRST(&e->by_age);
-    struct endpoint_status s = {.ledger = e->ledger,
-                                .in_flight_bytes = e->in_flight_bytes,
-                                .oldest_ms = oldest != NULL ? oldest->scraped_ms : INT64_MAX,
-                                .on_disk_only = e->on_disk_only,
-                                .failures = e->failures,
-                                .probing = e->probing};
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_lock(&q->lock);
+    const struct send_item *oldest = TAILQ_FIRST(&q->by_age);
+    struct send_queue_status s = {.ledger = q->ledger,
+                                  .in_flight_bytes = q->in_flight_bytes,
+                                  .oldest_ms = oldest != NULL ? oldest->scraped_ms : INT64_MAX,
+                                  .on_disk_only = q->on_disk_only,
+                                  .failures = q->failures,
+                                  .probing = q->probing};
+    pthread_mutex_unlock(&q->lock);
     return s;
 }

@@ -1,7 +1,7 @@
 /* The inside of an endpoint's queue; for write/queue/send_queue*.c only.
  *
- *   endpoint.c        the queue, backoff, ledger
- *   endpoint_spool.c  what the spool tells the queue
+ *   send_queue.c  the queue, backoff, ledger
+ *   spooling.c    the events of the spool
  *
  * A queued item has its bytes in memory or, with a spool, only on disk. Those in memory are in one
  * more list: `bare` if memory is the only place where they are, `backed` if they are on disk as
@@ -22,7 +22,7 @@
 
 struct item_list;
 
-struct endpoint_item {
+struct send_item {
     struct profile *profile;   /* NULL: on disk only */
     struct spool_entry *entry; /* NULL: the spool does not know it */
     uint64_t cost;
@@ -37,16 +37,16 @@ struct endpoint_item {
     bool loading;
     bool on_disk;             /* safe there */
     struct item_list *memory; /* the list that `kept` is in; NULL: none */
-    TAILQ_ENTRY(endpoint_item) send;
-    TAILQ_ENTRY(endpoint_item) age;
-    TAILQ_ENTRY(endpoint_item) kept;
+    TAILQ_ENTRY(send_item) send;
+    TAILQ_ENTRY(send_item) age;
+    TAILQ_ENTRY(send_item) kept;
 };
 
-TAILQ_HEAD(item_list, endpoint_item);
+TAILQ_HEAD(item_list, send_item);
 
-struct endpoint {
-    struct endpoint_options options; /* constant */
-    struct spool *spool;             /* NULL: none; constant once anything is put */
+struct send_queue {
+    struct send_queue_options options; /* constant */
+    struct spool *spool;               /* NULL: none; constant once anything is put */
 
     pthread_mutex_t lock;     /* guards all that follows */
     struct item_list by_send; /* queued profiles, in the order of sending */
@@ -56,7 +56,7 @@ struct endpoint {
     struct item_list loading; /* in flight: taken, and on their way from the disk */
     struct item_list loaded;  /* in flight: from the disk, the sender may have them */
     /* The youngest of those that were replayed: the next one belongs behind it. */
-    struct endpoint_item *last_replayed;
+    struct send_item *last_replayed;
     uint64_t next_seq;
     uint64_t next_replay_seq;
     struct write_ledger ledger;
@@ -76,24 +76,24 @@ struct endpoint {
 };
 
 /* All under the lock. */
-void endpoint_enqueue(struct endpoint *e, struct endpoint_item *it, struct endpoint_item *before);
-void endpoint_dequeue(struct endpoint *e, struct endpoint_item *it);
-/* Moves a queued item to the dead, who are buried outside of the lock. */
-void endpoint_kill_queued(struct endpoint *e, struct endpoint_item *it, enum write_drop reason,
-                          struct item_list *dead);
+void send_queue_enqueue(struct send_queue *q, struct send_item *it, struct send_item *before);
+void send_queue_dequeue(struct send_queue *q, struct send_item *it);
+/* Moves a queued item to the dropped, who are buried outside of the lock. */
+void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason,
+                            struct item_list *dropped);
 /* The same for one in flight that has landed. */
-void endpoint_kill(struct endpoint *e, struct endpoint_item *it, enum write_drop reason,
-                   struct item_list *dead);
+void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason,
+                            struct item_list *dropped);
 /* Takes an item out of flight; the caller says where it goes. */
-void endpoint_land(struct endpoint *e, struct endpoint_item *it);
+void send_queue_land(struct send_queue *q, struct send_item *it);
 /* Puts one that has landed back to its place at the front. */
-void endpoint_put_back(struct endpoint *e, struct endpoint_item *it);
+void send_queue_put_back(struct send_queue *q, struct send_item *it);
 /* Gives the entry back; true if a slot is to be held until the disk knows. */
-bool endpoint_release(struct endpoint *e, struct endpoint_item *it, bool hold);
+bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold);
 /* Makes room in memory for n more bytes without losing anything; false if that is not possible. */
-bool endpoint_evict(struct endpoint *e, uint64_t n);
+bool send_queue_evict(struct send_queue *q, uint64_t n);
 /* Puts a queued item into the list that it belongs to now. */
-void endpoint_keep(struct endpoint *e, struct endpoint_item *it);
-void endpoint_bury(struct item_list *dead);
+void send_queue_keep(struct send_queue *q, struct send_item *it);
+void send_items_free(struct item_list *dropped);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the spool tells the queue; see endpoint_private.h. All on the spool's thread, but for the
+/* What the spool tells the queue; see send_queue_private.h. All on the spool's thread, but for the
  * functions at the end. */
 #include <stdlib.h>
 
@@ -6,28 +6,28 @@
 #include "write/queue/send_queue_private.h"
 
 /* Of the index: what waits on disk may take half of the memory before more of it is read. */
-static bool index_has_room(const struct endpoint *e)
+static bool index_has_room(const struct send_queue *q)
 {
-    return (e->on_disk_only + 1) * ENDPOINT_INDEX_COST <= e->options.max_bytes / 2;
+    return (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST <= q->options.max_bytes / 2;
 }
 
 /* The first one in the queue that was not replayed. */
-static struct endpoint_item *first_of_this_process(const struct endpoint *e)
+static struct send_item *first_of_this_process(const struct send_queue *q)
 {
-    struct endpoint_item *at =
-        e->last_replayed != NULL ? TAILQ_NEXT(e->last_replayed, send) : TAILQ_FIRST(&e->by_send);
-    while (at != NULL && at->seq < e->next_replay_seq) {
+    struct send_item *at =
+        q->last_replayed != NULL ? TAILQ_NEXT(q->last_replayed, send) : TAILQ_FIRST(&q->by_send);
+    while (at != NULL && at->seq < q->next_replay_seq) {
         at = TAILQ_NEXT(at, send);
     }
     return at;
 }
 
-static bool on_found(void *arg, struct spool_entry *entry)
+static bool send_queue_on_found(void *arg, struct spool_entry *entry)
 {
-    struct endpoint *e = arg;
-    struct endpoint_item *it = NULL;
-    pthread_mutex_lock(&e->lock);
-    if (!e->closed && index_has_room(e) && endpoint_evict(e, ENDPOINT_INDEX_COST)) {
+    struct send_queue *q = arg;
+    struct send_item *it = NULL;
+    pthread_mutex_lock(&q->lock);
+    if (!q->closed && index_has_room(q) && send_queue_evict(q, SEND_QUEUE_INDEX_COST)) {
         it = calloc(1, sizeof(*it));
     }
     if (it != NULL) {
@@ -35,151 +35,151 @@ static bool on_found(void *arg, struct spool_entry *entry)
         it->on_disk = true;
         it->cost = profile_size_cost(entry->head.data_size);
         it->scraped_ms = entry->scraped_ms;
-        it->seq = e->next_replay_seq++;
+        it->seq = q->next_replay_seq++;
         entry->owner = it;
-        e->ledger.replayed++;
-        endpoint_enqueue(e, it, first_of_this_process(e));
-        e->last_replayed = it;
+        q->ledger.replayed++;
+        send_queue_enqueue(q, it, first_of_this_process(q));
+        q->last_replayed = it;
     }
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&q->lock);
     return it != NULL;
 }
 
-static void on_unread_lost(void *arg, bool for_memory)
+static void send_queue_on_unread_lost(void *arg, bool for_memory)
 {
-    struct endpoint *e = arg;
-    pthread_mutex_lock(&e->lock);
-    e->ledger.replayed++;
-    e->ledger.dropped[for_memory ? DROP_MEMORY : DROP_SPOOL_FULL]++;
-    pthread_mutex_unlock(&e->lock);
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    q->ledger.replayed++;
+    q->ledger.dropped[for_memory ? DROP_MEMORY : DROP_SPOOL_FULL]++;
+    pthread_mutex_unlock(&q->lock);
 }
 
 /* Queued, with its bytes. One in flight is in no list: its place is found when it comes back. */
-static bool has_kept(const struct endpoint_item *it)
+static bool has_kept(const struct send_item *it)
 {
     return it->memory != NULL;
 }
 
-static void on_written(void *arg, struct spool_entry *entry)
+static void send_queue_on_written(void *arg, struct spool_entry *entry)
 {
-    struct endpoint *e = arg;
-    pthread_mutex_lock(&e->lock);
-    struct endpoint_item *it = entry->owner;
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    struct send_item *it = entry->owner;
     if (it != NULL) {
         it->on_disk = true;
         if (has_kept(it)) {
-            endpoint_keep(e, it);
+            send_queue_keep(q, it);
         }
     }
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
-static void on_lost(void *arg, struct spool_entry *entry)
+static void send_queue_on_lost(void *arg, struct spool_entry *entry)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    struct endpoint *e = arg;
-    pthread_mutex_lock(&e->lock);
-    struct endpoint_item *it = entry->owner;
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    struct send_item *it = entry->owner;
     if (it != NULL && it->on_disk) {
         it->on_disk = false;
         if (has_kept(it)) {
-            endpoint_keep(e, it);
+            send_queue_keep(q, it);
         } else if (it->profile == NULL && !it->loading) {
-            endpoint_kill_queued(e, it, DROP_SPOOL_FULL, &dead);
+            send_queue_drop_queued(q, it, DROP_SPOOL_FULL, &dropped);
         }
     }
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
 }
 
 /* Where an item goes that could not be loaded. */
-static void not_loaded(struct endpoint *e, struct endpoint_item *it, enum spool_load result,
-                       struct item_list *dead)
+static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_load result,
+                       int64_t now_ms, struct item_list *dropped)
 {
     bool passing = result == SPOOL_LOAD_FAILED || result == SPOOL_LOAD_MEMORY;
-    endpoint_land(e, it);
-    if (!passing || ++it->load_failures >= ENDPOINT_LOADS_MAX) {
-        endpoint_kill(e, it,
-                      result == SPOOL_LOAD_GONE && !it->on_disk ? DROP_SPOOL_FULL
-                      : result == SPOOL_LOAD_MEMORY             ? DROP_MEMORY
-                                                                : DROP_DAMAGED,
-                      dead);
+    send_queue_land(q, it);
+    if (!passing || ++it->load_failures >= SEND_QUEUE_LOADS_MAX) {
+        send_queue_drop_landed(q, it,
+                               result == SPOOL_LOAD_GONE && !it->on_disk ? DROP_SPOOL_FULL
+                               : result == SPOOL_LOAD_MEMORY             ? DROP_MEMORY
+                                                                         : DROP_DAMAGED,
+                               dropped);
         return;
     }
-    e->load_rest_until = clock_mono_ms() + ENDPOINT_LOAD_REST_MS;
-    endpoint_put_back(e, it);
+    q->load_rest_until = now_ms + SEND_QUEUE_LOAD_REST_MS;
+    send_queue_put_back(q, it);
 }
 
-static void on_loaded(void *arg, struct spool_entry *entry, enum spool_load result,
-                      struct profile *p)
+static void send_queue_on_loaded(void *arg, struct spool_entry *entry, enum spool_load result,
+                                 struct profile *p, int64_t now_ms)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    struct endpoint *e = arg;
-    pthread_mutex_lock(&e->lock);
-    struct endpoint_item *it = entry->owner;
-    TAILQ_REMOVE(&e->loading, it, send);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    struct send_item *it = entry->owner;
+    TAILQ_REMOVE(&q->loading, it, send);
     it->loading = false;
     if (p != NULL) {
         it->profile = p;
         it->load_failures = 0;
-        TAILQ_INSERT_TAIL(&e->loaded, it, send);
+        TAILQ_INSERT_TAIL(&q->loaded, it, send);
     } else {
-        not_loaded(e, it, result, &dead);
+        not_loaded(q, it, result, now_ms, &dropped);
     }
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
 }
 
-static void on_acknowledged(void *arg, unsigned n)
+static void send_queue_on_acknowledged(void *arg, unsigned n)
 {
-    struct endpoint *e = arg;
-    pthread_mutex_lock(&e->lock);
-    e->acknowledging -= n;
-    pthread_mutex_unlock(&e->lock);
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    q->acknowledging -= n;
+    pthread_mutex_unlock(&q->lock);
 }
 
 /* ---- any thread ------------------------------------------------------------------------------ */
 
-struct spool_events endpoint_spool_events(struct endpoint *e)
+struct spool_events send_queue_spool_events(struct send_queue *q)
 {
     return (struct spool_events){
-        .arg = e,
-        .found = on_found,
-        .unread_lost = on_unread_lost,
-        .written = on_written,
-        .lost = on_lost,
-        .loaded = on_loaded,
-        .acknowledged = on_acknowledged,
+        .arg = q,
+        .found = send_queue_on_found,
+        .unread_lost = send_queue_on_unread_lost,
+        .written = send_queue_on_written,
+        .lost = send_queue_on_lost,
+        .loaded = send_queue_on_loaded,
+        .acknowledged = send_queue_on_acknowledged,
     };
 }
 
-void endpoint_attach(struct endpoint *e, struct spool *spool)
+void send_queue_attach(struct send_queue *q, struct spool *spool)
 {
-    e->spool = spool;
+    q->spool = spool;
 }
 
-void endpoint_stop(struct endpoint *e)
+void send_queue_stop(struct send_queue *q)
 {
-    pthread_mutex_lock(&e->lock);
-    e->closed = true;
-    e->stopped = true;
-    struct endpoint_item *it;
-    while ((it = TAILQ_FIRST(&e->loaded)) != NULL) {
-        TAILQ_REMOVE(&e->loaded, it, send);
-        endpoint_land(e, it);
-        endpoint_put_back(e, it);
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    q->stopped = true;
+    struct send_item *it;
+    while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
+        TAILQ_REMOVE(&q->loaded, it, send);
+        send_queue_land(q, it);
+        send_queue_put_back(q, it);
     }
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
-void endpoint_drop_unsafe(struct endpoint *e, enum write_drop reason)
+void send_queue_drop_unsafe(struct send_queue *q, enum write_drop reason)
 {
-    struct item_list dead = TAILQ_HEAD_INITIALIZER(dead);
-    struct endpoint_item *it;
-    pthread_mutex_lock(&e->lock);
-    while ((it = TAILQ_FIRST(&e->bare)) != NULL) {
-        endpoint_kill_queued(e, it, reason, &dead);
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct send_item *it;
+    pthread_mutex_lock(&q->lock);
+    while ((it = TAILQ_FIRST(&q->bare)) != NULL) {
+        send_queue_drop_queued(q, it, reason, &dropped);
     }
-    pthread_mutex_unlock(&e->lock);
-    endpoint_bury(&dead);
+    pthread_mutex_unlock(&q->lock);
+    send_items_free(&dropped);
 }

@@ -6,21 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *spool_sight_name(enum spool_sight what)
+const char *spool_finding_name(enum spool_finding what)
 {
     static const char *const names[] = {
-        [SPOOL_SIGHT_RECORD] = "record",     [SPOOL_SIGHT_DAMAGE] = "damaged",
-        [SPOOL_SIGHT_BODY] = "damaged",      [SPOOL_SIGHT_HEADER] = "damaged header",
-        [SPOOL_SIGHT_EMPTY] = "empty",       [SPOOL_SIGHT_NEWER] = "newer version",
-        [SPOOL_SIGHT_FOREIGN] = "foreign",   [SPOOL_SIGHT_ACKS] = "damaged acknowledgements",
-        [SPOOL_SIGHT_FAILED] = "unreadable",
+        [SPOOL_FINDING_RECORD] = "record",     [SPOOL_FINDING_DAMAGE] = "damaged",
+        [SPOOL_FINDING_BODY] = "damaged",      [SPOOL_FINDING_HEADER] = "damaged header",
+        [SPOOL_FINDING_EMPTY] = "empty",       [SPOOL_FINDING_NEWER] = "newer version",
+        [SPOOL_FINDING_FOREIGN] = "foreign",   [SPOOL_FINDING_ACKS] = "damaged acknowledgements",
+        [SPOOL_FINDING_FAILED] = "unreadable",
     };
     return names[what];
 }
 
-bool spool_sight_is_bad(enum spool_sight what)
+bool spool_finding_is_bad(enum spool_finding what)
 {
-    return what != SPOOL_SIGHT_RECORD && what != SPOOL_SIGHT_NEWER && what != SPOOL_SIGHT_FOREIGN;
+    return what != SPOOL_FINDING_RECORD && what != SPOOL_FINDING_NEWER &&
+           what != SPOOL_FINDING_FOREIGN;
 }
 
 struct look {
@@ -37,8 +38,8 @@ struct look {
 
 static void see(struct look *l, const struct spool_seen *seen)
 {
-    l->shown->bad += spool_sight_is_bad(seen->what);
-    l->shown->skipped += seen->what == SPOOL_SIGHT_NEWER || seen->what == SPOOL_SIGHT_FOREIGN;
+    l->shown->bad += spool_finding_is_bad(seen->what);
+    l->shown->skipped += seen->what == SPOOL_FINDING_NEWER || seen->what == SPOOL_FINDING_FOREIGN;
     if (l->show->on_seen != NULL) {
         l->show->on_seen(l->show->arg, seen);
     }
@@ -48,7 +49,7 @@ static void see_failure(struct look *l, const char *name)
 {
     struct err err = ERR_INIT;
     err_sys(&err, "cannot be read");
-    see(l, &(struct spool_seen){.what = SPOOL_SIGHT_FAILED, .name = name, .error = err.msg});
+    see(l, &(struct spool_seen){.what = SPOOL_FINDING_FAILED, .name = name, .error = err.msg});
 }
 
 /* ---- one segment ----------------------------------------------------------------------------- */
@@ -67,21 +68,21 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
     case SPOOL_BODY_OK:
         seen->labels = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
         if (seen->labels == NULL) {
-            seen->what = memory ? SPOOL_SIGHT_FAILED : SPOOL_SIGHT_BODY;
+            seen->what = memory ? SPOOL_FINDING_FAILED : SPOOL_FINDING_BODY;
         }
         seen->error = "out of memory";
         free(labels);
         free(data);
         break;
     case SPOOL_BODY_DAMAGED:
-        seen->what = SPOOL_SIGHT_BODY;
+        seen->what = SPOOL_FINDING_BODY;
         break;
     case SPOOL_BODY_FAILED:
         see_failure(l, seen->name);
         return;
     case SPOOL_BODY_MEMORY:
     default:
-        seen->what = SPOOL_SIGHT_FAILED;
+        seen->what = SPOOL_FINDING_FAILED;
         seen->error = "out of memory";
         break;
     }
@@ -92,7 +93,7 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
 static void see_record(struct look *l, const struct spool_walk *w, const struct acks *acks,
                        const char *name, const struct spool_found *found)
 {
-    struct spool_seen seen = {.what = SPOOL_SIGHT_RECORD,
+    struct spool_seen seen = {.what = SPOOL_FINDING_RECORD,
                               .name = name,
                               .offset = found->offset,
                               .size = found->size,
@@ -121,7 +122,7 @@ static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, 
         case SPOOL_STEP_DAMAGE:
             /* Where a process writes, the last record may not be there as a whole yet. */
             if (!(newest && l->shown->live && w->offset >= w->size)) {
-                see(l, &(struct spool_seen){.what = SPOOL_SIGHT_DAMAGE,
+                see(l, &(struct spool_seen){.what = SPOOL_FINDING_DAMAGE,
                                             .name = name,
                                             .offset = found.offset,
                                             .size = found.size});
@@ -150,22 +151,22 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
     case SPOOL_WALK_OPEN:
         break;
     case SPOOL_WALK_EMPTY:
-        seen.what = SPOOL_SIGHT_EMPTY;
+        seen.what = SPOOL_FINDING_EMPTY;
         if (!(newest && l->shown->live)) {
             see(l, &seen);
         }
         return;
     case SPOOL_WALK_NEWER:
-        seen.what = SPOOL_SIGHT_NEWER;
+        seen.what = SPOOL_FINDING_NEWER;
         see(l, &seen);
         return;
     case SPOOL_WALK_FOREIGN:
-        seen.what = SPOOL_SIGHT_FOREIGN;
+        seen.what = SPOOL_FINDING_FOREIGN;
         see(l, &seen);
         return;
     case SPOOL_WALK_FAILED:
     default:
-        seen.what = SPOOL_SIGHT_FOREIGN;
+        seen.what = SPOOL_FINDING_FOREIGN;
         /* It may have been sent and removed while we looked. */
         if (errno == ENOTSUP || errno == ELOOP) {
             see(l, &seen);
@@ -176,14 +177,14 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
     }
     l->shown->segments++;
     l->shown->bytes += w.size;
-    seen.what = SPOOL_SIGHT_HEADER;
+    seen.what = SPOOL_FINDING_HEADER;
     if (w.header_damaged) {
         see(l, &seen);
     }
     if (!spool_acks_read(w.io, l->dir, id, w.salt, &acks.offsets, &acks.n, &ack_size, &bad)) {
         see_failure(l, name);
     } else if (bad > 0) {
-        seen.what = SPOOL_SIGHT_ACKS;
+        seen.what = SPOOL_FINDING_ACKS;
         seen.size = bad;
         see(l, &seen);
     }
@@ -208,7 +209,7 @@ static bool keep_id(struct look *l, uint64_t id)
     return true;
 }
 
-static bool on_name(void *arg, const char *name)
+static bool show_on_name(void *arg, const char *name)
 {
     struct look *l = arg;
     uint64_t id;
@@ -226,12 +227,12 @@ static bool on_name(void *arg, const char *name)
     }
 }
 
-static bool on_foreign(void *arg, const char *name)
+static bool show_on_foreign(void *arg, const char *name)
 {
     struct look *l = arg;
     uint64_t id;
     if (spool_name_parse(name, &id) == SPOOL_NAME_OTHER) {
-        see(l, &(struct spool_seen){.what = SPOOL_SIGHT_FOREIGN, .name = name});
+        see(l, &(struct spool_seen){.what = SPOOL_FINDING_FOREIGN, .name = name});
     }
     return true;
 }
@@ -256,7 +257,7 @@ static bool is_live(int dir)
 static bool look(struct look *l, const char *directory, struct err *err)
 {
     const struct spool_io *io = &spool_io_posix;
-    if (io->list(io->arg, l->dir, on_name, l) != 0) {
+    if (io->list(io->arg, l->dir, show_on_name, l) != 0) {
         return err_sys(err, "cannot read the directory %s", directory);
     }
     if (l->out_of_memory) {
@@ -272,7 +273,7 @@ static bool look(struct look *l, const char *directory, struct err *err)
     for (size_t i = 0; i < l->n; i++) {
         see_segment(l, l->ids[i], i + 1 == l->n);
     }
-    (void)io->list(io->arg, l->dir, on_foreign, l);
+    (void)io->list(io->arg, l->dir, show_on_foreign, l);
     return true;
 }
 

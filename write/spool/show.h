@@ -12,24 +12,24 @@
 #include "base/labels.h"
 #include "write/spool/walk.h"
 
-enum spool_sight {
-    SPOOL_SIGHT_RECORD,  /* head, labels, done */
-    SPOOL_SIGHT_DAMAGE,  /* size bytes are no record */
-    SPOOL_SIGHT_BODY,    /* a record whose head is right, but not what follows */
-    SPOOL_SIGHT_HEADER,  /* the segment's header is damaged; its records are readable */
-    SPOOL_SIGHT_EMPTY,   /* a segment that was cut off in its header */
-    SPOOL_SIGHT_NEWER,   /* a segment of a later version */
-    SPOOL_SIGHT_FOREIGN, /* not a file of a spool; name */
-    SPOOL_SIGHT_ACKS,    /* size damaged acknowledgements */
-    SPOOL_SIGHT_FAILED,  /* could not be read; err */
+enum spool_finding {
+    SPOOL_FINDING_RECORD,  /* head, labels, done */
+    SPOOL_FINDING_DAMAGE,  /* size bytes are no record */
+    SPOOL_FINDING_BODY,    /* a record whose head is right, but not what follows */
+    SPOOL_FINDING_HEADER,  /* the segment's header is damaged; its records are readable */
+    SPOOL_FINDING_EMPTY,   /* a segment that was cut off in its header */
+    SPOOL_FINDING_NEWER,   /* a segment of a later version */
+    SPOOL_FINDING_FOREIGN, /* not a file of a spool; name */
+    SPOOL_FINDING_ACKS,    /* size damaged acknowledgements */
+    SPOOL_FINDING_FAILED,  /* could not be read; err */
 };
 /* "record", "damage", ... */
-const char *spool_sight_name(enum spool_sight what);
+const char *spool_finding_name(enum spool_finding what);
 /* True for what verify calls damage. */
-bool spool_sight_is_bad(enum spool_sight what);
+bool spool_finding_is_bad(enum spool_finding what);
 
 struct spool_seen {
-    enum spool_sight what;
+    enum spool_finding what;
     const char *name; /* of the file */
     uint64_t offset;
     uint64_t size;

@@ -115,9 +115,9 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
     if (first) {
         s->waiting_since_ms = now_ms;
     }
-    bool early = s->waiting_bytes < s->options.hurry_bytes;
+    bool early = s->waiting_bytes < s->options.flush_threshold;
     add_waiting(s, e);
-    if (first || (early && s->waiting_bytes >= s->options.hurry_bytes)) {
+    if (first || (early && s->waiting_bytes >= s->options.flush_threshold)) {
         poke(s);
     }
     pthread_mutex_unlock(&s->lock);
@@ -249,7 +249,7 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
     if (result == SPOOL_LOAD_FAILED) {
         say_read_failure(s, &err, now_ms);
     }
-    s->options.events.loaded(s->options.events.arg, e, result, p);
+    s->options.events.loaded(s->options.events.arg, e, result, p, now_ms);
     s->changed = true;
 }
 
@@ -417,8 +417,8 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
     p.flush = s->flush;
     p.stop = s->stop;
     if (s->n_waiting > 0) {
-        bool hurry = s->waiting_bytes >= s->options.hurry_bytes;
-        p.write_ms = hurry ? now_ms : s->waiting_since_ms + delay;
+        bool full = s->waiting_bytes >= s->options.flush_threshold;
+        p.write_ms = full ? now_ms : s->waiting_since_ms + delay;
     }
     pthread_mutex_unlock(&s->lock);
     if (s->failing && p.write_ms < s->retry_ms) {
@@ -496,7 +496,7 @@ static int64_t read_on(struct spool *s, int64_t now_ms)
     }
 }
 
-static void tell(struct spool *s, bool flushed)
+static void emit_events(struct spool *s, bool flushed)
 {
     const struct spool_events *on = &s->options.events;
     pthread_mutex_lock(&s->lock);
@@ -545,7 +545,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
         next = read_on(s, now_ms);
     }
     say_damage(s, now_ms);
-    tell(s, p.flush);
+    emit_events(s, p.flush);
     if (n == ROUND_REQUESTS) {
         return now_ms;
     }
@@ -576,7 +576,7 @@ static bool wait_for_work(struct spool *s, int64_t until_ms)
     return more;
 }
 
-static void *run(void *arg)
+static void *spool_run(void *arg)
 {
     struct spool *s = arg;
     int64_t next = 0;
@@ -588,11 +588,11 @@ static void *run(void *arg)
 
 bool spool_start(struct spool *s, struct err *err)
 {
-    s->started = thread_start(&s->thread, "spool", run, s, err);
+    s->started = thread_start(&s->thread, "spool", spool_run, s, err);
     return s->started;
 }
 
-void spool_stop(struct spool *s)
+void spool_stop(struct spool *s, int64_t now_ms)
 {
     if (s == NULL) {
         return;
@@ -606,9 +606,8 @@ void spool_stop(struct spool *s)
     }
     s->started = false;
     /* What the thread may have left, being told to end in the middle of its work. */
-    int64_t now = clock_mono_ms();
     do {
-        (void)spool_step(s, now);
+        (void)spool_step(s, now_ms);
     } while (!TAILQ_EMPTY(&s->requests));
 }
 

@@ -34,7 +34,7 @@
 #define SPOOL_FSYNC_NEVER INT64_C(-1)
 #define SPOOL_FSYNC_ALWAYS INT64_C(0)
 /* So many bytes that wait are written at once (or a quarter of the queue, if that is less). */
-#define SPOOL_HURRY_BYTES (UINT64_C(8) * 1024 * 1024)
+#define SPOOL_FLUSH_THRESHOLD (UINT64_C(8) * 1024 * 1024)
 /* Between attempts while the disk fails. */
 #define SPOOL_RETRY_MIN_MS INT64_C(1000)
 #define SPOOL_RETRY_MAX_MS INT64_C(30000)
@@ -54,7 +54,8 @@ struct spool_events {
     /* It is not on disk any more: the spool was full, and it was among the oldest. */
     void (*lost)(void *arg, struct spool_entry *e);
     /* Answers spool_load(); the reference of p is the receiver's. p is NULL unless LOADED. */
-    void (*loaded)(void *arg, struct spool_entry *e, enum spool_load result, struct profile *p);
+    void (*loaded)(void *arg, struct spool_entry *e, enum spool_load result, struct profile *p,
+                   int64_t now_ms);
     /* n profiles that were released with `hold` are now acknowledged on disk. */
     void (*acknowledged)(void *arg, unsigned n);
     void *wake_arg; /* of the two that follow */
@@ -69,7 +70,7 @@ struct spool_options {
     const char *endpoint;
     uint64_t max_bytes;
     int64_t fsync_ms;
-    uint64_t hurry_bytes;      /* so much that waits is written at once */
+    uint64_t flush_threshold;  /* so much that waits is written at once */
     const struct spool_io *io; /* NULL: the real one */
     struct intern *intern;
     struct log *log; /* may be NULL */
@@ -83,7 +84,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err);
 bool spool_start(struct spool *s, struct err *err);
 /* Writes what is to be written and ends the thread; no events after it. What is not released stays
  * on disk for the next process. Accepts NULL. */
-void spool_stop(struct spool *s);
+void spool_stop(struct spool *s, int64_t now_ms);
 /* Frees all entries. Accepts NULL, returns NULL. */
 struct spool *spool_free(struct spool *s);
 

@@ -180,7 +180,7 @@ static bool open_directory(struct spool_store *s, struct err *err)
 }
 
 /* What may pass by itself; everything else is a mistake that somebody has to see. */
-static bool is_weather(int failed)
+static bool is_transient_errno(int failed)
 {
     return failed == ENOSPC || failed == EDQUOT || failed == EIO || failed == EROFS ||
            failed == ENOMEM || failed == EMFILE || failed == ENFILE || failed == ESTALE ||
@@ -214,7 +214,7 @@ struct spool_store *spool_store_open(const struct spool_store_options *o, struct
         return spool_store_close(s);
     }
     struct err first = ERR_INIT;
-    if (!open_directory(s, &first) && !is_weather(errno)) {
+    if (!open_directory(s, &first) && !is_transient_errno(errno)) {
         if (err != NULL) {
             *err = first;
         }
@@ -273,7 +273,7 @@ static bool keep_id(uint64_t **ids, size_t *n, uint64_t id)
     return true;
 }
 
-static bool on_name(void *arg, const char *name)
+static bool store_on_name(void *arg, const char *name)
 {
     struct listing *l = arg;
     uint64_t id = 0;
@@ -406,7 +406,7 @@ bool spool_store_list(struct spool_store *s, struct err *err)
     if (s->dir < 0 && !open_directory(s, err)) {
         return false;
     }
-    bool ok = s->io->list(s->io->arg, s->dir, on_name, &l) == 0;
+    bool ok = s->io->list(s->io->arg, s->dir, store_on_name, &l) == 0;
     if (!ok) {
         spool_store_failed(s, SPOOL_ERR_READ, "the directory", err);
     } else if (l.memory || !take_listing(s, &l)) {

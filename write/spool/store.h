@@ -53,7 +53,7 @@ struct spool_segment {
     struct spool_entry_list entries; /* of these records */
     struct spool_entry_list unacked; /* done, but that is not on disk yet */
     bool read;                       /* all its records are known */
-    bool doomed;                     /* could not be removed so far */
+    bool removal_failed;             /* could not be removed so far */
 };
 TAILQ_HEAD(spool_segment_list, spool_segment);
 

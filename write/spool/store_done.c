@@ -73,8 +73,8 @@ static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err
  * would be sent again. */
 static bool remove_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
-    g->doomed = !remove_file(s, g->id, false, err);
-    if (g->doomed) {
+    g->removal_failed = !remove_file(s, g->id, false, err);
+    if (g->removal_failed) {
         return false;
     }
     if (g->ack_size > 0) {
@@ -144,7 +144,7 @@ bool spool_store_retry(struct spool_store *s, struct err *err)
     bool ok = true;
     for (struct spool_segment *g = TAILQ_FIRST(&s->segments); g != NULL && ok; g = next) {
         next = TAILQ_NEXT(g, link);
-        bool over = g->doomed || (g->live == 0 && g->read && g != s->active.segment);
+        bool over = g->removal_failed || (g->live == 0 && g->read && g != s->active.segment);
         ok = over ? remove_segment(s, g, err) : retry_acks(s, g, err);
     }
     return ok;
