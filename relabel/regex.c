@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "relabel/re2/program.h"
 #include "relabel/re2/re2.h"
 #include "relabel/regex_fast.h"
 #include "relabel/relabel.h"
@@ -20,7 +21,8 @@ struct regex {
     const struct sv *names;
     size_t n_groups;
     struct regex_fast fast;
-    pcre2_code *code; /* NULL if fast */
+    struct re2_program *program; /* NULL if fast */
+    pcre2_code *code;            /* NULL if fast, or if only the program will do */
 };
 
 struct regex_scratch {
@@ -29,31 +31,18 @@ struct regex_scratch {
     pcre2_match_data *match; /* for as many groups */
     pcre2_match_context *limits;
     pcre2_jit_stack *jit_stack;
+    struct re2_scratch *linear;
 };
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-static bool fail_pcre2(int code, struct err *err)
-{
-    if (code == PCRE2_ERROR_UNKNOWN_UNICODE_PROPERTY) {
-        return err_set(err, ERR_INPUT,
-                       "the PCRE2 library of this system does not know that Unicode class");
-    }
-    /* PCRE2's words for it name constructs that we never emit. */
-    if (code == PCRE2_ERROR_QUERY_BARJX_NEST_TOO_DEEP) {
-        return err_set(err, ERR_LIMIT, "valid, but nested too deeply for PCRE2");
-    }
-    PCRE2_UCHAR text[256] = "";
-    pcre2_get_error_message(code, text, sizeof(text));
-    return err_set(err, code == PCRE2_ERROR_PATTERN_TOO_LARGE ? ERR_LIMIT : ERR_INPUT,
-                   "valid, but PCRE2 cannot run it: %s", (const char *)text);
-}
-
-static bool compile_text(struct regex *re, const struct buf *text, struct err *err)
+/* Compiles for PCRE2, which may find the pattern too large or nested too deeply: then the program
+ * does without it. */
+static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     if (context == NULL) {
-        return err_memory(err);
+        return;
     }
     pcre2_set_parens_nest_limit(context, NEST_LIMIT);
     uint32_t options = PCRE2_UTF | PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
@@ -62,21 +51,28 @@ static bool compile_text(struct regex *re, const struct buf *text, struct err *e
     size_t offset = 0;
     re->code = pcre2_compile((PCRE2_SPTR)text->data, text->len, options, &code, &offset, context);
     pcre2_compile_context_free(context);
-    return re->code != NULL || fail_pcre2(code, err);
+    /* A system that forbids memory to be writable and executable leaves us the interpreter. */
+    if (re->code != NULL && jit) {
+        pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);
+    }
 }
 
 static bool compile(struct regex *re, const struct re2 *tree, unsigned flags, struct err *err)
 {
+    re->program = re2_program_new(tree, err);
+    if (re->program == NULL) {
+        return false;
+    }
+    if ((flags & REGEX_NO_PCRE2) != 0 || re2_repeats_empty_captures(tree)) {
+        return true;
+    }
     struct buf text;
     buf_init(&text, REGEX_EMITTED_MAX);
-    bool ok = re2_emit(tree, &text) ? compile_text(re, &text, err)
-                                    : err_set(err, ERR_LIMIT, "the regex is too large");
-    buf_done(&text);
-    /* A system that forbids memory to be writable and executable leaves us the interpreter. */
-    if (ok && (flags & REGEX_NO_JIT) == 0) {
-        pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);
+    if (re2_emit(tree, &text)) {
+        compile_pcre2(re, &text, (flags & REGEX_NO_JIT) == 0);
     }
-    return ok;
+    buf_done(&text);
+    return true;
 }
 
 /* Group names point into the pattern, which is our own copy. */
@@ -137,6 +133,7 @@ struct regex *regex_free(struct regex *re)
 {
     if (re != NULL) {
         pcre2_code_free(re->code);
+        re2_program_free(re->program);
         arena_free(re->arena);
         free(re);
     }
@@ -167,10 +164,10 @@ struct regex_scratch *regex_scratch_new(void)
         return NULL;
     }
     s->limits = pcre2_match_context_create(NULL);
-    if (s->limits == NULL) {
+    s->linear = re2_scratch_new();
+    if (s->limits == NULL || s->linear == NULL) {
         return regex_scratch_free(s);
     }
-    pcre2_set_match_limit(s->limits, RELABEL_MATCH_LIMIT);
     pcre2_set_depth_limit(s->limits, REGEX_DEPTH_LIMIT);
     pcre2_set_heap_limit(s->limits, REGEX_HEAP_LIMIT_KIB);
     /* Without one (no JIT here, or no memory) 32 KiB of the thread's own stack must do. */
@@ -187,6 +184,7 @@ struct regex_scratch *regex_scratch_free(struct regex_scratch *s)
         pcre2_match_data_free(s->match);
         pcre2_match_context_free(s->limits);
         pcre2_jit_stack_free(s->jit_stack);
+        re2_scratch_free(s->linear);
         free(s->groups);
         free(s);
     }
@@ -215,59 +213,67 @@ static bool reserve(struct regex_scratch *s, size_t n)
     return true;
 }
 
-static enum regex_result fail_match(int code, struct sv subject, struct err *err)
+/* Steps that PCRE2 may take: each may look at the whole text. */
+static uint32_t steps_for(struct sv subject)
 {
-    switch (code) {
-    case PCRE2_ERROR_NOMEMORY:
-        err_memory(err);
-        break;
-    case PCRE2_ERROR_MATCHLIMIT:
-        err_set(err, ERR_LIMIT, "gave up after %d steps on a text of %zu bytes",
-                RELABEL_MATCH_LIMIT, subject.n);
-        break;
-    case PCRE2_ERROR_DEPTHLIMIT:
-    case PCRE2_ERROR_HEAPLIMIT:
-        err_set(err, ERR_LIMIT, "needs too much memory on a text of %zu bytes", subject.n);
-        break;
-    default: {
-        PCRE2_UCHAR text[256] = "";
-        pcre2_get_error_message(code, text, sizeof(text));
-        err_set(err, ERR_LIMIT, "%s", (const char *)text);
+    size_t steps = REGEX_WORK_MAX / (subject.n + 1);
+    if (steps < REGEX_STEPS_MIN) {
+        return REGEX_STEPS_MIN;
     }
-    }
-    return REGEX_FAILED;
+    return steps > REGEX_STEPS_MAX ? REGEX_STEPS_MAX : (uint32_t)steps;
 }
 
-static int run(const struct regex *re, struct regex_scratch *s, struct sv subject, uint32_t options)
+/* False if PCRE2 gave up. */
+static bool match_pcre2(const struct regex *re, struct regex_scratch *s, struct sv subject,
+                        enum regex_result *ret)
 {
-    return pcre2_match(re->code, (PCRE2_SPTR)subject.p, subject.n, 0, PCRE2_NO_UTF_CHECK | options,
-                       s->match, s->limits);
+    pcre2_set_match_limit(s->limits, steps_for(subject));
+    int code = pcre2_match(re->code, (PCRE2_SPTR)subject.p, subject.n, 0, PCRE2_NO_UTF_CHECK,
+                           s->match, s->limits);
+    if (code == PCRE2_ERROR_NOMATCH) {
+        *ret = REGEX_NO_MATCH;
+        return true;
+    }
+    if (code <= 0) {
+        return false;
+    }
+    const size_t *offsets = pcre2_get_ovector_pointer(s->match);
+    for (size_t i = 0; i < re->n_groups; i++) {
+        s->groups[i] = (struct regex_span){offsets[2 * i], offsets[2 * i + 1]};
+    }
+    *ret = REGEX_MATCH;
+    return true;
+}
+
+static enum regex_result match_program(const struct regex *re, struct regex_scratch *s,
+                                       struct sv subject, struct err *err)
+{
+    switch (re2_program_match(re->program, s->linear, subject, &s->groups[0].start, re->n_groups)) {
+    case RE2_MATCH:
+        return REGEX_MATCH;
+    case RE2_NO_MATCH:
+        return REGEX_NO_MATCH;
+    default:
+        err_memory(err);
+        return REGEX_FAILED;
+    }
 }
 
 enum regex_result regex_match(const struct regex *re, struct regex_scratch *s, struct sv subject,
                               struct err *err)
 {
     if (!reserve(s, re->n_groups)) {
-        return fail_match(PCRE2_ERROR_NOMEMORY, subject, err);
+        err_memory(err);
+        return REGEX_FAILED;
     }
     if (re->fast.kind != REGEX_FAST_NONE) {
         return regex_fast_match(&re->fast, subject, s->groups) ? REGEX_MATCH : REGEX_NO_MATCH;
     }
-    int code = run(re, s, subject, 0);
-    if (code == PCRE2_ERROR_JIT_STACKLIMIT) {
-        code = run(re, s, subject, PCRE2_NO_JIT);
+    enum regex_result result;
+    if (re->code != NULL && match_pcre2(re, s, subject, &result)) {
+        return result;
     }
-    if (code == PCRE2_ERROR_NOMATCH) {
-        return REGEX_NO_MATCH;
-    }
-    if (code <= 0) {
-        return fail_match(code, subject, err);
-    }
-    const size_t *offsets = pcre2_get_ovector_pointer(s->match);
-    for (size_t i = 0; i < re->n_groups; i++) {
-        s->groups[i] = (struct regex_span){offsets[2 * i], offsets[2 * i + 1]};
-    }
-    return REGEX_MATCH;
+    return match_program(re, s, subject, err);
 }
 
 struct regex_span regex_group(const struct regex_scratch *s, size_t group)

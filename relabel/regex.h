@@ -2,8 +2,10 @@
  *
  * What the pattern says is decided on its tree: literals, lists of literals and "prefix, anything,
  * suffix" are compared directly; everything else runs on PCRE2 under limits, with its JIT compiler
- * where the system lets it. A compiled regex is immutable and may be used by many threads, each
- * with a scratch of its own.
+ * where the system lets it. Where PCRE2 reaches its limits, would set other captures than Go, or
+ * cannot take the pattern, a program that is linear in the text runs instead (re2/program.h). So
+ * every regex that compiles has an answer in bounded time for every text. A compiled regex is
+ * immutable and may be used by many threads, each with a scratch of its own.
  */
 #ifndef PROFPULL_RELABEL_REGEX_H
 #define PROFPULL_RELABEL_REGEX_H
@@ -15,8 +17,13 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The interpreter's limits on nested backtracking and on its memory in KiB, besides
- * RELABEL_MATCH_LIMIT; and the most that the JIT's stack may grow to. */
+/* PCRE2 may take so many steps times bytes of text for one match, within these bounds on its steps;
+ * then the linear program takes over (re2/program.h). */
+#define REGEX_WORK_MAX ((size_t)2 * 1024 * 1024)
+#define REGEX_STEPS_MIN 200
+#define REGEX_STEPS_MAX 100000
+/* The interpreter's limits on nested backtracking and on its memory in KiB, and the most that the
+ * JIT's stack may grow to. */
 #define REGEX_DEPTH_LIMIT 20000
 #define REGEX_HEAP_LIMIT_KIB 8192
 #define REGEX_JIT_STACK_MAX ((size_t)512 * 1024)
@@ -29,8 +36,9 @@ struct regex;
 
 /* For tests, which compare the ways to run a regex. */
 enum regex_flag {
-    REGEX_NO_FAST = 1 << 0, /* always PCRE2 */
+    REGEX_NO_FAST = 1 << 0, /* no direct comparison */
     REGEX_NO_JIT = 1 << 1,
+    REGEX_NO_PCRE2 = 1 << 2, /* the linear program, unless direct comparison will do */
 };
 
 /* pattern is at most RELABEL_REGEX_MAX bytes. The error is that of Go's regexp, with the place. */
@@ -57,7 +65,7 @@ struct regex_scratch *regex_scratch_free(struct regex_scratch *s);
 enum regex_result {
     REGEX_NO_MATCH,
     REGEX_MATCH,
-    REGEX_FAILED, /* a limit or memory: whether it matches is not known */
+    REGEX_FAILED, /* out of memory: whether it matches is not known */
 };
 
 /* subject must be valid UTF-8. On REGEX_MATCH the groups are in the scratch until the next match.

@@ -3,11 +3,12 @@
  * Semantics are Prometheus' (model/relabel): fully anchored RE2 regexes with dot matching newline,
  * Go's $-expansion, eleven actions, labelmap over a sorted snapshot, label names in UTF-8 mode. The
  * regexes are parsed by our own RE2 front end (regex.h), which refuses what Go's regexp refuses and
- * rewrites what PCRE2 reads differently, and run on PCRE2 under a match limit.
+ * rewrites what PCRE2 reads differently, and run on PCRE2, or on a matcher of our own that is
+ * linear in the text where PCRE2 would take too long.
  *
  * A compiled list is immutable and may be used by many threads, each with a scratch of its own.
- * Pure functions: no IO, no logging. An exhausted match limit is never "no match": the verdict is
- * RELABEL_FAILED and names the rule.
+ * Pure functions: no IO, no logging. A rule that could not be decided is never "no match": the
+ * verdict is RELABEL_FAILED and names the rule.
  */
 #ifndef PROFPULL_RELABEL_RELABEL_H
 #define PROFPULL_RELABEL_RELABEL_H
@@ -22,8 +23,6 @@
 /* Rules in one list, and bytes in one regex. */
 #define RELABEL_RULES_MAX 1000
 #define RELABEL_REGEX_MAX 4096
-/* PCRE2 match limit of one match; an anchored pattern needs far less than this. */
-#define RELABEL_MATCH_LIMIT 100000
 
 /* Judges one rule: the messages are Prometheus' (`relabel configuration for replace action requires
  * 'target_label' value`), for a regex with the offset and what Go's regexp would say. */
@@ -43,7 +42,7 @@ struct relabel_scratch *relabel_scratch_free(struct relabel_scratch *s);
 enum relabel_outcome {
     RELABEL_KEPT,
     RELABEL_DROPPED, /* by verdict.rule */
-    RELABEL_FAILED,  /* in verdict.rule: match limit, label limit or memory; see verdict.err */
+    RELABEL_FAILED,  /* in verdict.rule: label limit or memory; see verdict.err */
 };
 
 struct relabel_verdict {

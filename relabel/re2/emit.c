@@ -35,18 +35,30 @@ static void emit_ranges(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* The gaps between the ranges, the last of which ends at RUNE_MAX. Surrogates are in no class and
- * in no text, and PCRE2 refuses them. */
+/* The runes from lo up to, but not including, end. Surrogates are in no class and in no text, and
+ * PCRE2 refuses them. */
+static void emit_gap(uint32_t lo, uint32_t end, struct buf *out)
+{
+    if (lo < SURROGATE_MIN && end > SURROGATE_MAX) {
+        emit_gap(lo, SURROGATE_MIN, out);
+        lo = SURROGATE_MAX + 1;
+    } else if (lo >= SURROGATE_MIN && lo <= SURROGATE_MAX) {
+        lo = SURROGATE_MAX + 1;
+    } else if (end > SURROGATE_MIN && end <= SURROGATE_MAX + 1) {
+        end = SURROGATE_MIN;
+    }
+    if (lo < end) {
+        emit_range(lo, end - 1, out);
+    }
+}
+
+/* The gaps between the ranges, the last of which ends at RUNE_MAX. */
 static void emit_gaps(const struct re2_node *node, struct buf *out)
 {
     uint32_t next = 0;
     for (size_t i = 0; i < node->set.n_ranges; i++) {
-        struct rune_range r = node->set.ranges[i];
-        if (next < r.lo && next != SURROGATE_MIN) {
-            uint32_t end = r.lo == SURROGATE_MAX + 1 ? SURROGATE_MIN : r.lo;
-            emit_range(next, end - 1, out);
-        }
-        next = r.hi + 1;
+        emit_gap(next, node->set.ranges[i].lo, out);
+        next = node->set.ranges[i].hi + 1;
     }
 }
 
@@ -103,7 +115,7 @@ static void emit_negated_fold(const struct re2_property *property, struct buf *o
     buf_putc(out, ']');
 }
 
-static void emit_class(const struct re2_node *node, struct buf *out)
+void re2_emit_class(const struct re2_node *node, struct buf *out)
 {
     if (node->set.properties == NULL) {
         emit_plain_class(node, out);
@@ -186,7 +198,7 @@ static void emit_node(const struct re2_node *node, struct buf *out)
         emit_rune(node->rune, out);
         break;
     case RE2_CLASS:
-        emit_class(node, out);
+        re2_emit_class(node, out);
         break;
     case RE2_CAPTURE:
         buf_putc(out, '(');

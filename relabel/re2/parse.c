@@ -145,6 +145,7 @@ static bool open_group(struct re2_parser *p, const char *start, bool captures, s
         if (frame->capture == NULL) {
             return false;
         }
+        frame->capture->group = (uint32_t)p->n_groups;
         p->names[p->n_groups++] = name;
     }
     p->frame = frame;

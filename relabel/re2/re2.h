@@ -66,7 +66,8 @@ struct re2_node {
     struct re2_node *next;  /* sibling */
     struct re2_node *first; /* child */
     union {
-        uint32_t rune; /* RE2_LITERAL */
+        uint32_t rune;  /* RE2_LITERAL */
+        uint32_t group; /* RE2_CAPTURE: its number, from 1 */
         /* RE2_CLASS: the union of the ranges and the properties, or its complement. */
         struct {
             const struct rune_range *ranges; /* sorted, not adjacent, without surrogates */
@@ -93,6 +94,9 @@ struct re2 {
 /* All memory comes from the arena and is released with it; pattern must outlive the result. NULL
  * with an error as Go words it: "error parsing regexp: missing closing ): `(` at byte 0". */
 struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err);
+
+/* Appends the PCRE2 pattern of one RE2_CLASS node: it matches one rune. */
+void re2_emit_class(const struct re2_node *node, struct buf *out);
 
 /* Appends a PCRE2 pattern, to be compiled with PCRE2_UTF and PCRE2_DOTALL and without PCRE2_UCP. It
  * matches from the start to the end of the subject only. False if the buffer failed. */

@@ -54,10 +54,10 @@ static const struct reads_case cases[] = {
     {"labelmap is anchored", {.action = ACTION_LABELMAP, .regex = "a_(.+)"}, "xa_b", false},
     {"labeldrop reads nothing", {.action = ACTION_LABELDROP, .regex = "a"}, "a", false},
     {"labelkeep reads nothing", {.action = ACTION_LABELKEEP, .regex = "b"}, "a", false},
-    {"labeldrop that cannot be decided",
+    {"labeldrop that makes PCRE2 give up",
      {.action = ACTION_LABELDROP, .regex = "(x|xx)+"},
      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx!",
-     true},
+     false},
 };
 
 static void test_reads(void **state)

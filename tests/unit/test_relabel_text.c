@@ -398,63 +398,108 @@ static void too_long(void **state)
     test_free(text);
 }
 
-/* What Go runs and PCRE2 cannot: refused, with a message that says so. */
+/* Patterns that PCRE2 finds too large or nested too deeply run all the same, as in Go. */
+static void too_large_for_pcre2(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct regex_scratch *s = regex_scratch_new();
+    struct regex *re =
+        regex_new(SV("(?:[a-c][d-f]|[g-i][k-l]|mn|op|qr|st|uv|wx|yz){1000}"), 0, &err);
+    assert_non_null(re);
+    char text[2000];
+    for (size_t i = 0; i < sizeof(text); i += 2) {
+        memcpy(text + i, "hk", 2);
+    }
+    CHECK_INT(regex_match(re, s, (struct sv){text, sizeof(text)}, &err), REGEX_MATCH, "");
+    CHECK_INT(regex_match(re, s, (struct sv){text, 1998}, &err), REGEX_NO_MATCH, "");
+    regex_free(re);
+    struct buf nested;
+    buf_init(&nested, 10000);
+    for (size_t i = 0; i < 600; i++) {
+        buf_puts(&nested, "(?:");
+    }
+    buf_putc(&nested, 'a');
+    for (size_t i = 0; i < 600; i++) {
+        buf_puts(&nested, ")?");
+    }
+    re = regex_new((struct sv){nested.data, nested.len}, 0, &err);
+    assert_non_null(re);
+    CHECK_INT(regex_match(re, s, SV("a"), &err), REGEX_MATCH, "");
+    CHECK_INT(regex_match(re, s, SV("aa"), &err), REGEX_NO_MATCH, "");
+    buf_done(&nested);
+    regex_free(re);
+    regex_scratch_free(s);
+}
+
+/* Counted repetitions can ask for more memory than any rule is worth. */
 static void too_large(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
-    assert_null(regex_new(SV("(?:[a-c][d-f]|[g-i][k-l]|mn|op|qr|st|uv|wx|yz){1000}"), 0, &err));
-    CHECK_INT(err.kind, ERR_LIMIT, "");
-    CHECK_CONTAINS(err.msg, "valid, but PCRE2 cannot run it", "");
+    static const char *const regexes[] = {
+        "(?:abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghi"
+        "jklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstu"
+        "vwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz){"
+        "1000}",
+        "(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)[bc]{1000}[cd]{1000}[de]{1000}"
+        "[ef]{1000}[fg]{1000}[gh]{1000}[hi]{1000}[ij]{1000}[jk]{1000}[kl]{1000}[lm]{1000}[mn]{1000}"
+        "[no]{1000}[op]{1000}[pq]{1000}[qr]{1000}[rs]{1000}[st]{1000}[tu]{1000}[uv]{1000}[vw]{1000}"
+        "(?:(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)(l)(m)(n)(o)(p)(q)(r)(s)(t)(u)(v)(w)(x)(y)(z)){1000}"
+        "(?:(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)(l)(m)(n)(o)(p)(q)(r)(s)(t)(u)(v)(w)(x)(y)(z)){1000}"};
+    for (size_t i = 0; i < sizeof(regexes) / sizeof(regexes[0]); i++) {
+        struct err err = ERR_INIT;
+        assert_null(regex_new(sv_from(regexes[i]), 0, &err));
+        CHECK_INT(err.kind, ERR_LIMIT, regexes[i]);
+        CHECK_CONTAINS(err.msg, "the regex is too large: at most 250000 steps", regexes[i]);
+    }
 }
 
-static void too_deep(void **state)
+/* Texts on which a backtracking matcher would take a time that doubles with each character, or
+ * grows with the square of the length: an answer comes, and it is Go's. Timing is not asserted:
+ * without a bound these would not end. */
+static void hostile_texts(void **state)
 {
     (void)state;
-    struct buf text;
-    buf_init(&text, 10000);
-    for (size_t i = 0; i < 600; i++) {
-        buf_puts(&text, "(?:");
-    }
-    buf_putc(&text, 'a');
-    for (size_t i = 0; i < 600; i++) {
-        buf_puts(&text, ")?");
-    }
-    struct err err = ERR_INIT;
-    assert_null(regex_new((struct sv){text.data, text.len}, 0, &err));
-    CHECK_INT(err.kind, ERR_LIMIT, "");
-    CHECK_STR(err.msg, "valid, but nested too deeply for PCRE2", "");
-    buf_done(&text);
-}
-
-/* Every way to give up says so. */
-static void limits(void **state)
-{
-    (void)state;
-    static const char *const regexes[] = {"(a+)+b", "(a|aa)+b", "(?:(a+)+b|x)"};
-    char text[64];
-    memset(text, 'a', sizeof(text));
-    text[61] = 'b';
+    enum { LENGTH = 262144 };
+    static const struct {
+        const char *regex;
+        char fill;
+        const char *end; /* of the text */
+        enum regex_result want;
+    } rows[] = {
+        {"(a+)+b", 'a', "c", REGEX_NO_MATCH},
+        {"(a+)+b", 'a', "b", REGEX_MATCH},
+        {"(a|aa)+b", 'a', "c", REGEX_NO_MATCH},
+        {"(?:(a+)+b|x)", 'a', "bb", REGEX_NO_MATCH},
+        {"\\s*(.*?)\\s*;(\\d+)", ' ', "", REGEX_NO_MATCH},
+        {"\\s*(.*?)\\s*;(\\d+)", ' ', "x;17", REGEX_MATCH},
+        {".*.*.*.*.*=.*", 'a', "", REGEX_NO_MATCH},
+        {"(?:(a)(,)|b)*", 'b', "a,", REGEX_MATCH},
+        {"(\\w+\\.?)+:\\d+", 'p', ":", REGEX_NO_MATCH},
+    };
+    char *text = test_malloc(LENGTH + 8);
     struct regex_scratch *s = regex_scratch_new();
-    for (unsigned flags = 0; flags <= REGEX_NO_JIT; flags += REGEX_NO_JIT) {
-        for (size_t i = 0; i < sizeof(regexes) / sizeof(regexes[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t n = strlen(rows[i].end);
+        memset(text, rows[i].fill, LENGTH);
+        memcpy(text + LENGTH, rows[i].end, n);
+        for (unsigned flags = 0; flags <= REGEX_NO_JIT; flags += REGEX_NO_JIT) {
             struct err err = ERR_INIT;
-            struct regex *re = regex_new(sv_from(regexes[i]), flags, &err);
-            CHECK_INT(regex_match(re, s, (struct sv){text, 63}, &err), REGEX_FAILED, regexes[i]);
-            CHECK_INT(err.kind, ERR_LIMIT, regexes[i]);
-            CHECK_CONTAINS(err.msg, "gave up after 100000 steps on a text of 63 bytes", regexes[i]);
-            err_clear(&err);
-            CHECK_INT(regex_match(re, s, (struct sv){text, 10}, &err), REGEX_NO_MATCH, regexes[i]);
-            CHECK_STR(err.msg, "", regexes[i]);
+            struct regex *re = regex_new(sv_from(rows[i].regex), flags, &err);
+            CHECK_INT(regex_match(re, s, (struct sv){text, LENGTH + n}, &err), rows[i].want,
+                      rows[i].regex);
+            CHECK_STR(err.msg, "", rows[i].regex);
+            CHECK_INT(regex_match(re, s, (struct sv){text + LENGTH - 40, 40 + n}, &err),
+                      rows[i].want, rows[i].regex);
             regex_free(re);
         }
     }
     regex_scratch_free(s);
+    test_free(text);
 }
 
-/* A long text that needs a deep stack: the JIT's stack ends, the interpreter goes on up to its own
- * limits, and a harmless pattern on a text of this size is no problem. */
-static void long_texts(void **state)
+/* The captures of a match that only the linear program can finish. */
+static void long_captures(void **state)
 {
     (void)state;
     enum { LENGTH = 900 * 1000 };
@@ -466,10 +511,11 @@ static void long_texts(void **state)
     struct err err = ERR_INIT;
     struct regex *re = regex_new(SV("(?:(a)(,)|b)*"), 0, &err);
     CHECK_INT(regex_match(re, s, (struct sv){text, 2000}, &err), REGEX_MATCH, "");
-    CHECK_INT(regex_match(re, s, (struct sv){text, LENGTH}, &err), REGEX_FAILED, "");
-    CHECK_INT(err.kind, ERR_LIMIT, "");
+    CHECK_INT(regex_group(s, 1).start, 1998, "");
+    CHECK_INT(regex_match(re, s, (struct sv){text, LENGTH}, &err), REGEX_MATCH, "");
+    CHECK_INT(regex_group(s, 1).start, LENGTH - 2, "");
+    CHECK_INT(regex_group(s, 2).end, LENGTH, "");
     regex_free(re);
-    err_clear(&err);
     re = regex_new(SV("[a,]*?(,)"), 0, &err);
     CHECK_INT(regex_match(re, s, (struct sv){text, 50000}, &err), REGEX_MATCH, "");
     CHECK_INT(regex_group(s, 1).start, 49999, "");
@@ -537,9 +583,9 @@ int main(void)
         cmocka_unit_test(fast_is_right),
         cmocka_unit_test(too_long),
         cmocka_unit_test(too_large),
-        cmocka_unit_test(too_deep),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(long_texts),
+        cmocka_unit_test(too_large_for_pcre2),
+        cmocka_unit_test(hostile_texts),
+        cmocka_unit_test(long_captures),
         cmocka_unit_test(stale_groups),
         cmocka_unit_test(many_groups),
     };

@@ -105,6 +105,51 @@ func emitByHand() {
 	}
 }
 
+// Classes that begin, end or have a gap at each side of the surrogates, which are in no text. (Go
+// turns a surrogate that is a literal prefix into U+FFFD and matches that: not asked here.)
+func emitSurrogateBoundaries() {
+	runes := []string{`\x{d7fe}`, `\x{d7ff}`, `\x{d800}`, `\x{dfff}`, `\x{e000}`, `\x{e001}`}
+	subjects := []string{"\ud7fe", "\ud7ff", "\ue000", "\ue001", "a", "\U0010ffff"}
+	for i, lo := range runes {
+		emit(`[`+lo+`]`, 0, subjects...)
+		emit(`[^`+lo+`]`, 0, subjects...)
+		emit(`[^a`+lo+`]`, 0, subjects...)
+		for _, hi := range runes[i+1:] {
+			emit(`[`+lo+`-`+hi+`]`, 0, subjects...)
+			emit(`[^`+lo+`-`+hi+`]`, 0, subjects...)
+			emit(`[^`+lo+hi+`]`, 0, subjects...)
+		}
+		emit(`[\x00-`+lo+`]`, 0, subjects...)
+		emit(`[`+lo+`-\x{10ffff}]`, 0, subjects...)
+		emit(`[^\x00-`+lo+`]`, 0, subjects...)
+		emit(`[^`+lo+`-\x{10ffff}]`, 0, subjects...)
+	}
+	emit(`[^\x{e000}-\x{f8ff}]+-[a-z]+`, 0, "web-prod", "\ue000-prod")
+	emit(`x[^\x{e000}]*`, 0, "x", "xa", "x\ue000")
+}
+
+// What takes a backtracking matcher a time that doubles with each character.
+func emitBacktracking() {
+	emit(`([a-z0-9]+-?)+`, 0, "prometheus-kube-state-metrics_v2", "prometheus-kube-state-metrics")
+	emit(`(\w+\.?)+:\d+`, 0, "prometheus.kube.state.metrics.monitoring.svc:", "a.b.c:80")
+	emit(`([a-z]+-?)+-[0-9]+`, 0, "prometheus-kube-state-metrics-v", "prometheus-kube-state-7")
+	emit(`\s*(.*?)\s*;(\d+)`, 0, strings.Repeat(" ", 3000)+"x;1", strings.Repeat(" ", 3000))
+	a := strings.Repeat("a", 40)
+	for _, p := range []string{`(a+)+b`, `(a|aa)+b`, `(a|a)*b`, `(?:(a+)+b|x)`, `(a*)*b`, `((a?b?)*c?)*d`, `(?:(?:a?){20}){2}a{40}`} {
+		emit(p, 0, a, a+"b", a+"bd", a+"c")
+	}
+	emit(`(.*)*`, 0, "", "a", "a\nb")
+	emit(`(.*)+`, 0, "", "a")
+	emit(`(?:(.*)|b)*`, 0, "ab", "")
+	emit(`(.*?)*`, 0, "ab", "")
+	emit(`(?:(a*)(b*))*`, 0, "aabab", "")
+	emit(`((a)|b?)*c`, 0, "abac", "c")
+	emit(`(\b|a)*`, 0, "aa", "")
+	emit(`((?:^|a)*b?){2,}`, 0, "ab", "aab")
+	emit(`(?i)(\p{Lu}|\P{Greek})*é`, 0, "aÉ", "αé", "日本é")
+	emit(`((?:[\pN\p{Lu}]|-)+,?)+x`, 0, "A1-B2,C3", "Ä٣-,x", "ä")
+}
+
 // Scripts of Unicode 15, which PCRE2 10.42 does not know.
 var recent = map[string]bool{"Kawi": true, "Nag_Mundari": true}
 

@@ -259,6 +259,8 @@ func main() {
 	for i := 0; i < 1500; i++ {
 		emit(noise(), 2)
 	}
+	emitSurrogateBoundaries()
+	emitBacktracking()
 	if err := out.Flush(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,0 +1,408 @@
+#include "relabel/re2/program.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+/* The pattern of one class: folded ones can be long. */
+#define CLASS_PATTERN_MAX ((size_t)1024 * 1024)
+
+struct compiler {
+    struct re2_program *program;
+    const struct re2_node **class_nodes; /* sorted by address; i has program->classes[i] */
+    size_t n_ranges;
+    size_t cap;
+    bool too_large;
+    struct err *err;
+};
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+static void count_classes(const struct re2_node *node, size_t *n, size_t *n_ranges)
+{
+    for (; node != NULL; node = node->next) {
+        if (node->op == RE2_CLASS) {
+            *n += 1;
+            *n_ranges += node->set.n_ranges;
+        }
+        count_classes(node->first, n, n_ranges);
+    }
+}
+
+static void collect_classes(struct compiler *c, const struct re2_node *node)
+{
+    for (; node != NULL; node = node->next) {
+        if (node->op == RE2_CLASS) {
+            c->class_nodes[c->program->n_classes++] = node;
+        }
+        collect_classes(c, node->first);
+    }
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct re2_node *x = *(const struct re2_node *const *)a;
+    const struct re2_node *y = *(const struct re2_node *const *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t class_index(const struct compiler *c, const struct re2_node *node)
+{
+    const struct re2_node **found = bsearch(&node, c->class_nodes, c->program->n_classes,
+                                            sizeof(const struct re2_node *), compare_nodes);
+    return found == NULL ? 0 : (uint32_t)(found - c->class_nodes);
+}
+
+static bool compile_properties(struct compiler *c, struct re2_class_set *set,
+                               const struct re2_node *node)
+{
+    struct buf text;
+    buf_init(&text, CLASS_PATTERN_MAX);
+    re2_emit_class(node, &text);
+    int code = PCRE2_ERROR_NOMEMORY;
+    size_t offset = 0;
+    if (buf_ok(&text)) {
+        uint32_t options = PCRE2_UTF | PCRE2_DOTALL | PCRE2_ANCHORED | PCRE2_ENDANCHORED;
+        set->properties =
+            pcre2_compile((PCRE2_SPTR)text.data, text.len, options, &code, &offset, NULL);
+    }
+    buf_done(&text);
+    if (set->properties != NULL) {
+        pcre2_jit_compile(set->properties, PCRE2_JIT_COMPLETE);
+        return true;
+    }
+    if (code == PCRE2_ERROR_UNKNOWN_UNICODE_PROPERTY) {
+        return err_set(c->err, ERR_INPUT,
+                       "the PCRE2 library of this system does not know that Unicode class");
+    }
+    return err_memory(c->err);
+}
+
+static void set_ascii(struct re2_class_set *set, uint32_t rune)
+{
+    set->ascii[rune / 32] |= UINT32_C(1) << rune % 32;
+}
+
+static bool fill_ascii(struct compiler *c, struct re2_class_set *set)
+{
+    if (set->properties == NULL) {
+        for (size_t i = 0; i < set->n_ranges; i++) {
+            for (uint32_t r = set->ranges[i].lo; r <= set->ranges[i].hi && r < 0x80; r++) {
+                set_ascii(set, r);
+            }
+        }
+        return true;
+    }
+    pcre2_match_data *match = pcre2_match_data_create(1, NULL);
+    if (match == NULL) {
+        return err_memory(c->err);
+    }
+    for (uint32_t r = 0; r < 0x80; r++) {
+        unsigned char byte = (unsigned char)r;
+        if (pcre2_match(set->properties, &byte, 1, 0, PCRE2_NO_UTF_CHECK, match, NULL) > 0) {
+            set_ascii(set, r);
+        }
+    }
+    pcre2_match_data_free(match);
+    return true;
+}
+
+static bool make_class(struct compiler *c, struct re2_class_set *set, const struct re2_node *node)
+{
+    set->ranges = c->program->ranges + c->n_ranges;
+    set->n_ranges = node->set.n_ranges;
+    for (size_t i = 0; i < node->set.n_ranges; i++) {
+        c->program->ranges[c->n_ranges++] = node->set.ranges[i];
+    }
+    return (node->set.properties == NULL || compile_properties(c, set, node)) && fill_ascii(c, set);
+}
+
+static bool make_classes(struct compiler *c, const struct re2_node *root)
+{
+    struct re2_program *p = c->program;
+    size_t n = 0;
+    size_t n_ranges = 0;
+    count_classes(root, &n, &n_ranges);
+    p->classes = calloc(n + 1, sizeof(*p->classes));
+    p->ranges = calloc(n_ranges + 1, sizeof(*p->ranges));
+    c->class_nodes = calloc(n + 1, sizeof(const struct re2_node *));
+    if (p->classes == NULL || p->ranges == NULL || c->class_nodes == NULL) {
+        return err_memory(c->err);
+    }
+    collect_classes(c, root);
+    qsort(c->class_nodes, n, sizeof(const struct re2_node *), compare_nodes);
+    for (size_t i = 0; i < n; i++) {
+        if (!make_class(c, &p->classes[i], c->class_nodes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- instructions ----------------------------------------------------------------------------
+ *
+ * A node is compiled towards the instruction that follows it, so the program is built from its end
+ * and no jump is left open but that of a loop. */
+
+static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_t next);
+
+static uint32_t emit(struct compiler *c, enum re2_instruction_op op, uint32_t next, uint32_t arg)
+{
+    struct re2_program *p = c->program;
+    if (p->n >= RE2_PROGRAM_MAX) {
+        c->too_large = true;
+        return 0;
+    }
+    if (p->n == c->cap) {
+        size_t cap = c->cap == 0 ? 64 : 2 * c->cap;
+        struct re2_instruction *at = realloc(p->at, cap * sizeof(*at));
+        if (at == NULL) {
+            c->too_large = true;
+            return (uint32_t)err_memory(c->err);
+        }
+        p->at = at;
+        c->cap = cap;
+    }
+    p->at[p->n] = (struct re2_instruction){.op = op & 7u, .next = next & 0x1fffffffu, .arg = arg};
+    return (uint32_t)p->n++;
+}
+
+/* Prefers `first` unless lazy. */
+static void set_split(struct compiler *c, uint32_t split, uint32_t first, uint32_t second,
+                      bool lazy)
+{
+    if (!c->too_large) {
+        struct re2_instruction *i = &c->program->at[split];
+        i->next = (lazy ? second : first) & 0x1fffffffu;
+        i->arg = lazy ? first : second;
+    }
+}
+
+static uint32_t compile_quest(struct compiler *c, uint32_t body, uint32_t next, bool lazy)
+{
+    uint32_t split = emit(c, RE2_I_SPLIT, 0, 0);
+    set_split(c, split, body, next, lazy);
+    return split;
+}
+
+static uint32_t compile_plus(struct compiler *c, const struct re2_node *body, uint32_t next,
+                             bool lazy)
+{
+    uint32_t split = emit(c, RE2_I_SPLIT, 0, 0);
+    uint32_t start = compile(c, body, split);
+    set_split(c, split, start, next, lazy);
+    return start;
+}
+
+static bool is_nullable(const struct re2_node *node)
+{
+    bool nullable = node->op == RE2_CONCAT;
+    switch (node->op) {
+    case RE2_LITERAL:
+    case RE2_CLASS:
+    case RE2_ANY:
+        return false;
+    case RE2_CAPTURE:
+        return is_nullable(node->first);
+    case RE2_REPEAT:
+        return node->repeat.min == 0 || is_nullable(node->first);
+    case RE2_CONCAT:
+    case RE2_ALTERNATE:
+        for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
+            if (is_nullable(child) != nullable) {
+                return !nullable;
+            }
+        }
+        return nullable;
+    default: /* the empty pattern and the assertions */
+        return true;
+    }
+}
+
+/* (x+)? in place of x* where x can match nothing: Go's order of priority. */
+static uint32_t compile_star(struct compiler *c, const struct re2_node *body, uint32_t next,
+                             bool lazy)
+{
+    if (is_nullable(body)) {
+        return compile_quest(c, compile_plus(c, body, next, lazy), next, lazy);
+    }
+    uint32_t split = emit(c, RE2_I_SPLIT, 0, 0);
+    set_split(c, split, compile(c, body, split), next, lazy);
+    return split;
+}
+
+/* x{2,} is xx+, x{2,4} is xx(x(x)?)?. */
+static uint32_t compile_repeat(struct compiler *c, const struct re2_node *node, uint32_t next)
+{
+    const struct re2_node *body = node->first;
+    uint32_t copies = node->repeat.min;
+    uint32_t at = next;
+    if (node->repeat.max == RE2_UNLIMITED && copies == 0) {
+        return compile_star(c, body, next, node->repeat.lazy);
+    }
+    if (node->repeat.max == RE2_UNLIMITED) {
+        at = compile_plus(c, body, next, node->repeat.lazy);
+        copies--;
+    } else {
+        for (uint32_t i = copies; i < node->repeat.max && !c->too_large; i++) {
+            at = compile_quest(c, compile(c, body, at), next, node->repeat.lazy);
+        }
+    }
+    for (uint32_t i = 0; i < copies && !c->too_large; i++) {
+        at = compile(c, body, at);
+    }
+    return at;
+}
+
+static uint32_t compile_capture(struct compiler *c, const struct re2_node *node, uint32_t next)
+{
+    uint32_t slot = 2 * (node->group - 1);
+    uint32_t end = emit(c, RE2_I_SAVE, next, slot + 1);
+    return emit(c, RE2_I_SAVE, compile(c, node->first, end), slot);
+}
+
+/* Children from the last to the first. */
+static uint32_t compile_children(struct compiler *c, const struct re2_node *node, uint32_t next)
+{
+    size_t n = 0;
+    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
+        n++;
+    }
+    const struct re2_node **children = calloc(n + 1, sizeof(const struct re2_node *));
+    if (children == NULL) {
+        c->too_large = true;
+        return (uint32_t)err_memory(c->err);
+    }
+    size_t i = 0;
+    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
+        children[i++] = child;
+    }
+    uint32_t at = compile(c, children[--i], next);
+    while (i > 0 && !c->too_large) {
+        i--;
+        at = node->op == RE2_CONCAT ? compile(c, children[i], at)
+                                    : emit(c, RE2_I_SPLIT, compile(c, children[i], next), at);
+    }
+    free(children);
+    return at;
+}
+
+static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_t next)
+{
+    if (c->too_large) {
+        return 0;
+    }
+    switch (node->op) {
+    case RE2_EMPTY:
+        return next;
+    case RE2_LITERAL:
+        return emit(c, RE2_I_RUNE, next, node->rune);
+    case RE2_CLASS:
+        return emit(c, RE2_I_CLASS, next, class_index(c, node));
+    case RE2_ANY:
+        return emit(c, RE2_I_ANY, next, 0);
+    case RE2_CAPTURE:
+        return compile_capture(c, node, next);
+    case RE2_REPEAT:
+        return compile_repeat(c, node, next);
+    case RE2_CONCAT:
+    case RE2_ALTERNATE:
+        return compile_children(c, node, next);
+    default:
+        return emit(c, RE2_I_ASSERT, next, (uint32_t)node->op);
+    }
+}
+
+/* Each thread of a match stands at an instruction that consumes, or at the end. */
+static size_t most_threads(const struct re2_program *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        n += p->at[i].op <= RE2_I_ANY || p->at[i].op == RE2_I_MATCH;
+    }
+    return n;
+}
+
+static bool build(struct compiler *c, const struct re2 *re)
+{
+    struct re2_program *p = c->program;
+    if (!make_classes(c, re->root)) {
+        return false;
+    }
+    p->n_slots = 2 * (re->n_groups - 1);
+    p->start = compile(c, re->root, emit(c, RE2_I_MATCH, 0, 0));
+    if (c->err != NULL && c->err->kind != ERR_NONE) {
+        return false;
+    }
+    if (c->too_large || most_threads(p) * p->n_slots > RE2_PROGRAM_SLOTS_MAX) {
+        return err_set(c->err, ERR_LIMIT,
+                       "the regex is too large: at most %d steps with repetitions written out, and "
+                       "%d when multiplied by the capture groups, are allowed",
+                       RE2_PROGRAM_MAX, RE2_PROGRAM_SLOTS_MAX / 2);
+    }
+    return true;
+}
+
+struct re2_program *re2_program_new(const struct re2 *re, struct err *err)
+{
+    struct err failure = ERR_INIT;
+    struct compiler c = {.program = calloc(1, sizeof(*c.program)), .err = &failure};
+    if (c.program == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    if (!build(&c, re)) {
+        err_set(err, failure.kind, "%s", failure.msg);
+        c.program = re2_program_free(c.program);
+    }
+    free(c.class_nodes);
+    return c.program;
+}
+
+struct re2_program *re2_program_free(struct re2_program *p)
+{
+    if (p != NULL) {
+        for (size_t i = 0; i < p->n_classes; i++) {
+            pcre2_code_free(p->classes[i].properties);
+        }
+        free(p->classes);
+        free(p->ranges);
+        free(p->at);
+        free(p);
+    }
+    return NULL;
+}
+
+/* ---- captures within repetitions of nothing -------------------------------------------------- */
+
+static bool has_capture(const struct re2_node *node)
+{
+    for (; node != NULL; node = node->next) {
+        if (node->op == RE2_CAPTURE || has_capture(node->first)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool repeats_empty_captures(const struct re2_node *node)
+{
+    for (; node != NULL; node = node->next) {
+        if (node->op == RE2_REPEAT && node->repeat.max > 1 && is_nullable(node->first) &&
+            has_capture(node->first)) {
+            return true;
+        }
+        if (repeats_empty_captures(node->first)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool re2_repeats_empty_captures(const struct re2 *re)
+{
+    return repeats_empty_captures(re->root);
+}
