@@ -1,14 +1,9 @@
 /* Every single allocation of label sets, their builder and the string table failing once. */
-#include "tests/unit/torture.h"
-
-/* NOLINTBEGIN(bugprone-suspicious-include): with failing allocators */
-#include "base/arena.c"
-#include "base/intern.c"
-#include "base/labels.c"
-#include "base/labels_builder.c"
-/* NOLINTEND(bugprone-suspicious-include) */
-
 #include "tests/unit/testing.h"
+
+#include "base/intern.h"
+#include "base/labels.h"
+#include "tests/unit/failing_malloc.h"
 
 #define SETS ((size_t)16)
 #define LABELS ((size_t)70) /* more than a builder starts with */
@@ -23,7 +18,7 @@ static struct labels *build(struct labels_builder *b, const struct labels *base,
         labels_builder_set_str(b, name, "value");
     }
     struct labels *l = labels_builder_build(b);
-    assert_true(l != NULL || torture_state.failed);
+    assert_true(l != NULL || failing_malloc_failed());
     return l;
 }
 
@@ -60,7 +55,7 @@ static void labels_survive(void **state)
 {
     (void)state;
     /* More failures than there are strings in the sets. */
-    assert_in_range(torture(use_labels), SETS * LABELS, 10 * SETS * LABELS);
+    assert_in_range(failing_malloc_each(FAIL_OURS, use_labels), SETS * LABELS, 10 * SETS * LABELS);
 }
 
 int main(void)

@@ -3,46 +3,8 @@
 #include "tests/unit/http_server.h"
 
 #include <curl/curl.h>
-#include <event2/event.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
-#include <sys/queue.h>
-#include <sys/stat.h>
 
-#include "tests/unit/torture.h"
-
-static char *torture_strndup(const char *s, size_t n)
-{
-    size_t len = strnlen(s, n);
-    char *copy = malloc(len + 1);
-    if (copy == NULL) {
-        return NULL;
-    }
-    memcpy(copy, s, len);
-    copy[len] = '\0';
-    return copy;
-}
-
-static char *torture_strdup(const char *s)
-{
-    return torture_strndup(s, SIZE_MAX);
-}
-
-#undef strdup
-#undef strndup
-#define strdup(s) torture_strdup(s)
-#define strndup(s, n) torture_strndup(s, n)
-
-/* NOLINTBEGIN(bugprone-suspicious-include) */
-#include "http/client.c"
-#include "http/files.c"
-#include "http/oauth2.c"
-#include "http/options.c"
-#include "http/result.c"
-#include "http/shard.c"
-#include "http/transfer.c"
-#include "http/url.c"
-/* NOLINTEND(bugprone-suspicious-include) */
+#include "tests/unit/failing_malloc.h"
 
 /* /start leads to /end. */
 static void serve(struct server_conn *c)
@@ -124,14 +86,17 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
 {
     struct err err = ERR_INIT;
     struct loop *l = loop_new(&err);
-    assert_non_null(l);
+    if (l == NULL) {
+        assert_true(failing_malloc_failed());
+        return;
+    }
     struct http_client *client = http_client_new(
         &(struct http_client_options){.loop = l, .name = "test", .user_agent = "a", .shards = 2},
         &err);
     if (client != NULL) {
         *ret_complete = run_one(client, l, r);
-        assert_true(*ret_complete || torture_state.failed);
-        if (torture_state.failed) {
+        assert_true(*ret_complete || failing_malloc_failed());
+        if (failing_malloc_failed()) {
             assert_true(run_again(client, l, r, "second") || run_again(client, l, r, "third"));
         }
         CHECK_INT(http_in_flight(client), 0, "");
@@ -206,13 +171,13 @@ static void token_scenario(bool *ret_complete)
 static void test_token(void **state)
 {
     (void)state;
-    assert_true(torture(token_scenario) > 50);
+    assert_true(failing_malloc_each(FAIL_OURS, token_scenario) > 50);
 }
 
 static void test_get(void **state)
 {
     (void)state;
-    size_t n = torture(get_scenario);
+    size_t n = failing_malloc_each(FAIL_OURS, get_scenario);
     print_message("%zu allocations\n", n);
     assert_true(n > 50);
 }
@@ -220,7 +185,7 @@ static void test_get(void **state)
 static void test_post(void **state)
 {
     (void)state;
-    assert_true(torture(post_scenario) > 50);
+    assert_true(failing_malloc_each(FAIL_OURS, post_scenario) > 50);
 }
 
 static int set_up(void **state)
@@ -251,8 +216,8 @@ int main(void)
         cmocka_unit_test(test_token),
     };
     /* Before anything else initialises libcurl: its allocations fail as well. */
-    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, torture_malloc, free, torture_realloc,
-                             torture_strdup, torture_calloc) != CURLE_OK) {
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, free, realloc, strdup, calloc) !=
+        CURLE_OK) {
         return 1;
     }
     alarm(TEST_HANG_S);
