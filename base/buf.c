@@ -43,6 +43,14 @@ void buf_done(struct buf *b)
     b->too_big = false;
 }
 
+void buf_wipe(struct buf *b)
+{
+    if (b->cap > 0) {
+        explicit_bzero(b->data, b->cap);
+    }
+    buf_done(b);
+}
+
 void buf_clear(struct buf *b)
 {
     b->len = 0;

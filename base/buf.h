@@ -28,6 +28,8 @@ struct buf {
 void buf_init(struct buf *b, size_t max);
 /* Frees the storage; the buffer is empty and usable again with the same ceiling. */
 void buf_done(struct buf *b);
+/* buf_done() for secrets: zeroes the storage first. (Storage left behind by growing is not.) */
+void buf_wipe(struct buf *b);
 /* Forgets the content and a failure, keeps the storage. */
 void buf_clear(struct buf *b);
 /* Makes room for at least n bytes in all (capped at the ceiling). A hint: never fails the buffer.

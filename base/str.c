@@ -1,5 +1,6 @@
 #include "base/str.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mix.h"
@@ -186,6 +187,14 @@ const char *suggest(struct sv word, const char *const *candidates, size_t n)
         }
     }
     return best;
+}
+
+void secret_free(char *s)
+{
+    if (s != NULL) {
+        explicit_bzero(s, strlen(s));
+    }
+    free(s);
 }
 
 /* Up to eight bytes as a little-endian number, wherever they lie and whatever the machine. */

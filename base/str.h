@@ -65,6 +65,9 @@ bool json_key(const char *key, struct buf *out);
 /* Appends "key":"value" in the same way. */
 bool json_member(const char *key, struct sv value, struct buf *out);
 
+/* Zeroes and frees a string that holds a secret; accepts NULL. */
+void secret_free(char *s);
+
 /* 64-bit hash for tables and phases: fast, well mixed, the same on every machine and run.
  * Not for keys that an attacker may choose in bulk; seed a table differently per process. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);

@@ -147,82 +147,72 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
     return t->easy != NULL && copy_parts(t, r) ? t : http_transfer_free(t);
 }
 
-static enum http_result set_method(struct http_transfer *t, const struct http_request *r,
-                                   struct err *err)
-{
-    const char *name = r->method != NULL ? r->method : "GET";
-    for (t->method = HTTP_GET; t->method <= HTTP_PUT; t->method++) {
-        if (strcmp(name, http_method_name(t->method)) != 0) {
-            continue;
-        }
-        if (r->n_body == 0 || t->method == HTTP_POST || t->method == HTTP_PUT) {
-            return HTTP_DONE;
-        }
-        err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
-        return HTTP_ERR_CONFIG;
-    }
-    t->method = HTTP_GET;
-    err_set(err, ERR_INPUT, "expected method GET, HEAD, POST or PUT, got \"%.16s\"", name);
-    return HTTP_ERR_CONFIG;
-}
-
-static enum http_result set_url(struct http_transfer *t, const struct http_request *r,
-                                struct err *err)
+static bool set_url(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     char shown[URL_REDACTED_MAX];
     if (url_parse(r->url, &t->url, err)) {
-        return HTTP_DONE;
+        t->shard = &t->client->shards[url_origin_hash(&t->url) % t->client->n_shards];
+        return true;
     }
-    /* For the sentence alone. */
+    /* Only for the error message. */
     url_redact(r->url, shown, sizeof(shown));
     t->url.text = strdup(shown);
-    return err->kind == ERR_MEMORY ? HTTP_ERR_MEMORY : HTTP_ERR_CONFIG;
+    return false;
 }
 
-static enum http_result prepare(struct http_transfer *t, const struct http_request *r,
-                                struct err *err)
+/* Ends a transfer that could not be prepared. */
+static void reject(struct http_transfer *t, const struct err *reason)
 {
-    enum http_result result = set_url(t, r, err);
-    if (result == HTTP_DONE) {
-        result = set_method(t, r, err);
-    }
-    if (result != HTTP_DONE) {
-        return result;
-    }
-    t->shard = &t->client->shards[url_origin_hash(&t->url) % t->client->n_shards];
-    return http_options_apply(t, r, err);
+    /* The result of a failed fetch of a token is there already. */
+    http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason);
 }
 
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
 {
+    static const struct http_settings no_settings = {.auth = HTTP_AUTH_NONE};
+    struct http_request r = *request;
     struct err err = ERR_INIT;
-    if (c->closing) {
-        return NULL;
+    if (r.settings == NULL) {
+        r.settings = &no_settings;
     }
-    struct http_transfer *t = transfer_new(c, request);
+    struct http_transfer *t = c->closing ? NULL : transfer_new(c, &r);
     if (t == NULL) {
         return NULL;
     }
-    enum http_result result = prepare(t, request, &err);
-    if (result != HTTP_DONE) {
-        http_transfer_fail(t, result, &err);
+    if (!set_url(t, &r, &err) || !http_options_apply(t, &r, &err)) {
+        reject(t, &err);
     } else if (t->needs_token) {
-        http_tokens_wait(t);
+        http_tokens_wait(&t->token);
     } else {
         http_shard_add(t);
     }
     return t;
 }
 
+/* Goes on with a transfer that has waited for its token. */
+static void client_on_token(void *transfer, enum http_result result, const char *authorization,
+                            const struct err *reason)
+{
+    struct http_transfer *t = transfer;
+    struct err err = ERR_INIT;
+    if (result != HTTP_DONE) {
+        http_transfer_fail(t, result, reason);
+    } else if (!http_options_authorize(t, authorization, &err)) {
+        reject(t, &err);
+    } else {
+        http_shard_add(t);
+    }
+}
+
 void http_cancel(struct http_transfer *t)
 {
     if (t->state == HTTP_RUNNING && t->shard->busy) {
         /* libcurl is on the stack: its callbacks stop this transfer, and it is freed later. */
-        t->state = HTTP_DOOMED;
-        http_list_move(t, &t->shard->doomed);
+        t->state = HTTP_CANCELLED;
+        http_list_move(t, &t->shard->cancelled);
         return;
     }
-    http_tokens_cancelled(t);
+    http_tokens_cancel(&t->token);
     http_shard_remove(t);
     http_transfer_free(t);
 }
@@ -256,11 +246,10 @@ static void start_again(struct http_transfer *t)
     t->end_ns = 0;
     t->sent_ns = 0;
     http_transfer_reset_response(t);
-    enum http_result result = http_options_apply_hop(t, &err);
-    if (result != HTTP_DONE) {
-        http_transfer_fail(t, result, &err);
-    } else {
+    if (http_options_apply_hop(t, &err)) {
         http_shard_add(t);
+    } else {
+        http_transfer_fail(t, http_result_of(&err), &err);
     }
 }
 
@@ -308,21 +297,25 @@ static void note_connection(struct http_transfer *t)
     }
 }
 
-/* The credentials were refused: they may have been renewed on the disk a moment ago. */
+/* The credentials were refused: they may have been renewed on disk a moment ago. */
 static void forget_credentials(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
-    if (s != NULL && s->auth == HTTP_AUTH_OAUTH2 && t->status == 401) {
-        http_tokens_refused(t);
-    }
-    if (s != NULL && s->auth == HTTP_AUTH_BASIC && s->username_file != NULL) {
+    switch (s->auth) {
+    case HTTP_AUTH_BASIC:
         http_files_forget(t->client->files, s->username_file);
-    }
-    if (s != NULL && s->auth == HTTP_AUTH_BASIC && s->password_file != NULL) {
         http_files_forget(t->client->files, s->password_file);
-    }
-    if (s != NULL && s->auth == HTTP_AUTH_HEADER && s->credentials_file != NULL) {
+        break;
+    case HTTP_AUTH_HEADER:
         http_files_forget(t->client->files, s->credentials_file);
+        break;
+    case HTTP_AUTH_OAUTH2:
+        if (t->status == 401) {
+            http_tokens_refused(&t->token);
+        }
+        break;
+    case HTTP_AUTH_NONE:
+        break;
     }
 }
 
@@ -410,12 +403,21 @@ void http_client_run_ended(struct http_client *c)
     }
 }
 
-static void on_ended_timer(void *arg)
+static void client_on_ended_timer(void *arg)
 {
     http_client_run_ended(arg);
 }
 
 /* ---- the client ------------------------------------------------------------------------------ */
+
+/* A metric with the label "client" alone. */
+static struct metric_cell *client_cell(struct http_client *c, struct metrics *m,
+                                       enum metric_type type, const char *name, const char *help)
+{
+    struct metric *metric = metrics_register(
+        m, &(struct metric_desc){.name = name, .help = help, .type = type, .labels = {"client"}});
+    return metric_cell(metric, (const char *const[]){c->name});
+}
 
 static void register_metrics(struct http_client *c, struct metrics *m)
 {
@@ -424,22 +426,13 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .help = "HTTP requests that ended, by how they ended.",
                                  .type = METRIC_COUNTER,
                                  .labels = {"client", "result"}});
-    for (int i = 0; i < HTTP_RESULTS; i++) {
-        c->requests[i] = metric_cell(
-            requests, (const char *const[]){c->name, http_result_name((enum http_result)i)});
+    for (enum http_result i = 0; i < HTTP_RESULTS; i++) {
+        c->requests[i] = metric_cell(requests, (const char *const[]){c->name, http_result_name(i)});
     }
-    struct metric *in_flight = metrics_register(
-        m, &(struct metric_desc){.name = "profpull_http_in_flight",
-                                 .help = "HTTP requests that have been started and not ended.",
-                                 .type = METRIC_GAUGE,
-                                 .labels = {"client"}});
-    c->in_flight_gauge = metric_cell(in_flight, (const char *const[]){c->name});
-    struct metric *bodies = metrics_register(
-        m, &(struct metric_desc){.name = "profpull_http_body_bytes",
-                                 .help = "Memory of the bodies of responses that are being read.",
-                                 .type = METRIC_GAUGE,
-                                 .labels = {"client"}});
-    c->body_bytes_gauge = metric_cell(bodies, (const char *const[]){c->name});
+    c->in_flight_gauge = client_cell(c, m, METRIC_GAUGE, "profpull_http_in_flight",
+                                     "HTTP requests that have been started and not ended.");
+    c->body_bytes_gauge = client_cell(c, m, METRIC_GAUGE, "profpull_http_body_bytes",
+                                      "Memory of the bodies of responses that are being read.");
     struct metric *connections = metrics_register(
         m, &(struct metric_desc){.name = "profpull_http_connections_total",
                                  .help = "Connections made and requests on kept connections.",
@@ -447,19 +440,11 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                  .labels = {"client", "kind"}});
     c->connections_new = metric_cell(connections, (const char *const[]){c->name, "new"});
     c->connections_reused = metric_cell(connections, (const char *const[]){c->name, "reused"});
-    struct metric *rebuilds = metrics_register(
-        m, &(struct metric_desc){.name = "profpull_http_rebuilds_total",
-                                 .help = "Times that libcurl failed within and was started anew.",
-                                 .type = METRIC_COUNTER,
-                                 .labels = {"client"}});
-    c->rebuilds = metric_cell(rebuilds, (const char *const[]){c->name});
-    struct metric *failures = metrics_register(
-        m, &(struct metric_desc){.name = "profpull_http_file_failures_total",
-                                 .help = "Files with credentials or certificates that were read "
-                                         "again and not taken; the old content stays in use.",
-                                 .type = METRIC_COUNTER,
-                                 .labels = {"client"}});
-    c->file_failures = metric_cell(failures, (const char *const[]){c->name});
+    c->rebuilds = client_cell(c, m, METRIC_COUNTER, "profpull_http_rebuilds_total",
+                              "Multi handles rebuilt after a libcurl error.");
+    c->file_failures = client_cell(c, m, METRIC_COUNTER, "profpull_http_file_failures_total",
+                                   "Files with credentials or certificates that were read again "
+                                   "and not taken; the old content stays in use.");
 }
 
 static bool init_client(struct http_client *c, const struct http_client_options *o, struct err *err)
@@ -470,35 +455,32 @@ static bool init_client(struct http_client *c, const struct http_client_options 
     }
     c->name = strdup(o->name != NULL ? o->name : "");
     c->user_agent = o->user_agent != NULL ? strdup(o->user_agent) : NULL;
-    c->tokens = http_tokens_new(c);
-    c->ended_timer = loop_timer_new(c->loop, on_ended_timer, c);
-    if (c->name != NULL) {
-        register_metrics(c, o->metrics);
+    c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
+    if (c->name == NULL || (o->user_agent != NULL && c->user_agent == NULL) ||
+        c->ended_timer == NULL) {
+        return err_memory(err);
     }
+    register_metrics(c, o->metrics);
     c->files = http_files_new(o->log, c->file_failures);
-    if (c->name == NULL || (o->user_agent != NULL && c->user_agent == NULL) || c->files == NULL ||
-        c->tokens == NULL || c->ended_timer == NULL) {
-        return err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
+    c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
+    bool ok = c->tokens != NULL;
+    for (unsigned i = 0; ok && i < c->n_shards; i++) {
+        ok = http_shard_init(&c->shards[i], c);
     }
-    for (unsigned i = 0; i < c->n_shards; i++) {
-        if (!http_shard_init(&c->shards[i], c, err)) {
-            return false;
-        }
-    }
-    return true;
+    return ok || err_memory(err);
 }
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
 {
-    unsigned n = options->shards ? options->shards : 1;
+    unsigned n = options->shards > 0 ? options->shards : 1;
     unsigned idle =
-        options->max_idle_connections ? options->max_idle_connections : IDLE_CONNECTIONS;
+        options->max_idle_connections > 0 ? options->max_idle_connections : IDLE_CONNECTIONS;
     if (n > SHARDS_MAX) {
         n = SHARDS_MAX;
     }
     struct http_client *c = calloc(1, sizeof(*c) + n * sizeof(c->shards[0]));
     if (c == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
+        err_memory(err);
         return NULL;
     }
     c->loop = options->loop;
@@ -507,7 +489,11 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
     c->bodies_max_bytes = options->bodies_max_bytes;
     TAILQ_INIT(&c->ended);
-    return init_client(c, options, err) ? c : http_client_free(c);
+    if (!init_client(c, options, err)) {
+        err_append(err, " for an HTTP client");
+        return http_client_free(c);
+    }
+    return c;
 }
 
 static void abort_list(struct http_list *list, const struct err *reason)

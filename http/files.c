@@ -1,3 +1,5 @@
+#include "http/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "http/private.h"
+#include "base/map.h"
 
-/* What tells one content of a file from another. Kubernetes swaps a symbolic link, so the inode
- * changes; an editor changes the time. */
+/* Differs between two contents of a file: Kubernetes swaps a symbolic link, which changes the
+ * inode; an editor changes the time. */
 struct stamp {
     dev_t device;
     ino_t inode;
@@ -19,11 +21,11 @@ struct stamp {
 };
 
 struct entry {
-    struct http_file *content; /* the last good one; NULL if there never was one */
-    struct stamp stamp;        /* of what was read last, good or bad */
+    struct http_file *content; /* the last valid one; NULL if there never was one */
+    struct stamp stamp;        /* of the last content that was read, valid or not */
     bool stamped;
-    bool bad;          /* what was read last was no good */
-    struct err reason; /* why, if bad */
+    bool bad;          /* the last content was not valid, or could not be read */
+    struct err reason; /* why */
     int64_t checked_ms;
 };
 
@@ -56,23 +58,21 @@ struct http_files *http_files_new(struct log *log, struct metric_cell *failures)
     if (f == NULL) {
         return NULL;
     }
-    f->log = log;
-    f->failures = failures;
-    f->entries = map_new();
+    *f = (struct http_files){log, failures, map_new()};
     return f->entries != NULL ? f : http_files_free(f);
 }
 
 struct http_files *http_files_free(struct http_files *f)
 {
-    if (f == NULL) {
-        return NULL;
+    if (f != NULL) {
+        map_free(f->entries, entry_free);
+        free(f);
     }
-    map_free(f->entries, entry_free);
-    free(f);
     return NULL;
 }
 
-static struct entry *find(struct http_files *f, const char *path)
+/* NULL if out of memory. */
+static struct entry *find_or_add(struct http_files *f, const char *path)
 {
     struct entry *e = map_get(f->entries, sv_from(path));
     if (e != NULL) {
@@ -122,68 +122,64 @@ static ssize_t read_full(int fd, char *out, size_t size)
     return (ssize_t)len;
 }
 
-/* A file that is only half there, or something else altogether, would break every connection. */
-static bool check(const struct http_file *file, const char *path, const struct http_file_rule *rule,
-                  struct err *err)
+/* An incomplete file, or something else altogether, would break every connection. */
+static bool check_content(const struct http_file *file, const struct http_file_rule *rule,
+                          struct err *err)
 {
-    if (rule->check == NULL || rule->check((struct sv){file->data, file->len}, err)) {
-        return true;
+    struct sv text = {file->data, file->len};
+    if (text.n > rule->max) {
+        return err_set(err, ERR_LIMIT, "expected at most %zu bytes", rule->max);
     }
-    err_wrap(err, "%s", path);
-    return false;
+    if (sv_trim(text).n == 0) {
+        return err_set(err, ERR_INPUT, "the file is empty");
+    }
+    if (memchr(text.p, '\0', text.n) != NULL) {
+        return err_set(err, ERR_INPUT, "expected text, found a zero byte");
+    }
+    return rule->check == NULL || rule->check(text, err);
 }
 
-/* All of an open file. The size in *st is a hint: the file may be changing. */
-static struct http_file *read_content(int fd, const char *path, const struct http_file_rule *rule,
+/* Reads a whole open file. The size in *st is a hint: the file may be changing. */
+static struct http_file *read_content(int fd, const struct http_file_rule *rule,
                                       const struct stat *st, struct err *err)
 {
-    size_t max = rule->max;
+    size_t size = ((size_t)st->st_size < rule->max ? (size_t)st->st_size : rule->max) + 1;
     if (!S_ISREG(st->st_mode)) {
-        err_set(err, ERR_INPUT, "%s: expected a regular file", path);
+        err_set(err, ERR_INPUT, "expected a regular file");
         return NULL;
     }
-    size_t size = (size_t)st->st_size < max ? (size_t)st->st_size + 1 : max + 1;
     struct http_file *file = malloc(sizeof(*file) + size + 1);
     if (file == NULL) {
-        err_set(err, ERR_MEMORY, "%s: out of memory", path);
+        err_memory(err);
         return NULL;
     }
-    *file = (struct http_file){.refs = 1};
     ssize_t n = read_full(fd, file->data, size);
-    file->len = n > 0 ? (size_t)n : 0;
+    *file = (struct http_file){.refs = 1, .len = n > 0 ? (size_t)n : 0};
     file->data[file->len] = '\0';
-    if (n < 0) {
-        err_sys(err, "%s: cannot read", path);
-    } else if (file->len > max) {
-        err_set(err, ERR_LIMIT, "%s: expected at most %zu bytes", path, max);
-    } else if (sv_trim((struct sv){file->data, file->len}).n == 0) {
-        err_set(err, ERR_INPUT, "%s: the file is empty", path);
-    } else if (memchr(file->data, '\0', file->len) != NULL) {
-        err_set(err, ERR_INPUT, "%s: expected text, found a zero byte", path);
-    } else if (check(file, path, rule, err)) {
-        return file;
-    }
-    return http_file_unref(file);
+    bool ok = n < 0 ? err_sys(err, "cannot read") : check_content(file, rule, err);
+    return ok ? file : http_file_unref(file);
 }
 
 static struct http_file *read_file(struct entry *e, const char *path,
                                    const struct http_file_rule *rule, struct err *err)
 {
     struct stat st;
+    struct http_file *file = NULL;
     /* Without O_NONBLOCK a FIFO in place of the file would stop the loop. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        err_sys(err, "%s: cannot open", path);
-        e->stamped = false;
-        if (fd >= 0) {
-            close(fd);
-        }
-        return NULL;
+    e->stamped = fd >= 0 && fstat(fd, &st) == 0;
+    if (e->stamped) {
+        e->stamp = stamp_of(&st);
+        file = read_content(fd, rule, &st, err);
+    } else {
+        err_sys(err, "cannot open");
     }
-    struct http_file *file = read_content(fd, path, rule, &st, err);
-    e->stamp = stamp_of(&st);
-    e->stamped = true;
-    close(fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (file == NULL) {
+        err_wrap(err, "%s", path);
+    }
     return file;
 }
 
@@ -207,20 +203,23 @@ static void refresh(struct http_files *f, struct entry *e, const char *path,
     err_clear(&e->reason);
     struct http_file *fresh = read_file(e, path, rule, &e->reason);
     e->bad = fresh == NULL;
-    /* Not the file's fault: the same file may be good the next time. */
-    if (fresh == NULL && e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT) {
-        e->stamped = false;
-    }
-    if (fresh == NULL && e->reason.kind == ERR_MEMORY) {
-        e->checked_ms = 0;
-    }
-    if (fresh == NULL && !was_bad) {
-        metric_inc(f->failures);
-    }
     if (fresh != NULL) {
         http_file_unref(e->content);
         e->content = fresh;
-    } else if (e->content != NULL && !was_bad) {
+        return;
+    }
+    /* Other errors are not the content's: the same file may be fine the next time. */
+    if (e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT) {
+        e->stamped = false;
+    }
+    if (e->reason.kind == ERR_MEMORY) {
+        e->checked_ms = 0;
+    }
+    if (was_bad) {
+        return;
+    }
+    metric_inc(f->failures);
+    if (e->content != NULL) {
         log_warn(f->log, "cannot re-read a file, keeping its old content", LOG_STR("file", path),
                  LOG_ERR(&e->reason));
     }
@@ -229,7 +228,7 @@ static void refresh(struct http_files *f, struct entry *e, const char *path,
 struct http_file *http_files_get(struct http_files *f, const char *path,
                                  const struct http_file_rule *rule, int64_t now_ms, struct err *err)
 {
-    struct entry *e = find(f, path);
+    struct entry *e = find_or_add(f, path);
     if (e == NULL) {
         err_set(err, ERR_MEMORY, "%s: out of memory", path);
         return NULL;
@@ -246,12 +245,27 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
     return e->content;
 }
 
+char *http_files_secret(struct http_files *f, const char *path, struct err *err)
+{
+    static const struct http_file_rule rule = {HTTP_SECRET_FILE_MAX, NULL};
+    struct http_file *file = http_files_get(f, path, &rule, clock_mono_ms(), err);
+    if (file == NULL) {
+        return NULL;
+    }
+    struct sv text = sv_trim((struct sv){file->data, file->len});
+    char *copy = strndup(text.p, text.n);
+    http_file_unref(file);
+    if (copy == NULL) {
+        err_memory(err);
+    }
+    return copy;
+}
+
 void http_files_forget(struct http_files *f, const char *path)
 {
-    struct entry *e = map_get(f->entries, sv_from(path));
-    if (e == NULL) {
-        return;
+    struct entry *e = path != NULL ? map_get(f->entries, sv_from(path)) : NULL;
+    if (e != NULL) {
+        e->checked_ms = 0;
+        e->stamped = false;
     }
-    e->checked_ms = 0;
-    e->stamped = false;
 }

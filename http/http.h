@@ -119,6 +119,9 @@ enum http_result {
 /* Short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout", "too_large",
  * "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "config", "memory". */
 const char *http_result_name(enum http_result r);
+/* The result of a request that could not be started: HTTP_ERR_MEMORY for an error of that kind,
+ * HTTP_ERR_CONFIG for every other. */
+enum http_result http_result_of(const struct err *err);
 
 struct http_response {
     enum http_result result;

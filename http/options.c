@@ -1,46 +1,60 @@
-#include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"
+#include "http/files.h"
 #include "http/pem.h"
 #include "http/private.h"
 
-/* curl_easy_setopt() can fail for want of memory at each string. The failures are collected, so
- * that a run of options needs one check at its end. */
+/* curl_easy_setopt() can run out of memory at each string. The failures are collected, so that a
+ * run of options needs one check at its end. */
 #define SET(t, option, value)                                                                      \
-    do {                                                                                           \
-        if (curl_easy_setopt((t)->easy, (option), (value)) != CURLE_OK)                            \
-            (t)->setopt_failed = true;                                                             \
-    } while (0)
+    ((t)->setopt_failed |= curl_easy_setopt((t)->easy, (option), (value)) != CURLE_OK)
 
-static const struct http_file_rule secret_rule = {HTTP_SECRET_FILE_MAX, NULL};
 static const struct http_file_rule certificates_rule = {HTTP_TLS_FILE_MAX, pem_check_certificates};
 static const struct http_file_rule key_rule = {HTTP_TLS_FILE_MAX, pem_check_key};
 
-static enum http_result no_memory(struct err *err)
+static const char *or_empty(const char *s)
 {
-    err_memory(err);
-    return HTTP_ERR_MEMORY;
+    return s != NULL ? s : "";
+}
+
+static bool is_set(const char *s)
+{
+    return s != NULL && *s != '\0';
 }
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static bool append_line(struct http_transfer *t, const char *line)
+/* Appends a line, which may hold a credential. */
+static bool __attribute__((format(printf, 3, 4)))
+append_line(struct curl_slist **list, struct err *err, const char *fmt, ...)
 {
-    struct curl_slist *list = curl_slist_append(t->headers, line);
-    if (list == NULL) {
-        return false;
+    struct buf line;
+    va_list ap;
+    buf_init(&line, HTTP_REQUEST_HEADER_MAX);
+    va_start(ap, fmt);
+    bool ok = buf_vprintf(&line, fmt, ap);
+    va_end(ap);
+    bool too_big = buf_too_big(&line);
+    struct curl_slist *longer = ok ? curl_slist_append(*list, line.data) : NULL;
+    buf_wipe(&line);
+    if (too_big) {
+        return err_set(err, ERR_LIMIT, "expected at most %d bytes", HTTP_REQUEST_HEADER_MAX);
     }
-    t->headers = list;
+    if (longer == NULL) {
+        return err_memory(err);
+    }
+    *list = longer;
     return true;
 }
 
-/* Nothing that would end the line: a header must not smuggle in another one. */
+/* True if the text cannot end the line: a header must not smuggle in another one. */
 static bool is_header_text(const char *s)
 {
-    for (; *s; s++) {
+    for (; *s != '\0'; s++) {
         if ((unsigned char)*s < 0x20 && *s != '\t') {
             return false;
         }
@@ -48,34 +62,24 @@ static bool is_header_text(const char *s)
     return true;
 }
 
-static enum http_result append_header(struct http_transfer *t, const char *name, const char *value,
-                                      struct err *err)
+/* Says which header is over the limit, if that is the error. Returns false. */
+static bool name_header(const char *name, struct err *err)
 {
-    if (!*name || !is_header_text(name) || strpbrk(name, ": ;") != NULL || !is_header_text(value)) {
-        err_set(err, ERR_INPUT, "header %.64s: expected a name and a value of one line each",
-                is_header_text(name) ? name : "(with control characters)");
-        return HTTP_ERR_CONFIG;
+    return err->kind == ERR_LIMIT && err_wrap(err, "header %s", name);
+}
+
+static bool append_header(struct http_transfer *t, const char *name, const char *value,
+                          struct err *err)
+{
+    bool text = is_header_text(name);
+    if (*name == '\0' || !text || strpbrk(name, ": ;") != NULL || !is_header_text(value)) {
+        return err_set(err, ERR_INPUT, "header %.64s: expected a name and a value of one line each",
+                       text ? name : "(with control characters)");
     }
-    struct buf line;
-    buf_init(&line, HTTP_REQUEST_HEADER_MAX);
-    /* "Name;" is how libcurl is told of a header with an empty value. */
-    if (*value) {
-        buf_printf(&line, "%s: %s", name, value);
-    } else {
-        buf_printf(&line, "%s;", name);
-    }
-    bool ok = buf_ok(&line) && append_line(t, line.data);
-    if (buf_ok(&line)) {
-        explicit_bzero(line.data, line.len);
-    }
-    bool too_big = buf_too_big(&line);
-    buf_done(&line);
-    if (too_big) {
-        err_set(err, ERR_LIMIT, "header %s: expected at most %d bytes", name,
-                HTTP_REQUEST_HEADER_MAX);
-        return HTTP_ERR_CONFIG;
-    }
-    return ok ? HTTP_DONE : no_memory(err);
+    /* "Name;" makes libcurl send a header with an empty value. */
+    bool ok = *value != '\0' ? append_line(&t->headers, err, "%s: %s", name, value)
+                             : append_line(&t->headers, err, "%s;", name);
+    return ok || name_header(name, err);
 }
 
 static bool has_name(const struct http_header *headers, size_t n, const char *name)
@@ -88,148 +92,113 @@ static bool has_name(const struct http_header *headers, size_t n, const char *na
     return false;
 }
 
-/* Set by the request or the settings. */
+/* True if the request or the settings have this header. */
 static bool is_given(const struct http_request *r, const char *name)
 {
     return has_name(r->headers, r->n_headers, name) ||
-           (r->settings != NULL && has_name(r->settings->headers, r->settings->n_headers, name));
+           has_name(r->settings->headers, r->settings->n_headers, name);
 }
 
-static enum http_result append_given(struct http_transfer *t, const struct http_request *r,
-                                     struct err *err)
+static bool append_given(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
-    enum http_result result = HTTP_DONE;
     const struct http_settings *s = r->settings;
-    for (size_t i = 0; i < r->n_headers && result == HTTP_DONE; i++) {
-        result = append_header(t, r->headers[i].name, r->headers[i].value, err);
+    bool ok = true;
+    for (size_t i = 0; ok && i < r->n_headers; i++) {
+        ok = append_header(t, r->headers[i].name, r->headers[i].value, err);
     }
-    for (size_t i = 0; s != NULL && i < s->n_headers && result == HTTP_DONE; i++) {
-        if (!has_name(r->headers, r->n_headers, s->headers[i].name)) {
-            result = append_header(t, s->headers[i].name, s->headers[i].value, err);
-        }
+    for (size_t i = 0; ok && i < s->n_headers; i++) {
+        ok = has_name(r->headers, r->n_headers, s->headers[i].name) ||
+             append_header(t, s->headers[i].name, s->headers[i].value, err);
     }
-    return result;
+    return ok;
 }
 
-/* What libcurl would add of its own accord and must not: waiting for "100 Continue" costs a second
- * with servers that do not send it, and a body is a form only if the caller says so. */
-static bool append_suppressions(struct http_transfer *t, const struct http_request *r)
+/* Suppresses headers that libcurl would add to an upload by itself: waiting for "100 Continue"
+ * costs a second with servers that do not send it, and a body is a form only if the caller says so.
+ */
+static bool append_suppressions(struct http_transfer *t, const struct http_request *r,
+                                struct err *err)
 {
     if (t->method != HTTP_POST && t->method != HTTP_PUT) {
         return true;
     }
-    return (is_given(r, "Expect") || append_line(t, "Expect:")) &&
-           (is_given(r, "Content-Type") || append_line(t, "Content-Type:"));
+    return (is_given(r, "Expect") || append_line(&t->headers, err, "Expect:")) &&
+           (is_given(r, "Content-Type") || append_line(&t->headers, err, "Content-Type:"));
 }
 
 /* ---- credentials ----------------------------------------------------------------------------- */
 
-/* The text of a file without white space at its ends, which the caller wipes and frees. */
-static enum http_result read_secret(struct http_transfer *t, const char *path, char **ret_secret,
-                                    struct err *err)
+static void set_basic(struct http_transfer *t, const char *username, const char *password)
 {
-    struct http_file *file =
-        http_files_get(t->client->files, path, &secret_rule, clock_mono_ms(), err);
-    if (file == NULL) {
-        return HTTP_ERR_CONFIG;
-    }
-    struct sv text = sv_trim((struct sv){file->data, file->len});
-    char *copy = strndup(text.p, text.n);
-    http_file_unref(file);
-    if (copy == NULL) {
-        return no_memory(err);
-    }
-    *ret_secret = copy;
-    return HTTP_DONE;
-}
-
-static void wipe(char *secret)
-{
-    if (secret != NULL) {
-        explicit_bzero(secret, strlen(secret));
-    }
-    free(secret);
-}
-
-static enum http_result set_basic(struct http_transfer *t, const struct http_settings *s,
-                                  struct err *err)
-{
-    char *name = NULL;
-    char *from_file = NULL;
-    enum http_result result = HTTP_DONE;
-    if (s->username_file != NULL) {
-        result = read_secret(t, s->username_file, &name, err);
-    }
-    if (result == HTTP_DONE && s->password_file != NULL) {
-        result = read_secret(t, s->password_file, &from_file, err);
-    }
-    if (result != HTTP_DONE) {
-        wipe(name);
-        return result;
-    }
     SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-    SET(t, CURLOPT_USERNAME, name ? name : s->username ? s->username : "");
-    SET(t, CURLOPT_PASSWORD, from_file ? from_file : s->password ? s->password : "");
-    wipe(name);
-    wipe(from_file);
-    return HTTP_DONE;
+    SET(t, CURLOPT_USERNAME, or_empty(username));
+    SET(t, CURLOPT_PASSWORD, or_empty(password));
 }
 
-static enum http_result add_authorization(struct http_transfer *t, const char *type,
-                                          const char *credentials, struct err *err)
+/* The content of the file; *ret is NULL if path is. The caller frees it with secret_free(). */
+static bool read_secret(struct http_transfer *t, const char *path, char **ret, struct err *err)
 {
-    if (!is_header_text(credentials)) {
-        err_set(err, ERR_INPUT, "credentials: expected one line of text");
-        return HTTP_ERR_CONFIG;
+    *ret = path != NULL ? http_files_secret(t->client->files, path, err) : NULL;
+    return *ret != NULL || path == NULL;
+}
+
+static bool set_basic_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
+{
+    char *username = NULL;
+    char *password = NULL;
+    bool ok = read_secret(t, s->username_file, &username, err) &&
+              read_secret(t, s->password_file, &password, err);
+    if (ok) {
+        set_basic(t, username != NULL ? username : s->username,
+                  password != NULL ? password : s->password);
     }
+    secret_free(username);
+    secret_free(password);
+    return ok;
+}
+
+static bool append_authorization(struct http_transfer *t, const char *type, const char *credentials,
+                                 struct err *err)
+{
     struct buf value;
+    if (!is_header_text(credentials)) {
+        return err_set(err, ERR_INPUT, "credentials: expected one line of text");
+    }
     buf_init(&value, HTTP_REQUEST_HEADER_MAX);
     buf_printf(&value, "%s %s", type != NULL ? type : "Bearer", credentials);
-    if (!buf_ok(&value)) {
-        return no_memory(err);
-    }
-    enum http_result result = append_header(t, "Authorization", value.data, err);
-    explicit_bzero(value.data, value.len);
-    buf_done(&value);
-    return result;
+    bool ok = buf_ok(&value) ? append_header(t, "Authorization", value.data, err) : err_memory(err);
+    buf_wipe(&value);
+    return ok;
 }
 
-static enum http_result set_header_auth(struct http_transfer *t, const struct http_settings *s,
-                                        struct err *err)
+static bool set_header_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
-    if (s->credentials_file == NULL) {
-        return add_authorization(t, s->auth_type, s->credentials != NULL ? s->credentials : "",
-                                 err);
+    char *secret;
+    if (!read_secret(t, s->credentials_file, &secret, err)) {
+        return false;
     }
-    char *secret = NULL;
-    enum http_result result = read_secret(t, s->credentials_file, &secret, err);
-    if (result != HTTP_DONE) {
-        return result;
-    }
-    result = add_authorization(t, s->auth_type, secret, err);
-    if (result == HTTP_ERR_CONFIG) {
-        err_wrap(err, "%s", s->credentials_file);
-    }
-    wipe(secret);
-    return result;
+    bool ok = append_authorization(t, s->auth_type,
+                                   secret != NULL ? secret : or_empty(s->credentials), err);
+    secret_free(secret);
+    return ok || (s->credentials_file != NULL && err->kind != ERR_MEMORY &&
+                  err_wrap(err, "%s", s->credentials_file));
 }
 
-static enum http_result set_oauth2(struct http_transfer *t, struct err *err)
+static bool set_oauth2(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
-    const char *value;
-    enum http_result result = http_tokens_get(t, &value, err);
-    t->needs_token = result == HTTP_DONE && value == NULL;
-    if (result != HTTP_DONE || value == NULL) {
-        return result;
-    }
-    return append_header(t, "Authorization", value, err);
+    const char *authorization = NULL;
+    t->token.oauth2 = s->oauth2;
+    t->token.transfer = t;
+    t->result = http_tokens_get(t->client->tokens, &t->token, &authorization, err);
+    t->needs_token = t->result == HTTP_DONE && authorization == NULL;
+    return t->result == HTTP_DONE &&
+           (t->needs_token || append_header(t, "Authorization", authorization, err));
 }
 
-enum http_result http_options_authorize(struct http_transfer *t, const char *value, struct err *err)
+bool http_options_authorize(struct http_transfer *t, const char *authorization, struct err *err)
 {
-    enum http_result result = append_header(t, "Authorization", value, err);
-    if (result != HTTP_DONE) {
-        return result;
+    if (!append_header(t, "Authorization", authorization, err)) {
+        return false;
     }
     t->needs_token = false;
     SET(t, CURLOPT_HTTPHEADER, t->headers);
@@ -237,48 +206,46 @@ enum http_result http_options_authorize(struct http_transfer *t, const char *val
 }
 
 /* A header of the request wins over the settings, the settings win over the URL. */
-static enum http_result set_auth(struct http_transfer *t, const struct http_request *r,
-                                 struct err *err)
+static bool set_auth(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     const struct http_settings *s = r->settings;
     if (is_given(r, "Authorization")) {
-        return HTTP_DONE;
+        return true;
     }
-    if (s != NULL && s->auth == HTTP_AUTH_BASIC) {
-        return set_basic(t, s, err);
-    }
-    if (s != NULL && s->auth == HTTP_AUTH_HEADER) {
+    switch (s->auth) {
+    case HTTP_AUTH_BASIC:
+        return set_basic_auth(t, s, err);
+    case HTTP_AUTH_HEADER:
         return set_header_auth(t, s, err);
-    }
-    if (s != NULL && s->auth == HTTP_AUTH_OAUTH2) {
-        return set_oauth2(t, err);
+    case HTTP_AUTH_OAUTH2:
+        return set_oauth2(t, s, err);
+    case HTTP_AUTH_NONE:
+        break;
     }
     if (t->url.user != NULL || t->url.password != NULL) {
-        SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(t, CURLOPT_USERNAME, t->url.user ? t->url.user : "");
-        SET(t, CURLOPT_PASSWORD, t->url.password ? t->url.password : "");
+        set_basic(t, t->url.user, t->url.password);
     }
-    return HTTP_DONE;
+    return true;
 }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
 /* The PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The file is
- * held for as long as the transfer lives. */
-static enum http_result get_pem(struct http_transfer *t, const char *pem, const char *path,
-                                const struct http_file_rule *rule, struct http_file **keep,
-                                struct sv *ret, struct err *err)
+ * held as long as the transfer lives. */
+static bool get_pem(struct http_transfer *t, const char *pem, const char *path,
+                    const struct http_file_rule *rule, struct http_file **keep, struct sv *ret,
+                    struct err *err)
 {
     *ret = sv_from(pem);
     if (pem != NULL || path == NULL) {
-        return HTTP_DONE;
+        return true;
     }
     *keep = http_files_get(t->client->files, path, rule, clock_mono_ms(), err);
     if (*keep == NULL) {
-        return HTTP_ERR_CONFIG;
+        return false;
     }
     *ret = (struct sv){(*keep)->data, (*keep)->len};
-    return HTTP_DONE;
+    return true;
 }
 
 static struct curl_blob blob_of(struct sv pem)
@@ -288,137 +255,86 @@ static struct curl_blob blob_of(struct sv pem)
         .data = (void *)(uintptr_t)pem.p, .len = pem.n, .flags = CURL_BLOB_NOCOPY};
 }
 
-/* As memory and not as files: libcurl would keep the certificates of a CA file for a day. */
-static enum http_result set_ca(struct http_transfer *t, const struct http_settings *s,
-                               struct err *err)
+/* In memory and not as files: libcurl would keep the certificates of a CA file for a day. */
+static bool set_ca(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     struct sv pem;
-    enum http_result result =
-        get_pem(t, s->tls.ca_pem, s->tls.ca_file, &certificates_rule, &t->ca, &pem, err);
-    if (result != HTTP_DONE || pem.n == 0) {
-        return result;
+    if (!get_pem(t, s->tls.ca_pem, s->tls.ca_file, &certificates_rule, &t->ca, &pem, err)) {
+        return false;
     }
-    struct curl_blob blob = blob_of(pem);
-    SET(t, CURLOPT_CAINFO_BLOB, &blob);
-    /* This CA and no other: the directory of the system would be trusted beside it. */
-    SET(t, CURLOPT_CAPATH, NULL);
-    return HTTP_DONE;
+    if (pem.n > 0) {
+        struct curl_blob blob = blob_of(pem);
+        SET(t, CURLOPT_CAINFO_BLOB, &blob);
+        /* This CA and no other: the system's directory would be trusted as well. */
+        SET(t, CURLOPT_CAPATH, NULL);
+    }
+    return true;
 }
 
-static enum http_result set_client_cert(struct http_transfer *t, const struct http_settings *s,
-                                        struct err *err)
+static bool set_client_cert(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     struct sv cert, key;
-    enum http_result result =
-        get_pem(t, s->tls.cert_pem, s->tls.cert_file, &certificates_rule, &t->cert, &cert, err);
-    if (result == HTTP_DONE) {
-        result = get_pem(t, s->tls.key_pem, s->tls.key_file, &key_rule, &t->key, &key, err);
+    if (!get_pem(t, s->tls.cert_pem, s->tls.cert_file, &certificates_rule, &t->cert, &cert, err) ||
+        !get_pem(t, s->tls.key_pem, s->tls.key_file, &key_rule, &t->key, &key, err)) {
+        return false;
     }
-    if (result != HTTP_DONE || cert.n == 0) {
-        return result;
+    if (cert.n > 0) {
+        /* One PEM text may hold both. */
+        struct curl_blob cert_blob = blob_of(cert), key_blob = blob_of(key.n > 0 ? key : cert);
+        SET(t, CURLOPT_SSLCERTTYPE, "PEM");
+        SET(t, CURLOPT_SSLCERT_BLOB, &cert_blob);
+        SET(t, CURLOPT_SSLKEYTYPE, "PEM");
+        SET(t, CURLOPT_SSLKEY_BLOB, &key_blob);
     }
-    /* One PEM text may hold both. */
-    struct curl_blob cert_blob = blob_of(cert), key_blob = blob_of(key.n > 0 ? key : cert);
-    SET(t, CURLOPT_SSLCERTTYPE, "PEM");
-    SET(t, CURLOPT_SSLCERT_BLOB, &cert_blob);
-    SET(t, CURLOPT_SSLKEYTYPE, "PEM");
-    SET(t, CURLOPT_SSLKEY_BLOB, &key_blob);
-    return HTTP_DONE;
+    return true;
 }
 
-/* 0: no bound. */
-static long max_version(enum http_tls_version v)
+static bool set_tls(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
-    switch (v) {
-    case HTTP_TLS_1_0:
-        return CURL_SSLVERSION_MAX_TLSv1_0;
-    case HTTP_TLS_1_1:
-        return CURL_SSLVERSION_MAX_TLSv1_1;
-    case HTTP_TLS_1_2:
-        return CURL_SSLVERSION_MAX_TLSv1_2;
-    case HTTP_TLS_1_3:
-        return CURL_SSLVERSION_MAX_TLSv1_3;
-    case HTTP_TLS_DEFAULT:
-        break;
-    }
-    return 0;
-}
-
-static long min_version(enum http_tls_version v)
-{
-    switch (v) {
-    case HTTP_TLS_1_0:
-        return CURL_SSLVERSION_TLSv1_0;
-    case HTTP_TLS_1_1:
-        return CURL_SSLVERSION_TLSv1_1;
-    case HTTP_TLS_1_3:
-        return CURL_SSLVERSION_TLSv1_3;
-    case HTTP_TLS_1_2:
-    case HTTP_TLS_DEFAULT:
-        break;
-    }
-    return CURL_SSLVERSION_TLSv1_2;
-}
-
-static enum http_result set_tls(struct http_transfer *t, const struct http_settings *s,
-                                struct err *err)
-{
-    bool verify = s == NULL || !s->tls.insecure_skip_verify;
-    SET(t, CURLOPT_SSLVERSION,
-        s ? min_version(s->tls.min_version) | max_version(s->tls.max_version)
-          : min_version(HTTP_TLS_DEFAULT));
+    static const struct {
+        long min;
+        long max;
+    } versions[] = {
+        [HTTP_TLS_DEFAULT] = {CURL_SSLVERSION_TLSv1_2, 0},
+        [HTTP_TLS_1_0] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_0},
+        [HTTP_TLS_1_1] = {CURL_SSLVERSION_TLSv1_1, CURL_SSLVERSION_MAX_TLSv1_1},
+        [HTTP_TLS_1_2] = {CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_2},
+        [HTTP_TLS_1_3] = {CURL_SSLVERSION_TLSv1_3, CURL_SSLVERSION_MAX_TLSv1_3},
+    };
+    bool verify = !s->tls.insecure_skip_verify;
+    SET(t, CURLOPT_SSLVERSION, versions[s->tls.min_version].min | versions[s->tls.max_version].max);
     SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
-    if (s == NULL) {
-        return HTTP_DONE;
-    }
-    enum http_result result = set_ca(t, s, err);
-    return result == HTTP_DONE ? set_client_cert(t, s, err) : result;
+    return set_ca(t, s, err) && set_client_cert(t, s, err);
 }
 
-/* ---- where to -------------------------------------------------------------------------------- */
+/* ---- destination ----------------------------------------------------------------------------- */
 
 static bool uses_server_name(const struct http_transfer *t)
 {
-    const struct http_settings *s = t->request.settings;
-    return t->url.https && s != NULL && s->tls.server_name != NULL && *s->tls.server_name;
+    return t->url.https && is_set(t->request.settings->tls.server_name);
 }
 
-/* "host", or "host:port" where the port is not the scheme's own. */
-static bool put_authority(struct buf *out, const struct url *url, bool always_port)
-{
-    bool v6 = strchr(url->host, ':') != NULL;
-    buf_printf(out, v6 ? "[%s]" : "%s", url->host);
-    if (always_port || url->port != (url->https ? 443 : 80)) {
-        buf_printf(out, ":%u", url->port);
-    }
-    return buf_ok(out);
-}
-
-/* libcurl takes SNI and the name to verify from the URL. So the URL is given the server name, and
- * the connection is led to the real host, whose name stays in the Host header. (A no_proxy list is
+/* libcurl takes SNI and the name to verify from the URL. So the URL gets the server name, and the
+ * connection is directed to the real host, whose name stays in the Host header. (A no_proxy list is
  * compared with the server name then.) */
-static enum http_result set_server_name(struct http_transfer *t, const struct http_request *r,
-                                        struct err *err)
+static bool set_server_name(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     if (!uses_server_name(t)) {
-        return HTTP_DONE;
+        return true;
     }
-    struct buf line;
-    buf_init(&line, HTTP_REQUEST_HEADER_MAX);
-    buf_puts(&line, "::");
-    if (put_authority(&line, &t->url, true)) {
-        t->connect_to = curl_slist_append(NULL, line.data);
-    }
-    bool ok = t->connect_to != NULL;
-    buf_clear(&line);
-    buf_puts(&line, "Host: ");
-    if (!is_given(r, "Host")) {
-        ok = ok && put_authority(&line, &t->url, false) && append_line(t, line.data);
-    }
-    buf_done(&line);
+    bool v6 = strchr(t->url.host, ':') != NULL;
+    const char *open = v6 ? "[" : "";
+    const char *close = v6 ? "]" : "";
+    unsigned port = t->url.port;
+    bool ok = append_line(&t->connect_to, err, "::%s%s%s:%u", open, t->url.host, close, port);
     SET(t, CURLOPT_CONNECT_TO, t->connect_to);
-    return ok ? HTTP_DONE : no_memory(err);
+    if (!ok || is_given(r, "Host")) {
+        return ok;
+    }
+    return port == 443
+               ? append_line(&t->headers, err, "Host: %s%s%s", open, t->url.host, close)
+               : append_line(&t->headers, err, "Host: %s%s%s:%u", open, t->url.host, close, port);
 }
 
 /* Go's rule, which Prometheus follows and libcurl does not: HTTP_PROXY counts for http as well. */
@@ -431,20 +347,15 @@ static const char *upper_case_proxy(const struct http_transfer *t)
     return getenv("HTTP_PROXY"); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-/* What a proxy is told when it is asked for a tunnel. */
-static bool set_proxy_headers(struct http_transfer *t, const struct http_settings *s)
+/* The headers of a CONNECT request. */
+static bool set_proxy_headers(struct http_transfer *t, const struct http_settings *s,
+                              struct err *err)
 {
-    for (size_t i = 0; s != NULL && i < s->n_proxy_headers; i++) {
-        struct buf line;
-        buf_init(&line, HTTP_REQUEST_HEADER_MAX);
-        buf_printf(&line, "%s: %s", s->proxy_headers[i].name, s->proxy_headers[i].value);
-        struct curl_slist *list =
-            buf_ok(&line) ? curl_slist_append(t->proxy_headers, line.data) : NULL;
-        buf_done(&line);
-        if (list == NULL) {
-            return false;
+    for (size_t i = 0; i < s->n_proxy_headers; i++) {
+        if (!append_line(&t->proxy_headers, err, "%s: %s", s->proxy_headers[i].name,
+                         s->proxy_headers[i].value)) {
+            return name_header(s->proxy_headers[i].name, err);
         }
-        t->proxy_headers = list;
     }
     if (t->proxy_headers != NULL) {
         SET(t, CURLOPT_PROXYHEADER, t->proxy_headers);
@@ -454,13 +365,13 @@ static bool set_proxy_headers(struct http_transfer *t, const struct http_setting
 
 static void set_proxy(struct http_transfer *t, const struct http_settings *s)
 {
-    if (s != NULL && s->proxy_url != NULL && *s->proxy_url) {
+    if (is_set(s->proxy_url)) {
         SET(t, CURLOPT_PROXY, s->proxy_url);
-        /* Empty and not absent: else libcurl would look at the environment. */
-        SET(t, CURLOPT_NOPROXY, s->no_proxy ? s->no_proxy : "");
+        /* Empty and not absent: otherwise libcurl would read the environment. */
+        SET(t, CURLOPT_NOPROXY, or_empty(s->no_proxy));
         return;
     }
-    if (s == NULL || !s->proxy_from_environment) {
+    if (!s->proxy_from_environment) {
         SET(t, CURLOPT_PROXY, "");
         return;
     }
@@ -475,35 +386,51 @@ static void set_proxy(struct http_transfer *t, const struct http_settings *s)
 
 /* ---- method and body ------------------------------------------------------------------------- */
 
-static void set_curl_method(struct http_transfer *t)
+static const struct {
+    const char *name;
+    CURLoption option;
+    CURLoption size_option; /* 0: without a body */
+} methods[] = {
+    [HTTP_GET] = {"GET", CURLOPT_HTTPGET, 0},
+    [HTTP_HEAD] = {"HEAD", CURLOPT_NOBODY, 0},
+    [HTTP_POST] = {"POST", CURLOPT_POST, CURLOPT_POSTFIELDSIZE_LARGE},
+    [HTTP_PUT] = {"PUT", CURLOPT_UPLOAD, CURLOPT_INFILESIZE_LARGE},
+};
+
+const char *http_method_name(enum http_method m)
 {
-    curl_off_t size = (curl_off_t)t->body_size;
-    switch (t->method) {
-    case HTTP_GET:
-        SET(t, CURLOPT_HTTPGET, 1L);
-        break;
-    case HTTP_HEAD:
-        SET(t, CURLOPT_NOBODY, 1L);
-        break;
-    case HTTP_POST:
-        SET(t, CURLOPT_POST, 1L);
-        SET(t, CURLOPT_POSTFIELDSIZE_LARGE, size);
-        break;
-    case HTTP_PUT:
-        SET(t, CURLOPT_UPLOAD, 1L);
-        SET(t, CURLOPT_INFILESIZE_LARGE, size);
-        break;
+    return methods[m].name;
+}
+
+static bool set_method(struct http_transfer *t, const struct http_request *r, struct err *err)
+{
+    const char *name = r->method != NULL ? r->method : "GET";
+    size_t m = 0;
+    while (m <= HTTP_PUT && strcmp(name, methods[m].name) != 0) {
+        m++;
     }
+    if (m > HTTP_PUT) {
+        return err_set(err, ERR_INPUT, "expected method GET, HEAD, POST or PUT, got \"%.16s\"",
+                       name);
+    }
+    t->method = (enum http_method)m;
+    SET(t, methods[m].option, 1L);
+    if (methods[m].size_option != 0) {
+        SET(t, methods[m].size_option, (curl_off_t)t->body_size);
+    } else if (r->n_body > 0) {
+        return err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
+    }
+    return true;
 }
 
 static void set_constants(struct http_transfer *t)
 {
+    size_t buffer = t->request.receive_buffer;
     SET(t, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(t, CURLOPT_FOLLOWLOCATION, 0L);
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
     SET(t, CURLOPT_NOPROGRESS, 1L);
-    size_t buffer = t->request.receive_buffer;
     /* Refused where the leg before a redirect left its buffer, which has this size. */
     (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
                            buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
@@ -522,18 +449,19 @@ static void set_constants(struct http_transfer *t)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
+static bool set_curl_url(struct http_transfer *t, struct err *err)
 {
+    const char *host = t->request.settings->tls.server_name;
     if (!uses_server_name(t)) {
         SET(t, CURLOPT_URL, t->url.text);
-        return HTTP_DONE;
+        return true;
     }
     CURLU *u = curl_url();
     char *text = NULL;
     CURLUcode code = u != NULL ? curl_url_set(u, CURLUPART_URL, t->url.text, CURLU_PATH_AS_IS)
                                : CURLUE_OUT_OF_MEMORY;
     if (code == CURLUE_OK) {
-        code = curl_url_set(u, CURLUPART_HOST, t->request.settings->tls.server_name, 0);
+        code = curl_url_set(u, CURLUPART_HOST, host, 0);
     }
     if (code == CURLUE_OK) {
         code = curl_url_get(u, CURLUPART_URL, &text, 0);
@@ -543,15 +471,11 @@ static enum http_result set_curl_url(struct http_transfer *t, struct err *err)
     }
     curl_free(text);
     curl_url_cleanup(u);
-    if (code == CURLUE_OK) {
-        return HTTP_DONE;
-    }
     if (code == CURLUE_OUT_OF_MEMORY) {
-        return no_memory(err);
+        return err_memory(err);
     }
-    err_set(err, ERR_INPUT, "server_name: expected a host name, got \"%s\"",
-            t->request.settings->tls.server_name);
-    return HTTP_ERR_CONFIG;
+    return code == CURLUE_OK ||
+           err_set(err, ERR_INPUT, "server_name: expected a host name, got \"%s\"", host);
 }
 
 static long to_curl_ms(int64_t ms)
@@ -559,13 +483,12 @@ static long to_curl_ms(int64_t ms)
     return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (long)ms;
 }
 
-enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err)
+bool http_options_apply_hop(struct http_transfer *t, struct err *err)
 {
     const struct http_request *r = &t->request;
     int64_t connect = r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
-    enum http_result result = set_curl_url(t, err);
-    if (result != HTTP_DONE) {
-        return result;
+    if (!set_curl_url(t, err)) {
+        return false;
     }
     if (r->timeout_ms > 0) {
         /* One more: libcurl counts in whole milliseconds, and must not be early. */
@@ -576,34 +499,21 @@ enum http_result http_options_apply_hop(struct http_transfer *t, struct err *err
         }
     }
     SET(t, CURLOPT_CONNECTTIMEOUT_MS, to_curl_ms(connect));
-    return t->setopt_failed ? no_memory(err) : HTTP_DONE;
+    return !t->setopt_failed || err_memory(err);
 }
 
-enum http_result http_options_apply(struct http_transfer *t, const struct http_request *r,
-                                    struct err *err)
+bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     const struct http_settings *s = r->settings;
     set_constants(t);
-    set_curl_method(t);
     http_transfer_set_callbacks(t);
     SET(t, CURLOPT_HTTP_VERSION,
-        s && s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+        s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     set_proxy(t, s);
-    enum http_result result = append_given(t, r, err);
-    if (result == HTTP_DONE) {
-        result = set_auth(t, r, err);
-    }
-    if (result == HTTP_DONE) {
-        result = t->url.https ? set_tls(t, s, err) : HTTP_DONE;
-    }
-    if (result == HTTP_DONE) {
-        result = set_server_name(t, r, err);
-    }
-    if (result == HTTP_DONE && !(append_suppressions(t, r) && set_proxy_headers(t, s))) {
-        result = no_memory(err);
-    }
-    if (result != HTTP_DONE) {
-        return result;
+    if (!set_method(t, r, err) || !append_given(t, r, err) || !set_auth(t, r, err) ||
+        (t->url.https && !set_tls(t, s, err)) || !set_server_name(t, r, err) ||
+        !append_suppressions(t, r, err) || !set_proxy_headers(t, s, err)) {
+        return false;
     }
     SET(t, CURLOPT_HTTPHEADER, t->headers);
     return http_options_apply_hop(t, err);

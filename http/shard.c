@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "http/private.h"
 
-/* A peer that is silently gone is noticed after this time: idle, between probes, in all. */
+/* A peer that has silently gone is noticed after this time: idle, between probes, in all. */
 #define PEER_IDLE_S 15
 #define PEER_INTERVAL_S 5
 #define PEER_TIMEOUT_MS 30000
@@ -21,14 +21,14 @@ struct http_socket {
     short wanted; /* EV_READ, EV_WRITE */
 };
 
-static void enter(struct http_shard *s, curl_socket_t fd, int mask);
+static void drive(struct http_shard *s, curl_socket_t fd, int mask);
 
-/* ---- sockets and timer, as libcurl asks for them --------------------------------------------- */
+/* ---- sockets and timer, on libcurl's request ------------------------------------------------- */
 
 static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 {
     struct http_socket *socket = arg;
-    enter(socket->shard, fd,
+    drive(socket->shard, fd,
           (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
 }
 
@@ -68,11 +68,11 @@ static bool socket_watch(struct http_socket *socket, curl_socket_t fd, short wan
 
 static void set_option(curl_socket_t fd, int level, int option, int value)
 {
-    /* A socket that refuses lives without. */
+    /* A socket that does not accept it works without. */
     (void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* Done when the socket is first watched for a request, and not when it is made: the connection may
+/* Called when the socket is first watched for a request and not when it is made: the connection may
  * be an older request's. */
 static void watch_peer(curl_socket_t fd)
 {
@@ -89,7 +89,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
     struct http_socket *socket = socket_arg;
     struct http_transfer *t = NULL;
     if (what == CURL_POLL_REMOVE) {
-        /* The number may be another socket's at once: nothing of the old one may stay. */
+        /* The number may be another socket's at once: nothing of the old one may remain. */
         if (socket != NULL) {
             socket_free(socket);
         }
@@ -124,7 +124,8 @@ static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
 }
 
 /* A server that refuses a body answers, closes and resets the connection. If libcurl sends into the
- * reset before it has seen the answer, it gives up without reading; but the answer is there. */
+ * reset before it has seen the answer, it gives up without reading, although the answer is there.
+ */
 int http_shard_close_socket(void *shard, curl_socket_t fd)
 {
     struct http_shard *s = shard;
@@ -140,7 +141,7 @@ int http_shard_close_socket(void *shard, curl_socket_t fd)
     return close(fd);
 }
 
-static int on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
+static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 {
     (void)multi;
     struct http_shard *s = arg;
@@ -152,9 +153,9 @@ static int on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-static void on_timer(void *arg)
+static void shard_on_timer(void *arg)
 {
-    enter(arg, CURL_SOCKET_TIMEOUT, 0);
+    drive(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
 /* ---- the multi handle ------------------------------------------------------------------------ */
@@ -167,7 +168,7 @@ static bool make_multi(struct http_shard *s)
     }
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETDATA, s);
-    curl_multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
+    curl_multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl_multi_setopt(s->multi, CURLMOPT_TIMERDATA, s);
     curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard);
     return true;
@@ -187,19 +188,15 @@ static void drop_multi(struct http_shard *s)
     loop_timer_cancel(s->timer);
 }
 
-bool http_shard_init(struct http_shard *s, struct http_client *c, struct err *err)
+bool http_shard_init(struct http_shard *s, struct http_client *c)
 {
     s->client = c;
     LIST_INIT(&s->sockets);
     TAILQ_INIT(&s->running);
     TAILQ_INIT(&s->pending);
-    TAILQ_INIT(&s->doomed);
-    s->timer = loop_timer_new(c->loop, on_timer, s);
-    if (s->timer != NULL && make_multi(s)) {
-        return true;
-    }
-    err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
-    return false;
+    TAILQ_INIT(&s->cancelled);
+    s->timer = loop_timer_new(c->loop, shard_on_timer, s);
+    return s->timer != NULL && make_multi(s);
 }
 
 void http_shard_done(struct http_shard *s)
@@ -211,8 +208,8 @@ void http_shard_done(struct http_shard *s)
     s->timer = loop_timer_free(s->timer);
 }
 
-/* libcurl counts connections in use against its limit of kept ones: raised by what is in flight,
- * the limit is one of idle connections. */
+/* libcurl counts connections in use against its limit of kept ones: raised by the transfers in
+ * flight, it becomes a limit of idle connections. */
 static void set_running(struct http_shard *s, size_t n)
 {
     s->n_running = n;
@@ -223,7 +220,7 @@ static void set_running(struct http_shard *s, size_t n)
 
 /* ---- transfers in and out -------------------------------------------------------------------- */
 
-static void take_out(struct http_transfer *t)
+static void remove_from_multi(struct http_transfer *t)
 {
     struct http_shard *s = t->shard;
     if (s->multi != NULL) {
@@ -269,8 +266,8 @@ void http_shard_add(struct http_transfer *t)
 
 void http_shard_remove(struct http_transfer *t)
 {
-    if (t->state == HTTP_RUNNING || t->state == HTTP_DOOMED) {
-        take_out(t);
+    if (t->state == HTTP_RUNNING || t->state == HTTP_CANCELLED) {
+        remove_from_multi(t);
     }
     http_list_move(t, NULL);
 }
@@ -284,10 +281,10 @@ static void add_pending(struct http_shard *s)
     }
 }
 
-static void drop_doomed(struct http_shard *s)
+static void free_cancelled(struct http_shard *s)
 {
-    while (!TAILQ_EMPTY(&s->doomed)) {
-        struct http_transfer *t = TAILQ_FIRST(&s->doomed);
+    while (!TAILQ_EMPTY(&s->cancelled)) {
+        struct http_transfer *t = TAILQ_FIRST(&s->cancelled);
         http_shard_remove(t);
         http_transfer_free(t);
     }
@@ -306,8 +303,8 @@ static void collect(struct http_shard *s)
     }
 }
 
-/* Into libcurl for one event, and what follows from it. */
-static void enter(struct http_shard *s, curl_socket_t fd, int mask)
+/* Lets libcurl handle one event, and deals with what follows from it. */
+static void drive(struct http_shard *s, curl_socket_t fd, int mask)
 {
     int running;
     struct http_client *c = s->client;
@@ -318,7 +315,7 @@ static void enter(struct http_shard *s, curl_socket_t fd, int mask)
     s->busy = true;
     CURLMcode code = curl_multi_socket_action(s->multi, fd, mask, &running);
     s->busy = false;
-    drop_doomed(s);
+    free_cancelled(s);
     collect(s);
     if (code != CURLM_OK) {
         http_shard_rebuild(s, code);
@@ -331,10 +328,10 @@ void http_shard_rebuild(struct http_shard *s, CURLMcode code)
 {
     struct err reason = ERR_INIT;
     err_set(&reason, ERR_SYSTEM, "the transfer was lost: libcurl: %s", curl_multi_strerror(code));
-    log_error(s->client->log, "an HTTP client failed within and was made anew",
+    log_error(s->client->log, "an HTTP client was rebuilt after an error of libcurl",
               LOG_STR("client", s->client->name), LOG_STR("err", reason.msg));
     metric_inc(s->client->rebuilds);
-    drop_doomed(s);
+    free_cancelled(s);
     while (!TAILQ_EMPTY(&s->running)) {
         struct http_transfer *t = TAILQ_FIRST(&s->running);
         http_shard_remove(t);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "http/private.h"
 
-/* Reserved on the word of a Content-Length alone. */
+/* The most that is reserved because of a Content-Length alone. */
 #define RESERVE_MAX ((size_t)256 * 1024)
 
 /* Ends the transfer from within a callback; the value makes libcurl stop. */
@@ -38,25 +38,23 @@ void http_transfer_reset_response(struct http_transfer *t)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static bool take_location(struct http_transfer *t, struct sv value)
+static bool is_name(struct sv name, struct sv want)
 {
-    free(t->location);
-    t->location = strndup(value.p, value.n);
-    return t->location != NULL;
+    return name.n == want.n && strncasecmp(name.p, want.p, want.n) == 0;
 }
 
 /* False if out of memory. */
 static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
 {
-    static const char location[] = "location", retry[] = "retry-after", length[] = "content-length";
-    if (name.n == sizeof(location) - 1 && strncasecmp(name.p, location, name.n) == 0) {
-        return take_location(t, value);
+    if (is_name(name, SV("location"))) {
+        free(t->location);
+        t->location = strndup(value.p, value.n);
+        return t->location != NULL;
     }
-    if (name.n == sizeof(retry) - 1 && strncasecmp(name.p, retry, name.n) == 0) {
+    if (is_name(name, SV("retry-after"))) {
         t->retry_after_ms = http_retry_after(value, clock_wall_ns());
     }
-    if (name.n == sizeof(length) - 1 && strncasecmp(name.p, length, name.n) == 0 &&
-        !parse_u64(value, INT64_MAX, &t->content_length)) {
+    if (is_name(name, SV("content-length")) && !parse_u64(value, INT64_MAX, &t->content_length)) {
         t->content_length = UINT64_MAX;
     }
     return true;
@@ -67,12 +65,12 @@ static bool is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* True if the transfer may go on: this is no redirect, or one that will be followed. */
+/* False if this is a redirect that will not be followed. */
 static bool check_redirect(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
     bool same = false;
-    if (!is_redirect(t->status) || s == NULL || !s->follow_redirects || t->method != HTTP_GET ||
+    if (!is_redirect(t->status) || !s->follow_redirects || t->method != HTTP_GET ||
         t->location == NULL) {
         return true;
     }
@@ -82,15 +80,15 @@ static bool check_redirect(struct http_transfer *t)
     return t->following;
 }
 
-/* The body's size is known to be over the limit. The beginning of an error page is of use all the
- * same. */
+/* True if the body is known to be over the limit. The beginning of an error page is useful
+ * nevertheless. */
 static bool is_announced_too_large(const struct http_transfer *t)
 {
     return t->request.on_data == NULL && t->method != HTTP_HEAD && t->status < 400 &&
            t->content_length != UINT64_MAX && t->content_length > t->request.max_body;
 }
 
-/* Keeps count of the storage of a body, so that all of them together have a ceiling. */
+/* Counts the storage of a body, so that all of them together have a ceiling. */
 static void count_body(struct http_transfer *t)
 {
     struct http_client *c = t->client;
@@ -102,7 +100,7 @@ static void count_body(struct http_transfer *t)
     t->body_counted = t->body.cap;
 }
 
-/* Storage doubles when it grows: what it will be with n more bytes must fit under the ceiling. */
+/* Storage doubles when it grows: its size with n more bytes must stay below the ceiling. */
 static bool has_room(const struct http_transfer *t, size_t n)
 {
     const struct http_client *c = t->client;
@@ -125,13 +123,13 @@ static void reserve_body(struct http_transfer *t)
     if (t->content_length != UINT64_MAX && t->content_length > n) {
         n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
     }
-    if (n > 0 && has_room(t, n)) { /* if there is none, it is seen when the bytes come */
+    if (n > 0 && has_room(t, n)) { /* otherwise on_body() reports it */
         buf_reserve(&t->body, n);
     }
     count_body(t);
 }
 
-/* All headers of the final response have come. True to go on. */
+/* All headers of the final response have come. False to stop. */
 static bool finish_head(struct http_transfer *t)
 {
     const char *type = NULL;
@@ -211,7 +209,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     if (line.n > 0) {
         return take_field(t, line) ? len : stop(t, HTTP_ERR_MEMORY);
     }
-    /* The end of a head; after an interim one another follows. */
+    /* The end of a head; another one follows an interim response. */
     return t->status < 200 || finish_head(t) ? len : 0;
 }
 
@@ -249,27 +247,28 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
     return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
 }
 
+/* A line of a late response; false if it is not one of an HTTP/1 head, or out of memory. */
+static bool take_late_line(struct http_transfer *t, struct sv line)
+{
+    t->header_bytes += line.n;
+    t->header_lines++;
+    if (is_over_limit(t) || (t->status == 0 && !sv_starts_with(line, SV("HTTP/1.")))) {
+        return false;
+    }
+    t->head_done = line.n == 0 && t->status >= 200;
+    return line.n == 0 || take_field(t, line);
+}
+
 void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
 {
-    struct sv line, rest;
+    struct sv line;
     http_transfer_reset_response(t);
-    while (sv_cut(bytes, '\n', &line, &rest)) {
-        bytes = rest;
-        line = cut_line_end(line);
-        t->header_bytes += line.n;
-        t->header_lines++;
-        if (is_over_limit(t) || (t->status == 0 && !sv_starts_with(line, SV("HTTP/1.")))) {
+    while (!t->head_done && sv_cut(bytes, '\n', &line, &bytes)) {
+        if (!take_late_line(t, cut_line_end(line))) {
             return;
-        }
-        if (line.n > 0 && !take_field(t, line)) {
-            return;
-        }
-        t->head_done = line.n == 0 && t->status >= 200;
-        if (t->head_done) {
-            break;
         }
     }
-    /* Without a length it may be chunked; the status is what counts. */
+    /* Without a length the body may be chunked; the status is enough. */
     if (t->head_done && t->content_length != UINT64_MAX && t->request.on_data == NULL) {
         size_t n = bytes.n < t->request.max_body ? bytes.n : t->request.max_body;
         buf_append(&t->body, bytes.p, n < t->content_length ? n : (size_t)t->content_length);
@@ -324,8 +323,8 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 
 /* ---- connection ------------------------------------------------------------------------------ */
 
-/* libcurl tells of any socket that it could not make as of a host that does not answer. */
-static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+/* libcurl reports a socket that it could not make as a host that does not answer. */
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct http_transfer *t = arg;
     (void)purpose;
@@ -370,7 +369,7 @@ void http_transfer_set_callbacks(struct http_transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
     curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
     /* The connection keeps this one, and lives longer than the transfer. */
     curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, http_shard_close_socket);

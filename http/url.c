@@ -111,7 +111,7 @@ static CURLUcode take_apart(CURLU *u, const char *text, struct url *url)
     return code;
 }
 
-/* libcurl takes one to three slashes, and so "http:///path" for a host named path. */
+/* libcurl accepts one to three slashes, and so takes "http:///path" for a host named path. */
 static bool has_two_slashes(const char *text)
 {
     const char *colon = strchr(text, ':');
@@ -131,26 +131,20 @@ bool url_parse(const char *text, struct url *ret_url, struct err *err)
         return true;
     }
     url_done(ret_url);
-    return code == CURLUE_OUT_OF_MEMORY
-               ? err_memory(err)
-               : err_set(err, ERR_INPUT, "expected an http or https URL: %s",
-                         curl_url_strerror(code));
-}
-
-static void free_secret(char *s)
-{
-    if (s != NULL) {
-        explicit_bzero(s, strlen(s));
+    if (code == CURLUE_OUT_OF_MEMORY) {
+        err_memory(err);
+    } else {
+        err_set(err, ERR_INPUT, "expected an http or https URL: %s", curl_url_strerror(code));
     }
-    free(s);
+    return false;
 }
 
 void url_done(struct url *url)
 {
     free(url->text);
     free(url->host);
-    free_secret(url->user);
-    free_secret(url->password);
+    secret_free(url->user);
+    secret_free(url->password);
     *url = (struct url){0};
 }
 
@@ -165,7 +159,7 @@ static bool same_origin(const struct url *a, const struct url *b)
     return a->https == b->https && a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* The reference resolved against the base, still with whatever userinfo it has. */
+/* The reference resolved against the base, still with its userinfo. */
 static char *join(const char *base, const char *location)
 {
     char *joined = NULL;
@@ -212,7 +206,7 @@ static void redact_query(struct sv query, struct buf *out)
         more = sv_cut(query, '&', &pair, &query);
         buf_putc(out, before);
         if (!sv_cut(pair, '=', &name, &value)) {
-            /* A lone word may be a token as well. */
+            /* A single word may be a token too. */
             buf_puts(out, "...");
             continue;
         }
@@ -226,25 +220,29 @@ static void redact_query(struct sv query, struct buf *out)
     }
 }
 
-/* Without trusting that it is a URL: nothing up to the last @, nothing from the first ? on. */
+/* For text that may not be a URL: drops everything up to the last @ and from the first ? on. */
 static void redact_text(struct sv v, struct buf *out)
 {
-    struct sv head, tail;
-    if (sv_cut(v, '#', &head, &tail)) {
-        v = head;
-    }
+    struct sv rest;
+    (void)sv_cut(v, '#', &v, &rest);
     const char *at = memrchr(v.p, '@', v.n);
     if (at != NULL) {
         buf_puts(out, "...@");
-        v = (struct sv){at + 1, v.n - (size_t)(at + 1 - v.p)};
+        v = sv_skip(v, (size_t)(at + 1 - v.p));
     }
-    bool has_query = sv_cut(v, '?', &head, &tail);
-    if (has_query) {
-        v = head;
-    }
+    bool has_query = sv_cut(v, '?', &v, &rest);
     buf_append(out, v.p, v.n);
+    buf_puts(out, has_query ? "?..." : "");
+}
+
+static void redact_url(const struct url *url, struct buf *out)
+{
+    struct sv path = sv_from(url->text);
+    struct sv query;
+    bool has_query = sv_cut(path, '?', &path, &query);
+    buf_append(out, path.p, path.n);
     if (has_query) {
-        buf_puts(out, "?...");
+        redact_query(query, out);
     }
 }
 
@@ -252,19 +250,10 @@ void url_redact(const char *text, char *out, size_t size)
 {
     struct url url;
     struct buf b;
-    struct sv path, query;
-    /* Room for more than is shown, so that a long URL is cut and not lost. */
+    /* More room than is shown, so that a long URL is cut and not lost. */
     buf_init(&b, strlen(text) * 4 + 64);
     if (url_parse(text, &url, NULL)) {
-        struct sv whole = sv_from(url.text);
-        bool has_query = sv_cut(whole, '?', &path, &query);
-        if (!has_query) {
-            path = whole;
-        }
-        buf_append(&b, path.p, path.n);
-        if (has_query) {
-            redact_query(query, &b);
-        }
+        redact_url(&url, &b);
         url_done(&url);
     } else {
         redact_text(sv_from(text), &b);

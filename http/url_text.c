@@ -241,33 +241,31 @@ bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out)
     return buf_ok(out);
 }
 
+/* The path of a file URL, still encoded. */
+static struct sv file_path(struct sv url)
+{
+    struct sv path = sv_skip(url, strlen("file:"));
+    if (sv_starts_with(path, SV("//localhost/"))) {
+        return sv_skip(path, strlen("//localhost"));
+    }
+    return sv_starts_with(path, SV("///")) ? sv_skip(path, strlen("//")) : path;
+}
+
 bool url_to_directory(struct sv url, struct buf *out, struct err *err)
 {
     static const char expected[] = "expected a URL such as \"file:///var/lib/profiles\"";
-    struct sv path = url;
     bool is_url = sv_starts_with(url, SV("file:"));
-    if (is_url) {
-        path = sv_skip(url, strlen("file:"));
-        if (sv_starts_with(path, SV("//localhost/"))) {
-            path = sv_skip(path, strlen("//localhost"));
-        } else if (sv_starts_with(path, SV("///"))) {
-            path = sv_skip(path, strlen("//"));
-        }
-    }
+    struct sv path = is_url ? file_path(url) : url;
     bool absolute = path.n > 0 && path.p[0] == '/' && !sv_starts_with(path, SV("//"));
     path = strip_slashes(path);
     if (!absolute || path.n == 0) {
         return err_set(err, ERR_INPUT, "%s with an absolute path, got \"%.*s\"", expected,
                        SV_ARG(url));
     }
-    size_t start = out->len;
     bool ok = is_url ? decode(path, out) : buf_append(out, path.p, path.n);
-    if (!ok && buf_ok(out)) {
-        return err_set(err, ERR_INPUT, "%s, got a bad %%-escape in \"%.*s\"", expected,
-                       SV_ARG(url));
-    }
-    if (!buf_ok(out) || out->len == start) {
+    if (!buf_ok(out)) {
         return err_set(err, ERR_MEMORY, "out of memory for a path");
     }
-    return true;
+    return ok ||
+           err_set(err, ERR_INPUT, "%s, got a bad %%-escape in \"%.*s\"", expected, SV_ARG(url));
 }
