@@ -1,4 +1,4 @@
-/* The metrics of discovery, made once. All may be NULL, as base/metrics.h allows. */
+/* The metrics of discovery, registered once. All may be NULL, as base/metrics.h allows. */
 #ifndef PROFPULL_DISCOVERY_COUNTERS_H
 #define PROFPULL_DISCOVERY_COUNTERS_H
 
@@ -11,7 +11,7 @@ enum discovery_event {
     EVENT_BOOKMARK,
     EVENT_ERROR,
     EVENT_UNKNOWN,
-    EVENT_UNCHANGED, /* an object came that changed no target */
+    EVENT_UNCHANGED, /* the object of the event changed no target */
     EVENT_COUNT,
 };
 
@@ -27,7 +27,7 @@ enum discovery_skip {
     SKIP_COUNT,
 };
 
-enum discovery_group { GROUP_STATIC, GROUP_FILE, GROUP_HTTP, GROUP_KUBERNETES, GROUP_COUNT };
+enum discovery_groups { GROUPS_STATIC, GROUPS_FILE, GROUPS_HTTP, GROUPS_KUBERNETES, GROUPS_COUNT };
 
 enum discovery_refresh { REFRESH_CHANGED, REFRESH_UNCHANGED, REFRESH_FAILED, REFRESH_COUNT };
 
@@ -36,7 +36,7 @@ enum discovery_target_skip { TARGET_BAD_PORT, TARGET_TOO_MANY, TARGET_SKIP_COUNT
 enum discovery_exec_run { EXEC_RUN_OK, EXEC_RUN_FAILED, EXEC_RUN_TIMEOUT, EXEC_RUN_COUNT };
 
 struct discovery_counters {
-    struct metric_cell *groups[GROUP_COUNT];
+    struct metric_cell *groups[GROUPS_COUNT];
     struct metric_cell *file_refreshes[REFRESH_COUNT];
     struct metric_cell *http_refreshes[REFRESH_COUNT];
     struct metric_cell *events[EVENT_COUNT];

@@ -20,12 +20,12 @@
 /* A source's name: prefix, role, "/", namespace, "/", name. */
 #define SOURCE_MAX (PREFIX_MAX + 32 + OBJECT_KEY_MAX)
 
-/* When members have changed, pods are listed again within this part of the time after which they
- * are ours, but not later than: so that they are known by then. */
+/* When the members have changed, pods are listed again within this part of the handover, after
+ * which they are ours, but not later than RELIST_MAX_MS: they must be known by then. */
 #define RELIST_PART 4
 #define RELIST_MAX_MS 2000
 
-/* A source of a job, and the watch that it wants to hear of. */
+/* A kubernetes source of a job, and the watch that serves it. */
 struct subscriber {
     const struct kube_source *source;
     size_t job;
@@ -37,14 +37,14 @@ struct kube_source {
     const struct config_kubernetes *config;
     struct kubernetes *kubernetes;
     size_t n_subscribers;
-    bool shared; /* pods of other replicas are left to them */
+    bool shared; /* pods of other replicas are foreign */
 };
 
-/* A source that lists its targets: static, a set of files, a URL. */
+/* A source with a list of targets: static, a set of files, a URL. */
 struct list_source {
     struct discovery *d;
     size_t job;
-    char name[PREFIX_MAX]; /* of files: what stands before the path */
+    char name[PREFIX_MAX]; /* of files: the part before the path */
     struct static_group fixed;
     struct file_sd *files;
     struct http_sd *url;
@@ -68,12 +68,12 @@ struct discovery {
     size_t n_lists;
     size_t n_pending; /* watches and URLs that have not been read yet */
     bool started;
-    int64_t groups[GROUP_COUNT]; /* as counted in the metrics */
+    int64_t groups[GROUPS_COUNT]; /* as counted in the metrics */
 };
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
-static void set_groups(struct discovery *d, enum discovery_group kind, int64_t now)
+static void set_groups(struct discovery *d, enum discovery_groups kind, int64_t now)
 {
     metric_gauge_add(d->counters.groups[kind], now - d->groups[kind]);
     d->groups[kind] = now;
@@ -81,20 +81,20 @@ static void set_groups(struct discovery *d, enum discovery_group kind, int64_t n
 
 static void count_lists(struct discovery *d)
 {
-    int64_t n[GROUP_COUNT] = {0};
+    int64_t n[GROUPS_COUNT] = {0};
     for (size_t i = 0; i < d->n_lists; i++) {
         const struct list_source *s = &d->lists[i];
         if (s->files != NULL) {
-            n[GROUP_FILE] += (int64_t)file_sd_count(s->files);
+            n[GROUPS_FILE] += (int64_t)file_sd_count(s->files);
         } else if (s->url != NULL) {
-            n[GROUP_HTTP] += http_sd_has_targets(s->url) ? 1 : 0;
+            n[GROUPS_HTTP] += http_sd_has_targets(s->url) ? 1 : 0;
         } else {
-            n[GROUP_STATIC]++;
+            n[GROUPS_STATIC]++;
         }
     }
-    set_groups(d, GROUP_STATIC, n[GROUP_STATIC]);
-    set_groups(d, GROUP_FILE, n[GROUP_FILE]);
-    set_groups(d, GROUP_HTTP, n[GROUP_HTTP]);
+    set_groups(d, GROUPS_STATIC, n[GROUPS_STATIC]);
+    set_groups(d, GROUPS_FILE, n[GROUPS_FILE]);
+    set_groups(d, GROUPS_HTTP, n[GROUPS_HTTP]);
 }
 
 static void count_groups(struct discovery *d)
@@ -104,10 +104,10 @@ static void count_groups(struct discovery *d)
         n +=
             (int64_t)(kubernetes_counts(d->kube[i].kubernetes).reported * d->kube[i].n_subscribers);
     }
-    set_groups(d, GROUP_KUBERNETES, n);
+    set_groups(d, GROUPS_KUBERNETES, n);
 }
 
-/* One watch serves several jobs: what one of them wants is made. */
+/* A watch serves several jobs: labels that one of them wants are built. */
 static bool wants_label(void *arg, struct sv name)
 {
     const struct kube_source *source = arg;
@@ -121,7 +121,7 @@ static bool wants_label(void *arg, struct sv name)
     return false;
 }
 
-static void on_change(void *arg, const struct target_group *found)
+static void on_object(void *arg, const struct target_group *found)
 {
     struct kube_source *source = arg;
     struct discovery *d = source->d;
@@ -181,14 +181,15 @@ static void on_list(void *arg, const char *source, struct labels *const *targets
     s->d->options.on_group(s->d->options.arg, &group);
 }
 
-static void on_read(void *arg, const char *source, struct labels *const *targets, size_t n)
+/* Of files and URLs, which may have no targets any more. */
+static void on_list_change(void *arg, const char *source, struct labels *const *targets, size_t n)
 {
     struct list_source *s = arg;
     on_list(arg, source, targets, n);
     count_lists(s->d);
 }
 
-static void on_url_synced(void *arg)
+static void on_list_synced(void *arg)
 {
     struct list_source *s = arg;
     s->d->n_pending--;
@@ -207,7 +208,7 @@ static void start_list(struct list_source *s)
     }
 }
 
-/* Tells the lists, and lets the watches begin. */
+/* Reports the lists, and starts the watches. */
 static void start_sources(struct discovery *d)
 {
     for (size_t i = 0; i < d->n_lists; i++) {
@@ -220,7 +221,7 @@ static void start_sources(struct discovery *d)
 }
 
 /* The loop runs. */
-static void on_start(void *arg)
+static void discovery_start(void *arg)
 {
     struct discovery *d = arg;
     if (d->peers != NULL) {
@@ -253,52 +254,11 @@ static void on_reachable(void *arg, bool reachable)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool same_namespaces(const struct config_kubernetes *a, const struct config_kubernetes *b)
-{
-    if (a->own_namespace != b->own_namespace || a->namespaces.n != b->namespaces.n) {
-        return false;
-    }
-    for (size_t i = 0; i < a->namespaces.n; i++) {
-        if (strcmp(a->namespaces.at[i], b->namespaces.at[i]) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool same_selectors(const struct config_kubernetes *a, const struct config_kubernetes *b)
-{
-    if (a->n_selectors != b->n_selectors) {
-        return false;
-    }
-    for (size_t i = 0; i < a->n_selectors; i++) {
-        if (a->selectors[i].role != b->selectors[i].role ||
-            !same_text(a->selectors[i].label, b->selectors[i].label) ||
-            !same_text(a->selectors[i].field, b->selectors[i].field)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether one watch serves both. */
-static bool same_watch(const struct config_kubernetes *a, const struct config_kubernetes *b)
-{
-    return kube_access_same(a, b) && a->role == b->role && a->attach_node == b->attach_node &&
-           a->attach_namespace == b->attach_namespace && same_namespaces(a, b) &&
-           same_selectors(a, b);
-}
-
 static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config,
                                       bool shared)
 {
     for (size_t i = 0; i < d->n_kube; i++) {
-        if (d->kube[i].shared == shared && same_watch(d->kube[i].config, config)) {
+        if (d->kube[i].shared == shared && kube_access_same_objects(d->kube[i].config, config)) {
             return &d->kube[i];
         }
     }
@@ -322,7 +282,7 @@ static bool need_http(struct discovery *d, struct http_client **client, const ch
     return *client != NULL;
 }
 
-/* What tells API servers (with credentials) apart: NULL is the cluster's own. */
+/* Identifies an API server with its credentials; NULL is the cluster's own. */
 static const void *server_id(const struct discovery *d, const struct config_kubernetes *config)
 {
     if (config->api_server == NULL && config->kubeconfig_file == NULL) {
@@ -353,7 +313,7 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .server_id = server_id(d, config),
             .reflectors = &d->reflectors,
             .intern = d->options.intern,
-            .on_change = on_change,
+            .on_change = on_object,
             .sharing = shared ? &d->sharing : NULL,
             .on_counts = on_counts,
             .wants_label = d->options.wants_label == NULL ? NULL : wants_label,
@@ -374,7 +334,7 @@ static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool s
 {
     const struct config_job *owner = &d->options.config->jobs[job];
     const struct config_kubernetes *config = &owner->sources[index].kubernetes;
-    /* The owner of what is aimed elsewhere is not found by the pod's address. */
+    /* The owner of a target with another address is not found by the pod's. */
     bool shared = d->sharing.key != NULL && !owner->allow_foreign_address;
     struct kube_source *source = find_watch(d, config, shared);
     if (source == NULL) {
@@ -393,47 +353,6 @@ static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool s
     return true;
 }
 
-static bool add_files(struct list_source *s, const struct config_file_sd *config)
-{
-    struct discovery *d = s->d;
-    s->files = file_sd_new(&(struct file_sd_options){
-        .config = config,
-        .prefix = s->name,
-        .loop = d->options.loop,
-        .intern = d->options.intern,
-        .log = d->options.log,
-        .counters = &d->counters,
-        .on_change = on_read,
-        .arg = s,
-    });
-    return s->files != NULL;
-}
-
-static bool add_url(struct list_source *s, const struct config_http_sd *config, struct err *err)
-{
-    struct discovery *d = s->d;
-    if (!need_http(d, &d->http_sd, "http_sd", err)) {
-        return false;
-    }
-    s->url = http_sd_new(&(struct http_sd_options){
-        .config = config,
-        .source = s->name,
-        .loop = d->options.loop,
-        .http = d->http_sd,
-        .intern = d->options.intern,
-        .log = d->options.log,
-        .counters = &d->counters,
-        .on_change = on_read,
-        .on_synced = on_url_synced,
-        .arg = s,
-    });
-    if (s->url == NULL) {
-        return err_memory(err);
-    }
-    d->n_pending++;
-    return true;
-}
-
 static bool add_list(struct discovery *d, size_t job, size_t index, struct err *err)
 {
     const struct config_source *config = &d->options.config->jobs[job].sources[index];
@@ -441,11 +360,28 @@ static bool add_list(struct discovery *d, size_t job, size_t index, struct err *
     *s = (struct list_source){.d = d, .job = job};
     snprintf(s->name, sizeof(s->name), "%s/%zu%s", config_source_kind_name(config->kind), index,
              config->kind == SOURCE_FILE ? "/" : "");
+    struct list_options options = {
+        .source = s->name,
+        .loop = d->options.loop,
+        .intern = d->options.intern,
+        .log = d->options.log,
+        .counters = &d->counters,
+        .on_change = on_list_change,
+        .on_synced = on_list_synced,
+        .arg = s,
+    };
     switch (config->kind) {
     case SOURCE_FILE:
-        return add_files(s, &config->file) || err_memory(err);
+        s->files = file_sd_new(&config->file, &options);
+        return s->files != NULL || err_memory(err);
     case SOURCE_HTTP:
-        return add_url(s, &config->http, err);
+        if (!need_http(d, &d->http_sd, "http_sd", err)) {
+            return false;
+        }
+        options.http = d->http_sd;
+        s->url = http_sd_new(&config->http, &options);
+        d->n_pending++;
+        return s->url != NULL || err_memory(err);
     default:
         return static_group_make(&config->fixed, 1, NULL, d->options.intern, &s->fixed, err);
     }
@@ -511,7 +447,7 @@ static bool add_jobs(struct discovery *d, struct err *err)
         max += config->jobs[i].n_sources;
     }
     d->arena = arena_new(ARENA_MAX);
-    d->start = loop_timer_new(d->options.loop, on_start, d);
+    d->start = loop_timer_new(d->options.loop, discovery_start, d);
     d->kube = calloc(max + 1, sizeof(*d->kube));
     d->subscribers = calloc(max + 1, sizeof(*d->subscribers));
     d->lists = calloc(max + 1, sizeof(*d->lists));
@@ -570,8 +506,8 @@ struct discovery *discovery_free(struct discovery *d)
         file_sd_free(d->lists[i].files);
         http_sd_free(d->lists[i].url);
     }
-    for (int kind = 0; kind < GROUP_COUNT; kind++) {
-        set_groups(d, (enum discovery_group)kind, 0);
+    for (int kind = 0; kind < GROUPS_COUNT; kind++) {
+        set_groups(d, (enum discovery_groups)kind, 0);
     }
     http_client_free(d->reflectors.env.http);
     http_client_free(d->http_sd);

@@ -1,17 +1,15 @@
-/* Discovery: watches what the configuration's sources name and tells which label sets they stand
- * for.
+/* Discovery: watches the sources of the configuration and reports the label sets of their targets.
  *
- * Runs on one loop of its own (the discovery thread); knows no rules and no profiles. It hands
- * target groups to a callback on that thread: the first full picture of a source first, then
- * changes as they come. Kubernetes objects are cut out of the stream and parsed one at a time; what
- * is kept of a pod is its name and a hash of its label sets, so that an update without effect goes
- * no further.
+ * Runs on a loop of its own (the discovery thread); knows no rules and no profiles. It hands target
+ * groups to a callback on that thread: first the complete state of a source, then changes as they
+ * come. Kubernetes objects are cut out of the stream and parsed one at a time; of a pod only its
+ * name and a hash of its label sets are kept, so that an update without effect is not reported.
  *
- * Sources are called "pod/<namespace>/<name>" and "static/<n>",
- * "file/<n>/<path>" and "http/<n>"; in a job with several kubernetes
- * sources, which may find the same pod, "kubernetes/<n>/pod/<namespace>/<name>" (n: index of the
- * source in the job). Sources that want the same of the same API server (the cluster's own, one
- * kubeconfig file, or one api_server with the same HTTP settings) share a watch, across jobs.
+ * Sources are called "pod/<namespace>/<name>" (svc, node, ...), "static/<n>", "file/<n>/<path>" and
+ * "http/<n>"; in a job with several kubernetes sources, which may find the same pod,
+ * "kubernetes/<n>/pod/<namespace>/<name>" (n: index of the source in the job). Sources that need
+ * the same objects of the same API server (the cluster's own, one kubeconfig file, or one
+ * api_server with the same HTTP settings) share a watch, across jobs.
  *
  * Reference: Prometheus discovery/kubernetes for labels, client-go's reflector for list and watch.
  */
@@ -38,26 +36,26 @@ struct discovery_options {
     const char *user_agent;
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
-    /* Whether a label of a Kubernetes object can have an effect on the targets of a job: what it
-     * says is asked for once. Labels that have none for any job are not made, and changes of them
-     * are not told. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
-     * thread. NULL: all labels are made. */
+    /* Whether a label of a Kubernetes object can have an effect on the targets of a job; asked once
+     * for each name. Labels without effect for any job are not built, and changes of them are not
+     * reported. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
+     * thread. NULL: all labels are built. */
     bool (*wants_label)(void *arg, size_t job, struct sv name);
     /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
     void (*on_synced)(void *arg);
-    /* On the loop's thread, when a permission is found missing; not again while it stays so. May be
-     * NULL. */
+    /* On the loop's thread, when a permission turns out to be missing; not again while it stays so.
+     * May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     void *arg;
-    /* Who shares the targets. May be NULL: nobody asks. */
+    /* With whom the targets are shared. May be NULL: with nobody. */
     const struct discovery_sharing *sharing; /* copied */
 };
 
 /* Reads credentials and prepares; nothing is sent before the loop runs. An error names the job and
  * the file or variable that is missing. */
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err);
-/* Ends all requests; tells nothing. On the loop's thread but not from within a callback, or when
- * the loop does not run. Accepts NULL, returns NULL. */
+/* Ends all requests; reports nothing. On the loop's thread, but not within a callback, or when the
+ * loop does not run. Accepts NULL, returns NULL. */
 struct discovery *discovery_free(struct discovery *d);
 
 #endif

@@ -1,26 +1,21 @@
 #include "discovery/kubernetes/access.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "config/file.h"
 #include "config/kubeconfig.h"
 
-/* A namespace is a DNS label; the file may end in line ends. */
+/* A namespace is a DNS label; the file may end in line breaks. */
 #define NAMESPACE_FILE_MAX 256
 
 static const char *get_env(const struct kube_env *env, const char *name)
 {
     const char *value = env->get == NULL ? getenv(name) : env->get(env->arg, name);
     return value == NULL ? "" : value;
-}
-
-static bool out_of_memory(struct err *err)
-{
-    return err_memory(err);
 }
 
 static bool check_readable(const char *path, struct err *err)
@@ -33,35 +28,20 @@ static bool check_readable(const char *path, struct err *err)
     return true;
 }
 
-/* Reads a small file; returns its length, or -1 with errno. */
-static ssize_t read_small(const char *path, char *out, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    size_t len = 0;
-    ssize_t n;
-    do {
-        n = read(fd, out + len, size - len);
-        len += n > 0 ? (size_t)n : 0;
-    } while ((n > 0 && len < size) || (n < 0 && errno == EINTR));
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return n < 0 ? -1 : (ssize_t)len;
-}
-
-/* The own namespace; only needed for own_namespace, so that its absence is no error here. */
+/* Our own namespace, which only own_namespace needs: no error if there is none. */
 static const char *read_namespace(const char *path, struct arena *arena)
 {
-    char text[NAMESPACE_FILE_MAX];
-    ssize_t len = read_small(path, text, sizeof(text));
-    struct sv name = sv_trim((struct sv){.p = text, .n = len < 0 ? 0 : (size_t)len});
-    if (name.n == 0 || name.n == sizeof(text) || memchr(name.p, '\0', name.n) != NULL) {
-        return NULL;
+    struct err err = ERR_INIT;
+    struct buf text;
+    buf_init(&text, NAMESPACE_FILE_MAX + 1);
+    bool ok = file_read(path, NAMESPACE_FILE_MAX, &text, &err);
+    struct sv name = sv_trim(ok ? (struct sv){text.data, text.len} : SV(""));
+    const char *copy = NULL;
+    if (name.n > 0 && name.n < NAMESPACE_FILE_MAX && memchr(name.p, '\0', name.n) == NULL) {
+        copy = arena_strndup(arena, name.p, name.n);
     }
-    return arena_strndup(arena, name.p, name.n);
+    buf_done(&text);
+    return copy;
 }
 
 static bool find_server(const struct kube_env *env, struct arena *arena, struct kube_access *ret,
@@ -83,7 +63,7 @@ static bool find_server(const struct kube_env *env, struct arena *arena, struct 
     bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
     ret->server = arena_printf(arena, "https://%s%s%s:%u", ipv6 ? "[" : "", host, ipv6 ? "]" : "",
                                (unsigned)number);
-    return ret->server != NULL || out_of_memory(err);
+    return ret->server != NULL || err_memory(err);
 }
 
 static bool in_cluster(const struct kube_env *env, struct arena *arena, struct kube_access *ret,
@@ -100,7 +80,7 @@ static bool in_cluster(const struct kube_env *env, struct arena *arena, struct k
     const char *ca = arena_printf(arena, "%s/ca.crt", dir);
     const char *namespace = arena_printf(arena, "%s/namespace", dir);
     if (token == NULL || ca == NULL || namespace == NULL) {
-        return out_of_memory(err);
+        return err_memory(err);
     }
     if (!check_readable(token, err) || !check_readable(ca, err)) {
         return false;
@@ -137,7 +117,7 @@ static bool explicit_server(const struct config_kubernetes *config, struct arena
     }
     ret->server = arena_strndup(arena, config->api_server, n);
     ret->http = config->http;
-    return ret->server != NULL || out_of_memory(err);
+    return ret->server != NULL || err_memory(err);
 }
 
 bool kube_access_find(const struct config_kubernetes *config, const struct kube_env *env,
@@ -158,7 +138,7 @@ bool kube_access_find(const struct config_kubernetes *config, const struct kube_
     return ok;
 }
 
-/* ---- the same server? ------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
 {
@@ -209,4 +189,23 @@ bool kube_access_same(const struct config_kubernetes *a, const struct config_kub
     return same_text(a->kubeconfig_file, b->kubeconfig_file) &&
            same_text(a->api_server, b->api_server) &&
            (a->api_server == NULL || same_http(&a->http, &b->http));
+}
+
+static bool same_selectors(const struct config_kubernetes *a, const struct config_kubernetes *b)
+{
+    bool same = a->n_selectors == b->n_selectors;
+    for (size_t i = 0; same && i < a->n_selectors; i++) {
+        same = a->selectors[i].role == b->selectors[i].role &&
+               same_text(a->selectors[i].label, b->selectors[i].label) &&
+               same_text(a->selectors[i].field, b->selectors[i].field);
+    }
+    return same;
+}
+
+bool kube_access_same_objects(const struct config_kubernetes *a, const struct config_kubernetes *b)
+{
+    return kube_access_same(a, b) && a->role == b->role && a->attach_node == b->attach_node &&
+           a->attach_namespace == b->attach_namespace && a->own_namespace == b->own_namespace &&
+           a->namespaces.n == b->namespaces.n &&
+           same_texts(a->namespaces.at, b->namespaces.at, a->namespaces.n) && same_selectors(a, b);
 }

@@ -1,8 +1,8 @@
-/* Where the Kubernetes API server is and what to show it.
+/* Where the Kubernetes API server is, and with which credentials to access it.
  *
- * Three ways, as in Prometheus: explicit (api_server with HTTP settings), a kubeconfig file, or in
- * a pod, the service account that Kubernetes mounts. Files are only looked at here; http/http.h
- * reads them anew when they change, which is how a rotated token comes into use.
+ * Three ways, as in Prometheus: explicit (api_server with HTTP settings), a kubeconfig file, or, in
+ * a pod, the service account that Kubernetes mounts. Files are only checked here; http/http.h reads
+ * them again when they change, so that a rotated token takes effect.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_ACCESS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_ACCESS_H
@@ -16,14 +16,14 @@
 #include "http/http.h"
 
 #define KUBE_SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-/* Names another directory, for tests. */
+/* Overrides the directory, for tests. */
 #define KUBE_SERVICE_ACCOUNT_ENV "PROFPULL_SERVICEACCOUNT_DIR"
 
 struct kube_access {
     const char *server;    /* "https://10.96.0.1:443", without a slash at the end */
     const char *namespace; /* the own one; NULL if unknown */
     struct http_settings http;
-    const struct kubeconfig_exec *exec; /* who gives credentials; NULL: http has them */
+    const struct kubeconfig_exec *exec; /* the plugin for credentials; NULL: http has them */
 };
 
 struct kube_env {
@@ -36,7 +36,9 @@ struct kube_env {
 bool kube_access_find(const struct config_kubernetes *config, const struct kube_env *env,
                       struct arena *arena, struct kube_access *ret, struct err *err);
 
-/* Do both lead to the same API server, with the same credentials? */
+/* Whether both access the same API server, with the same credentials. */
 bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b);
+/* Whether both need the same objects of the same API server. */
+bool kube_access_same_objects(const struct config_kubernetes *a, const struct config_kubernetes *b);
 
 #endif

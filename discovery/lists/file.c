@@ -11,19 +11,18 @@
 
 #include "base/map.h"
 #include "config/target_file.h"
-#include "discovery/lists/listing.h"
 
 #define LABEL_FILEPATH "__meta_filepath"
-/* A file that is written is read when its writer closes it, not at every write. */
+/* A file is read when its writer closes it, not at every write. */
 #define EVENTS                                                                                     \
     (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB |            \
      IN_DELETE_SELF | IN_MOVE_SELF)
 
 struct file {
     struct listing listing;
-    char *source; /* prefix and path */
+    char *source; /* as in the options, and the path */
     size_t pattern;
-    uint32_t scan; /* the scan that found it last */
+    uint32_t scan; /* the last scan that found it */
 };
 
 /* One entry of `files`. */
@@ -31,12 +30,19 @@ struct pattern {
     const char *text;
     char *directory;
     bool wild;
-    bool lost; /* the directory could not be read; said so in the log */
+    bool lost; /* the directory could not be read, which was logged */
     int watch; /* of inotify; -1 if none */
 };
 
+static const struct listing_messages messages = {
+    .key = "file",
+    .broken = "file_sd: the file cannot be used; its last good targets stay as they are",
+    .good = "file_sd: the file is good again",
+};
+
 struct file_sd {
-    struct file_sd_options options;
+    const struct config_file_sd *config;
+    struct list_options options;
     struct pattern *patterns;
     struct map *files; /* path -> struct file */
     struct loop_timer *timer;
@@ -45,7 +51,7 @@ struct file_sd {
     int notify; /* -1 if the system gives none */
     int64_t next_at;
     uint32_t scan;
-    bool told_full;
+    bool warned_full;
 };
 
 static void free_file(void *p)
@@ -62,16 +68,19 @@ static void free_file(void *p)
 static struct file *new_file(struct file_sd *f, const char *path)
 {
     struct file *file = calloc(1, sizeof(*file));
-    size_t prefix = strlen(f->options.prefix);
+    size_t prefix = strlen(f->options.source);
     if (file == NULL) {
         return NULL;
     }
-    if (asprintf(&file->source, "%s%s", f->options.prefix, path) < 0) {
+    if (asprintf(&file->source, "%s%s", f->options.source, path) < 0) {
         file->source = NULL;
         free_file(file);
         return NULL;
     }
-    file->listing.mark = (struct config_pair){LABEL_FILEPATH, file->source + prefix};
+    file->listing = (struct listing){.messages = &messages,
+                                     .source = file->source,
+                                     .shown = file->source + prefix,
+                                     .mark = {LABEL_FILEPATH, file->source + prefix}};
     if (!map_put(f->files, sv_from(path), file, NULL)) {
         free_file(file);
         return NULL;
@@ -87,8 +96,8 @@ static struct file *find_file(struct file_sd *f, const char *path)
     }
     if (map_count(f->files) < FILE_SD_FILES_MAX) {
         file = new_file(f, path);
-    } else if (!f->told_full) {
-        f->told_full = true;
+    } else if (!f->warned_full) {
+        f->warned_full = true;
         log_warn(f->options.log, "file_sd: too many files, ignoring the rest",
                  LOG_STR("file", path), LOG_INT("limit", FILE_SD_FILES_MAX));
     }
@@ -96,19 +105,6 @@ static struct file *find_file(struct file_sd *f, const char *path)
         metric_inc(f->options.counters->file_refreshes[REFRESH_FAILED]);
     }
     return file;
-}
-
-static void say(const struct file_sd *f, const struct file *file, const struct err *err)
-{
-    if (file->listing.broken) {
-        log_warn(f->options.log,
-                 "file_sd: the file cannot be used; its last good targets stay as they are",
-                 LOG_STR("file", file->listing.mark.value), LOG_INT("targets", file->listing.n),
-                 LOG_ERR(err));
-    } else {
-        log_info(f->options.log, "file_sd: the file is good again",
-                 LOG_STR("file", file->listing.mark.value), LOG_INT("targets", file->listing.n));
-    }
 }
 
 static void read_file(struct file_sd *f, const char *path, size_t pattern)
@@ -120,25 +116,15 @@ static void read_file(struct file_sd *f, const char *path, size_t pattern)
     file->scan = f->scan;
     file->pattern = pattern;
     struct err err = ERR_INIT;
-    struct static_group targets = {0};
-    enum discovery_refresh result = REFRESH_FAILED;
-    if (target_file_read(path, &f->text, &err)) {
-        result = listing_take(&file->listing, (struct sv){f->text.data, f->text.len},
-                              f->options.intern, &targets, &err);
-    }
-    metric_inc(f->options.counters->file_refreshes[result]);
-    if (listing_note(&file->listing, result)) {
-        say(f, file, &err);
-    }
-    if (result == REFRESH_CHANGED) {
-        f->options.on_change(f->options.arg, file->source, targets.at, targets.n);
-    }
-    static_group_done(&targets);
+    bool ok = target_file_read(path, &f->text, &err);
+    const struct sv text = {f->text.data, f->text.len};
+    listing_update(&file->listing, &f->options, f->options.counters->file_refreshes,
+                   ok ? &text : NULL, &err);
 }
 
 /* ---- all files ------------------------------------------------------------------------------- */
 
-/* True if the directory is there to be looked through. */
+/* True if the directory can be read. */
 static bool check_directory(struct file_sd *f, struct pattern *p)
 {
     struct err err = ERR_INIT;
@@ -164,11 +150,11 @@ static void watch_directory(struct file_sd *f, struct pattern *p)
     if (f->notify < 0) {
         return;
     }
-    /* The same number again while the name stands for the same directory. */
+    /* The number is the same as long as the name refers to the same directory. */
     int watch = inotify_add_watch(f->notify, p->directory, EVENTS | IN_ONLYDIR);
     if (p->watch >= 0 && p->watch != watch) {
         bool shared = false;
-        for (size_t i = 0; i < f->options.config->files.n; i++) {
+        for (size_t i = 0; i < f->config->files.n; i++) {
             shared = shared || (&f->patterns[i] != p && f->patterns[i].watch == p->watch);
         }
         if (!shared) {
@@ -206,7 +192,7 @@ static void remove_vanished(struct file_sd *f)
         }
         map_remove_at(f->files, cursor);
         log_info(f->options.log, "file_sd: the file is gone, and its targets with it",
-                 LOG_STR("file", file->listing.mark.value), LOG_INT("targets", file->listing.n));
+                 LOG_STR("file", file->listing.shown), LOG_INT("targets", file->listing.n));
         f->options.on_change(f->options.arg, file->source, NULL, 0);
         free_file(file);
     }
@@ -218,10 +204,10 @@ static void set_timer(struct file_sd *f, int64_t at)
     loop_timer_at(f->timer, at);
 }
 
-static void scan(void *arg)
+static void file_sd_scan(void *arg)
 {
     struct file_sd *f = arg;
-    const struct config_strings *files = &f->options.config->files;
+    const struct config_strings *files = &f->config->files;
     f->scan++;
     for (size_t i = 0; i < files->n; i++) {
         struct pattern *p = &f->patterns[i];
@@ -234,11 +220,10 @@ static void scan(void *arg)
     }
     remove_vanished(f);
     buf_done(&f->text);
-    set_timer(f, clock_mono_ms() + f->options.config->refresh_ms);
+    set_timer(f, clock_mono_ms() + f->config->refresh_ms);
 }
 
-/* Which file it was is of no interest: all are read, and those with the same text change nothing.
- */
+/* All files are read, whichever has changed: the same text changes nothing. */
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
@@ -256,7 +241,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 
 static bool init_patterns(struct file_sd *f)
 {
-    const struct config_strings *files = &f->options.config->files;
+    const struct config_strings *files = &f->config->files;
     f->patterns = calloc(files->n + 1, sizeof(*f->patterns));
     for (size_t i = 0; f->patterns != NULL && i < files->n; i++) {
         const char *text = files->at[i];
@@ -290,17 +275,18 @@ static void init_notify(struct file_sd *f)
     }
 }
 
-struct file_sd *file_sd_new(const struct file_sd_options *options)
+struct file_sd *file_sd_new(const struct config_file_sd *config, const struct list_options *options)
 {
     struct file_sd *f = calloc(1, sizeof(*f));
     if (f == NULL) {
         return NULL;
     }
+    f->config = config;
     f->options = *options;
     f->notify = -1;
     buf_init(&f->text, CONFIG_FILE_MAX + 1);
     f->files = map_new();
-    f->timer = loop_timer_new(options->loop, scan, f);
+    f->timer = loop_timer_new(options->loop, file_sd_scan, f);
     if (f->files == NULL || f->timer == NULL || !init_patterns(f)) {
         return file_sd_free(f);
     }
@@ -310,7 +296,7 @@ struct file_sd *file_sd_new(const struct file_sd_options *options)
 void file_sd_start(struct file_sd *f)
 {
     init_notify(f);
-    scan(f);
+    file_sd_scan(f);
 }
 
 size_t file_sd_count(const struct file_sd *f)
@@ -336,7 +322,7 @@ struct file_sd *file_sd_free(struct file_sd *f)
     if (f->notify >= 0) {
         close(f->notify);
     }
-    for (size_t i = 0; f->patterns != NULL && i < f->options.config->files.n; i++) {
+    for (size_t i = 0; f->patterns != NULL && i < f->config->files.n; i++) {
         free(f->patterns[i].directory);
     }
     free(f->patterns);

@@ -5,12 +5,19 @@
 #include <string.h>
 #include <strings.h>
 
-#include "discovery/lists/listing.h"
+#include "http/http.h"
 
 #define LABEL_URL "__meta_url"
 
+static const struct listing_messages messages = {
+    .key = "url",
+    .broken = "http_sd: no list of targets; the last good targets stay as they are",
+    .good = "http_sd: the list of targets is good again",
+};
+
 struct http_sd {
-    struct http_sd_options options;
+    const struct config_http_sd *config;
+    struct list_options options;
     struct listing listing;
     struct loop_timer *timer;
     struct http_transfer *transfer;
@@ -40,44 +47,23 @@ bool http_sd_is_json(const char *content_type)
            strncasecmp(type.p, "application/json", type.n) == 0;
 }
 
-static enum discovery_refresh take(struct http_sd *h, const struct http_response *response,
-                                   struct static_group *ret, struct err *err)
+static bool check_response(const struct http_response *response, struct err *err)
 {
     if (response->result != HTTP_DONE) {
-        err_set(err, ERR_NETWORK, "%s", response->error);
-        return REFRESH_FAILED;
+        return err_set(err, ERR_NETWORK, "%s", response->error);
     }
     if (response->status != 200) {
-        err_set(err, ERR_REFUSED, "server returned HTTP status %ld", response->status);
-        return REFRESH_FAILED;
+        return err_set(err, ERR_REFUSED, "server returned HTTP status %ld", response->status);
     }
-    if (!http_sd_is_json(response->content_type)) {
-        err_set(err, ERR_INPUT, "unsupported content type \"%.100s\"", response->content_type);
-        return REFRESH_FAILED;
-    }
-    return listing_take(&h->listing, (struct sv){response->body->data, response->body->len},
-                        h->options.intern, ret, err);
+    return http_sd_is_json(response->content_type) ||
+           err_set(err, ERR_INPUT, "unsupported content type \"%.100s\"", response->content_type);
 }
 
-static void say(const struct http_sd *h, const struct err *err)
+/* text is NULL if there is none. */
+static void finish(struct http_sd *h, const struct sv *text, struct err *err)
 {
-    if (h->listing.broken) {
-        log_warn(h->options.log,
-                 "http_sd: no list of targets; the last good targets stay as they are",
-                 LOG_STR("url", h->shown), LOG_INT("targets", h->listing.n), LOG_ERR(err));
-    } else {
-        log_info(h->options.log, "http_sd: the list of targets is good again",
-                 LOG_STR("url", h->shown), LOG_INT("targets", h->listing.n));
-    }
-}
-
-static void finish(struct http_sd *h, enum discovery_refresh result, const struct err *err)
-{
-    metric_inc(h->options.counters->http_refreshes[result]);
-    if (listing_note(&h->listing, result)) {
-        say(h, err);
-    }
-    loop_timer_at(h->timer, h->started_ms + h->options.config->refresh_ms);
+    listing_update(&h->listing, &h->options, h->options.counters->http_refreshes, text, err);
+    loop_timer_at(h->timer, h->started_ms + h->config->refresh_ms);
     if (!h->synced) {
         h->synced = true;
         h->options.on_synced(h->options.arg);
@@ -89,19 +75,15 @@ static void on_done(void *arg, const struct http_response *response)
     struct http_sd *h = arg;
     h->transfer = NULL;
     struct err err = ERR_INIT;
-    struct static_group targets = {0};
-    enum discovery_refresh result = take(h, response, &targets, &err);
-    if (result == REFRESH_CHANGED) {
-        h->options.on_change(h->options.arg, h->options.source, targets.at, targets.n);
-    }
-    static_group_done(&targets);
-    finish(h, result, &err);
+    bool ok = check_response(response, &err);
+    const struct sv text = ok ? (struct sv){response->body->data, response->body->len} : SV("");
+    finish(h, ok ? &text : NULL, &err);
 }
 
-static void ask(void *arg)
+static void http_sd_request(void *arg)
 {
     struct http_sd *h = arg;
-    const struct config_http_sd *config = h->options.config;
+    const struct config_http_sd *config = h->config;
     char seconds[32];
     snprintf(seconds, sizeof(seconds), "%.10g", (double)config->refresh_ms / (double)MS_PER_S);
     const struct http_header headers[] = {
@@ -122,20 +104,24 @@ static void ask(void *arg)
     if (h->transfer == NULL) {
         struct err err = ERR_INIT;
         err_memory(&err);
-        finish(h, REFRESH_FAILED, &err);
+        finish(h, NULL, &err);
     }
 }
 
-struct http_sd *http_sd_new(const struct http_sd_options *options)
+struct http_sd *http_sd_new(const struct config_http_sd *config, const struct list_options *options)
 {
     struct http_sd *h = calloc(1, sizeof(*h));
     if (h == NULL) {
         return NULL;
     }
+    h->config = config;
     h->options = *options;
-    h->listing.mark = (struct config_pair){LABEL_URL, options->config->url};
-    h->shown = strndup(options->config->url, strcspn(options->config->url, "?"));
-    h->timer = loop_timer_new(options->loop, ask, h);
+    h->shown = strndup(config->url, strcspn(config->url, "?"));
+    h->timer = loop_timer_new(options->loop, http_sd_request, h);
+    h->listing = (struct listing){.messages = &messages,
+                                  .source = options->source,
+                                  .shown = h->shown,
+                                  .mark = {LABEL_URL, config->url}};
     return h->timer == NULL || h->shown == NULL ? http_sd_free(h) : h;
 }
 

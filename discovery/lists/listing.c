@@ -32,10 +32,31 @@ enum discovery_refresh listing_take(struct listing *l, struct sv text, struct in
     return REFRESH_CHANGED;
 }
 
-bool listing_note(struct listing *l, enum discovery_refresh result)
+static void log_state(const struct listing *l, struct log *log, const struct err *err)
 {
-    bool broken = result == REFRESH_FAILED;
-    bool news = broken != l->broken;
-    l->broken = broken;
-    return news;
+    if (l->broken) {
+        log_warn(log, l->messages->broken, LOG_STR(l->messages->key, l->shown),
+                 LOG_INT("targets", l->n), LOG_ERR(err));
+    } else {
+        log_info(log, l->messages->good, LOG_STR(l->messages->key, l->shown),
+                 LOG_INT("targets", l->n));
+    }
+}
+
+void listing_update(struct listing *l, const struct list_options *options,
+                    struct metric_cell *const *refreshes, const struct sv *text, struct err *err)
+{
+    struct static_group targets = {0};
+    enum discovery_refresh result =
+        text == NULL ? REFRESH_FAILED : listing_take(l, *text, options->intern, &targets, err);
+    bool was_broken = l->broken;
+    l->broken = result == REFRESH_FAILED;
+    metric_inc(refreshes[result]);
+    if (l->broken != was_broken) {
+        log_state(l, options->log, err);
+    }
+    if (result == REFRESH_CHANGED) {
+        options->on_change(options->arg, l->source, targets.at, targets.n);
+    }
+    static_group_done(&targets);
 }

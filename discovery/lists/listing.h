@@ -1,8 +1,8 @@
-/* One list of targets that is read again and again: a file, or the answer of a URL.
+/* One list of targets that is read repeatedly: a file, or the answer of a URL.
  *
- * Knows what was read last, so that the same text again changes nothing, and whether the list is
- * broken now, so that this is said once and not at every reading. A list that is broken keeps what
- * its last good text said. Pure, one owner.
+ * Remembers the last text, so that the same text changes nothing, and whether the list is broken,
+ * so that this is logged once and not at every reading. A broken list keeps the targets of its last
+ * good text. One owner.
  */
 #ifndef PROFPULL_DISCOVERY_LISTS_LISTING_H
 #define PROFPULL_DISCOVERY_LISTS_LISTING_H
@@ -11,14 +11,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/labels.h"
+#include "base/log.h"
+#include "base/loop.h"
 #include "base/str.h"
+#include "config/config.h"
 #include "discovery/counters.h"
 #include "discovery/lists/static.h"
 
+/* What file_sd and http_sd are created with. All of it is referenced. */
+struct list_options {
+    const char *source; /* the name of the group; of files: its part before the path */
+    struct loop *loop;
+    struct http_client *http; /* http_sd */
+    struct intern *intern;
+    struct log *log;
+    const struct discovery_counters *counters;
+    /* The current targets of a list; n 0: it has none. */
+    void (*on_change)(void *arg, const char *source, struct labels *const *targets, size_t n);
+    /* http_sd, once: the first request has ended, well or not. */
+    void (*on_synced)(void *arg);
+    void *arg;
+};
+
+/* What is logged when a list breaks, and when it is good again. */
+struct listing_messages {
+    const char *key; /* of the field that names the list */
+    const char *broken;
+    const char *good;
+};
+
 struct listing {
-    struct config_pair mark; /* the label that says where a target comes from; referenced */
+    const struct listing_messages *messages;
+    const char *source;      /* referenced, as is shown */
+    const char *shown;       /* its name in the log */
+    struct config_pair mark; /* the label that names the list on its targets; referenced */
     size_t n;                /* targets of the last good text */
     bool broken;             /* the last reading failed */
     /* Private. */
@@ -26,12 +55,13 @@ struct listing {
     uint64_t hash;
 };
 
-/* Takes the text as it is now. REFRESH_CHANGED: *ret has the targets, which the caller owns.
+/* Takes the current text. REFRESH_CHANGED: *ret has the targets, which the caller owns.
  * REFRESH_FAILED: the targets stay as they were, the error says why. */
 enum discovery_refresh listing_take(struct listing *l, struct sv text, struct intern *intern,
                                     struct static_group *ret, struct err *err);
-/* Notes how a reading ended. True if that is worth a line in the log: it has broken, or is good
- * again. */
-bool listing_note(struct listing *l, enum discovery_refresh result);
+/* The same, and reports, logs and counts in `refreshes` what came of it. text is NULL if the
+ * reading failed: err says why. */
+void listing_update(struct listing *l, const struct list_options *options,
+                    struct metric_cell *const *refreshes, const struct sv *text, struct err *err);
 
 #endif

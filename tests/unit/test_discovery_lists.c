@@ -94,16 +94,40 @@ static void check_metric(struct world *w, const char *line)
     buf_done(&text);
 }
 
+struct update {
+    size_t calls;
+    size_t n; /* targets of the last call */
+};
+
+static void on_update(void *arg, const char *source, struct labels *const *targets, size_t n)
+{
+    struct update *u = arg;
+    CHECK_STR(source, "http/0", "");
+    u->calls++;
+    u->n = n;
+    if (n > 0) {
+        assert_true(sv_eq_str(labels_get(targets[0], SV("__meta_url")), "http://x"));
+    }
+}
+
+/* A list reports changes only, keeps its targets while it is broken, and logs changes of state. */
 static void listings(void **state)
 {
     (void)state;
-    struct intern *in = intern_new();
-    struct listing l = {.mark = {"__meta_url", "http://x"}};
+    struct world w;
+    setup(&w);
+    testing_log_expect(w.log, "it broke");
+    static const struct listing_messages messages = {"url", "it broke", "it is good"};
+    struct listing l = {
+        .messages = &messages, .source = "http/0", .mark = {"__meta_url", "http://x"}};
+    struct update u = {0};
+    const struct list_options options = {
+        .intern = w.intern, .log = testing_log(w.log), .on_change = on_update, .arg = &u};
     static const struct {
         const char *text;
         size_t n;
         enum discovery_refresh want;
-        bool news;
+        bool logged;
     } rows[] = {
         {"oops", 0, REFRESH_FAILED, true},
         {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", 2,
@@ -112,38 +136,43 @@ static void listings(void **state)
          REFRESH_UNCHANGED, false},
         {"[{\"targets\":[\"a:1\",", 2, REFRESH_FAILED, true},
         {"[{\"targets\":[\"a:1\",", 2, REFRESH_FAILED, false},
+        {NULL, 2, REFRESH_FAILED, false},
         {"[{\"targets\":[\"a:1\",\"b:1\"],\"labels\":{\"__meta_url\":\"lie\"}}]", 2,
          REFRESH_UNCHANGED, true},
         {"[]", 0, REFRESH_CHANGED, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct static_group targets = {0};
+        const char *row = rows[i].text == NULL ? "unreadable" : rows[i].text;
+        struct metric_cell *const *cells = w.counters.file_refreshes;
+        uint64_t counted = metric_value(cells[rows[i].want]);
+        size_t logged = strlen(testing_log_text(w.log));
+        size_t calls = u.calls;
         struct err err = ERR_INIT;
-        enum discovery_refresh got = listing_take(&l, sv_from(rows[i].text), in, &targets, &err);
-        CHECK_INT(got, rows[i].want, rows[i].text);
-        CHECK_INT(l.n, rows[i].n, rows[i].text);
-        CHECK_INT(listing_note(&l, got), rows[i].news, rows[i].text);
-        CHECK_INT(err.kind != ERR_NONE, got == REFRESH_FAILED, err.msg);
-        if (targets.n > 0) {
-            assert_true(sv_eq_str(labels_get(targets.at[0], SV("__meta_url")), "http://x"));
-        }
-        static_group_done(&targets);
+        const struct sv text = sv_from(rows[i].text == NULL ? "" : rows[i].text);
+        listing_update(&l, &options, cells, rows[i].text == NULL ? NULL : &text, &err);
+        CHECK_INT(metric_value(cells[rows[i].want]), counted + 1, row);
+        CHECK_INT(u.calls - calls, rows[i].want == REFRESH_CHANGED ? 1 : 0, row);
+        CHECK_INT(l.n, rows[i].n, row);
+        CHECK_INT(u.n, rows[i].n, row);
+        CHECK_INT(l.broken, rows[i].want == REFRESH_FAILED, row);
+        CHECK_INT(strlen(testing_log_text(w.log)) > logged, rows[i].logged, row);
+        CHECK_INT(err.kind != ERR_NONE, rows[i].want == REFRESH_FAILED && rows[i].text != NULL,
+                  err.msg);
     }
-    intern_free(in);
+    teardown(&w);
 }
 
 static struct file_sd *start_files(struct world *w, const struct config_file_sd *config)
 {
-    struct file_sd *f = file_sd_new(&(struct file_sd_options){
-        .config = config,
-        .prefix = "file/0/",
-        .loop = w->loop,
-        .intern = w->intern,
-        .log = testing_log(w->log),
-        .counters = &w->counters,
-        .on_change = on_change,
-        .arg = w,
-    });
+    struct file_sd *f = file_sd_new(config, &(struct list_options){
+                                                .source = "file/0/",
+                                                .loop = w->loop,
+                                                .intern = w->intern,
+                                                .log = testing_log(w->log),
+                                                .counters = &w->counters,
+                                                .on_change = on_change,
+                                                .arg = w,
+                                            });
     assert_non_null(f);
     file_sd_start(f);
     return f;

@@ -1,59 +1,19 @@
-/* Lists of targets while every allocation in turn fails: nothing is lost, and what could not be
- * read is read the next time. */
+/* Lists of targets while every allocation in turn fails: nothing is lost, and a list that could not
+ * be read is read the next time. */
 #include "tests/unit/testing.h"
 
-#include "discovery/lists/http.h"
-
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
-#include "tests/unit/torture.h"
+#include "discovery/lists/file.h"
+#include "discovery/lists/http.h"
+#include "http/http.h"
+#include "tests/unit/failing_malloc.h"
 
-static char *torture_strndup(const char *s, size_t n)
-{
-    size_t len = strnlen(s, n);
-    char *copy = torture_malloc(len + 1);
-    if (copy != NULL) {
-        memcpy(copy, s, len);
-        copy[len] = '\0';
-    }
-    return copy;
-}
-
-__attribute__((format(printf, 2, 3))) static int torture_asprintf(char **ret, const char *format,
-                                                                  ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = torture_fails() ? -1 : vasprintf(ret, format, args);
-    va_end(args);
-    return n;
-}
-
-#undef strdup
-#undef strndup
-#undef asprintf
-#define strdup(s) torture_strndup(s, SIZE_MAX)
-#define strndup(s, n) torture_strndup(s, n)
-#define asprintf(...) torture_asprintf(__VA_ARGS__)
-
-/* What is tortured. Two of these files have functions of the same name. */
-#include "base/arena.c"
-#include "config/target_file.c"
-#include "discovery/lists/listing.c"
-#include "discovery/lists/static.c"
-#define say say_file
-#include "discovery/lists/file.c"
-#undef say
-#define say say_url
-#include "discovery/lists/http.c"
-#undef say
-
-/* Behind the above: it makes macros of names that http/http.h has. */
+/* After the above: it defines macros of names that http/http.h has. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -75,12 +35,14 @@ struct world {
 static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n)
 {
     struct world *w = arg;
+    bool armed = failing_malloc_pause();
     const char *name = strrchr(source, '/');
     buf_printf(&w->told, "%s:", name == NULL ? source : name + 1);
     for (size_t i = 0; i < n; i++) {
         buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
     }
     buf_putc(&w->told, '\n');
+    failing_malloc_resume(armed);
     if (strstr(w->told.data, w->until) != NULL) {
         loop_stop(w->loop);
     }
@@ -98,16 +60,16 @@ static void on_late(void *arg)
     loop_stop(w->loop);
 }
 
-/* Without failures: what is tortured begins behind it. */
+/* Without failures: those begin after it. */
 static void setup(struct world *w, const char *until)
 {
     struct err err = ERR_INIT;
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     *w = (struct world){.loop = loop_new(&err), .intern = intern_new(), .until = until};
     w->watchdog = loop_timer_new(w->loop, on_late, w);
     assert_non_null(w->watchdog);
     buf_init(&w->told, 1 << 16);
-    torture_state.armed = true;
+    failing_malloc_resume(armed);
 }
 
 static void teardown(struct world *w)
@@ -125,7 +87,8 @@ static void run_until_told(struct world *w)
         loop_run(w->loop);
     }
     if (w->late) {
-        print_message("late: %d <%s> synced %d\n", torture_state.failed, w->told.data, w->synced);
+        print_message("late: %d <%s> synced %d\n", failing_malloc_failed(), w->told.data,
+                      w->synced);
     }
     CHECK_INT(w->late, false, w->told.data);
 }
@@ -133,7 +96,9 @@ static void run_until_told(struct world *w)
 /* A list that could not be made says that it was memory, and is made the next time. */
 static void listing_scenario(bool *ret_complete)
 {
+    bool armed = failing_malloc_pause();
     struct intern *intern = intern_new();
+    failing_malloc_resume(armed);
     struct listing l = {.mark = {"__meta_url", "u"}};
     struct static_group targets = {0};
     struct err err = ERR_INIT;
@@ -155,14 +120,14 @@ static void listing_scenario(bool *ret_complete)
 static void test_listing(void **state)
 {
     (void)state;
-    assert_true(torture(listing_scenario) >= 4);
+    assert_true(failing_malloc_each(FAIL_OURS, listing_scenario) >= 4);
 }
 
 static void files_scenario(bool *ret_complete)
 {
     struct world w;
     setup(&w, "two: b:1\n");
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     char *dir = testing_mkdtemp();
     char wild[4096];
     char named[4096];
@@ -172,16 +137,15 @@ static void files_scenario(bool *ret_complete)
     snprintf(named, sizeof(named), "%s/two", dir);
     const char *names[] = {wild, named};
     struct config_file_sd config = {.files = {names, 2}, .refresh_ms = 10};
-    torture_state.armed = true;
-    struct file_sd *f = file_sd_new(&(struct file_sd_options){
-        .config = &config,
-        .prefix = "file/0/",
-        .loop = w.loop,
-        .intern = w.intern,
-        .counters = &w.counters,
-        .on_change = on_change,
-        .arg = &w,
-    });
+    failing_malloc_resume(armed);
+    struct file_sd *f = file_sd_new(&config, &(struct list_options){
+                                                 .source = "file/0/",
+                                                 .loop = w.loop,
+                                                 .intern = w.intern,
+                                                 .counters = &w.counters,
+                                                 .on_change = on_change,
+                                                 .arg = &w,
+                                             });
     if (f != NULL) {
         file_sd_start(f);
         run_until_told(&w);
@@ -192,7 +156,7 @@ static void files_scenario(bool *ret_complete)
         }
         CHECK_INT(file_sd_count(f), 2, "");
     } else {
-        assert_true(torture_state.failed);
+        assert_true(failing_malloc_failed());
     }
     file_sd_free(f);
     testing_rmdir(dir);
@@ -204,7 +168,7 @@ static void files_scenario(bool *ret_complete)
 static void test_files(void **state)
 {
     (void)state;
-    assert_true(torture(files_scenario) >= 8);
+    assert_true(failing_malloc_each(FAIL_OURS, files_scenario) >= 8);
 }
 
 static void serve(struct evhttp_request *r, void *arg)
@@ -239,28 +203,27 @@ static void url_scenario(bool *ret_complete)
     char url[64];
     struct err err = ERR_INIT;
     setup(&w, "u: a:1 b:1\n");
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     struct evhttp *server = start_server(&w, url, sizeof(url));
     struct http_client *http = http_client_new(
         &(struct http_client_options){.loop = w.loop, .name = "t", .user_agent = "t"}, &err);
     assert_non_null(http);
-    struct config_http_sd config = {.url = url, .refresh_ms = 500};
-    torture_state.armed = true;
-    struct http_sd *h = http_sd_new(&(struct http_sd_options){.config = &config,
-                                                              .source = "http/u",
-                                                              .loop = w.loop,
-                                                              .http = http,
-                                                              .intern = w.intern,
-                                                              .counters = &w.counters,
-                                                              .on_change = on_change,
-                                                              .on_synced = on_synced,
-                                                              .arg = &w});
+    struct config_http_sd config = {.url = url, .refresh_ms = 100};
+    failing_malloc_resume(armed);
+    struct http_sd *h = http_sd_new(&config, &(struct list_options){.source = "http/u",
+                                                                    .loop = w.loop,
+                                                                    .http = http,
+                                                                    .intern = w.intern,
+                                                                    .counters = &w.counters,
+                                                                    .on_change = on_change,
+                                                                    .on_synced = on_synced,
+                                                                    .arg = &w});
     if (h != NULL) {
         http_sd_start(h);
         run_until_told(&w);
         CHECK_INT(http_sd_has_targets(h), true, "");
     } else {
-        assert_true(torture_state.failed);
+        assert_true(failing_malloc_failed());
     }
     http_sd_free(h);
     http_client_free(http);
@@ -272,7 +235,7 @@ static void url_scenario(bool *ret_complete)
 static void test_url(void **state)
 {
     (void)state;
-    assert_true(torture(url_scenario) >= 5);
+    assert_true(failing_malloc_each(FAIL_OURS, url_scenario) >= 5);
 }
 
 int main(void)
