@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
+
 /* Longest host name, and longest canonical form of an address. */
 #define HOST_MAX 256
 
@@ -18,8 +20,7 @@ static bool canonical_host(struct sv host, char out[HOST_MAX])
         return false;
     }
     for (size_t i = 0; i < host.n; i++) {
-        char c = host.p[i];
-        text[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        text[i] = ascii_lower(host.p[i]);
     }
     text[host.n] = '\0';
     struct in_addr v4;

@@ -165,9 +165,7 @@ static bool resolve_scheme(struct maker *m, struct err *err)
     if (scheme.n == 0) {
         scheme = sv_from(m->job->scheme);
     }
-    if (scheme.n == 5 && strncasecmp(scheme.p, "https", 5) == 0) {
-        m->https = true;
-    } else if (scheme.n != 4 || strncasecmp(scheme.p, "http", 4) != 0) {
+    if (!scheme_parse(scheme, &m->https)) {
         return err_set(err, ERR_INPUT, "invalid scheme: \"%.*s\"; expected \"http\" or \"https\"",
                        (int)(scheme.n < 64 ? scheme.n : 64), scheme.p);
     }
@@ -333,7 +331,7 @@ static bool add_address(struct maker *m, const struct type_settings *t, struct t
                         struct err *err)
 {
     struct address address;
-    entry->https = t->scheme.n == 0 ? m->https : t->scheme.n == 5;
+    entry->https = t->own_scheme ? t->https : m->https;
     entry->address = m->address_at;
     entry->process = m->process_at;
     if (t->port == 0 && entry->https == m->https) {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "scraper/targets/settings.h"
 
 #define PORT_NAME SV("__meta_kubernetes_pod_container_port_name")
-#define LABEL_MAX 320
 /* Where a type is to be scraped: a port, or one of these. */
 #define PORT_ADDRESS 0u           /* the address has none: the scheme's */
 #define PORT_NOWHERE UINT32_MAX   /* not here */
@@ -29,25 +29,10 @@ bool ports_read(struct sv name)
 
 /* ---- the labels ------------------------------------------------------------------------------ */
 
-/* "__profile_<type>_<setting>__" */
-static struct sv type_label(const char *type, const char *setting, char out[LABEL_MAX])
-{
-    int n = snprintf(out, LABEL_MAX, "__profile_%s_%s__", type, setting);
-    if (n < 0 || n >= LABEL_MAX) {
-        return SV("");
-    }
-    for (char *p = out; *p != '\0'; p++) {
-        bool word =
-            (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9');
-        *p = word ? *p : '_';
-    }
-    return (struct sv){.p = out, .n = (size_t)n};
-}
-
 static struct sv of_type(const struct labels *labels, const char *type, const char *setting)
 {
-    char name[LABEL_MAX];
-    return labels_get(labels, type_label(type, setting, name));
+    char name[TYPE_LABEL_MAX];
+    return labels_get(labels, type_label(sv_from(type), setting, name));
 }
 
 struct sv ports_wanted_name(const struct labels *labels, const char *type)
@@ -196,10 +181,10 @@ static bool is_port(uint32_t port)
 static void set_type(struct labels_builder *b, const struct config_type *type, uint32_t port,
                      uint32_t base)
 {
-    char name[LABEL_MAX];
+    char name[TYPE_LABEL_MAX];
     char number[16];
-    labels_builder_del(b, type_label(type->key, "port_name", name));
-    struct sv label = type_label(type->key, "port", name);
+    labels_builder_del(b, type_label(sv_from(type->key), "port_name", name));
+    struct sv label = type_label(sv_from(type->key), "port", name);
     if (port == PORT_NOWHERE || port == base) {
         labels_builder_del(b, label);
     } else if (is_port(port)) {
@@ -213,7 +198,7 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
                             const struct wish *w, struct labels_builder *b)
 {
     uint32_t base = w->port;
-    char name[LABEL_MAX];
+    char name[TYPE_LABEL_MAX];
     /* What is no address stays as it is, for the scraper to refuse. */
     for (size_t t = w->host.p == NULL ? 0 : job->n_types; t > 0; t--) {
         base = is_port(w->at[t - 1]) ? w->at[t - 1] : base;
@@ -226,9 +211,9 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
         const struct config_type *type = &job->types[t];
         set_type(b, type, w->at[t], base);
         if (w->at[t] == PORT_NOWHERE && ports_wanted(labels, type)) {
-            labels_builder_set(b, type_label(type->key, "enabled", name), SV("false"));
+            labels_builder_set(b, type_label(sv_from(type->key), "enabled", name), SV("false"));
         } else if (w->at[t] == PORT_BAD) {
-            labels_builder_set(b, type_label(type->key, "port", name),
+            labels_builder_set(b, type_label(sv_from(type->key), "port", name),
                                ports_wanted_port(labels, type->key));
         }
     }

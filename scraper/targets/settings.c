@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 
 #define TYPE_PREFIX SV("__profile_")
@@ -53,9 +54,16 @@ bool settings_is_label(struct sv name)
            split_label(name, &type, &setting);
 }
 
-static bool is_word(char c)
+struct sv type_label(struct sv type, const char *setting, char out[TYPE_LABEL_MAX])
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    int n = snprintf(out, TYPE_LABEL_MAX, "__profile_%.*s_%s__", SV_ARG(type), setting);
+    if (n < 0 || n >= TYPE_LABEL_MAX) {
+        return SV("");
+    }
+    for (char *p = out; *p != '\0'; p++) {
+        *p = ascii_is_word(*p) ? *p : '_';
+    }
+    return (struct sv){.p = out, .n = (size_t)n};
 }
 
 static bool names_type(struct sv name, const struct config_type *type)
@@ -64,7 +72,7 @@ static bool names_type(struct sv name, const struct config_type *type)
         return false;
     }
     for (size_t i = 0; i < name.n; i++) {
-        char c = is_word(type->key[i]) ? type->key[i] : '_';
+        char c = ascii_is_word(type->key[i]) ? type->key[i] : '_';
         if (name.p[i] != c) {
             return false;
         }
@@ -169,26 +177,18 @@ static struct sv own(const struct reading *r, enum setting setting)
     return r->s->of_type == NULL ? (struct sv){.p = "", .n = 0} : r->s->of_type[r->index][setting];
 }
 
-#define LABEL_SHOWN_MAX 128
-
-static const char *label_of(const struct reading *r, enum setting setting,
-                            char out[LABEL_SHOWN_MAX])
+/* The name of a label for a message, with a long type cut short. */
+static const char *label_of(const struct reading *r, enum setting setting, char out[TYPE_LABEL_MAX])
 {
-    char key[SHOWN_MAX + 1];
-    size_t n = 0;
-    for (; n < SHOWN_MAX && r->type->key[n] != '\0'; n++) {
-        key[n] = is_word(r->type->key[n]) ? r->type->key[n] : '_';
-    }
-    key[n] = '\0';
-    snprintf(out, LABEL_SHOWN_MAX, "__profile_%s_%s__", key, names[setting]);
-    return out;
+    struct sv key = sv_from(r->type->key);
+    return type_label((struct sv){key.p, (size_t)shown(key)}, names[setting], out).p;
 }
 
 /* "label __profile_memory_port__: expected ..., got ..." */
 static bool refuse(const struct reading *r, enum setting setting, const char *expected,
                    struct err *err)
 {
-    char label[LABEL_SHOWN_MAX];
+    char label[TYPE_LABEL_MAX];
     struct sv value = own(r, setting);
     return err_set(err, ERR_INPUT, "label %s: expected %s, got \"%.*s\"",
                    label_of(r, setting, label), expected, shown(value), value.p);
@@ -222,7 +222,7 @@ static int64_t margin_s(const struct config_type *type)
 static bool check_shortest(const struct reading *r, int64_t interval_ms, int64_t min,
                            struct err *err)
 {
-    char label[LABEL_SHOWN_MAX];
+    char label[TYPE_LABEL_MAX];
     char shortest[32];
     char got[32];
     bool common = r->s->interval_ms > 0;
@@ -237,7 +237,7 @@ static bool check_shortest(const struct reading *r, int64_t interval_ms, int64_t
 
 static bool resolve_interval(const struct reading *r, struct type_settings *t, struct err *err)
 {
-    char label[LABEL_SHOWN_MAX];
+    char label[TYPE_LABEL_MAX];
     struct sv value = own(r, SETTING_INTERVAL);
     int64_t min = SETTING_INTERVAL_MIN_MS;
     if (r->type->sampling) {
@@ -255,7 +255,7 @@ static bool resolve_interval(const struct reading *r, struct type_settings *t, s
 /* A timeout that was not said for this very type gives way to a shorter interval. */
 static bool resolve_timeout(const struct reading *r, struct type_settings *t, struct err *err)
 {
-    char label[LABEL_SHOWN_MAX];
+    char label[TYPE_LABEL_MAX];
     struct sv value = own(r, SETTING_TIMEOUT);
     if (value.n > 0) {
         return read_duration(label_of(r, SETTING_TIMEOUT, label), value, 1, t->interval_ms,
@@ -339,18 +339,19 @@ static bool resolve_port(const struct reading *r, struct type_settings *t, struc
     return true;
 }
 
-static bool is_scheme(struct sv v)
+bool scheme_parse(struct sv v, bool *ret_https)
 {
-    return (v.n == 4 && strncasecmp(v.p, "http", 4) == 0) ||
-           (v.n == 5 && strncasecmp(v.p, "https", 5) == 0);
+    *ret_https = v.n == 5 && strncasecmp(v.p, "https", 5) == 0;
+    return *ret_https || (v.n == 4 && strncasecmp(v.p, "http", 4) == 0);
 }
 
 bool settings_resolve(const struct settings *s, size_t type, struct type_settings *ret,
                       struct err *err)
 {
     const struct reading r = {.s = s, .type = &s->job->types[type], .index = type};
-    struct type_settings t = {.path = own(&r, SETTING_PATH), .scheme = own(&r, SETTING_SCHEME)};
-    if (t.scheme.n > 0 && !is_scheme(t.scheme)) {
+    struct type_settings t = {.path = own(&r, SETTING_PATH)};
+    t.own_scheme = settings_has(s, type, SETTING_SCHEME);
+    if (t.own_scheme && !scheme_parse(own(&r, SETTING_SCHEME), &t.https)) {
         return refuse(&r, SETTING_SCHEME, "\"http\" or \"https\"", err);
     }
     if (!resolve_port(&r, &t, err) || !resolve_interval(&r, &t, err) ||

@@ -43,7 +43,8 @@ struct type_settings {
     uint32_t seconds; /* 0 if the type does not sample */
     struct sv path;   /* own, or empty */
     uint16_t port;    /* 0: that of the address */
-    struct sv scheme; /* "http", "https" in any case, or empty */
+    bool own_scheme;  /* false: that of the target */
+    bool https;
 };
 
 /* Reads the labels. on_unknown is called for each label that has the form of a setting and names no
@@ -61,7 +62,15 @@ bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, 
  * target's, the type's configuration. An error names the label, what was expected and what came. */
 bool settings_resolve(const struct settings *s, size_t type, struct type_settings *ret,
                       struct err *err);
-/* Whether a label is one of these settings, and so no business of the series. */
+/* Whether a label is one of these settings, and so not part of the series. */
 bool settings_is_label(struct sv name);
+
+#define TYPE_LABEL_MAX 320
+/* Writes the name of the label `__profile_<type>_<setting>__`; empty if it does not fit. Storage is
+ * out. */
+struct sv type_label(struct sv type, const char *setting, char out[TYPE_LABEL_MAX]);
+
+/* Parses "http" or "https", in any case. */
+bool scheme_parse(struct sv v, bool *ret_https);
 
 #endif
