@@ -6,7 +6,7 @@
 #include "scraper/engine.h"
 
 #define KEY_MAX ((size_t)32 * 1024)
-/* The lack of room is logged at most once in this time. */
+/* An exceeded budget is logged at most once in this time. */
 #define ROOM_PERIOD_MS 60000
 /* Kept baselines expire in steps of this. */
 #define EXPIRY_STEP_MS 1000
@@ -120,13 +120,13 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *bo
 
 /* ---- baselines ------------------------------------------------------------------------------- */
 
-static void account(struct deltas *d, const struct delta_state *s, bool come)
+static void account(struct deltas *d, const struct delta_state *s, bool added)
 {
     if (s == NULL) {
         return;
     }
-    d->bytes = come ? d->bytes + s->bytes : d->bytes - s->bytes;
-    d->stacks = come ? d->stacks + s->n : d->stacks - s->n;
+    d->bytes = added ? d->bytes + s->bytes : d->bytes - s->bytes;
+    d->stacks = added ? d->stacks + s->n : d->stacks - s->n;
     metric_set(d->bytes_cell, (int64_t)d->bytes);
     metric_set(d->stacks_cell, (int64_t)d->stacks);
 }
@@ -156,7 +156,7 @@ void deltas_expire(struct deltas *d, int64_t now_ms)
             d->next_expiry_ms = k->until_ms;
         }
     }
-    /* Each goes through all: not once for each of thousands that expire one after the other. */
+    /* Each pass visits all of them: thousands that expire one by one must not cost a pass each. */
     if (d->next_expiry_ms < INT64_MAX && d->next_expiry_ms - now_ms < EXPIRY_STEP_MS) {
         d->next_expiry_ms = now_ms + EXPIRY_STEP_MS;
     }
@@ -185,7 +185,7 @@ bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next
     sc->baseline = NULL;
     if (!has_room(d, next->bytes) && d->next_expiry_ms != INT64_MAX) {
         d->next_expiry_ms = 0;
-        deltas_expire(d, INT64_MAX); /* what is kept for scrapes that have gone makes way */
+        deltas_expire(d, INT64_MAX); /* frees the baselines of removed scrapes */
     }
     if (!has_room(d, next->bytes)) {
         delta_state_unref(next);
@@ -203,7 +203,7 @@ void deltas_forget(struct engine *e, struct scrape *sc)
     sc->baseline = NULL;
 }
 
-/* Appends what the scrape is, and of which pod; false if out of memory. */
+/* Appends the identity of the scrape and its pod; false if out of memory. */
 static bool make_key(const struct scrape *sc, struct buf *key)
 {
     buf_init(key, KEY_MAX);

@@ -1,8 +1,8 @@
-/* Deltas within the engine: baselines of all scrapes within one budget, and the work on the pool.
+/* Deltas of cumulative profiles (pprof/delta.h): their baselines, within one memory budget.
  *
  * A baseline belongs to the identity of a scrape (scheme, address, path, type), not to its labels.
- * When the scrape goes it is kept for a while, in case that it comes back. All on the engine's
- * thread; only the work itself (pprof/delta.h) runs elsewhere.
+ * It outlives a scrape that is removed for a while, in case the scrape comes back. All calls on the
+ * engine's thread.
  */
 #ifndef PROFPULL_SCRAPER_DELTAS_H
 #define PROFPULL_SCRAPER_DELTAS_H
@@ -16,7 +16,7 @@
 #include "scraper/offload.h"
 
 #define DELTAS_STATE_DEFAULT ((size_t)256 * 1024 * 1024)
-/* The baseline of a scrape that has gone is kept for two of its intervals, and at least so long. */
+/* The baseline of a removed scrape is kept for two of its intervals, and at least this long. */
 #define DELTAS_KEPT_MIN_MS (2 * 60 * 1000)
 
 struct scrape;
@@ -33,11 +33,11 @@ struct delta_work {
 struct deltas {
     uint64_t seed;
     size_t max_bytes;
-    size_t bytes; /* of all baselines */
+    size_t bytes; /* of all baselines, as are the stacks */
     size_t stacks;
     struct offload_queue queue;
     struct scratch_pool *scratches;
-    struct map *kept;       /* identity -> struct kept: of scrapes that have gone */
+    struct map *kept;       /* identity -> struct kept: baselines of removed scrapes */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
     struct log *log;
     struct log_limit room_limit;
@@ -56,19 +56,19 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *bo
                              void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason);
 
-/* The profile was handed on: its counters are the new baseline (a reference is taken over). Without
- * room for it there is no baseline, and the next profile is a first one: false. */
+/* The profile is passed on: its counters become the baseline (takes over a reference). False if
+ * they exceed the budget: there is no baseline then, and the next profile is a first one. */
 bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next);
-/* Counts how one went. */
+/* Counts one result. */
 void deltas_count(struct deltas *d, const char *result);
 
-/* Another process stands behind the scrape: its counters have nothing to do with the baseline. */
+/* The scrape now reaches another process: drops the baseline. */
 void deltas_forget(struct engine *e, struct scrape *sc);
-/* A scrape goes: its baseline is kept for a while. */
+/* The scrape is removed: keeps its baseline for a while. */
 void deltas_keep(struct engine *e, struct scrape *sc);
-/* A scrape has come: it gets the baseline that was kept for it. */
+/* The scrape is new: gives it the baseline that was kept for it. */
 void deltas_adopt(struct engine *e, struct scrape *sc);
-/* Frees what was kept long enough. */
+/* Frees the baselines that were kept long enough. */
 void deltas_expire(struct deltas *d, int64_t now_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ticks become scrapes: schedule, turns of a process, slots for transfers. */
+/* From ticks to transfers: the schedule, the gates of processes, the slots. */
 #include "scraper/engine.h"
 
 #include <stdlib.h>
@@ -85,7 +85,7 @@ void engine_rearm(struct engine *e)
     }
 }
 
-/* The first instant at or after now_ms in the phase of a scrape. */
+/* The first instant at or after now_ms that is in the phase of a scrape. */
 static int64_t phase_from(struct engine *e, const struct scrape *sc, int64_t now_ms)
 {
     int64_t offset_ms = e->io.wall_offset_ns(e->io.arg) / NS_PER_MS;
@@ -145,7 +145,7 @@ static void leave_gate(struct engine *e, struct scrape *sc)
     }
 }
 
-/* Starts what waits for a slot, as long as there are any. */
+/* Starts scrapes that wait for a slot, while there are free ones. */
 static void pump(struct engine *e)
 {
     while (!e->stopped && e->in_flight < e->max_in_flight && !TAILQ_EMPTY(&e->slot_line)) {
@@ -153,13 +153,13 @@ static void pump(struct engine *e)
         leave_slot_line(e, sc);
         launch(e, sc);
         if (sc->state != STATE_IN_FLIGHT) {
-            leave_gate(e, sc); /* it could not be started */
+            leave_gate(e, sc); /* it failed to start */
         }
     }
 }
 
-/* A process samples one CPU profile at a time; differences that it makes do not get in each other's
- * way. */
+/* A process can sample only one CPU profile at a time. Differences that the server computes
+ * (DELTA_SERVER) do not disturb each other. */
 static bool is_exclusive(const struct config_type *type)
 {
     return type->sampling && type->delta != DELTA_SERVER;
@@ -192,7 +192,7 @@ static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_
     schedule_move(&e->schedule, &sc->item, tick.next_ms);
     status_next_due(e, sc, tick.next_ms);
     if (sc->state != STATE_IDLE && scrape_type(sc)->continuous) {
-        return; /* it has no ticks but its own end */
+        return; /* the end of the running one starts the next */
     }
     if (!tick.run) {
         status_skipped(e, sc, tick.missed);

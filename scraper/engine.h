@@ -1,9 +1,9 @@
 /* The scraper without its loop: groups of targets in, HTTP requests and profiles out.
  *
- * Time, the timer and HTTP are given to it, so that tests need neither sockets nor sleep. All calls
- * on one thread, but for engine_snapshot(). Files: engine.c (ticks, turns, slots), groups.c (what
- * is to be scraped), fetch.c (one scrape from request to profile), status.c (what others see),
- * deltas.c (baselines and work on the pool), conversions.c (the same for old profiles).
+ * Time, the timer and HTTP are injected, so tests need neither sockets nor sleep. All calls on one
+ * thread, except engine_snapshot() and engine_sampled(). Files: engine.c (ticks, gates, slots),
+ * groups.c (which scrapes exist), fetch.c (one scrape from request to profile), status.c (what
+ * other threads read), deltas.c (baselines), conversions.c (profiles in older formats).
  */
 #ifndef PROFPULL_SCRAPER_ENGINE_H
 #define PROFPULL_SCRAPER_ENGINE_H
@@ -19,22 +19,23 @@
 #include "scraper/scrape.h"
 #include "scraper/table.h"
 
-/* Scrapes that one call of engine_wake() starts; the loop serves others in between. */
+/* The most scrapes that one call of engine_wake() starts; the loop runs other tasks in between. */
 #define ENGINE_BATCH 64
 #define ENGINE_IN_FLIGHT_DEFAULT 16384
 
-/* The world. mono_ns and wall_offset_ns are called on any thread, the others on the engine's. */
+/* The environment. mono_ns and wall_offset_ns are called on any thread, the others on the engine's.
+ */
 struct engine_io {
     int64_t (*mono_ns)(void *arg);
     int64_t (*wall_offset_ns)(void *arg);
     /* As http_start() and http_cancel(). */
     struct http_transfer *(*start)(void *arg, const struct http_request *request);
     void (*cancel)(void *arg, struct http_transfer *transfer);
-    /* Calls engine_wake() once at this instant; replaces the one asked for before. */
+    /* Calls engine_wake() once at this instant; replaces the instant set before. */
     void (*wake_at)(void *arg, int64_t mono_ms);
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
-    /* Runs work->run() on some thread, then work->done() on the engine's, later: never within this
-     * call. NULL: no deltas are made, and old profiles are refused. */
+    /* Runs work->run() on some thread, then work->done() on the engine's, never within this call.
+     * NULL: no deltas are made, and profiles in older formats are refused. */
     void (*submit)(void *arg, struct work *work);
     void *arg;
 };
@@ -46,38 +47,37 @@ struct engine_options {
     struct metrics *metrics;
     unsigned max_in_flight;       /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
     size_t delta_state_max_bytes; /* 0 = DELTAS_STATE_DEFAULT */
-    uint64_t seed;                /* of what is left to chance; 0: from the system */
+    uint64_t seed;                /* of the random numbers; 0: from the system */
 };
 
 struct engine;
 
 struct engine *engine_new(const struct engine_options *options, struct err *err);
-/* Ends what is in flight. Accepts NULL, returns NULL. */
+/* Cancels everything in flight. Accepts NULL, returns NULL. */
 struct engine *engine_free(struct engine *e);
 /* The timer fired. */
 void engine_wake(struct engine *e);
 /* As scraper_set_group(); takes over the references also on failure. */
 bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n);
-/* No new scrapes from now on; those in flight are cancelled. */
+/* Starts no more scrapes and cancels those in flight. */
 void engine_stop(struct engine *e);
 /* As scraper_snapshot(). Any thread. */
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
 /* As scraper_sampled(). Any thread. */
 size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max);
 
-/* ---- private to the four files --------------------------------------------------------------- */
+/* ---- private to the engine's files ----------------------------------------------------------- */
 
 TAILQ_HEAD(group_line, group);
 
-/* How many targets of a job there are, and which groups have some that found no room. Groups hold
- * what the sampler has kept. */
+/* The target_limit of a job. It applies to the targets that the job's sampler has kept. */
 struct job_quota {
     size_t admitted;
-    size_t limit; /* as of the last update */
-    struct group_line over_quota;
-    struct sampler *sampler; /* NULL: all targets are scraped (read under the table's lock) */
-    char *name;              /* of the job, if there is a sampler */
+    size_t limit;                 /* as of the last update */
+    struct group_line over_quota; /* groups with targets that were refused */
+    struct sampler *sampler;      /* NULL: all targets are kept. Shared under the table's lock */
+    char *name;                   /* of the job, if there is a sampler */
     unsigned sample_percent;
     unsigned sample_max;
 };
@@ -94,30 +94,30 @@ struct engine {
     struct deltas deltas;
     struct conversions conversions;
     struct rng rng;
-    struct scrape_line slot_line; /* due, and waiting for a transfer to end */
+    struct scrape_line slot_line; /* due, waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
-    struct job_quota **jobs;      /* by index; NULL where none was needed yet (the same) */
+    struct job_quota **jobs;      /* by index, NULL where not needed yet; shared */
     size_t n_jobs;
     unsigned in_flight;
     unsigned max_in_flight;
-    uint32_t round;   /* number of the update that is being applied */
-    int64_t armed_ms; /* when the timer will fire; INT64_MAX if it will not */
+    uint32_t round;   /* number of the current update */
+    int64_t armed_ms; /* when the timer fires; INT64_MAX: never */
     bool stopped;
     struct log_limit failures_limit;
     struct log_limit targets_limit;
 };
 
 int64_t engine_now_ms(struct engine *e);
-/* Arms the timer if something is due before it fires. */
+/* Arms the timer if a scrape is due before it fires. */
 void engine_rearm(struct engine *e);
 /* Puts a scrape in the schedule at its phase, or moves it there. False if out of memory. */
 bool engine_schedule(struct engine *e, struct scrape *sc);
-/* Ends a scrape that waits or runs, without a result; others move up. */
+/* Cancels a scrape that waits or runs; the next ones in the queues move up. */
 void engine_abort(struct engine *e, struct scrape *sc);
-/* A scrape that was started at start_ms has ended with this reason. Decides when it is due next;
- * engine_landed() and engine_rearm() come after. */
+/* A scrape that was started at start_ms has ended with this reason: schedules the next one. Call
+ * engine_landed() and engine_rearm() next. */
 void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_t start_ms);
-/* A transfer has ended: slot and turn go to the next. */
+/* A transfer has ended: its slot and its gate go to the next scrapes. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
 /* Removes all groups and scrapes. */
@@ -140,7 +140,7 @@ void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, 
 void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enum reason reason,
                    const char *message);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
-/* Another target stands for the scrape from now on. Takes a reference. */
+/* The scrape belongs to another target from now on. Takes a reference. */
 void status_target(struct engine *e, struct scrape *sc, struct target *target, size_t entry);
 
 #endif

@@ -1,4 +1,4 @@
-/* One scrape: the request, the judgement of what came, the profile. */
+/* One scrape: the request, the check of the answer, the profile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,30 +8,30 @@
 #include "scraper/timeout_hint.h"
 
 #define URL_MAX ((size_t)16 * 1024)
-/* The buffer of a transfer that samples, which waits for nearly all of the interval. */
+/* The receive buffer of a sampling scrape, which waits for nearly all of the interval. */
 #define SAMPLING_BUFFER ((size_t)2 * 1024)
-/* Warnings about failures: as many in each period, the others are counted. */
+/* Warnings about failures in each period; further ones are counted. */
 #define FAILURES_LOGGED 50
 #define FAILURES_PERIOD_MS 10000
-/* Bytes of an error page that a message shows. */
+/* Bytes of an error page shown in a message. */
 #define PAGE_EXCERPT 160
 
-/* A scrape in flight. Target and entry are those of the start: a profile carries the labels that
- * were right when it was asked for. */
+/* A scrape in flight. Target and entry are as of the start: a profile carries the labels that held
+ * when it was requested. */
 struct fetch {
     struct engine *engine;
     struct scrape *scrape;
     struct target *target;
     size_t entry;
-    struct http_transfer *transfer; /* NULL once it is done */
-    struct offload *work;           /* then: the conversion or delta under way, or NULL */
-    int64_t start_ns;               /* of the transfer, as are these */
+    struct http_transfer *transfer; /* NULL once done */
+    struct offload *work;           /* a conversion or delta after that, or NULL */
+    int64_t start_ns;               /* monotonic times of the transfer */
     int64_t sent_ns;
     int64_t end_ns;
     size_t size;
 };
 
-static void on_done(void *arg, const struct http_response *response);
+static void fetch_on_done(void *arg, const struct http_response *response);
 
 static struct fetch *fetch_free(struct fetch *f)
 {
@@ -51,8 +51,8 @@ static bool send_request(struct fetch *f, const char *url)
         .timeout_ms = target_timeout_ms(f->target, f->entry),
         .max_body = (size_t)job->body_size_limit,
         .receive_buffer = scrape_type(f->scrape)->sampling ? SAMPLING_BUFFER : 0,
-        .size_hint = last + last / 8, /* profiles of one target are much alike */
-        .on_done = on_done,
+        .size_hint = last + last / 8, /* profiles of one target differ little */
+        .on_done = fetch_on_done,
         .arg = f,
     };
     f->transfer = f->engine->io.start(f->engine->io.arg, &r);
@@ -92,7 +92,7 @@ void fetch_cancel(struct engine *e, struct scrape *sc)
     sc->fetch = fetch_free(sc->fetch);
 }
 
-/* ---- what came ------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 /* "HTTP 404: 404 page not found" */
 static void describe_status(const struct http_response *response, struct err *err)
@@ -117,8 +117,8 @@ static void describe_status(const struct http_response *response, struct err *er
 
 /* The reason for a failure with its sentence in err; REASON_NONE if the body is a profile, perhaps
  * in an older format. */
-static enum reason judge(const struct fetch *f, const struct http_response *response,
-                         bool *ret_legacy, struct err *err)
+static enum reason check_response(const struct fetch *f, const struct http_response *response,
+                                  bool *ret_legacy, struct err *err)
 {
     bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
     struct sv body = {.p = response->body->data, .n = response->body->len};
@@ -149,9 +149,9 @@ static struct labels *series_of(const struct fetch *f)
     return sc->series == NULL ? NULL : labels_ref(sc->series);
 }
 
-/* Takes over the bytes. from: the request went out; until: the last byte came. Both by one offset
- * of the wall clock, so that the window is as long as it was, even if the clock was set meanwhile.
- * NULL if out of memory. */
+/* Takes over the bytes. The profile covers the time from the request to the last byte. One offset
+ * of the wall clock serves for both ends, so the length is right even if the clock was set in
+ * between. NULL if out of memory. */
 static struct profile *make_profile(const struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
@@ -200,7 +200,7 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
     buf_done(&url);
 }
 
-/* Says once that a scrape fails for a reason it did not fail for before, not at every tick. */
+/* Logs a failure if its reason has changed, not at every tick. */
 static void report_failure(struct engine *e, struct scrape *sc, int64_t duration_ns,
                            enum reason reason, const struct err *err)
 {
@@ -236,16 +236,16 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-/* Who else profiles the process is not to be seen from here, but how often we meet. */
+/* We cannot see who else profiles the process, only how often we collide. */
 static void report_conflict(struct engine *e, struct scrape *sc, int64_t duration_ns,
                             enum reason reason, const struct err *err)
 {
     const struct scrape_history *c = &sc->history;
-    struct err said = ERR_INIT;
-    err_set(&said, err->kind,
+    struct err longer = ERR_INIT;
+    err_set(&longer, err->kind,
             "%s; somebody else profiles this process (so in %u of the last %u attempts)", err->msg,
             scrape_history_conflicts(c), (unsigned)c->attempts);
-    report_failure(e, sc, duration_ns, reason, &said);
+    report_failure(e, sc, duration_ns, reason, &longer);
 }
 
 /* The end of a scrape. profile may be NULL after a success too, if there is nothing to pass on. */
@@ -292,8 +292,8 @@ static void finish_without(struct fetch *f, enum reason reason)
 
 /* ---- deltas ---------------------------------------------------------------------------------- */
 
-/* The profile of what came out; a body without counters goes as it came. NULL with *ok if there is
- * nothing to pass on. */
+/* The profile of a delta; a body without counters passes through unchanged. NULL with *ok if there
+ * is nothing to pass on. */
 static struct profile *profile_of_delta(const struct fetch *f, struct delta_work *w, bool *ok)
 {
     bool passed = w->result == DELTA_PASSED;
@@ -316,9 +316,9 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
     return p;
 }
 
-/* The new baseline holds from the moment when the profile has been handed on, not before: what is
- * lost on the way is part of the next delta. */
-static void on_delta(void *arg, struct offload *o)
+/* The new baseline takes effect once there is a profile to pass on, not before: growth that was
+ * lost becomes part of the next delta. */
+static void fetch_on_delta(void *arg, struct offload *o)
 {
     struct fetch *f = arg;
     struct delta_work *w = (struct delta_work *)o;
@@ -353,14 +353,14 @@ static bool wants_delta(const struct fetch *f)
            f->engine->io.submit != NULL;
 }
 
-/* ---- what came is good ----------------------------------------------------------------------- */
+/* ---- good bodies ----------------------------------------------------------------------------- */
 
 /* Takes over the body. */
-static void on_good_body(struct fetch *f, char *data, size_t size)
+static void take_body(struct fetch *f, char *data, size_t size)
 {
     enum reason reason = REASON_MEMORY;
     if (data != NULL && wants_delta(f)) {
-        f->work = deltas_start(f->engine, f->scrape, data, size, on_delta, f, &reason);
+        f->work = deltas_start(f->engine, f->scrape, data, size, fetch_on_delta, f, &reason);
         if (f->work == NULL) {
             deltas_count(&f->engine->deltas, "failed");
             free(data);
@@ -376,9 +376,9 @@ static void on_good_body(struct fetch *f, char *data, size_t size)
     }
 }
 
-/* ---- old profiles ---------------------------------------------------------------------------- */
+/* ---- older formats --------------------------------------------------------------------------- */
 
-static void on_converted(void *arg, struct offload *o)
+static void fetch_on_converted(void *arg, struct offload *o)
 {
     struct fetch *f = arg;
     struct conversion *c = (struct conversion *)o;
@@ -389,11 +389,11 @@ static void on_converted(void *arg, struct offload *o)
     }
     char *data = c->out.data;
     c->out.data = NULL;
-    on_good_body(f, data, c->out.size);
+    take_body(f, data, c->out.size);
 }
 
-/* Takes over the body. There is no time in it: it gets that of the scrape. */
-static void on_legacy_body(struct fetch *f, char *data, size_t size)
+/* Takes over the body. Older formats carry no time: the profile gets that of the scrape. */
+static void convert_body(struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
     enum reason reason = REASON_MEMORY;
@@ -406,7 +406,7 @@ static void on_legacy_body(struct fetch *f, char *data, size_t size)
     }
     if (data != NULL) {
         f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
-                                    f->end_ns - f->sent_ns, on_converted, f, &reason);
+                                    f->end_ns - f->sent_ns, fetch_on_converted, f, &reason);
     }
     if (f->work == NULL) {
         free(data);
@@ -432,7 +432,7 @@ static enum reason find_timeout_hint(const struct fetch *f, const struct http_re
     return timeout_hint_find(&in, err);
 }
 
-static void on_done(void *arg, const struct http_response *response)
+static void fetch_on_done(void *arg, const struct http_response *response)
 {
     struct fetch *f = arg;
     struct err err = ERR_INIT;
@@ -442,10 +442,10 @@ static void on_done(void *arg, const struct http_response *response)
     f->end_ns = response->end_ns;
     f->size = response->body->len;
     bool legacy = false;
-    enum reason reason = judge(f, response, &legacy, &err);
+    enum reason reason = check_response(f, response, &legacy, &err);
     if (reason == REASON_NONE) {
         char *data = buf_take(response->body, NULL);
-        (legacy ? on_legacy_body : on_good_body)(f, data, f->size);
+        (legacy ? convert_body : take_body)(f, data, f->size);
     } else {
         finish(f, NULL, find_timeout_hint(f, response, reason, &err), &err);
     }

@@ -1,9 +1,10 @@
-/* What is to be scraped: groups of targets come and go, scrapes are told apart by identity.
+/* Which scrapes exist: groups of targets are replaced, scrapes are compared by identity.
  *
- * An update touches only what has changed. A scrape that is there before and after keeps its phase,
- * its state, its transfer and its connection, even if labels or settings changed. What two targets
- * want is scraped once: the first one has it, the others wait with a claim, and the next in line
- * takes it over, state and all, when the first one goes.
+ * A group is the one record of a source in the scraper: its targets, and its offer to the job's
+ * sampler. An update touches only what has changed. A scrape that exists before and after keeps its
+ * phase, its state, its transfer and its connection, even if labels or settings have changed. A
+ * scrape that two targets want runs once: the first target owns it, the others wait with a claim,
+ * and the next one takes it over with its state when the owner releases it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +12,14 @@
 
 #include "scraper/engine.h"
 
-/* Messages about refused targets: as many in each period, the others are counted. */
+/* Messages about refused targets in each period; further ones are counted. */
 #define LIMIT_LOGGED 10
 #define LIMIT_PERIOD_MS 60000
 
 struct group {
     TAILQ_ENTRY(group) link; /* in the line for quota, if n_admitted < n */
     struct offer *offer;     /* to the job's sampler; NULL if the job has none */
-    struct target **targets; /* references; those that are scraped first */
+    struct target **targets; /* references, admitted ones first */
     size_t n;
     size_t n_admitted;
     uint32_t job;
@@ -47,7 +48,7 @@ static void free_scrape(struct engine *e, struct scrape *sc)
     free(sc);
 }
 
-static bool create(struct engine *e, struct group *g, struct target *t, size_t i)
+static bool create_scrape(struct engine *e, struct group *g, struct target *t, size_t i)
 {
     struct scrape *sc = calloc(1, sizeof(*sc));
     if (sc == NULL) {
@@ -73,7 +74,7 @@ static bool create(struct engine *e, struct group *g, struct target *t, size_t i
     return true;
 }
 
-static void destroy(struct engine *e, struct scrape *sc)
+static void remove_scrape(struct engine *e, struct scrape *sc)
 {
     engine_abort(e, sc);
     deltas_keep(e, sc);
@@ -83,9 +84,9 @@ static void destroy(struct engine *e, struct scrape *sc)
     free_scrape(e, sc);
 }
 
-/* An address has gone to another pod: nothing that is known of the old one holds, and an answer
- * that is on its way may be either's. */
-static void start_anew(struct engine *e, struct scrape *sc)
+/* The address belongs to another pod now: nothing known about the old one holds, and an answer in
+ * flight may be from either. */
+static void restart(struct engine *e, struct scrape *sc)
 {
     const struct scrape_history none = {0};
     engine_abort(e, sc);
@@ -93,7 +94,7 @@ static void start_anew(struct engine *e, struct scrape *sc)
     status_history(e, sc, none);
 }
 
-/* Another target stands for the scrape: new labels and settings from the next profile on. */
+/* The scrape gets another target: new labels and settings from the next profile on. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
     int64_t interval = scrape_interval_ms(sc);
@@ -103,13 +104,13 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         sc->metrics = metrics;
     }
     if (target_is_another_pod(sc->target, t)) {
-        start_anew(e, sc);
+        restart(e, sc);
     }
     sc->group = g;
     sc->round = e->round;
     status_target(e, sc, t, i);
     if (scrape_interval_ms(sc) != interval) {
-        engine_schedule(e, sc); /* it is in the schedule: cannot fail */
+        engine_schedule(e, sc); /* cannot fail: it is in the schedule */
     }
 }
 
@@ -172,14 +173,14 @@ static bool has_claim(const struct scrape *sc, const struct group *g)
     return false;
 }
 
-/* The owner lets go. What is in flight was asked for under the old labels: where the heir's are
- * others, it may be another pod that has got the address, and the answer must not be taken for
- * either's. */
+/* The owner releases the scrape, to the first claim if there is one. A request in flight was made
+ * under the old labels. If the new owner has others, the address may belong to another pod by now,
+ * and the answer must not be attributed to either. */
 static void release(struct engine *e, struct scrape *sc)
 {
     struct claim *heir = sc->waiting;
     if (heir == NULL) {
-        destroy(e, sc);
+        remove_scrape(e, sc);
         return;
     }
     sc->waiting = heir->next;
@@ -193,14 +194,14 @@ static void release(struct engine *e, struct scrape *sc)
 
 /* ---- targets of a group ---------------------------------------------------------------------- */
 
-/* replaces: it may stand for one that the group had before this update. */
+/* replaces: the target may take the place of one that the group had before this update. */
 static void want_target(struct engine *e, struct group *g, struct target *t, bool replaces)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct scrape *sc = table_find(&e->table, t, i);
         bool ok = true;
         if (sc == NULL) {
-            ok = create(e, g, t, i);
+            ok = create_scrape(e, g, t, i);
         } else if (replaces && sc->group == g && sc->round != e->round) {
             adopt(e, sc, g, t, i);
         } else {
@@ -222,7 +223,7 @@ static void drop_claims_of(struct engine *e, struct group *g, const struct targe
     }
 }
 
-/* Lets go of what the update has not asked for again. */
+/* Releases the scrapes that the update did not ask for again. */
 static void release_target(struct engine *e, struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -233,7 +234,7 @@ static void release_target(struct engine *e, struct group *g, const struct targe
     }
 }
 
-/* Whether the group has this target already. */
+/* Whether the group already has this target. */
 static bool is_known(const struct engine *e, const struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -245,7 +246,7 @@ static bool is_known(const struct engine *e, const struct group *g, const struct
     return false;
 }
 
-/* ---- room within target_limit ---------------------------------------------------------------- */
+/* ---- target_limit ---------------------------------------------------------------------------- */
 
 static struct job_quota *quota_of(struct engine *e, size_t job)
 {
@@ -275,8 +276,8 @@ static struct job_quota *quota_of(struct engine *e, size_t job)
     return e->jobs[job];
 }
 
-/* Puts those first that are admitted: first of all the ones that are there already (a limit refuses
- * what is new), then new ones as long as there is room. targets and sorted have n elements. */
+/* Sorts the targets, admitted ones first, and returns how many are admitted: all known ones (a
+ * limit refuses only new targets), then new ones up to max. targets and sorted have n elements. */
 static size_t admit(const struct engine *e, const struct group *g, struct target *const *targets,
                     size_t n, size_t max, struct target **sorted)
 {
@@ -289,7 +290,7 @@ static size_t admit(const struct engine *e, const struct group *g, struct target
             sorted[n - 1 - n_new++] = targets[i];
         }
     }
-    for (size_t a = n_known, b = n; a + 1 < b; a++) { /* the new ones in the order they came */
+    for (size_t a = n_known, b = n; a + 1 < b; a++) { /* new ones in their order */
         b--;
         struct target *t = sorted[a];
         sorted[a] = sorted[b];
@@ -318,7 +319,7 @@ static void note_refused(struct engine *e, const struct group *g, const struct j
     }
 }
 
-/* Targets that were refused move up when others have gone. */
+/* Admits targets that were refused before, now that others are gone. */
 static void admit_waiting(struct engine *e, struct job_quota *quota)
 {
     while (quota->admitted < quota->limit && !TAILQ_EMPTY(&quota->over_quota)) {
@@ -363,7 +364,7 @@ static struct group *make_group(struct engine *e, const struct buf *key, size_t 
     return g;
 }
 
-/* The old targets make way for sorted[0..n), of which n_admitted are to be scraped. */
+/* Replaces the targets by sorted[0..n), of which n_admitted are to be scraped. */
 static void replace(struct engine *e, struct group *g, struct target **sorted, size_t n,
                     size_t n_admitted)
 {
@@ -434,7 +435,7 @@ static bool set_targets(struct engine *e, struct job_quota *quota, struct group 
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
-/* A job whose targets are offered to its sampler. */
+/* The argument of the sampler's callbacks. */
 struct sampled_job {
     struct engine *engine;
     struct job_quota *quota;

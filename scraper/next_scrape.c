@@ -1,21 +1,21 @@
 #include "scraper/next_scrape.h"
 
-unsigned scrape_history_conflicts(const struct scrape_history *c)
+unsigned scrape_history_conflicts(const struct scrape_history *h)
 {
-    return (unsigned)__builtin_popcount(c->conflicts);
+    return (unsigned)__builtin_popcount(h->conflicts);
 }
 
-static void note(struct scrape_history *c, enum reason_kind end)
+static void record(struct scrape_history *h, enum reason_kind end)
 {
-    c->conflicts = (uint16_t)((unsigned)c->conflicts << 1 | (end == REASON_KIND_CONFLICT));
-    c->attempts =
-        (uint8_t)(c->attempts < NEXT_SCRAPE_HISTORY ? c->attempts + 1 : NEXT_SCRAPE_HISTORY);
+    h->conflicts = (uint16_t)((unsigned)h->conflicts << 1 | (end == REASON_KIND_CONFLICT));
+    h->attempts =
+        (uint8_t)(h->attempts < NEXT_SCRAPE_HISTORY ? h->attempts + 1 : NEXT_SCRAPE_HISTORY);
     if (end != REASON_KIND_ABSENT) {
-        c->not_found = 0;
-    } else if (c->not_found < NEXT_SCRAPE_ABSENT_AFTER) {
-        c->not_found++;
+        h->not_found = 0;
+    } else if (h->not_found < NEXT_SCRAPE_ABSENT_AFTER) {
+        h->not_found++;
     }
-    c->absent = c->not_found >= NEXT_SCRAPE_ABSENT_AFTER;
+    h->absent = h->not_found >= NEXT_SCRAPE_ABSENT_AFTER;
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -23,36 +23,36 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The other one's profile will have ended after as long as ours takes, if there is room for that;
- * chance sees to it that two of a kind do not meet again. */
-static int64_t after_conflict(struct scrape_history *c, const struct next_scrape_input *in,
+/* Waits for as long as our own profile takes, if there is time: the other one has probably ended by
+ * then. The random part keeps two agents from colliding again. */
+static int64_t after_conflict(struct scrape_history *h, const struct next_scrape_input *in,
                               struct rng *rng)
 {
     int64_t room = in->tick_ms - in->now_ms - in->sampling_ms;
-    if (!c->retried && room > 0) {
+    if (!h->retried && room > 0) {
         int64_t wait = in->sampling_ms < room / 2 ? in->sampling_ms : room / 2;
-        c->retried = true;
+        h->retried = true;
         return in->now_ms + rng_range(rng, later(wait, 1), room + 1);
     }
-    c->retried = false;
+    h->retried = false;
     return later(in->tick_ms, in->now_ms) + rng_range(rng, 0, in->interval_ms);
 }
 
-int64_t next_scrape_at(struct scrape_history *c, const struct next_scrape_input *in,
+int64_t next_scrape_at(struct scrape_history *h, const struct next_scrape_input *in,
                        struct rng *rng)
 {
-    bool was_absent = c->absent;
-    note(c, in->end);
+    bool was_absent = h->absent;
+    record(h, in->end);
     if (in->end == REASON_KIND_CONFLICT) {
-        return after_conflict(c, in, rng);
+        return after_conflict(h, in, rng);
     }
-    c->retried = false;
-    if (c->absent) {
+    h->retried = false;
+    if (h->absent) {
         return in->now_ms + NEXT_SCRAPE_ABSENT_INTERVALS * in->interval_ms +
                rng_range(rng, 0, in->interval_ms);
     }
     if (in->continuous && in->end == REASON_KIND_SUCCESS) {
-        /* A target that answers at once, whatever it was asked for, is not asked all the time. */
+        /* A target that answers early must not be scraped without a pause. */
         return later(in->now_ms, in->start_ms + in->sampling_ms);
     }
     return in->continuous || was_absent ? in->phase_ms : later(in->tick_ms, in->now_ms);

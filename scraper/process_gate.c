@@ -3,18 +3,18 @@
 #include <stdlib.h>
 
 struct process {
-    struct scrape_line line;
+    struct scrape_line waiting;
 };
 
-bool process_gate_init(struct process_gate *t)
+bool process_gate_init(struct process_gate *g)
 {
-    t->processes = map_new();
-    return t->processes != NULL;
+    g->processes = map_new();
+    return g->processes != NULL;
 }
 
-void process_gate_done(struct process_gate *t)
+void process_gate_done(struct process_gate *g)
 {
-    t->processes = map_free(t->processes, free);
+    g->processes = map_free(g->processes, free);
 }
 
 static struct sv key(const struct scrape *sc)
@@ -22,40 +22,40 @@ static struct sv key(const struct scrape *sc)
     return sv_from(target_process(sc->target, sc->entry));
 }
 
-enum gate_result process_gate_enter(struct process_gate *t, struct scrape *sc)
+enum gate_result process_gate_enter(struct process_gate *g, struct scrape *sc)
 {
-    struct process *p = map_get(t->processes, key(sc));
+    struct process *p = map_get(g->processes, key(sc));
     if (p != NULL) {
-        TAILQ_INSERT_TAIL(&p->line, sc, link);
+        TAILQ_INSERT_TAIL(&p->waiting, sc, link);
         return GATE_WAITS;
     }
     p = malloc(sizeof(*p));
-    if (p == NULL || !map_put(t->processes, key(sc), p, NULL)) {
+    if (p == NULL || !map_put(g->processes, key(sc), p, NULL)) {
         free(p);
         return GATE_NO_MEMORY;
     }
-    TAILQ_INIT(&p->line);
+    TAILQ_INIT(&p->waiting);
     sc->in_gate = true;
     return GATE_ENTERED;
 }
 
-struct scrape *process_gate_leave(struct process_gate *t, struct scrape *sc)
+struct scrape *process_gate_leave(struct process_gate *g, struct scrape *sc)
 {
     sc->in_gate = false;
-    struct process *p = map_get(t->processes, key(sc));
-    struct scrape *next = TAILQ_FIRST(&p->line);
+    struct process *p = map_get(g->processes, key(sc));
+    struct scrape *next = TAILQ_FIRST(&p->waiting);
     if (next == NULL) {
-        map_remove(t->processes, key(sc));
+        map_remove(g->processes, key(sc));
         free(p);
         return NULL;
     }
-    TAILQ_REMOVE(&p->line, next, link);
+    TAILQ_REMOVE(&p->waiting, next, link);
     next->in_gate = true;
     return next;
 }
 
-void process_gate_give_up(struct process_gate *t, struct scrape *sc)
+void process_gate_give_up(struct process_gate *g, struct scrape *sc)
 {
-    struct process *p = map_get(t->processes, key(sc));
-    TAILQ_REMOVE(&p->line, sc, link);
+    struct process *p = map_get(g->processes, key(sc));
+    TAILQ_REMOVE(&p->waiting, sc, link);
 }

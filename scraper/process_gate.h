@@ -1,8 +1,8 @@
-/* Whose turn it is: sampling scrapes of one process run one after the other, whatever job and type
- * they belong to. A Go process, for one, refuses a second CPU profile while the first one runs.
+/* One sampling scrape of a process at a time, whatever job and type it belongs to: a Go process,
+ * for one, refuses a second CPU profile while the first one runs.
  *
- * Processes are known by host and port and only for as long as one of their scrapes runs or waits.
- * Pure logic; one owner, no locking.
+ * Processes are identified by host and port, and known only while one of their scrapes runs or
+ * waits. Pure logic; one thread, no locking.
  */
 #ifndef PROFPULL_SCRAPER_PROCESS_GATE_H
 #define PROFPULL_SCRAPER_PROCESS_GATE_H
@@ -11,18 +11,18 @@
 #include "scraper/scrape.h"
 
 struct process_gate {
-    struct map *processes;
+    struct map *processes; /* "host:port" -> struct process */
 };
 
-bool process_gate_init(struct process_gate *t); /* false if out of memory */
-void process_gate_done(struct process_gate *t);
+bool process_gate_init(struct process_gate *g); /* false if out of memory */
+void process_gate_done(struct process_gate *g);
 
 enum gate_result { GATE_ENTERED, GATE_WAITS, GATE_NO_MEMORY };
-/* Asks for the turn. GATE_ENTERED: sc->in_gate is set. GATE_WAITS: it stands in the line. */
-enum gate_result process_gate_enter(struct process_gate *t, struct scrape *sc);
-/* Gives the turn back. The scrape whose turn it is now (in_gate is set), or NULL. */
-struct scrape *process_gate_leave(struct process_gate *t, struct scrape *sc);
-/* Leaves the line. */
-void process_gate_give_up(struct process_gate *t, struct scrape *sc);
+/* GATE_ENTERED: sets sc->in_gate. GATE_WAITS: another scrape of the process runs, sc is queued. */
+enum gate_result process_gate_enter(struct process_gate *g, struct scrape *sc);
+/* Leaves the gate. The scrape that enters next (in_gate is set), or NULL. */
+struct scrape *process_gate_leave(struct process_gate *g, struct scrape *sc);
+/* Removes a waiting scrape from the queue. */
+void process_gate_give_up(struct process_gate *g, struct scrape *sc);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "scraper/targets/target_private.h"
 
-/* The same in every process, so that every scraper makes the same choice. */
+/* The same in every process, so that all replicas make the same choice. */
 #define RANK_SEED UINT64_C(0x73616d706c65)
 
 struct service;
@@ -34,7 +34,7 @@ struct service {
     TAILQ_ENTRY(service) touched_link;
     bool is_touched;
     struct ranked {
-        uint64_t rank; /* and kept: the member's, here since all of them are looked through */
+        uint64_t rank; /* and kept: copies of the member's, for iteration */
         struct member *member;
         struct offer *offer;
         bool kept;
@@ -142,8 +142,8 @@ static bool reserve(struct service *v, size_t n)
     return true;
 }
 
-/* The first place whose rank is not lower. */
-static size_t place_of(const struct service *v, uint64_t rank)
+/* The first index whose rank is not lower. */
+static size_t index_of(const struct service *v, uint64_t rank)
 {
     size_t low = 0;
     size_t high = v->n;
@@ -161,7 +161,7 @@ static size_t place_of(const struct service *v, uint64_t rank)
 static void insert(struct sampler *s, struct offer *o, struct member *m)
 {
     struct service *v = m->service;
-    size_t at = place_of(v, m->rank);
+    size_t at = index_of(v, m->rank);
     memmove(&v->ranked[at + 1], &v->ranked[at], (v->n - at) * sizeof(v->ranked[0]));
     v->ranked[at] = (struct ranked){.rank = m->rank, .member = m, .offer = o};
     v->n++;
@@ -172,7 +172,7 @@ static void insert(struct sampler *s, struct offer *o, struct member *m)
 static void take_out(struct sampler *s, struct member *m)
 {
     struct service *v = m->service;
-    size_t at = place_of(v, m->rank);
+    size_t at = index_of(v, m->rank);
     while (v->ranked[at].member != m) {
         at++;
     }
@@ -237,7 +237,7 @@ static void settle(struct sampler *s, unsigned percent, unsigned max)
 
 /* ---- offers ---------------------------------------------------------------------------------- */
 
-/* All types of a target are kept or left out together. */
+/* The same for all types of a target: they are kept or left out together. */
 static uint64_t rank_of(const struct target *t)
 {
     struct sv address = labels_get(t->labels, SV("__address__"));
@@ -338,7 +338,7 @@ bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned 
     return ok;
 }
 
-/* ---- what others see ------------------------------------------------------------------------- */
+/* ---- for other threads ----------------------------------------------------------------------- */
 
 size_t sampler_left_out(const struct sampler *s)
 {

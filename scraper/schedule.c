@@ -54,7 +54,7 @@ static void sift_down(struct schedule *s, size_t at, struct schedule_node node)
     put(s, at, node);
 }
 
-/* Finds the place for a node whose own place `at` is free. */
+/* Finds the place for a node, starting at the free place `at`. */
 static void settle(struct schedule *s, size_t at, struct schedule_node node)
 {
     if (at > 0 && node.due_ms < s->heap[(at - 1) / 2].due_ms) {

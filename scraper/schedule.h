@@ -1,10 +1,10 @@
-/* When each scrape is due: a binary heap over instants of the monotonic clock, and the arithmetic
- * of phases.
+/* When each scrape is due: a binary heap of instants on the monotonic clock, and the arithmetic of
+ * phases.
  *
- * The phase of a scrape is a hash of its identity within its interval on the wall clock, so that it
- * is the same after a restart, and scrapes with one interval spread evenly. From the first tick on
- * only the monotonic clock counts: when the wall clock jumps, nothing bursts and nothing pauses.
- * All times in milliseconds; "now" is given by the caller. One owner, no locking.
+ * The phase of a scrape within its interval, on the wall clock, is a hash of its identity: it
+ * survives restarts, and scrapes with the same interval spread evenly. After the first tick only
+ * the monotonic clock counts: a jump of the wall clock causes neither a burst nor a pause. All
+ * times in milliseconds; the caller passes the current time. One thread, no locking.
  */
 #ifndef PROFPULL_SCRAPER_SCHEDULE_H
 #define PROFPULL_SCRAPER_SCHEDULE_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Embedded in what is scheduled; zeroed when it is not. */
+/* Embedded in the scheduled object; zeroed while it is not scheduled. */
 struct schedule_item {
     uint32_t place; /* private: index in the heap + 1 */
 };
@@ -35,9 +35,9 @@ void schedule_done(struct schedule *s);
 bool schedule_add(struct schedule *s, struct schedule_item *item, int64_t due_ms);
 /* Removes an item; one that is not in the schedule is left alone. */
 void schedule_remove(struct schedule *s, struct schedule_item *item);
-/* Gives an item in the schedule another time. */
+/* Changes the time of an item in the schedule. */
 void schedule_move(struct schedule *s, struct schedule_item *item, int64_t due_ms);
-/* The item due first, and its time, or NULL. It stays where it is. */
+/* The item that is due first, and its time, or NULL. It stays in the schedule. */
 struct schedule_item *schedule_head(const struct schedule *s, int64_t *ret_due_ms);
 /* The time of an item in the schedule. */
 int64_t schedule_due(const struct schedule *s, const struct schedule_item *item);
@@ -49,11 +49,11 @@ int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_
 struct schedule_tick {
     bool run;        /* scrape now */
     int64_t next_ms; /* next tick, after now_ms, in the same phase */
-    uint64_t missed; /* ticks that have passed unused and are to be counted */
+    uint64_t missed; /* unused ticks in the past, to be counted */
 };
-/* What to do at now_ms with a tick that was due at due_ms <= now_ms. One that is late by an
- * interval or more (the machine slept, the process was stopped) is not run: all scrapes would be
- * due at once then, while each will have its own tick within an interval anyway. */
+/* What to do at now_ms about a tick that was due at due_ms <= now_ms. A tick that is late by an
+ * interval or more (the machine slept, the process was stopped) does not run: all scrapes would be
+ * due at once, and each has a tick of its own within an interval anyway. */
 struct schedule_tick schedule_tick(int64_t due_ms, int64_t now_ms, int64_t interval_ms);
 
 #endif

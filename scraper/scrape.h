@@ -1,8 +1,8 @@
-/* One target x one profile type, and all that is known of it.
+/* A scrape: one target x one profile type, with its state.
  *
- * Fifty thousand of these are kept at once, hence the small fields. Owned by the table
- * (scraper/table.h); changed by the loop's thread alone. What other threads may see (marked below)
- * is changed under the table's lock.
+ * There may be fifty thousand of them, hence the small fields. The table (scraper/table.h) owns
+ * them and only the loop's thread changes them. The fields marked "shared" are read by other
+ * threads and change under the table's lock.
  */
 #ifndef PROFPULL_SCRAPER_SCRAPE_H
 #define PROFPULL_SCRAPER_SCRAPE_H
@@ -20,13 +20,13 @@ struct fetch;
 struct delta_state;
 
 enum scrape_state {
-    STATE_IDLE,       /* waits for its next tick */
-    STATE_WAITS_GATE, /* another sampling scrape of its process runs */
-    STATE_WAITS_SLOT, /* too many transfers are in flight */
+    STATE_IDLE,       /* until the next tick */
+    STATE_WAITS_GATE, /* for another sampling scrape of its process */
+    STATE_WAITS_SLOT, /* for one of the transfers in flight */
     STATE_IN_FLIGHT,
 };
 
-/* Somebody else who wants the same scrape and takes it over when its owner lets go of it. */
+/* Another group with the same scrape, which takes it over when its owner releases it. */
 struct claim {
     struct claim *next;
     struct group *group;
@@ -35,28 +35,28 @@ struct claim {
 };
 
 struct scrape {
-    struct schedule_item item; /* first: the schedule hands it back */
-    uint32_t slot;             /* place in the table's list */
+    struct schedule_item item; /* first: the schedule returns it */
+    uint32_t slot;             /* index in the table */
     struct scrape *next_in_bucket;
-    uint64_t hash; /* of its identity */
+    uint64_t hash; /* of the identity */
     struct group *group;
-    struct target *target;         /* a reference (seen by others) */
-    uint16_t entry;                /* its place in the target (seen by others) */
-    uint8_t state;                 /* enum scrape_state (seen by others) */
-    uint8_t health;                /* enum scrape_health (seen by others) */
-    uint8_t reason;                /* enum reason, of the last attempt (seen by others) */
-    uint32_t round;                /* the update of a group that touched it last */
-    bool in_gate;                  /* of its process */
-    struct scrape_history history; /* (seen by others) */
+    struct target *target;         /* a reference; shared */
+    uint16_t entry;                /* index in the target; shared */
+    uint8_t state;                 /* enum scrape_state; shared */
+    uint8_t health;                /* enum scrape_health; shared */
+    uint8_t reason;                /* enum reason, of the last attempt; shared */
+    uint32_t round;                /* the last update of a group that touched it */
+    bool in_gate;                  /* that of its process */
+    struct scrape_history history; /* shared */
     struct claim *waiting;         /* first come, first served */
     struct type_metrics *metrics;
-    struct labels *series;        /* of its profiles; NULL until the first one */
+    struct labels *series;        /* of the profiles; NULL until the first one */
     struct fetch *fetch;          /* while in flight */
-    struct delta_state *baseline; /* of its deltas, a reference; NULL if there is none */
-    TAILQ_ENTRY(scrape) link;     /* in the line where it waits, if it waits */
-    int64_t due_ms;               /* the tick that is being served */
+    struct delta_state *baseline; /* of deltas, a reference; may be NULL */
+    TAILQ_ENTRY(scrape) link;     /* in the queue where it waits */
+    int64_t due_ms;               /* the current tick */
 
-    /* Seen by others. */
+    /* All shared: */
     char *last_error; /* NULL if none */
     int64_t next_due_ms;
     int64_t last_start_ns; /* wall clock */
@@ -67,7 +67,7 @@ struct scrape {
     uint32_t skipped;
 };
 
-_Static_assert(sizeof(struct scrape) <= 200, "fifty thousand of these must stay small");
+_Static_assert(sizeof(struct scrape) <= 200, "there may be fifty thousand scrapes");
 
 TAILQ_HEAD(scrape_line, scrape);
 
@@ -76,7 +76,7 @@ static inline const struct config_type *scrape_type(const struct scrape *sc)
     return target_scrape_type(sc->target, sc->entry);
 }
 
-/* How long it samples; 0 if it does not. */
+/* The seconds it samples for; 0 if it does not sample. */
 static inline uint32_t scrape_seconds(const struct scrape *sc)
 {
     return sc->target->entries[sc->entry].seconds;

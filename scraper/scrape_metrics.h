@@ -1,4 +1,4 @@
-/* The scraper's metrics. Labels are job and type names from the configuration and fixed words. */
+/* The scraper's metrics. Label values are names of jobs and types, and fixed words. */
 #ifndef PROFPULL_SCRAPER_SCRAPE_METRICS_H
 #define PROFPULL_SCRAPER_SCRAPE_METRICS_H
 

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "scraper/engine.h"
 
-/* libcurl's work grows with what one multi handle has in flight: 64 of them kept 4,000 transfers at
- * a sixth of a core. Each costs two descriptors: where few transfers are allowed, few handles do.
- */
+/* The work of libcurl grows with the number of transfers in one multi handle: 64 handles ran 4,000
+ * transfers with a sixth of a core. A handle costs two descriptors, so few transfers get few
+ * handles. */
 #define HTTP_SHARDS_MAX 64
 #define HTTP_SHARD_TRANSFERS 64
 /* Connections that are kept for the next scrape. */
@@ -23,7 +23,7 @@ struct scraper {
     struct loop_timer *timer;
     struct http_client *http;
     struct worker_pool *workers;
-    struct engine *engine; /* NULL once freed: tasks that come later do nothing */
+    struct engine *engine; /* NULL once freed: later tasks do nothing */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
     atomic_bool stopping;
@@ -37,7 +37,7 @@ static void unref(struct scraper *s)
     }
 }
 
-/* ---- the engine's world ---------------------------------------------------------------------- */
+/* ---- the engine's environment ---------------------------------------------------------------- */
 
 static int64_t io_mono_ns(void *arg)
 {
@@ -82,7 +82,7 @@ static void io_submit(void *arg, struct work *work)
     worker_submit(s->workers, work);
 }
 
-static void on_timer(void *arg)
+static void scraper_on_timer(void *arg)
 {
     struct scraper *s = arg;
     engine_wake(s->engine);
@@ -157,7 +157,7 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
     s->log = options->log;
     s->on_profile = options->on_profile;
     s->arg = options->arg;
-    s->timer = loop_timer_new(s->loop, on_timer, s);
+    s->timer = loop_timer_new(s->loop, scraper_on_timer, s);
     if (s->timer == NULL) {
         err_memory(err);
         return scraper_free(s);
@@ -185,13 +185,13 @@ struct scraper *scraper_free(struct scraper *s)
 struct update {
     struct loop_task task; /* first */
     struct scraper *scraper;
-    const char *source; /* behind the targets */
+    const char *source; /* stored after the targets */
     size_t job;
     size_t n;
     struct target *targets[];
 };
 
-static void run_update(struct loop_task *task)
+static void scraper_run_update(struct loop_task *task)
 {
     struct update *u = (struct update *)task;
     struct scraper *s = u->scraper;
@@ -214,7 +214,7 @@ bool scraper_set_group(struct scraper *s, size_t job, const char *source,
         targets_unref(targets, n_targets);
         return false;
     }
-    u->task = (struct loop_task){.run = run_update};
+    u->task = (struct loop_task){.run = scraper_run_update};
     u->scraper = s;
     u->job = job;
     u->n = n_targets;
@@ -227,7 +227,7 @@ bool scraper_set_group(struct scraper *s, size_t job, const char *source,
     return true;
 }
 
-static void run_stop(struct loop_task *task)
+static void scraper_run_stop(struct loop_task *task)
 {
     struct scraper *s =
         (struct scraper *)(void *)((char *)task - offsetof(struct scraper, stop_task));
@@ -240,7 +240,7 @@ static void run_stop(struct loop_task *task)
 void scraper_stop(struct scraper *s)
 {
     if (!atomic_exchange(&s->stopping, true)) {
-        s->stop_task.run = run_stop;
+        s->stop_task.run = scraper_run_stop;
         atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
         loop_post(s->loop, &s->stop_task);
     }

@@ -1,11 +1,11 @@
-/* What others may see of the scrapes, changed and copied under the table's lock. */
+/* The shared fields of scrapes: changed and copied under the table's lock. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "scraper/engine.h"
 
-/* Scrapes that are copied while the lock is held. */
+/* Scrapes copied in one go while the lock is held. */
 #define PAGE 32
 #define URL_MAX ((size_t)16 * 1024)
 
@@ -68,7 +68,7 @@ void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, 
 void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enum reason reason,
                    const char *message)
 {
-    char *text = strdup(message); /* NULL: the reason must do */
+    char *text = strdup(message); /* NULL: the reason must suffice */
     enum scrape_health health = sc->history.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
     move_gauge(e, sc, health);
     table_lock(&e->table);

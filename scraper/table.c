@@ -46,7 +46,7 @@ struct scrape *table_find(const struct table *t, const struct target *target, si
     return NULL;
 }
 
-/* Twice as many buckets. Without memory for them the table works on, a little slower. */
+/* Doubles the buckets. If memory runs out the table still works, a little slower. */
 static void grow_buckets(struct table *t)
 {
     size_t old_n = t->n_buckets;

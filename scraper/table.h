@@ -1,8 +1,8 @@
-/* All scrapes, found by identity or walked in order of slots.
+/* All scrapes: looked up by identity, or iterated by slot.
  *
- * The loop's thread alone changes the table and looks scrapes up. Other threads walk the slots, and
- * read the fields of scrapes that are marked for them, under the lock; a slot keeps its scrape for
- * as long as that lives, so a walk may pause.
+ * Only the loop's thread changes the table and looks scrapes up. Other threads iterate over the
+ * slots and read the shared fields of scrapes under the lock. A scrape stays in its slot for life,
+ * so an iteration may pause.
  */
 #ifndef PROFPULL_SCRAPER_TABLE_H
 #define PROFPULL_SCRAPER_TABLE_H
@@ -14,11 +14,11 @@
 struct table {
     pthread_mutex_t lock;
     struct scrape **slots; /* NULL where free */
-    size_t n_slots;        /* used so far */
+    size_t n_slots;        /* used so far, free ones included */
     size_t slots_cap;
     uint32_t *free_slots; /* a stack, as large as slots */
     size_t n_free;
-    struct scrape **buckets; /* a power of two of them */
+    struct scrape **buckets; /* a power of two */
     size_t n_buckets;
     size_t n; /* scrapes */
 };
@@ -28,10 +28,10 @@ void table_done(struct table *t); /* the scrapes must be gone */
 void table_lock(struct table *t);
 void table_unlock(struct table *t);
 
-/* The scrape that entry i of a target stands for, or NULL. */
+/* The scrape with the identity of entry i of a target, or NULL. */
 struct scrape *table_find(const struct table *t, const struct target *target, size_t i);
-/* Adds a scrape with target and entry set, whose identity is not there yet; sets hash and slot.
- * False if out of memory. */
+/* Adds a scrape with target and entry set and a new identity; sets hash and slot. False if out of
+ * memory. */
 bool table_insert(struct table *t, struct scrape *sc);
 void table_remove(struct table *t, struct scrape *sc);
 

@@ -1,8 +1,8 @@
-/* Failures that come from how long a profile samples: recognised, and told with what to do.
+/* Recognises failures caused by the time for which a profile samples, and adds advice.
  *
- * A server that gives an answer less time than the profile takes says so (older versions of Go: 400
- * with "profile duration exceeds server's WriteTimeout"), or cuts the connection: when the profile
- * is done and it is too late to answer, or, as proxies do, always after the same time. Pure logic.
+ * A server whose write timeout is shorter than the profile says so (older versions of Go: 400 with
+ * "profile duration exceeds server's WriteTimeout") or cuts the connection: once the profile is
+ * done and it is too late to answer or, as proxies do, always after the same time. Pure logic.
  */
 #ifndef PROFPULL_SCRAPER_TIMEOUT_HINT_H
 #define PROFPULL_SCRAPER_TIMEOUT_HINT_H
@@ -12,21 +12,21 @@
 #include "base/err.h"
 #include "model/reason.h"
 
-/* A connection that was cut sooner than this was not cut for taking long. */
+/* A connection cut sooner than this was not cut because of its duration. */
 #define TIMEOUT_HINT_CUT_MIN_MS 1000
-/* Two cuts at the same time differ by no more than this, or a twentieth of it. */
+/* Two cuts count as equally late if they differ by at most this, or by a twentieth. */
 #define TIMEOUT_HINT_SAME_MS 250
 
 struct timeout_hint_input {
-    enum reason reason;  /* as found so far */
-    long status;         /* 0: no answer came */
+    enum reason reason;  /* as known so far */
+    long status;         /* 0: no answer */
     const char *type;    /* key of the profile type */
-    uint32_t seconds;    /* that it was to sample; 0: it does not */
+    uint32_t seconds;    /* it samples for; 0: it does not sample */
     int64_t lasted_ms;   /* from the request to the end */
-    int64_t last_cut_ms; /* the same of the attempt before if that was cut too, else -1 */
+    int64_t last_cut_ms; /* of the previous attempt if that was cut too, else -1 */
 };
 
-/* The reason, perhaps a better one; adds to the sentence in err what can be done. */
+/* Returns the reason, or a more precise one, and appends advice to the sentence in err. */
 enum reason timeout_hint_find(const struct timeout_hint_input *in, struct err *err);
 
 #endif
