@@ -17,7 +17,7 @@
 #define LIMIT_PERIOD_MS 60000
 
 struct group {
-    TAILQ_ENTRY(group) link; /* in the line for quota, if n_admitted < n */
+    TAILQ_ENTRY(group) link; /* in quota->over_quota if n_admitted < n */
     struct offer *offer;     /* to the job's sampler; NULL if the job has none */
     struct target **targets; /* references, admitted ones first */
     size_t n;

@@ -7,12 +7,12 @@
 
 #include "base/ascii.h"
 
-/* Longest host name, and longest canonical form of an address. */
+/* The longest host name, and the longest canonical form of an address. */
 #define HOST_MAX 256
 
-/* Writes the one spelling of a host: addresses as inet_ntop() has them (an IPv4 address that is
- * wrapped in an IPv6 one as the IPv4 address that it reaches), names in lower case. False if it is
- * too long, or has colons and is no IPv6 address. */
+/* Writes the canonical spelling of a host: addresses as inet_ntop() writes them (an IPv4-mapped
+ * IPv6 address as the IPv4 address that it reaches), names in lower case. False if it is too long,
+ * or has colons and is not an IPv6 address. */
 static bool canonical_host(struct sv host, char out[HOST_MAX])
 {
     char text[HOST_MAX];
@@ -66,7 +66,7 @@ bool address_parse(struct sv v, uint16_t default_port, struct address *ret, stru
     return true;
 }
 
-/* The text ends in a colon and a port: address_parse() has written it. */
+/* The text was written by address_parse(): it ends in a colon and a port. */
 static void replace_port(char text[ADDRESS_MAX], uint16_t port)
 {
     char *colon = strrchr(text, ':');

@@ -11,44 +11,44 @@
 #include "scraper/targets/settings.h"
 
 #define META_PREFIX SV("__meta_")
-/* What is read of discovery's labels: target_reads() must know all of them. */
+/* The labels of discovery that are read here; target_reads() must list all of them. */
 #define META_POD_UID SV("__meta_kubernetes_pod_uid")
 #define META_NAMESPACE SV("__meta_kubernetes_namespace")
 #define META_CONTAINER SV("__meta_kubernetes_pod_container_name")
 #define META_SERVICE SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name")
-/* Problems that one target may tell of, besides one for each type. */
+/* The most problems of a target, besides one for each type. */
 #define UNKNOWN_MAX 8
 #define PROBLEM_BYTES_MAX ((size_t)64 * 1024)
 
-/* Everything that is needed while one target is being made. */
+/* The state of target_make(). */
 struct maker {
     const struct config_job *job;
     struct labels_builder *b;
     struct address address;
-    struct sv raw_address; /* as the label has it, perhaps without a port */
-    uint32_t address_at;   /* where it and the process stand in strings */
+    struct sv raw_address; /* the value of the label, perhaps without a port */
+    uint32_t address_at;   /* offsets in strings, as is process_at */
     uint32_t process_at;
     bool https;
     struct settings settings;
-    struct sv name;             /* `__name__` that the target carries: renames every type */
-    struct sv path;             /* `__profile_path__` that it carries: the path of every type */
-    struct sv prefix;           /* its own, or the job's */
-    struct url_query overrides; /* of its `__param_<name>` labels */
-    struct url_query query;     /* of the type at hand */
-    struct buf url;             /* of the type at hand */
+    struct sv name;             /* `__name__` of the target: renames every type */
+    struct sv path;             /* `__profile_path__` of the target: the path of every type */
+    struct sv prefix;           /* of the target, or the job's */
+    struct url_query overrides; /* from `__param_<name>` labels */
+    struct url_query query;     /* of the current type */
+    struct buf url;             /* of the current type */
     struct buf strings;
     struct target_entry *entries;
     size_t n;
     struct buf texts; /* of the problems */
     struct target_problem *problems;
     size_t n_problems;
-    struct err first; /* of the problems of types */
+    struct err first; /* problem of a type */
 };
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
-/* type: an index in job->types, or n_types for none. What does not fit any more is left out, as is
- * the second problem of a type (several types may come to one). */
+/* type: an index in job->types, or n_types for none. Ignores a second problem of a type (several
+ * types may be renamed to one), and problems beyond the limit. */
 static void add_problem(struct maker *m, size_t type, const char *text)
 {
     size_t start = m->texts.len;
@@ -67,7 +67,7 @@ static void add_problem(struct maker *m, size_t type, const char *text)
     }
 }
 
-static void on_unknown(void *arg, struct sv label, struct sv type)
+static void target_on_unknown(void *arg, struct sv label, struct sv type)
 {
     struct maker *m = arg;
     struct err err = ERR_INIT;
@@ -135,7 +135,7 @@ static bool set_namespaced_service(struct labels_builder *b)
     return true;
 }
 
-/* The order is Grafana Alloy's, so that series keep their names after a move. */
+/* In Grafana Alloy's order, so that series keep their names after a migration. */
 static void infer_service_name(struct labels_builder *b)
 {
     if (labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n > 0) {
@@ -224,7 +224,7 @@ static bool collect_overrides(struct maker *m, struct err *err)
 static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
 {
     if (!check_utf8(m->b, err) || !collect_overrides(m, err) ||
-        !settings_read(&m->settings, m->job, m->b, on_unknown, m, err)) {
+        !settings_read(&m->settings, m->job, m->b, target_on_unknown, m, err)) {
         return false;
     }
     if (m->job->name[0] != '\0') {
@@ -245,8 +245,8 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
     return true;
 }
 
-/* The labels that all profiles of the target share. What discovery told of it (`__meta_*`) has done
- * its work now and would be most of the memory; so have the settings. */
+/* The labels that all profiles of the target share. `__meta_*` and the settings are not needed any
+ * more, and would take most of the memory. */
 static struct labels *finish_labels(struct maker *m)
 {
     const struct config_pairs *params = &m->job->params;
@@ -268,7 +268,7 @@ static struct labels *finish_labels(struct maker *m)
 
 /* ---- one entry for each type ----------------------------------------------------------------- */
 
-/* A target that carries the name of another type of the job is scraped as that type. */
+/* A target whose `__name__` is another type of the job is scraped as that type. */
 static size_t effective_type(const struct maker *m, size_t type)
 {
     for (size_t i = 0; m->name.n > 0 && i < m->job->n_types; i++) {
@@ -279,7 +279,7 @@ static size_t effective_type(const struct maker *m, size_t type)
     return type;
 }
 
-/* The parameters of a type from a fresh copy: no target and no type sees those of another. */
+/* Collects the parameters of one type, independent of other types and targets. */
 static bool collect_params(struct maker *m, const struct config_type *type)
 {
     url_query_clear(&m->query);
@@ -295,7 +295,7 @@ static bool collect_params(struct maker *m, const struct config_type *type)
     return ok;
 }
 
-/* Appends a string with its NUL; *ret_offset is where. */
+/* Appends a string with its NUL at *ret_offset. */
 static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
 {
     *ret_offset = (uint32_t)m->strings.len;
@@ -326,7 +326,7 @@ static bool add_path(struct maker *m, const struct config_type *type, const stru
     return add_string(m, (struct sv){m->url.data, m->url.len}, ret_offset) || err_memory(err);
 }
 
-/* The host is that of the target, whatever the type says: only port and scheme are its own. */
+/* A type may have its own port and scheme, never its own host. */
 static bool add_address(struct maker *m, const struct type_settings *t, struct target_entry *entry,
                         struct err *err)
 {
@@ -348,7 +348,7 @@ static bool add_address(struct maker *m, const struct type_settings *t, struct t
            err_memory(err);
 }
 
-/* With a carried name several types may come to the same: one is enough. */
+/* Renamed types may have the same path: one of them is enough. */
 static bool is_repeated(const struct maker *m, const struct target_entry *entry)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -386,8 +386,8 @@ static bool add_entry(struct maker *m, size_t index, struct err *err)
     return true;
 }
 
-/* Adds what a type is to be scraped for, if it is. False: it should be and cannot. *ret_type is the
- * type that counts. */
+/* Adds the entry of a type if the type is enabled. False with an error if a label of it is wrong.
+ * *ret_type is the type to report then. */
 static bool add_type(struct maker *m, size_t index, size_t *ret_type, struct err *err)
 {
     size_t effective = effective_type(m, index);
@@ -404,7 +404,7 @@ static bool add_type(struct maker *m, size_t index, size_t *ret_type, struct err
     return !enabled || add_entry(m, effective, err);
 }
 
-/* What is wrong with one type costs the others nothing. */
+/* A problem with one type does not affect the others. */
 static bool add_types(struct maker *m, struct err *err)
 {
     for (size_t i = 0; i < m->job->n_types; i++) {
@@ -428,7 +428,7 @@ static bool add_types(struct maker *m, struct err *err)
     return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------------ */
 
 static struct target *assemble(struct maker *m, const struct config *owner, size_t index)
 {
@@ -463,7 +463,7 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     return t;
 }
 
-/* The strings begin with an empty one and the address that most types share. */
+/* The strings begin with an empty one and the address shared by most types. */
 static bool begin_strings(struct maker *m)
 {
     return buf_putc(&m->strings, '\0') && add_string(m, sv_from(m->address.text), &m->address_at) &&

@@ -8,18 +8,18 @@
 #include "scraper/targets/settings.h"
 
 #define PORT_NAME SV("__meta_kubernetes_pod_container_port_name")
-/* Where a type is to be scraped: a port, or one of these. */
-#define PORT_ADDRESS 0u           /* the address has none: the scheme's */
-#define PORT_NOWHERE UINT32_MAX   /* not here */
-#define PORT_BAD (UINT32_MAX - 1) /* the label is no port number: the scraper says so, once */
+/* A port to scrape a type on, or one of these. */
+#define PORT_ADDRESS 0u           /* __address__ has none: the default of the scheme */
+#define PORT_NOWHERE UINT32_MAX   /* not in this label set */
+#define PORT_BAD (UINT32_MAX - 1) /* not a port number: target_new() reports it */
 
-/* What one label set wants. */
-struct wish {
-    uint32_t own;      /* the port that it was discovered with; PORT_NOWHERE if none */
-    struct sv host;    /* of its address, relabelled; p is NULL if that is no address */
-    uint32_t port;     /* of its address, relabelled */
-    uint64_t steering; /* a hash of all else that steers its scrapes */
-    uint32_t *at;      /* for each type of the job */
+/* The ports of one label set. */
+struct port_choice {
+    uint32_t own;         /* the discovered port; PORT_NOWHERE if none */
+    struct sv host;       /* of the relabelled address; p is NULL if that is invalid */
+    uint32_t port;        /* of the relabelled address */
+    uint64_t scrape_hash; /* a hash of all other labels that affect the scrape */
+    uint32_t *at;         /* the port of each type of the job */
 };
 
 bool ports_read(struct sv name)
@@ -59,7 +59,7 @@ bool ports_wanted(const struct labels *labels, const struct config_type *type)
     return enabled.n == 0 ? type->enabled : !sv_eq_str(enabled, "false");
 }
 
-/* ---- wishes ---------------------------------------------------------------------------------- */
+/* ---- choices --------------------------------------------------------------------------------- */
 
 static uint32_t port_of(const struct labels *labels, struct sv *ret_host)
 {
@@ -73,8 +73,8 @@ static uint32_t port_of(const struct labels *labels, struct sv *ret_host)
     return ok ? port : 0;
 }
 
-/* Names that say nothing about how a scrape is made, or that wishes tell apart by themselves. */
-static bool steers(struct sv name)
+/* Whether a label affects the scrape, other than through struct port_choice. */
+static bool affects_scrape(struct sv name)
 {
     static const char *const others[] = {"__meta_", "__tmp", "__profile_port"};
     if (!sv_starts_with(name, SV("__")) || sv_eq(name, SV(LABEL_ADDRESS))) {
@@ -89,12 +89,12 @@ static bool steers(struct sv name)
            !(sv_ends_with(name, SV("_port__")) || sv_ends_with(name, SV("_port_name__")));
 }
 
-static uint64_t hash_steering(const struct labels *labels, struct sv host)
+static uint64_t hash_scrape_labels(const struct labels *labels, struct sv host)
 {
     uint64_t h = hash_bytes(host.p == NULL ? "" : host.p, host.n, 1);
     for (size_t i = 0; i < labels_count(labels); i++) {
         struct label l = labels_at(labels, i);
-        if (steers(l.name)) {
+        if (affects_scrape(l.name)) {
             h = hash_bytes(l.name.p, l.name.n, h);
             h = hash_bytes(l.value.p, l.value.n, h);
         }
@@ -102,7 +102,7 @@ static uint64_t hash_steering(const struct labels *labels, struct sv host)
     return h;
 }
 
-static uint32_t wished_port(const struct port_candidate *c, const struct wish *w,
+static uint32_t chosen_port(const struct port_candidate *c, const struct port_choice *w,
                             const struct config_type *type)
 {
     uint64_t number;
@@ -121,43 +121,44 @@ static uint32_t wished_port(const struct port_candidate *c, const struct wish *w
     return parse_u64(port, UINT16_MAX, &number) && number > 0 ? (uint32_t)number : PORT_BAD;
 }
 
-static void make_wish(const struct config_job *job, const struct port_candidate *c, struct wish *w)
+static void make_choice(const struct config_job *job, const struct port_candidate *c,
+                        struct port_choice *w)
 {
     uint32_t own = port_of(c->discovered, NULL);
     w->own = own == 0 ? PORT_NOWHERE : own;
     w->port = port_of(c->labels, &w->host);
-    w->steering = hash_steering(c->labels, w->host);
+    w->scrape_hash = hash_scrape_labels(c->labels, w->host);
     for (size_t t = 0; t < job->n_types; t++) {
-        w->at[t] = wished_port(c, w, &job->types[t]);
+        w->at[t] = chosen_port(c, w, &job->types[t]);
     }
 }
 
-/* Whether a comes before b, which wants the same and stands later in the pod. */
-static bool yields(const struct wish *first, const struct wish *second, size_t type)
+/* Whether the first of two label sets with the same port yields to the second, which owns it. */
+static bool yields(const struct port_choice *first, const struct port_choice *second, size_t type)
 {
     uint32_t port = first->at[type];
     return second->own == port && first->own != port;
 }
 
-/* Takes what others have from the wish i. Earlier ones have been through this. */
-static void settle(struct wish *wishes, size_t n, size_t i, size_t n_types)
+/* Removes from choice i the types that another choice gets. Earlier choices are settled. */
+static void settle(struct port_choice *choices, size_t n, size_t i, size_t n_types)
 {
     for (size_t t = 0; t < n_types; t++) {
-        for (size_t j = 0; j < n && wishes[i].at[t] != PORT_NOWHERE; j++) {
-            struct wish *other = &wishes[j];
-            if (j == i || other->at == NULL || other->at[t] != wishes[i].at[t] ||
-                other->steering != wishes[i].steering) {
+        for (size_t j = 0; j < n && choices[i].at[t] != PORT_NOWHERE; j++) {
+            struct port_choice *other = &choices[j];
+            if (j == i || other->at == NULL || other->at[t] != choices[i].at[t] ||
+                other->scrape_hash != choices[i].scrape_hash) {
                 continue;
             }
-            bool lost = j < i ? !yields(other, &wishes[i], t) : yields(&wishes[i], other, t);
+            bool lost = j < i ? !yields(other, &choices[i], t) : yields(&choices[i], other, t);
             if (lost) {
-                wishes[i].at[t] = PORT_NOWHERE;
+                choices[i].at[t] = PORT_NOWHERE;
             }
         }
     }
 }
 
-/* ---- and what becomes of them ---------------------------------------------------------------- */
+/* ---- labels to scrape with ------------------------------------------------------------------- */
 
 static void set_address(struct labels_builder *b, struct sv host, uint32_t port)
 {
@@ -177,7 +178,7 @@ static bool is_port(uint32_t port)
     return port > 0 && port <= UINT16_MAX;
 }
 
-/* Writes where one type is scraped; base is the port of the address. */
+/* Sets the port of one type; base is the port of the address. */
 static void set_type(struct labels_builder *b, const struct config_type *type, uint32_t port,
                      uint32_t base)
 {
@@ -195,11 +196,11 @@ static void set_type(struct labels_builder *b, const struct config_type *type, u
 
 /* The labels to scrape with. NULL if memory ran out. */
 static struct labels *apply(const struct config_job *job, const struct labels *labels,
-                            const struct wish *w, struct labels_builder *b)
+                            const struct port_choice *w, struct labels_builder *b)
 {
     uint32_t base = w->port;
     char name[TYPE_LABEL_MAX];
-    /* What is no address stays as it is, for the scraper to refuse. */
+    /* An invalid address is left for target_new() to refuse. */
     for (size_t t = w->host.p == NULL ? 0 : job->n_types; t > 0; t--) {
         base = is_port(w->at[t - 1]) ? w->at[t - 1] : base;
     }
@@ -222,7 +223,7 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
     return labels_builder_build(b);
 }
 
-static bool any_left(const struct wish *w, size_t n_types)
+static bool any_left(const struct port_choice *w, size_t n_types)
 {
     for (size_t t = 0; t < n_types; t++) {
         if (w->at[t] != PORT_NOWHERE) {
@@ -232,8 +233,8 @@ static bool any_left(const struct wish *w, size_t n_types)
     return false;
 }
 
-static bool replace(const struct config_job *job, struct port_candidate *c, const struct wish *w,
-                    struct labels_builder *b)
+static bool replace(const struct config_job *job, struct port_candidate *c,
+                    const struct port_choice *w, struct labels_builder *b)
 {
     struct labels *labels = NULL;
     c->set_aside = !any_left(w, job->n_types);
@@ -248,13 +249,13 @@ static bool replace(const struct config_job *job, struct port_candidate *c, cons
     return true;
 }
 
-/* Most pods of jobs with rules of their own: one label set, and not a word about ports. */
+/* One label set without labels about ports: most pods of jobs with their own rules. */
 static bool is_settled(const struct port_candidate *at, size_t n)
 {
     size_t count = at->labels == NULL || n != 1 ? 0 : labels_count(at->labels);
     for (size_t i = 0; i < count; i++) {
         struct sv name = labels_at(at->labels, i).name;
-        if (sv_starts_with(name, SV("__profile_")) && !steers(name)) {
+        if (sv_starts_with(name, SV("__profile_")) && !affects_scrape(name)) {
             return false;
         }
     }
@@ -267,24 +268,24 @@ bool ports_choose(const struct config_job *job, struct port_candidate *at, size_
     if (is_settled(at, n)) {
         return true;
     }
-    struct wish *wishes = calloc(n + 1, sizeof(*wishes));
+    struct port_choice *choices = calloc(n + 1, sizeof(*choices));
     uint32_t *ports = calloc(n * job->n_types + 1, sizeof(*ports));
-    bool ok = wishes != NULL && ports != NULL;
+    bool ok = choices != NULL && ports != NULL;
     for (size_t i = 0; ok && i < n; i++) {
         if (at[i].labels != NULL) {
-            wishes[i].at = &ports[i * job->n_types];
-            make_wish(job, &at[i], &wishes[i]);
+            choices[i].at = &ports[i * job->n_types];
+            make_choice(job, &at[i], &choices[i]);
         }
     }
     for (size_t i = 0; ok && i < n; i++) {
         if (at[i].labels != NULL) {
-            settle(wishes, n, i, job->n_types);
+            settle(choices, n, i, job->n_types);
         }
     }
     for (size_t i = 0; ok && i < n; i++) {
-        ok = at[i].labels == NULL || replace(job, &at[i], &wishes[i], b);
+        ok = at[i].labels == NULL || replace(job, &at[i], &choices[i], b);
     }
-    free(wishes);
+    free(choices);
     free(ports);
     return ok;
 }

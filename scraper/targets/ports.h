@@ -1,19 +1,19 @@
 /* Which of a pod's label sets is scraped for which profile type, and on which port.
  *
- * Discovery describes a pod once for each declared port, and once for each container without ports;
- * annotations speak of the pod as a whole. After relabelling, these labels say where a type is
- * found (<type>: its key, with "_" for every character that is not a letter, a digit or "_"):
+ * Discovery emits a label set for each declared port of a pod, and one for each container without
+ * ports; annotations apply to the whole pod. After relabelling, these labels define the port of a
+ * type (<type>: its key, with "_" for every character that is not a letter, a digit or "_"):
  *
- *   __profile_<type>_port_name__   the port that a container has declared under this name
+ *   __profile_<type>_port_name__   the port that a container declares under this name
  *   __profile_<type>_port__        this port, declared or not
- *   __profile_port__               the same for all types that have neither of their own
- *   __profile_port_name__          and this where __profile_port__ is missing too
+ *   __profile_port__               the port of all types that have neither of these
+ *   __profile_port_name__          the name, if there is no __profile_port__ either
  *   (none of them)                 the port of __address__
  *
- * What several label sets of one pod want alike (type, address, and all that steers the scrape) is
- * scraped once, under the labels of the one that was discovered with that port, so of the container
- * that owns it; where none was, under those of the first, which is the first container's. The
- * others go without. Afterwards only labels are left that the scraper knows: __address__,
+ * If several label sets of a pod ask for the same scrape (type, address, and every label that
+ * affects the scrape), it runs once: under the labels of the one discovered with that port, hence
+ * of the container that owns it; otherwise under those of the first, hence of the first container.
+ * The others go without. The result uses only labels that the scraper knows: __address__,
  * __profile_<type>_port__ where a type has another port, __profile_<type>_enabled__.
  *
  * Pure functions, any thread.
@@ -30,25 +30,25 @@
 struct port_candidate {
     const struct labels *discovered;
     /* After the rules; NULL if they dropped it. A reference, which ports_choose() replaces by the
-     * labels to scrape with, or by NULL if nothing is left to scrape here. */
+     * labels to scrape with, or by NULL if no type is left to scrape here. */
     struct labels *labels;
-    bool set_aside; /* set by ports_choose() where it left nothing */
+    bool set_aside; /* set by ports_choose() if no type is left */
 };
 
-/* Settles the label sets of one pod, with a builder to work with. False if memory ran out: what was
- * not settled yet is as it was. */
+/* Assigns the types of a job among the label sets of one pod, using b as a work area. False if out
+ * of memory: the remaining label sets are unchanged. */
 bool ports_choose(const struct config_job *job, struct port_candidate *at, size_t n,
                   struct labels_builder *b);
 
-/* Whether ports_choose() looks at a label of this name as it was discovered. */
+/* Whether ports_choose() reads a discovered label of this name. */
 bool ports_read(struct sv name);
 
-/* The port name that a type waits for in these relabelled labels; empty if none. */
+/* The port name that these relabelled labels ask for; empty if none. */
 struct sv ports_wanted_name(const struct labels *labels, const char *type);
-/* The port that it is to have by number, as the label has it, number or not; empty if none. */
+/* The port number that they ask for, as written, valid or not; empty if none. */
 struct sv ports_wanted_port(const struct labels *labels, const char *type);
-/* Whether a type is enabled in these labels: "true", "false" or what the job says. Any other value
- * of the label counts as true here: the scraper refuses it with a message. */
+/* Whether these labels, or else the job, enable a type. A value other than "true" and "false"
+ * counts as true: target_new() refuses it with a message. */
 bool ports_wanted(const struct labels *labels, const struct config_type *type);
 
 #endif

@@ -12,7 +12,7 @@
 #define SCRAPE_TIMEOUT SV("__scrape_timeout__")
 #define PARAM_SECONDS SV(LABEL_PARAM_PREFIX "seconds")
 #define SUFFIX_MAX 16
-/* Bytes of a value, and of a type's name, that a message shows. */
+/* Bytes of a value, and of a type's name, shown in a message. */
 #define SHOWN_MAX 64
 
 static const char *const names[SETTINGS] = {
@@ -26,7 +26,7 @@ static int shown(struct sv v)
 
 /* ---- labels to rows -------------------------------------------------------------------------- */
 
-/* Takes "__profile_memory_port__" apart. False if it has another form. */
+/* Splits "__profile_memory_port__" into type and setting. False if it has another form. */
 static bool split_label(struct sv label, struct sv *ret_type, enum setting *ret_setting)
 {
     if (!sv_starts_with(label, TYPE_PREFIX)) {
@@ -80,7 +80,7 @@ static bool names_type(struct sv name, const struct config_type *type)
     return true;
 }
 
-/* Puts a value into the row of each type of that name. */
+/* Stores a value in the row of each type with that name. */
 static bool put(struct settings *s, struct sv type, enum setting setting, struct sv value,
                 bool *ret_known)
 {
@@ -165,7 +165,7 @@ void settings_done(struct settings *s)
 
 /* ---- one type -------------------------------------------------------------------------------- */
 
-/* A type at hand: its settings, and how its labels are called in messages. */
+/* A type whose settings are being resolved. */
 struct reading {
     const struct settings *s;
     const struct config_type *type;
@@ -212,13 +212,13 @@ bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, 
            refuse(&r, SETTING_ENABLED, "\"true\" or \"false\"", err);
 }
 
-/* What the interval must leave of itself when the target has sampled, for its answer. */
+/* The part of the interval left for the answer once the target has sampled. */
 static int64_t margin_s(const struct config_type *type)
 {
     return type->continuous ? 0 : 1;
 }
 
-/* The configuration has seen to it that types which it enables have time to sample. */
+/* Types that the configuration enables were checked there. */
 static bool check_shortest(const struct reading *r, int64_t interval_ms, int64_t min,
                            struct err *err)
 {
@@ -252,7 +252,7 @@ static bool resolve_interval(const struct reading *r, struct type_settings *t, s
     return !r->type->sampling || check_shortest(r, t->interval_ms, min, err);
 }
 
-/* A timeout that was not said for this very type gives way to a shorter interval. */
+/* A timeout that was not set for this type alone is limited by the interval. */
 static bool resolve_timeout(const struct reading *r, struct type_settings *t, struct err *err)
 {
     char label[TYPE_LABEL_MAX];
@@ -287,7 +287,7 @@ static bool parse_seconds(struct sv v, uint64_t max, uint32_t *ret_seconds)
     return true;
 }
 
-/* `__param_seconds` is for all types that sample. It may be as long as the interval. */
+/* `__param_seconds` applies to all types that sample. It may be as long as the interval. */
 static bool resolve_param_seconds(const struct reading *r, struct type_settings *t, struct err *err)
 {
     struct sv value = r->s->seconds;

@@ -1,10 +1,10 @@
-/* What the labels of one target say about how it is scraped.
+/* The settings in the labels of one target.
  *
- * `__profile_<type>_<setting>__` is for one profile type, `__scrape_interval__` and
- * `__scrape_timeout__` are for all of them. Annotations and relabel rules write these labels, so
- * nothing in them is trusted. <type> is the type's key in the configuration, with every character
- * that is not a letter, a digit or "_" replaced by "_". Pure functions, any thread; the values are
- * views into the builder that was read.
+ * `__profile_<type>_<setting>__` applies to one profile type, `__scrape_interval__` and
+ * `__scrape_timeout__` to all of them. Annotations and relabel rules set these labels, so their
+ * values are not trusted. <type> is the type's key in the configuration, with every character that
+ * is not a letter, a digit or "_" replaced by "_". Pure functions, any thread; values point into
+ * the builder that was read.
  */
 #ifndef PROFPULL_SCRAPER_TARGETS_SETTINGS_H
 #define PROFPULL_SCRAPER_TARGETS_SETTINGS_H
@@ -13,7 +13,7 @@
 #include "base/labels.h"
 #include "config/config.h"
 
-/* Intervals that a label may ask for; the configuration may have shorter ones. */
+/* The range of intervals in labels; the configuration may have shorter ones. */
 #define SETTING_INTERVAL_MIN_MS 1000
 #define SETTING_INTERVAL_MAX_MS (INT64_C(24) * 60 * 60 * 1000)
 
@@ -31,35 +31,35 @@ enum setting {
 struct settings {
     const struct config_job *job;
     struct sv (*of_type)[SETTINGS]; /* one row for each type of the job; NULL: no label names one */
-    int64_t interval_ms;            /* of `__scrape_interval__`, 0 if it is not there */
+    int64_t interval_ms;            /* of `__scrape_interval__`, 0 if absent; so is the timeout */
     int64_t timeout_ms;
     struct sv seconds; /* of `__param_seconds` */
 };
 
-/* What counts for one type in the end. */
+/* The result for one type. */
 struct type_settings {
     int64_t interval_ms;
     int64_t timeout_ms;
     uint32_t seconds; /* 0 if the type does not sample */
-    struct sv path;   /* own, or empty */
-    uint16_t port;    /* 0: that of the address */
+    struct sv path;   /* empty: no path of its own */
+    uint16_t port;    /* 0: the port of the address */
     bool own_scheme;  /* false: that of the target */
     bool https;
 };
 
-/* Reads the labels. on_unknown is called for each label that has the form of a setting and names no
- * type of the job. False with an error if memory ran out, or what is for all types is wrong:
- * Prometheus' rule that a timeout is not longer than its interval holds here too. */
+/* Reads the labels. Calls on_unknown for each label that has the form of a setting but names no
+ * type of the job. False with an error if out of memory, or if a setting for all types is wrong; as
+ * in Prometheus, a timeout must not exceed its interval. */
 bool settings_read(struct settings *s, const struct config_job *job, const struct labels_builder *b,
                    void (*on_unknown)(void *arg, struct sv label, struct sv type), void *arg,
                    struct err *err);
 void settings_done(struct settings *s);
 /* Whether the target has this setting of this type. */
 bool settings_has(const struct settings *s, size_t type, enum setting setting);
-/* Whether the type is wanted. False with an error if the label is wrong. */
+/* Whether the type is enabled. False with an error if the label is wrong. */
 bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, struct err *err);
-/* Settles one type; of labels and configuration the first counts of: the type's label, the
- * target's, the type's configuration. An error names the label, what was expected and what came. */
+/* Resolves the settings of one type. The type's own label precedes the label for all types, which
+ * precedes the configuration. An error names the label, what was expected and what came. */
 bool settings_resolve(const struct settings *s, size_t type, struct type_settings *ret,
                       struct err *err);
 /* Whether a label is one of these settings, and so not part of the series. */

@@ -1,4 +1,4 @@
-/* What is asked of a target once it is made; target_make.c makes it. */
+/* The accessors of a target; see make.c for its creation. */
 #include "scraper/targets/target_private.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* What a target is inside: one block (and its labels), immutable, reference-counted (atomic, any
- * thread).
+/* The inside of a target: one block of memory, besides its labels. Immutable and reference-counted
+ * (atomic, any thread).
  *
- * The labels are shared by all profiles of the target; a type adds only its name, its path and its
- * part of the URL. Paths and queries are made once, each type's own from a fresh copy.
+ * All profiles of the target share its labels; a type adds only its name, its path and its part of
+ * the URL. Paths and queries are built once.
  */
 #ifndef PROFPULL_SCRAPER_TARGETS_TARGET_PRIVATE_H
 #define PROFPULL_SCRAPER_TARGETS_TARGET_PRIVATE_H
@@ -15,9 +15,9 @@
 /* Offsets are into the strings of the target; 0 is "". */
 struct target_entry {
     uint32_t path;     /* path and query */
-    uint32_t own_path; /* the path as a label of this type gave it, or "" */
+    uint32_t own_path; /* the path set by a label of this type, or "" */
     uint32_t address;  /* host:port, brackets around IPv6 */
-    uint32_t process;  /* the same with the host in its one canonical form */
+    uint32_t process;  /* the same with the host in canonical form */
     uint32_t interval_ms;
     uint32_t timeout_ms; /* without the seconds */
     uint32_t seconds;    /* the N of seconds=N, 0 if the type does not sample */
@@ -25,7 +25,7 @@ struct target_entry {
     bool https;
 };
 
-/* A type that is not scraped of this target, because a label is wrong. */
+/* A type of this target that is not scraped because a label is wrong. */
 struct target_problem {
     uint32_t text;  /* offset in the texts */
     uint16_t type;  /* index in job->types */
@@ -35,42 +35,41 @@ struct target_problem {
 struct target {
     atomic_uint refs;
     uint32_t job;                /* index in the configuration */
-    const struct config *config; /* a reference, or NULL in tests that own their job */
+    const struct config *config; /* a reference; NULL in tests that own their job */
     const struct config_job *job_config;
     struct labels *labels;
-    char *problem_texts;             /* NULL if there are no problems */
-    struct target_problem *problems; /* the same */
+    char *problem_texts; /* NULL if there are no problems, as is the next */
+    struct target_problem *problems;
     uint32_t n_problems;
-    uint32_t address;    /* offsets, as in the entries: what `__address__` says */
-    uint32_t process;    /* and in canonical form */
-    uint64_t generation; /* a hash of the pod's UID; 0 if there is none or it is not known */
+    uint32_t address;    /* offset, as in the entries: `__address__` */
+    uint32_t process;    /* the same in canonical form */
+    uint64_t generation; /* a hash of the pod's UID; 0 if unknown */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */
 };
 
-/* target_new() for a job that stands in no configuration (owner NULL) or in owner. */
+/* target_new() for a job of the configuration owner, or of none (NULL). */
 struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
                            struct labels_builder *b, const char *pinned_host, struct err *err);
 
 /* "/debug/pprof/profile?seconds=14" */
 const char *target_path(const struct target *t, size_t i);
-/* host:port that is contacted for one type, and the same in the form that identifies the process.
- */
+/* host:port contacted for one type, and the same with the host in canonical form. */
 const char *target_address(const struct target *t, size_t i);
 const char *target_process(const struct target *t, size_t i);
-/* What decides whether two scrapes are the same one: scheme, address, path with query, type. The
- * public labels are not part of it, so a scrape keeps its state when they change. */
+/* Whether two scrapes have the same identity: scheme, address, path with query, type. Other labels
+ * are not part of it, so a scrape keeps its state when they change. */
 bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j);
 uint64_t target_scrape_hash(const struct target *t, size_t i);
-/* Appends the same as text, for a key. False if out of memory. */
+/* Appends the identity as text, for a key. False if out of memory. */
 bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
 /* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, and
  * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
  * memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
-/* Whether another pod than a's stands behind b, as far as that is known. */
+/* Whether a and b are known to be different pods. */
 bool target_is_another_pod(const struct target *a, const struct target *b);
-/* The whole request may take this long. */
+/* The timeout of the whole request. */
 int64_t target_timeout_ms(const struct target *t, size_t i);
 
 #endif
