@@ -103,7 +103,7 @@ static void count(struct pipeline *p, size_t job, const char *outcome)
 
 #define HOST_MAX 256
 
-/* The host that the target must have; NULL if it may have any. out is storage. */
+/* The host that the target must have; NULL if it may have any. Storage is out. */
 static const char *pinned_host(const struct target_group *group, const struct labels *discovered,
                                char out[HOST_MAX])
 {
@@ -114,14 +114,14 @@ static const char *pinned_host(const struct target_group *group, const struct la
     uint16_t port;
     struct sv address = labels_get(discovered, SV(LABEL_ADDRESS));
     if (!split_host_port(address, &host, &port, NULL) || host.n >= HOST_MAX) {
-        return ""; /* no host is this one */
+        return ""; /* matches no host */
     }
     memcpy(out, host.p, host.n);
     out[host.n] = '\0';
     return out;
 }
 
-/* The rules, on the labels that the builder holds. False if they dropped it or failed. */
+/* Applies the rules to the labels in the builder. False if they dropped them or failed. */
 static bool run_rules(struct pipeline *p, const struct target_group *group,
                       struct pipeline_verdict *verdict, struct err *err)
 {
@@ -138,7 +138,7 @@ static bool run_rules(struct pipeline *p, const struct target_group *group,
     return v.outcome == RELABEL_KEPT;
 }
 
-/* A target of the relabelled labels that the builder holds. */
+/* Creates a target from the relabelled labels in the builder. */
 static struct target *make_target(struct pipeline *p, const struct target_group *group,
                                   struct pipeline_verdict *verdict, struct err *err)
 {
@@ -168,7 +168,7 @@ static void log_refused(struct pipeline *p, const struct target_group *group, co
              LOG_STR("source", group->source), LOG_ERR(err), LOG_INT("suppressed", suppressed));
 }
 
-/* Types that a wrong label has cost the target; the type is a key of the configuration. */
+/* Counts and logs the types of the target that are not scraped because a label is wrong. */
 static void report_problems(struct pipeline *p, const struct target_group *group,
                             const struct target *t)
 {
@@ -188,7 +188,7 @@ static void report_problems(struct pipeline *p, const struct target_group *group
     }
 }
 
-/* The targets of one group, and for each the key by which its owner is found. */
+/* The targets of one group, and the key of each for sharding. */
 struct made {
     struct target **targets;
     uint64_t *keys;
@@ -214,8 +214,8 @@ static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const
     }
 }
 
-/* Label sets that have nothing to do with each other. */
-static void judge_each(struct pipeline *p, const struct target_group *group, struct made *made)
+/* Independent label sets. */
+static void make_each(struct pipeline *p, const struct target_group *group, struct made *made)
 {
     for (size_t i = 0; i < group->n_targets; i++) {
         struct err err = ERR_INIT;
@@ -228,18 +228,18 @@ static void judge_each(struct pipeline *p, const struct target_group *group, str
     }
 }
 
-/* What is known of one label set of a pod on its way. */
-struct passage {
+/* The state of one label set of a pod. */
+struct pod_state {
     struct pipeline_verdict verdict;
     struct err err;
     struct labels *relabelled;
 };
 
 static void relabel_pod(struct pipeline *p, const struct target_group *group,
-                        struct passage *passages, struct port_candidate *candidates)
+                        struct pod_state *states, struct port_candidate *candidates)
 {
     for (size_t i = 0; i < group->n_targets; i++) {
-        struct passage *a = &passages[i];
+        struct pod_state *a = &states[i];
         a->verdict = (struct pipeline_verdict){.group = group, .discovered = group->targets[i]};
         candidates[i].discovered = group->targets[i];
         labels_builder_reset(p->builder, group->targets[i]);
@@ -258,7 +258,7 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
     }
 }
 
-static void finish_pod(struct pipeline *p, const struct target_group *group, struct passage *a,
+static void finish_pod(struct pipeline *p, const struct target_group *group, struct pod_state *a,
                        struct port_candidate *c, struct made *made)
 {
     if (c->labels != NULL) {
@@ -273,25 +273,25 @@ static void finish_pod(struct pipeline *p, const struct target_group *group, str
     labels_unref(c->labels);
 }
 
-/* The label sets of one pod: what several of them stand for is scraped once. */
-static void judge_pod(struct pipeline *p, const struct target_group *group, struct made *made)
+/* The label sets of one pod: a scrape that several of them ask for runs once. */
+static void make_pod(struct pipeline *p, const struct target_group *group, struct made *made)
 {
-    struct passage *passages = calloc(group->n_targets + 1, sizeof(*passages));
+    struct pod_state *states = calloc(group->n_targets + 1, sizeof(*states));
     struct port_candidate *candidates = calloc(group->n_targets + 1, sizeof(*candidates));
-    if (passages == NULL || candidates == NULL) {
+    if (states == NULL || candidates == NULL) {
         log_error(p->options.log, "out of memory: pod ignored", LOG_STR("source", group->source));
     } else {
         const struct config_job *job = &p->options.config->jobs[group->job];
-        relabel_pod(p, group, passages, candidates);
+        relabel_pod(p, group, states, candidates);
         if (!ports_choose(job, candidates, group->n_targets, p->builder)) {
             log_error(p->options.log, "out of memory: a pod may be scraped more than once",
                       LOG_STR("source", group->source));
         }
         for (size_t i = 0; i < group->n_targets; i++) {
-            finish_pod(p, group, &passages[i], &candidates[i], made);
+            finish_pod(p, group, &states[i], &candidates[i], made);
         }
     }
-    free(passages);
+    free(states);
     free(candidates);
 }
 
@@ -318,9 +318,9 @@ void pipeline_group(struct pipeline *p, const struct target_group *group)
     };
     bool ok = made.targets != NULL && made.keys != NULL;
     if (ok && group->kind == GROUP_POD) {
-        judge_pod(p, group, &made);
+        make_pod(p, group, &made);
     } else if (ok) {
-        judge_each(p, group, &made);
+        make_each(p, group, &made);
     }
     if (!ok || !hand_over(p, group, &made)) {
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));

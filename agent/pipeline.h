@@ -1,10 +1,9 @@
-/* From a discovered group to scrape targets: relabel each label set, choose among those of one pod
- * (ports.h), make a target of what is kept, hand the group to the scraper (or to whoever asks, see
- * on_verdict).
+/* From a discovered group to scrape targets: relabels each label set, assigns profile types among
+ * the label sets of one pod (ports.h), creates targets and hands the group to the scraper.
  *
- * One pipeline belongs to one thread, the one that discovery calls back on. It owns the compiled
- * rules of every job. A label set that cannot be relabelled or made a target costs nothing but
- * itself: it is counted, and logged at a limited rate.
+ * A pipeline belongs to one thread, the one that discovery calls back on. It owns the compiled
+ * rules of every job. A label set that fails does not affect the others: it is counted, and logged
+ * at a limited rate.
  */
 #ifndef PROFPULL_AGENT_PIPELINE_H
 #define PROFPULL_AGENT_PIPELINE_H
@@ -23,11 +22,11 @@ struct pipeline_verdict {
     const struct labels *discovered; /* before the rules */
     struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
     struct target *target;     /* NULL if there is none; borrowed */
-    bool set_aside;            /* kept, but no type is scraped here: see ports.h */
+    bool set_aside;            /* kept, but without a type to scrape: see ports.h */
     enum relabel_outcome outcome;
-    size_t rule;           /* that dropped or failed; 0 if the target itself was refused */
+    size_t rule;           /* the rule that dropped it or failed; 0 if the target was refused */
     const struct err *err; /* set unless kept or dropped */
-    uint64_t key; /* of the target, where targets are shared: see agent/sharing/sharding.h */
+    uint64_t key;          /* of the target if targets are shared: see agent/sharing/sharding.h */
 };
 
 struct pipeline_options {
@@ -36,7 +35,7 @@ struct pipeline_options {
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;   /* may be NULL */
-    struct sharding *sharding; /* hands the targets to the scraper instead; NULL: all are ours */
+    struct sharding *sharding; /* hands targets to the scraper instead; NULL: all are ours */
     /* For each discovered label set, in order. May be NULL. */
     void (*on_verdict)(void *arg, const struct pipeline_verdict *verdict);
     void *arg;
@@ -46,12 +45,11 @@ struct pipeline;
 
 struct pipeline *pipeline_new(const struct pipeline_options *options, struct err *err);
 struct pipeline *pipeline_free(struct pipeline *p); /* accepts NULL, returns NULL */
-/* Takes what discovery tells, on its thread. */
+/* Processes a group from discovery, on its thread. */
 void pipeline_group(struct pipeline *p, const struct target_group *group);
-/* Whether a discovered label can have an effect on the targets of a job. On the pipeline's thread.
- */
+/* Whether a discovered label can affect the targets of a job. On the pipeline's thread. */
 bool pipeline_wants(struct pipeline *p, size_t job, struct sv label);
-/* The rules of a job, to describe one. */
+/* The compiled rules of a job, for descriptions. */
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job);
 
 #endif

@@ -68,7 +68,7 @@ static void gauge(struct metrics_out *o, const char *name, const char *help, dou
     metrics_out_sample(o, NULL, 0, value);
 }
 
-static void collect(struct metrics_out *o, void *arg)
+static void process_collect(struct metrics_out *o, void *arg)
 {
     (void)arg;
     metrics_out_family(o, "process_cpu_seconds_total", "CPU time spent, user and system.",
@@ -91,7 +91,7 @@ bool process_metrics(struct metrics *metrics)
         .type = METRIC_GAUGE,
     };
     metric_set(metric_only(metrics_register(metrics, &start)), clock_wall_ns() / NS_PER_S);
-    return metrics_collector(metrics, collect, NULL);
+    return metrics_collector(metrics, process_collect, NULL);
 }
 
 unsigned process_raise_fd_limit(struct log *log)

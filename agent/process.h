@@ -1,4 +1,4 @@
-/* Metrics of the process itself, with the names of Prometheus' client libraries, and its limits. */
+/* Metrics of the process, named as in Prometheus' client libraries, and its limits. */
 #ifndef PROFPULL_AGENT_PROCESS_H
 #define PROFPULL_AGENT_PROCESS_H
 

@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "relabel/relabel.h"
 
-/* What was not asked for in this time is forgotten, within twice the time. Profiles that come more
- * rarely have the rules run each time, which costs them nothing that matters. */
-#define TURN_MS ((int64_t)5 * 60 * MS_PER_S)
-/* Messages about profiles that the rules could not be run on. */
+/* A cached result that is not used for this long is evicted, within twice the time. For profiles
+ * that arrive more rarely the rules run each time, which does not matter. */
+#define CLOCK_PERIOD_MS ((int64_t)5 * 60 * MS_PER_S)
+/* Messages about profiles that the rules failed on. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
 
@@ -17,13 +17,13 @@ enum outcome { OUTCOME_KEPT, OUTCOME_DROPPED, OUTCOME_NO_NAME, OUTCOME_FAILED };
 
 static const char *const outcome_names[OUTCOMES] = {"kept", "dropped", "no_name", "failed"};
 
-/* What the rules of a job make of a label set. */
-struct memory {
+/* The result of a job's rules for a label set. */
+struct cached {
     struct labels *before; /* references; NULL: empty */
     struct labels *after;  /* NULL unless kept */
     uint32_t job;
     uint8_t outcome;
-    bool used; /* since the hand was here */
+    bool used; /* since the last pass of the clock hand */
 };
 
 struct job_rules {
@@ -34,9 +34,9 @@ struct job_rules {
 struct profile_rules {
     struct profile_rules_options options;
     struct job_rules *jobs;
-    struct memory *memories; /* by hash; NULL if no job has rules */
-    size_t hand;             /* goes around and forgets what was not used for a whole turn */
-    int64_t hand_ms;         /* the time up to which it has gone; 0: not yet */
+    struct cached *cache;  /* by hash; NULL if no job has rules */
+    size_t clock_hand;     /* evicts entries that were not used since its last pass */
+    int64_t clock_hand_ms; /* when it last moved; 0: never */
     struct relabel_scratch *scratch;
     struct labels_builder *builder;
     struct log_limit limit;
@@ -78,11 +78,11 @@ static bool compile(struct profile_rules *r, struct err *err)
         any = true;
     }
     if (any) {
-        r->memories = calloc(PROFILE_RULES_REMEMBERED, sizeof(*r->memories));
+        r->cache = calloc(PROFILE_RULES_CACHED, sizeof(*r->cache));
         r->scratch = relabel_scratch_new();
         r->builder = labels_builder_new(r->options.intern);
     }
-    return !any || (r->memories != NULL && r->scratch != NULL && r->builder != NULL) ||
+    return !any || (r->cache != NULL && r->scratch != NULL && r->builder != NULL) ||
            err_memory(err);
 }
 
@@ -103,11 +103,11 @@ struct profile_rules *profile_rules_new(const struct profile_rules_options *opti
     return compile(r, err) ? r : profile_rules_free(r);
 }
 
-static void forget(struct memory *m)
+static void evict(struct cached *m)
 {
     labels_unref(m->before);
     labels_unref(m->after);
-    *m = (struct memory){.before = NULL};
+    *m = (struct cached){.before = NULL};
 }
 
 struct profile_rules *profile_rules_free(struct profile_rules *r)
@@ -115,13 +115,13 @@ struct profile_rules *profile_rules_free(struct profile_rules *r)
     if (r == NULL) {
         return NULL;
     }
-    for (size_t i = 0; r->memories != NULL && i < PROFILE_RULES_REMEMBERED; i++) {
-        forget(&r->memories[i]);
+    for (size_t i = 0; r->cache != NULL && i < PROFILE_RULES_CACHED; i++) {
+        evict(&r->cache[i]);
     }
     for (size_t i = 0; i < r->options.config->n_jobs; i++) {
         relabel_free(r->jobs[i].rules);
     }
-    free(r->memories);
+    free(r->cache);
     free(r->jobs);
     relabel_scratch_free(r->scratch);
     labels_builder_free(r->builder);
@@ -146,8 +146,8 @@ static void log_failed(struct profile_rules *r, const struct profile *p, const s
 }
 
 /* *ret_labels is a new reference, NULL unless kept. */
-static enum outcome run(struct profile_rules *r, const struct profile *p,
-                        struct labels **ret_labels, struct err *err)
+static enum outcome apply_rules(struct profile_rules *r, const struct profile *p,
+                                struct labels **ret_labels, struct err *err)
 {
     struct sv delta = labels_get(p->labels, SV(LABEL_DELTA));
     *ret_labels = NULL;
@@ -176,45 +176,46 @@ static enum outcome run(struct profile_rules *r, const struct profile *p,
     return OUTCOME_KEPT;
 }
 
-/* One turn takes TURN_MS, however many profiles come: what was not used for a whole turn is of a
- * scrape that is gone. */
-static void move_hand(struct profile_rules *r, int64_t now_ms)
+/* One pass takes CLOCK_PERIOD_MS, however many profiles arrive: an entry that was not used during a
+ * whole pass belongs to a scrape that is gone. */
+static void move_clock_hand(struct profile_rules *r, int64_t now_ms)
 {
-    int64_t passed_ms = r->hand_ms == 0 ? 0 : now_ms - r->hand_ms;
-    int64_t steps = passed_ms >= TURN_MS ? PROFILE_RULES_REMEMBERED
-                                         : passed_ms * PROFILE_RULES_REMEMBERED / TURN_MS;
-    if (steps == 0 && r->hand_ms != 0) {
-        return; /* the rest of a step counts for the next one */
+    int64_t passed_ms = r->clock_hand_ms == 0 ? 0 : now_ms - r->clock_hand_ms;
+    int64_t steps = passed_ms >= CLOCK_PERIOD_MS
+                        ? PROFILE_RULES_CACHED
+                        : passed_ms * PROFILE_RULES_CACHED / CLOCK_PERIOD_MS;
+    if (steps == 0 && r->clock_hand_ms != 0) {
+        return; /* the fraction of a step counts for the next call */
     }
-    r->hand_ms = now_ms;
+    r->clock_hand_ms = now_ms;
     for (int64_t i = 0; i < steps; i++) {
-        struct memory *m = &r->memories[r->hand++ % PROFILE_RULES_REMEMBERED];
+        struct cached *m = &r->cache[r->clock_hand++ % PROFILE_RULES_CACHED];
         if (m->used) {
             m->used = false;
         } else {
-            forget(m);
+            evict(m);
         }
     }
 }
 
-static struct memory *recall(struct profile_rules *r, const struct profile *p)
+static struct cached *slot_of(struct profile_rules *r, const struct profile *p)
 {
     uint64_t hash = labels_hash(p->labels) + p->job;
-    return &r->memories[(hash ^ hash >> 32) % PROFILE_RULES_REMEMBERED];
+    return &r->cache[(hash ^ hash >> 32) % PROFILE_RULES_CACHED];
 }
 
-static bool is_of(const struct memory *m, const struct profile *p)
+static bool is_of(const struct cached *m, const struct profile *p)
 {
     return m->before != NULL && m->job == p->job && labels_equal(m->before, p->labels);
 }
 
-/* A failure is not remembered: memory may be there the next time. */
-static void remember(struct memory *m, const struct profile *p, enum outcome outcome,
-                     struct labels *after)
+/* Failures are not cached: there may be memory the next time. */
+static void store(struct cached *m, const struct profile *p, enum outcome outcome,
+                  struct labels *after)
 {
-    forget(m);
+    evict(m);
     if (outcome != OUTCOME_FAILED) {
-        *m = (struct memory){
+        *m = (struct cached){
             .before = labels_ref(p->labels),
             .after = after == NULL ? NULL : labels_ref(after),
             .job = p->job,
@@ -230,8 +231,8 @@ bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now
         metric_inc(job->counts[OUTCOME_KEPT]);
         return true;
     }
-    move_hand(r, now_ms);
-    struct memory *m = recall(r, p);
+    move_clock_hand(r, now_ms);
+    struct cached *m = slot_of(r, p);
     struct labels *after = NULL;
     enum outcome outcome;
     if (is_of(m, p)) {
@@ -239,11 +240,11 @@ bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now
         after = m->after == NULL ? NULL : labels_ref(m->after);
     } else {
         struct err err = ERR_INIT;
-        outcome = run(r, p, &after, &err);
+        outcome = apply_rules(r, p, &after, &err);
         if (err.kind != ERR_NONE) {
             log_failed(r, p, &err, now_ms);
         }
-        remember(m, p, outcome, after);
+        store(m, p, outcome, after);
     }
     m->used = true;
     metric_inc(job->counts[outcome]);

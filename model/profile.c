@@ -1,9 +1,8 @@
-/* The profile on its way: see profile.h. */
 #include "model/profile.h"
 
 #include <stdlib.h>
 
-/* What a profile costs besides its bytes: this struct, the queue's entry, the share of its labels.
+/* The memory of a profile besides its bytes: this struct, the queue's entry, its share of labels.
  */
 #define FLAT_COST ((size_t)1024)
 

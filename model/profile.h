@@ -17,11 +17,11 @@ enum profile_format { PROFILE_PPROF, PROFILE_JFR };
 struct profile {
     atomic_uint refs;
     struct labels *labels; /* all labels, `__*` included; `__name__` is the series name */
-    char *data;            /* as fetched (gzip or plain), from malloc() */
+    char *data;            /* gzip or plain, from malloc() */
     size_t size;
-    int64_t from_ns; /* wall clock, start and end of the window that the profile covers */
+    int64_t from_ns; /* wall clock: the window that the profile covers */
     int64_t until_ns;
-    int64_t scraped_ms; /* monotonic: when it was complete, for its age */
+    int64_t scraped_ms; /* monotonic: when it was complete */
     bool is_delta;      /* covers from..until only, though its kind is cumulative */
     enum profile_format format;
     uint32_t job; /* index in the configuration */
@@ -30,13 +30,13 @@ struct profile {
 /* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.
  */
 struct profile *profile_new(struct labels *labels, char *data, size_t size);
-/* Gives it other labels; takes over the reference. Only while nobody else has the profile. */
+/* Replaces its labels; takes over the reference. Only while there is no other reference. */
 void profile_set_labels(struct profile *p, struct labels *labels);
 struct profile *profile_ref(struct profile *p);
 struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */
-/* Bytes that a queue accounts for this profile: data and a flat sum for the rest. */
+/* The bytes that a queue accounts for this profile: its data and a constant for the rest. */
 size_t profile_cost(const struct profile *p);
-/* The same for a profile of so many bytes that is not in memory now. */
+/* The same for a profile of this size that is not in memory. */
 size_t profile_size_cost(size_t size);
 
 #endif

@@ -10,10 +10,10 @@
 struct member {
     char *name;
     uint64_t hash;
-    int64_t until_ms; /* it counts as there until then; NEVER: it is there */
+    int64_t until_ms; /* when it stops counting; NEVER: it is present */
 };
 
-/* Members in order of name, followed by those that have gone but still count. */
+/* Members in order of name, followed by those that have left but still count. */
 struct members {
     struct members_options options;
     struct member *at;
@@ -55,7 +55,7 @@ struct members *members_free(struct members *m)
     return NULL;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static bool add(struct member *at, size_t *n, struct sv name, int64_t until_ms)
 {
@@ -86,7 +86,7 @@ static bool is_same(const struct members *m, const struct sv *names, size_t n, s
     return same;
 }
 
-/* We are who we were, so that what is ours has been ours. */
+/* Whether our name is unchanged: then our keys were ours before. */
 static bool is_still_self(const struct members *m, const struct sv *names, size_t self)
 {
     return self != MEMBERS_NONE && m->self != MEMBERS_NONE &&
@@ -144,7 +144,7 @@ void members_reachable(struct members *m, bool reachable, int64_t now_ms)
         return;
     }
     if (is_isolated(m, now_ms)) {
-        m->since_ms = now_ms; /* as one who has just come: others may have taken over */
+        m->since_ms = now_ms; /* as a new member: others may have taken over */
     }
     m->lost_ms = -1;
 }
@@ -199,10 +199,10 @@ int64_t members_next_at(const struct members *m)
     return next;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
-/* Does a outweigh b? Equal weights, of different names, are as good as impossible; the order of
- * names decides, which is the same everywhere. */
+/* Whether a outweighs b. Different names practically never have equal weights; if they do, the
+ * order of names decides, the same everywhere. */
 static bool outweighs(const struct member *a, const struct member *b, uint64_t key)
 {
     uint64_t weight_a = rendezvous_weight(a->hash, key);

@@ -1,11 +1,11 @@
 #include "agent/sharing/rendezvous.h"
 
-/* FNV-1a (draft-eastlake-fnv): one byte after the other. */
+/* FNV-1a (draft-eastlake-fnv). */
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x reaches every bit of the
- * result. FNV alone leaves names that differ in the last letter near each other. */
+/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x affects every bit of the
+ * result. FNV alone gives similar hashes to names that differ in the last letter. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "scraper/targets/address.h"
 
-/* Of names in a log line or a sentence. */
+/* Bytes of names in a log line or a sentence. */
 #define NAMES_MAX ((size_t)2048)
 #define SELF_MAX 256
-/* After memory ran out in the middle of a change. */
+/* The delay of another review after memory ran out. */
 #define RETRY_MS 1000
 
 struct sharding {
@@ -40,7 +40,7 @@ struct sharding {
     struct metric_cell *changes;
 };
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void put_names(const struct members *m, struct buf *out)
 {
@@ -120,7 +120,7 @@ bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out)
     return buf_puts(out, ")");
 }
 
-/* ---- what happens ---------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void count_targets(struct sharding *s)
 {
@@ -165,7 +165,7 @@ static void update(struct sharding *s, bool again)
     }
 }
 
-/* Pods that are ours by now are not scraped yet. */
+/* Warns of pods that are ours but cannot be scraped yet. */
 static void log_pending(struct sharding *s)
 {
     if (s->pending > 0 && members_state(s->members) == MEMBERS_ACTIVE && !s->pending_logged) {
@@ -178,7 +178,7 @@ static void log_pending(struct sharding *s)
     }
 }
 
-/* Something is due: what could not be told is told again as well. */
+/* Repeats failed hand-overs too. */
 static void sharding_on_timer(void *arg)
 {
     update(arg, true);
@@ -243,7 +243,7 @@ static bool sharding_hand_over(void *arg, size_t job, const char *source,
     return true;
 }
 
-/* As sharding_key() of any target at that address. */
+/* Equals sharding_key() of every target at that address. */
 static uint64_t sharding_pod_key(void *arg, const char *ip)
 {
     struct address address;
@@ -257,7 +257,7 @@ static uint64_t sharding_pod_key(void *arg, const char *ip)
 static bool sharding_is_assigned(void *arg, uint64_t key)
 {
     const struct sharding *s = arg;
-    /* A member may be known by its address. */
+    /* The members may know us by our address. */
     const char *self =
         sharding_is_member(s) ? members_name(s->members, members_index(s->members)) : s->self;
     return members_is_assigned(s->members, self, key);
@@ -316,8 +316,8 @@ static const char *env(const char *name)
     return value == NULL ? "" : value;
 }
 
-/* The name of the pod: what the configuration says, POD_NAME (the usual name for the field of the
- * downward API), and the host name, which Kubernetes sets to the pod's. */
+/* The name of the pod: from the configuration, from POD_NAME (the usual name for the field of the
+ * downward API), or the host name, which Kubernetes sets to the pod's name. */
 static bool find_self(struct sharding *s, struct err *err)
 {
     const char *candidates[] = {s->config->pod_name, env("POD_NAME"), env("HOSTNAME")};
@@ -390,7 +390,7 @@ static void make_metrics(struct sharding *s)
     metric_set(s->index, -1);
 }
 
-/* All members of mode static, for ever. */
+/* The members of mode static, which never change. */
 static bool set_static(struct sharding *s)
 {
     char texts[MEMBERS_MAX][16];
@@ -433,7 +433,7 @@ static bool init(struct sharding *s, struct err *err)
         .on_reachable = sharding_on_reachable,
         .arg = s,
     };
-    /* Who only looks wants to see the pods of all. */
+    /* Without a scraper (`profpull discover`) the pods of all replicas are of interest. */
     if (s->options.scraper != NULL) {
         s->discovery.key = sharding_pod_key;
         s->discovery.is_assigned = sharding_is_assigned;

@@ -1,8 +1,8 @@
-/* Sharing the targets among replicas: membership (agent/sharing/members.h), what is held
- * (owned_targets.h), and what they need of the world: a timer, metrics, the log.
+/* Sharing the targets among replicas: wires members.h and owned_targets.h to a timer, the metrics
+ * and the log.
  *
- *   discovery -> members ----> who owns a key
- *   pipeline  -> holdings ---> scraper: what is ours
+ *   discovery -> members ---------> the owner of a key
+ *   pipeline  -> owned_targets ---> scraper: the targets that are ours
  *
  * On the discovery thread.
  */
@@ -22,34 +22,34 @@ struct sharding_options {
     struct loop *loop;
     struct log *log;
     struct metrics *metrics; /* may be NULL */
-    struct scraper *scraper; /* NULL: nothing is scraped, so ownership is taken at once */
+    struct scraper *scraper; /* NULL: nothing is scraped, so ownership moves at once */
 };
 
 struct sharding *sharding_new(const struct sharding_options *options, struct err *err);
 struct sharding *sharding_free(struct sharding *s); /* accepts NULL, returns NULL */
 
-/* What discovery has to be told: who the members are to be told to, and, where targets are scraped,
- * which pods are left to others. Lives as long as s. NULL gives NULL. */
+/* The callbacks for discovery: they receive the members and, if targets are scraped, decide which
+ * pods are assigned to others. Lives as long as s. NULL gives NULL. */
 const struct discovery_sharing *sharding_of_discovery(struct sharding *s);
 
-/* The key of a target by which its owner is found. pinned_host as in struct target_group. */
+/* The key that determines the owner of a target. pinned_host as in struct target_group. */
 uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
                       const char *pinned_host);
-/* Takes what a source has now (keys of the targets beside them). moved as in struct target_group.
+/* Replaces the targets of a source; keys[i] is that of targets[i]. moved as in struct target_group.
  * Takes over the references. False if out of memory. */
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
                   const uint64_t *keys, size_t n, bool moved);
 
-/* The member that a key belongs to; NULL if no members are known. */
+/* The member that a key belongs to; NULL if there are no members. */
 const char *sharding_owner(const struct sharding *s, uint64_t key);
-/* Are we that one? */
+/* Whether that is us. */
 bool sharding_is_ours(const struct sharding *s, uint64_t key);
-/* Are we a member at all? */
+/* Whether we are a member. */
 bool sharding_is_member(const struct sharding *s);
-/* The name by which the others know us. */
+/* Our name among the members. */
 const char *sharding_self(const struct sharding *s);
-/* Appends a sentence about who scrapes a key, and why not we: "scraped by profpull-1 (this is
- * profpull-0; members: profpull-0, profpull-1)". False if out of memory. */
+/* Appends a sentence about which replica scrapes a key: "scraped by profpull-1 (this is profpull-0;
+ * members: profpull-0, profpull-1)". False if out of memory. */
 bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out);
 
 #endif
