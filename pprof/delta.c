@@ -34,12 +34,6 @@ struct making {
     struct err *err;
 };
 
-static enum delta_result no_memory(struct err *err)
-{
-    err_memory(err);
-    return DELTA_NO_MEMORY;
-}
-
 /* ---- columns --------------------------------------------------------------------------------- */
 
 static bool is_known_counter(struct sv type, struct sv unit)
@@ -245,19 +239,19 @@ static bool make_stacks(struct making *m)
     return m->slots != NULL && m->stacks != NULL && m->values != NULL;
 }
 
-static enum delta_result read_stacks(struct making *m)
+static bool read_stacks(struct making *m)
 {
     if (!make_stacks(m)) {
-        return no_memory(m->err);
+        return err_memory(m->err);
     }
     struct wire_reader r = wire_reader_of(m->x.plain);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE && !add_sample(m, f.bytes)) {
-            return DELTA_BAD_PPROF;
+            return false;
         }
     }
-    return DELTA_MADE;
+    return true;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -314,20 +308,24 @@ static bool none_gone(const struct making *m, const uint64_t *totals)
     return true;
 }
 
-static enum delta_result compare(struct making *m)
+/* Says what can be made of the profile: DELTA_MADE, DELTA_FIRST or DELTA_REBASED. False if out of
+ * memory. */
+static bool compare(struct making *m, enum delta_result *ret)
 {
     uint64_t totals[DELTA_TYPES_MAX] = {0};
-    if (m->old == NULL) {
-        return DELTA_FIRST;
-    }
-    if (m->old->columns != m->columns.n || m->old->columns_key != m->columns.key) {
-        return DELTA_REBASED;
+    *ret = m->old == NULL ? DELTA_FIRST : DELTA_REBASED;
+    if (m->old == NULL || m->old->columns != m->columns.n ||
+        m->old->columns_key != m->columns.key) {
+        return true;
     }
     m->seen = scratch_zeroed(m->scratch, m->old->cap, sizeof(*m->seen));
     if (m->seen == NULL) {
-        return no_memory(m->err);
+        return err_memory(m->err);
     }
-    return none_fell(m, totals) && none_gone(m, totals) ? DELTA_MADE : DELTA_REBASED;
+    if (none_fell(m, totals) && none_gone(m, totals)) {
+        *ret = DELTA_MADE;
+    }
+    return true;
 }
 
 /* ---- the new baseline ------------------------------------------------------------------------ */
@@ -418,37 +416,26 @@ static int64_t duration_of(const struct making *m, bool known)
 static bool write_out(struct making *m, bool known, struct delta_output *ret)
 {
     struct buf *plain = scratch_buf(m->scratch);
-    struct sv zipped;
     buf_reserve(plain, m->x.plain.n); /* most of the time less is needed */
     ret->samples_out = delta_write(&m->x, m->stacks, m->values, m->n, duration_of(m, known), plain);
-    if (!buf_ok(plain) || ret->samples_out == 0) {
-        return buf_ok(plain);
-    }
-    if (!gzip_deflate(m->scratch, (struct sv){plain->data, plain->len}, &zipped)) {
-        return false;
-    }
-    ret->data = malloc(zipped.n);
-    if (ret->data == NULL) {
-        return false;
-    }
-    memcpy(ret->data, zipped.p, zipped.n);
-    ret->size = zipped.n;
-    return true;
+    return buf_ok(plain) &&
+           (ret->samples_out == 0 ||
+            gzip_pack(m->scratch, (struct sv){plain->data, plain->len}, &ret->data, &ret->size));
 }
 
-static enum delta_result finish(struct making *m, struct delta_output *ret)
+static bool finish(struct making *m, struct delta_output *ret, enum delta_result *ret_result)
 {
-    enum delta_result r = compare(m);
-    if (r == DELTA_NO_MEMORY) {
-        return r;
+    if (!compare(m, ret_result)) {
+        return false;
     }
+    bool known = *ret_result == DELTA_MADE;
     ret->stacks_in = m->n;
-    ret->next = make_next(m, r == DELTA_MADE);
+    ret->next = make_next(m, known);
     if (ret->next == NULL) {
-        return no_memory(m->err);
+        return err_memory(m->err);
     }
-    subtract(m, r == DELTA_MADE);
-    return write_out(m, r == DELTA_MADE, ret) ? r : no_memory(m->err);
+    subtract(m, known);
+    return write_out(m, known, ret) || err_memory(m->err);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -478,71 +465,63 @@ static bool is_small_enough(const size_t *n, struct err *err)
     return true;
 }
 
-static enum delta_result make_of_plain(struct making *m, struct sv plain, struct delta_output *ret)
+static bool make_of_plain(struct making *m, struct sv plain, struct delta_output *ret,
+                          enum delta_result *ret_result)
 {
     struct pprof_summary summary;
-    if (!pprof_check(plain, &summary, m->err)) {
-        return DELTA_BAD_PPROF;
+    if (plain.n > DELTA_PLAIN_MAX) {
+        return err_set(m->err, ERR_LIMIT, "larger than %zu bytes", DELTA_PLAIN_MAX);
     }
-    if (!is_small_enough(summary.n, m->err)) {
-        return DELTA_TOO_LARGE;
-    }
-    struct err err = ERR_INIT;
-    if (!pprof_index(&m->x, m->scratch, plain, &summary, m->in->seed, &err)) {
-        err_set(m->err, err.kind, "%s", err.msg);
-        return err.kind == ERR_MEMORY ? DELTA_NO_MEMORY : DELTA_BAD_PPROF;
+    if (!pprof_check(plain, &summary, m->err) || !is_small_enough(summary.n, m->err) ||
+        !pprof_index(&m->x, m->scratch, plain, &summary, m->in->seed, m->err)) {
+        return false;
     }
     choose_columns(&m->x, m->in->any_counter, &m->columns);
     if (m->columns.n == 0) {
-        return DELTA_PASSED;
+        *ret_result = DELTA_PASSED;
+        return true;
     }
-    enum delta_result r = read_stacks(m);
-    return r == DELTA_MADE ? finish(m, ret) : r;
+    return read_stacks(m) && finish(m, ret, ret_result);
 }
 
-static enum delta_result make_of_gzip(struct making *m, struct delta_output *ret)
+/* What a failure means; damaged: what was read when the input turned out to be wrong. */
+static enum delta_result failure(const struct err *err, enum delta_result damaged)
 {
-    struct sv plain;
-    size_t last = m->old == NULL ? 0 : m->old->plain_size;
-    switch (
-        gzip_inflate(m->scratch, m->in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, m->err)) {
-    case GZIP_OK:
-        return make_of_plain(m, plain, ret);
-    case GZIP_BAD:
-        return DELTA_BAD_GZIP;
-    case GZIP_TOO_LARGE:
+    if (err->kind == ERR_LIMIT) {
         return DELTA_TOO_LARGE;
-    case GZIP_NO_MEMORY:
-        break;
     }
-    return DELTA_NO_MEMORY;
+    return err->kind == ERR_MEMORY ? DELTA_NO_MEMORY : damaged;
 }
 
 static enum delta_result make(struct making *m, struct delta_output *ret)
 {
+    struct sv plain;
+    size_t last = m->old == NULL ? 0 : m->old->plain_size;
+    enum delta_result r;
     if (m->scratch == NULL) {
-        return no_memory(m->err);
+        err_memory(m->err);
+        return DELTA_NO_MEMORY;
     }
-    if (gzip_is(m->in->body)) {
-        return make_of_gzip(m, ret);
+    if (!gzip_plain(m->scratch, m->in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, m->err)) {
+        return failure(m->err, DELTA_BAD_GZIP);
     }
-    if (m->in->body.n > DELTA_PLAIN_MAX) {
-        err_set(m->err, ERR_LIMIT, "larger than %zu bytes", DELTA_PLAIN_MAX);
-        return DELTA_TOO_LARGE;
-    }
-    return make_of_plain(m, m->in->body, ret);
+    return make_of_plain(m, plain, ret, &r) ? r : failure(m->err, DELTA_BAD_PPROF);
 }
 
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err)
 {
     struct scratch *own = in->scratch == NULL ? scratch_new() : NULL;
+    struct err problem = ERR_INIT;
     struct making m = {
-        .in = in, .old = in->baseline, .scratch = own == NULL ? in->scratch : own, .err = err};
+        .in = in, .old = in->baseline, .scratch = own == NULL ? in->scratch : own, .err = &problem};
     *ret = (struct delta_output){.data = NULL};
     enum delta_result r = make(&m, ret);
     if (r > DELTA_PASSED) {
         delta_output_done(ret);
+        if (err != NULL) {
+            *err = problem;
+        }
     }
     if (in->scratch != NULL) {
         scratch_reset(in->scratch);

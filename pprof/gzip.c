@@ -4,6 +4,8 @@
 
 #include <libdeflate.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <zlib.h>
 
 #define LEVEL 1
@@ -16,6 +18,8 @@ bool gzip_is(struct sv body)
     return body.n >= 2 && (unsigned char)body.p[0] == 0x1f && (unsigned char)body.p[1] == 0x8b;
 }
 
+/* ---- whole bodies ---------------------------------------------------------------------------- */
+
 /* An output that grows up to a limit. */
 struct growing {
     struct scratch *scratch;
@@ -25,48 +29,45 @@ struct growing {
     size_t limit;
 };
 
-static bool grow(struct growing *g, size_t cap)
+static bool grow(struct growing *g, size_t cap, struct err *err)
 {
     if (cap > g->limit + 1) {
         cap = g->limit + 1; /* one byte more shows that there is too much */
     }
     char *data = scratch_grow(g->scratch, g->data, g->n, cap);
     if (data == NULL) {
-        return false;
+        return err_memory(err);
     }
     g->data = data;
     g->cap = cap;
     return true;
 }
 
-/* Inflates the member at the start of in, and skips it. One for which there was no room is inflated
- * again when there is: no stream has to be kept, and at worst the work is done twice. */
-static enum gzip_result inflate_member(struct libdeflate_decompressor *d, struct sv *in,
-                                       struct growing *g)
+/* Inflates the member at the start of in, and skips it. If there is not enough room, it is inflated
+ * again with more: no stream has to be kept, and at worst the work is done twice. */
+static bool inflate_member(struct libdeflate_decompressor *d, struct sv *in, struct growing *g,
+                           struct err *err)
 {
     size_t used = 0;
     size_t made = 0;
+    enum libdeflate_result r = LIBDEFLATE_INSUFFICIENT_SPACE;
     for (;;) {
-        switch (libdeflate_gzip_decompress_ex(d, in->p, in->n, g->data + g->n, g->cap - g->n, &used,
-                                              &made)) {
-        case LIBDEFLATE_SUCCESS:
-            g->n += made;
-            in->p += used;
-            in->n -= used;
-            return g->n > g->limit ? GZIP_TOO_LARGE : GZIP_OK;
-        case LIBDEFLATE_INSUFFICIENT_SPACE:
-            if (g->cap > g->limit) {
-                return GZIP_TOO_LARGE;
-            }
-            if (!grow(g, 2 * g->cap)) {
-                return GZIP_NO_MEMORY;
-            }
+        r = libdeflate_gzip_decompress_ex(d, in->p, in->n, g->data + g->n, g->cap - g->n, &used,
+                                          &made);
+        if (r != LIBDEFLATE_INSUFFICIENT_SPACE || g->cap > g->limit) {
             break;
-        case LIBDEFLATE_BAD_DATA:
-        case LIBDEFLATE_SHORT_OUTPUT: /* not with &made */
-            return GZIP_BAD;
+        }
+        if (!grow(g, 2 * g->cap, err)) {
+            return false;
         }
     }
+    g->n += r == LIBDEFLATE_SUCCESS ? made : 0;
+    if (r == LIBDEFLATE_INSUFFICIENT_SPACE || g->n > g->limit) {
+        return err_set(err, ERR_LIMIT, "inflates to more than %zu bytes", g->limit);
+    }
+    in->p += used;
+    in->n -= used;
+    return r == LIBDEFLATE_SUCCESS || err_set(err, ERR_INPUT, "damaged or cut gzip");
 }
 
 static size_t limit_of(struct sv body, size_t max)
@@ -76,48 +77,26 @@ static size_t limit_of(struct sv body, size_t max)
     return limit < max ? limit : max;
 }
 
-static enum gzip_result explain(enum gzip_result r, const struct growing *g, struct err *err)
-{
-    switch (r) {
-    case GZIP_NO_MEMORY:
-        err_memory(err);
-        break;
-    case GZIP_TOO_LARGE:
-        err_set(err, ERR_LIMIT, "inflates to more than %zu bytes", g->limit);
-        break;
-    case GZIP_BAD:
-        err_set(err, ERR_INPUT, "damaged or cut gzip");
-        break;
-    case GZIP_OK:
-        break;
-    }
-    return r;
-}
-
-enum gzip_result gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint,
-                              struct sv *ret, struct err *err)
+bool gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
+                  struct err *err)
 {
     struct growing g = {.scratch = s, .limit = limit_of(body, max)};
     struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
     size_t cap = hint != 0 ? hint : RATIO_GUESS * body.n;
-    bool ok = d != NULL && grow(&g, cap < CAP_MIN ? CAP_MIN : cap);
-    enum gzip_result r = ok ? GZIP_OK : GZIP_NO_MEMORY;
-    *ret = (struct sv){.p = "", .n = 0};
+    bool ok = d != NULL ? grow(&g, cap < CAP_MIN ? CAP_MIN : cap, err) : err_memory(err);
     do {
-        r = r == GZIP_OK ? inflate_member(d, &body, &g) : r;
-    } while (r == GZIP_OK && body.n > 0);
+        ok = ok && inflate_member(d, &body, &g, err);
+    } while (ok && body.n > 0);
     libdeflate_free_decompressor(d);
-    if (r == GZIP_OK) {
-        *ret = (struct sv){.p = g.data, .n = g.n};
-    }
-    return explain(r, &g, err);
+    *ret = ok ? (struct sv){.p = g.data, .n = g.n} : SV("");
+    return ok;
 }
 
-enum gzip_result gzip_plain(struct scratch *s, struct sv body, size_t max, size_t hint,
-                            struct sv *ret, struct err *err)
+bool gzip_plain(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
+                struct err *err)
 {
     *ret = body;
-    return gzip_is(body) ? gzip_inflate(s, body, max, hint, ret, err) : GZIP_OK;
+    return !gzip_is(body) || gzip_inflate(s, body, max, hint, ret, err);
 }
 
 /* ---- the start of a body --------------------------------------------------------------------- */
@@ -173,4 +152,16 @@ bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret)
     libdeflate_free_compressor(c);
     *ret = (struct sv){.p = n == 0 ? "" : data, .n = n};
     return n > 0;
+}
+
+bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size)
+{
+    struct sv packed;
+    *ret_data = gzip_deflate(s, plain, &packed) ? malloc(packed.n) : NULL;
+    if (*ret_data == NULL) {
+        return false;
+    }
+    memcpy(*ret_data, packed.p, packed.n);
+    *ret_size = packed.n;
+    return true;
 }

@@ -1,6 +1,6 @@
-/* Whole gzip bodies in and out, bounded.
+/* Whole gzip bodies in and out, bounded; and the start of one.
  *
- * What is compressed comes from outside: the size that a gzip claims in its trailer is not believed
+ * What is compressed comes from outside: the size that a gzip claims in its trailer is not trusted
  * beforehand, only checked afterwards, as is its checksum. Members may follow each other. Any
  * thread.
  */
@@ -14,36 +14,38 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* What inflates to more than so many times its size is a bomb (real profiles stay below 40), unless
- * it stays below GZIP_SMALL. */
+/* A body that inflates to more than this many times its size is a bomb (real profiles stay below
+ * 40), unless it stays below GZIP_SMALL. */
 #define GZIP_RATIO_MAX 100
 #define GZIP_SMALL ((size_t)1024 * 1024)
-
-enum gzip_result { GZIP_OK, GZIP_BAD, GZIP_TOO_LARGE, GZIP_NO_MEMORY };
 
 /* Does it begin with the magic bytes? */
 bool gzip_is(struct sv body);
 /* Inflates a body to at most max bytes, in memory of the scratch. hint: how many are expected, 0 if
- * unknown; memory is taken as bytes come. On failure ret is empty and err says why. */
-enum gzip_result gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint,
-                              struct sv *ret, struct err *err);
+ * unknown; memory is taken as bytes come. On failure ret is empty and the kind of err says why:
+ * ERR_INPUT for a damaged body, ERR_LIMIT, ERR_MEMORY. */
+bool gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
+                  struct err *err);
 /* The same for a body that may be plain already: then it is the result, whatever its size. */
-enum gzip_result gzip_plain(struct scratch *s, struct sv body, size_t max, size_t hint,
-                            struct sv *ret, struct err *err);
+bool gzip_plain(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
+                struct err *err);
 
 /* What came out of the start of a gzip. */
 struct gzip_start {
     struct sv plain;     /* in the caller's memory */
     bool end;            /* the input is used up and ended with a member */
     bool cut;            /* the input is used up within a member */
-    bool no_memory;      /* it could not be inflated for want of memory */
+    bool no_memory;      /* it could not be inflated for lack of memory */
     const char *problem; /* what is wrong with it, static storage, or NULL */
 };
 
 /* Inflates until the input is used up, or room_size bytes have come out: little work whatever the
  * size of the whole. */
 struct gzip_start gzip_inflate_start(struct sv input, void *room, size_t room_size);
+
 /* Compresses quickly (level 1), in memory of the scratch. False if out of memory. */
 bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret);
+/* The same into memory of its own, from malloc(). */
+bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size);
 
 #endif

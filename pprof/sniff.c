@@ -188,7 +188,7 @@ static enum sniff_result check_plain(struct sv v, bool whole, struct err *err)
         err_set(err, ERR_INPUT, "not a profile: %zu bytes only", v.n);
         return SNIFF_TOO_SHORT;
     }
-    if (legacy_format_of(v) != LEGACY_NONE) {
+    if (legacy_is(v)) {
         return SNIFF_LEGACY;
     }
     if (is_old_binary(v)) {

@@ -111,8 +111,7 @@ bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
                         struct pprof_summary *ret, struct err *err)
 {
     struct sv plain;
-    if (gzip_plain(scratch, body, max, 0, &plain, err) != GZIP_OK ||
-        !read_fields(plain, 0, ret, err)) {
+    if (!gzip_plain(scratch, body, max, 0, &plain, err) || !read_fields(plain, 0, ret, err)) {
         return false;
     }
     pprof_summary_name_types(plain, ret);

@@ -176,7 +176,7 @@ static bool read_content(struct sv body, bool jfr, struct profile_facts *ret, st
     struct scratch *scratch = scratch_new();
     struct sv plain;
     bool ok = (scratch != NULL || err_memory(err)) &&
-              gzip_plain(scratch, body, FACTS_INFLATED_MAX, 0, &plain, err) == GZIP_OK;
+              gzip_plain(scratch, body, FACTS_INFLATED_MAX, 0, &plain, err);
     if (ok && jfr) {
         read_jfr(plain, ret);
     } else if (ok) {
@@ -246,17 +246,6 @@ static bool restamp_plain(struct sv plain, int64_t time_ns, int64_t duration_ns,
     return buf_ok(out) || err_memory(err);
 }
 
-/* Compresses what is in out, in its place. */
-static bool compress(struct scratch *scratch, struct buf *out, struct err *err)
-{
-    struct sv packed;
-    if (!gzip_deflate(scratch, (struct sv){.p = out->data, .n = out->len}, &packed)) {
-        return err_memory(err);
-    }
-    buf_clear(out);
-    return buf_append(out, packed.p, packed.n) || err_memory(err);
-}
-
 bool profile_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char **ret_data,
                      size_t *ret_size, struct err *err)
 {
@@ -265,10 +254,12 @@ bool profile_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char 
     struct buf out;
     buf_init(&out, FACTS_INFLATED_MAX + 1024);
     bool ok = (scratch != NULL || err_memory(err)) &&
-              gzip_plain(scratch, body, FACTS_INFLATED_MAX, 0, &plain, err) == GZIP_OK &&
-              restamp_plain(plain, time_ns, duration_ns, &out, err) &&
-              (!gzip_is(body) || compress(scratch, &out, err));
-    if (ok) {
+              gzip_plain(scratch, body, FACTS_INFLATED_MAX, 0, &plain, err) &&
+              restamp_plain(plain, time_ns, duration_ns, &out, err);
+    if (ok && gzip_is(body)) {
+        struct sv stamped = {.p = out.data, .n = out.len};
+        ok = gzip_pack(scratch, stamped, ret_data, ret_size) || err_memory(err);
+    } else if (ok) {
         *ret_data = buf_take(&out, ret_size);
         ok = *ret_data != NULL || err_memory(err);
     }

@@ -199,19 +199,13 @@ static void start_trial(struct verify *v, struct trial *t)
 static bool make_data(struct verify *v, struct err *err)
 {
     struct scratch *scratch = scratch_new();
-    struct sv packed;
     struct buf plain;
     buf_init(&plain, (size_t)64 * 1024);
     bool ok = scratch != NULL && readback_profile(v->time_ns, PROFILE_NS, &plain) &&
-              gzip_deflate(scratch, (struct sv){.p = plain.data, .n = plain.len}, &packed);
-    v->data = ok ? malloc(packed.n) : NULL;
-    if (v->data != NULL) {
-        memcpy(v->data, packed.p, packed.n);
-        v->size = packed.n;
-    }
+              gzip_pack(scratch, (struct sv){.p = plain.data, .n = plain.len}, &v->data, &v->size);
     buf_done(&plain);
     scratch_free(scratch);
-    return v->data != NULL || err_memory(err);
+    return ok || err_memory(err);
 }
 
 static bool add_trial(struct verify *v, const char *name, struct err *err)

@@ -5,9 +5,8 @@
  *     0, 1, 0                             the end
  *     the text of /proc/self/maps
  */
-#include <string.h>
-
 #include "pprof/legacy/profile.h"
+#include "pprof/legacy/text.h"
 
 #define HEADER_WORDS 5
 /* A longer period between two samples is none; the usual one is 10 ms. */
@@ -91,89 +90,55 @@ bool legacy_is_cpu(struct sv start)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-enum record { RECORD_SAMPLE, RECORD_END, RECORD_CUT, RECORD_DEEP };
-
-/* Skips the addresses of the record at w. */
-static enum record next_record(struct words *w, uint64_t *ret_count, size_t *ret_depth)
+/* Reads the addresses of one sample. The leaf is where the program was interrupted, the others are
+ * return addresses: one less is within the call. */
+static void add_sample(struct legacy_profile *p, struct words *w, uint64_t count, size_t depth)
 {
-    if (words_left(w) < 2) {
-        return RECORD_CUT;
+    p->samples[p->n_samples++] = (struct legacy_sample){
+        .first = p->n_frames,
+        .depth = depth,
+        .values = {(int64_t)count, (int64_t)count * p->period},
+    };
+    for (size_t i = 0; i < depth; i++) {
+        p->frames[p->n_frames++] = next_word(w) - (i > 0);
     }
-    *ret_count = next_word(w);
-    uint64_t depth = next_word(w);
-    if (depth > words_left(w)) {
-        return RECORD_CUT;
-    }
-    if (depth > LEGACY_DEPTH_MAX) {
-        return RECORD_DEEP;
-    }
-    *ret_depth = (size_t)depth;
-    struct words addresses = *w;
-    w->at += *ret_depth * w->size;
-    bool end = *ret_count == 0 && depth == 1 && next_word(&addresses) == 0;
-    return end ? RECORD_END : RECORD_SAMPLE;
 }
 
-struct totals {
-    size_t samples;
-    size_t frames;
-    uint64_t count;
-};
-
-/* Walks to the end of the samples before anything is allocated. */
-static enum legacy_result measure(struct words *w, uint64_t period_ns, struct totals *t,
-                                  struct err *err)
+static bool is_end(struct words w, uint64_t count, uint64_t depth)
 {
-    uint64_t count = 0;
-    size_t depth = 0;
+    return count == 0 && depth == 1 && next_word(&w) == 0;
+}
+
+/* Reads up to the end of the samples, and leaves w after it. */
+static bool read_samples(struct legacy_profile *p, struct words *w, struct err *err)
+{
+    uint64_t left = (uint64_t)INT64_MAX / (uint64_t)p->period; /* of what can be counted */
     for (;;) {
         size_t at = w->at;
-        switch (next_record(w, &count, &depth)) {
-        case RECORD_END:
-            return LEGACY_MADE;
-        case RECORD_CUT:
-            err_set(err, ERR_INPUT, "it ends within the sample at byte %zu of %zu", at, w->in.n);
-            return LEGACY_BAD;
-        case RECORD_DEEP:
-            err_set(err, ERR_LIMIT, "more than %d frames in the sample at byte %zu",
-                    LEGACY_DEPTH_MAX, at);
-            return LEGACY_TOO_LARGE;
-        case RECORD_SAMPLE:
-            break;
+        bool cut = words_left(w) < 2;
+        uint64_t count = cut ? 0 : next_word(w);
+        uint64_t depth = cut ? UINT64_MAX : next_word(w);
+        if (depth > words_left(w)) {
+            return err_set(err, ERR_INPUT, "it ends within the sample at byte %zu of %zu", at,
+                           w->in.n);
         }
-        if (count > (uint64_t)INT64_MAX / period_ns - t->count) {
-            err_set(err, ERR_INPUT, "a count that cannot be in the sample at byte %zu", at);
-            return LEGACY_BAD;
+        if (depth > LEGACY_DEPTH_MAX) {
+            return err_set(err, ERR_LIMIT, "more than %d frames in the sample at byte %zu",
+                           LEGACY_DEPTH_MAX, at);
         }
-        if (t->samples == LEGACY_SAMPLES_MAX || depth > LEGACY_FRAMES_MAX - t->frames) {
-            err_set(err, ERR_LIMIT, "more than %d samples, or %d frames in all", LEGACY_SAMPLES_MAX,
-                    LEGACY_FRAMES_MAX);
-            return LEGACY_TOO_LARGE;
+        if (is_end(*w, count, depth)) {
+            (void)next_word(w);
+            return true;
         }
-        t->count += count;
-        t->samples++;
-        t->frames += depth;
-    }
-}
-
-/* The leaf is where it was interrupted, the others where they return to: one less is within the
- * call. */
-static void read_samples(struct legacy_profile *p, struct words w, const struct totals *t)
-{
-    uint64_t count = 0;
-    size_t depth = 0;
-    while (p->n_samples < t->samples) {
-        struct words addresses = w;
-        addresses.at += 2 * w.size;
-        (void)next_record(&w, &count, &depth);
-        p->samples[p->n_samples++] = (struct legacy_sample){
-            .first = p->n_frames,
-            .depth = depth,
-            .values = {(int64_t)count, (int64_t)count * p->period},
-        };
-        for (size_t i = 0; i < depth; i++) {
-            p->frames[p->n_frames++] = next_word(&addresses) - (i > 0);
+        if (count > left) {
+            return err_set(err, ERR_INPUT, "a count that cannot be in the sample at byte %zu", at);
         }
+        if (p->n_samples == LEGACY_SAMPLES_MAX || depth > LEGACY_FRAMES_MAX - p->n_frames) {
+            return err_set(err, ERR_LIMIT, "more than %d samples, or %d frames in all",
+                           LEGACY_SAMPLES_MAX, LEGACY_FRAMES_MAX);
+        }
+        left -= count;
+        add_sample(p, w, count, (size_t)depth);
     }
 }
 
@@ -245,47 +210,28 @@ static void drop_duplicates(struct legacy_profile *p)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static enum legacy_result read_body(struct legacy_profile *p, struct words w, uint64_t seed,
-                                    struct err *err)
-{
-    struct words end = w;
-    struct totals t = {.samples = 0};
-    enum legacy_result r = measure(&end, (uint64_t)p->period, &t, err);
-    if (r == LEGACY_MADE) {
-        r = legacy_reserve(p, t.samples, t.frames, err);
-    }
-    if (r != LEGACY_MADE) {
-        return r;
-    }
-    read_samples(p, w, &t);
-    for (size_t i = 0; i < HANDLER_FRAMES; i++) {
-        drop_handler(p);
-    }
-    r = legacy_number(p, seed, err);
-    if (r == LEGACY_MADE) {
-        struct sv text = {.p = w.in.p + end.at, .n = w.in.n - end.at};
-        r = legacy_place(p, text, err);
-    }
-    if (r == LEGACY_MADE) {
-        drop_duplicates(p);
-    }
-    return r;
-}
-
-enum legacy_result legacy_read_cpu(struct legacy_profile *p, struct sv body, uint64_t seed,
-                                   struct err *err)
+bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err)
 {
     struct words w;
     uint64_t period_us;
     if (!find_words(body, &w, &period_us)) {
-        err_set(err, ERR_INPUT, "no header of a CPU profile");
-        return LEGACY_BAD;
+        return err_set(err, ERR_INPUT, "no header of a CPU profile");
     }
     if (period_us > PERIOD_MAX_US) {
-        err_set(err, ERR_INPUT, "a period of more than an hour");
-        return LEGACY_BAD;
+        return err_set(err, ERR_INPUT, "a period of more than an hour");
     }
     p->kind = &cpu_kind;
     p->period = (int64_t)period_us * NS_PER_US;
-    return read_body(p, w, seed, err);
+    /* A sample has at least two words. */
+    if (!legacy_reserve(p, words_left(&w) / 2, words_left(&w), err) || !read_samples(p, &w, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < HANDLER_FRAMES; i++) {
+        drop_handler(p);
+    }
+    if (!legacy_locate(p, text_skip(body, w.at), err)) {
+        return false;
+    }
+    drop_duplicates(p);
+    return true;
 }

@@ -1,113 +1,83 @@
 #include "pprof/legacy/legacy.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "pprof/gzip.h"
 #include "pprof/legacy/profile.h"
 
-enum legacy_format legacy_format_of(struct sv start)
+static const struct {
+    bool (*is)(struct sv start);
+    bool (*read)(struct legacy_profile *p, struct sv body, struct err *err);
+} formats[] = {{legacy_is_cpu, legacy_read_cpu}, {legacy_is_heap, legacy_read_heap}};
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+bool legacy_is(struct sv start)
 {
-    if (legacy_is_cpu(start)) {
-        return LEGACY_CPU;
+    for (size_t i = 0; i < FORMATS; i++) {
+        if (formats[i].is(start)) {
+            return true;
+        }
     }
-    return legacy_is_heap(start) ? LEGACY_HEAP : LEGACY_NONE;
+    return false;
 }
 
-/* ---- out ------------------------------------------------------------------------------------- */
-
-/* Compressed, and in memory that outlives the scratch. */
-static enum legacy_result pack(struct scratch *s, struct sv plain, struct legacy_output *ret,
-                               struct err *err)
+static bool read_plain(struct legacy_profile *p, struct sv plain, struct err *err)
 {
-    struct sv zipped;
-    if (!gzip_deflate(s, plain, &zipped)) {
-        return legacy_no_memory(err);
+    for (size_t i = 0; i < FORMATS; i++) {
+        if (formats[i].is(plain)) {
+            return formats[i].read(p, plain, err);
+        }
     }
-    ret->data = malloc(zipped.n);
-    if (ret->data == NULL) {
-        return legacy_no_memory(err);
-    }
-    memcpy(ret->data, zipped.p, zipped.n);
-    ret->size = zipped.n;
-    return LEGACY_MADE;
+    return err_set(err, ERR_INPUT, "none of the old formats of pprof");
 }
 
-static enum legacy_result write_out(const struct legacy_profile *p, const struct legacy_input *in,
-                                    struct legacy_output *ret, struct err *err)
+static bool write_out(const struct legacy_profile *p, const struct legacy_input *in,
+                      struct legacy_output *ret, struct err *err)
 {
     struct buf *out = scratch_buf(p->scratch);
     legacy_write(p, in->time_ns, p->kind->samples_time ? in->duration_ns : 0, out);
-    if (buf_ok(out)) {
-        return pack(p->scratch, (struct sv){.p = out->data, .n = out->len}, ret, err);
-    }
     if (buf_too_big(out)) {
-        err_set(err, ERR_LIMIT, "more than %zu bytes when converted", SCRATCH_BUF_MAX);
-        return LEGACY_TOO_LARGE;
+        return err_set(err, ERR_LIMIT, "more than %zu bytes when converted", SCRATCH_BUF_MAX);
     }
-    return legacy_no_memory(err);
+    struct sv plain = {.p = out->data, .n = out->len};
+    return (buf_ok(out) && gzip_pack(p->scratch, plain, &ret->data, &ret->size)) || err_memory(err);
 }
 
-/* ---- in -------------------------------------------------------------------------------------- */
-
-static enum legacy_result read_plain(struct legacy_profile *p, struct sv plain, uint64_t seed,
-                                     struct err *err)
+/* What a failure means; damaged: what was read when the input turned out to be wrong. */
+static enum legacy_result failure(const struct err *err, enum legacy_result damaged)
 {
-    switch (legacy_format_of(plain)) {
-    case LEGACY_CPU:
-        return legacy_read_cpu(p, plain, seed, err);
-    case LEGACY_HEAP:
-        return legacy_read_heap(p, plain, seed, err);
-    case LEGACY_NONE:
-        break;
-    }
-    err_set(err, ERR_INPUT, "none of the old formats of pprof");
-    return LEGACY_BAD;
-}
-
-static enum legacy_result inflate(struct scratch *s, struct sv body, struct sv *ret_plain,
-                                  struct err *err)
-{
-    *ret_plain = body;
-    if (!gzip_is(body)) {
-        if (body.n > LEGACY_PLAIN_MAX) {
-            err_set(err, ERR_LIMIT, "larger than %zu bytes", LEGACY_PLAIN_MAX);
-            return LEGACY_TOO_LARGE;
-        }
-        return LEGACY_MADE;
-    }
-    switch (gzip_inflate(s, body, LEGACY_PLAIN_MAX, 0, ret_plain, err)) {
-    case GZIP_OK:
-        return LEGACY_MADE;
-    case GZIP_BAD:
-        return LEGACY_BAD_GZIP;
-    case GZIP_TOO_LARGE:
+    if (err->kind == ERR_LIMIT) {
         return LEGACY_TOO_LARGE;
-    case GZIP_NO_MEMORY:
-        break;
     }
-    return LEGACY_NO_MEMORY;
+    return err->kind == ERR_MEMORY ? LEGACY_NO_MEMORY : damaged;
 }
 
 static enum legacy_result convert(const struct legacy_input *in, struct scratch *s,
                                   struct legacy_output *ret, struct err *err)
 {
     struct sv plain;
-    struct legacy_profile p = {.scratch = s};
-    enum legacy_result r = inflate(s, in->body, &plain, err);
-    if (r == LEGACY_MADE) {
-        r = read_plain(&p, plain, in->seed, err);
+    struct legacy_profile p = {.scratch = s, .seed = in->seed};
+    if (s == NULL) {
+        err_memory(err);
+        return LEGACY_NO_MEMORY;
     }
-    return r == LEGACY_MADE ? write_out(&p, in, ret, err) : r;
+    if (!gzip_plain(s, in->body, LEGACY_PLAIN_MAX, 0, &plain, err)) {
+        return failure(err, LEGACY_BAD_GZIP);
+    }
+    bool ok = plain.n <= LEGACY_PLAIN_MAX
+                  ? read_plain(&p, plain, err) && write_out(&p, in, ret, err)
+                  : err_set(err, ERR_LIMIT, "larger than %zu bytes", LEGACY_PLAIN_MAX);
+    return ok ? LEGACY_MADE : failure(err, LEGACY_BAD);
 }
 
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err)
 {
     struct scratch *own = in->scratch == NULL ? scratch_new() : NULL;
-    struct scratch *s = own == NULL ? in->scratch : own;
+    struct err problem = ERR_INIT;
     *ret = (struct legacy_output){.data = NULL};
-    enum legacy_result r = s == NULL ? legacy_no_memory(err) : convert(in, s, ret, err);
+    enum legacy_result r = convert(in, own == NULL ? in->scratch : own, ret, &problem);
+    if (r != LEGACY_MADE && err != NULL) {
+        *err = problem;
+    }
     if (in->scratch != NULL) {
         scratch_reset(in->scratch);
     }

@@ -25,8 +25,6 @@
 /* Frames of one sample; gperftools has 254 at most, jemalloc 128. */
 #define LEGACY_DEPTH_MAX 4096
 
-enum legacy_format { LEGACY_NONE, LEGACY_CPU, LEGACY_HEAP };
-
 enum legacy_result {
     LEGACY_MADE,
     LEGACY_BAD, /* failures */
@@ -48,8 +46,8 @@ struct legacy_output {
     size_t size;
 };
 
-/* What a plain body is, by its first bytes (some hundred are enough). */
-enum legacy_format legacy_format_of(struct sv start);
+/* Does a plain body begin as one? Some hundred bytes are enough. */
+bool legacy_is(struct sv start);
 /* On failure err says what is wrong and where, and ret is empty. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);

@@ -1,70 +1,17 @@
 #include "pprof/legacy/maps.h"
 
+#include "base/ascii.h"
+#include "pprof/legacy/text.h"
+
 /* A program that is not relocatable starts here on x86-64. */
 #define PROGRAM_START UINT64_C(0x400000)
-#define HEX_MAX 16 /* digits */
 #define PERMISSIONS 4
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
-static bool is_digit(char c)
+static bool take_spaces(struct sv *in)
 {
-    return c >= '0' && c <= '9';
-}
-
-static int hex_digit(char c)
-{
-    if (is_digit(c)) {
-        return c - '0';
-    }
-    char lower = (char)(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-static struct sv skip(struct sv v, size_t n)
-{
-    return (struct sv){.p = v.p + n, .n = v.n - n};
-}
-
-static bool take_hex(struct sv *in, uint64_t *ret)
-{
-    uint64_t value = 0;
-    size_t n = 0;
-    while (n < in->n && n < HEX_MAX && hex_digit(in->p[n]) >= 0) {
-        value = value << 4 | (uint64_t)hex_digit(in->p[n]);
-        n++;
-    }
-    *in = skip(*in, n);
-    *ret = value;
-    return n > 0;
-}
-
-static bool take_char(struct sv *in, char c)
-{
-    if (in->n == 0 || in->p[0] != c) {
-        return false;
-    }
-    *in = skip(*in, 1);
-    return true;
-}
-
-static bool take_space(struct sv *in)
-{
-    bool some = false;
-    while (take_char(in, ' ') || take_char(in, '\t')) {
-        some = true;
-    }
-    return some;
-}
-
-static bool take_number(struct sv *in)
-{
-    size_t n = 0;
-    while (n < in->n && is_digit(in->p[n])) {
-        n++;
-    }
-    *in = skip(*in, n);
-    return n > 0;
+    return text_take_any(in, " \t");
 }
 
 static bool take_permissions(struct sv *in, bool *ret_executable)
@@ -77,7 +24,7 @@ static bool take_permissions(struct sv *in, bool *ret_executable)
         }
         *ret_executable = *ret_executable || c == 'x';
     }
-    *in = skip(*in, PERMISSIONS);
+    *in = text_skip(*in, PERMISSIONS);
     return true;
 }
 
@@ -85,27 +32,26 @@ static bool take_permissions(struct sv *in, bool *ret_executable)
 static bool take_inode(struct sv *in)
 {
     uint64_t device;
-    return take_hex(in, &device) && take_char(in, ':') && take_hex(in, &device) && take_space(in) &&
-           take_number(in) && (in->n == 0 || take_space(in));
+    return text_take_hex(in, true, &device) && text_take_char(in, ':') &&
+           text_take_hex(in, true, &device) && take_spaces(in) && text_take_digits(in).n > 0 &&
+           (in->n == 0 || take_spaces(in));
 }
 
-/* "00400000-004a1000 r-xp 00000000 fd:00 1234   /usr/bin/x". False for all that is none, and for
- * what cannot be executed. */
+/* "00400000-004a1000 r-xp 00000000 fd:00 1234   /usr/bin/x". False for any other line, and for a
+ * mapping that cannot be executed. */
 static bool read_line(struct sv line, struct legacy_mapping *ret)
 {
     bool executable;
-    bool ok = take_hex(&line, &ret->start) && take_char(&line, '-') &&
-              take_hex(&line, &ret->limit) && take_space(&line) &&
-              take_permissions(&line, &executable) && take_space(&line) &&
-              take_hex(&line, &ret->offset) && take_space(&line) && take_inode(&line);
+    bool ok = text_take_hex(&line, true, &ret->start) && text_take_char(&line, '-') &&
+              text_take_hex(&line, true, &ret->limit) && take_spaces(&line) &&
+              take_permissions(&line, &executable) && take_spaces(&line) &&
+              text_take_hex(&line, true, &ret->offset) && take_spaces(&line) && take_inode(&line);
     if (!ok || !executable || ret->start >= ret->limit) {
         return false;
     }
     line = sv_trim(line);
     const struct sv deleted = SV(" (deleted)");
-    if (sv_ends_with(line, deleted)) {
-        line.n -= deleted.n;
-    }
+    line.n -= sv_ends_with(line, deleted) ? deleted.n : 0;
     ret->file = line;
     return true;
 }
@@ -134,10 +80,10 @@ static void add(struct legacy_maps *m, const struct legacy_mapping *mapping)
 static bool is_library(struct sv file)
 {
     for (size_t i = 0; i + 3 <= file.n; i++) {
-        struct sv rest = skip(file, i);
+        struct sv rest = text_skip(file, i);
         if (sv_starts_with(rest, SV(".so")) &&
-            (rest.n == 3 ||
-             (rest.n >= 5 && (rest.p[3] == '.' || rest.p[3] == '_') && is_digit(rest.p[4])))) {
+            (rest.n == 3 || (rest.n >= 5 && (rest.p[3] == '.' || rest.p[3] == '_') &&
+                             ascii_is_digit(rest.p[4])))) {
             return true;
         }
     }
@@ -192,11 +138,7 @@ bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret
         return false;
     }
     struct sv line;
-    while (text.n > 0) {
-        if (!sv_cut(text, '\n', &line, &text)) {
-            line = text;
-            text.n = 0;
-        }
+    while (text_take_line(&text, &line)) {
         if (read_line(line, &mapping)) {
             add(ret, &mapping);
         }

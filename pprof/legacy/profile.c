@@ -8,20 +8,13 @@
 /* A table of locations begins with as many slots; a power of two. */
 #define SLOTS_MIN 256
 
-enum legacy_result legacy_no_memory(struct err *err)
-{
-    err_memory(err);
-    return LEGACY_NO_MEMORY;
-}
-
-enum legacy_result legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames,
-                                  struct err *err)
+bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err)
 {
     samples = samples < LEGACY_SAMPLES_MAX ? samples : LEGACY_SAMPLES_MAX;
     frames = frames < LEGACY_FRAMES_MAX ? frames : LEGACY_FRAMES_MAX;
     p->samples = scratch_array(p->scratch, samples + 1, sizeof(*p->samples));
     p->frames = scratch_array(p->scratch, frames + 1, sizeof(*p->frames));
-    return p->samples == NULL || p->frames == NULL ? legacy_no_memory(err) : LEGACY_MADE;
+    return (p->samples != NULL && p->frames != NULL) || err_memory(err);
 }
 
 /* ---- locations ------------------------------------------------------------------------------- */
@@ -31,12 +24,11 @@ struct table {
     uint32_t *slots; /* id of the location, 0 where free */
     size_t mask;
     size_t cap; /* of the locations */
-    uint64_t seed;
 };
 
 static uint32_t *find_slot(const struct legacy_profile *p, const struct table *t, uint64_t address)
 {
-    size_t at = (size_t)hash_bytes(&address, sizeof(address), t->seed) & t->mask;
+    size_t at = (size_t)hash_bytes(&address, sizeof(address), p->seed) & t->mask;
     while (t->slots[at] != 0 && p->locations[t->slots[at] - 1].address != address) {
         at = (at + 1) & t->mask;
     }
@@ -55,54 +47,50 @@ static bool grow(struct legacy_profile *p, struct table *t)
         return false;
     }
     p->locations = locations;
-    *t = (struct table){.slots = slots, .mask = n - 1, .cap = n / 2, .seed = t->seed};
+    *t = (struct table){.slots = slots, .mask = n - 1, .cap = n / 2};
     for (size_t i = 0; i < p->n_locations; i++) {
         *find_slot(p, t, p->locations[i].address) = (uint32_t)i + 1;
     }
     return true;
 }
 
-static enum legacy_result number_frame(struct legacy_profile *p, struct table *t, uint64_t *frame,
-                                       struct err *err)
+/* Turns the address of a frame into the id of its location. */
+static bool number_frame(struct legacy_profile *p, struct table *t, uint64_t *frame,
+                         struct err *err)
 {
     if ((t->slots == NULL || p->n_locations == t->cap) && !grow(p, t)) {
-        return legacy_no_memory(err);
+        return err_memory(err);
     }
     uint32_t *slot = find_slot(p, t, *frame);
     if (*slot == 0) {
         if (p->n_locations == LEGACY_LOCATIONS_MAX) {
-            err_set(err, ERR_LIMIT, "more than %d addresses", LEGACY_LOCATIONS_MAX);
-            return LEGACY_TOO_LARGE;
+            return err_set(err, ERR_LIMIT, "more than %d addresses", LEGACY_LOCATIONS_MAX);
         }
         p->locations[p->n_locations++] = (struct legacy_location){.address = *frame};
         *slot = (uint32_t)p->n_locations;
     }
     *frame = *slot;
-    return LEGACY_MADE;
+    return true;
 }
 
-enum legacy_result legacy_number(struct legacy_profile *p, uint64_t seed, struct err *err)
+bool legacy_locate(struct legacy_profile *p, struct sv maps, struct err *err)
 {
-    struct table t = {.seed = seed};
-    enum legacy_result r = LEGACY_MADE;
+    struct table t = {.slots = NULL};
     for (size_t i = 0; i < p->n_samples; i++) {
         const struct legacy_sample *s = &p->samples[i];
-        for (size_t j = 0; j < s->depth && r == LEGACY_MADE; j++) {
-            r = number_frame(p, &t, &p->frames[s->first + j], err);
+        for (size_t j = 0; j < s->depth; j++) {
+            if (!number_frame(p, &t, &p->frames[s->first + j], err)) {
+                return false;
+            }
         }
     }
-    return r;
-}
-
-enum legacy_result legacy_place(struct legacy_profile *p, struct sv maps, struct err *err)
-{
     if (!legacy_maps_read(p->scratch, maps, &p->maps)) {
-        return legacy_no_memory(err);
+        return err_memory(err);
     }
     for (size_t i = 0; i < p->n_locations; i++) {
         p->locations[i].mapping = legacy_maps_place(&p->maps, p->locations[i].address);
     }
-    return LEGACY_MADE;
+    return true;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* What is in an old profile, whatever its form, and how it is written. Private to legacy*.c.
  *
- * A reader fills in samples and frames; then the addresses become locations (legacy_number()), are
- * placed in mappings, and all is written.
+ * A reader fills in samples and frames; then legacy_locate() finds the location and the mapping
+ * of each address, and all is written.
  */
 #ifndef PROFPULL_PPROF_LEGACY_PROFILE_H
 #define PROFPULL_PPROF_LEGACY_PROFILE_H
@@ -37,34 +37,30 @@ struct legacy_location {
 
 struct legacy_profile {
     struct scratch *scratch;
+    uint64_t seed;
     const struct legacy_kind *kind;
     int64_t period;
     struct legacy_sample *samples;
     size_t n_samples;
-    uint64_t *frames; /* addresses; after legacy_number() ids of locations */
+    uint64_t *frames; /* addresses; after legacy_locate() ids of locations */
     size_t n_frames;
     struct legacy_location *locations; /* by id - 1 */
     size_t n_locations;
     struct legacy_maps maps;
 };
 
-/* Makes room for as many, but for no more than the limits allow. */
-enum legacy_result legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames,
-                                  struct err *err);
-/* Turns the addresses of all frames into ids, in the order in which they come. */
-enum legacy_result legacy_number(struct legacy_profile *p, uint64_t seed, struct err *err);
-/* Reads the mappings and finds the one of each location. */
-enum legacy_result legacy_place(struct legacy_profile *p, struct sv maps, struct err *err);
+/* Makes room for so many samples and frames, but for no more than the limits allow. */
+bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err);
+/* Turns the addresses of all frames into ids of locations, in the order in which they come, and
+ * finds the mapping of each location. maps: the text of /proc/<pid>/maps. */
+bool legacy_locate(struct legacy_profile *p, struct sv maps, struct err *err);
 /* Appends the profile, not compressed. */
 void legacy_write(const struct legacy_profile *p, int64_t time_ns, int64_t duration_ns,
                   struct buf *out);
-enum legacy_result legacy_no_memory(struct err *err);
 
-/* The readers: of a whole plain body. */
-enum legacy_result legacy_read_cpu(struct legacy_profile *p, struct sv body, uint64_t seed,
-                                   struct err *err);
-enum legacy_result legacy_read_heap(struct legacy_profile *p, struct sv body, uint64_t seed,
-                                    struct err *err);
+/* The readers: of a whole plain body. What err says follows from its kind. */
+bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err);
+bool legacy_read_heap(struct legacy_profile *p, struct sv body, struct err *err);
 /* Does it begin as one? */
 bool legacy_is_cpu(struct sv start);
 bool legacy_is_heap(struct sv start);

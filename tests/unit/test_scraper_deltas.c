@@ -335,7 +335,7 @@ static void old_profiles_are_converted(void **state)
     struct sv plain;
     struct scratch *s = scratch_new();
     struct sv zipped = {w->profile->data, w->profile->size};
-    CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), GZIP_OK, "");
+    CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), true, "");
     CHECK_INT(pprof_check(plain, &summary, &err), true, err.msg);
     CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 4, "");
     CHECK_INT(summary.n[PROFILE_SAMPLE], 1, "");
