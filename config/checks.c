@@ -236,8 +236,10 @@ static bool check_target(struct sv v)
     return v.n > 0 && is_graphic(v) && !has_any(v, "/@?#");
 }
 
-const struct text_kind text_target = {
-    .expected = "host:port without scheme and path (see scheme, path_prefix)", .ok = check_target};
+#define TARGET_EXPECTED "host:port without scheme and path (see scheme, path_prefix)"
+const struct text_kind text_target = {.expected = TARGET_EXPECTED, .ok = check_target};
+const struct text_kind text_raw_target = {
+    .expected = TARGET_EXPECTED, .ok = check_target, .raw = true};
 
 /* RFC 1123 label: it becomes a part of the path of a request. */
 static bool check_namespace(struct sv v)
@@ -308,26 +310,16 @@ void complain_twice(struct reader *r, const struct place *at, const char *name, 
                  first_line);
 }
 
-void read_label_limits(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    /* Four labels are the server's own on the way through ingest; one must be left. */
-    static const struct range names = {5, LABELS_MAX};
-    static const struct range lengths = {16, 65536};
-    static const struct field fields[] = {
-        {.key = "max_names",
-         .read = read_unsigned,
-         .offset = offsetof(struct config_label_limits, max_names),
-         .arg = &names},
-        {.key = "max_name_length",
-         .read = read_unsigned,
-         .offset = offsetof(struct config_label_limits, max_name_length),
-         .arg = &lengths},
-        {.key = "max_value_length",
-         .read = read_unsigned,
-         .offset = offsetof(struct config_label_limits, max_value_length),
-         .arg = &lengths},
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
+/* Four labels are the server's own on the way through ingest; one must be left. */
+static const struct range range_names = {5, LABELS_MAX};
+static const struct range range_lengths = {16, 65536};
+
+static const struct field label_limits_rows[] = {
+    ROW(config_label_limits, "max_names", max_names, &kind_unsigned, .arg = &range_names),
+    ROW(config_label_limits, "max_name_length", max_name_length, &kind_unsigned,
+        .arg = &range_lengths),
+    ROW(config_label_limits, "max_value_length", max_value_length, &kind_unsigned,
+        .arg = &range_lengths),
+};
+const struct schema schema_label_limits =
+    SCHEMA(label_limits_rows, sizeof(struct config_label_limits));

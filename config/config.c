@@ -83,73 +83,60 @@ static const struct text_kind text_external_name = {
     .ok = check_external_name};
 static const struct pairs_kind pairs_external = {.name = &text_external_name, .value = &text_any};
 
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct config, member), .arg = (arg_)   \
-    }
-
 static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};
 
-static void read_global(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const struct field fields[] = {
-        FIELD("scrape_interval", read_duration, global.scrape_interval_ms, &range_interval),
-        FIELD("scrape_timeout", read_duration, global.scrape_timeout_ms, &range_interval),
-        FIELD("external_labels", read_pairs, global.external_labels, &pairs_external),
-        FIELD("delta_state_max_bytes", read_size, global.delta_state_max_bytes, &range_memory),
-        FIELD("bodies_max_bytes", read_size, global.bodies_max_bytes, &range_memory),
-        FIELD("label_limits", read_label_limits, global.label_limits, NULL),
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
-
-static void read_server(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const struct field fields[] = {
-        FIELD("listen", read_text, server.listen, &text_listen),
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
-
-static void read_log(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const char *const levels[] = {"debug", "info", "warn", "error"};
-    static const char *const formats[] = {"logfmt", "json"};
-    static const struct choices level_choices = {levels, 4};
-    static const struct choices format_choices = {formats, 2};
-    static const struct field fields[] = {
-        FIELD("level", read_choice, log.level, &level_choices),
-        FIELD("format", read_choice, log.format, &format_choices),
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
-
-static const struct field root_fields[] = {
-    {.key = "global", .read = read_global},
-    {.key = "server", .read = read_server},
-    {.key = "log", .read = read_log},
-    {.key = "write", .read = read_elsewhere},
-    {.key = "scrape_configs", .read = read_elsewhere},
-    {.key = "sharding", .read = read_sharding},
+static const struct field global_rows[] = {
+    ROW(config, "scrape_interval", global.scrape_interval_ms, &kind_duration,
+        .arg = &range_interval, .initial.ms = 15000),
+    ROW(config, "scrape_timeout", global.scrape_timeout_ms, &kind_duration, .arg = &range_interval,
+        .initial.ms = 10000),
+    ROW(config, "external_labels", global.external_labels, &kind_pairs, .arg = &pairs_external),
+    ROW(config, "delta_state_max_bytes", global.delta_state_max_bytes, &kind_size,
+        .arg = &range_memory, .initial.size = UINT64_C(256) << 20),
+    ROW(config, "bodies_max_bytes", global.bodies_max_bytes, &kind_size, .arg = &range_memory,
+        .initial.size = UINT64_C(256) << 20),
+    ROW(config, "label_limits", global.label_limits, &kind_mapping, .arg = &schema_label_limits),
 };
+static const struct schema schema_global = SCHEMA(global_rows, 0);
+
+static const struct field server_rows[] = {
+    ROW(config, "listen", server.listen, &kind_text, .arg = &text_listen,
+        .initial.text = "0.0.0.0:4041"),
+};
+static const struct schema schema_server = SCHEMA(server_rows, 0);
+
+static const char *const level_names[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
+static const struct choices levels = CHOICES(level_names);
+static const char *const format_names[] = {[LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json"};
+static const struct choices formats = CHOICES(format_names);
+
+static const struct field log_rows[] = {
+    ROW(config, "level", log.level, &kind_choice, .arg = &levels, .initial.number = LOG_INFO),
+    ROW(config, "format", log.format, &kind_choice, .arg = &formats, .initial.number = LOG_LOGFMT),
+};
+static const struct schema schema_log = SCHEMA(log_rows, 0);
+
+static bool has_sharding(const void *record)
+{
+    return ((const struct config *)record)->sharding.mode != SHARDING_NONE;
+}
+
+static const struct field root_rows[] = {
+    PART("global", &kind_mapping, .arg = &schema_global),
+    PART("server", &kind_mapping, .arg = &schema_server),
+    PART("log", &kind_mapping, .arg = &schema_log),
+    ROW(config, "sharding", sharding, &kind_mapping, .arg = &schema_sharding, .when = has_sharding),
+    ROW(config, "scrape_configs", jobs, &kind_deferred, .arg = &schema_job),
+    ROW(config, "write", endpoints, &kind_deferred, .arg = &schema_endpoint),
+};
+const struct schema schema_root = SCHEMA(root_rows, sizeof(struct config));
 
 void set_defaults(struct config *c)
 {
-    c->global.scrape_interval_ms = 15000;
-    c->global.scrape_timeout_ms = 10000;
-    c->global.delta_state_max_bytes = UINT64_C(256) * 1024 * 1024;
-    c->global.bodies_max_bytes = UINT64_C(256) * 1024 * 1024;
+    schema_defaults(&schema_root, c);
+    schema_defaults(&schema_http, &c->sharding.kubernetes.http);
     c->global.label_limits = (struct config_label_limits)CONFIG_LABEL_LIMITS_DEFAULT;
-    c->server.listen = "0.0.0.0:4041";
-    c->log.level = LOG_INFO;
-    c->log.format = LOG_LOGFMT;
-    sharding_defaults(&c->sharding);
 }
 
 static void apply_listen(struct reader *r, struct config *c)
@@ -197,7 +184,6 @@ static void read_builtin_jobs(struct reader *r, struct config *c)
 static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
     (void)out;
-    const struct section section = SECTION(root_fields, c);
     const struct yaml_node *root = read_tree(r, arg);
     struct place at = {.node = root};
     if (root == NULL) {
@@ -208,7 +194,7 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
         reader_error(r, &at, "expected a mapping, got %s", yaml_what(root));
         return;
     }
-    read_sections(r, &at, &section, 1);
+    schema_read(r, &at, &schema_root, c);
     apply_listen(r, c);
     read_endpoints(r, &at, c);
     if (yaml_get(root, "scrape_configs") != NULL) {
@@ -221,10 +207,10 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
 /* A list of rules, or a mapping with the key relabel_configs. */
 static void read_rules_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
-    static const struct field fields[] = {
-        {.key = "relabel_configs", .read = read_rules, .required = true},
+    static const struct field rows[] = {
+        PART("relabel_configs", &kind_rules, .arg = &schema_rule, .required = true),
     };
-    const struct section section = SECTION(fields, out);
+    static const struct schema schema = SCHEMA(rows, 0);
     const struct yaml_node *root = read_tree(r, arg);
     struct place at = {.node = root};
     if (root == NULL) {
@@ -232,9 +218,9 @@ static void read_rules_root(struct reader *r, const void *arg, struct config *c,
     }
     set_defaults(c);
     if (root->kind == YAML_MAPPING) {
-        read_sections(r, &at, &section, 1);
+        schema_read(r, &at, &schema, out);
     } else if (root->kind == YAML_LIST) {
-        read_rules(r, &at, NULL, out);
+        kind_rules.read(r, &at, &schema_rule, out);
     } else {
         reader_error(r, &at,
                      "expected a list of rules or a mapping with the key relabel_configs, "

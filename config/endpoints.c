@@ -1,16 +1,11 @@
 /* The list write: where profiles go. */
 #include <string.h>
 
+#include "config/dump.h"
 #include "config/parts.h"
 
 #define DEFAULT_NAME "main"
 #define HOUR_MS UINT64_C(3600000)
-
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct config_endpoint, member),        \
-        .arg = (arg_)                                                                              \
-    }
 
 const struct config_protocol *const *reader_protocols(const struct reader *r)
 {
@@ -43,6 +38,17 @@ static void read_protocol(struct reader *r, const struct place *at, const void *
     }
 }
 
+static void write_protocol(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    const struct config_protocol *p = *(const struct config_protocol *const *)value;
+    if (p != NULL) {
+        dump_word(d, key, p->name);
+    }
+}
+
+static const struct kind kind_protocol = {.read = read_protocol, .write = write_protocol};
+
 /* file:// and an absolute path that is more than the root. */
 static bool is_file_url(struct sv v)
 {
@@ -68,15 +74,12 @@ static const struct text_kind text_url = {
     .ok = check_url,
     .url = true};
 
-/* ---- headers
- * ----------------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static void read_headers(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    static const struct pairs_kind kind = {.name = &text_any, .value = &text_header_value};
-    (void)arg;
     size_t before = r->reported;
-    read_pairs(r, at, &kind, out);
+    read_pairs(r, at, arg, out);
     if (r->reported != before) {
         return;
     }
@@ -89,25 +92,15 @@ static void read_headers(struct reader *r, const struct place *at, const void *a
     }
 }
 
-/* ---- retry, queue
- * ------------------------------------------------------------------------------------ */
+static const struct kind kind_headers = {read_headers, write_pairs, .is_array = true};
+static const struct pairs_kind pairs_headers = {.name = &text_any, .value = &text_header_value};
 
-static void read_retry(struct reader *r, const struct place *at, const void *arg, void *out)
+/* ---- retry ----------------------------------------------------------------------------------- */
+
+static void check_retry(struct reader *r, const struct place *at, bool clean, void *out)
 {
-    (void)arg;
-    static const struct range backoff = {1, HOUR_MS * 24};
-    static const struct range age = {1, HOUR_MS * 24 * 7};
-    static const struct field fields[] = {
-        FIELD("min_backoff", read_duration, min_backoff_ms, &backoff),
-        FIELD("max_backoff", read_duration, max_backoff_ms, &backoff),
-        FIELD("max_age", read_duration, max_age_ms, &age),
-        FIELD("on_429", read_bool, retry_on_429, NULL),
-    };
     const struct config_endpoint *e = out;
-    const struct section section = SECTION(fields, out);
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    if (r->reported == before && e->min_backoff_ms > e->max_backoff_ms) {
+    if (clean && e->min_backoff_ms > e->max_backoff_ms) {
         struct place place = place_of_key(
             at, yaml_get(at->node, "min_backoff") != NULL ? "min_backoff" : "max_backoff");
         char min[32];
@@ -117,6 +110,22 @@ static void read_retry(struct reader *r, const struct place *at, const void *arg
         reader_error(r, &place, "min_backoff (%s) is greater than max_backoff (%s)", min, max);
     }
 }
+
+static const struct range range_backoff = {1, HOUR_MS * 24};
+static const struct range range_age = {1, HOUR_MS * 24 * 7};
+
+static const struct field retry_rows[] = {
+    ROW(config_endpoint, "min_backoff", min_backoff_ms, &kind_duration, .arg = &range_backoff,
+        .initial.ms = 500),
+    ROW(config_endpoint, "max_backoff", max_backoff_ms, &kind_duration, .arg = &range_backoff,
+        .initial.ms = 5 * 60 * 1000),
+    ROW(config_endpoint, "max_age", max_age_ms, &kind_duration, .arg = &range_age,
+        .initial.ms = 55 * 60 * 1000),
+    ROW(config_endpoint, "on_429", retry_on_429, &kind_bool, .initial.on = true),
+};
+static const struct schema schema_retry = SCHEMA(retry_rows, 0, .check = check_retry);
+
+/* ---- queue ----------------------------------------------------------------------------------- */
 
 #define FSYNC_MAX_MS 60000
 
@@ -151,76 +160,55 @@ static void read_fsync(struct reader *r, const struct place *at, const void *arg
     }
 }
 
-static void check_spool(struct reader *r, const struct place *at, const struct config_endpoint *e)
+static void write_fsync(struct dumper *d, const char *key, const void *arg, const void *value)
 {
-    static const char *const keys[] = {"spool_max_bytes", "fsync"};
-    for (size_t i = 0; e->spool_directory == NULL && i < sizeof(keys) / sizeof(keys[0]); i++) {
-        struct place place = place_of_key(at, keys[i]);
+    (void)arg;
+    int64_t ms = *(const int64_t *)value;
+    if (ms == CONFIG_FSYNC_ALWAYS || ms == CONFIG_FSYNC_NEVER) {
+        dump_word(d, key, ms == CONFIG_FSYNC_ALWAYS ? "always" : "never");
+    } else {
+        dump_duration(d, key, ms);
+    }
+}
+
+static const struct kind kind_fsync = {read_fsync, write_fsync, .size = sizeof(int64_t)};
+
+static bool has_spool(const void *record)
+{
+    return ((const struct config_endpoint *)record)->spool_directory != NULL;
+}
+
+static const struct range range_spool_bytes = {1 << 20, UINT64_C(1) << 44};
+
+/* Without spool_directory these have no effect. */
+static const struct field spool_rows[] = {
+    ROW(config_endpoint, "spool_max_bytes", spool_max_bytes, &kind_size, .arg = &range_spool_bytes,
+        .initial.size = UINT64_C(1) << 30),
+    ROW(config_endpoint, "fsync", spool_fsync_ms, &kind_fsync, .initial.ms = 500),
+};
+static const struct schema schema_spool = SCHEMA(spool_rows, 0);
+
+static void check_queue(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    for (size_t i = 0; clean && !has_spool(out) && i < schema_spool.n; i++) {
+        struct place place = place_of_key(at, spool_rows[i].key);
         if (place.node != at->node) {
             reader_error(r, &place, "has no effect without spool_directory");
         }
     }
 }
 
-static void read_queue(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const struct range bytes = {1024, UINT64_C(1) << 40};
-    static const struct range spool_bytes = {1 << 20, UINT64_C(1) << 44};
-    static const struct field fields[] = {
-        FIELD("max_bytes", read_size, queue_max_bytes, &bytes),
-        FIELD("spool_directory", read_text, spool_directory, &text_file_name),
-        FIELD("spool_max_bytes", read_size, spool_max_bytes, &spool_bytes),
-        FIELD("fsync", read_fsync, spool_fsync_ms, NULL),
-    };
-    const struct section section = SECTION(fields, out);
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    if (r->reported == before && at->node->kind == YAML_MAPPING) {
-        check_spool(r, at, out);
-    }
-}
+static const struct range range_queue_bytes = {1024, UINT64_C(1) << 40};
 
-/* ---- an endpoint
- * --------------------------------------------------------------------------------------- */
-
-static const struct range range_concurrency = {1, 256};
-
-static const struct field endpoint_fields[] = {
-    FIELD("name", read_text, name, &text_nonempty),
-    {.key = "url",
-     .read = read_text,
-     .offset = offsetof(struct config_endpoint, url),
-     .arg = &text_url},
-    FIELD("protocol", read_protocol, protocol, NULL),
-    FIELD("tenant_id", read_text, tenant_id, &text_tenant),
-    FIELD("headers", read_headers, headers, NULL),
-    FIELD("remote_timeout", read_duration, remote_timeout_ms, &range_interval),
-    {.key = "retry", .read = read_retry},
-    {.key = "queue", .read = read_queue},
-    FIELD("concurrency", read_unsigned, concurrency, &range_concurrency),
-    FIELD("label_limits", read_label_limits, label_limits, NULL),
+static const struct field queue_rows[] = {
+    ROW(config_endpoint, "max_bytes", queue_max_bytes, &kind_size, .arg = &range_queue_bytes,
+        .initial.size = UINT64_C(64) << 20),
+    ROW(config_endpoint, "spool_directory", spool_directory, &kind_text, .arg = &text_file_name),
+    PART(NULL, &kind_mapping, .arg = &schema_spool, .when = has_spool),
 };
+static const struct schema schema_queue = SCHEMA(queue_rows, 0, .check = check_queue);
 
-static void endpoint_defaults(struct reader *r, struct config_endpoint *e, const struct config *c)
-{
-    *e = (struct config_endpoint){
-        .protocol = reader_protocols(r)[0],
-        .tenant_id = "",
-        .remote_timeout_ms = 10000,
-        .min_backoff_ms = 500,
-        .max_backoff_ms = 300000, /* 5m */
-        .max_age_ms = 3300000,    /* 55m */
-        .retry_on_429 = true,
-        .queue_max_bytes = UINT64_C(64) * 1024 * 1024,
-        .spool_max_bytes = UINT64_C(1024) * 1024 * 1024,
-        .spool_fsync_ms = 500,
-        .concurrency = 16,
-        .external_labels = c->global.external_labels,
-        .label_limits = c->global.label_limits,
-    };
-    http_defaults(&e->http);
-}
+/* ---- an endpoint ----------------------------------------------------------------------------- */
 
 static bool has_path(const struct config_protocol *p, struct sv url)
 {
@@ -288,30 +276,59 @@ static void check_tenant(struct reader *r, const struct place *at, const struct 
     }
 }
 
-static void read_endpoint(struct reader *r, const struct place *at, const void *arg, void *out)
+static void check_endpoint(struct reader *r, const struct place *at, bool clean, void *out)
 {
     struct config_endpoint *e = out;
-    endpoint_defaults(r, e, arg);
-    e->pos = place_pos(r, at);
-    const struct section sections[] = {SECTION(endpoint_fields, e), http_section(&e->http)};
-    size_t before = r->reported;
     if (yaml_is_null(at->node)) {
         reader_error(r, at, "expected a mapping, got null");
         return;
     }
-    read_sections(r, at, sections, 2);
-    if (at->node->kind != YAML_MAPPING) {
-        return;
-    }
-    http_check(r, at);
+    size_t before = r->reported;
     check_tenant(r, at, e);
-    if (e->url != NULL && r->reported == before) {
+    if (e->url != NULL && clean && r->reported == before) {
         check_protocol(r, at, e);
     }
 }
 
-/* ---- the list
- * -------------------------------------------------------------------------------------------- */
+static const struct range range_concurrency = {1, 256};
+
+static const struct field endpoint_rows[] = {
+    ROW(config_endpoint, "name", name, &kind_text, .arg = &text_nonempty),
+    ROW(config_endpoint, "url", url, &kind_text, .arg = &text_url),
+    ROW(config_endpoint, "protocol", protocol, &kind_protocol),
+    ROW(config_endpoint, "tenant_id", tenant_id, &kind_text, .arg = &text_tenant,
+        .initial.text = ""),
+    ROW(config_endpoint, "headers", headers, &kind_headers, .arg = &pairs_headers),
+    ROW(config_endpoint, "remote_timeout", remote_timeout_ms, &kind_duration,
+        .arg = &range_interval, .initial.ms = 10000),
+    PART("retry", &kind_mapping, .arg = &schema_retry),
+    PART("queue", &kind_mapping, .arg = &schema_queue),
+    ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency,
+        .initial.number = 16),
+    ROW(config_endpoint, "label_limits", label_limits, &kind_mapping, .arg = &schema_label_limits),
+    ROW(config_endpoint, NULL, http, &kind_mapping, .arg = &schema_http),
+};
+const struct schema schema_endpoint =
+    SCHEMA(endpoint_rows, sizeof(struct config_endpoint), .check = check_endpoint);
+
+static void endpoint_defaults(struct reader *r, const struct config *c, struct config_endpoint *e)
+{
+    *e = (struct config_endpoint){.protocol = reader_protocols(r)[0]};
+    schema_defaults(&schema_endpoint, e);
+    e->external_labels = c->global.external_labels;
+    e->label_limits = c->global.label_limits;
+}
+
+/* arg: the struct config, whose global settings are complete. */
+static void read_endpoint(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct config_endpoint *e = out;
+    endpoint_defaults(r, arg, e);
+    e->pos = place_pos(r, at);
+    schema_read(r, at, &schema_endpoint, e);
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct endpoints {
     struct config_endpoint *at;
@@ -373,7 +390,7 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
     struct config_endpoint *e = find_main(all);
     if (e == NULL) {
         e = &all->at[all->n++];
-        endpoint_defaults(r, e, c);
+        endpoint_defaults(r, c, e);
         e->name = DEFAULT_NAME;
         e->pos = (struct config_pos){.file = r->file};
     }

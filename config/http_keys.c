@@ -2,13 +2,8 @@
  * the errors are Prometheus'. */
 #include <string.h>
 
+#include "config/dump.h"
 #include "config/parts.h"
-
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct http_settings, member),          \
-        .arg = (arg_)                                                                              \
-    }
 
 static bool check_credentials(struct sv v)
 {
@@ -35,26 +30,48 @@ static void exclusive(struct reader *r, const struct place *at, const char *grou
     }
 }
 
-static void read_basic_auth(struct reader *r, const struct place *at, const void *arg, void *out)
+/* Of two keys one must be given, and only one. */
+static void one_of(struct reader *r, const struct place *at, bool clean, const char *group,
+                   const char *one, const char *other)
 {
-    (void)arg;
-    static const struct field fields[] = {
-        FIELD("username", read_text, username, NULL),
-        FIELD("username_file", read_text, username_file, &text_file_name),
-        FIELD("password", read_text, password, &text_secret),
-        FIELD("password_file", read_text, password_file, &text_file_name),
-    };
-    struct http_settings *http = out;
-    const struct section section = SECTION(fields, http);
-    http->auth = HTTP_AUTH_BASIC;
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    exclusive(r, at, "basic_auth ", "username", "username_file");
-    exclusive(r, at, "basic_auth ", "password", "password_file");
-    if (before == r->reported && !has(at, "username") && !has(at, "username_file")) {
-        reader_error(r, at, "missing required key \"username\" or \"username_file\"");
+    exclusive(r, at, group, one, other);
+    if (clean && !has(at, one) && !has(at, other)) {
+        reader_error(r, at, "missing required key \"%s\" or \"%s\"", one, other);
     }
 }
+
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+static bool is_basic(const void *record)
+{
+    return ((const struct http_settings *)record)->auth == HTTP_AUTH_BASIC;
+}
+
+static bool is_header(const void *record)
+{
+    return ((const struct http_settings *)record)->auth == HTTP_AUTH_HEADER;
+}
+
+static bool is_oauth2(const void *record)
+{
+    return ((const struct http_settings *)record)->auth == HTTP_AUTH_OAUTH2;
+}
+
+static void check_basic_auth(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    struct http_settings *http = out;
+    http->auth = HTTP_AUTH_BASIC;
+    exclusive(r, at, "basic_auth ", "password", "password_file");
+    one_of(r, at, clean, "basic_auth ", "username", "username_file");
+}
+
+static const struct field basic_auth_rows[] = {
+    ROW(http_settings, "username", username, &kind_text),
+    ROW(http_settings, "username_file", username_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "password", password, &kind_text, .arg = &text_secret),
+    ROW(http_settings, "password_file", password_file, &kind_text, .arg = &text_file_name),
+};
+static const struct schema basic_auth = SCHEMA(basic_auth_rows, 0, .check = check_basic_auth);
 
 /* The scheme in front of the credentials. */
 static void read_auth_type(struct reader *r, const struct place *at, const void *arg, void *out)
@@ -75,25 +92,32 @@ static void read_auth_type(struct reader *r, const struct place *at, const void 
     }
 }
 
-static void read_authorization(struct reader *r, const struct place *at, const void *arg, void *out)
+static void write_auth_type(struct dumper *d, const char *key, const void *arg, const void *value)
 {
+    const char *type = *(const char *const *)value;
     (void)arg;
-    static const struct field fields[] = {
-        FIELD("type", read_auth_type, auth_type, NULL),
-        FIELD("credentials", read_text, credentials, &text_credentials),
-        FIELD("credentials_file", read_text, credentials_file, &text_file_name),
-    };
-    struct http_settings *http = out;
-    const struct section section = SECTION(fields, http);
-    http->auth = HTTP_AUTH_HEADER;
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    exclusive(r, at, "authorization ", "credentials", "credentials_file");
-    if (before == r->reported && !has(at, "credentials") && !has(at, "credentials_file")) {
-        reader_error(r, at, "missing required key \"credentials\" or \"credentials_file\"");
-    }
+    dump_text(d, key, &text_any, type == NULL ? "Bearer" : type);
 }
 
+static const struct kind kind_auth_type = {read_auth_type, write_auth_type,
+                                           .size = sizeof(const char *)};
+
+static void check_authorization(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    struct http_settings *http = out;
+    http->auth = HTTP_AUTH_HEADER;
+    one_of(r, at, clean, "authorization ", "credentials", "credentials_file");
+}
+
+static const struct field authorization_rows[] = {
+    ROW(http_settings, "type", auth_type, &kind_auth_type),
+    ROW(http_settings, "credentials", credentials, &kind_text, .arg = &text_credentials),
+    ROW(http_settings, "credentials_file", credentials_file, &kind_text, .arg = &text_file_name),
+};
+static const struct schema authorization =
+    SCHEMA(authorization_rows, 0, .check = check_authorization);
+
+/* The short form of authorization, which is what a dump shows. */
 static void read_bearer(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     struct http_settings *http = out;
@@ -102,67 +126,12 @@ static void read_bearer(struct reader *r, const struct place *at, const void *ar
     read_text(r, at, kind, kind->file_name ? &http->credentials_file : &http->credentials);
 }
 
-static void read_tls_version(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const char *const names[] = {"TLS10", "TLS11", "TLS12", "TLS13"};
-    static const struct choices choices = {names, 4};
-    unsigned index = 4;
-    read_choice(r, at, &choices, &index);
-    if (index < 4) {
-        *(enum http_tls_version *)out = (enum http_tls_version)(index + HTTP_TLS_1_0);
-    }
-}
-
-static void check_tls(struct reader *r, const struct place *at)
-{
-    exclusive(r, at, "", "ca", "ca_file");
-    exclusive(r, at, "", "cert", "cert_file");
-    exclusive(r, at, "", "key", "key_file");
-    bool cert = has(at, "cert") || has(at, "cert_file");
-    bool key = has(at, "key") || has(at, "key_file");
-    if (cert && !key) {
-        reader_error(r, at,
-                     "exactly one of key or key_file must be configured when a client "
-                     "certificate is configured");
-    } else if (key && !cert) {
-        reader_error(r, at,
-                     "exactly one of cert or cert_file must be configured when a client "
-                     "key is configured");
-    }
-}
-
-static void read_tls(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const struct field fields[] = {
-        FIELD("ca", read_text, tls.ca_pem, &text_nonempty),
-        FIELD("ca_file", read_text, tls.ca_file, &text_file_name),
-        FIELD("cert", read_text, tls.cert_pem, &text_nonempty),
-        FIELD("cert_file", read_text, tls.cert_file, &text_file_name),
-        FIELD("key", read_text, tls.key_pem, &text_secret),
-        FIELD("key_file", read_text, tls.key_file, &text_file_name),
-        FIELD("server_name", read_text, tls.server_name, &text_nonempty),
-        FIELD("insecure_skip_verify", read_bool, tls.insecure_skip_verify, NULL),
-        FIELD("min_version", read_tls_version, tls.min_version, NULL),
-        FIELD("max_version", read_tls_version, tls.max_version, NULL),
-    };
-    const struct section section = SECTION(fields, out);
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    check_tls(r, at);
-    const struct http_settings *http = out;
-    if (before == r->reported && http->tls.max_version != HTTP_TLS_DEFAULT &&
-        http->tls.max_version <
-            (http->tls.min_version != HTTP_TLS_DEFAULT ? http->tls.min_version : HTTP_TLS_1_2)) {
-        struct place place = place_of_key(at, "max_version");
-        reader_error(r, &place, "max_version is below min_version (TLS12 by default)");
-    }
-}
+static const struct kind kind_bearer = {.read = read_bearer};
 
 /* ---- http_headers
  * --------------------------------------------------------------------------------- */
 
+/* A struct array. */
 struct header_list {
     struct http_header *at;
     size_t n;
@@ -195,11 +164,12 @@ static void add_headers(struct reader *r, const struct place *at, const char *na
 static void read_header(struct reader *r, const struct place *at, const char *name,
                         struct header_list *list)
 {
-    static const struct field fields[] = {
-        {.key = "values", .read = read_elsewhere},
-        {.key = "secrets", .read = read_elsewhere},
-        {.key = "files", .read = read_later},
+    static const struct field rows[] = {
+        PART("values", &kind_ignored),
+        PART("secrets", &kind_ignored),
+        PART("files", &kind_later),
     };
+    static const struct schema schema = SCHEMA(rows, 0);
     if (at->node->kind == YAML_SCALAR) {
         add_header(r, at, name, list);
         return;
@@ -208,8 +178,7 @@ static void read_header(struct reader *r, const struct place *at, const char *na
         add_headers(r, at, name, list);
         return;
     }
-    const struct section section = SECTION(fields, list);
-    read_sections(r, at, &section, 1);
+    schema_read(r, at, &schema, list);
     static const char *const keys[] = {"values", "secrets"};
     for (size_t i = 0; i < 2; i++) {
         if (has(at, keys[i])) {
@@ -222,7 +191,6 @@ static void read_header(struct reader *r, const struct place *at, const char *na
 /* arg: "proxy" for the headers of CONNECT. */
 static void read_http_headers(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    struct http_settings *http = out;
     if (!reader_enter(r, at, YAML_MAPPING)) {
         return;
     }
@@ -246,17 +214,100 @@ static void read_http_headers(struct reader *r, const struct place *at, const vo
         }
         read_header(r, &child, reader_strndup(r, i->key->text.p, i->key->text.n), &list);
     }
-    if (arg != NULL) {
-        http->proxy_headers = list.at;
-        http->n_proxy_headers = list.n;
-    } else {
-        http->headers = list.at;
-        http->n_headers = list.n;
+    memcpy(out, &list, sizeof(list));
+}
+
+/* A value that must not be shown, for each name; neighbours may have the same one. */
+static void write_secrets(struct dumper *d, const char *key, const struct header_list *list,
+                          bool as_lists)
+{
+    if (list->n == 0) {
+        return;
+    }
+    dump_begin_mapping(d, key);
+    for (size_t i = 0; i < list->n; i++) {
+        const char *name = list->at[i].name;
+        if (i == 0 || !as_lists || strcmp(name, list->at[i - 1].name) != 0) {
+            dump_name(d, name);
+            if (as_lists) {
+                dump_begin_list(d, NULL, true);
+            }
+        }
+        dump_text(d, NULL, &text_secret, "");
+        if (as_lists && (i + 1 == list->n || strcmp(name, list->at[i + 1].name) != 0)) {
+            dump_end_list(d);
+        }
+    }
+    dump_end_mapping(d);
+}
+
+static void write_http_headers(struct dumper *d, const char *key, const void *arg,
+                               const void *value)
+{
+    (void)arg;
+    struct header_list list;
+    memcpy(&list, value, sizeof(list));
+    write_secrets(d, key, &list, true);
+}
+
+/* The value is a struct header_list. */
+static const struct kind kind_http_headers = {
+    .read = read_http_headers, .write = write_http_headers, .is_array = true};
+
+/* ---- TLS and proxies ------------------------------------------------------------------------- */
+
+static const char *const tls_versions[] = {[HTTP_TLS_1_0] = "TLS10",
+                                           [HTTP_TLS_1_1] = "TLS11",
+                                           [HTTP_TLS_1_2] = "TLS12",
+                                           [HTTP_TLS_1_3] = "TLS13"};
+static const struct choices tls_choices = CHOICES(tls_versions);
+
+static void check_tls(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    const struct http_settings *http = out;
+    exclusive(r, at, "", "ca", "ca_file");
+    exclusive(r, at, "", "cert", "cert_file");
+    exclusive(r, at, "", "key", "key_file");
+    bool cert = has(at, "cert") || has(at, "cert_file");
+    bool key = has(at, "key") || has(at, "key_file");
+    if (cert && !key) {
+        reader_error(r, at,
+                     "exactly one of key or key_file must be configured when a client "
+                     "certificate is configured");
+    } else if (key && !cert) {
+        reader_error(r, at,
+                     "exactly one of cert or cert_file must be configured when a client "
+                     "key is configured");
+    }
+    if (clean && http->tls.max_version != HTTP_TLS_DEFAULT &&
+        http->tls.max_version <
+            (http->tls.min_version != HTTP_TLS_DEFAULT ? http->tls.min_version : HTTP_TLS_1_2)) {
+        struct place place = place_of_key(at, "max_version");
+        reader_error(r, &place, "max_version is below min_version (TLS12 by default)");
     }
 }
 
-static void check_proxy(struct reader *r, const struct place *at)
+static const struct field tls_rows[] = {
+    ROW(http_settings, "ca", tls.ca_pem, &kind_text, .arg = &text_nonempty),
+    ROW(http_settings, "ca_file", tls.ca_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "cert", tls.cert_pem, &kind_text, .arg = &text_nonempty),
+    ROW(http_settings, "cert_file", tls.cert_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "key", tls.key_pem, &kind_text, .arg = &text_secret),
+    ROW(http_settings, "key_file", tls.key_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "server_name", tls.server_name, &kind_text, .arg = &text_nonempty),
+    ROW(http_settings, "insecure_skip_verify", tls.insecure_skip_verify, &kind_bool,
+        .optional = true),
+    ROW(http_settings, "min_version", tls.min_version, &kind_choice, .arg = &tls_choices,
+        .optional = true),
+    ROW(http_settings, "max_version", tls.max_version, &kind_choice, .arg = &tls_choices,
+        .optional = true),
+};
+static const struct schema tls = SCHEMA(tls_rows, 0, .check = check_tls);
+
+static void check_proxy(struct reader *r, const struct place *at, bool clean, void *out)
 {
+    (void)clean;
+    (void)out;
     bool from_environment = false;
     const struct yaml_node *given = yaml_get(at->node, "proxy_from_environment");
     if (given != NULL && given->kind == YAML_SCALAR) {
@@ -275,22 +326,21 @@ static void check_proxy(struct reader *r, const struct place *at)
     }
 }
 
-/* ---- oauth2
- * --------------------------------------------------------------------------------------- */
+static const struct field transport_rows[] = {
+    PART("tls_config", &kind_mapping, .arg = &tls, .optional = true),
+    ROW(http_settings, "proxy_url", proxy_url, &kind_text, .arg = &text_proxy_url),
+    ROW(http_settings, "no_proxy", no_proxy, &kind_text, .arg = &text_nonempty),
+    ROW(http_settings, "proxy_from_environment", proxy_from_environment, &kind_bool,
+        .optional = true),
+    ROW(http_settings, "proxy_connect_header", proxy_headers, &kind_http_headers, .arg = "proxy"),
+};
+static const struct schema transport = SCHEMA(transport_rows, 0, .check = check_proxy);
 
-static void read_scopes(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    struct http_oauth2 *o = out;
-    struct config_strings scopes = {.n = 0};
-    read_strings(r, at, arg, &scopes);
-    o->scopes = scopes.at;
-    o->n_scopes = scopes.n;
-}
+/* ---- oauth2 ---------------------------------------------------------------------------------- */
 
 static void read_params(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     static const struct pairs_kind kind = {.name = &text_nonempty, .value = &text_secret};
-    struct http_oauth2 *o = out;
     struct config_pairs pairs = {.n = 0};
     (void)arg;
     read_pairs(r, at, &kind, &pairs);
@@ -298,104 +348,65 @@ static void read_params(struct reader *r, const struct place *at, const void *ar
     for (size_t i = 0; copy != NULL && i < pairs.n; i++) {
         copy[i] = (struct http_header){pairs.at[i].name, pairs.at[i].value};
     }
-    o->params = copy;
-    o->n_params = copy != NULL ? pairs.n : 0;
+    const struct header_list list = {copy, copy == NULL ? 0 : pairs.n};
+    memcpy(out, &list, sizeof(list));
 }
+
+static void write_params(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    struct header_list list;
+    memcpy(&list, value, sizeof(list));
+    write_secrets(d, key, &list, false);
+}
+
+static const struct kind kind_params = {
+    .read = read_params, .write = write_params, .is_array = true};
+
+static void check_oauth2(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    (void)out;
+    one_of(r, at, clean, "oauth2 ", "client_secret", "client_secret_file");
+}
+
+static const struct field oauth2_rows[] = {
+    ROW(http_oauth2, "client_id", client_id, &kind_text, .arg = &text_nonempty, .required = true),
+    ROW(http_oauth2, "client_secret", client_secret, &kind_text, .arg = &text_secret),
+    ROW(http_oauth2, "client_secret_file", client_secret_file, &kind_text, .arg = &text_file_name),
+    ROW(http_oauth2, "token_url", token_url, &kind_text, .arg = &text_http_url, .required = true),
+    ROW(http_oauth2, "scopes", scopes, &kind_strings, .arg = &text_nonempty, .optional = true),
+    ROW(http_oauth2, "endpoint_params", params, &kind_params),
+    ROW(http_oauth2, NULL, transport, &kind_mapping, .arg = &transport),
+};
+static const struct schema oauth2 =
+    SCHEMA(oauth2_rows, sizeof(struct http_oauth2), .check = check_oauth2);
 
 static void read_oauth2(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-#define OAUTH2(key_, read_, member, arg_)                                                          \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct http_oauth2, member),            \
-        .arg = (arg_), .required = true                                                            \
-    }
-    static const struct field fields[] = {
-        OAUTH2("client_id", read_text, client_id, &text_nonempty),
-        OAUTH2("token_url", read_text, token_url, &text_http_url),
-        {.key = "client_secret",
-         .read = read_text,
-         .offset = offsetof(struct http_oauth2, client_secret),
-         .arg = &text_secret},
-        {.key = "client_secret_file",
-         .read = read_text,
-         .offset = offsetof(struct http_oauth2, client_secret_file),
-         .arg = &text_file_name},
-        {.key = "scopes", .read = read_scopes, .arg = &text_nonempty},
-        {.key = "endpoint_params", .read = read_params},
-    };
-#undef OAUTH2
-    static const struct field transport[] = {
-        {.key = "tls_config", .read = read_tls},
-        FIELD("proxy_url", read_text, proxy_url, &text_proxy_url),
-        FIELD("no_proxy", read_text, no_proxy, &text_nonempty),
-        FIELD("proxy_from_environment", read_bool, proxy_from_environment, NULL),
-        {.key = "proxy_connect_header", .read = read_http_headers, .arg = "proxy"},
-    };
-    (void)arg;
     struct http_settings *http = out;
     struct http_oauth2 *o = reader_alloc(r, 1, sizeof(*o));
-    if (o == NULL) {
-        return;
+    if (o != NULL) {
+        *o = (struct http_oauth2){.n_scopes = 0};
+        schema_defaults(&schema_http, &o->transport);
+        http->auth = HTTP_AUTH_OAUTH2;
+        http->oauth2 = o;
+        schema_read(r, at, arg, o);
     }
-    *o = (struct http_oauth2){.n_scopes = 0};
-    http_defaults(&o->transport);
-    const struct section sections[] = {SECTION(fields, o), SECTION(transport, &o->transport)};
-    http->auth = HTTP_AUTH_OAUTH2;
-    http->oauth2 = o;
-    size_t before = r->reported;
-    read_sections(r, at, sections, 2);
-    if (at->node->kind != YAML_MAPPING) {
-        return;
-    }
-    exclusive(r, at, "oauth2 ", "client_secret", "client_secret_file");
-    if (before == r->reported && !has(at, "client_secret") && !has(at, "client_secret_file")) {
-        reader_error(r, at, "missing required key \"client_secret\" or \"client_secret_file\"");
-    }
-    check_proxy(r, at);
 }
 
-/* ---- all of it
- * ------------------------------------------------------------------------------------- */
-
-static const struct field http_fields[] = {
-    {.key = "basic_auth", .read = read_basic_auth},
-    {.key = "authorization", .read = read_authorization},
-    {.key = "bearer_token", .read = read_bearer, .arg = &text_credentials},
-    {.key = "bearer_token_file", .read = read_bearer, .arg = &text_file_name},
-    {.key = "oauth2", .read = read_oauth2},
-    {.key = "tls_config", .read = read_tls},
-    FIELD("proxy_url", read_text, proxy_url, &text_proxy_url),
-    FIELD("no_proxy", read_text, no_proxy, &text_nonempty),
-    FIELD("proxy_from_environment", read_bool, proxy_from_environment, NULL),
-    {.key = "proxy_connect_header", .read = read_http_headers, .arg = "proxy"},
-    FIELD("follow_redirects", read_bool, follow_redirects, NULL),
-    FIELD("enable_http2", read_bool, enable_http2, NULL),
-    {.key = "http_headers", .read = read_http_headers},
-};
-#define HTTP_FIELDS (sizeof(http_fields) / sizeof(http_fields[0]))
-
-void http_defaults(struct http_settings *http)
+static void write_oauth2(struct dumper *d, const char *key, const void *arg, const void *value)
 {
-    *http = (struct http_settings){.follow_redirects = true, .enable_http2 = true};
+    kind_mapping.write(d, key, arg, ((const struct http_settings *)value)->oauth2);
 }
 
-struct section http_section(struct http_settings *http)
-{
-    return (struct section){.fields = http_fields, .n_fields = HTTP_FIELDS, .out = http};
-}
+static const struct kind kind_oauth2 = {.read = read_oauth2, .write = write_oauth2, .nests = true};
 
-bool http_any(const struct yaml_node *n)
-{
-    for (size_t i = 0; i < HTTP_FIELDS; i++) {
-        if (yaml_get(n, http_fields[i].key) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- all of them ----------------------------------------------------------------------------- */
 
-static void check_auth(struct reader *r, const struct place *at)
+static void check_auth(struct reader *r, const struct place *at, bool clean, void *out)
 {
+    (void)clean;
+    (void)out;
     static const char *const keys[] = {"basic_auth", "authorization", "oauth2", "bearer_token",
                                        "bearer_token_file"};
     size_t seen = 0;
@@ -411,8 +422,18 @@ static void check_auth(struct reader *r, const struct place *at)
     }
 }
 
-void http_check(struct reader *r, const struct place *at)
-{
-    check_auth(r, at);
-    check_proxy(r, at);
-}
+static const struct field http_rows[] = {
+    PART("basic_auth", &kind_mapping, .arg = &basic_auth, .when = is_basic),
+    PART("authorization", &kind_mapping, .arg = &authorization, .when = is_header),
+    PART("bearer_token", &kind_bearer, .arg = &text_credentials),
+    PART("bearer_token_file", &kind_bearer, .arg = &text_file_name),
+    PART("oauth2", &kind_oauth2, .arg = &oauth2, .when = is_oauth2),
+    PART(NULL, &kind_mapping, .arg = &transport),
+    ROW(http_settings, "follow_redirects", follow_redirects, &kind_bool, .initial.on = true,
+        .optional = true),
+    ROW(http_settings, "enable_http2", enable_http2, &kind_bool, .initial.on = true,
+        .optional = true),
+    ROW(http_settings, "http_headers", headers, &kind_http_headers),
+};
+const struct schema schema_http =
+    SCHEMA(http_rows, sizeof(struct http_settings), .check = check_auth);

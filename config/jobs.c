@@ -2,74 +2,22 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "config/dump.h"
 #include "config/parts.h"
 
-#define DEFAULT_BODY_LIMIT (UINT64_C(16) * 1024 * 1024)
-#define DEFAULT_TARGET_LIMIT 20000
-/* Largest values that the limits may have: what is beyond is a slip of the keyboard. */
-#define BODY_LIMIT_MAX (UINT64_C(1) * 1024 * 1024 * 1024)
+/* The largest values of the limits; anything beyond is a typing error. */
+#define BODY_LIMIT_MAX (UINT64_C(1) << 30)
 #define TARGET_LIMIT_MAX 1000000
 
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct config_job, member),             \
-        .arg = (arg_)                                                                              \
-    }
-
-static void read_scheme(struct reader *r, const struct place *at, const void *arg, void *out)
+static bool check_scheme(struct sv v)
 {
-    (void)arg;
-    static const char *const names[] = {"http", "https"};
-    static const struct choices choices = {names, 2};
-    unsigned index = 2;
-    read_choice(r, at, &choices, &index);
-    if (index < 2) {
-        *(const char **)out = names[index];
-    }
+    return sv_eq_str(v, "http") || sv_eq_str(v, "https");
 }
 
-static const struct range range_body = {1, BODY_LIMIT_MAX};
-static const struct range range_targets = {1, TARGET_LIMIT_MAX};
+static const struct text_kind text_scheme = {
+    .expected = "\"http\" or \"https\"", .ok = check_scheme, .word = true};
 
-static const struct range range_percent = {1, 100};
-static const struct range range_per_service = {1, TARGET_LIMIT_MAX};
-
-/* Which processes of each service are scraped. */
-static void read_sampling(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const struct field fields[] = {
-        FIELD("percent", read_unsigned, sample_percent, &range_percent),
-        FIELD("max_per_service", read_unsigned, sample_max, &range_per_service),
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
-
-/* The interval and the like come before what builds on them. */
-static const struct field job_fields[] = {
-    {.key = "job_name",
-     .read = read_text,
-     .offset = offsetof(struct config_job, name),
-     .arg = &text_nonempty,
-     .required = true},
-    FIELD("scrape_interval", read_duration, interval_ms, &range_interval),
-    FIELD("scrape_timeout", read_duration, timeout_ms, &range_interval),
-    FIELD("scheme", read_scheme, scheme, NULL),
-    FIELD("params", read_pairs, params, &pairs_params),
-    FIELD("body_size_limit", read_size, body_size_limit, &range_body),
-    FIELD("target_limit", read_number, target_limit, &range_targets),
-    {.key = "sampling", .read = read_sampling},
-    {.key = "profiles", .read = read_elsewhere},
-    {.key = "static_configs", .read = read_elsewhere},
-    {.key = "kubernetes_sd_configs", .read = read_elsewhere},
-    {.key = "file_sd_configs", .read = read_elsewhere},
-    {.key = "http_sd_configs", .read = read_elsewhere},
-    FIELD("relabel_configs", read_rules, relabel, NULL),
-    FIELD("profile_relabel_configs", read_rules, profile_relabel, NULL),
-    {.key = "forward_to", .read = read_elsewhere},
-    FIELD("allow_foreign_address", read_bool, allow_foreign_address, NULL),
-};
+/* ---- forward_to ------------------------------------------------------------------------------ */
 
 static uint64_t endpoint_bit(const struct config *c, const char *name)
 {
@@ -126,6 +74,22 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
     job->forward_to = set;
 }
 
+static void write_forward_to(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    const struct config *c = dump_config(d);
+    uint64_t set = *(const uint64_t *)value;
+    dump_begin_list(d, key, true);
+    for (size_t i = 0; i < c->n_endpoints; i++) {
+        if ((set >> i & 1) != 0) {
+            dump_text(d, NULL, &text_any, c->endpoints[i].name);
+        }
+    }
+    dump_end_list(d);
+}
+
+static const struct kind kind_forward_to = {.read = read_nothing, .write = write_forward_to};
+
 /* "a", "a and b", "a, b and c": the protocols that do or do not take JFR. */
 static const char *protocol_names(struct reader *r, bool takes_jfr, const char *last)
 {
@@ -174,29 +138,57 @@ static void check_formats(struct reader *r, const struct place *job_place, const
     }
 }
 
+/* ---- a job ----------------------------------------------------------------------------------- */
+
+static const struct range range_percent = {1, 100};
+static const struct range range_targets = {1, TARGET_LIMIT_MAX};
+
+/* Which processes of each service are scraped. */
+static const struct field sampling_rows[] = {
+    ROW(config_job, "percent", sample_percent, &kind_unsigned, .arg = &range_percent,
+        .initial.number = 100),
+    ROW(config_job, "max_per_service", sample_max, &kind_unsigned, .arg = &range_targets,
+        .optional = true),
+};
+static const struct schema schema_sampling = SCHEMA(sampling_rows, 0);
+
+static const struct range range_body = {1, BODY_LIMIT_MAX};
+
+static const struct field job_rows[] = {
+    ROW(config_job, "job_name", name, &kind_text, .arg = &text_nonempty, .required = true),
+    ROW(config_job, "scrape_interval", interval_ms, &kind_duration, .arg = &range_interval),
+    ROW(config_job, "scrape_timeout", timeout_ms, &kind_duration, .arg = &range_interval),
+    ROW(config_job, "scheme", scheme, &kind_text, .arg = &text_scheme, .initial.text = "http"),
+    ROW(config_job, "params", params, &kind_pairs, .arg = &pairs_params),
+    ROW(config_job, "body_size_limit", body_size_limit, &kind_size, .arg = &range_body,
+        .initial.size = UINT64_C(16) << 20),
+    ROW(config_job, "target_limit", target_limit, &kind_number, .arg = &range_targets,
+        .initial.size = 20000),
+    PART("sampling", &kind_mapping, .arg = &schema_sampling, .optional = true),
+    PART("profiles", &kind_profiles),
+    PART(NULL, &kind_mapping, .arg = &schema_sources),
+    ROW(config_job, "relabel_configs", relabel, &kind_rules, .arg = &schema_rule),
+    ROW(config_job, "profile_relabel_configs", profile_relabel, &kind_rules, .arg = &schema_rule),
+    ROW(config_job, "forward_to", forward_to, &kind_forward_to),
+    ROW(config_job, "allow_foreign_address", allow_foreign_address, &kind_bool),
+    ROW(config_job, NULL, http, &kind_mapping, .arg = &schema_http),
+};
+const struct schema schema_job = SCHEMA(job_rows, sizeof(struct config_job));
+
+/* arg: the struct config, whose endpoints and global settings are complete. */
 static void read_job(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct config *c = arg;
     struct config_job *job = out;
-    *job = (struct config_job){
-        .pos = place_pos(r, at),
-        .interval_ms = c->global.scrape_interval_ms,
-        .timeout_ms = c->global.scrape_timeout_ms,
-        .scheme = "http",
-        .body_size_limit = DEFAULT_BODY_LIMIT,
-        .target_limit = DEFAULT_TARGET_LIMIT,
-        .sample_percent = 100,
-        .path_prefix = "",
-    };
-    http_defaults(&job->http);
-    const struct section sections[] = {SECTION(job_fields, job), http_section(&job->http)};
-    read_sections(r, at, sections, 2);
+    *job = (struct config_job){.pos = place_pos(r, at), .path_prefix = ""};
+    schema_defaults(&schema_job, job);
+    job->interval_ms = c->global.scrape_interval_ms;
+    job->timeout_ms = c->global.scrape_timeout_ms;
+    schema_read(r, at, &schema_job, job);
     if (at->node->kind != YAML_MAPPING) {
         return; /* reported: null lacks the name */
     }
-    http_check(r, at);
     read_profiles(r, at, job);
-    read_sources(r, at, job);
     read_forward_to(r, at, c, job);
     check_formats(r, at, c, job);
 }

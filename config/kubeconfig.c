@@ -321,7 +321,7 @@ bool kubeconfig_parse(const char *name, struct sv text, const char *context, str
     if (scratch == NULL) {
         return loader_fail_memory(&l);
     }
-    http_defaults(&k.http);
+    schema_defaults(&schema_http, &k.http);
     bool ok = yaml_parse(text, scratch, &root, &place, err);
     if (ok) {
         ok = read_tree(&l, root, context, &k);

@@ -16,6 +16,7 @@ extern const struct text_kind text_header_value;
 extern const struct text_kind text_label_name;
 extern const struct text_kind text_path_prefix;
 extern const struct text_kind text_target;
+extern const struct text_kind text_raw_target; /* in a file that is not the operator's */
 extern const struct text_kind text_namespace;
 extern const struct text_kind text_listen;
 extern const struct text_kind text_tenant;
@@ -34,15 +35,23 @@ bool check_header_value(struct sv v);
 /* A header name that users may set; *ret_problem says why not. */
 bool check_header_name(struct sv v, const char **ret_problem);
 
-/* ---- HTTP client keys (http_keys.c)
- * -------------------------------------------------------------- */
+/* ---- schemas and kinds ----------------------------------------------------------------------- */
 
-void http_defaults(struct http_settings *http);
-struct section http_section(struct http_settings *http);
-/* What no single key shows: conflicts, missing partners. After reading the section. */
-void http_check(struct reader *r, const struct place *at);
-/* Is any of the HTTP client keys there? */
-bool http_any(const struct yaml_node *n);
+extern const struct schema schema_root;         /* struct config (config.c) */
+extern const struct schema schema_http;         /* struct http_settings (http_keys.c) */
+extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
+extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */
+extern const struct schema schema_job;          /* struct config_job (jobs.c) */
+extern const struct schema schema_sources;      /* the lists of sources in a job (sources.c) */
+extern const struct schema schema_rule;         /* struct config_rule (rules.c) */
+extern const struct schema schema_type;         /* struct config_type, built in (profiles.c) */
+extern const struct schema schema_custom_type;  /* the same, custom */
+extern const struct schema schema_endpoint;     /* struct config_endpoint (endpoints.c) */
+
+/* struct config_rules; arg: &schema_rule (rules.c). */
+extern const struct kind kind_rules;
+/* The key `profiles` of a job, for dumps; read_profiles() reads it (profiles.c). */
+extern const struct kind kind_profiles;
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
@@ -53,17 +62,8 @@ struct config *config_read(const char *name, const struct config_options *option
                            struct config_errors *errors, root_fn *fn, const void *arg, void *out);
 void set_defaults(struct config *c);
 
-/* out: struct config_rules (rules.c). */
-void read_rules(struct reader *r, const struct place *at, const void *arg, void *out);
-
-/* out: struct config_label_limits; keys that are not there stay (checks.c). */
-void read_label_limits(struct reader *r, const struct place *at, const void *arg, void *out);
-
 /* The job's types, from the key "profiles" of the job, which need not be there (profiles.c). */
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job);
-
-/* The job's sources (sources.c). */
-void read_sources(struct reader *r, const struct place *job_place, struct config_job *job);
 
 /* The protocols of the options, NULL-terminated; none if the options list none (endpoints.c). */
 const struct config_protocol *const *reader_protocols(const struct reader *r);
@@ -76,10 +76,6 @@ void read_one_endpoint(struct reader *r, const struct place *at, struct config *
 
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);
-
-/* The key `sharding` (sharding.c); out: the whole struct config. */
-void read_sharding(struct reader *r, const struct place *at, const void *arg, void *out);
-void sharding_defaults(struct config_sharding *s);
 
 /* A name used for the second time: complains with the line of the first. */
 void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line);

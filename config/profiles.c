@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "config/dump.h"
 #include "config/parts.h"
 
 /* Longest name of a custom type: it becomes a label value. */
@@ -15,20 +16,21 @@ struct type_context {
     const struct config_job *job;
 };
 
-static const char *const delta_names[] = {"off", "auto", "server"};
-static const struct choices delta_choices = {delta_names, 3};
+static const char *const delta_names[] = {
+    [DELTA_OFF] = "off", [DELTA_AUTO] = "auto", [DELTA_SERVER] = "server"};
+static const struct choices deltas = CHOICES(delta_names);
 
 const char *config_delta_name(enum config_delta delta)
 {
-    return delta_names[delta];
+    return choice_name(&deltas, delta);
 }
 
-static const char *const format_names[] = {"pprof", "jfr"};
-static const struct choices format_choices = {format_names, 2};
+static const char *const format_names[] = {[FORMAT_PPROF] = "pprof", [FORMAT_JFR] = "jfr"};
+static const struct choices formats = CHOICES(format_names);
 
 const char *config_format_name(enum config_format format)
 {
-    return format_names[format];
+    return choice_name(&formats, format);
 }
 
 /* Whole seconds from 1s to a day. */
@@ -44,6 +46,14 @@ static void read_seconds(struct reader *r, const struct place *at, const void *a
         *(int64_t *)out = ms / MS_PER_S;
     }
 }
+
+static void write_seconds(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    dump_duration(d, key, *(const int64_t *)value * MS_PER_S);
+}
+
+static const struct kind kind_seconds = {read_seconds, write_seconds, .size = sizeof(int64_t)};
 
 /* A path; one that only lacks its first slash gets a hint. */
 static void read_path(struct reader *r, const struct place *at, const void *arg, void *out)
@@ -72,28 +82,42 @@ static bool check_name(struct sv v)
 static const struct text_kind text_name = {
     .expected = "a name that is not empty (at most 2048 bytes)", .ok = check_name};
 
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct config_type, member),            \
-        .arg = (arg_)                                                                              \
-    }
+static const struct kind kind_path = {read_path, write_text, .size = sizeof(const char *)};
 
-static const struct field type_fields[] = {
-    FIELD("enabled", read_bool, enabled, NULL),
-    FIELD("path", read_path, path, NULL),
-    FIELD("interval", read_duration, interval_ms, &range_interval),
-    FIELD("timeout", read_duration, timeout_ms, &range_interval),
-    FIELD("seconds", read_seconds, seconds, NULL),
-    FIELD("params", read_pairs, params, &pairs_params),
-    FIELD("delta", read_choice, delta, &delta_choices),
-    FIELD("continuous", read_bool, continuous, NULL),
-};
+static void read_sampling(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    kind_bool.read(r, at, arg, &((struct config_type *)out)->sampling);
+}
 
-static const struct field custom_fields[] = {
-    FIELD("name", read_text, name, &text_name),
-    FIELD("sampling", read_bool, sampling, NULL),
-    FIELD("format", read_choice, format, &format_choices),
+/* A type whose delta the target makes samples too, but not because the file says so. */
+static void write_sampling(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const struct config_type *t = value;
+    bool sampling = t->sampling && t->delta != DELTA_SERVER;
+    kind_bool.write(d, key, arg, &sampling);
+}
+
+static const struct kind kind_sampling = {.read = read_sampling, .write = write_sampling};
+
+static const struct field type_rows[] = {
+    ROW(config_type, "enabled", enabled, &kind_bool),
+    ROW(config_type, "path", path, &kind_path),
+    ROW(config_type, "interval", interval_ms, &kind_duration, .arg = &range_interval),
+    ROW(config_type, "timeout", timeout_ms, &kind_duration, .arg = &range_interval),
+    ROW(config_type, "seconds", seconds, &kind_seconds, .optional = true),
+    ROW(config_type, "continuous", continuous, &kind_bool, .optional = true),
+    ROW(config_type, "params", params, &kind_pairs, .arg = &pairs_params),
+    ROW(config_type, "delta", delta, &kind_choice, .arg = &deltas),
 };
+const struct schema schema_type = SCHEMA(type_rows, sizeof(struct config_type));
+
+static const struct field custom_rows[] = {
+    ROW(config_type, "name", name, &kind_text, .arg = &text_name),
+    PART("sampling", &kind_sampling),
+    ROW(config_type, "format", format, &kind_choice, .arg = &formats),
+    PART(NULL, &kind_mapping, .arg = &schema_type),
+};
+const struct schema schema_custom_type = SCHEMA(custom_rows, sizeof(struct config_type));
 
 /* Where the interval of a type was said: in the type, in the job, or (globally) nowhere near. */
 static struct place interval_place(const struct type_context *c, const struct place *at)
@@ -232,8 +256,7 @@ static void read_type(const struct type_context *c, const struct place *at, bool
     t->interval_ms = c->job->interval_ms;
     t->timeout_ms = c->job->timeout_ms;
     if (at != NULL) {
-        const struct section sections[] = {SECTION(type_fields, t), SECTION(custom_fields, t)};
-        read_sections(c->r, at, sections, custom ? 2 : 1);
+        schema_read(c->r, at, custom ? &schema_custom_type : &schema_type, t);
     }
     t->key = custom ? t->name : t->key;
     if (t->key != NULL) {
@@ -291,23 +314,36 @@ static void read_custom(const struct type_context *c, const struct place *list,
     map_free(seen, NULL);
 }
 
-/* The keys of `profiles` itself: path_prefix, the types, custom. */
+/* The keys of `profiles` itself; what is under those of the types is read afterwards. */
 static void read_keys(struct reader *r, const struct place *at, struct config_job *job)
 {
-    struct field fields[CONFIG_BUILTIN_TYPES + 2] = {
-        {.key = "path_prefix",
-         .read = read_text,
-         .offset = offsetof(struct config_job, path_prefix),
-         .arg = &text_path_prefix},
-        {.key = "custom", .read = read_elsewhere},
+    struct field rows[CONFIG_BUILTIN_TYPES + 2] = {
+        ROW(config_job, "path_prefix", path_prefix, &kind_text, .arg = &text_path_prefix),
+        PART("custom", &kind_ignored),
     };
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
-        fields[i + 2] =
-            (struct field){.key = config_builtin_type(i)->type.key, .read = read_elsewhere};
+        rows[i + 2] = (struct field)PART(config_builtin_type(i)->type.key, &kind_ignored);
     }
-    const struct section section = SECTION(fields, job);
-    read_sections(r, at, &section, 1);
+    const struct schema schema = SCHEMA(rows, 0);
+    schema_read(r, at, &schema, job);
 }
+
+static void write_profiles(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    const struct config_job *job = value;
+    dump_begin_mapping(d, key);
+    dump_text(d, "path_prefix", &text_path_prefix, job->path_prefix);
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        kind_mapping.write(d, job->types[i].key, &schema_type, &job->types[i]);
+    }
+    const struct array custom = {(void *)(uintptr_t)&job->types[CONFIG_BUILTIN_TYPES],
+                                 job->n_types - CONFIG_BUILTIN_TYPES};
+    kind_list.write(d, "custom", &schema_custom_type, &custom);
+    dump_end_mapping(d);
+}
+
+const struct kind kind_profiles = {.read = read_nothing, .write = write_profiles};
 
 /* Where the type at this index of the job is written; the list custom comes last. */
 static struct place place_of_type(const struct place *profiles, const struct place *custom,

@@ -2,6 +2,7 @@
  * the function in the options. */
 #include <string.h>
 
+#include "config/dump.h"
 #include "config/parts.h"
 
 /* Rules in one list: as many as relabelling takes. */
@@ -15,16 +16,16 @@ static const char *const action_names[] = {
     [ACTION_LABELKEEP] = "labelkeep", [ACTION_LOWERCASE] = "lowercase",
     [ACTION_UPPERCASE] = "uppercase",
 };
-#define ACTIONS (sizeof(action_names) / sizeof(action_names[0]))
+static const struct choices actions = CHOICES(action_names);
 
 const char *config_action_name(enum config_action action)
 {
-    return (size_t)action < ACTIONS ? action_names[action] : "unknown";
+    return choice_name(&actions, action);
 }
 
 bool config_action_parse(struct sv text, enum config_action *ret_action)
 {
-    for (size_t i = 0; i < ACTIONS; i++) {
+    for (size_t i = 0; i < actions.n; i++) {
         if (text.n == strlen(action_names[i]) &&
             strncasecmp(text.p, action_names[i], text.n) == 0) {
             *ret_action = (enum config_action)i;
@@ -37,59 +38,55 @@ bool config_action_parse(struct sv text, enum config_action *ret_action)
 static void read_action(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
-    struct config_rule *rule = out;
     const char *text = reader_text(r, at, &text_any);
     if (text == NULL) {
         return;
     }
-    rule->has_action = true;
     struct sv v = sv_from(text);
-    if (config_action_parse(v, &rule->action)) {
+    if (config_action_parse(v, out)) {
         return;
     }
     if (v.n == 0) {
         reader_error(r, at, "relabel action cannot be empty");
         return;
     }
-    const char *near = v.n > 20 ? NULL : suggest(v, action_names, ACTIONS);
-    reader_error(r, at, "expected %s, got %s%s%s%s", reader_choices(r, action_names, ACTIONS),
+    const char *near = v.n > 20 ? NULL : suggest(v, action_names, actions.n);
+    reader_error(r, at, "expected %s, got %s%s%s%s", reader_choices(r, action_names, actions.n),
                  reader_quote(r, v), near == NULL ? "" : "; did you mean \"",
                  near == NULL ? "" : near, near == NULL ? "" : "\"?");
 }
 
-static void read_modulus(struct reader *r, const struct place *at, const void *arg, void *out)
+static void write_action(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     (void)arg;
-    static const struct range range = {0, UINT64_MAX};
-    struct config_rule *rule = out;
-    rule->has_modulus = true;
-    read_number(r, at, &range, &rule->modulus);
+    kind_choice.write(d, key, &actions, value);
 }
+
+static const struct kind kind_action = {read_action, write_action,
+                                        .size = sizeof(enum config_action)};
 
 /* "$" belongs to the rule in these. */
 static const struct text_kind text_raw = {.expected = "a string", .raw = true};
+static const struct range range_any = {0, UINT64_MAX};
 
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct config_rule, member),            \
-        .arg = (arg_)                                                                              \
-    }
-
-static const struct field rule_fields[] = {
-    {.key = "action", .read = read_action},
-    FIELD("source_labels", read_strings, source_labels, &text_label_name),
-    FIELD("separator", read_text, separator, &text_raw),
-    FIELD("regex", read_text, regex, &text_raw),
-    {.key = "modulus", .read = read_modulus},
-    FIELD("target_label", read_text, target_label, &text_raw),
-    FIELD("replacement", read_text, replacement, &text_raw),
-};
+static bool has_modulus(const void *record)
+{
+    return ((const struct config_rule *)record)->has_modulus;
+}
 
 /* An error about the regex is shown where the regex stands. */
-static void judge(struct reader *r, const struct place *at, const struct config_rule *rule)
+static void check_rule(struct reader *r, const struct place *at, bool clean, void *out)
 {
     struct err err = ERR_INIT;
-    if (r->options == NULL || r->options->check_rule == NULL ||
+    struct config_rule *rule = out;
+    if (yaml_is_null(at->node)) {
+        reader_error(r, at, "expected a mapping, got null");
+        return;
+    }
+    rule->pos = place_pos(r, at);
+    rule->has_action = yaml_get(at->node, "action") != NULL;
+    rule->has_modulus = yaml_get(at->node, "modulus") != NULL;
+    if (!clean || r->out_of_memory || r->options == NULL || r->options->check_rule == NULL ||
         r->options->check_rule(r->options->check_arg, rule, &err)) {
         return;
     }
@@ -101,32 +98,27 @@ static void judge(struct reader *r, const struct place *at, const struct config_
     }
 }
 
-static void read_rule(struct reader *r, const struct place *at, const void *arg, void *out)
+static const struct field rule_rows[] = {
+    ROW(config_rule, "action", action, &kind_action),
+    ROW(config_rule, "source_labels", source_labels, &kind_strings, .arg = &text_label_name,
+        .optional = true),
+    ROW(config_rule, "separator", separator, &kind_text, .arg = &text_raw),
+    ROW(config_rule, "regex", regex, &kind_text, .arg = &text_raw),
+    ROW(config_rule, "modulus", modulus, &kind_number, .arg = &range_any, .when = has_modulus),
+    ROW(config_rule, "target_label", target_label, &kind_text, .arg = &text_raw),
+    ROW(config_rule, "replacement", replacement, &kind_text, .arg = &text_raw),
+};
+const struct schema schema_rule =
+    SCHEMA(rule_rows, sizeof(struct config_rule), .check = check_rule);
+
+static void read_rules(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    (void)arg;
-    struct config_rule *rule = out;
-    const struct section section = SECTION(rule_fields, rule);
-    size_t before = r->reported;
-    rule->pos = place_pos(r, at);
-    if (yaml_is_null(at->node)) {
-        reader_error(r, at, "expected a mapping, got null");
-        return;
-    }
-    read_sections(r, at, &section, 1);
-    if (r->reported == before && !r->out_of_memory) {
-        judge(r, at, rule);
+    if (at->node->n_items > RULES_MAX) {
+        reader_error(r, at, "at most %d rules are possible, got %zu", RULES_MAX, at->node->n_items);
+    } else {
+        kind_list.read(r, at, arg, out);
     }
 }
 
-void read_rules(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    struct config_rules *rules = out;
-    void *array = NULL;
-    size_t n = 0;
-    if (at->node->n_items > RULES_MAX) {
-        reader_error(r, at, "at most %d rules are possible, got %zu", RULES_MAX, at->node->n_items);
-        return;
-    }
-    read_list(r, at, sizeof(struct config_rule), read_rule, arg, &array, &n);
-    *rules = (struct config_rules){array, n};
-}
+const struct kind kind_rules = {
+    .read = read_rules, .write = write_elements, .is_array = true, .nests = true};

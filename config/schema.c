@@ -1,4 +1,4 @@
-/* The driver of the tables, places and messages. The readers of single values are in values.c. */
+/* The driver of the tables, places and messages. The kinds of values are in values.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,9 @@ const char *reader_choices(struct reader *r, const char *const *names, size_t n)
     struct buf b;
     buf_init(&b, MESSAGE_MAX);
     for (size_t i = 0; i < n; i++) {
-        buf_printf(&b, "%s\"%s\"", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+        if (names[i] != NULL) {
+            buf_printf(&b, "%s\"%s\"", b.len == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+        }
     }
     const char *text = buf_ok(&b) ? arena_strndup(r->scratch, b.data, b.len) : NULL;
     buf_done(&b);
@@ -168,68 +170,136 @@ bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind)
     return true;
 }
 
-static bool known_key(const struct section *sections, size_t n, struct sv key)
+/* Appends the keys of a schema to those that are there; returns how many there are then. */
+static size_t list_keys(const struct schema *s, const char *keys[KEYS_MAX], size_t n)
 {
-    for (size_t s = 0; s < n; s++) {
-        for (size_t f = 0; f < sections[s].n_fields; f++) {
-            if (sv_eq_str(key, sections[s].fields[f].key)) {
-                return true;
-            }
+    for (size_t i = 0; i < s->n && n < KEYS_MAX; i++) {
+        if (s->fields[i].key == NULL) {
+            n = list_keys(s->fields[i].arg, keys, n);
+        } else {
+            keys[n++] = s->fields[i].key;
+        }
+    }
+    return n;
+}
+
+bool schema_has_key(const struct schema *s, const struct yaml_node *n)
+{
+    const char *keys[KEYS_MAX];
+    for (size_t i = list_keys(s, keys, 0); i > 0; i--) {
+        if (yaml_get(n, keys[i - 1]) != NULL) {
+            return true;
         }
     }
     return false;
 }
 
-static void unknown_key(struct reader *r, const struct place *key, const struct section *sections,
-                        size_t n)
+static bool is_among(const char *const *keys, size_t n, struct sv key)
 {
-    const char *names[KEYS_MAX];
-    size_t n_names = 0;
-    for (size_t s = 0; s < n; s++) {
-        for (size_t f = 0; f < sections[s].n_fields && n_names < KEYS_MAX; f++) {
-            names[n_names++] = sections[s].fields[f].key;
+    for (size_t i = 0; i < n; i++) {
+        if (sv_eq_str(key, keys[i])) {
+            return true;
         }
     }
-    struct sv text = key->node->text;
-    const char *near = text.n > SUGGEST_MAX ? NULL : suggest(text, names, n_names);
-    if (near != NULL) {
-        reader_error(r, key, "unknown key; did you mean \"%s\"?", near);
-    } else {
-        reader_error(r, key, "unknown key");
-    }
+    return false;
 }
 
-static void read_fields(struct reader *r, const struct place *at, const struct section *section)
+static void refuse_unknown(struct reader *r, const struct place *at, const struct schema *s)
 {
-    for (size_t i = 0; i < section->n_fields; i++) {
-        const struct field *f = &section->fields[i];
-        const struct yaml_node *value = yaml_get(at->node, f->key);
-        if (value == NULL) {
-            if (f->required) {
-                reader_error(r, at, "missing required key \"%s\"", f->key);
-            }
+    const char *keys[KEYS_MAX];
+    size_t n = list_keys(s, keys, 0);
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+        struct sv text = i->key->text;
+        if (i->key->kind != YAML_SCALAR || i->key->problem != NULL || is_among(keys, n, text)) {
             continue;
         }
-        struct place child = {.parent = at, .key = f->key, .node = value};
-        f->read(r, &child, f->arg, (char *)section->out + f->offset);
+        struct place key = {.parent = at, .key = text.p, .node = i->key};
+        const char *near = text.n > SUGGEST_MAX ? NULL : suggest(text, keys, n);
+        if (near != NULL) {
+            reader_error(r, &key, "unknown key; did you mean \"%s\"?", near);
+        } else {
+            reader_error(r, &key, "unknown key");
+        }
     }
 }
 
-void read_sections(struct reader *r, const struct place *at, const struct section *sections,
-                   size_t n)
+static void read_rows(struct reader *r, const struct place *at, const struct schema *s,
+                      size_t before, void *out)
 {
-    if (!reader_enter(r, at, YAML_MAPPING)) {
-        return;
-    }
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        if (i->key->kind == YAML_SCALAR && i->key->problem == NULL &&
-            !known_key(sections, n, i->key->text)) {
-            struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
-            unknown_key(r, &key, sections, n);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct field *f = &s->fields[i];
+        void *value = (char *)out + f->offset;
+        struct place child = {.parent = at, .key = f->key};
+        if (f->key == NULL) {
+            read_rows(r, at, f->arg, before, value);
+        } else if ((child.node = yaml_get(at->node, f->key)) != NULL) {
+            f->kind->read(r, &child, f->arg, value);
+        } else if (f->required) {
+            reader_error(r, at, "missing required key \"%s\"", f->key);
         }
     }
-    for (size_t s = 0; s < n; s++) {
-        read_fields(r, at, &sections[s]);
+    if (s->check != NULL) {
+        s->check(r, at, r->reported == before, out);
+    }
+}
+
+void schema_read(struct reader *r, const struct place *at, const struct schema *s, void *out)
+{
+    size_t before = r->reported;
+    if (reader_enter(r, at, YAML_MAPPING)) {
+        refuse_unknown(r, at, s);
+        read_rows(r, at, s, before, out);
+    }
+}
+
+void schema_defaults(const struct schema *s, void *out)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct field *f = &s->fields[i];
+        char *value = (char *)out + f->offset;
+        if (f->kind == &kind_mapping) {
+            schema_defaults(f->arg, value);
+        } else if (f->kind->size > 0) {
+            memcpy(value, &f->initial, f->kind->size);
+        }
+    }
+}
+
+static bool is_default(const struct field *f, const char *value)
+{
+    struct array array;
+    if (f->kind == &kind_mapping) {
+        return schema_is_default(f->arg, value);
+    }
+    if (f->kind->is_array) {
+        memcpy(&array, value, sizeof(array));
+        return array.n == 0;
+    }
+    return memcmp(value, &f->initial, f->kind->size) == 0;
+}
+
+bool schema_is_default(const struct schema *s, const void *record)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (!is_default(&s->fields[i], (const char *)record + s->fields[i].offset)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void schema_write(struct dumper *d, const struct schema *s, const void *record)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct field *f = &s->fields[i];
+        const char *value = (const char *)record + f->offset;
+        bool left_out = f->kind->write == NULL || (f->when != NULL && !f->when(record)) ||
+                        (f->optional && is_default(f, value));
+        if (!left_out && f->key == NULL) {
+            schema_write(d, f->arg, value);
+        } else if (!left_out) {
+            f->kind->write(d, f->key, f->arg, value);
+        }
     }
 }
 

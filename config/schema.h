@@ -1,7 +1,8 @@
-/* Tree -> structs, by tables. A table names the keys of one mapping, how each is read and where the
- * value goes; the driver refuses unknown, duplicate and missing keys and wrong kinds of values with
- * their places, and goes on, so that one run finds every mistake. The readers of values report an
- * error or fill in the value; where there was an error the default stays.
+/* Tree -> structs -> YAML, by one set of tables. A schema has a row for each key of a mapping: of
+ * which kind the value is (so how it is read and written), where it goes, its bounds and its
+ * default. Reading refuses unknown, duplicate and missing keys and wrong kinds of values with their
+ * places, and goes on, so that one run finds every mistake; a value with an error keeps its
+ * default. A dump (dump.h) walks the same rows.
  *
  * All strings and arrays that are made live in the reader's arena. One thread, one file.
  */
@@ -56,30 +57,75 @@ void *reader_alloc(struct reader *r, size_t count, size_t size);
 const char *reader_strndup(struct reader *r, const char *s, size_t n);
 
 typedef void read_fn(struct reader *r, const struct place *at, const void *arg, void *out);
+struct dumper;
+/* Writes a value with its key in front, or without one (NULL) in a list. */
+typedef void write_fn(struct dumper *d, const char *key, const void *arg, const void *value);
+
+struct kind {
+    read_fn *read;
+    write_fn *write; /* NULL: not part of a dump */
+    size_t size;     /* of a value that a row may give a default to; else 0, and it starts as 0 */
+    bool is_array;   /* a struct array */
+    bool nests;      /* arg is a struct schema: of the value, or of each element */
+};
+
+/* How every array of the model begins: config_strings, config_pairs, config_rules, ... */
+struct array {
+    void *at;
+    size_t n;
+};
+
+union initial {
+    const char *text;
+    bool on;
+    unsigned number; /* or an enum */
+    uint64_t size;
+    int64_t ms;
+};
 
 struct field {
-    const char *key;
-    read_fn *read;
+    const char *key; /* NULL: the rows of the nested schema stand in the same mapping */
+    const struct kind *kind;
     size_t offset; /* of the value in the struct that is filled */
     const void *arg;
+    union initial initial;
     bool required;
+    bool optional;                    /* not dumped while it has its default */
+    bool (*when)(const void *record); /* not dumped unless this is true of the struct */
 };
-
-/* A table and the struct that it fills. Several may share one mapping. */
-struct section {
-    const struct field *fields;
-    size_t n_fields;
-    void *out;
-};
-#define SECTION(table, where)                                                                      \
+#define ROW(of, key_, member, ...)                                                                 \
     {                                                                                              \
-        .fields = (table), .n_fields = sizeof(table) / sizeof((table)[0]), .out = (where)          \
+        .key = (key_), .offset = offsetof(struct of, member), .kind = __VA_ARGS__                  \
+    }
+/* A key whose rows fill the same struct as those around it, or that another function reads. */
+#define PART(key_, ...)                                                                            \
+    {                                                                                              \
+        .key = (key_), .kind = __VA_ARGS__                                                         \
     }
 
-/* Reads a mapping: complains about unknown keys, then reads the fields in the order of the tables
- * (not of the file: later ones may depend on earlier ones), then complains about missing ones. */
-void read_sections(struct reader *r, const struct place *at, const struct section *sections,
-                   size_t n);
+struct schema {
+    const struct field *fields;
+    size_t n;
+    size_t size; /* of the struct, for elements of a list */
+    /* What no single key shows: conflicts, missing partners. clean: there was no error in this
+     * mapping. May be NULL. */
+    void (*check)(struct reader *r, const struct place *at, bool clean, void *out);
+};
+#define SCHEMA(table, ...)                                                                         \
+    {                                                                                              \
+        .fields = (table), .n = sizeof(table) / sizeof((table)[0]), .size = __VA_ARGS__            \
+    }
+
+/* Fills in the defaults of the rows and of the mappings in them; the rest of the struct stays. */
+void schema_defaults(const struct schema *s, void *out);
+/* Have all rows their defaults? Asks only rows of kinds that can have one. */
+bool schema_is_default(const struct schema *s, const void *record);
+/* Is any of the keys in this mapping? */
+bool schema_has_key(const struct schema *s, const struct yaml_node *n);
+/* Reads a mapping: complains about unknown keys, then reads the rows in their order (not that of
+ * the file: later ones may depend on earlier ones), complains about missing ones, and checks. */
+void schema_read(struct reader *r, const struct place *at, const struct schema *s, void *out);
+void schema_write(struct dumper *d, const struct schema *s, const void *record);
 
 /* May the node be walked as a list or mapping? Complains if it is something else, and about bad and
  * duplicate keys. Null counts as empty. */
@@ -89,7 +135,7 @@ bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind)
 void read_list(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
                const void *arg, void **ret_array, size_t *ret_n);
 
-/* ---- readers of values, for tables ----------------------------------------------------------- */
+/* ---- kinds of values ------------------------------------------------------------------------- */
 
 /* What a text must be. */
 struct text_kind {
@@ -99,9 +145,10 @@ struct text_kind {
     bool secret;             /* never shown */
     bool url;                /* not shown if it might hold a password */
     bool file_name;          /* relative to the directory of the configuration file */
+    bool word;               /* dumped without quotes */
 };
-extern const struct text_kind text_any;      /* every string */
-extern const struct text_kind text_nonempty; /* but "" */
+extern const struct text_kind text_any;
+extern const struct text_kind text_nonempty;
 extern const struct text_kind text_secret;
 extern const struct text_kind text_file_name;
 
@@ -113,38 +160,51 @@ struct range {
     uint64_t max;
 };
 
+/* The names of an enum, in its order; NULL for a value that has none. */
 struct choices {
     const char *const *names;
     size_t n;
 };
-
-/* out: const char *; arg: struct text_kind or NULL for any. */
-void read_text(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: bool. */
-void read_bool(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: uint64_t; arg: struct range. */
-void read_number(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: unsigned; arg: struct range. */
-void read_unsigned(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: int64_t in milliseconds; arg: struct range in milliseconds. */
-void read_duration(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: uint64_t in bytes; arg: struct range. */
-void read_size(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: an enum that counts from 0; arg: struct choices in the order of the enum. */
-void read_choice(struct reader *r, const struct place *at, const void *arg, void *out);
-/* out: struct config_strings; arg: struct text_kind of each. */
-void read_strings(struct reader *r, const struct place *at, const void *arg, void *out);
+#define CHOICES(table)                                                                             \
+    {                                                                                              \
+        .names = (table), .n = sizeof(table) / sizeof((table)[0])                                  \
+    }
+/* "" if the value has no name, "unknown" if there is no such value. */
+const char *choice_name(const struct choices *c, unsigned value);
+bool choice_find(const struct choices *c, struct sv name, unsigned *ret_value);
 
 struct pairs_kind {
     const struct text_kind *name;
     const struct text_kind *value;
     bool lists; /* a value may be a list: the name repeats */
 };
-/* out: struct config_pairs; arg: struct pairs_kind. */
-void read_pairs(struct reader *r, const struct place *at, const void *arg, void *out);
-/* A key of the design that nothing implements yet: always an error. */
-void read_later(struct reader *r, const struct place *at, const void *arg, void *out);
-/* A key that is read elsewhere. */
-void read_elsewhere(struct reader *r, const struct place *at, const void *arg, void *out);
+
+/* The value is, and arg: */
+extern const struct kind kind_text;     /* const char *; struct text_kind, NULL for any */
+extern const struct kind kind_bool;     /* bool */
+extern const struct kind kind_number;   /* uint64_t; struct range */
+extern const struct kind kind_unsigned; /* unsigned; struct range */
+extern const struct kind kind_duration; /* int64_t, milliseconds; struct range of them */
+extern const struct kind kind_size;     /* uint64_t, bytes; struct range */
+extern const struct kind kind_choice;   /* an enum that counts from 0; struct choices */
+extern const struct kind kind_strings;  /* struct config_strings; struct text_kind of each */
+extern const struct kind kind_pairs;    /* struct config_pairs; struct pairs_kind */
+extern const struct kind kind_mapping;  /* a struct; struct schema */
+extern const struct kind kind_list;     /* a struct array; struct schema of the elements */
+extern const struct kind kind_deferred; /* as kind_list, but another function reads it */
+extern const struct kind kind_later;    /* not supported yet: always an error */
+extern const struct kind kind_ignored;  /* read and written by other rows */
+
+read_fn read_text;
+read_fn read_duration;
+read_fn read_strings;
+read_fn read_pairs;
+read_fn read_choice;
+read_fn read_mapping;
+read_fn read_nothing;
+write_fn write_text;
+write_fn write_unsigned;
+write_fn write_elements;
+write_fn write_pairs;
 
 #endif

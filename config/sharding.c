@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "config/dump.h"
 #include "config/parts.h"
 
 #define REPLICAS_MAX 1000
@@ -11,12 +12,13 @@
 #define SERVICE_LEN_MAX 63
 #define POD_LEN_MAX 253
 
-static const char *const modes[] = {"none", "static", "kubernetes"};
-static const struct choices mode_choices = {modes, 3};
+static const char *const mode_names[] = {
+    [SHARDING_NONE] = "none", [SHARDING_STATIC] = "static", [SHARDING_KUBERNETES] = "kubernetes"};
+static const struct choices modes = CHOICES(mode_names);
 
 const char *config_sharding_mode_name(enum config_sharding_mode mode)
 {
-    return modes[mode];
+    return choice_name(&modes, mode);
 }
 
 static bool is_dns(struct sv v, bool dots)
@@ -78,77 +80,85 @@ static void read_index(struct reader *r, const struct place *at, const void *arg
     *(unsigned *)out = (unsigned)index;
 }
 
-#define FIELD(key_, read_, member, arg_)                                                           \
-    {                                                                                              \
-        .key = (key_), .read = (read_), .offset = offsetof(struct config_sharding, member),        \
-        .arg = (arg_)                                                                              \
-    }
+static const struct kind kind_index = {read_index, write_unsigned, .size = sizeof(unsigned)};
 
-static const struct field fields[] = {
-    FIELD("mode", read_choice, mode, &mode_choices),
-    FIELD("replicas", read_unsigned, replicas, &range_replicas),
-    FIELD("index", read_index, index, NULL),
-    FIELD("service", read_text, service, &text_service),
-    FIELD("namespace", read_text, namespace, &text_own_namespace),
-    FIELD("pod_name", read_text, pod_name, &text_pod),
-    FIELD("kubeconfig_file", read_text, kubernetes.kubeconfig_file, &text_file_name),
-    FIELD("handover", read_duration, handover_ms, &range_handover),
-    FIELD("isolation_timeout", read_duration, isolation_ms, &range_isolation),
+static bool is_static(const void *record)
+{
+    return ((const struct config_sharding *)record)->mode == SHARDING_STATIC;
+}
+
+static bool is_kubernetes(const void *record)
+{
+    return ((const struct config_sharding *)record)->mode == SHARDING_KUBERNETES;
+}
+
+static const struct field static_rows[] = {
+    ROW(config_sharding, "replicas", replicas, &kind_unsigned, .arg = &range_replicas),
+    ROW(config_sharding, "index", index, &kind_index),
 };
+static const struct schema schema_static = SCHEMA(static_rows, 0);
+
+static const struct field kubernetes_rows[] = {
+    ROW(config_sharding, "service", service, &kind_text, .arg = &text_service, .initial.text = ""),
+    ROW(config_sharding, "namespace", namespace, &kind_text, .arg = &text_own_namespace,
+        .initial.text = ""),
+    ROW(config_sharding, "pod_name", pod_name, &kind_text, .arg = &text_pod, .initial.text = ""),
+    ROW(config_sharding, "kubeconfig_file", kubernetes.kubeconfig_file, &kind_text,
+        .arg = &text_file_name),
+    ROW(config_sharding, "handover", handover_ms, &kind_duration, .arg = &range_handover,
+        .initial.ms = DEFAULT_HANDOVER_MS),
+    ROW(config_sharding, "isolation_timeout", isolation_ms, &kind_duration, .arg = &range_isolation,
+        .initial.ms = DEFAULT_ISOLATION_MS),
+};
+static const struct schema schema_kubernetes = SCHEMA(kubernetes_rows, 0);
 
 /* The keys of one mode mean nothing in another, nor without any: they would hide a mistake. Next to
  * `mode: none` they may stay, so that this one key switches sharing on and off. */
 static const struct {
-    const char *key;
-    enum config_sharding_mode mode;
-    bool required;
-} belongs[] = {
-    {"replicas", SHARDING_STATIC, true},      {"index", SHARDING_STATIC, true},
-    {"service", SHARDING_KUBERNETES, true},   {"namespace", SHARDING_KUBERNETES, false},
-    {"pod_name", SHARDING_KUBERNETES, false}, {"kubeconfig_file", SHARDING_KUBERNETES, false},
-    {"handover", SHARDING_KUBERNETES, false}, {"isolation_timeout", SHARDING_KUBERNETES, false},
+    const struct schema *schema;
+    size_t required; /* how many of its rows, from the first on */
+} groups[] = {
+    [SHARDING_STATIC] = {&schema_static, 2},
+    [SHARDING_KUBERNETES] = {&schema_kubernetes, 1},
 };
 
-static void check_mode(struct reader *r, const struct place *at, const struct config_sharding *s)
+static void check_key(struct reader *r, const struct place *at, const struct config_sharding *s,
+                      enum config_sharding_mode mode, size_t row)
 {
-    for (size_t i = 0; i < sizeof(belongs) / sizeof(belongs[0]); i++) {
-        struct place place = place_of_key(at, belongs[i].key);
-        bool given = yaml_get(at->node, belongs[i].key) != NULL;
-        if (given && yaml_get(at->node, "mode") == NULL) {
-            reader_error(r, &place, "means nothing without the key \"mode\" (%s)",
-                         modes[belongs[i].mode]);
-        } else if (given && s->mode != belongs[i].mode && s->mode != SHARDING_NONE) {
-            reader_error(r, &place, "has no meaning with mode: %s", modes[s->mode]);
-        } else if (!given && belongs[i].required && s->mode == belongs[i].mode) {
-            reader_error(r, at, "mode: %s needs the key \"%s\"", modes[s->mode], belongs[i].key);
+    const char *key = groups[mode].schema->fields[row].key;
+    const char *now = choice_name(&modes, s->mode);
+    struct place place = place_of_key(at, key);
+    bool given = yaml_get(at->node, key) != NULL;
+    if (given && yaml_get(at->node, "mode") == NULL) {
+        reader_error(r, &place, "means nothing without the key \"mode\" (%s)",
+                     choice_name(&modes, mode));
+    } else if (given && s->mode != mode && s->mode != SHARDING_NONE) {
+        reader_error(r, &place, "has no meaning with mode: %s", now);
+    } else if (!given && row < groups[mode].required && s->mode == mode) {
+        reader_error(r, at, "mode: %s needs the key \"%s\"", now, key);
+    }
+}
+
+static void check_sharding(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    const struct config_sharding *s = out;
+    size_t before = r->reported;
+    for (unsigned mode = SHARDING_STATIC; clean && mode < modes.n; mode++) {
+        for (size_t row = 0; row < groups[mode].schema->n; row++) {
+            check_key(r, at, s, (enum config_sharding_mode)mode, row);
         }
     }
-}
-
-void sharding_defaults(struct config_sharding *s)
-{
-    s->service = "";
-    s->namespace = "";
-    s->pod_name = "";
-    s->handover_ms = DEFAULT_HANDOVER_MS;
-    s->isolation_ms = DEFAULT_ISOLATION_MS;
-    http_defaults(&s->kubernetes.http);
-}
-
-void read_sharding(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    struct config_sharding *s = &((struct config *)out)->sharding;
-    const struct section section = SECTION(fields, s);
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    if (r->reported > before) {
-        return;
-    }
-    check_mode(r, at, s);
-    if (r->reported == before && s->mode == SHARDING_STATIC && s->index >= s->replicas) {
+    if (clean && r->reported == before && is_static(s) && s->index >= s->replicas) {
         struct place place = place_of_key(at, "index");
         reader_error(r, &place, "expected a number below replicas (%u), got %u", s->replicas,
                      s->index);
     }
 }
+
+static const struct field sharding_rows[] = {
+    ROW(config_sharding, "mode", mode, &kind_choice, .arg = &modes),
+    PART(NULL, &kind_mapping, .arg = &schema_static, .when = is_static),
+    PART(NULL, &kind_mapping, .arg = &schema_kubernetes, .when = is_kubernetes),
+};
+const struct schema schema_sharding =
+    SCHEMA(sharding_rows, sizeof(struct config_sharding), .check = check_sharding);

@@ -1,38 +1,19 @@
 /* Where the targets of a job come from. The messages about Kubernetes are Prometheus'. */
 #include <string.h>
 
+#include "config/dump.h"
 #include "config/parts.h"
 
-/* ---- static
- * ---------------------------------------------------------------------------------------- */
+/* ---- static ---------------------------------------------------------------------------------- */
 
-static const struct field static_fields[] = {
-    {.key = "targets",
-     .read = read_strings,
-     .offset = offsetof(struct config_static, targets),
-     .arg = &text_target,
-     .required = true},
-    {.key = "labels",
-     .read = read_pairs,
-     .offset = offsetof(struct config_static, labels),
-     .arg = &pairs_labels},
+static const struct field static_rows[] = {
+    ROW(config_source, "targets", fixed.targets, &kind_strings, .arg = &text_target,
+        .required = true),
+    ROW(config_source, "labels", fixed.labels, &kind_pairs, .arg = &pairs_labels),
 };
+static const struct schema schema_static = SCHEMA(static_rows, sizeof(struct config_source));
 
-static void read_static(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    struct config_source *source = out;
-    const struct section section = SECTION(static_fields, &source->fixed);
-    source->pos = place_pos(r, at);
-    source->kind = SOURCE_STATIC;
-    read_sections(r, at, &section, 1);
-}
-
-/* ---- file and http
- * ------------------------------------------------------------------------------------- */
-
-#define DEFAULT_FILE_REFRESH_MS (INT64_C(5) * 60 * 1000)
-#define DEFAULT_HTTP_REFRESH_MS (INT64_C(60) * 1000)
+/* ---- file and http --------------------------------------------------------------------------- */
 
 /* Prometheus' rule: ends in .json, .yml or .yaml, wildcards in the last part only. */
 static bool check_target_file(struct sv v)
@@ -61,100 +42,73 @@ static const struct text_kind text_target_file = {
 
 static const struct range range_refresh = {.min = 1000, .max = UINT64_C(24) * 60 * 60 * 1000};
 
-static const struct field file_fields[] = {
-    {.key = "files",
-     .read = read_strings,
-     .offset = offsetof(struct config_file_sd, files),
-     .arg = &text_target_file,
-     .required = true},
-    {.key = "refresh_interval",
-     .read = read_duration,
-     .offset = offsetof(struct config_file_sd, refresh_ms),
-     .arg = &range_refresh},
-};
-
-static void read_file(struct reader *r, const struct place *at, const void *arg, void *out)
+static void check_files(struct reader *r, const struct place *at, bool clean, void *out)
 {
-    (void)arg;
-    struct config_source *source = out;
-    const struct section section = SECTION(file_fields, &source->file);
-    source->pos = place_pos(r, at);
-    source->kind = SOURCE_FILE;
-    source->file.refresh_ms = DEFAULT_FILE_REFRESH_MS;
-    size_t before = r->reported;
-    read_sections(r, at, &section, 1);
-    if (before == r->reported && source->file.files.n == 0) {
+    const struct config_source *source = out;
+    if (clean && source->file.files.n == 0) {
         reader_error(r, at, "file service discovery config must contain at least one path name");
     }
 }
 
-static const struct field http_sd_fields[] = {
-    {.key = "url",
-     .read = read_text,
-     .offset = offsetof(struct config_http_sd, url),
-     .arg = &text_query_url,
-     .required = true},
-    {.key = "refresh_interval",
-     .read = read_duration,
-     .offset = offsetof(struct config_http_sd, refresh_ms),
-     .arg = &range_refresh},
+static const struct field file_rows[] = {
+    ROW(config_source, "files", file.files, &kind_strings, .arg = &text_target_file,
+        .required = true),
+    ROW(config_source, "refresh_interval", file.refresh_ms, &kind_duration, .arg = &range_refresh,
+        .initial.ms = INT64_C(5) * 60 * 1000),
 };
+static const struct schema schema_file =
+    SCHEMA(file_rows, sizeof(struct config_source), .check = check_files);
 
-static void read_http(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    struct config_source *source = out;
-    struct config_http_sd *h = &source->http;
-    source->pos = place_pos(r, at);
-    source->kind = SOURCE_HTTP;
-    h->refresh_ms = DEFAULT_HTTP_REFRESH_MS;
-    http_defaults(&h->http);
-    const struct section sections[] = {SECTION(http_sd_fields, h), http_section(&h->http)};
-    read_sections(r, at, sections, 2);
-    http_check(r, at);
-}
+static const struct field http_sd_rows[] = {
+    ROW(config_source, "url", http.url, &kind_text, .arg = &text_query_url, .required = true),
+    ROW(config_source, "refresh_interval", http.refresh_ms, &kind_duration, .arg = &range_refresh,
+        .initial.ms = INT64_C(60) * 1000),
+    ROW(config_source, NULL, http.http, &kind_mapping, .arg = &schema_http),
+};
+static const struct schema schema_http_sd = SCHEMA(http_sd_rows, sizeof(struct config_source));
 
-/* ---- kubernetes
- * ------------------------------------------------------------------------------------- */
+/* ---- kubernetes ------------------------------------------------------------------------------ */
 
-/* Each role, and what its selectors may select. */
-static const struct {
-    const char *name;
-    enum config_role selects[3]; /* up to ROLE_NONE */
-} roles[CONFIG_ROLES] = {
-    [ROLE_NONE] = {.name = ""},
-    [ROLE_POD] = {"pod", {ROLE_POD, ROLE_NODE}},
-    [ROLE_SERVICE] = {"service", {ROLE_SERVICE}},
-    [ROLE_ENDPOINTS] = {"endpoints", {ROLE_POD, ROLE_SERVICE, ROLE_ENDPOINTS}},
-    [ROLE_ENDPOINTSLICE] = {"endpointslice", {ROLE_POD, ROLE_SERVICE, ROLE_ENDPOINTSLICE}},
-    [ROLE_NODE] = {"node", {ROLE_NODE}},
-    [ROLE_INGRESS] = {"ingress", {ROLE_INGRESS}},
+static const char *const role_names[CONFIG_ROLES] = {
+    [ROLE_POD] = "pod",
+    [ROLE_SERVICE] = "service",
+    [ROLE_ENDPOINTS] = "endpoints",
+    [ROLE_ENDPOINTSLICE] = "endpointslice",
+    [ROLE_NODE] = "node",
+    [ROLE_INGRESS] = "ingress",
+};
+static const struct choices roles = CHOICES(role_names);
+
+/* What the selectors of each role may select; up to ROLE_NONE. */
+#define SELECTS_MAX 3
+static const enum config_role selects[CONFIG_ROLES][SELECTS_MAX] = {
+    [ROLE_POD] = {ROLE_POD, ROLE_NODE},
+    [ROLE_SERVICE] = {ROLE_SERVICE},
+    [ROLE_ENDPOINTS] = {ROLE_POD, ROLE_SERVICE, ROLE_ENDPOINTS},
+    [ROLE_ENDPOINTSLICE] = {ROLE_POD, ROLE_SERVICE, ROLE_ENDPOINTSLICE},
+    [ROLE_NODE] = {ROLE_NODE},
+    [ROLE_INGRESS] = {ROLE_INGRESS},
 };
 
 const char *config_role_name(enum config_role role)
 {
-    return roles[role].name;
+    return choice_name(&roles, role);
 }
 
 bool config_role_parse(struct sv text, enum config_role *ret_role)
 {
-    for (size_t i = ROLE_NONE + 1; i < CONFIG_ROLES; i++) {
-        if (sv_eq_str(text, roles[i].name)) {
-            *ret_role = (enum config_role)i;
-            return true;
-        }
+    unsigned role;
+    bool found = choice_find(&roles, text, &role);
+    if (found) {
+        *ret_role = (enum config_role)role;
     }
-    return false;
+    return found;
 }
 
-/* The closest name, for a hint, or NULL. */
-static const char *similar_role(const char *text)
+static void role_missing(struct reader *r, const struct place *at)
 {
-    const char *names[CONFIG_ROLES];
-    for (size_t i = ROLE_NONE + 1; i < CONFIG_ROLES; i++) {
-        names[i - 1] = roles[i].name;
-    }
-    return suggest(sv_from(text), names, CONFIG_ROLES - 1);
+    reader_error(r, at,
+                 "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
 }
 
 static void read_role(struct reader *r, const struct place *at, const void *arg, void *out)
@@ -165,11 +119,9 @@ static void read_role(struct reader *r, const struct place *at, const void *arg,
         return;
     }
     if (role[0] == '\0') {
-        reader_error(r, at,
-                     "role missing (one of: pod, service, endpoints, endpointslice, node, "
-                     "ingress)");
+        role_missing(r, at);
     } else {
-        const char *near = similar_role(role);
+        const char *near = suggest(sv_from(role), role_names + 1, CONFIG_ROLES - 1);
         reader_error(r, at, "unknown Kubernetes SD role %s%s%s%s", reader_quote(r, sv_from(role)),
                      near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
                      near == NULL ? "" : "\"?");
@@ -186,13 +138,19 @@ static void read_selector_role(struct reader *r, const struct place *at, const v
     }
 }
 
+static void write_role(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    dump_text(d, key, &text_any, choice_name(&roles, *(const enum config_role *)value));
+}
+
 static void refuse_selector(struct reader *r, const struct place *at, enum config_role role)
 {
-    const enum config_role *may = roles[role].selects;
+    const enum config_role *may = selects[role];
     struct place place = place_of_key(at, "role");
     const char *got = reader_text(r, &place, &text_any);
     const char *list = config_role_name(may[0]);
-    for (size_t i = 1; list != NULL && i < 3 && may[i] != ROLE_NONE; i++) {
+    for (size_t i = 1; list != NULL && i < SELECTS_MAX && may[i] != ROLE_NONE; i++) {
         list = arena_printf(r->scratch, "%s, %s", list, config_role_name(may[i]));
     }
     reader_error(r, &place, "%s role supports only %s selectors, got %s", config_role_name(role),
@@ -202,7 +160,7 @@ static void refuse_selector(struct reader *r, const struct place *at, enum confi
 static void check_selector(struct reader *r, const struct place *at,
                            const struct config_kubernetes *k, size_t index)
 {
-    const enum config_role *may = roles[k->role].selects;
+    const enum config_role *may = selects[k->role];
     enum config_role role = k->selectors[index].role;
     if (role != may[0] && role != may[1] && role != may[2]) {
         refuse_selector(r, at, k->role);
@@ -251,89 +209,36 @@ static void check_attach(struct reader *r, const struct place *at,
     }
 }
 
-static const struct field selector_fields[] = {
-    {.key = "role",
-     .read = read_selector_role,
-     .offset = offsetof(struct config_selector, role),
-     .arg = &text_nonempty,
-     .required = true},
-    {.key = "label", .read = read_text, .offset = offsetof(struct config_selector, label)},
-    {.key = "field", .read = read_text, .offset = offsetof(struct config_selector, field)},
+static const struct kind kind_role = {read_role, write_role, .size = sizeof(enum config_role)};
+static const struct kind kind_selector_role = {read_selector_role, write_role,
+                                               .size = sizeof(enum config_role)};
+
+static const struct field selector_rows[] = {
+    ROW(config_selector, "role", role, &kind_selector_role, .arg = &text_nonempty,
+        .required = true),
+    ROW(config_selector, "label", label, &kind_text, .initial.text = ""),
+    ROW(config_selector, "field", field, &kind_text, .initial.text = ""),
 };
+static const struct schema schema_selector = SCHEMA(selector_rows, sizeof(struct config_selector));
 
-static void read_selector(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    struct config_selector *selector = out;
-    const struct section section = SECTION(selector_fields, selector);
-    selector->label = "";
-    selector->field = "";
-    read_sections(r, at, &section, 1);
-}
-
-static void read_selectors(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    struct config_kubernetes *k = out;
-    void *array = NULL;
-    size_t n = 0;
-    read_list(r, at, sizeof(struct config_selector), read_selector, arg, &array, &n);
-    k->selectors = array;
-    k->n_selectors = n;
-}
-
-static void read_namespaces(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    static const struct field fields[] = {
-        {.key = "own_namespace",
-         .read = read_bool,
-         .offset = offsetof(struct config_kubernetes, own_namespace)},
-        {.key = "names",
-         .read = read_strings,
-         .offset = offsetof(struct config_kubernetes, namespaces),
-         .arg = &text_namespace},
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
-
-static void read_attach_metadata(struct reader *r, const struct place *at, const void *arg,
-                                 void *out)
-{
-    (void)arg;
-    static const struct field fields[] = {
-        {.key = "node",
-         .read = read_bool,
-         .offset = offsetof(struct config_kubernetes, attach_node)},
-        {.key = "namespace",
-         .read = read_bool,
-         .offset = offsetof(struct config_kubernetes, attach_namespace)},
-    };
-    const struct section section = SECTION(fields, out);
-    read_sections(r, at, &section, 1);
-}
-
-static const struct field kubernetes_fields[] = {
-    {.key = "role", .read = read_role, .offset = offsetof(struct config_kubernetes, role)},
-    {.key = "namespaces", .read = read_namespaces},
-    {.key = "selectors", .read = read_selectors},
-    {.key = "attach_metadata", .read = read_attach_metadata},
-    {.key = "api_server",
-     .read = read_text,
-     .offset = offsetof(struct config_kubernetes, api_server),
-     .arg = &text_http_url},
-    {.key = "kubeconfig_file",
-     .read = read_text,
-     .offset = offsetof(struct config_kubernetes, kubeconfig_file),
-     .arg = &text_file_name},
+static const struct field namespace_rows[] = {
+    ROW(config_kubernetes, "own_namespace", own_namespace, &kind_bool),
+    ROW(config_kubernetes, "names", namespaces, &kind_strings, .arg = &text_namespace),
 };
+static const struct schema schema_namespaces = SCHEMA(namespace_rows, 0);
+
+static const struct field attach_rows[] = {
+    ROW(config_kubernetes, "node", attach_node, &kind_bool),
+    ROW(config_kubernetes, "namespace", attach_namespace, &kind_bool),
+};
+static const struct schema schema_attach = SCHEMA(attach_rows, 0);
 
 static void check_connection(struct reader *r, const struct place *at,
                              const struct config_kubernetes *k)
 {
     bool api_server = yaml_get(at->node, "api_server") != NULL;
     bool kubeconfig = yaml_get(at->node, "kubeconfig_file") != NULL;
-    bool http = http_any(at->node);
+    bool http = schema_has_key(&schema_http, at->node);
     struct place place = place_of_key(at, kubeconfig ? "kubeconfig_file" : "api_server");
     if (kubeconfig && api_server) {
         reader_error(r, &place, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
@@ -352,80 +257,117 @@ static void check_connection(struct reader *r, const struct place *at,
     }
 }
 
-static void read_kubernetes(struct reader *r, const struct place *at, const void *arg, void *out)
+static void check_kubernetes(struct reader *r, const struct place *at, bool clean, void *out)
 {
-    (void)arg;
-    struct config_source *source = out;
-    struct config_kubernetes *k = &source->kubernetes;
-    http_defaults(&k->http);
-    const struct section sections[] = {SECTION(kubernetes_fields, k), http_section(&k->http)};
-    source->pos = place_pos(r, at);
-    source->kind = SOURCE_KUBERNETES;
-    size_t before = r->reported;
-    read_sections(r, at, sections, 2);
-    if (yaml_get(at->node, "role") == NULL && (before == r->reported || k->role == ROLE_NONE) &&
-        (at->node->kind == YAML_MAPPING || yaml_is_null(at->node))) {
-        reader_error(r, at,
-                     "role missing (one of: pod, service, endpoints, endpointslice, node, "
-                     "ingress)");
+    const struct config_kubernetes *k = out;
+    if (yaml_get(at->node, "role") == NULL && (clean || k->role == ROLE_NONE)) {
+        role_missing(r, at);
     }
     check_selectors(r, at, k);
     check_attach(r, at, k);
     check_connection(r, at, k);
-    http_check(r, at);
 }
 
-/* ---- all of them
- * ------------------------------------------------------------------------------------ */
+static const struct field kubernetes_rows[] = {
+    ROW(config_kubernetes, "role", role, &kind_role),
+    PART("namespaces", &kind_mapping, .arg = &schema_namespaces),
+    ROW(config_kubernetes, "selectors", selectors, &kind_list, .arg = &schema_selector),
+    PART("attach_metadata", &kind_mapping, .arg = &schema_attach, .optional = true),
+    ROW(config_kubernetes, "api_server", api_server, &kind_text, .arg = &text_http_url),
+    ROW(config_kubernetes, "kubeconfig_file", kubeconfig_file, &kind_text, .arg = &text_file_name),
+    ROW(config_kubernetes, NULL, http, &kind_mapping, .arg = &schema_http),
+};
+static const struct schema schema_kubernetes =
+    SCHEMA(kubernetes_rows, sizeof(struct config_kubernetes), .check = check_kubernetes);
 
-const char *config_source_kind_name(enum config_source_kind kind)
-{
-    static const char *const names[] = {
-        [SOURCE_STATIC] = "static",
-        [SOURCE_FILE] = "file",
-        [SOURCE_HTTP] = "http",
-        [SOURCE_KUBERNETES] = "kubernetes",
-    };
-    return names[kind];
-}
+static const struct field kubernetes_source_rows[] = {
+    ROW(config_source, NULL, kubernetes, &kind_mapping, .arg = &schema_kubernetes),
+};
+static const struct schema schema_kubernetes_source =
+    SCHEMA(kubernetes_source_rows, sizeof(struct config_source));
+
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static const struct {
-    const char *key;
-    read_fn *read;
+    const char *name;
+    const struct schema *schema;
 } kinds[] = {
-    {"static_configs", read_static},
-    {"file_sd_configs", read_file},
-    {"http_sd_configs", read_http},
-    {"kubernetes_sd_configs", read_kubernetes},
+    [SOURCE_STATIC] = {"static", &schema_static},
+    [SOURCE_FILE] = {"file", &schema_file},
+    [SOURCE_HTTP] = {"http", &schema_http_sd},
+    [SOURCE_KUBERNETES] = {"kubernetes", &schema_kubernetes_source},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-void read_sources(struct reader *r, const struct place *job_place, struct config_job *job)
+const char *config_source_kind_name(enum config_source_kind kind)
 {
-    struct config_source *lists[KINDS] = {NULL};
-    size_t counts[KINDS] = {0};
-    size_t total = 0;
-    for (size_t i = 0; i < KINDS; i++) {
-        struct place at = place_of_key(job_place, kinds[i].key);
-        if (at.node != job_place->node) {
-            void *array = NULL;
-            read_list(r, &at, sizeof(struct config_source), kinds[i].read, NULL, &array,
-                      &counts[i]);
-            lists[i] = array;
-            total += counts[i];
-        }
+    return kinds[kind].name;
+}
+
+/* Which kind of source a schema describes. */
+static enum config_source_kind kind_of(const struct schema *schema)
+{
+    size_t kind = 0;
+    while (kinds[kind].schema != schema) {
+        kind++;
     }
-    struct config_source *all = reader_alloc(r, total, sizeof(*all));
-    if (all == NULL) {
+    return (enum config_source_kind)kind;
+}
+
+static void read_source(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct config_source *source = out;
+    schema_defaults(arg, source);
+    source->pos = place_pos(r, at);
+    source->kind = kind_of(arg);
+    schema_read(r, at, arg, source);
+}
+
+/* Appends a list to the sources that the job has. */
+static void read_sources(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct config_job *job = out;
+    void *array = NULL;
+    size_t n = 0;
+    read_list(r, at, sizeof(struct config_source), read_source, arg, &array, &n);
+    struct config_source *all = reader_alloc(r, job->n_sources + n, sizeof(*all));
+    if (all == NULL || array == NULL) {
         return;
     }
-    size_t n = 0;
-    for (size_t i = 0; i < KINDS; i++) {
-        if (lists[i] != NULL) {
-            memcpy(all + n, lists[i], counts[i] * sizeof(*all));
-            n += counts[i];
-        }
+    if (job->n_sources > 0) {
+        memcpy(all, job->sources, job->n_sources * sizeof(*all));
     }
+    memcpy(all + job->n_sources, array, n * sizeof(*all));
     job->sources = all;
-    job->n_sources = n;
+    job->n_sources += n;
 }
+
+static void write_sources(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const struct config_job *job = value;
+    enum config_source_kind kind = kind_of(arg);
+    size_t n = 0;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        if (job->sources[i].kind != kind) {
+            continue;
+        }
+        if (n++ == 0) {
+            dump_begin_list(d, key, false);
+        }
+        kind_mapping.write(d, NULL, arg, &job->sources[i]);
+    }
+    if (n > 0) {
+        dump_end_list(d);
+    }
+}
+
+static const struct kind kind_sources = {
+    .read = read_sources, .write = write_sources, .nests = true};
+
+static const struct field source_rows[] = {
+    PART("static_configs", &kind_sources, .arg = &schema_static),
+    PART("file_sd_configs", &kind_sources, .arg = &schema_file),
+    PART("http_sd_configs", &kind_sources, .arg = &schema_http_sd),
+    PART("kubernetes_sd_configs", &kind_sources, .arg = &schema_kubernetes_source),
+};
+const struct schema schema_sources = SCHEMA(source_rows, 0);

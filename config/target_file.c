@@ -12,42 +12,12 @@ static const struct text_kind text_value = {.expected = "a string", .raw = true}
 
 static const struct pairs_kind pairs_values = {.name = &text_label_name, .value = &text_value};
 
-static void read_address(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    struct text_kind kind = text_target;
-    kind.raw = true;
-    read_text(r, at, &kind, out);
-}
-
-static void read_addresses(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    struct config_strings *strings = out;
-    void *array = NULL;
-    size_t n = 0;
-    read_list(r, at, sizeof(const char *), read_address, arg, &array, &n);
-    if (array != NULL) {
-        *strings = (struct config_strings){array, n};
-    }
-}
-
-static const struct field group_fields[] = {
-    {.key = "targets",
-     .read = read_addresses,
-     .offset = offsetof(struct config_static, targets),
-     .required = true},
-    {.key = "labels",
-     .read = read_pairs,
-     .offset = offsetof(struct config_static, labels),
-     .arg = &pairs_values},
+static const struct field group_rows[] = {
+    ROW(config_static, "targets", targets, &kind_strings, .arg = &text_raw_target,
+        .required = true),
+    ROW(config_static, "labels", labels, &kind_pairs, .arg = &pairs_values),
 };
-
-static void read_group(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    (void)arg;
-    const struct section section = SECTION(group_fields, out);
-    read_sections(r, at, &section, 1);
-}
+static const struct schema schema_group = SCHEMA(group_rows, sizeof(struct config_static));
 
 /* The UTF-16 unit that "\uXXXX" at p stands for; -1 if there is no such thing. */
 static int32_t utf16_unit(const char *p, size_t n)
@@ -113,9 +83,10 @@ static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
         return;
     }
     struct place at = {.node = root};
-    void *array = NULL;
-    read_list(r, &at, sizeof(struct config_static), read_group, NULL, &array, &ret->n);
-    ret->groups = array;
+    struct array groups = {.n = 0};
+    kind_list.read(r, &at, &schema_group, &groups);
+    ret->groups = groups.at;
+    ret->n = groups.n;
 }
 
 static bool tell_first(const struct config_errors *errors, struct err *err)

@@ -1,7 +1,8 @@
-/* The readers of single values: text, number, duration, ... */
+/* The kinds of values: how a text, a number, a duration, ... is read and written. */
 #include <string.h>
 
 #include "base/utf8.h"
+#include "config/dump.h"
 #include "config/expand.h"
 #include "config/schema.h"
 
@@ -129,7 +130,7 @@ static bool is_yaml_11_bool(struct sv v)
     return false;
 }
 
-void read_bool(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_bool(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     static const struct text_kind kind = {.expected = "true or false"};
@@ -170,12 +171,12 @@ static bool get_number(struct reader *r, const struct place *at, const struct ra
     return true;
 }
 
-void read_number(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_number(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     get_number(r, at, arg, out);
 }
 
-void read_unsigned(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_unsigned(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     uint64_t value;
     if (get_number(r, at, arg, &value)) {
@@ -206,7 +207,7 @@ void read_duration(struct reader *r, const struct place *at, const void *arg, vo
     }
 }
 
-void read_size(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_size(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     static const struct text_kind kind = {.expected = "a size such as \"16MiB\""};
     const struct range *range = arg;
@@ -229,39 +230,72 @@ void read_size(struct reader *r, const struct place *at, const void *arg, void *
     }
 }
 
+const char *choice_name(const struct choices *c, unsigned value)
+{
+    if (value >= c->n) {
+        return "unknown";
+    }
+    return c->names[value] == NULL ? "" : c->names[value];
+}
+
+bool choice_find(const struct choices *c, struct sv name, unsigned *ret_value)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->names[i] != NULL && sv_eq_str(name, c->names[i])) {
+            *ret_value = (unsigned)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 void read_choice(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct choices *choices = arg;
     struct text_kind kind = {.expected = reader_choices(r, choices->names, choices->n)};
     struct scalar s;
+    unsigned value;
     if (!get_scalar(r, at, &kind, &s)) {
         return;
     }
-    for (size_t i = 0; i < choices->n; i++) {
-        if (sv_eq_str(s.text, choices->names[i])) {
-            unsigned value = (unsigned)i;
-            memcpy(out, &value, sizeof(value));
-            return;
-        }
+    if (choice_find(choices, s.text, &value)) {
+        memcpy(out, &value, sizeof(value));
+    } else {
+        reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
     }
-    reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
 }
 
-static void read_one_text(struct reader *r, const struct place *at, const void *arg, void *out)
+/* A list whose array is an array of the model. */
+static void read_array(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
+                       const void *arg, void *out)
 {
-    read_text(r, at, arg, out);
+    struct array array = {.n = 0};
+    read_list(r, at, size, read_one, arg, &array.at, &array.n);
+    if (array.at != NULL) {
+        memcpy(out, &array, sizeof(array));
+    }
 }
 
 void read_strings(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    struct config_strings *strings = out;
-    void *array = NULL;
-    size_t n = 0;
-    read_list(r, at, sizeof(const char *), read_one_text, arg, &array, &n);
-    if (array != NULL) {
-        strings->at = array;
-        strings->n = n;
-    }
+    read_array(r, at, sizeof(const char *), read_text, arg, out);
+}
+
+void read_mapping(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    schema_read(r, at, arg, out);
+}
+
+static void read_element(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    schema_defaults(arg, out);
+    schema_read(r, at, arg, out);
+}
+
+static void read_elements(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    const struct schema *s = arg;
+    read_array(r, at, s->size, read_element, s, out);
 }
 
 /* Room for every pair: a list counts for each of its elements. */
@@ -325,17 +359,137 @@ void read_pairs(struct reader *r, const struct place *at, const void *arg, void 
     *(struct config_pairs *)out = (struct config_pairs){pairs, n};
 }
 
-void read_later(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_later(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
     (void)out;
     reader_error(r, at, "%s is not supported yet", at->key);
 }
 
-void read_elsewhere(struct reader *r, const struct place *at, const void *arg, void *out)
+void read_nothing(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)r;
     (void)at;
     (void)arg;
     (void)out;
 }
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void write_text(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const char *text = *(const char *const *)value;
+    if (text != NULL) {
+        dump_text(d, key, arg == NULL ? &text_any : arg, text);
+    }
+}
+
+static void write_bool(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    dump_word(d, key, *(const bool *)value ? "true" : "false");
+}
+
+static void write_number(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    dump_number(d, key, *(const uint64_t *)value);
+}
+
+void write_unsigned(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    dump_number(d, key, *(const unsigned *)value);
+}
+
+static void write_duration(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    dump_duration(d, key, *(const int64_t *)value);
+}
+
+static void write_size(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    (void)arg;
+    char text[32];
+    format_size(*(const uint64_t *)value, text, sizeof(text));
+    dump_word(d, key, text);
+}
+
+static void write_choice(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    dump_word(d, key, choice_name(arg, *(const unsigned *)value));
+}
+
+static void write_strings(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    struct config_strings strings;
+    memcpy(&strings, value, sizeof(strings));
+    dump_begin_list(d, key, true);
+    for (size_t i = 0; i < strings.n; i++) {
+        dump_text(d, NULL, arg == NULL ? &text_any : arg, strings.at[i]);
+    }
+    dump_end_list(d);
+}
+
+/* Neighbours have the same name where one has several values. */
+void write_pairs(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const struct pairs_kind *kind = arg;
+    const struct config_pairs *pairs = value;
+    if (pairs->n == 0) {
+        return;
+    }
+    dump_begin_mapping(d, key);
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *name = pairs->at[i].name;
+        if (i == 0 || !kind->lists || strcmp(name, pairs->at[i - 1].name) != 0) {
+            dump_name(d, name);
+            if (kind->lists) {
+                dump_begin_list(d, NULL, true);
+            }
+        }
+        dump_text(d, NULL, kind->value, pairs->at[i].value);
+        if (kind->lists && (i + 1 == pairs->n || strcmp(name, pairs->at[i + 1].name) != 0)) {
+            dump_end_list(d);
+        }
+    }
+    dump_end_mapping(d);
+}
+
+static void write_mapping(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    dump_begin_mapping(d, key);
+    schema_write(d, arg, value);
+    dump_end_mapping(d);
+}
+
+/* An empty list is left out. */
+void write_elements(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const struct schema *s = arg;
+    struct array array;
+    memcpy(&array, value, sizeof(array));
+    if (array.n > 0) {
+        dump_begin_list(d, key, false);
+        for (size_t i = 0; i < array.n; i++) {
+            write_mapping(d, NULL, s, (const char *)array.at + i * s->size);
+        }
+        dump_end_list(d);
+    }
+}
+
+const struct kind kind_text = {read_text, write_text, .size = sizeof(const char *)};
+const struct kind kind_bool = {read_bool, write_bool, .size = sizeof(bool)};
+const struct kind kind_number = {read_number, write_number, .size = sizeof(uint64_t)};
+const struct kind kind_unsigned = {read_unsigned, write_unsigned, .size = sizeof(unsigned)};
+const struct kind kind_duration = {read_duration, write_duration, .size = sizeof(int64_t)};
+const struct kind kind_size = {read_size, write_size, .size = sizeof(uint64_t)};
+const struct kind kind_choice = {read_choice, write_choice, .size = sizeof(unsigned)};
+const struct kind kind_strings = {read_strings, write_strings, .is_array = true};
+const struct kind kind_pairs = {read_pairs, write_pairs, .is_array = true};
+const struct kind kind_mapping = {read_mapping, write_mapping, .nests = true};
+const struct kind kind_list = {read_elements, write_elements, .is_array = true, .nests = true};
+const struct kind kind_deferred = {read_nothing, write_elements, .is_array = true, .nests = true};
+const struct kind kind_later = {.read = read_later};
+const struct kind kind_ignored = {.read = read_nothing};

@@ -31,10 +31,10 @@ static char *dump(const char *text)
 }
 
 #define TYPE(name, on, path, rest)                                                                 \
-    "      " name ":\n        enabled: " on "\n        path: \"" path "\"\n"                       \
-    "        interval: 15s\n        timeout: 10s\n" rest
-#define DELTA(how) "        delta: " how "\n"
-#define SECONDS "        seconds: 14s\n"
+    "    " name ":\n      enabled: " on "\n      path: \"" path "\"\n"                             \
+    "      interval: 15s\n      timeout: 10s\n" rest
+#define DELTA(how) "      delta: " how "\n"
+#define SECONDS "      seconds: 14s\n"
 
 static const char minimal_dump[] = "global:\n"
                                    "  scrape_interval: 15s\n"
@@ -51,14 +51,14 @@ static const char minimal_dump[] = "global:\n"
                                    "  level: info\n"
                                    "  format: logfmt\n"
                                    "scrape_configs:\n"
-                                   "  - job_name: \"a\"\n"
-                                   "    scrape_interval: 15s\n"
-                                   "    scrape_timeout: 10s\n"
-                                   "    scheme: http\n"
-                                   "    body_size_limit: 16MiB\n"
-                                   "    target_limit: 20000\n"
-                                   "    profiles:\n"
-                                   "      path_prefix: \"\"\n"                   /* */
+                                   "- job_name: \"a\"\n"
+                                   "  scrape_interval: 15s\n"
+                                   "  scrape_timeout: 10s\n"
+                                   "  scheme: http\n"
+                                   "  body_size_limit: 16MiB\n"
+                                   "  target_limit: 20000\n"
+                                   "  profiles:\n"
+                                   "    path_prefix: \"\"\n"                     /* */
     TYPE("memory", "true", "/debug/pprof/allocs", DELTA("auto"))                 /* */
     TYPE("block", "true", "/debug/pprof/block", DELTA("auto"))                   /* */
     TYPE("goroutine", "true", "/debug/pprof/goroutine", DELTA("off"))            /* */
@@ -70,26 +70,26 @@ static const char minimal_dump[] = "global:\n"
     TYPE("godeltaprof_block", "false", "/debug/pprof/delta_block", DELTA("off")) /* */
     TYPE("heap", "false", "/debug/pprof/heap", DELTA("auto"))                    /* */
     TYPE("threadcreate", "false", "/debug/pprof/threadcreate", DELTA("off"))     /* */
-    "    forward_to: [\"main\"]\n"
-    "    allow_foreign_address: false\n"
+    "  forward_to: [\"main\"]\n"
+    "  allow_foreign_address: false\n"
     "write:\n"
-    "  - name: \"main\"\n"
-    "    url: \"http://x\"\n"
-    "    protocol: push\n"
-    "    tenant_id: \"\"\n"
-    "    remote_timeout: 10s\n"
-    "    retry:\n"
-    "      min_backoff: 500ms\n"
-    "      max_backoff: 5m\n"
-    "      max_age: 55m\n"
-    "      on_429: true\n"
-    "    queue:\n"
-    "      max_bytes: 64MiB\n"
-    "    concurrency: 16\n"
-    "    label_limits:\n"
-    "      max_names: 30\n"
-    "      max_name_length: 1024\n"
-    "      max_value_length: 2048\n";
+    "- name: \"main\"\n"
+    "  url: \"http://x\"\n"
+    "  protocol: push\n"
+    "  tenant_id: \"\"\n"
+    "  remote_timeout: 10s\n"
+    "  retry:\n"
+    "    min_backoff: 500ms\n"
+    "    max_backoff: 5m\n"
+    "    max_age: 55m\n"
+    "    on_429: true\n"
+    "  queue:\n"
+    "    max_bytes: 64MiB\n"
+    "  concurrency: 16\n"
+    "  label_limits:\n"
+    "    max_names: 30\n"
+    "    max_name_length: 1024\n"
+    "    max_value_length: 2048\n";
 
 static void minimal(void **state)
 {
@@ -172,57 +172,123 @@ static void whole(void **state)
     char *got = dump(full);
     assert_null(strstr(got, "hunter2"));
     static const char *const parts[] = {
-        "  scrape_interval: 1m30s\n  scrape_timeout: 10s\n  external_labels:\n"
-        "    \"cluster\": \"prod\"\n    \"q\": \"a\\\"b\\\\c\\n\\u0009\"\n",
-        "server:\n  listen: \"\"\nlog:\n  level: error\n  format: json\n",
-        "  - job_name: \"it's $${not} a variable\"\n",
-        "    scheme: https\n    params:\n      \"debug\": [\"1\", \"2\"]\n      \"gc\": [\"1\"]\n"
-        "    body_size_limit: 1500B\n",
-        "        params:\n          \"gc\": [\"1\"]\n          \"debug\": [\"0\"]\n"
-        "        delta: auto\n      block:\n",
-        "        seconds: 1m29s\n        params:\n          \"debug\": [\"1\", \"2\"]\n"
-        "          \"gc\": [\"1\"]\n        delta: server\n      process_cpu:\n",
-        "      custom:\n        - name: \"a \u00e9 \\\\ \U0001f600\"\n          sampling: true\n"
-        "          format: pprof\n"
-        "          enabled: true\n          path: \"/c\"\n          interval: 1m30s\n"
-        "          timeout: 10s\n          seconds: 5s\n          continuous: true\n",
-        "    sampling:\n      percent: 10\n      max_per_service: 3\n",
-        "        - name: \"locks\"\n          sampling: false\n",
-        "  delta_state_max_bytes: 256MiB\n  bodies_max_bytes: 256MiB\n",
-        "      - targets: [\"a\", \"b\"]\n        labels:\n"
-        "          \"x\\u2028y\": \"\\u007F\\u0085\\uFEFF\\uFFFF\"\n          \"n\": \"\"\n"
-        "      - targets: []\n"
-        "    file_sd_configs:\n      - files: [\"/t/*.yml\", \"b.json\"]\n"
-        "        refresh_interval: 1m30s\n"
-        "    http_sd_configs:\n      - url: \"http://sd/list?<secret>\"\n"
-        "        refresh_interval: 1m\n        authorization:\n          type: \"Bearer\"\n"
-        "          credentials: \"<secret>\"\n"
-        "    kubernetes_sd_configs:\n",
-        "      - role: \"pod\"\n        namespaces:\n          own_namespace: true\n"
-        "          names: []\n",
-        "        selectors:\n          - role: \"pod\"\n            label: \"app=x\"\n"
-        "            field: \"\"\n        attach_metadata:\n          node: false\n"
-        "          namespace: true\n        api_server: \"https://k:6443\"\n        "
-        "authorization:\n"
-        "          type: \"Bearer\"\n          credentials: \"<secret>\"\n        tls_config:\n"
-        "          ca_file: \"/ca\"\n          insecure_skip_verify: true\n"
-        "          min_version: TLS11\n",
-        "        kubeconfig_file: \"kube\"\n",
-        "      - action: replace\n        source_labels: [\"a\", \"b\"]\n        separator: \"\"\n"
-        "        regex: \"(${x}.*)$${y}\"\n        target_label: \"c\"\n"
-        "        replacement: \"${1}\"\n      - action: hashmod\n"
-        "        modulus: 18446744073709551615\n        target_label: \"h\"\n",
-        "    profile_relabel_configs:\n      - action: labeldrop\n        regex: \"pod_.*\"\n"
-        "    forward_to: [\"one\", \"two\"]\n    allow_foreign_address: true\n    basic_auth:\n"
-        "      username: \"u\"\n      password: \"<secret>\"\n",
-        "    headers:\n      \"X-Token\": \"<secret>\"\n      \"X-B\": \"<secret>\"\n",
-        "    authorization:\n      type: \"Token\"\n      credentials: \"<secret>\"\n"
-        "    proxy_url: \"http://<secret>@p:1\"\n    no_proxy: \"a\"\n    http_headers:\n"
-        "      \"A\": [\"<secret>\", \"<secret>\", \"<secret>\"]\n      \"B\": [\"<secret>\"]\n",
-        "    url: \"file:///d\"\n    protocol: file\n",
-        "    tls_config:\n      cert: \"CERT\"\n      key: \"<secret>\"\n"
-        "      server_name: \"s\"\n    proxy_from_environment: true\n"
-        "    follow_redirects: false\n    enable_http2: false\n",
+        "  scrape_interval: 1m30s\n"
+        "  scrape_timeout: 10s\n"
+        "  external_labels:\n"
+        "    \"cluster\": \"prod\"\n"
+        "    \"q\": \"a\\\"b\\\\c\\n\\t\"\n",
+        "server:\n"
+        "  listen: \"\"\n"
+        "log:\n"
+        "  level: error\n"
+        "  format: json\n",
+        "- job_name: \"it's $${not} a variable\"\n",
+        "  scheme: https\n"
+        "  params:\n"
+        "    \"debug\": [\"1\", \"2\"]\n"
+        "    \"gc\": [\"1\"]\n"
+        "  body_size_limit: 1500B\n",
+        "      params:\n"
+        "        \"gc\": [\"1\"]\n"
+        "        \"debug\": [\"0\"]\n"
+        "      delta: auto\n"
+        "    block:\n",
+        "      seconds: 1m29s\n"
+        "      params:\n"
+        "        \"debug\": [\"1\", \"2\"]\n"
+        "        \"gc\": [\"1\"]\n"
+        "      delta: server\n"
+        "    process_cpu:\n",
+        "    custom:\n"
+        "    - name: \"a é \\\\ \\U0001F600\"\n"
+        "      sampling: true\n"
+        "      format: pprof\n"
+        "      enabled: true\n"
+        "      path: \"/c\"\n"
+        "      interval: 1m30s\n"
+        "      timeout: 10s\n"
+        "      seconds: 5s\n"
+        "      continuous: true\n",
+        "  sampling:\n"
+        "    percent: 10\n"
+        "    max_per_service: 3\n",
+        "    - name: \"locks\"\n"
+        "      sampling: false\n",
+        "  delta_state_max_bytes: 256MiB\n"
+        "  bodies_max_bytes: 256MiB\n",
+        "  - targets: [\"a\", \"b\"]\n"
+        "    labels:\n"
+        "      ? \"x\\Ly\"\n"
+        "      : \"\\x7F\\N\\uFEFF\\uFFFF\"\n"
+        "      \"n\": \"\"\n"
+        "  - targets: []\n"
+        "  file_sd_configs:\n"
+        "  - files: [\"/t/*.yml\", \"b.json\"]\n"
+        "    refresh_interval: 1m30s\n"
+        "  http_sd_configs:\n"
+        "  - url: \"http://sd/list?<secret>\"\n"
+        "    refresh_interval: 1m\n"
+        "    authorization:\n"
+        "      type: \"Bearer\"\n"
+        "      credentials: \"<secret>\"\n"
+        "  kubernetes_sd_configs:\n",
+        "  - role: \"pod\"\n"
+        "    namespaces:\n"
+        "      own_namespace: true\n"
+        "      names: []\n",
+        "    selectors:\n"
+        "    - role: \"pod\"\n"
+        "      label: \"app=x\"\n"
+        "      field: \"\"\n"
+        "    attach_metadata:\n"
+        "      node: false\n"
+        "      namespace: true\n"
+        "    api_server: \"https://k:6443\"\n"
+        "    authorization:\n"
+        "      type: \"Bearer\"\n"
+        "      credentials: \"<secret>\"\n"
+        "    tls_config:\n"
+        "      ca_file: \"/ca\"\n"
+        "      insecure_skip_verify: true\n"
+        "      min_version: TLS11\n",
+        "    kubeconfig_file: \"kube\"\n",
+        "  - action: replace\n"
+        "    source_labels: [\"a\", \"b\"]\n"
+        "    separator: \"\"\n"
+        "    regex: \"(${x}.*)$${y}\"\n"
+        "    target_label: \"c\"\n"
+        "    replacement: \"${1}\"\n"
+        "  - action: hashmod\n"
+        "    modulus: 18446744073709551615\n"
+        "    target_label: \"h\"\n",
+        "  profile_relabel_configs:\n"
+        "  - action: labeldrop\n"
+        "    regex: \"pod_.*\"\n"
+        "  forward_to: [\"one\", \"two\"]\n"
+        "  allow_foreign_address: true\n"
+        "  basic_auth:\n"
+        "    username: \"u\"\n"
+        "    password: \"<secret>\"\n",
+        "  headers:\n"
+        "    \"X-Token\": \"<secret>\"\n"
+        "    \"X-B\": \"<secret>\"\n",
+        "  authorization:\n"
+        "    type: \"Token\"\n"
+        "    credentials: \"<secret>\"\n"
+        "  proxy_url: \"http://<secret>@p:1\"\n"
+        "  no_proxy: \"a\"\n"
+        "  http_headers:\n"
+        "    \"A\": [\"<secret>\", \"<secret>\", \"<secret>\"]\n"
+        "    \"B\": [\"<secret>\"]\n",
+        "  url: \"file:///d\"\n"
+        "  protocol: file\n",
+        "  tls_config:\n"
+        "    cert: \"CERT\"\n"
+        "    key: \"<secret>\"\n"
+        "    server_name: \"s\"\n"
+        "  proxy_from_environment: true\n"
+        "  follow_redirects: false\n"
+        "  enable_http2: false\n",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         CHECK_CONTAINS(got, parts[i], "");

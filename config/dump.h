@@ -1,0 +1,26 @@
+/* Writing the normalised configuration through libyaml's emitter; for the kinds of values only. A
+ * failure, such as a full buffer, shows at the end: config_dump() returns false. */
+#ifndef PROFPULL_CONFIG_DUMP_H
+#define PROFPULL_CONFIG_DUMP_H
+
+#include "config/schema.h"
+
+/* The configuration that is dumped. */
+const struct config *dump_config(const struct dumper *d);
+
+/* Each has its key in front; NULL in a list, and after dump_name(). */
+void dump_begin_mapping(struct dumper *d, const char *key);
+void dump_end_mapping(struct dumper *d);
+/* flow: in one line, between brackets. */
+void dump_begin_list(struct dumper *d, const char *key, bool flow);
+void dump_end_list(struct dumper *d);
+/* A key that is not of a schema but a name in the file. */
+void dump_name(struct dumper *d, const char *name);
+/* A value that needs no quotes. */
+void dump_word(struct dumper *d, const char *key, const char *word);
+void dump_number(struct dumper *d, const char *key, uint64_t value);
+void dump_duration(struct dumper *d, const char *key, int64_t ms);
+/* A value that loads to the same text; what the kind says is secret is not shown. */
+void dump_text(struct dumper *d, const char *key, const struct text_kind *kind, const char *text);
+
+#endif
