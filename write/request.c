@@ -86,8 +86,9 @@ void request_add_own(struct request *r, const char *name, const char *value)
 bool request_set_url(struct request *r, const struct request_input *in, const struct buf *query)
 {
     const struct config_endpoint *e = in->endpoint;
-    return url_join(sv_from(e->url), sv_from(e->protocol->paths[0]),
-                    (struct sv){.p = query->data, .n = query->len}, &r->url);
+    const char *path = e->protocol->paths[0] != NULL ? e->protocol->paths[0] : "";
+    return url_join(sv_from(e->url), sv_from(path), (struct sv){.p = query->data, .n = query->len},
+                    &r->url);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ void request_done(struct request *r);
 
 /* Adds a header of the protocol's own; name and value are borrowed. */
 void request_add_own(struct request *r, const char *name, const char *value);
-/* Sets the URL: the endpoint's with the path of the protocol (the first of its paths) and a query,
+/* Sets the URL: the endpoint's with the first of the protocol's paths, if it has any, and a query,
  * which may be empty. False if that is too long, or out of memory. */
 bool request_set_url(struct request *r, const struct request_input *in, const struct buf *query);
 
