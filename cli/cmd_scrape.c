@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "cli/cmd.h"
 #include "http/http.h"
 #include "pprof/gzip.h"
@@ -301,21 +302,6 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, const s
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static bool write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, data, size);
-        if (n < 0 && errno != EINTR) {
-            return false;
-        }
-        if (n > 0) {
-            data += n;
-            size -= (size_t)n;
-        }
-    }
-    return true;
-}
 
 /* What is no regular file (a pipe, /dev/null) is written as it is: there is nothing to replace. */
 static bool write_special(const char *path, const struct answer *a, struct err *err)

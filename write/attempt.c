@@ -61,37 +61,40 @@ static void notify(struct attempt *a, const struct answer *answer,
     d->on_attempt(d->attempt_arg, &event);
 }
 
-static const char *unsendable_text(enum write_drop reason)
+/* Drops a profile that never got as far as an attempt. */
+static void drop_unsendable(struct destination *d, struct send_item *it, enum request_status status,
+                            int64_t now_ms)
 {
-    switch (reason) {
-    case DROP_LABELS:
-        return "it has no labels that the protocol can carry";
-    case DROP_FORMAT:
-        return "the protocol has no place for its format";
-    case DROP_REJECTED:
-        return "it is larger than the protocol can carry";
-    case DROP_EMPTY:
-        return "it has no samples, and the server takes no profile without any";
-    case DROP_MEMORY:
-        return "out of memory";
-    default:
-        return write_drop_name(reason);
+    static const struct {
+        enum write_drop reason;
+        const char *text;
+        const char *log; /* NULL: nothing is logged */
+    } causes[] = {
+        [REQUEST_BAD_LABELS] = {DROP_LABELS, "it has no labels that the protocol can carry",
+                                "the label __name__ is missing"},
+        [REQUEST_BAD_FORMAT] = {DROP_FORMAT, "the protocol has no place for its format",
+                                "the protocol cannot carry JFR"},
+        [REQUEST_TOO_LARGE] = {DROP_REJECTED, "it is larger than the protocol can carry",
+                               "too large for the protocol"},
+        /* A quiet process has empty lock profiles all the time. */
+        [REQUEST_EMPTY] = {DROP_EMPTY,
+                           "it has no samples, and the server takes no profile without any", NULL},
+        [REQUEST_MEMORY] = {DROP_MEMORY, "out of memory", "out of memory"},
+    };
+    struct profile *p = send_item_profile(it);
+    enum write_drop reason = causes[status].reason;
+    if (causes[status].log != NULL) {
+        report_dropped(&d->report, p->labels, reason, causes[status].log, now_ms);
     }
-}
-
-/* The same for a profile that never got as far as an attempt. */
-static void notify_unsendable(const struct destination *d, const struct send_item *it,
-                              enum write_drop reason)
-{
-    if (d->on_attempt == NULL) {
-        return;
+    if (d->on_attempt != NULL) {
+        struct write_attempt event = {.profile = p,
+                                      .endpoint = d->index,
+                                      .outcome = WRITE_DROPPED,
+                                      .reason = reason,
+                                      .text = causes[status].text};
+        d->on_attempt(d->attempt_arg, &event);
     }
-    struct write_attempt event = {.profile = send_item_profile(it),
-                                  .endpoint = d->index,
-                                  .outcome = WRITE_DROPPED,
-                                  .reason = reason,
-                                  .text = unsendable_text(reason)};
-    d->on_attempt(d->attempt_arg, &event);
+    send_queue_drop(d->queue, it, reason);
 }
 
 /* Takes the item along: the attempt is freed. */
@@ -229,24 +232,6 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     return a;
 }
 
-static enum write_drop drop_reason(enum request_status status)
-{
-    switch (status) {
-    case REQUEST_BAD_LABELS:
-        return DROP_LABELS;
-    case REQUEST_BAD_FORMAT:
-        return DROP_FORMAT;
-    case REQUEST_TOO_LARGE:
-        return DROP_REJECTED;
-    case REQUEST_EMPTY:
-        return DROP_EMPTY;
-    case REQUEST_OK:
-    case REQUEST_MEMORY:
-    default:
-        return DROP_MEMORY;
-    }
-}
-
 void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms)
 {
     struct attempt *a = attempt_new(d, it, now_ms);
@@ -262,13 +247,10 @@ void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms)
     if (status == REQUEST_OK) {
         return;
     }
-    enum write_drop reason = drop_reason(status);
-    report_unsendable(&d->report, send_item_profile(it)->labels, reason, now_ms);
-    notify_unsendable(d, it, reason);
     if (a != NULL) {
         attempt_free(a);
     }
-    send_queue_drop(d->queue, it, reason);
+    drop_unsendable(d, it, status, now_ms);
 }
 
 void attempt_abandon_all(struct destination *d)

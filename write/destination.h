@@ -70,9 +70,9 @@ struct report_attempt {
     int64_t now_ms;
 };
 void report_done(struct report *r, const struct report_attempt *a);
-/* A profile that could not be made into a request. */
-void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
-                       int64_t now_ms);
+/* A profile is given up: one line in the log for each cause and minute. */
+void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
+                    const char *why, int64_t now_ms);
 /* Says that profiles were lost in the queue, now and then. */
 void report_lost(struct report *r, const struct send_queue_status *s, int64_t now_ms);
 

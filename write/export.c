@@ -1,198 +1,134 @@
 #include "write/export.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 
-static double accepted(const struct export_row *r)
-{
-    return (double)r->status.ledger.accepted;
-}
-
-static double replayed(const struct export_row *r)
-{
-    return (double)r->status.ledger.replayed;
-}
-
-static double sent(const struct export_row *r)
-{
-    return (double)r->status.ledger.sent;
-}
-
-static double queued(const struct export_row *r)
-{
-    return (double)r->status.ledger.queued;
-}
-
-static double in_flight(const struct export_row *r)
-{
-    return (double)r->status.ledger.in_flight;
-}
-
-static double queued_bytes(const struct export_row *r)
-{
-    return (double)r->status.ledger.queued_bytes;
-}
-
-static double limit_bytes(const struct export_row *r)
-{
-    return (double)r->limit_bytes;
-}
-
-static double up(const struct export_row *r)
-{
-    return r->status.failures == 0 ? 1 : 0;
-}
-
-/* Closed, half open (a probe is under way), open. */
-static double breaker(const struct export_row *r)
-{
-    if (r->status.failures == 0) {
-        return 0;
-    }
-    return r->status.probing ? 1 : 2;
-}
-
-static const struct {
+/* A metric with one value for each endpoint: a counter of the row, or what a function makes of it.
+ */
+struct family {
     const char *name;
     const char *help;
     enum metric_type type;
+    size_t offset; /* of a uint64_t in the row */
     double (*value)(const struct export_row *r);
-} families[] = {
-    {"profpull_write_accepted_profiles_total",
-     "Profiles that the scraper has handed to the endpoint. With the replayed ones: sent + dropped "
-     "+ "
-     "queued + in flight.",
-     METRIC_COUNTER, accepted},
-    {"profpull_write_replayed_profiles_total",
-     "Profiles of an earlier process that were found in the spool.", METRIC_COUNTER, replayed},
-    {"profpull_write_sent_profiles_total", "Profiles that the endpoint has taken.", METRIC_COUNTER,
-     sent},
-    {"profpull_write_queued_profiles", "Profiles that wait.", METRIC_GAUGE, queued},
-    {"profpull_write_in_flight_profiles", "Profiles that are being sent.", METRIC_GAUGE, in_flight},
-    {"profpull_write_queued_bytes", "Bytes of memory for the profiles that wait.", METRIC_GAUGE,
-     queued_bytes},
-    {"profpull_write_queue_limit_bytes", "Most bytes that may wait and be in flight.", METRIC_GAUGE,
-     limit_bytes},
-    {"profpull_write_up", "1 if the last answer that counted was no failure of the endpoint.",
-     METRIC_GAUGE, up},
-    {"profpull_write_breaker_state",
-     "0 closed: all goes out; 1 half open: one profile probes; 2 open: the endpoint rests.",
-     METRIC_GAUGE, breaker},
 };
+#define COUNT(member) .offset = offsetof(struct export_row, member)
 
-/* ---- the spool; only of endpoints that have one ---------------------------------------------- */
+static double up(const struct export_row *r)
+{
+    return r->status.failures == 0;
+}
+
+/* Closed, half open (a probe is in flight), open. */
+static double breaker(const struct export_row *r)
+{
+    return r->status.failures == 0 ? 0 : r->status.probing ? 1 : 2;
+}
 
 static double spool_up(const struct export_row *r)
 {
-    return r->spool.up ? 1 : 0;
+    return r->spool.up;
 }
 
 static double spool_reading(const struct export_row *r)
 {
-    return r->spool.reading ? 1 : 0;
+    return r->spool.reading;
 }
 
-static double spool_profiles(const struct export_row *r)
-{
-    return (double)r->spool.counts.profiles;
-}
+static const struct family families[] = {
+    {"profpull_write_accepted_profiles_total",
+     "Profiles that the scraper has handed to the endpoint. With the replayed ones: sent + dropped "
+     "+ "
+     "queued + in flight.",
+     METRIC_COUNTER, COUNT(status.ledger.accepted)},
+    {"profpull_write_replayed_profiles_total",
+     "Profiles of an earlier process that were found in the spool.", METRIC_COUNTER,
+     COUNT(status.ledger.replayed)},
+    {"profpull_write_sent_profiles_total", "Profiles that the endpoint has taken.", METRIC_COUNTER,
+     COUNT(status.ledger.sent)},
+    {"profpull_write_queued_profiles", "Profiles that wait.", METRIC_GAUGE,
+     COUNT(status.ledger.queued)},
+    {"profpull_write_in_flight_profiles", "Profiles that are being sent.", METRIC_GAUGE,
+     COUNT(status.ledger.in_flight)},
+    {"profpull_write_queued_bytes", "Bytes of memory for the profiles that wait.", METRIC_GAUGE,
+     COUNT(status.ledger.queued_bytes)},
+    {"profpull_write_queue_limit_bytes", "Most bytes that may wait and be in flight.", METRIC_GAUGE,
+     COUNT(limit_bytes)},
+    {"profpull_write_up", "1 if the last answer that counted was no failure of the endpoint.",
+     METRIC_GAUGE, .value = up},
+    {"profpull_write_breaker_state",
+     "0 closed: all goes out; 1 half open: one profile probes; 2 open: the endpoint rests.",
+     METRIC_GAUGE, .value = breaker},
+};
 
-static double spool_only(const struct export_row *r)
-{
-    return (double)r->status.on_disk_only;
-}
-
-static double spool_bytes(const struct export_row *r)
-{
-    return (double)r->spool.counts.bytes;
-}
-
-static double spool_limit(const struct export_row *r)
-{
-    return (double)r->spool.limit;
-}
-
-static double spool_unread(const struct export_row *r)
-{
-    return (double)r->spool.counts.unread_bytes;
-}
-
-static double spool_segments(const struct export_row *r)
-{
-    return (double)r->spool.counts.segments;
-}
-
-static double spool_waiting(const struct export_row *r)
-{
-    return (double)r->spool.waiting;
-}
-
-static double spool_stored(const struct export_row *r)
-{
-    return (double)r->spool.stored;
-}
-
-static double spool_too_large(const struct export_row *r)
-{
-    return (double)r->spool.too_large;
-}
-
-static double spool_dropped_segments(const struct export_row *r)
-{
-    return (double)r->spool.counts.dropped_segments;
-}
-
-static double spool_damaged(const struct export_row *r)
-{
-    return (double)r->spool.counts.damaged;
-}
-
-static double spool_damaged_bytes(const struct export_row *r)
-{
-    return (double)r->spool.counts.damaged_bytes;
-}
-
-static double spool_lost_acks(const struct export_row *r)
-{
-    return (double)r->spool.counts.lost_acks;
-}
-
-static const struct {
-    const char *name;
-    const char *help;
-    enum metric_type type;
-    double (*value)(const struct export_row *r);
-} spool_families[] = {
+/* Only of endpoints that have a spool. */
+static const struct family spool_families[] = {
     {"profpull_write_spool_up", "1 if the disk did what was last asked of it.", METRIC_GAUGE,
-     spool_up},
+     .value = spool_up},
     {"profpull_write_spool_reading", "1 while something of an earlier process is to be read.",
-     METRIC_GAUGE, spool_reading},
+     METRIC_GAUGE, .value = spool_reading},
     {"profpull_write_spool_profiles", "Profiles on disk that are neither sent nor dropped.",
-     METRIC_GAUGE, spool_profiles},
+     METRIC_GAUGE, COUNT(spool.counts.profiles)},
     {"profpull_write_spool_only_profiles", "Queued profiles that are only on disk.", METRIC_GAUGE,
-     spool_only},
+     COUNT(status.on_disk_only)},
     {"profpull_write_spool_waiting_profiles", "Profiles that are to be written to the disk.",
-     METRIC_GAUGE, spool_waiting},
-    {"profpull_write_spool_bytes", "Bytes of the spool's segments.", METRIC_GAUGE, spool_bytes},
+     METRIC_GAUGE, COUNT(spool.waiting)},
+    {"profpull_write_spool_bytes", "Bytes of the spool's segments.", METRIC_GAUGE,
+     COUNT(spool.counts.bytes)},
     {"profpull_write_spool_limit_bytes", "Most bytes of the spool's segments.", METRIC_GAUGE,
-     spool_limit},
+     COUNT(spool.limit)},
     {"profpull_write_spool_unread_bytes", "Bytes of an earlier process, not looked at yet.",
-     METRIC_GAUGE, spool_unread},
-    {"profpull_write_spool_segments", "Segments of the spool.", METRIC_GAUGE, spool_segments},
+     METRIC_GAUGE, COUNT(spool.counts.unread_bytes)},
+    {"profpull_write_spool_segments", "Segments of the spool.", METRIC_GAUGE,
+     COUNT(spool.counts.segments)},
     {"profpull_write_spool_stored_profiles_total",
-     "Profiles that were written, and synced as configured.", METRIC_COUNTER, spool_stored},
+     "Profiles that were written, and synced as configured.", METRIC_COUNTER, COUNT(spool.stored)},
     {"profpull_write_spool_too_large_profiles_total",
      "Profiles that do not fit into the spool and are kept in memory only.", METRIC_COUNTER,
-     spool_too_large},
+     COUNT(spool.too_large)},
     {"profpull_write_spool_dropped_segments_total", "Segments that made room for newer ones.",
-     METRIC_COUNTER, spool_dropped_segments},
+     METRIC_COUNTER, COUNT(spool.counts.dropped_segments)},
     {"profpull_write_spool_damaged_total", "Damaged places and profiles that were skipped.",
-     METRIC_COUNTER, spool_damaged},
+     METRIC_COUNTER, COUNT(spool.counts.damaged)},
     {"profpull_write_spool_damaged_bytes_total", "Bytes that were skipped as damaged.",
-     METRIC_COUNTER, spool_damaged_bytes},
+     METRIC_COUNTER, COUNT(spool.counts.damaged_bytes)},
     {"profpull_write_spool_lost_acknowledgements_total",
      "Damaged acknowledgements; what they were for is sent again.", METRIC_COUNTER,
-     spool_lost_acks},
+     COUNT(spool.counts.lost_acks)},
 };
+
+static double value_of(const struct family *f, const struct export_row *r)
+{
+    uint64_t count;
+    if (f->value != NULL) {
+        return f->value(r);
+    }
+    memcpy(&count, (const char *)r + f->offset, sizeof(count));
+    return (double)count;
+}
+
+static void export_families(struct metrics_out *out, const struct family *list, size_t n_list,
+                            const struct export_row *rows, size_t n, bool of_spools)
+{
+    for (const struct family *f = list; f < list + n_list; f++) {
+        metrics_out_family(out, f->name, f->help, f->type);
+        for (size_t i = 0; i < n; i++) {
+            const char *const labels[][2] = {{"endpoint", rows[i].endpoint}};
+            if (rows[i].has_spool || !of_spools) {
+                metrics_out_sample(out, labels, 1, value_of(f, &rows[i]));
+            }
+        }
+    }
+}
+
+/* One sample for each endpoint and name of a list. */
+static void export_list(struct metrics_out *out, const struct export_row *r, const char *label,
+                        const char *name, uint64_t value)
+{
+    const char *const labels[][2] = {{"endpoint", r->endpoint}, {label, name}};
+    metrics_out_sample(out, labels, 2, (double)value);
+}
 
 static void export_spool_lists(struct metrics_out *out, const struct export_row *rows, size_t n)
 {
@@ -201,42 +137,18 @@ static void export_spool_lists(struct metrics_out *out, const struct export_row 
                        METRIC_COUNTER);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; rows[i].has_spool && k < SPOOL_ERRORS; k++) {
-            const char *const labels[][2] = {{"endpoint", rows[i].endpoint},
-                                             {"operation", spool_error_name((enum spool_error)k)}};
-            metrics_out_sample(out, labels, 2, (double)rows[i].spool.counts.errors[k]);
+            export_list(out, &rows[i], "operation", spool_error_name((enum spool_error)k),
+                        rows[i].spool.counts.errors[k]);
         }
     }
     metrics_out_family(out, "profpull_write_spool_skipped_files",
                        "Files in the spool's directory that are left alone.", METRIC_GAUGE);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; rows[i].has_spool && k < SPOOL_SKIPS; k++) {
-            const char *const labels[][2] = {{"endpoint", rows[i].endpoint},
-                                             {"reason", spool_skip_name((enum spool_skip)k)}};
-            metrics_out_sample(out, labels, 2, (double)rows[i].spool.counts.skipped[k]);
+            export_list(out, &rows[i], "reason", spool_skip_name((enum spool_skip)k),
+                        rows[i].spool.counts.skipped[k]);
         }
     }
-}
-
-static void export_spools(struct metrics_out *out, const struct export_row *rows, size_t n)
-{
-    size_t with = 0;
-    for (size_t i = 0; i < n; i++) {
-        with += rows[i].has_spool;
-    }
-    if (with == 0) {
-        return;
-    }
-    for (size_t f = 0; f < sizeof(spool_families) / sizeof(spool_families[0]); f++) {
-        metrics_out_family(out, spool_families[f].name, spool_families[f].help,
-                           spool_families[f].type);
-        for (size_t i = 0; i < n; i++) {
-            const char *const labels[][2] = {{"endpoint", rows[i].endpoint}};
-            if (rows[i].has_spool) {
-                metrics_out_sample(out, labels, 1, spool_families[f].value(&rows[i]));
-            }
-        }
-    }
-    export_spool_lists(out, rows, n);
 }
 
 static void export_drops(struct metrics_out *out, const struct export_row *rows, size_t n)
@@ -244,10 +156,9 @@ static void export_drops(struct metrics_out *out, const struct export_row *rows,
     metrics_out_family(out, "profpull_write_dropped_profiles_total",
                        "Profiles that were given up, by reason.", METRIC_COUNTER);
     for (size_t i = 0; i < n; i++) {
-        for (size_t d = 0; d < WRITE_DROPS; d++) {
-            const char *const labels[][2] = {{"endpoint", rows[i].endpoint},
-                                             {"reason", write_drop_name((enum write_drop)d)}};
-            metrics_out_sample(out, labels, 2, (double)rows[i].status.ledger.dropped[d]);
+        for (size_t k = 0; k < WRITE_DROPS; k++) {
+            export_list(out, &rows[i], "reason", write_drop_name((enum write_drop)k),
+                        rows[i].status.ledger.dropped[k]);
         }
     }
 }
@@ -268,14 +179,16 @@ static void export_ages(struct metrics_out *out, const struct export_row *rows, 
 void export_ledgers(struct metrics_out *out, const struct export_row *rows, size_t n,
                     int64_t now_ms)
 {
-    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-        metrics_out_family(out, families[f].name, families[f].help, families[f].type);
-        for (size_t i = 0; i < n; i++) {
-            const char *const labels[][2] = {{"endpoint", rows[i].endpoint}};
-            metrics_out_sample(out, labels, 1, families[f].value(&rows[i]));
-        }
+    bool any_spool = false;
+    for (size_t i = 0; i < n; i++) {
+        any_spool = any_spool || rows[i].has_spool;
     }
+    export_families(out, families, sizeof(families) / sizeof(families[0]), rows, n, false);
     export_drops(out, rows, n);
     export_ages(out, rows, n, now_ms);
-    export_spools(out, rows, n);
+    if (any_spool) {
+        export_families(out, spool_families, sizeof(spool_families) / sizeof(spool_families[0]),
+                        rows, n, true);
+        export_spool_lists(out, rows, n);
+    }
 }

@@ -133,8 +133,8 @@ static bool is_news(struct report *r, uint64_t key, int64_t now_ms, uint64_t *re
     return log_limit_allow(&r->causes_limit, now_ms, LOG_PERIOD_MS, REPORT_CAUSES_MAX, &others);
 }
 
-static void log_dropped(struct report *r, const struct labels *l, enum write_drop reason,
-                        const char *why, int64_t now_ms)
+void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
+                    const char *why, int64_t now_ms)
 {
     uint64_t more = 0;
     if (!is_news(r, cause_key(reason, why), now_ms, &more)) {
@@ -145,20 +145,6 @@ static void log_dropped(struct report *r, const struct labels *l, enum write_dro
              LOG_SV("service_name", labels_get(l, SV(LABEL_SERVICE_NAME))),
              LOG_SV("type", labels_get(l, SV(LABEL_NAME))),
              LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))), LOG_INT("more", more));
-}
-
-void report_unsendable(struct report *r, const struct labels *l, enum write_drop reason,
-                       int64_t now_ms)
-{
-    /* A quiet process has empty lock profiles all the time. */
-    if (reason == DROP_EMPTY) {
-        return;
-    }
-    const char *why = reason == DROP_LABELS     ? "the label __name__ is missing"
-                      : reason == DROP_FORMAT   ? "the protocol cannot carry JFR"
-                      : reason == DROP_REJECTED ? "too large for the protocol"
-                                                : "out of memory";
-    log_dropped(r, l, reason, why, now_ms);
 }
 
 /* "HTTP 503", "connect": what has to change for a failure to be news. */
@@ -218,7 +204,7 @@ void report_done(struct report *r, const struct report_attempt *a)
         metric_add(r->sent_bytes, a->profile->size);
     }
     if (a->outcome->fate == FATE_DROPPED) {
-        log_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
+        report_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
     }
     bool failed = a->answer->class == ANSWER_RETRY || a->answer->class == ANSWER_RETRY_DOUBTFUL;
     if (a->outcome->recovered) {

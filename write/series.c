@@ -1,8 +1,10 @@
 #include "write/series.h"
-#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/ascii.h"
+#include "base/utf8.h"
 
 /* Names of at most LABELS_MAX labels and the external ones, and the values that are kept. */
 #define SERIES_ARENA_MAX ((size_t)8 * 1024 * 1024)
@@ -46,8 +48,7 @@ bool series_tenant_valid(struct sv tenant)
     }
     for (size_t i = 0; i < tenant.n; i++) {
         char c = tenant.p[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!alnum && (c == '\0' || strchr("!-_.*'()", c) == NULL)) {
+        if (!ascii_is_alnum(c) && (c == '\0' || strchr("!-_.*'()", c) == NULL)) {
             return false;
         }
     }
@@ -56,20 +57,14 @@ bool series_tenant_valid(struct sv tenant)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool name_char(char c, bool dots)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' ||
-           (dots && c == '.');
+    return ascii_is_word(c) || (dots && c == '.');
 }
 
 static bool name_fits(struct sv name, bool dots)
 {
-    if (name.n == 0 || is_digit(name.p[0]) || name.p[0] == '.') {
+    if (name.n == 0 || ascii_is_digit(name.p[0]) || name.p[0] == '.') {
         return false;
     }
     for (size_t i = 0; i < name.n; i++) {
@@ -93,7 +88,7 @@ static size_t rewrite_name(struct sv name, bool dots, char *out)
             continue;
         }
         c = name_char(c, dots) ? c : '_';
-        if (n == 0 && (is_digit(c) || c == '.')) {
+        if (n == 0 && (ascii_is_digit(c) || c == '.')) {
             out[n++] = '_';
         }
         if (!(c == '_' && n == 1 && out[0] == '_')) {

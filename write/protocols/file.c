@@ -11,8 +11,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "http/url.h"
 #include "pprof/gzip.h"
 #include "write/protocols/table.h"
@@ -45,33 +47,11 @@ struct writing {
 
 /* ---- the sink -------------------------------------------------------------------------------- */
 
-/* Makes a directory and those above it. */
-static bool make_directories(const char *path, struct err *err)
-{
-    char part[PATH_BYTES_MAX];
-    size_t n = strlen(path);
-    if (n >= sizeof(part)) {
-        return err_set(err, ERR_INPUT, "the path has more than %d bytes", PATH_BYTES_MAX - 1);
-    }
-    memcpy(part, path, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0') {
-            continue;
-        }
-        part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
-            return err_sys(err, "cannot make the directory %s", part);
-        }
-        part[i] = path[i];
-    }
-    return true;
-}
-
 static int open_root(const struct file_sink *s, struct err *err)
 {
     int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Somebody may have cleared it away. */
-    if (fd < 0 && errno == ENOENT && make_directories(s->directory, err)) {
+    if (fd < 0 && errno == ENOENT && make_directories(s->directory, 0777, err)) {
         fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     if (fd < 0) {
@@ -98,7 +78,7 @@ static bool open_sink(struct file_sink *s, const char *url, struct err *err)
     if (s->directory == NULL) {
         return ok && err_memory(err);
     }
-    int fd = make_directories(s->directory, err) ? open_root(s, err) : -1;
+    int fd = make_directories(s->directory, 0777, err) ? open_root(s, err) : -1;
     if (fd >= 0) {
         close(fd);
     }
@@ -122,10 +102,7 @@ struct sink *file_open(const char *url, struct err *err)
 
 static char path_char(char c, bool first)
 {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
-        return c;
-    }
-    if (c == '-' || (c == '.' && !first)) {
+    if (ascii_is_alnum(c) || c == '-' || (c == '.' && !first)) {
         return c;
     }
     return c == ':' ? '-' : '_';
@@ -164,66 +141,22 @@ static void format_time(int64_t wall_ns, char out[32])
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *data, size_t n)
+/* errno says why on failure. */
+static bool write_compressed(int fd, const struct profile *p)
 {
-    const char *p = data;
-    while (n > 0) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR) {
-            continue;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* gzclose() closes it */
+    gzFile z = copy >= 0 ? gzdopen(copy, "wb") : NULL;
+    if (z == NULL) {
+        if (copy >= 0) {
+            close(copy);
+            errno = ENOMEM;
         }
-        if (done < 0) {
-            return false;
-        }
-        p += done;
-        n -= (size_t)done;
+        return false;
     }
-    return true;
-}
-
-/* Feeds the profile through zlib; errno tells why on failure. */
-static bool deflate_to(int fd, z_stream *z, const struct profile *p, unsigned char *chunk,
-                       uint64_t *ret_bytes)
-{
-    size_t left = p->size;
-    int status = Z_OK;
-    z->next_in = (Bytef *)p->data;
-    while (status != Z_STREAM_END) {
-        if (z->avail_in == 0 && left > 0) {
-            z->avail_in = (uInt)(left < CHUNK ? left : CHUNK);
-            left -= z->avail_in;
-        }
-        z->next_out = chunk;
-        z->avail_out = CHUNK;
-        status = deflate(z, left == 0 ? Z_FINISH : Z_NO_FLUSH);
-        if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-            errno = EIO;
-            return false;
-        }
-        size_t made = CHUNK - z->avail_out;
-        if (!write_all(fd, chunk, made)) {
-            return false;
-        }
-        *ret_bytes += made;
-    }
-    return true;
-}
-
-static bool write_compressed(int fd, const struct profile *p, uint64_t *ret_bytes)
-{
-    z_stream z = {0};
-    unsigned char *chunk = malloc(CHUNK);
-    /* 15 + 16: the largest window, and a gzip header. */
-    bool ready = chunk != NULL && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-                                               Z_DEFAULT_STRATEGY) == Z_OK;
-    bool ok = ready && deflate_to(fd, &z, p, chunk, ret_bytes);
-    int saved = ready ? errno : ENOMEM;
-    if (ready) {
-        deflateEnd(&z);
-    }
-    free(chunk);
-    errno = saved;
-    return ok;
+    (void)gzbuffer(z, CHUNK);
+    errno = ENOMEM;
+    bool ok = gzfwrite(p->data, 1, p->size, z) == p->size;
+    return gzclose(z) == Z_OK && ok;
 }
 
 static bool is_gzip(const struct profile *p)
@@ -255,21 +188,17 @@ static bool write_profile(struct writing *w, struct err *err)
         return err_sys(err, "cannot make a file in %s/%s/%s", w->sink->directory, w->service,
                        w->type);
     }
-    bool ok;
-    if (is_compressed_here(w->profile)) {
-        ok = write_compressed(fd, w->profile, &w->bytes);
-    } else {
-        ok = write_all(fd, w->profile->data, w->profile->size);
-        w->bytes = w->profile->size;
+    bool ok = is_compressed_here(w->profile) ? write_compressed(fd, w->profile)
+                                             : write_all(fd, w->profile->data, w->profile->size);
+    int failed = errno;
+    w->bytes = (uint64_t)lseek(fd, 0, SEEK_CUR);
+    if (close(fd) != 0 && ok) {
+        failed = errno;
+        ok = false;
     }
+    errno = failed;
     if (!ok) {
         err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service, w->type);
-    }
-    if (close(fd) != 0 && ok) {
-        ok = err_sys(err, "cannot write to a file in %s/%s/%s", w->sink->directory, w->service,
-                     w->type);
-    }
-    if (!ok) {
         (void)unlinkat(w->dir, w->temporary, 0);
     }
     return ok;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "http/url.h"
 #include "pprof/gzip.h"
 #include "pprof/summary.h"
@@ -19,8 +20,7 @@
 
 static bool app_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '-';
+    return ascii_is_word(c) || c == '.' || c == '-';
 }
 
 static void put_app(struct sv service, struct buf *out)

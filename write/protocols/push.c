@@ -6,27 +6,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "pprof/put.h"
 #include "write/protocols/table.h"
 
 #define TYPE_ID READBACK_TYPE ":cpu:nanoseconds:cpu:nanoseconds"
 
-/* All fields are length-delimited: tag = number << 3 | 2. */
-enum { TAG_1 = 0x0a, TAG_2 = 0x12 };
-
-static size_t varint_size(uint64_t v)
-{
-    size_t n = 1;
-    while (v >= 0x80) {
-        v >>= 7;
-        n++;
-    }
-    return n;
-}
-
-/* Size of a field with n bytes of content. */
+/* The size of a field with n bytes of content; its number is below 16. */
 static size_t field_size(size_t n)
 {
-    return 1 + varint_size(n) + n;
+    unsigned char number[WIRE_NUMBER_MAX];
+    return 1 + wire_encode(n, number) + n;
 }
 
 static size_t pair_size(const struct series_label *l)
@@ -34,20 +23,10 @@ static size_t pair_size(const struct series_label *l)
     return field_size(l->name.n) + field_size(l->value.n);
 }
 
-static void put_head(struct buf *b, char tag, uint64_t size)
+/* The beginning of a field whose n bytes follow. */
+static void put_head(struct buf *b, uint64_t field, size_t n)
 {
-    buf_putc(b, tag);
-    while (size >= 0x80) {
-        buf_putc(b, (char)(unsigned char)(size | 0x80));
-        size >>= 7;
-    }
-    buf_putc(b, (char)size);
-}
-
-static void put_string(struct buf *b, char tag, struct sv v)
-{
-    put_head(b, tag, v.n);
-    buf_append(b, v.p, v.n);
+    wire_put_tagged(b, field << 3 | WIRE_BYTES, n);
 }
 
 bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
@@ -62,16 +41,16 @@ bool push_encode(const struct series *s, size_t profile_size, struct sv id, stru
         series += field_size(pair_size(&s->at[i]));
     }
 
-    put_head(prefix, TAG_1, series);
+    put_head(prefix, 1, series);
     for (size_t i = 0; i < s->n; i++) {
-        put_head(prefix, TAG_1, pair_size(&s->at[i]));
-        put_string(prefix, TAG_1, s->at[i].name);
-        put_string(prefix, TAG_2, s->at[i].value);
+        put_head(prefix, 1, pair_size(&s->at[i]));
+        wire_put_bytes(prefix, 1, s->at[i].name.p, s->at[i].name.n);
+        wire_put_bytes(prefix, 2, s->at[i].value.p, s->at[i].value.n);
     }
-    put_head(prefix, TAG_2, sample);
-    put_head(prefix, TAG_1, profile_size);
+    put_head(prefix, 2, sample);
+    put_head(prefix, 1, profile_size);
     if (id.n > 0) {
-        put_string(suffix, TAG_2, id);
+        wire_put_bytes(suffix, 2, id.p, id.n);
     }
     return buf_ok(prefix) && buf_ok(suffix);
 }

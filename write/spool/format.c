@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "write/spool/crc32c.h"
 
 static const char segment_magic[8] = {'P', 'P', 'S', 'P', 'O', 'O', 'L', '\n'};
@@ -271,11 +272,11 @@ static bool parse_hex(const char *p, uint64_t *ret)
 {
     uint64_t v = 0;
     for (int i = 0; i < 16; i++) {
-        char c = p[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+        int digit = ascii_is_upper(p[i]) ? -1 : ascii_hex_value(p[i]);
+        if (digit < 0) {
             return false;
         }
-        v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+        v = v << 4 | (uint64_t)digit;
     }
     *ret = v;
     return true;
@@ -303,9 +304,7 @@ void spool_name_format(char out[SPOOL_NAME_SIZE], uint64_t segment, bool ack)
 bool spool_directory_name(const char *endpoint, struct buf *out)
 {
     for (const char *p = endpoint; *p != '\0'; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-                     (*p >= '0' && *p <= '9') || *p == '_' || *p == '-' ||
-                     (*p == '.' && p != endpoint);
+        bool plain = ascii_is_word(*p) || *p == '-' || (*p == '.' && p != endpoint);
         if (!(plain ? buf_putc(out, *p) : buf_printf(out, "%%%02X", (unsigned)(unsigned char)*p))) {
             return false;
         }

@@ -3,34 +3,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 static int io_make_directory(void *arg, const char *path)
 {
-    char part[PATH_MAX];
-    size_t n = strlen(path);
     (void)arg;
-    if (n >= sizeof(part)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(part, path, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0') {
-            continue;
-        }
-        part[i] = '\0';
-        /* Profiles tell about the inside of programs: not for everybody. */
-        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
-            return -1;
-        }
-        part[i] = path[i];
-    }
-    return 0;
+    /* Profiles show the inside of programs: not for everybody. */
+    return make_directories(path, 0700, NULL) ? 0 : -1;
 }
 
 static int io_open_directory(void *arg, const char *path)

@@ -29,9 +29,7 @@ struct look {
     struct spool_shown *shown;
     int dir;
     struct labels_builder *builder;
-    /* The names of the segments, in order. */
-    uint64_t *ids;
-    size_t n;
+    struct spool_ids segments; /* in order */
     bool out_of_memory;
     bool is_spool;
 };
@@ -63,11 +61,13 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
 {
     uint8_t *labels = NULL;
     char *data = NULL;
+    struct labels *parsed = NULL;
     bool memory;
     switch (spool_body_read(w->io, w->fd, seen->offset, seen->head, &labels, &data)) {
     case SPOOL_BODY_OK:
-        seen->labels = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
-        if (seen->labels == NULL) {
+        parsed = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
+        seen->labels = parsed;
+        if (parsed == NULL) {
             seen->what = memory ? SPOOL_FINDING_FAILED : SPOOL_FINDING_BODY;
         }
         seen->error = "out of memory";
@@ -87,7 +87,7 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
         break;
     }
     see(l, seen);
-    labels_unref((struct labels *)(uintptr_t)seen->labels);
+    labels_unref(parsed);
 }
 
 static void see_record(struct look *l, const struct spool_walk *w, const struct acks *acks,
@@ -138,6 +138,26 @@ static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, 
     }
 }
 
+/* A segment that could not be opened. */
+static void see_unopened(struct look *l, const char *name, enum spool_walk_open kind, bool newest)
+{
+    static const enum spool_finding findings[] = {
+        [SPOOL_WALK_EMPTY] = SPOOL_FINDING_EMPTY,
+        [SPOOL_WALK_NEWER] = SPOOL_FINDING_NEWER,
+        [SPOOL_WALK_FOREIGN] = SPOOL_FINDING_FOREIGN,
+        [SPOOL_WALK_FAILED] = SPOOL_FINDING_FOREIGN,
+    };
+    bool live = l->shown->live;
+    if (kind == SPOOL_WALK_EMPTY && newest && live) {
+        return;
+    }
+    if (kind != SPOOL_WALK_FAILED || errno == ENOTSUP || errno == ELOOP) {
+        see(l, &(struct spool_seen){.what = findings[kind], .name = name});
+    } else if (errno != ENOENT || !live) { /* it may have been sent and removed meanwhile */
+        see_failure(l, name);
+    }
+}
+
 static void see_segment(struct look *l, uint64_t id, bool newest)
 {
     char name[SPOOL_NAME_SIZE];
@@ -145,48 +165,21 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
     struct acks acks = {.offsets = NULL};
     uint64_t ack_size;
     size_t bad;
-    struct spool_seen seen = {.name = name};
     spool_name_format(name, id, false);
-    switch (spool_walk_open(&w, &spool_io_posix, l->dir, id)) {
-    case SPOOL_WALK_OPEN:
-        break;
-    case SPOOL_WALK_EMPTY:
-        seen.what = SPOOL_FINDING_EMPTY;
-        if (!(newest && l->shown->live)) {
-            see(l, &seen);
-        }
-        return;
-    case SPOOL_WALK_NEWER:
-        seen.what = SPOOL_FINDING_NEWER;
-        see(l, &seen);
-        return;
-    case SPOOL_WALK_FOREIGN:
-        seen.what = SPOOL_FINDING_FOREIGN;
-        see(l, &seen);
-        return;
-    case SPOOL_WALK_FAILED:
-    default:
-        seen.what = SPOOL_FINDING_FOREIGN;
-        /* It may have been sent and removed while we looked. */
-        if (errno == ENOTSUP || errno == ELOOP) {
-            see(l, &seen);
-        } else if (errno != ENOENT || !l->shown->live) {
-            see_failure(l, name);
-        }
+    enum spool_walk_open kind = spool_walk_open(&w, &spool_io_posix, l->dir, id);
+    if (kind != SPOOL_WALK_OPEN) {
+        see_unopened(l, name, kind, newest);
         return;
     }
     l->shown->segments++;
     l->shown->bytes += w.size;
-    seen.what = SPOOL_FINDING_HEADER;
     if (w.header_damaged) {
-        see(l, &seen);
+        see(l, &(struct spool_seen){.what = SPOOL_FINDING_HEADER, .name = name});
     }
     if (!spool_acks_read(w.io, l->dir, id, w.salt, &acks.offsets, &acks.n, &ack_size, &bad)) {
         see_failure(l, name);
     } else if (bad > 0) {
-        seen.what = SPOOL_FINDING_ACKS;
-        seen.size = bad;
-        see(l, &seen);
+        see(l, &(struct spool_seen){.what = SPOOL_FINDING_ACKS, .name = name, .size = bad});
     }
     walk(l, &w, &acks, name, newest);
     free(acks.offsets);
@@ -195,53 +188,23 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-static bool keep_id(struct look *l, uint64_t id)
-{
-    if (l->n % 64 == 0) {
-        uint64_t *more = realloc(l->ids, (l->n + 64) * sizeof(id));
-        if (more == NULL) {
-            l->out_of_memory = true;
-            return false;
-        }
-        l->ids = more;
-    }
-    l->ids[l->n++] = id;
-    return true;
-}
-
 static bool show_on_name(void *arg, const char *name)
 {
     struct look *l = arg;
     uint64_t id;
-    switch (spool_name_parse(name, &id)) {
-    case SPOOL_NAME_SEGMENT:
-        l->is_spool = true;
-        return keep_id(l, id);
-    case SPOOL_NAME_LOCK:
-    case SPOOL_NAME_ACK:
-        l->is_spool = true;
-        return true;
-    case SPOOL_NAME_OTHER:
-    default:
-        return true;
-    }
+    enum spool_name kind = spool_name_parse(name, &id);
+    l->is_spool = l->is_spool || kind != SPOOL_NAME_OTHER;
+    l->out_of_memory = kind == SPOOL_NAME_SEGMENT && !spool_ids_add(&l->segments, id);
+    return !l->out_of_memory;
 }
 
 static bool show_on_foreign(void *arg, const char *name)
 {
-    struct look *l = arg;
     uint64_t id;
     if (spool_name_parse(name, &id) == SPOOL_NAME_OTHER) {
-        see(l, &(struct spool_seen){.what = SPOOL_FINDING_FOREIGN, .name = name});
+        see(arg, &(struct spool_seen){.what = SPOOL_FINDING_FOREIGN, .name = name});
     }
     return true;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-    return *x < *y ? -1 : *x > *y;
 }
 
 static bool is_live(int dir)
@@ -267,11 +230,9 @@ static bool look(struct look *l, const char *directory, struct err *err)
         return true;
     }
     l->shown->live = is_live(l->dir);
-    if (l->n > 0) {
-        qsort(l->ids, l->n, sizeof(l->ids[0]), compare_ids);
-    }
-    for (size_t i = 0; i < l->n; i++) {
-        see_segment(l, l->ids[i], i + 1 == l->n);
+    spool_ids_sort(&l->segments);
+    for (size_t i = 0; i < l->segments.n; i++) {
+        see_segment(l, l->segments.at[i], i + 1 == l->segments.n);
     }
     (void)io->list(io->arg, l->dir, show_on_foreign, l);
     return true;
@@ -291,7 +252,7 @@ bool spool_show(const char *directory, const struct spool_show *show, struct spo
     bool ok = l.builder != NULL ? look(&l, directory, err) : err_memory(err);
     *ret_is_spool = l.is_spool;
     labels_builder_free(l.builder);
-    free(l.ids);
+    free(l.segments.at);
     close(l.dir);
     return ok;
 }

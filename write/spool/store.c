@@ -250,69 +250,37 @@ struct spool_store *spool_store_close(struct spool_store *s)
 /* ---- listing --------------------------------------------------------------------------------- */
 
 struct listing {
-    uint64_t *segments;
-    uint64_t *acks;
-    size_t n_segments;
-    size_t n_acks;
+    struct spool_ids segments;
+    struct spool_ids acks;
     uint64_t highest;
     uint64_t skipped[SPOOL_SKIPS];
-    bool memory;
+    bool out_of_memory;
 };
-
-/* The array grows in powers of two. */
-static bool keep_id(uint64_t **ids, size_t *n, uint64_t id)
-{
-    if (*n == 0 || (*n >= 64 && (*n & (*n - 1)) == 0)) {
-        uint64_t *more = realloc(*ids, (*n < 64 ? 64 : *n * 2) * sizeof(id));
-        if (more == NULL) {
-            return false;
-        }
-        *ids = more;
-    }
-    (*ids)[(*n)++] = id;
-    return true;
-}
 
 static bool store_on_name(void *arg, const char *name)
 {
     struct listing *l = arg;
     uint64_t id = 0;
-    switch (spool_name_parse(name, &id)) {
-    case SPOOL_NAME_SEGMENT:
-        l->highest = id > l->highest ? id : l->highest;
-        if (l->n_segments >= SPOOL_SEGMENTS_MAX) {
-            l->skipped[SPOOL_SKIP_MANY]++;
-        } else {
-            l->memory = l->memory || !keep_id(&l->segments, &l->n_segments, id);
-        }
-        break;
-    case SPOOL_NAME_ACK:
-        l->highest = id > l->highest ? id : l->highest;
-        if (l->n_acks < SPOOL_SEGMENTS_MAX) {
-            l->memory = l->memory || !keep_id(&l->acks, &l->n_acks, id);
-        }
-        break;
-    case SPOOL_NAME_LOCK:
-        break;
-    case SPOOL_NAME_OTHER:
-    default:
-        l->skipped[SPOOL_SKIP_FOREIGN]++;
-        break;
+    enum spool_name kind = spool_name_parse(name, &id);
+    if (kind == SPOOL_NAME_OTHER || kind == SPOOL_NAME_LOCK) {
+        l->skipped[SPOOL_SKIP_FOREIGN] += kind == SPOOL_NAME_OTHER;
+        return true;
     }
-    return !l->memory;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-    return *x < *y ? -1 : *x > *y;
+    struct spool_ids *ids = kind == SPOOL_NAME_SEGMENT ? &l->segments : &l->acks;
+    l->highest = id > l->highest ? id : l->highest;
+    if (ids->n >= SPOOL_SEGMENTS_MAX) {
+        l->skipped[SPOOL_SKIP_MANY] += kind == SPOOL_NAME_SEGMENT;
+        return true;
+    }
+    l->out_of_memory = !spool_ids_add(ids, id);
+    return !l->out_of_memory;
 }
 
 static bool is_known(const struct spool_store *s, uint64_t id)
 {
-    const struct spool_segment *g = TAILQ_FIRST(&s->segments);
-    for (; g != NULL; g = TAILQ_NEXT(g, link)) {
+    const struct spool_segment *g;
+    TAILQ_FOREACH(g, &s->segments, link)
+    {
         if (g->id == id) {
             return true;
         }
@@ -347,15 +315,14 @@ static bool take_segment(struct spool_store *s, uint64_t id)
  * other. */
 static void remove_lone_acks(struct spool_store *s, const struct listing *l)
 {
-    for (size_t i = 0; i < l->n_acks; i++) {
+    for (size_t i = 0; i < l->acks.n; i++) {
         uint8_t header[SPOOL_ACK_HEADER_SIZE];
         char name[SPOOL_NAME_SIZE];
         uint64_t segment;
-        if (l->n_segments > 0 && bsearch(&l->acks[i], l->segments, l->n_segments,
-                                         sizeof(l->acks[i]), compare_ids) != NULL) {
+        if (spool_ids_have(&l->segments, l->acks.at[i])) {
             continue;
         }
-        spool_name_format(name, l->acks[i], true);
+        spool_name_format(name, l->acks.at[i], true);
         int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
         bool ours =
             fd >= 0 &&
@@ -375,15 +342,12 @@ static void remove_lone_acks(struct spool_store *s, const struct listing *l)
 static bool take_listing(struct spool_store *s, struct listing *l)
 {
     bool ok = true;
-    /* Without segments the arrays may be NULL, which qsort(3) does not want. */
-    if (l->n_segments > 0) {
-        qsort(l->segments, l->n_segments, sizeof(l->segments[0]), compare_ids);
-    }
+    spool_ids_sort(&l->segments);
     memcpy(s->counts.skipped, l->skipped, sizeof(l->skipped));
     bool fresh = TAILQ_EMPTY(&s->segments);
-    for (size_t i = 0; ok && i < l->n_segments; i++) {
-        if (fresh || !is_known(s, l->segments[i])) {
-            ok = take_segment(s, l->segments[i]);
+    for (size_t i = 0; ok && i < l->segments.n; i++) {
+        if (fresh || !is_known(s, l->segments.at[i])) {
+            ok = take_segment(s, l->segments.at[i]);
         }
     }
     if (ok) {
@@ -402,19 +366,19 @@ bool spool_store_is_listed(const struct spool_store *s)
 
 bool spool_store_list(struct spool_store *s, struct err *err)
 {
-    struct listing l = {.segments = NULL};
+    struct listing l = {.highest = 0};
     if (s->dir < 0 && !open_directory(s, err)) {
         return false;
     }
     bool ok = s->io->list(s->io->arg, s->dir, store_on_name, &l) == 0;
     if (!ok) {
         spool_store_failed(s, SPOOL_ERR_READ, "the directory", err);
-    } else if (l.memory || !take_listing(s, &l)) {
+    } else if (l.out_of_memory || !take_listing(s, &l)) {
         ok = err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
     }
     s->listed = ok;
-    free(l.segments);
-    free(l.acks);
+    free(l.segments.at);
+    free(l.acks.at);
     return ok;
 }
 

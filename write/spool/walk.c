@@ -269,3 +269,40 @@ enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offs
     *ret_data = data;
     return SPOOL_BODY_OK;
 }
+
+/* ---- numbers of segments --------------------------------------------------------------------- */
+
+/* The array grows in powers of two. */
+bool spool_ids_add(struct spool_ids *ids, uint64_t id)
+{
+    size_t n = ids->n;
+    if (n == 0 || (n >= 64 && (n & (n - 1)) == 0)) {
+        uint64_t *more = realloc(ids->at, (n < 64 ? 64 : n * 2) * sizeof(id));
+        if (more == NULL) {
+            return false;
+        }
+        ids->at = more;
+    }
+    ids->at[ids->n++] = id;
+    return true;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+void spool_ids_sort(struct spool_ids *ids)
+{
+    /* Without any, the array is NULL, which qsort(3) does not want. */
+    if (ids->n > 0) {
+        qsort(ids->at, ids->n, sizeof(ids->at[0]), compare_ids);
+    }
+}
+
+bool spool_ids_have(const struct spool_ids *ids, uint64_t id)
+{
+    return ids->n > 0 && bsearch(&id, ids->at, ids->n, sizeof(ids->at[0]), compare_ids) != NULL;
+}

@@ -61,4 +61,15 @@ enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offs
                                 const struct spool_head *head, uint8_t **ret_labels,
                                 char **ret_data);
 
+/* Numbers of segments. Zeroed is empty; free(at). */
+struct spool_ids {
+    uint64_t *at;
+    size_t n;
+};
+/* False if out of memory. */
+bool spool_ids_add(struct spool_ids *ids, uint64_t id);
+void spool_ids_sort(struct spool_ids *ids);
+/* In sorted ones. */
+bool spool_ids_have(const struct spool_ids *ids, uint64_t id);
+
 #endif
