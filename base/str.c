@@ -26,6 +26,15 @@ bool sv_eq_nocase(struct sv a, const char *s)
     return a.n == strlen(s) && strncasecmp(a.p, s, a.n) == 0;
 }
 
+bool sv_in(struct sv v, const char *const *list, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !sv_eq_str(v, list[i])) {
+        i++;
+    }
+    return i < n;
+}
+
 int sv_cmp(struct sv a, struct sv b)
 {
     size_t n = a.n < b.n ? a.n : b.n;

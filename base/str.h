@@ -27,7 +27,8 @@ struct sv sv_from(const char *s); /* NULL gives an empty view */
 bool sv_eq(struct sv a, struct sv b);
 bool sv_eq_str(struct sv a, const char *s);
 bool sv_eq_nocase(struct sv a, const char *s); /* the case of ASCII letters does not matter */
-int sv_cmp(struct sv a, struct sv b);          /* bytewise, a prefix sorts first */
+bool sv_in(struct sv v, const char *const *list, size_t n); /* equal to one of n strings */
+int sv_cmp(struct sv a, struct sv b);                       /* bytewise, a prefix sorts first */
 bool sv_starts_with(struct sv v, struct sv prefix);
 bool sv_ends_with(struct sv v, struct sv suffix);
 struct sv sv_trim(struct sv v); /* ASCII white space at both ends */

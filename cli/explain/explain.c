@@ -7,6 +7,8 @@
 
 #include "agent/sharing/sharding.h"
 #include "base/map.h"
+#include "cli/explain/annotations.h"
+#include "cli/explain/pod_lookup.h"
 #include "cli/explain/words.h"
 #include "scraper/targets/ports.h"
 
@@ -465,44 +467,33 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
     }
     /* Where a rule dropped it, what there is to say of annotations stands with the rule. */
     if (built_in && (p->target != NULL || p->set_aside || p->outcome != RELABEL_DROPPED)) {
-        words_annotations(s->pieces[0].discovered, out);
+        annotations_explain(s->pieces[0].discovered, out);
     }
     buf_putc(out, '\n');
 }
 
 static bool looks_at_pods(const struct config *config)
 {
-    for (size_t j = 0; j < config->n_jobs; j++) {
-        for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
-            const struct config_source *s = &config->jobs[j].sources[i];
-            if (s->kind == SOURCE_KUBERNETES && s->kubernetes.role == ROLE_POD) {
-                return true;
-            }
-        }
-    }
-    return false;
+    struct pod_source_cursor at = {0};
+    return pod_source_next(config, &at) != NULL;
 }
 
-/* Which of the jobs' sources leaves the pod out, and how. False if none does. */
+/* Which of the jobs' sources excludes the pod, and how. False if none does. */
 static bool put_left_out(const struct explain *e, struct sv namespace, struct buf *out)
 {
     const struct config *config = e->options.config;
+    const struct config_source *source;
+    struct pod_source_cursor at = {0};
     bool said = false;
-    for (size_t j = 0; j < config->n_jobs; j++) {
-        for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
-            const struct config_source *source = &config->jobs[j].sources[i];
-            struct buf why;
-            if (source->kind != SOURCE_KUBERNETES || source->kubernetes.role != ROLE_POD) {
-                continue;
-            }
-            buf_init(&why, TEXT_MAX);
-            if (words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
-                buf_printf(out, " Job \"%s\" (%s:%d):%s", config->jobs[j].name, source->pos.file,
-                           source->pos.line, why.data);
-                said = true;
-            }
-            buf_done(&why);
+    while ((source = pod_source_next(config, &at)) != NULL) {
+        struct buf why;
+        buf_init(&why, TEXT_MAX);
+        if (words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
+            buf_printf(out, " Job \"%s\" (%s:%d):%s", config->jobs[at.job].name, source->pos.file,
+                       source->pos.line, why.data);
+            said = true;
         }
+        buf_done(&why);
     }
     return said;
 }

@@ -14,14 +14,15 @@ struct lookup {
     struct labels *found;
 };
 
-static const struct config_kubernetes *first_source(const struct config *config)
+const struct config_source *pod_source_next(const struct config *config,
+                                            struct pod_source_cursor *at)
 {
-    for (size_t j = 0; j < config->n_jobs; j++) {
-        for (size_t i = 0; i < config->jobs[j].n_sources; i++) {
-            const struct config_source *s = &config->jobs[j].sources[i];
-            if (s->kind == SOURCE_KUBERNETES && s->kubernetes.api_server == NULL &&
-                s->kubernetes.role == ROLE_POD) {
-                return &s->kubernetes;
+    for (; at->job < config->n_jobs; at->job++, at->next = 0) {
+        const struct config_job *job = &config->jobs[at->job];
+        while (at->next < job->n_sources) {
+            const struct config_source *s = &job->sources[at->next++];
+            if (s->kind == SOURCE_KUBERNETES && s->kubernetes.role == ROLE_POD) {
+                return s;
             }
         }
     }
@@ -79,12 +80,16 @@ static void run_discovery(const struct lookup_options *options, const struct con
 struct labels *lookup_pod(const struct lookup_options *options)
 {
     struct lookup lookup = {.loop = options->loop};
-    const struct config_kubernetes *k = first_source(options->config);
+    struct pod_source_cursor at = {0};
+    const struct config_source *first = pod_source_next(options->config, &at);
     struct sv namespace;
     struct sv name;
     char text[NAME_BYTES_MAX + 1];
     char field[NAME_BYTES_MAX + sizeof("metadata.name=")];
-    if (k == NULL || !sv_cut(sv_from(options->pod), '/', &namespace, &name) ||
+    while (first != NULL && first->kubernetes.api_server != NULL) {
+        first = pod_source_next(options->config, &at);
+    }
+    if (first == NULL || !sv_cut(sv_from(options->pod), '/', &namespace, &name) ||
         !is_name(namespace) || !is_name(name)) {
         return NULL;
     }
@@ -93,7 +98,7 @@ struct labels *lookup_pod(const struct lookup_options *options)
     /* A configuration with one source that finds the pod and nothing else. */
     const char *const names[] = {text};
     struct config_selector selector = {.role = ROLE_POD, .label = "", .field = field};
-    struct config_source source = {.kind = SOURCE_KUBERNETES, .kubernetes = *k};
+    struct config_source source = *first;
     source.kubernetes.attach_node = source.kubernetes.attach_namespace = false;
     source.kubernetes.own_namespace = false;
     source.kubernetes.namespaces = (struct config_strings){.at = names, .n = 1};

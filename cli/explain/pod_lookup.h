@@ -8,6 +8,15 @@
 #include "base/loop.h"
 #include "config/config.h"
 
+/* Walks the sources of pods in a configuration. Zeroed, it begins with the first. */
+struct pod_source_cursor {
+    size_t job;
+    size_t next;
+};
+/* The next source, of jobs[at->job]; NULL past the last. */
+const struct config_source *pod_source_next(const struct config *config,
+                                            struct pod_source_cursor *at);
+
 struct lookup_options {
     /* Its first source of pods names the API server and the credentials; sources with api_server
      * are ignored. */

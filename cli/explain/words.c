@@ -1,241 +1,16 @@
 #include "cli/explain/words.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/clock.h"
+#include "cli/explain/annotations.h"
 #include "scraper/targets/ports.h"
 
-#define POD "__meta_kubernetes_pod_"
-#define ANNOTATION POD "annotation_"
-#define GRAFANA "profiles_grafana_com_"
-#define SHOWN_MAX 200
-#define NAMES_MAX 160
-
-static int shown(struct sv v)
-{
-    return (int)(v.n < SHOWN_MAX ? v.n : SHOWN_MAX);
-}
+#define POD ANNOTATION_POD
 
 static struct sv get(const struct labels *labels, const char *name)
 {
     return labels_get(labels, sv_from(name));
-}
-
-static struct sv behind(struct sv v, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return (struct sv){.p = v.p + n, .n = v.n - n};
-}
-
-/* ---- names of annotations -------------------------------------------------------------------- */
-
-static const char *const settings[] = {"scrape", "port", "port_name", "scheme", "path"};
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-
-/* The well-known annotations that are not of one type, and what labels call them. */
-static const struct {
-    const char *name;
-    const char *label;
-} annotations[] = {
-    {"profiles.grafana.com/service_name", "profiles_grafana_com_service_name"},
-    {"profiles.grafana.com/service_repository", "profiles_grafana_com_service_repository"},
-    {"profiles.grafana.com/service_git_ref", "profiles_grafana_com_service_git_ref"},
-    {"profiles.grafana.com/service_root_path", "profiles_grafana_com_service_root_path"},
-    {"pyroscope.io/scrape", "pyroscope_io_scrape"},
-    {"pyroscope.io/port", "pyroscope_io_port"},
-    {"pyroscope.io/application-name", "pyroscope_io_application_name"},
-    {"pyroscope.io/service_name", "pyroscope_io_service_name"},
-    {"pyroscope.io/spy-name", "pyroscope_io_spy_name"},
-    {"pyroscope.io/scheme", "pyroscope_io_scheme"},
-    {"pyroscope.io/path", "pyroscope_io_path"},
-    {"pyroscope.io/profile-cpu-enabled", "pyroscope_io_profile_cpu_enabled"},
-    {"pyroscope.io/profile-mem-enabled", "pyroscope_io_profile_mem_enabled"},
-    {"pyroscope.io/profile-goroutines-enabled", "pyroscope_io_profile_goroutines_enabled"},
-    {"pyroscope.io/profile-mutex-enabled", "pyroscope_io_profile_mutex_enabled"},
-    {"pyroscope.io/profile-block-enabled", "pyroscope_io_profile_block_enabled"},
-    {"profefe.com/enable", "profefe_com_enable"},
-    {"profefe.com/port", "profefe_com_port"},
-    {"profefe.com/service", "profefe_com_service"},
-    {"profefe.com/path", "profefe_com_path"},
-};
-#define ANNOTATIONS (sizeof(annotations) / sizeof(annotations[0]))
-
-/* All names that annotations of these families may have, as labels have them. */
-struct known {
-    char text[CONFIG_BUILTIN_TYPES * SETTINGS][64];
-    const char *at[NAMES_MAX];
-    size_t n;
-};
-
-static struct known *known_new(void)
-{
-    struct known *k = calloc(1, sizeof(*k));
-    if (k == NULL) {
-        return NULL;
-    }
-    for (size_t t = 0; t < CONFIG_BUILTIN_TYPES; t++) {
-        for (size_t s = 0; s < SETTINGS; s++) {
-            char *text = k->text[k->n];
-            snprintf(text, sizeof(k->text[0]), GRAFANA "%s_%s", config_builtin_type(t)->annotation,
-                     settings[s]);
-            k->at[k->n++] = text;
-        }
-    }
-    for (size_t i = 0; i < ANNOTATIONS; i++) {
-        k->at[k->n++] = annotations[i].label;
-    }
-    return k;
-}
-
-static bool is_known(const struct known *k, struct sv label)
-{
-    for (size_t i = 0; i < k->n; i++) {
-        if (sv_eq_str(label, k->at[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* profiles_grafana_com_cpu_scrape -> profiles.grafana.com/cpu.scrape; what is behind the type keeps
- * its underscores. */
-static void put_grafana(struct sv rest, struct buf *out)
-{
-    buf_puts(out, "profiles.grafana.com/");
-    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
-        const char *type = config_builtin_type(i)->annotation;
-        size_t n = strlen(type);
-        if (sv_starts_with(rest, sv_from(type)) && rest.n > n && rest.p[n] == '_') {
-            buf_printf(out, "%s.%.*s", type, (int)(rest.n - n - 1), rest.p + n + 1);
-            return;
-        }
-    }
-    struct sv type = rest;
-    while (type.n > 0 && type.p[type.n - 1] != '_') {
-        type.n--;
-    }
-    if (type.n < 2) {
-        buf_append(out, rest.p, rest.n);
-    } else {
-        buf_printf(out, "%.*s.%.*s", (int)type.n - 1, rest.p, (int)(rest.n - type.n),
-                   rest.p + type.n);
-    }
-}
-
-/* The annotation that a label stands for. Labels have lost dots, slashes and dashes: outside of the
- * families that are known here the label's own name is all there is. */
-static void put_annotation(struct sv label, struct buf *out)
-{
-    for (size_t i = 0; i < ANNOTATIONS; i++) {
-        if (sv_eq_str(label, annotations[i].label)) {
-            buf_puts(out, annotations[i].name);
-            return;
-        }
-    }
-    if (sv_starts_with(label, SV(GRAFANA))) {
-        put_grafana(behind(label, GRAFANA), out);
-    } else if (sv_starts_with(label, SV("pyroscope_io_"))) {
-        buf_printf(out, "pyroscope.io/%.*s", SV_ARG(behind(label, "pyroscope_io_")));
-    } else if (sv_starts_with(label, SV("profefe_com_"))) {
-        buf_printf(out, "profefe.com/%.*s", SV_ARG(behind(label, "profefe_com_")));
-    } else {
-        buf_append(out, label.p, label.n);
-    }
-}
-
-/* ---- annotations that miss
- * -----------------------------------------------------------------------
- */
-
-static bool switches(struct sv label)
-{
-    return sv_ends_with(label, SV("_scrape")) || sv_ends_with(label, SV("_enable")) ||
-           sv_ends_with(label, SV("_enabled"));
-}
-
-/* "True", "yes" and whatever else is meant for "true". */
-static bool is_nearly_true(struct sv value)
-{
-    static const char *const words[] = {"true", "yes", "y", "on", "1", "t", "enabled", "enable"};
-    struct sv v = sv_trim(value);
-    while (v.n >= 2 && (v.p[0] == '"' || v.p[0] == '\'') && v.p[v.n - 1] == v.p[0]) {
-        v = (struct sv){.p = v.p + 1, .n = v.n - 2};
-    }
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (v.n == strlen(words[i]) && strncasecmp(v.p, words[i], v.n) == 0) {
-            return !sv_eq_str(value, "true");
-        }
-    }
-    return false;
-}
-
-/* Of a family that is known here, or one that is easily taken for it. */
-static bool is_family(struct sv label)
-{
-    static const char *const prefixes[] = {"profiles_", "profile_", "pyroscope_",
-                                           "profefe_",  "grafana_", "parca_dev_"};
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-        if (sv_starts_with(label, sv_from(prefixes[i]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Its part behind the domain, under the domain that it should have: "pyroscope_grafana_com_x". */
-static const char *other_domain(const struct known *k, struct sv label)
-{
-    for (size_t i = 0; i < k->n; i++) {
-        struct sv known = sv_from(k->at[i]);
-        if (!sv_starts_with(known, SV(GRAFANA))) {
-            continue;
-        }
-        struct sv tail = behind(known, GRAFANA);
-        if (label.n > tail.n + 1 && sv_ends_with(label, tail) &&
-            label.p[label.n - tail.n - 1] == '_') {
-            return k->at[i];
-        }
-    }
-    return NULL;
-}
-
-static void say_annotation(const struct known *k, struct sv label, struct sv value, struct buf *out)
-{
-    if (is_known(k, label)) {
-        if (switches(label) && is_nearly_true(value)) {
-            buf_puts(out, " The annotation ");
-            put_annotation(label, out);
-            buf_printf(out, " has the value \"%.*s\"; only \"true\" counts.", shown(value),
-                       value.p);
-        }
-        return;
-    }
-    const char *near = suggest(label, k->at, k->n);
-    near = near == NULL ? other_domain(k, label) : near;
-    buf_puts(out, " The annotation ");
-    put_annotation(label, out);
-    if (near == NULL) {
-        buf_puts(out, " has no meaning here.");
-        return;
-    }
-    buf_puts(out, " has no meaning here; rename it to ");
-    put_annotation(sv_from(near), out);
-    buf_puts(out, ", if that is what it stands for.");
-}
-
-void words_annotations(const struct labels *discovered, struct buf *out)
-{
-    struct known *k = known_new();
-    for (size_t i = 0; k != NULL && i < labels_count(discovered); i++) {
-        struct label l = labels_at(discovered, i);
-        if (sv_starts_with(l.name, SV(ANNOTATION)) && is_family(behind(l.name, ANNOTATION))) {
-            say_annotation(k, behind(l.name, ANNOTATION), l.value, out);
-        }
-    }
-    free(k);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -251,7 +26,7 @@ enum rule_about words_about(const struct config_rule *rule)
         if (strcmp(name, POD "container_init") == 0) {
             return ABOUT_INIT;
         }
-        annotated += strncmp(name, ANNOTATION, strlen(ANNOTATION)) == 0 ? 1 : 0;
+        annotated += strncmp(name, ANNOTATION_PREFIX, strlen(ANNOTATION_PREFIX)) == 0;
     }
     return annotated > 0 && annotated == rule->source_labels.n ? ABOUT_ANNOTATION : ABOUT_OTHER;
 }
@@ -265,11 +40,11 @@ void words_rule(const struct config_job *job, size_t rule, struct buf *out)
 /* A label as its readers know it: the annotation, the pod's label, or the label's own name. */
 static void put_label(struct sv name, struct buf *out)
 {
-    if (sv_starts_with(name, SV(ANNOTATION))) {
+    if (sv_starts_with(name, SV(ANNOTATION_PREFIX))) {
         buf_puts(out, "the annotation ");
-        put_annotation(behind(name, ANNOTATION), out);
+        annotation_put_name(sv_skip(name, strlen(ANNOTATION_PREFIX)), out);
     } else if (sv_starts_with(name, SV(POD "label_"))) {
-        buf_printf(out, "the pod's label %.*s", SV_ARG(behind(name, POD "label_")));
+        buf_printf(out, "the pod's label %.*s", SV_ARG(sv_skip(name, strlen(POD "label_"))));
     } else {
         buf_append(out, name.p, name.n);
     }
@@ -281,10 +56,7 @@ static void say_near(const struct config_rule *rule, const struct labels *discov
 {
     for (size_t i = 0; i < labels_count(discovered); i++) {
         struct label l = labels_at(discovered, i);
-        bool asked = false;
-        for (size_t j = 0; j < rule->source_labels.n; j++) {
-            asked = asked || sv_eq_str(l.name, rule->source_labels.at[j]);
-        }
+        bool asked = sv_in(l.name, rule->source_labels.at, rule->source_labels.n);
         const char *near = suggest(l.name, rule->source_labels.at, rule->source_labels.n);
         if (!asked && near != NULL && get(discovered, near).n == 0 &&
             sv_starts_with(l.name, SV(POD))) {
@@ -301,8 +73,8 @@ static bool asks_for_family(const struct config_rule *rule)
 {
     for (size_t i = 0; i < rule->source_labels.n; i++) {
         struct sv name = sv_from(rule->source_labels.at[i]);
-        if (sv_starts_with(name, SV(ANNOTATION GRAFANA)) ||
-            sv_starts_with(name, SV(ANNOTATION "pyroscope_io_"))) {
+        if (sv_starts_with(name, SV(ANNOTATION_PREFIX "profiles_grafana_com_")) ||
+            sv_starts_with(name, SV(ANNOTATION_PREFIX "pyroscope_io_"))) {
             return true;
         }
     }
@@ -318,7 +90,7 @@ static void say_annotation_rule(const struct config_rule *rule, const struct lab
     }
     buf_puts(out, ": no annotation of the pod asks for it.");
     size_t before = out->len;
-    words_annotations(discovered, out);
+    annotations_explain(discovered, out);
     if (out->len == before) {
         buf_puts(out, " Add profiles.grafana.com/cpu.scrape: \"true\" and "
                       "profiles.grafana.com/cpu.port: \"PORT\" (where the program serves "
@@ -340,13 +112,14 @@ static void say_values(const struct config_rule *rule, const struct labels *at_r
         if (value.n == 0) {
             buf_puts(out, " (missing here)");
         } else {
-            buf_printf(out, " (here \"%.*s\")", shown(value), value.p);
+            buf_printf(out, " (here \"%.*s\")", annotation_shown(value), value.p);
         }
     }
     if (rule->action == ACTION_KEEPEQUAL || rule->action == ACTION_DROPEQUAL) {
         const char *target = rule->target_label == NULL ? "" : rule->target_label;
         struct sv value = get(at_rule, target);
-        buf_printf(out, "; it compares with %s (here \"%.*s\").", target, shown(value), value.p);
+        buf_printf(out, "; it compares with %s (here \"%.*s\").", target, annotation_shown(value),
+                   value.p);
     } else {
         buf_printf(out, "; its regex is \"%s\".", regex);
     }
@@ -428,12 +201,12 @@ void words_no_port(const struct config_type *type, const struct words_piece *pie
         buf_printf(out,
                    "its port is to be the one named \"%.*s\", and no container has declared a "
                    "port under this name. Declared are: ",
-                   shown(name), name.p);
+                   annotation_shown(name), name.p);
     } else {
         buf_printf(out,
                    "no annotation names its port, and no container has declared a port named "
                    "\"%.*s\". Declared are: ",
-                   shown(name), name.p);
+                   annotation_shown(name), name.p);
     }
     words_ports(pieces, n, out);
     buf_printf(out,
@@ -446,13 +219,9 @@ void words_no_port(const struct config_type *type, const struct words_piece *pie
 
 static bool watches_namespace(const struct config_kubernetes *k, struct sv namespace)
 {
-    for (size_t i = 0; i < k->namespaces.n; i++) {
-        if (sv_eq_str(namespace, k->namespaces.at[i])) {
-            return true;
-        }
-    }
-    /* Which one is its own cannot be told from here. */
-    return k->own_namespace || k->namespaces.n == 0;
+    /* Its own namespace is not known here. */
+    return k->own_namespace || k->namespaces.n == 0 ||
+           sv_in(namespace, k->namespaces.at, k->namespaces.n);
 }
 
 static void say_namespaces(const struct config_kubernetes *k, struct sv namespace, struct buf *out)
@@ -497,7 +266,7 @@ static bool excludes(struct sv term, const struct labels *labels, struct sv *ret
     bool negative = ret_field->n > 0 && ret_field->p[ret_field->n - 1] == '!';
     ret_field->n -= negative ? 1 : 0;
     if (value.n > 0 && value.p[0] == '=') {
-        value = behind(value, "=");
+        value = sv_skip(value, 1);
     }
     const char *label = field_label(sv_trim(*ret_field));
     *ret_value = label == NULL ? SV("") : get(labels, label);
@@ -518,7 +287,7 @@ static bool say_fields(const struct config_selector *s, const struct labels *lab
         if (excludes(term, labels, &field, &value)) {
             buf_printf(out,
                        " Its field selector \"%s\" leaves the pod out, whose %.*s is \"%.*s\".",
-                       s->field, SV_ARG(field), shown(value), value.p);
+                       s->field, SV_ARG(field), annotation_shown(value), value.p);
             if (sv_eq_str(field, "spec.nodeName")) {
                 buf_puts(out, " The profpull on that node scrapes it.");
             } else if (sv_eq_str(field, "status.phase")) {

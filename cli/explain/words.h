@@ -24,8 +24,6 @@ void words_rule(const struct config_job *job, size_t rule, struct buf *out);
  * discovered: those of the pod before all rules. */
 void words_dropped(const struct config_job *job, size_t rule, const struct labels *discovered,
                    const struct labels *at_rule, struct buf *out);
-/* Annotations of the pod that look like well-known ones that are not understood so. */
-void words_annotations(const struct labels *discovered, struct buf *out);
 /* "process_cpu at http://..., every 15s; memory at ..." */
 void words_scrapes(const struct target *target, struct buf *out);
 /* Why a type that is wanted is scraped nowhere in the pod. pieces: the relabelled and discovered

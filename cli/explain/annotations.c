@@ -1,0 +1,236 @@
+#include "cli/explain/annotations.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ascii.h"
+#include "config/config.h"
+
+#define GRAFANA "profiles.grafana.com/"
+#define GRAFANA_LABEL "profiles_grafana_com_"
+#define SHOWN_MAX 200
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+int annotation_shown(struct sv value)
+{
+    return (int)(value.n < SHOWN_MAX ? value.n : SHOWN_MAX);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static const char *const settings[] = {"scrape", "port", "port_name", "scheme", "path"};
+
+/* The well-known annotations that do not belong to a profile type. */
+static const char *const annotations[] = {"profiles.grafana.com/service_name",
+                                          "profiles.grafana.com/service_repository",
+                                          "profiles.grafana.com/service_git_ref",
+                                          "profiles.grafana.com/service_root_path",
+                                          "pyroscope.io/scrape",
+                                          "pyroscope.io/port",
+                                          "pyroscope.io/application-name",
+                                          "pyroscope.io/service_name",
+                                          "pyroscope.io/spy-name",
+                                          "pyroscope.io/scheme",
+                                          "pyroscope.io/path",
+                                          "pyroscope.io/profile-cpu-enabled",
+                                          "pyroscope.io/profile-mem-enabled",
+                                          "pyroscope.io/profile-goroutines-enabled",
+                                          "pyroscope.io/profile-mutex-enabled",
+                                          "pyroscope.io/profile-block-enabled",
+                                          "profefe.com/enable",
+                                          "profefe.com/port",
+                                          "profefe.com/service",
+                                          "profefe.com/path"};
+
+#define KNOWN_MAX (CONFIG_BUILTIN_TYPES * COUNT(settings) + COUNT(annotations))
+
+/* The labels of all well-known annotations. */
+struct known {
+    char text[KNOWN_MAX][64];
+    const char *at[KNOWN_MAX];
+    size_t n;
+};
+
+static char label_char(char c)
+{
+    return ascii_is_word(c) ? c : '_';
+}
+
+static bool is_label_of(struct sv label, const char *annotation)
+{
+    size_t i = 0;
+    while (i < label.n && annotation[i] != '\0' && label.p[i] == label_char(annotation[i])) {
+        i++;
+    }
+    return i == label.n && annotation[i] == '\0';
+}
+
+static void known_add(struct known *k, const char *prefix, const char *name)
+{
+    char *text = k->text[k->n];
+    snprintf(text, sizeof(k->text[0]), "%s%s", prefix, name);
+    for (char *p = text; *p != '\0'; p++) {
+        *p = label_char(*p);
+    }
+    k->at[k->n++] = text;
+}
+
+static struct known *known_new(void)
+{
+    struct known *k = calloc(1, sizeof(*k));
+    if (k == NULL) {
+        return NULL;
+    }
+    for (size_t t = 0; t < CONFIG_BUILTIN_TYPES; t++) {
+        char prefix[64];
+        snprintf(prefix, sizeof(prefix), GRAFANA "%s.", config_builtin_type(t)->annotation);
+        for (size_t s = 0; s < COUNT(settings); s++) {
+            known_add(k, prefix, settings[s]);
+        }
+    }
+    for (size_t i = 0; i < COUNT(annotations); i++) {
+        known_add(k, "", annotations[i]);
+    }
+    return k;
+}
+
+/* The length of the profile type in "cpu_port_name"; 0 if there is none. An unknown type ends at
+ * the last underscore. */
+static size_t type_length(struct sv name)
+{
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        struct sv type = sv_from(config_builtin_type(i)->annotation);
+        if (sv_starts_with(name, type) && name.n > type.n && name.p[type.n] == '_') {
+            return type.n;
+        }
+    }
+    size_t n = name.n;
+    while (n > 0 && name.p[n - 1] != '_') {
+        n--;
+    }
+    return n == 0 ? 0 : n - 1;
+}
+
+void annotation_put_name(struct sv label, struct buf *out)
+{
+    static const char *const domains[] = {GRAFANA, "pyroscope.io/", "profefe.com/"};
+    for (size_t i = 0; i < COUNT(annotations); i++) {
+        if (is_label_of(label, annotations[i])) {
+            buf_puts(out, annotations[i]);
+            return;
+        }
+    }
+    for (size_t i = 0; i < COUNT(domains); i++) {
+        size_t n = strlen(domains[i]);
+        if (label.n < n || !is_label_of((struct sv){.p = label.p, .n = n}, domains[i])) {
+            continue;
+        }
+        label = sv_skip(label, n);
+        buf_puts(out, domains[i]);
+        size_t type = strcmp(domains[i], GRAFANA) == 0 ? type_length(label) : 0;
+        if (type > 0) {
+            buf_printf(out, "%.*s.", (int)type, label.p);
+            label = sv_skip(label, type + 1);
+        }
+        break;
+    }
+    buf_append(out, label.p, label.n);
+}
+
+/* ---- those of a pod -------------------------------------------------------------------------- */
+
+static bool is_switch(struct sv label)
+{
+    return sv_ends_with(label, SV("_scrape")) || sv_ends_with(label, SV("_enable")) ||
+           sv_ends_with(label, SV("_enabled"));
+}
+
+/* "True", "yes" and other values that are meant as "true". */
+static bool is_nearly_true(struct sv value)
+{
+    static const char *const words[] = {"true", "yes", "y", "on", "1", "t", "enabled", "enable"};
+    struct sv v = sv_trim(value);
+    while (v.n >= 2 && (v.p[0] == '"' || v.p[0] == '\'') && v.p[v.n - 1] == v.p[0]) {
+        v = (struct sv){.p = v.p + 1, .n = v.n - 2};
+    }
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (sv_eq_nocase(v, words[i])) {
+            return !sv_eq_str(value, "true");
+        }
+    }
+    return false;
+}
+
+/* Of a well-known domain, or of one that is easily mistaken for it. */
+static bool is_family(struct sv label)
+{
+    static const char *const prefixes[] = {"profiles_", "profile_", "pyroscope_",
+                                           "profefe_",  "grafana_", "parca_dev_"};
+    for (size_t i = 0; i < COUNT(prefixes); i++) {
+        if (sv_starts_with(label, sv_from(prefixes[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same name in the right domain: "pyroscope_grafana_com_x". NULL if there is none. */
+static const char *in_right_domain(const struct known *k, struct sv label)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        struct sv known = sv_from(k->at[i]);
+        if (!sv_starts_with(known, SV(GRAFANA_LABEL))) {
+            continue;
+        }
+        struct sv name = sv_skip(known, strlen(GRAFANA_LABEL));
+        if (label.n > name.n + 1 && sv_ends_with(label, name) &&
+            label.p[label.n - name.n - 1] == '_') {
+            return k->at[i];
+        }
+    }
+    return NULL;
+}
+
+static void put_known(struct sv label, struct sv value, struct buf *out)
+{
+    if (is_switch(label) && is_nearly_true(value)) {
+        buf_puts(out, " The annotation ");
+        annotation_put_name(label, out);
+        buf_printf(out, " has the value \"%.*s\"; only \"true\" counts.", annotation_shown(value),
+                   value.p);
+    }
+}
+
+static void put_unknown(const struct known *k, struct sv label, struct buf *out)
+{
+    const char *near = suggest(label, k->at, k->n);
+    near = near == NULL ? in_right_domain(k, label) : near;
+    buf_puts(out, " The annotation ");
+    annotation_put_name(label, out);
+    if (near == NULL) {
+        buf_puts(out, " has no meaning here.");
+        return;
+    }
+    buf_puts(out, " has no meaning here; rename it to ");
+    annotation_put_name(sv_from(near), out);
+    buf_puts(out, ", if that is what it stands for.");
+}
+
+void annotations_explain(const struct labels *discovered, struct buf *out)
+{
+    struct known *k = known_new();
+    for (size_t i = 0; k != NULL && i < labels_count(discovered); i++) {
+        struct label l = labels_at(discovered, i);
+        if (!sv_starts_with(l.name, SV(ANNOTATION_PREFIX))) {
+            continue;
+        }
+        struct sv name = sv_skip(l.name, strlen(ANNOTATION_PREFIX));
+        if (sv_in(name, k->at, k->n)) {
+            put_known(name, l.value, out);
+        } else if (is_family(name)) {
+            put_unknown(k, name, out);
+        }
+    }
+    free(k);
+}
