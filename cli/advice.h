@@ -1,4 +1,4 @@
-/* What to do about an endpoint that does not take profiles: a sentence for people. Pure. */
+/* What to do about an endpoint that does not accept profiles, in one sentence. Pure. */
 #ifndef PROFPULL_CLI_ADVICE_H
 #define PROFPULL_CLI_ADVICE_H
 
@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "http/http.h"
 
-/* True if trying again is of no use before somebody has changed something. */
+/* True if a retry cannot succeed before somebody changes something. */
 bool advice_is_final(enum http_result result, long status);
 
 /* "" if there is nothing to say. Static storage. */

@@ -57,7 +57,7 @@ static enum walk_result found(const FTSENT *e, struct file_found *ret)
     return WALK_FILE;
 }
 
-/* WALK_END: nothing more below this path. */
+/* WALK_END: nothing is left below this path. */
 static enum walk_result next_below(struct file_walk *w, struct file_found *ret, struct err *err)
 {
     FTSENT *e;
@@ -65,7 +65,7 @@ static enum walk_result next_below(struct file_walk *w, struct file_found *ret, 
         switch (e->fts_info) {
         case FTS_F:
             return found(e, ret);
-        case FTS_DEFAULT: /* a pipe or a device, only if it was asked for */
+        case FTS_DEFAULT: /* a pipe or a device: only if given by name */
             if (e->fts_level == FTS_ROOTLEVEL) {
                 return found(e, ret);
             }
@@ -147,7 +147,7 @@ bool file_walk_read(const struct file_found *f, struct buf *out, int64_t *ret_mt
     }
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         *ret_mtime_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-        /* The ceiling holds; this only saves copying. */
+        /* Only a hint that saves copying; the limit of out still holds. */
         buf_reserve(out, (size_t)st.st_size + 1);
     }
     bool ok = read_all(fd, out, err);

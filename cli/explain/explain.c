@@ -16,28 +16,28 @@
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
 #define KEY_MAX 512
 
-/* One label set of a pod and what became of it. */
-struct piece {
+/* One label set of a pod and its outcome. */
+struct label_set {
     struct labels *discovered;
     struct labels *relabelled; /* NULL if a rule dropped it */
     struct target *target;
     bool set_aside;
     enum relabel_outcome outcome;
     size_t rule;
-    uint64_t key; /* by which its owner is found, with sharding */
+    uint64_t key; /* of the target, which decides its owner with sharding */
     char *error;
 };
 
 /* One pod in one job. */
-struct seen {
-    struct seen *next;
+struct pod {
+    struct pod *next;
     size_t job;
     char *source;
-    struct piece *pieces;
+    struct label_set *sets;
     size_t n;
 };
 
-/* Why pods are not scraped, and how many. */
+/* How many pods are not scraped for one reason. */
 struct tally {
     size_t pods;
 };
@@ -46,8 +46,8 @@ struct explain {
     struct explain_options options;
     struct relabel_scratch *scratch;
     struct labels_builder *builder;
-    struct seen *current; /* the pod that is being told of */
-    struct seen *matched; /* those that the pattern names */
+    struct pod *current; /* the pod whose verdicts are arriving */
+    struct pod *matched; /* those that match the pattern */
     struct labels *exists;
     struct map *reasons; /* "job: reason" -> struct tally */
     size_t pods, scraped, scrapes;
@@ -62,18 +62,18 @@ static struct sv get(const struct labels *labels, const char *name)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void seen_free(struct seen *s)
+static void pod_free(struct pod *s)
 {
     if (s == NULL) {
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        labels_unref(s->pieces[i].discovered);
-        labels_unref(s->pieces[i].relabelled);
-        target_unref(s->pieces[i].target);
-        free(s->pieces[i].error);
+        labels_unref(s->sets[i].discovered);
+        labels_unref(s->sets[i].relabelled);
+        target_unref(s->sets[i].target);
+        free(s->sets[i].error);
     }
-    free(s->pieces);
+    free(s->sets);
     free(s->source);
     free(s);
 }
@@ -100,10 +100,10 @@ struct explain *explain_free(struct explain *e)
     if (e == NULL) {
         return NULL;
     }
-    seen_free(e->current);
+    pod_free(e->current);
     while (e->matched != NULL) {
-        struct seen *next = e->matched->next;
-        seen_free(e->matched);
+        struct pod *next = e->matched->next;
+        pod_free(e->matched);
         e->matched = next;
     }
     labels_unref(e->exists);
@@ -141,9 +141,9 @@ static bool matches(const struct explain *e, const struct labels *labels)
 
 /* ---- reasons, for the summary ---------------------------------------------------------------- */
 
-/* The label set that came furthest stands for the pod: a target, else one without a port, else one
+/* The label set that came furthest represents the pod: a target, else one without a port, else one
  * that failed, else the one that the latest rule dropped. */
-static size_t rank(const struct piece *p)
+static size_t rank(const struct label_set *p)
 {
     if (p->target != NULL) {
         return SIZE_MAX;
@@ -154,18 +154,18 @@ static size_t rank(const struct piece *p)
     return p->outcome == RELABEL_FAILED ? SIZE_MAX - 2 : p->rule;
 }
 
-static const struct piece *furthest(const struct seen *s)
+static const struct label_set *furthest(const struct pod *s)
 {
-    const struct piece *best = &s->pieces[0];
+    const struct label_set *best = &s->sets[0];
     for (size_t i = 1; i < s->n; i++) {
-        if (rank(&s->pieces[i]) > rank(best)) {
-            best = &s->pieces[i];
+        if (rank(&s->sets[i]) > rank(best)) {
+            best = &s->sets[i];
         }
     }
     return best;
 }
 
-static void put_reason(const struct config_job *job, const struct piece *p, struct buf *out)
+static void put_reason(const struct config_job *job, const struct label_set *p, struct buf *out)
 {
     if (p->set_aside) {
         buf_puts(out, "the port that is asked for is none of the pod's, or no profile type is "
@@ -208,15 +208,14 @@ static void add_reason(struct explain *e, const char *text)
     t->pods++;
 }
 
-static void count(struct explain *e, const struct seen *s)
+static void count(struct explain *e, const struct pod *s)
 {
-    const struct piece *p = furthest(s);
+    const struct label_set *p = furthest(s);
     e->pods++;
     if (p->target != NULL) {
         e->scraped++;
         for (size_t i = 0; i < s->n; i++) {
-            e->scrapes +=
-                s->pieces[i].target == NULL ? 0 : target_scrape_count(s->pieces[i].target);
+            e->scrapes += s->sets[i].target == NULL ? 0 : target_scrape_count(s->sets[i].target);
         }
         return;
     }
@@ -231,47 +230,47 @@ static void count(struct explain *e, const struct seen *s)
     buf_done(&reason);
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
-/* Puts a pod on the list, in place of what was told of it before. */
-static void keep(struct explain *e, struct seen *s)
+/* Puts a pod on the list, in place of its earlier verdicts. */
+static void keep(struct explain *e, struct pod *s)
 {
-    struct seen **at = &e->matched;
+    struct pod **at = &e->matched;
     while (*at != NULL && ((*at)->job != s->job || strcmp((*at)->source, s->source) != 0)) {
         at = &(*at)->next;
     }
-    struct seen *old = *at;
+    struct pod *old = *at;
     s->next = old == NULL ? NULL : old->next;
     *at = s;
-    seen_free(old);
+    pod_free(old);
 }
 
-/* The pod has been told of. */
+/* All verdicts of the current pod have arrived. */
 static void finish(struct explain *e)
 {
-    struct seen *s = e->current;
+    struct pod *s = e->current;
     e->current = NULL;
     if (s == NULL || s->n == 0) {
-        seen_free(s);
+        pod_free(s);
     } else if (e->options.pattern != NULL) {
         keep(e, s);
     } else {
         count(e, s);
-        seen_free(s);
+        pod_free(s);
     }
 }
 
-static struct seen *begin(struct explain *e, const struct target_group *group)
+static struct pod *begin(struct explain *e, const struct target_group *group)
 {
-    struct seen *s = calloc(1, sizeof(*s));
+    struct pod *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         return NULL;
     }
     s->job = group->job;
     s->source = strdup(group->source);
-    s->pieces = calloc(group->n_targets + 1, sizeof(*s->pieces));
-    if (s->source == NULL || s->pieces == NULL) {
-        seen_free(s);
+    s->sets = calloc(group->n_targets + 1, sizeof(*s->sets));
+    if (s->source == NULL || s->sets == NULL) {
+        pod_free(s);
         return NULL;
     }
     e->current = s;
@@ -281,7 +280,7 @@ static struct seen *begin(struct explain *e, const struct target_group *group)
 void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
 {
     const struct target_group *group = v->group;
-    struct seen *s = e->current;
+    struct pod *s = e->current;
     if (group->kind != GROUP_POD || (e->options.pattern != NULL && !matches(e, v->discovered))) {
         return;
     }
@@ -294,7 +293,7 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
         e->no_memory = true;
         return;
     }
-    struct piece *p = &s->pieces[s->n];
+    struct label_set *p = &s->sets[s->n];
     p->discovered = labels_ref(group->targets[s->n]);
     p->relabelled = v->relabelled == NULL ? NULL : labels_ref(v->relabelled);
     p->target = v->target == NULL ? NULL : target_ref(v->target);
@@ -325,7 +324,7 @@ void explain_forbidden(struct explain *e, const struct discovery_forbidden *what
 size_t explain_found(const struct explain *e)
 {
     size_t n = e->current != NULL && e->options.pattern != NULL ? 1 : 0;
-    for (const struct seen *s = e->matched; s != NULL; s = s->next) {
+    for (const struct pod *s = e->matched; s != NULL; s = s->next) {
         n++;
     }
     return n;
@@ -341,11 +340,11 @@ void explain_exists(struct explain *e, const struct labels *discovered)
 
 /* ---- paragraphs ------------------------------------------------------------------------------ */
 
-static void put_scraped(const struct config_job *job, const struct seen *s, struct buf *out)
+static void put_scraped(const struct config_job *job, const struct pod *s, struct buf *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct target *t = s->pieces[i].target;
+        const struct target *t = s->sets[i].target;
         if (t == NULL) {
             continue;
         }
@@ -354,13 +353,13 @@ static void put_scraped(const struct config_job *job, const struct seen *s, stru
         buf_printf(out, "%s\": ", job->name);
         words_scrapes(t, out);
         buf_printf(out, "; container %.*s, service_name \"%.*s\".",
-                   SV_ARG(get(s->pieces[i].discovered, POD "container_name")),
+                   SV_ARG(get(s->sets[i].discovered, POD "container_name")),
                    SV_ARG(get(labels, LABEL_SERVICE_NAME)));
     }
 }
 
-/* Which replica has the pod. */
-static void put_owner(const struct explain *e, const struct piece *p, struct buf *out)
+/* Which replica scrapes the pod. */
+static void put_owner(const struct explain *e, const struct label_set *p, struct buf *out)
 {
     if (e->options.sharding != NULL) {
         buf_puts(out, " With sharding it is ");
@@ -369,10 +368,10 @@ static void put_owner(const struct explain *e, const struct piece *p, struct buf
     }
 }
 
-static bool is_scraped_as(const struct seen *s, const struct config_type *type)
+static bool is_scraped_as(const struct pod *s, const struct config_type *type)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const struct target *t = s->pieces[i].target;
+        const struct target *t = s->sets[i].target;
         for (size_t j = 0; t != NULL && j < target_scrape_count(t); j++) {
             if (target_scrape_type(t, j) == type) {
                 return true;
@@ -382,12 +381,12 @@ static bool is_scraped_as(const struct seen *s, const struct config_type *type)
     return false;
 }
 
-/* What is wrong with the settings of single types. Labels that name no type come, with
- * the built-in rules, from annotations without meaning: words_annotations() tells of those. */
-static void put_problems(const struct seen *s, bool built_in, struct buf *out)
+/* Mistakes in the settings of single types. With the built-in rules, labels that name no type come
+ * from unknown annotations, which annotations_explain() reports. */
+static void put_problems(const struct pod *s, bool built_in, struct buf *out)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const struct target *t = s->pieces[i].target;
+        const struct target *t = s->sets[i].target;
         for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
             const char *type;
             const char *sentence = target_problem(t, j, &type);
@@ -398,31 +397,31 @@ static void put_problems(const struct seen *s, bool built_in, struct buf *out)
     }
 }
 
-/* Types that are wanted by a port name that nobody has. */
-static bool put_missing_ports(const struct config_job *job, const struct seen *s, struct buf *out)
+/* Enabled types whose port name no container has declared. */
+static bool put_missing_ports(const struct config_job *job, const struct pod *s, struct buf *out)
 {
-    struct words_piece *pieces = calloc(s->n + 1, sizeof(*pieces));
+    struct words_labels *sets = calloc(s->n + 1, sizeof(*sets));
     size_t n = 0;
     size_t before = out->len;
-    for (size_t i = 0; pieces != NULL && i < s->n; i++) {
-        if (s->pieces[i].relabelled != NULL) {
-            pieces[n++] = (struct words_piece){.discovered = s->pieces[i].discovered,
-                                               .relabelled = s->pieces[i].relabelled};
+    for (size_t i = 0; sets != NULL && i < s->n; i++) {
+        if (s->sets[i].relabelled != NULL) {
+            sets[n++] = (struct words_labels){.discovered = s->sets[i].discovered,
+                                              .relabelled = s->sets[i].relabelled};
         }
     }
     for (size_t t = 0; n > 0 && t < job->n_types; t++) {
         const struct config_type *type = &job->types[t];
-        if (ports_wanted(pieces[0].relabelled, type) && !is_scraped_as(s, type) &&
-            ports_wanted_name(pieces[0].relabelled, type->key).n > 0) {
-            words_no_port(type, pieces, n, out);
+        if (ports_wanted(sets[0].relabelled, type) && !is_scraped_as(s, type) &&
+            ports_wanted_name(sets[0].relabelled, type->key).n > 0) {
+            words_no_port(type, sets, n, out);
         }
     }
-    free(pieces);
+    free(sets);
     return out->len > before;
 }
 
-/* Runs the rules again up to the one that dropped, to see what it saw. */
-static void put_dropped(struct explain *e, const struct seen *s, const struct piece *p,
+/* Runs the rules again up to the one that dropped, for the labels that it saw. */
+static void put_dropped(struct explain *e, const struct pod *s, const struct label_set *p,
                         struct buf *out)
 {
     const struct relabel *rules = pipeline_rules(e->options.pipeline, s->job);
@@ -435,10 +434,10 @@ static void put_dropped(struct explain *e, const struct seen *s, const struct pi
     labels_unref(at_rule);
 }
 
-static void put_not_scraped(struct explain *e, const struct seen *s, struct buf *out)
+static void put_not_scraped(struct explain *e, const struct pod *s, struct buf *out)
 {
     const struct config_job *job = &e->options.config->jobs[s->job];
-    const struct piece *p = furthest(s);
+    const struct label_set *p = furthest(s);
     buf_printf(out, " is not scraped by job \"%s\".", job->name);
     if (p->outcome == RELABEL_FAILED) {
         buf_printf(out, " It was refused: %s.", p->error == NULL ? "out of memory" : p->error);
@@ -449,14 +448,14 @@ static void put_not_scraped(struct explain *e, const struct seen *s, struct buf 
     }
 }
 
-static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
+static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
 {
     const struct config_job *job = &e->options.config->jobs[s->job];
-    const struct piece *p = furthest(s);
-    /* Which annotations mean something to rules of one's own cannot be told. */
+    const struct label_set *p = furthest(s);
+    /* Which annotations custom rules understand is unknown. */
     bool built_in = strcmp(job->pos.file, CONFIG_BUILTIN_NAME) == 0;
     buf_puts(out, "Pod ");
-    put_name(s->pieces[0].discovered, out);
+    put_name(s->sets[0].discovered, out);
     if (p->target == NULL) {
         put_not_scraped(e, s, out);
     } else {
@@ -465,9 +464,9 @@ static void put_pod(struct explain *e, const struct seen *s, struct buf *out)
         put_problems(s, built_in, out);
         put_missing_ports(job, s, out);
     }
-    /* Where a rule dropped it, what there is to say of annotations stands with the rule. */
+    /* Where a rule dropped it, the annotations are explained with the rule. */
     if (built_in && (p->target != NULL || p->set_aside || p->outcome != RELABEL_DROPPED)) {
-        annotations_explain(s->pieces[0].discovered, out);
+        annotations_explain(s->sets[0].discovered, out);
     }
     buf_putc(out, '\n');
 }
@@ -498,7 +497,7 @@ static bool put_left_out(const struct explain *e, struct sv namespace, struct bu
     return said;
 }
 
-/* A pod that no job was told of: why not. */
+/* Why no job discovered the pod. */
 static void put_absent(const struct explain *e, struct buf *out)
 {
     const char *pattern = e->options.pattern;
@@ -545,7 +544,7 @@ static void put_reasons(struct explain *e, struct buf *out)
     if (n > 0) {
         qsort(lines, n, sizeof(*lines), by_text);
     }
-    for (size_t i = n; i > 0; i--) { /* the most first */
+    for (size_t i = n; i > 0; i--) { /* the largest count first */
         buf_puts(out, lines[i - 1]);
         free(lines[i - 1]);
     }
@@ -577,7 +576,7 @@ bool explain_report(struct explain *e, struct buf *out)
     } else if (e->matched == NULL && e->forbidden.len == 0) {
         put_absent(e, out);
     }
-    for (const struct seen *s = e->matched; s != NULL; s = s->next) {
+    for (const struct pod *s = e->matched; s != NULL; s = s->next) {
         put_pod(e, s, out);
     }
     return buf_ok(out) && !e->no_memory;

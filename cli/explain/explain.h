@@ -1,8 +1,9 @@
-/* `profpull discover --explain`: says in words why pods are scraped or not, and what to change.
+/* `profpull discover --explain`: explains in plain English why pods are scraped or not, and what to
+ * change.
  *
- * Takes the pipeline's verdicts on the thread that it runs on, and writes either one paragraph for
- * each pod that a pattern names, or a summary that counts all pods by reason. Pods that are told of
- * twice count as they were told last.
+ * Takes the pipeline's verdicts on the pipeline's thread, and writes either one paragraph for each
+ * pod that matches a pattern, or a summary that counts all pods by reason. Of a pod that is
+ * reported twice, the last report counts.
  */
 #ifndef PROFPULL_CLI_EXPLAIN_EXPLAIN_H
 #define PROFPULL_CLI_EXPLAIN_EXPLAIN_H
@@ -20,8 +21,8 @@ struct explain_options {
     struct intern *intern;
     const struct pipeline *pipeline; /* for its rules */
     const struct sharding *sharding; /* NULL unless targets are shared */
-    /* NAMESPACE/NAME, with wildcards as in file names; without a slash it is part of a name. NULL:
-     * a summary of all. */
+    /* NAMESPACE/NAME, with wildcards as in file names; without a slash, a part of a name. NULL: a
+     * summary of all pods. */
     const char *pattern;
 };
 
@@ -34,10 +35,9 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *verdict);
 /* Notes a missing permission. */
 void explain_forbidden(struct explain *e, const struct discovery_forbidden *what);
 
-/* How many pods the pattern names among those that were told of. */
+/* How many of the reported pods match the pattern. */
 size_t explain_found(const struct explain *e);
-/* The label set of a pod that exists, though no job was told of it: found by asking for it alone.
- */
+/* The label set of a pod that exists but was discovered by no job (see lookup_pod()). */
 void explain_exists(struct explain *e, const struct labels *discovered);
 
 /* Appends the paragraphs, or the summary, in plain text. False if memory ran out. */

@@ -37,7 +37,7 @@ void words_rule(const struct config_job *job, size_t rule, struct buf *out)
     buf_printf(out, "rule %zu (%s:%d)", rule, pos->file, pos->line);
 }
 
-/* A label as its readers know it: the annotation, the pod's label, or the label's own name. */
+/* A label by the name that users know: the annotation, the pod's label, or the label's own name. */
 static void put_label(struct sv name, struct buf *out)
 {
     if (sv_starts_with(name, SV(ANNOTATION_PREFIX))) {
@@ -50,7 +50,7 @@ static void put_label(struct sv name, struct buf *out)
     }
 }
 
-/* Names that the pod has and that look like one that the rule asks for. */
+/* Labels of the pod that look like one that the rule reads. */
 static void say_near(const struct config_rule *rule, const struct labels *discovered,
                      struct buf *out)
 {
@@ -99,7 +99,7 @@ static void say_annotation_rule(const struct config_rule *rule, const struct lab
     }
 }
 
-/* The rule and the values that it saw. */
+/* What the rule does and the values that it saw. */
 static void say_values(const struct config_rule *rule, const struct labels *at_rule,
                        struct buf *out)
 {
@@ -164,13 +164,14 @@ void words_scrapes(const struct target *target, struct buf *out)
     }
 }
 
-void words_ports(const struct words_piece *pieces, size_t n, struct buf *out)
+/* The declared ports: "8080 ("http", container main)", or that there are none. */
+static void put_ports(const struct words_labels *sets, size_t n, struct buf *out)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        struct sv number = get(pieces[i].discovered, POD "container_port_number");
-        struct sv name = get(pieces[i].discovered, POD "container_port_name");
-        struct sv container = get(pieces[i].discovered, POD "container_name");
+        struct sv number = get(sets[i].discovered, POD "container_port_number");
+        struct sv name = get(sets[i].discovered, POD "container_port_name");
+        struct sv container = get(sets[i].discovered, POD "container_name");
         if (number.n == 0) {
             continue;
         }
@@ -185,16 +186,16 @@ void words_ports(const struct words_piece *pieces, size_t n, struct buf *out)
     }
 }
 
-void words_no_port(const struct config_type *type, const struct words_piece *pieces, size_t n,
+void words_no_port(const struct config_type *type, const struct words_labels *sets, size_t n,
                    struct buf *out)
 {
     const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(type->key));
-    struct sv name = ports_wanted_name(pieces[0].relabelled, type->key);
+    struct sv name = ports_wanted_name(sets[0].relabelled, type->key);
     struct sv by_type = SV("");
     char label[128];
     int length = snprintf(label, sizeof(label), "__profile_%s_port_name__", type->key);
     if (length > 0 && (size_t)length < sizeof(label)) {
-        by_type = get(pieces[0].relabelled, label);
+        by_type = get(sets[0].relabelled, label);
     }
     buf_printf(out, " The profile type %s is asked for and not scraped: ", type->key);
     if (by_type.n > 0) {
@@ -208,7 +209,7 @@ void words_no_port(const struct config_type *type, const struct words_piece *pie
                    "\"%.*s\". Declared are: ",
                    annotation_shown(name), name.p);
     }
-    words_ports(pieces, n, out);
+    put_ports(sets, n, out);
     buf_printf(out,
                ". Correct it, or add profiles.grafana.com/%s.port: \"PORT\"; the port need not "
                "be declared.",
@@ -255,7 +256,7 @@ static const char *field_label(struct sv field)
 }
 
 /* One term of a field selector: field=value, field==value or field!=value. True if it excludes the
- * pod; ret_* are what it asks for and what the pod has. */
+ * pod; ret_*: its field and what the pod has there. */
 static bool excludes(struct sv term, const struct labels *labels, struct sv *ret_field,
                      struct sv *ret_value)
 {

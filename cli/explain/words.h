@@ -9,11 +9,11 @@
 #include "config/config.h"
 #include "scraper/scraper.h"
 
-/* What kind of question the rule asks that dropped a label set. */
+/* What a rule that dropped a label set looks at. */
 enum rule_about {
     ABOUT_PHASE,
     ABOUT_INIT,       /* init containers */
-    ABOUT_ANNOTATION, /* of all that it looks at */
+    ABOUT_ANNOTATION, /* at annotations only */
     ABOUT_OTHER,
 };
 enum rule_about words_about(const struct config_rule *rule);
@@ -26,18 +26,16 @@ void words_dropped(const struct config_job *job, size_t rule, const struct label
                    const struct labels *at_rule, struct buf *out);
 /* "process_cpu at http://..., every 15s; memory at ..." */
 void words_scrapes(const struct target *target, struct buf *out);
-/* Why a type that is wanted is scraped nowhere in the pod. pieces: the relabelled and discovered
- * labels of the pod's label sets that rules kept. */
-struct words_piece {
+/* Why an enabled type is scraped nowhere in the pod. sets: the label sets of the pod that the rules
+ * kept. */
+struct words_labels {
     const struct labels *discovered;
     const struct labels *relabelled;
 };
-void words_no_port(const struct config_type *type, const struct words_piece *pieces, size_t n,
+void words_no_port(const struct config_type *type, const struct words_labels *sets, size_t n,
                    struct buf *out);
-/* The declared ports: "http 8080 (container main)", or that there are none. */
-void words_ports(const struct words_piece *pieces, size_t n, struct buf *out);
-/* Which part of the source's namespaces and selectors leaves the pod out. labels: of the pod, NULL
- * if only namespace is known. False if nothing does, as far as can be told. */
+/* Which part of the source's namespaces and selectors excludes the pod. labels: those of the pod,
+ * NULL if only its namespace is known. False if none is known to. */
 bool words_left_out(const struct config_kubernetes *k, struct sv namespace,
                     const struct labels *labels, struct buf *out);
 

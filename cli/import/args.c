@@ -48,7 +48,7 @@ const char *import_args_problem(const struct import_args *a, char *const *paths,
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Every version of Pyroscope takes dots by push; by ingest DeepFlow does not. */
+/* Every version of Pyroscope accepts dots in labels by push; DeepFlow does not by ingest. */
 static bool name_fits(struct sv name, bool dots)
 {
     if (name.n == 0 || !ascii_is_word(name.p[0]) || ascii_is_digit(name.p[0])) {

@@ -13,7 +13,7 @@
 #include "cli/import/facts.h"
 #include "write/series.h"
 
-/* No time given. */
+/* The flag is not given. */
 #define IMPORT_NO_TIME INT64_MIN
 
 struct import_args {
@@ -48,8 +48,8 @@ const char *import_type(const struct import_args *args, const struct profile_fac
 struct import_window {
     int64_t from_ns;
     int64_t until_ns;
-    bool restamp;        /* the profile says another time than from_ns, or none */
-    int64_t duration_ns; /* for the profile; -1: its own is right */
+    bool restamp;        /* the time in the profile is not from_ns, or missing */
+    int64_t duration_ns; /* to write into the profile; -1: its own is right */
 };
 
 /* The time that a profile covers: by the flags, else by the profile, else by the time when the file

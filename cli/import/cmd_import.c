@@ -1,4 +1,4 @@
-/* `profpull import`: profiles that lie in files, pushed to an endpoint. */
+/* `profpull import`: pushes profiles from files to an endpoint. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

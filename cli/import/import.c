@@ -14,12 +14,12 @@
 #include "write/write.h"
 
 #define BAR_WIDTH 30
-/* Files that are counted for the progress; of more it is not known how many there are. */
+/* The most files that are counted for the progress bar. */
 #define COUNT_MAX 1000000
 
 enum read_result { READ_END, READ_BAD, READ_SKIPPED, READ_PROFILE };
 
-/* One file, in the hands of the worker or of the loop. */
+/* One file, owned by the worker or by the loop. */
 struct reading {
     struct work work;
     struct import *import;
@@ -33,10 +33,11 @@ struct reading {
     struct import_window window;
 };
 
+/* A profile that the writer has. */
 struct pending {
-    const struct profile *profile; /* the writer's; NULL: free */
+    const struct profile *profile; /* owned by the writer; NULL: a free slot */
     char *path;
-    char text[ERR_MSG_MAX]; /* why it is tried again */
+    char text[ERR_MSG_MAX]; /* why the last attempt failed; "": none has */
 };
 
 struct import {
@@ -49,21 +50,22 @@ struct import {
     struct worker_pool *workers;
     struct writer *writer; /* NULL with --dry-run */
     struct labels_builder *builder;
-    struct loop_timer *patience;
-    struct file_walk *walk; /* the worker's while it reads */
+    struct loop_timer *give_up_timer;
+    struct file_walk *walk; /* used by the worker while it reads */
     struct reading *reading;
     bool at_end;
     struct pending pending[IMPORT_IN_FLIGHT];
     size_t n_pending;
     uint64_t pending_bytes;
-    bool waiting; /* since the last success an attempt has failed */
+    bool waiting; /* an attempt has failed since the last success */
     bool progress;
     uint64_t examined;
-    uint64_t files; /* to examine; 0: not known */
+    uint64_t files; /* to examine; 0: unknown */
     struct import_totals *totals;
 };
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- messages -----------------------------------------------------------------------------------
+ */
 
 static void clear_line(const struct import *im)
 {
@@ -91,7 +93,7 @@ static void draw(const struct import *im)
     fflush(stderr);
 }
 
-/* A file's name may hold anything; a line is to stay a line. */
+/* A file's name may contain line breaks: it is escaped. */
 static void say(const struct import *im, const char *path, const char *what, const char *text)
 {
     struct buf name;
@@ -166,7 +168,7 @@ static bool read_profile(struct reading *r, const struct file_found *f)
     }
 }
 
-static void run_reading(struct work *work)
+static void import_read(struct work *work)
 {
     struct reading *r = (struct reading *)(void *)work; /* its first member */
     struct file_found found;
@@ -195,7 +197,7 @@ static void reading_free(struct reading *r)
 
 /* ---- sending (the loop) ---------------------------------------------------------------------- */
 
-static void step(struct import *im);
+static void advance(struct import *im);
 
 static struct labels *make_labels(struct import *im, const struct reading *r)
 {
@@ -207,7 +209,7 @@ static struct labels *make_labels(struct import *im, const struct reading *r)
     }
     labels_builder_set_str(b, LABEL_SERVICE_NAME, im->args->name);
     labels_builder_set_str(b, LABEL_NAME, r->type);
-    /* A file is a whole profile: nothing is to be subtracted from it. */
+    /* A file holds a whole profile: no delta is made of it. */
     labels_builder_set_str(b, LABEL_DELTA, "false");
     if (im->args->config.file != NULL && im->args->endpoint.tenant != NULL) {
         labels_builder_set_str(b, LABEL_TENANT, im->args->endpoint.tenant);
@@ -242,7 +244,7 @@ static struct pending *pending_of(struct import *im, const struct profile *p)
     return NULL;
 }
 
-static void forget(struct import *im, struct pending *p)
+static void remove_pending(struct import *im, struct pending *p)
 {
     im->pending_bytes -= profile_cost(p->profile);
     im->n_pending--;
@@ -258,7 +260,7 @@ static void send(struct import *im, struct reading *r)
         im->totals->bad++;
         return;
     }
-    struct pending *slot = pending_of(im, NULL); /* step() has seen that there is one */
+    struct pending *slot = pending_of(im, NULL); /* advance() has checked that there is one */
     slot->profile = p;
     slot->path = r->path;
     r->path = NULL;
@@ -283,7 +285,7 @@ static void describe(const struct reading *r)
     buf_done(&name);
 }
 
-static void take_profile(struct import *im, struct reading *r)
+static void deliver(struct import *im, struct reading *r)
 {
     if (im->args->dry_run) {
         clear_line(im);
@@ -295,7 +297,7 @@ static void take_profile(struct import *im, struct reading *r)
     }
 }
 
-static void on_read(struct work *work)
+static void import_on_read(struct work *work)
 {
     struct reading *r = (struct reading *)(void *)work;
     struct import *im = r->import;
@@ -322,7 +324,7 @@ static void on_read(struct work *work)
         break;
     case READ_PROFILE:
         if (!im->totals->gave_up) {
-            take_profile(im, r);
+            deliver(im, r);
         }
         break;
     default:
@@ -330,7 +332,7 @@ static void on_read(struct work *work)
     }
     reading_free(r);
     draw(im);
-    step(im);
+    advance(im);
 }
 
 static bool start_reading(struct import *im)
@@ -339,7 +341,7 @@ static bool start_reading(struct import *im)
     if (r == NULL) {
         return false;
     }
-    r->work = (struct work){.home = im->loop, .run = run_reading, .done = on_read};
+    r->work = (struct work){.home = im->loop, .run = import_read, .done = import_on_read};
     r->import = im;
     im->reading = r;
     worker_submit(im->workers, &r->work);
@@ -355,7 +357,7 @@ static void give_up(struct import *im, const char *text, const char *advice)
 }
 
 /* Reads the next file if there is room for it, and ends the loop when all is done. */
-static void step(struct import *im)
+static void advance(struct import *im)
 {
     if (im->reading != NULL) {
         return;
@@ -371,7 +373,7 @@ static void step(struct import *im)
     }
 }
 
-/* ---- what the writer tells ------------------------------------------------------------------- */
+/* ---- results of the writer ------------------------------------------------------------------- */
 
 static void on_retried(struct import *im, struct pending *p, const struct write_attempt *a)
 {
@@ -385,11 +387,11 @@ static void on_retried(struct import *im, struct pending *p, const struct write_
         clear_line(im);
         fprintf(stderr, "profpull: %s: %s; trying for %s (--retry-for)\n", im->to->endpoint.url,
                 a->text, duration);
-        loop_timer_after(im->patience, im->args->retry_ms);
+        loop_timer_after(im->give_up_timer, im->args->retry_ms);
     }
 }
 
-static void on_attempt(void *arg, const struct write_attempt *a)
+static void import_on_attempt(void *arg, const struct write_attempt *a)
 {
     struct import *im = arg;
     struct pending *p = pending_of(im, a->profile);
@@ -402,33 +404,33 @@ static void on_attempt(void *arg, const struct write_attempt *a)
         im->totals->sent++;
         im->totals->sent_bytes += a->profile->size;
         im->waiting = false;
-        loop_timer_cancel(im->patience);
-        forget(im, p);
+        loop_timer_cancel(im->give_up_timer);
+        remove_pending(im, p);
     } else {
         im->totals->refused++;
         say(im, p->path, "not accepted: ", a->text);
-        forget(im, p);
+        remove_pending(im, p);
         if (a->status >= 300 && a->status < 400) {
             give_up(im, a->text, advice_for(&im->to->endpoint, a->result, a->status));
         }
     }
     draw(im);
-    step(im);
+    advance(im);
 }
 
-static void on_patience(void *arg)
+static void import_on_give_up(void *arg)
 {
     struct import *im = arg;
     for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
         if (im->pending[i].text[0] != '\0') {
             give_up(im, im->pending[i].text, "");
-            step(im);
+            advance(im);
             return;
         }
     }
 }
 
-/* What was on its way when it was given up. */
+/* Profiles that were in flight when the import gave up. */
 static void count_abandoned(struct import *im)
 {
     for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
@@ -436,12 +438,12 @@ static void count_abandoned(struct import *im)
         if (p->profile != NULL) {
             im->totals->refused++;
             say(im, p->path, "not accepted: ", p->text[0] == '\0' ? "given up" : p->text);
-            forget(im, p);
+            remove_pending(im, p);
         }
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 /* How many files there are to examine, for the progress. */
 static uint64_t count_files(const struct import *im)
@@ -461,7 +463,7 @@ static bool make_writer(struct import *im, struct err *err)
     struct config_endpoint *e = &im->to->endpoint;
     e->remote_timeout_ms = im->args->timeout_ms;
     e->concurrency = IMPORT_IN_FLIGHT;
-    /* What is on its way is bounded here: nothing may be lost in the queue. */
+    /* The profiles in flight are bounded here; the queue must not drop any. */
     e->queue_max_bytes = UINT64_C(1) << 40;
     e->max_age_ms = 0;
     e->retry_on_429 = true;
@@ -470,31 +472,31 @@ static bool make_writer(struct import *im, struct err *err)
                                      .workers = im->workers,
                                      .intern = im->intern,
                                      .user_agent = USER_AGENT,
-                                     .on_attempt = on_attempt,
+                                     .on_attempt = import_on_attempt,
                                      .attempt_arg = im};
     im->writer = writer_new(&options, err);
     return im->writer != NULL;
 }
 
-static bool init(struct import *im, struct err *err)
+static bool import_init(struct import *im, struct err *err)
 {
     im->loop = loop_new(err);
-    /* One to read, one to write files. */
+    /* One reads files, one writes them for file endpoints. */
     im->workers = im->loop == NULL ? NULL : worker_pool_new(2, err);
     if (im->workers == NULL) {
         return false;
     }
     im->intern = intern_new();
     im->builder = im->intern == NULL ? NULL : labels_builder_new(im->intern);
-    im->patience = loop_timer_new(im->loop, on_patience, im);
+    im->give_up_timer = loop_timer_new(im->loop, import_on_give_up, im);
     im->walk = file_walk_new(im->paths, im->n_paths);
-    if (im->builder == NULL || im->patience == NULL || im->walk == NULL) {
+    if (im->builder == NULL || im->give_up_timer == NULL || im->walk == NULL) {
         return err_memory(err);
     }
     return im->args->dry_run || make_writer(im, err);
 }
 
-static void done(struct import *im)
+static void import_done(struct import *im)
 {
     for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
         free(im->pending[i].path);
@@ -502,10 +504,10 @@ static void done(struct import *im)
     writer_free(im->writer);
     worker_pool_free(im->workers);
     if (im->loop != NULL) {
-        /* What the workers have sent home. */
+        /* Completed work of the workers. */
         loop_run_once(im->loop);
     }
-    loop_timer_free(im->patience);
+    loop_timer_free(im->give_up_timer);
     file_walk_free(im->walk);
     labels_builder_free(im->builder);
     intern_free(im->intern);
@@ -522,15 +524,15 @@ bool import_run(const struct import_args *args, char *const *paths, size_t n_pat
                         .to = to,
                         .progress = progress,
                         .totals = ret};
-    bool ok = init(&im, err);
+    bool ok = import_init(&im, err);
     if (ok) {
         im.files = progress ? count_files(&im) : 0;
-        step(&im);
+        advance(&im);
         loop_run(im.loop);
         count_abandoned(&im);
         clear_line(&im);
         im.progress = false;
     }
-    done(&im);
+    import_done(&im);
     return ok;
 }

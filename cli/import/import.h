@@ -1,8 +1,8 @@
-/* Files -> profiles -> the writer, a few at a time.
+/* Reads profiles from files and sends them through the writer, a few concurrently.
  *
- * Everything but the reading of files runs on one loop, on the caller's thread. One worker reads
- * and checks one file after the other; no more than IMPORT_IN_FLIGHT profiles, and no new one above
- * IMPORT_BYTES bytes, are on their way.
+ * Everything except the reading of files runs on one loop, on the caller's thread. One worker reads
+ * and checks the files in order; at most IMPORT_IN_FLIGHT profiles are in flight, and no new one is
+ * read while they have IMPORT_BYTES bytes.
  */
 #ifndef PROFPULL_CLI_IMPORT_IMPORT_H
 #define PROFPULL_CLI_IMPORT_IMPORT_H
@@ -23,13 +23,13 @@ struct import_totals {
     uint64_t sent_bytes;
     uint64_t refused; /* not accepted, or given up */
     uint64_t bad;     /* files that cannot be read, are damaged, or have no known type */
-    uint64_t skipped; /* files in directories that are no profiles */
-    bool gave_up;     /* files may be left that were not read */
+    uint64_t skipped; /* files in directories that are not profiles */
+    bool gave_up;     /* files may remain unread */
 };
 
-/* paths: files, directories and "-". Says on stderr what goes wrong, file by file, and draws the
- * progress there if progress is true. With --dry-run says on stdout what would be sent. False only
- * if nothing could be started. */
+/* paths: files, directories and "-". Reports errors on stderr, file by file, and draws the
+ * progress there if progress is true. With --dry-run prints on stdout what would be sent. False
+ * only if nothing could be started. */
 bool import_run(const struct import_args *args, char *const *paths, size_t n_paths,
                 struct one_endpoint *to, bool progress, struct import_totals *ret, struct err *err);
 

@@ -1,4 +1,4 @@
-/* Is the profile there? */
+/* Reads the profile back: asks the server, or searches the files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,64 +7,63 @@
 #include "cli/file_walk.h"
 #include "cli/verify/private.h"
 
-/* What is asked for reaches so far before and behind the profile: clocks differ. */
+/* Queries reach this far before and after the profile: clocks differ. */
 #define WINDOW_NS (INT64_C(60) * NS_PER_S)
-/* Between two questions at most. */
-#define ASK_MOST_MS 2000
-#define ASK_TIMEOUT_MS INT64_C(10000)
+/* The longest delay between two queries. */
+#define RETRY_MAX_MS 2000
+#define QUERY_TIMEOUT_MS INT64_C(10000)
 #define FILE_MAX ((size_t)1024 * 1024)
 
-static void finish_found(struct trial *t)
+static void report_found(struct probe *probe)
 {
-    verify_finish(t, true, "", "accepted, and found after %.1f s",
-                  (double)(clock_mono_ms() - t->sent_ms) / (double)MS_PER_S);
+    verify_finish(probe, true, "", "accepted, and found after %.1f s",
+                  (double)(clock_mono_ms() - probe->sent_ms) / (double)MS_PER_S);
 }
 
-static void ask_again(struct trial *t)
+static void retry_later(struct probe *probe)
 {
-    if (t->done) {
+    if (probe->done) {
         return;
     }
-    loop_timer_after(t->again, t->wait_ms);
-    t->wait_ms = t->wait_ms * 3 / 2 < ASK_MOST_MS ? t->wait_ms * 3 / 2 : ASK_MOST_MS;
+    loop_timer_after(probe->retry_timer, probe->wait_ms);
+    probe->wait_ms = probe->wait_ms * 3 / 2 < RETRY_MAX_MS ? probe->wait_ms * 3 / 2 : RETRY_MAX_MS;
 }
 
 /* ---- a server -------------------------------------------------------------------------------- */
 
-static void judge(struct trial *t, const struct http_response *r)
+static void handle_response(struct probe *probe, const struct http_response *r)
 {
     struct err err = ERR_INIT;
     struct sv body = {.p = r->body->data, .n = r->body->len};
-    switch (readback_judge(t->how, r->status, body, &err)) {
+    switch (readback_judge(probe->how, r->status, body, &err)) {
     case READBACK_FOUND:
-        finish_found(t);
+        report_found(probe);
         break;
     case READBACK_NOT_YET:
-        t->last[0] = '\0';
+        probe->last[0] = '\0';
         if (r->status == 429 || r->status >= 500) {
-            snprintf(t->last, sizeof(t->last), "HTTP %ld", r->status);
+            snprintf(probe->last, sizeof(probe->last), "HTTP %ld", r->status);
         }
-        ask_again(t);
+        retry_later(probe);
         break;
     case READBACK_IMPOSSIBLE:
     default:
-        verify_finish(t, true, "", "accepted; not read back: %s", err.msg);
+        verify_finish(probe, true, "", "accepted; not read back: %s", err.msg);
         break;
     }
 }
 
-static void on_answer(void *arg, const struct http_response *r)
+static void verify_on_response(void *arg, const struct http_response *r)
 {
-    struct trial *t = arg;
-    t->transfer = NULL;
-    if (t->done) {
+    struct probe *probe = arg;
+    if (probe->done) {
         return;
     }
     if (r->result == HTTP_DONE) {
-        judge(t, r);
+        handle_response(probe, r);
     } else {
-        snprintf(t->last, sizeof(t->last), "%s", r->error);
-        ask_again(t);
+        snprintf(probe->last, sizeof(probe->last), "%s", r->error);
+        retry_later(probe);
     }
 }
 
@@ -85,69 +84,62 @@ static size_t fill_headers(const struct config_endpoint *e, bool own, bool post,
     return n;
 }
 
-/* The question lies in t->url and t->body. */
-static bool start_question(struct trial *t)
+/* Sends the query in probe->url and probe->body. */
+static bool send_query(struct probe *probe)
 {
-    /* The DeepFlow server is another one than the agent: it is told no secrets of the agent's. */
+    /* The DeepFlow server is not the agent, and must not get the agent's credentials. */
     static const struct http_settings plain = {.enable_http2 = true};
-    const struct config_endpoint *e = &t->to.endpoint;
-    bool own = !t->how->elsewhere;
-    bool post = t->body.len > 0;
+    const struct config_endpoint *e = &probe->to.endpoint;
+    bool own = !probe->how->elsewhere;
+    bool post = probe->body.len > 0;
     struct http_header *headers = calloc(2 + e->headers.n, sizeof(*headers));
     if (headers == NULL) {
         return false;
     }
-    struct http_part part = {.data = t->body.data, .len = t->body.len};
+    struct http_part part = {.data = probe->body.data, .len = probe->body.len};
     struct http_request request = {
         .method = post ? "POST" : "GET",
-        .url = t->url.data,
+        .url = probe->url.data,
         .settings = own ? &e->http : &plain,
         .headers = headers,
         .n_headers = fill_headers(e, own, post, headers),
         .body = &part,
         .n_body = post ? 1 : 0,
-        .timeout_ms = ASK_TIMEOUT_MS,
+        .timeout_ms = QUERY_TIMEOUT_MS,
         .max_body = READBACK_BODY_MAX,
-        .on_done = on_answer,
-        .arg = t,
+        .on_done = verify_on_response,
+        .arg = probe,
     };
-    t->transfer = http_start(t->verify->http, &request);
+    bool ok = http_start(probe->verify->http, &request) != NULL;
     free(headers);
-    return t->transfer != NULL;
+    return ok;
 }
 
-static void ask_server(struct trial *t)
+static void query_server(struct probe *probe)
 {
-    struct verify *v = t->verify;
+    struct verify *v = probe->verify;
     struct readback_query q = {
-        .base_url = t->how->elsewhere ? v->options->deepflow_querier : t->to.endpoint.url,
-        .service = t->service,
+        .base_url = probe->how->elsewhere ? v->options->deepflow_querier : probe->to.endpoint.url,
+        .service = probe->service,
         .id = v->id,
         .from_ns = v->time_ns - WINDOW_NS,
         .until_ns = v->time_ns + WINDOW_NS,
     };
     if (q.base_url == NULL) {
-        verify_finish(t, true,
+        verify_finish(probe, true,
                       "a DeepFlow agent says so to everything: --deepflow-querier "
                       "http://SERVER:20416 asks the server",
                       "accepted; not read back");
         return;
     }
-    buf_clear(&t->url);
-    buf_clear(&t->body);
-    if (!readback_request(t->how, &q, &t->url, &t->body) || !start_question(t)) {
-        verify_finish(t, false, "", "out of memory");
+    buf_clear(&probe->url);
+    buf_clear(&probe->body);
+    if (!readback_request(probe->how, &q, &probe->url, &probe->body) || !send_query(probe)) {
+        verify_finish(probe, false, "", "out of memory");
     }
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
-
-/* A look into the directory of a file endpoint. */
-struct look {
-    struct work work;
-    struct trial *trial;
-    bool found;
-};
 
 static bool is_same(const struct file_found *f, const struct verify *v)
 {
@@ -160,58 +152,51 @@ static bool is_same(const struct file_found *f, const struct verify *v)
     return same;
 }
 
-static void run_look(struct work *work)
+static void verify_search(struct work *work)
 {
-    struct look *l = (struct look *)(void *)work; /* its first member */
+    struct probe *probe = (struct probe *)(void *)work; /* its first member */
     struct buf directory;
-    const struct trial *t = l->trial;
     buf_init(&directory, (size_t)64 * 1024);
-    if (t->how->directory(t->to.endpoint.url, sv_from(t->service), SV(READBACK_TYPE), &directory)) {
+    if (probe->how->directory(probe->to.endpoint.url, sv_from(probe->service), SV(READBACK_TYPE),
+                              &directory)) {
         char *paths[] = {directory.data};
         struct file_walk *w = file_walk_new(paths, 1);
-        struct file_found found;
-        while (w != NULL && !l->found && file_walk_next(w, &found, NULL) == WALK_FILE) {
-            l->found = is_same(&found, t->verify);
+        struct file_found f;
+        while (w != NULL && !probe->found && file_walk_next(w, &f, NULL) == WALK_FILE) {
+            probe->found = is_same(&f, probe->verify);
         }
         file_walk_free(w);
     }
     buf_done(&directory);
 }
 
-static void on_look(struct work *work)
+static void verify_on_searched(struct work *work)
 {
-    struct look *l = (struct look *)(void *)work;
-    struct trial *t = l->trial;
-    t->verify->looks--;
-    if (l->found) {
-        finish_found(t);
+    struct probe *probe = (struct probe *)(void *)work;
+    probe->verify->searches--;
+    if (probe->found) {
+        report_found(probe);
     } else {
-        ask_again(t);
+        retry_later(probe);
     }
-    free(l);
-    verify_print(t->verify);
+    verify_print(probe->verify);
 }
 
-static void look_for_file(struct trial *t)
+static void search_files(struct probe *probe)
 {
-    struct look *l = calloc(1, sizeof(*l));
-    if (l == NULL) {
-        verify_finish(t, false, "", "out of memory");
-        return;
-    }
-    l->work = (struct work){.home = t->verify->loop, .run = run_look, .done = on_look};
-    l->trial = t;
-    t->verify->looks++;
-    worker_submit(t->verify->workers, &l->work);
+    probe->search = (struct work){
+        .home = probe->verify->loop, .run = verify_search, .done = verify_on_searched};
+    probe->verify->searches++;
+    worker_submit(probe->verify->workers, &probe->search);
 }
 
-void verify_ask(struct trial *t)
+void verify_ask(struct probe *probe)
 {
-    if (t->how == NULL) {
-        verify_finish(t, true, "", "accepted; not read back");
-    } else if (t->how->directory != NULL) {
-        look_for_file(t);
+    if (probe->how == NULL) {
+        verify_finish(probe, true, "", "accepted; not read back");
+    } else if (probe->how->directory != NULL) {
+        search_files(probe);
     } else {
-        ask_server(t);
+        query_server(probe);
     }
 }

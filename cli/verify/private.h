@@ -1,4 +1,4 @@
-/* Private to verify.c and verify_ask.c. */
+/* Private to verify.c and ask.c. */
 #ifndef PROFPULL_CLI_VERIFY_PRIVATE_H
 #define PROFPULL_CLI_VERIFY_PRIVATE_H
 
@@ -18,14 +18,15 @@
 
 struct verify;
 
-/* One endpoint on trial. */
-struct trial {
+/* The check of one endpoint. */
+struct probe {
+    struct work search; /* of the files of a file endpoint */
+    bool found;         /* by the search */
     struct verify *verify;
     struct one_endpoint to;
-    const struct readback *how; /* NULL: not at all */
+    const struct readback *how; /* NULL: profiles cannot be read back */
     struct writer *writer;
-    struct loop_timer *again;
-    struct http_transfer *transfer; /* the question */
+    struct loop_timer *retry_timer;
     struct buf url;
     struct buf body;
     char *service;
@@ -35,7 +36,7 @@ struct trial {
     bool works;
     char text[ERR_MSG_MAX];
     const char *advice;
-    char last[ERR_MSG_MAX]; /* what the last question failed at; "": not found */
+    char last[ERR_MSG_MAX]; /* why the last query failed; "": not found */
 };
 
 struct verify {
@@ -43,24 +44,24 @@ struct verify {
     struct loop *loop;
     struct intern *intern;
     struct worker_pool *workers;
-    struct http_client *http; /* for questions */
+    struct http_client *http; /* for queries */
     struct loop_timer *deadline;
-    struct trial *trials;
-    size_t n_trials;
+    struct probe *probes;
+    size_t n_probes;
     size_t printed;
-    size_t looks; /* in the hands of workers */
+    size_t searches; /* that workers are running */
     char id[17];
     int64_t time_ns;
     char *data; /* the profile, gzip */
     size_t size;
 };
 
-/* The trial is over; the first time counts. advice: static, "" for none. */
-void verify_finish(struct trial *t, bool works, const char *advice, const char *fmt, ...)
+/* Ends a probe; the first call counts. advice: static, "" for none. */
+void verify_finish(struct probe *probe, bool works, const char *advice, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Prints what is ready in order, and ends the loop when all is. */
+/* Prints the finished probes in order, and stops the loop after the last. */
 void verify_print(struct verify *v);
-/* Asks for the profile, over and over until it is found or the deadline comes. */
-void verify_ask(struct trial *t);
+/* Looks for the profile, repeatedly until it is found or the deadline passes. */
+void verify_ask(struct probe *probe);
 
 #endif

@@ -7,7 +7,7 @@
 #include "pprof/put.h"
 #include "write/protocol.h"
 
-/* 100 samples a second, as Go's. */
+/* 100 samples per second, as Go takes them. */
 #define PERIOD_NS 10000000
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static struct sv strip_slashes(struct sv v)
     return v;
 }
 
-/* People may have given the whole path of a method. */
+/* The base URL of one that may name the path of a method. */
 static struct sv base_of(const char *url)
 {
     struct sv v = strip_slashes(sv_from(url));

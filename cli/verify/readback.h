@@ -1,5 +1,5 @@
-/* Asking a server for the profile that it has just been sent: how to ask, and what its answer
- * means. Pure; any thread. */
+/* Reading a profile back from a server: the query, and what its response means. Pure; any thread.
+ */
 #ifndef PROFPULL_CLI_VERIFY_READBACK_H
 #define PROFPULL_CLI_VERIFY_READBACK_H
 
@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "write/readback.h"
 
-/* An answer is read up to here. */
+/* The longest response that is read. */
 #define READBACK_BODY_MAX ((size_t)1024 * 1024)
 
 /* NULL: profiles cannot be read back from this endpoint. */
@@ -25,8 +25,8 @@ bool readback_request(const struct readback *how, const struct readback_query *q
 
 enum readback_verdict {
     READBACK_FOUND,
-    READBACK_NOT_YET,    /* ask again */
-    READBACK_IMPOSSIBLE, /* it cannot be asked there: err says why */
+    READBACK_NOT_YET,    /* query again */
+    READBACK_IMPOSSIBLE, /* the server cannot be queried: err says why */
 };
 enum readback_verdict readback_judge(const struct readback *how, long status, struct sv body,
                                      struct err *err);

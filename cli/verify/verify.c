@@ -13,65 +13,65 @@
 #include "pprof/gzip.h"
 
 #define PROFILE_NS (INT64_C(10) * NS_PER_MS)
-/* The profile is a little old: no server takes it for one of the future. */
+/* The profile is a little old, so that no server rejects it as one of the future. */
 #define PROFILE_AGE_NS (INT64_C(1) * NS_PER_S)
-/* Before the second question; it grows. */
-#define ASK_FIRST_MS 200
+/* The delay before the second query; it grows. */
+#define RETRY_FIRST_MS 200
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void print_trial(const struct trial *t)
+static void print_probe(const struct probe *probe)
 {
-    const struct config_endpoint *e = &t->to.endpoint;
-    printf("%-6s %s (%s, %s): %s\n", t->works ? "ok" : "FAILED", e->name, e->protocol->name, e->url,
-           t->text);
-    if (t->advice[0] != '\0') {
-        printf("       %s\n", t->advice);
+    const struct config_endpoint *e = &probe->to.endpoint;
+    printf("%-6s %s (%s, %s): %s\n", probe->works ? "ok" : "FAILED", e->name, e->protocol->name,
+           e->url, probe->text);
+    if (probe->advice[0] != '\0') {
+        printf("       %s\n", probe->advice);
     }
     fflush(stdout);
 }
 
 void verify_print(struct verify *v)
 {
-    while (v->printed < v->n_trials && v->trials[v->printed].done) {
-        print_trial(&v->trials[v->printed++]);
+    while (v->printed < v->n_probes && v->probes[v->printed].done) {
+        print_probe(&v->probes[v->printed++]);
     }
-    if (v->printed == v->n_trials && v->looks == 0) {
+    if (v->printed == v->n_probes && v->searches == 0) {
         loop_stop(v->loop);
     }
 }
 
-void verify_finish(struct trial *t, bool works, const char *advice, const char *fmt, ...)
+void verify_finish(struct probe *probe, bool works, const char *advice, const char *fmt, ...)
 {
     va_list ap;
-    if (t->done) {
+    if (probe->done) {
         return;
     }
     va_start(ap, fmt);
-    vsnprintf(t->text, sizeof(t->text), fmt, ap);
+    vsnprintf(probe->text, sizeof(probe->text), fmt, ap);
     va_end(ap);
-    t->advice = advice;
-    t->works = works;
-    t->done = true;
-    loop_timer_cancel(t->again);
-    verify_print(t->verify);
+    probe->advice = advice;
+    probe->works = works;
+    probe->done = true;
+    loop_timer_cancel(probe->retry_timer);
+    verify_print(probe->verify);
 }
 
-static void on_deadline(void *arg)
+static void verify_on_deadline(void *arg)
 {
     struct verify *v = arg;
     char limit[32];
     format_duration_ms(v->options->timeout_ms, limit, sizeof(limit));
-    for (size_t i = 0; i < v->n_trials; i++) {
-        struct trial *t = &v->trials[i];
-        if (t->sent_ms == 0) {
-            verify_finish(t, false, advice_for(&t->to.endpoint, HTTP_ERR_TIMEOUT, 0),
+    for (size_t i = 0; i < v->n_probes; i++) {
+        struct probe *probe = &v->probes[i];
+        if (probe->sent_ms == 0) {
+            verify_finish(probe, false, advice_for(&probe->to.endpoint, HTTP_ERR_TIMEOUT, 0),
                           "no answer within %s", limit);
-        } else if (t->last[0] != '\0') {
-            verify_finish(t, false, "", "accepted, but not read back within %s: %s", limit,
-                          t->last);
+        } else if (probe->last[0] != '\0') {
+            verify_finish(probe, false, "", "accepted, but not read back within %s: %s", limit,
+                          probe->last);
         } else {
-            verify_finish(t, false,
+            verify_finish(probe, false,
                           "it may take longer (--timeout), go to another tenant than is read "
                           "(tenant_id), or be dropped behind the answer: see the server's log",
                           "accepted, but not found within %s", limit);
@@ -81,45 +81,46 @@ static void on_deadline(void *arg)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* The first attempt tells. */
-static void on_attempt(void *arg, const struct write_attempt *a)
+/* The first attempt decides. */
+static void verify_on_attempt(void *arg, const struct write_attempt *a)
 {
-    struct trial *t = arg;
-    if (t->done || t->sent_ms != 0) {
+    struct probe *probe = arg;
+    if (probe->done || probe->sent_ms != 0) {
         return;
     }
     if (a->outcome == WRITE_SENT) {
-        t->sent_ms = clock_mono_ms();
-        verify_ask(t);
+        probe->sent_ms = clock_mono_ms();
+        verify_ask(probe);
     } else {
-        verify_finish(t, false, advice_for(&t->to.endpoint, a->result, a->status), "%s", a->text);
+        verify_finish(probe, false, advice_for(&probe->to.endpoint, a->result, a->status), "%s",
+                      a->text);
     }
 }
 
-static void on_again(void *arg)
+static void verify_on_retry(void *arg)
 {
     verify_ask(arg);
 }
 
-static struct labels *make_labels(const struct trial *t)
+static struct labels *make_labels(const struct probe *probe)
 {
-    struct labels_builder *b = labels_builder_new(t->verify->intern);
+    struct labels_builder *b = labels_builder_new(probe->verify->intern);
     if (b == NULL) {
         return NULL;
     }
-    labels_builder_set_str(b, LABEL_SERVICE_NAME, t->service);
+    labels_builder_set_str(b, LABEL_SERVICE_NAME, probe->service);
     labels_builder_set_str(b, LABEL_NAME, READBACK_TYPE);
     labels_builder_set_str(b, LABEL_DELTA, "false");
-    labels_builder_set_str(b, READBACK_LABEL, t->verify->id);
+    labels_builder_set_str(b, READBACK_LABEL, probe->verify->id);
     struct labels *l = labels_builder_build(b);
     labels_builder_free(b);
     return l;
 }
 
-static struct profile *make_profile(const struct trial *t)
+static struct profile *make_profile(const struct probe *probe)
 {
-    const struct verify *v = t->verify;
-    struct labels *labels = make_labels(t);
+    const struct verify *v = probe->verify;
+    struct labels *labels = make_labels(probe);
     char *data = labels == NULL ? NULL : malloc(v->size);
     if (data == NULL) {
         labels_unref(labels);
@@ -135,7 +136,7 @@ static struct profile *make_profile(const struct trial *t)
     return p;
 }
 
-/* A label that the endpoint puts on all profiles wins over ours. */
+/* An external label of the endpoint overrides ours. */
 static const char *external_service(const struct config_endpoint *e)
 {
     for (size_t i = 0; i < e->external_labels.n; i++) {
@@ -147,54 +148,54 @@ static const char *external_service(const struct config_endpoint *e)
     return NULL;
 }
 
-/* DeepFlow is not asked for a label but for the service, which is one of a kind then. */
-static char *make_service(const struct trial *t)
+/* DeepFlow is queried by service, not by label: the service is unique there. */
+static char *make_service(const struct probe *probe)
 {
-    const char *external = external_service(&t->to.endpoint);
+    const char *external = external_service(&probe->to.endpoint);
     char *name = NULL;
     if (external != NULL) {
         return strdup(external);
     }
-    if (t->how == NULL || !t->how->elsewhere) {
+    if (probe->how == NULL || !probe->how->elsewhere) {
         return strdup(READBACK_SERVICE);
     }
-    return asprintf(&name, "%s-%s", READBACK_SERVICE, t->verify->id) < 0 ? NULL : name;
+    return asprintf(&name, "%s-%s", READBACK_SERVICE, probe->verify->id) < 0 ? NULL : name;
 }
 
-static bool open_trial(struct verify *v, struct trial *t, struct err *err)
+static bool open_probe(struct verify *v, struct probe *probe, struct err *err)
 {
-    struct writer_options options = {.config = &t->to.config,
+    struct writer_options options = {.config = &probe->to.config,
                                      .loop = v->loop,
                                      .workers = v->workers,
                                      .intern = v->intern,
                                      .user_agent = USER_AGENT,
-                                     .on_attempt = on_attempt,
-                                     .attempt_arg = t};
-    t->service = make_service(t);
-    t->again = loop_timer_new(v->loop, on_again, t);
-    if (t->service == NULL || t->again == NULL) {
+                                     .on_attempt = verify_on_attempt,
+                                     .attempt_arg = probe};
+    probe->service = make_service(probe);
+    probe->retry_timer = loop_timer_new(v->loop, verify_on_retry, probe);
+    if (probe->service == NULL || probe->retry_timer == NULL) {
         return err_memory(err);
     }
-    t->writer = writer_new(&options, err);
-    return t->writer != NULL;
+    probe->writer = writer_new(&options, err);
+    return probe->writer != NULL;
 }
 
-static void start_trial(struct verify *v, struct trial *t)
+static void start_probe(struct verify *v, struct probe *probe)
 {
     struct err err = ERR_INIT;
-    if (!open_trial(v, t, &err)) {
-        verify_finish(t, false, "", "%s", err.msg);
+    if (!open_probe(v, probe, &err)) {
+        verify_finish(probe, false, "", "%s", err.msg);
         return;
     }
-    struct profile *p = make_profile(t);
+    struct profile *p = make_profile(probe);
     if (p == NULL) {
-        verify_finish(t, false, "", "out of memory");
+        verify_finish(probe, false, "", "out of memory");
         return;
     }
-    writer_put(t->writer, p, 1);
+    writer_put(probe->writer, p, 1);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static bool make_data(struct verify *v, struct err *err)
 {
@@ -208,37 +209,37 @@ static bool make_data(struct verify *v, struct err *err)
     return ok || err_memory(err);
 }
 
-static bool add_trial(struct verify *v, const char *name, struct err *err)
+static bool add_probe(struct verify *v, const char *name, struct err *err)
 {
-    struct trial *t = &v->trials[v->n_trials];
-    t->verify = v;
-    t->advice = "";
-    t->wait_ms = ASK_FIRST_MS;
-    buf_init(&t->url, (size_t)64 * 1024);
-    buf_init(&t->body, (size_t)64 * 1024);
-    if (!one_endpoint_from_config(&t->to, config_ref(v->options->config), name, err)) {
+    struct probe *probe = &v->probes[v->n_probes];
+    probe->verify = v;
+    probe->advice = "";
+    probe->wait_ms = RETRY_FIRST_MS;
+    buf_init(&probe->url, (size_t)64 * 1024);
+    buf_init(&probe->body, (size_t)64 * 1024);
+    if (!one_endpoint_from_config(&probe->to, config_ref(v->options->config), name, err)) {
         return false;
     }
-    t->how = readback_of(&t->to.endpoint);
-    if (t->to.endpoint.remote_timeout_ms > v->options->timeout_ms) {
-        t->to.endpoint.remote_timeout_ms = v->options->timeout_ms;
+    probe->how = readback_of(&probe->to.endpoint);
+    if (probe->to.endpoint.remote_timeout_ms > v->options->timeout_ms) {
+        probe->to.endpoint.remote_timeout_ms = v->options->timeout_ms;
     }
-    v->n_trials++;
+    v->n_probes++;
     return true;
 }
 
-static bool add_trials(struct verify *v, struct err *err)
+static bool add_probes(struct verify *v, struct err *err)
 {
     const struct config *c = v->options->config;
-    v->trials = calloc(c->n_endpoints + 1, sizeof(v->trials[0]));
-    if (v->trials == NULL) {
+    v->probes = calloc(c->n_endpoints + 1, sizeof(v->probes[0]));
+    if (v->probes == NULL) {
         return err_memory(err);
     }
     if (v->options->only != NULL) {
-        return add_trial(v, v->options->only, err);
+        return add_probe(v, v->options->only, err);
     }
     for (size_t i = 0; i < c->n_endpoints; i++) {
-        if (!add_trial(v, c->endpoints[i].name, err)) {
+        if (!add_probe(v, c->endpoints[i].name, err)) {
             return false;
         }
     }
@@ -263,37 +264,37 @@ static bool init(struct verify *v, struct err *err)
         return false;
     }
     v->intern = intern_new();
-    v->deadline = loop_timer_new(v->loop, on_deadline, v);
+    v->deadline = loop_timer_new(v->loop, verify_on_deadline, v);
     if (v->intern == NULL || v->deadline == NULL) {
         return err_memory(err);
     }
-    return make_data(v, err) && add_trials(v, err);
+    return make_data(v, err) && add_probes(v, err);
 }
 
-static void trial_done(struct trial *t)
+static void probe_done(struct probe *probe)
 {
-    writer_free(t->writer);
-    loop_timer_free(t->again);
-    buf_done(&t->url);
-    buf_done(&t->body);
-    free(t->service);
-    one_endpoint_done(&t->to);
+    writer_free(probe->writer);
+    loop_timer_free(probe->retry_timer);
+    buf_done(&probe->url);
+    buf_done(&probe->body);
+    free(probe->service);
+    one_endpoint_done(&probe->to);
 }
 
 static void done(struct verify *v)
 {
-    /* Calls on_answer() for each question that is open: the trials must be there. */
+    /* Calls verify_on_response() for each open query: the probes must still exist. */
     http_client_free(v->http);
-    for (size_t i = 0; i < v->n_trials; i++) {
-        trial_done(&v->trials[i]);
+    for (size_t i = 0; i < v->n_probes; i++) {
+        probe_done(&v->probes[i]);
     }
     worker_pool_free(v->workers);
     if (v->loop != NULL) {
-        /* What the workers have sent home. */
+        /* Completed work of the workers. */
         loop_run_once(v->loop);
     }
     loop_timer_free(v->deadline);
-    free(v->trials);
+    free(v->probes);
     free(v->data);
     intern_free(v->intern);
     loop_free(v->loop);
@@ -306,13 +307,13 @@ bool verify_run(const struct verify_options *options, bool *ret_all_work, struct
     *ret_all_work = true;
     if (ok) {
         loop_timer_after(v.deadline, options->timeout_ms);
-        for (size_t i = 0; i < v.n_trials; i++) {
-            start_trial(&v, &v.trials[i]);
+        for (size_t i = 0; i < v.n_probes; i++) {
+            start_probe(&v, &v.probes[i]);
         }
         loop_run(v.loop);
     }
-    for (size_t i = 0; i < v.n_trials; i++) {
-        *ret_all_work = *ret_all_work && v.trials[i].works;
+    for (size_t i = 0; i < v.n_probes; i++) {
+        *ret_all_work = *ret_all_work && v.probes[i].works;
     }
     done(&v);
     return ok;

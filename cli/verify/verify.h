@@ -1,7 +1,7 @@
-/* Each endpoint of a configuration: does it take a profile, and is the profile there then?
+/* Checks each endpoint of a configuration: does it accept a profile, and can it be read back?
  *
  * One loop, on the caller's thread. Every endpoint has a writer of its own, so that one that cannot
- * even be opened says so alone; nothing of the configuration's spools and queues is touched.
+ * even be opened fails alone. The configuration's spools and queues are not touched.
  */
 #ifndef PROFPULL_CLI_VERIFY_VERIFY_H
 #define PROFPULL_CLI_VERIFY_VERIFY_H
@@ -15,12 +15,12 @@
 struct verify_options {
     struct config *config;
     const char *only;             /* one endpoint; NULL: all */
-    const char *deepflow_querier; /* NULL: DeepFlow is not asked */
+    const char *deepflow_querier; /* NULL: DeepFlow is not queried */
     int64_t timeout_ms;
 };
 
-/* Prints a line for each endpoint on stdout, in order of the configuration. False only if nothing
- * could be started. */
+/* Prints a line for each endpoint on stdout, in the order of the configuration. False only if
+ * nothing could be started. */
 bool verify_run(const struct verify_options *options, bool *ret_all_work, struct err *err);
 
 #endif
