@@ -1,5 +1,5 @@
-/* What a file tells of itself: a verdict and its error belong together, and what passes as a
- * profile is still one with another time. */
+/* The format, type and time of a file: a verdict has its error, and whatever passes as a profile is
+ * still one with another time. */
 #include <stdlib.h>
 
 #include "cli/import/facts.h"

@@ -1,9 +1,10 @@
-/* The label sets of a pod, which annotations have shaped: what is settled stays settled, nothing is
- * scraped twice for the same, and the sentences about the annotations can be written. */
+/* The label sets of a pod with arbitrary labels: a second choice of ports changes nothing, nothing
+ * is scraped twice, and the sentences about rules, ports and annotations can be written. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/str.h"
+#include "cli/explain/annotations.h"
 #include "cli/explain/words.h"
 #include "scraper/targets/ports.h"
 
@@ -71,12 +72,12 @@ static void check_settled(const struct config_job *job, struct port_candidate *c
 
 static void write_words(const struct config_job *job, struct labels *const *sets, size_t n)
 {
-    struct words_piece pieces[SETS_MAX];
+    struct words_labels words[SETS_MAX];
     struct buf out;
     buf_init(&out, 16 << 20);
     for (size_t i = 0; i < n; i++) {
-        pieces[i] = (struct words_piece){.discovered = sets[i], .relabelled = sets[i]};
-        words_annotations(sets[i], &out);
+        words[i] = (struct words_labels){.discovered = sets[i], .relabelled = sets[i]};
+        annotations_explain(sets[i], &out);
         for (size_t r = 1; r <= job->relabel.n; r++) {
             words_dropped(job, r, sets[i], sets[i], &out);
         }
@@ -86,7 +87,7 @@ static void write_words(const struct config_job *job, struct labels *const *sets
         words_left_out(&k, SV("n"), sets[i], &out);
     }
     for (size_t t = 0; n > 0 && t < job->n_types; t++) {
-        words_no_port(&job->types[t], pieces, n, &out);
+        words_no_port(&job->types[t], words, n, &out);
     }
     buf_done(&out);
 }

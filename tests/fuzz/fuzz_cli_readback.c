@@ -1,5 +1,5 @@
-/* Answers of servers that are asked for a profile. The first byte is the server, the second the
- * status. */
+/* Responses of servers to the query for a profile. The first byte selects the server, the second
+ * the status. */
 #include <stdlib.h>
 
 #include "cli/verify/readback.h"
