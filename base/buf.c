@@ -165,18 +165,6 @@ bool buf_vprintf(struct buf *b, const char *fmt, va_list ap)
     return true;
 }
 
-void buf_consume(struct buf *b, size_t n)
-{
-    if (n > b->len) {
-        n = b->len;
-    }
-    if (n > 0) {
-        /* The NUL moves along. */
-        memmove(b->data, b->data + n, b->len - n + 1);
-        b->len -= n;
-    }
-}
-
 bool buf_ok(const struct buf *b)
 {
     return !b->failed;

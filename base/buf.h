@@ -41,8 +41,6 @@ bool buf_putc(struct buf *b, char c);
 bool buf_puts(struct buf *b, const char *s);
 bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-/* Removes the first n bytes (n <= len). */
-void buf_consume(struct buf *b, size_t n);
 
 /* False after any append has failed since buf_init() or buf_clear(). */
 bool buf_ok(const struct buf *b);

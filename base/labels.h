@@ -1,8 +1,8 @@
-/* Label sets: sorted by name, unique names, immutable, reference-counted, strings interned.
+/* Label sets: immutable, reference-counted, sorted by unique names, with interned strings.
  *
- * A table of strings (struct intern) belongs to the program and outlives every label set made with
- * it. Label sets may be passed between threads and unreferenced on any of them: counts are atomic
- * and the table locks itself (many small locks by hash). A builder belongs to one thread.
+ * The table of strings (struct intern) belongs to the program and outlives every label set made
+ * with it. Label sets may be passed between threads and released on any of them: the counts are
+ * atomic and the table has its own locks. A builder belongs to one thread.
  *
  * A label with an empty value does not exist: setting one to "" removes it (Prometheus' rule), and
  * getting one that is absent gives "".
@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* Names of the labels that several rooms agree on. */
+/* Label names that several rooms use. */
 #define LABEL_ADDRESS "__address__"
 #define LABEL_SCHEME "__scheme__"
 #define LABEL_NAME "__name__"
@@ -35,12 +35,12 @@ struct intern;
 struct intern *intern_new(void); /* NULL if out of memory */
 /* Every label set must be gone. Accepts NULL, returns NULL. */
 struct intern *intern_free(struct intern *in);
-/* Distinct strings and their bytes (with overhead) now, for metrics. Any thread. */
+/* The number of distinct strings and their bytes, with overhead. Any thread. */
 void intern_stats(struct intern *in, size_t *ret_count, size_t *ret_bytes);
 
 struct label {
     struct sv name;
-    struct sv value; /* both also NUL-terminated */
+    struct sv value; /* both are NUL-terminated too */
 };
 
 struct labels;
@@ -50,21 +50,19 @@ struct labels *labels_ref(struct labels *l);
 struct labels *labels_unref(struct labels *l);
 
 size_t labels_count(const struct labels *l);
-struct label labels_at(const struct labels *l,
-                       size_t i); /* i < labels_count(), in order of names */
+/* i < labels_count(), in order of names. */
+struct label labels_at(const struct labels *l, size_t i);
 /* The value, or an empty view whose p is "". */
 struct sv labels_get(const struct labels *l, struct sv name);
 bool labels_equal(const struct labels *a, const struct labels *b);
-/* The same for equal sets on every machine and run. Computed anew by each call. */
+/* Equal for equal sets on every machine and run. Computed by each call. */
 uint64_t labels_hash(const struct labels *l);
-/* Appends {a="b", c="d"} with Go-style quoting, of names too that are not plain ones. */
-bool labels_format(const struct labels *l, struct buf *out);
 /* Appends {"a":"b","c":"d"}. */
 bool labels_format_json(const struct labels *l, struct buf *out);
 
-/* A label set in the making. Storage comes from an arena inside that is reused by reset.
- * Setting past LABELS_MAX labels or LABELS_BYTES_MAX bytes, or out of memory, makes the builder
- * failed (sticky until reset), and build then returns NULL. */
+/* Builds a label set. Its storage is an arena that a reset reuses. More than LABELS_MAX labels or
+ * LABELS_BYTES_MAX bytes, or a failed allocation, fail the builder until the reset, and build
+ * returns NULL. */
 #define LABELS_MAX 1024
 #define LABELS_BYTES_MAX ((size_t)1024 * 1024)
 
@@ -72,20 +70,20 @@ struct labels_builder;
 
 struct labels_builder *labels_builder_new(struct intern *in); /* NULL if out of memory */
 struct labels_builder *labels_builder_free(struct labels_builder *b);
-/* Starts again from the content of base, or from nothing if NULL. */
+/* Starts again with the content of base, or empty if NULL. */
 void labels_builder_reset(struct labels_builder *b, const struct labels *base);
 /* Copies both strings. */
 void labels_builder_set(struct labels_builder *b, struct sv name, struct sv value);
 void labels_builder_set_str(struct labels_builder *b, const char *name, const char *value);
 void labels_builder_del(struct labels_builder *b, struct sv name);
-/* The view stays good until the builder is reset or freed (not merely changed). */
+/* The view stays valid until the builder is reset or freed, also when the label is changed. */
 struct sv labels_builder_get(const struct labels_builder *b, struct sv name);
 size_t labels_builder_count(const struct labels_builder *b);
-/* In order of names; the views stay good until reset, the index until the next change. */
+/* In order of names. The views stay valid until the reset, the index until the next change. */
 struct label labels_builder_at(const struct labels_builder *b, size_t i);
 bool labels_builder_ok(const struct labels_builder *b);
-/* A new reference that the caller owns, or NULL if the builder has failed or memory ran out.
- * The builder keeps its content. */
+/* A new reference, or NULL if the builder has failed or out of memory. The builder keeps its
+ * content. */
 struct labels *labels_builder_build(struct labels_builder *b);
 
 #endif

@@ -1,24 +1,20 @@
-/* The builder of label sets: see labels.h.
- *
- * A sorted array of entries. What is set is copied into an arena, where it stays until the reset,
- * even when the label is changed or removed: that is what keeps handed-out views good. What comes
- * from the base set is not copied: the builder holds a reference to it, and its interned strings go
- * into the result without another search. */
+/* The builder is a sorted array of entries. Strings that are set are copied into an arena and stay
+ * there until the reset, even when the label is changed or removed, so that views stay valid. The
+ * strings of the base set are not copied: the builder holds a reference to the set, and they go
+ * into the result without another search in the table. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/intern.h"
-#include "base/labels.h"
 #include "base/labels_make.h"
 
 #define ENTRIES_FIRST 64
-/* Values that were replaced count until the reset. */
+/* Replaced values count until the reset. */
 #define ARENA_MAX ((size_t)4 * LABELS_BYTES_MAX)
 
 struct entry {
     struct sv name;
     struct sv value;
-    /* Borrowed from base, or NULL for what was set. */
+    /* Borrowed from base; NULL if set here. */
     struct istr *name_istr;
     struct istr *value_istr;
 };
@@ -33,7 +29,7 @@ struct labels_builder {
     size_t bytes; /* of all names and values in entries */
     bool failed;
     bool changed;                         /* differs from base, or there is none */
-    struct istr *strings[2 * LABELS_MAX]; /* room for build */
+    struct istr *strings[2 * LABELS_MAX]; /* of the set that is being built */
 };
 
 struct labels_builder *labels_builder_new(struct intern *in)
@@ -81,8 +77,7 @@ static bool make_room(struct labels_builder *b, size_t n)
     return true;
 }
 
-/* The base is const for the caller, whose set does not change by being referenced: only the count
- * in it does, and that is atomic. */
+/* Taking a reference changes nothing but the atomic count, so the caller's set may be const. */
 static struct labels *ref_base(const struct labels *base)
 {
     return base == NULL ? NULL : labels_ref((struct labels *)(uintptr_t)base);
@@ -98,24 +93,24 @@ void labels_builder_reset(struct labels_builder *b, const struct labels *base)
     b->bytes = 0;
     b->failed = false;
     b->changed = true;
-    if (base == NULL || !make_room(b, labels_count(base))) {
+    if (base == NULL || !make_room(b, base->count)) {
         return;
     }
-    bool same_table = labels_intern(base) == b->in;
+    bool same_table = base->in == b->in;
     b->changed = !same_table;
-    for (size_t i = 0; i < labels_count(base); i++) {
+    for (size_t i = 0; i < base->count; i++) {
         struct label label = labels_at(base, i);
         b->entries[i] = (struct entry){.name = label.name, .value = label.value};
         if (same_table) {
-            b->entries[i].name_istr = labels_name_istr(base, i);
-            b->entries[i].value_istr = labels_value_istr(base, i);
+            b->entries[i].name_istr = base->strings[2 * i];
+            b->entries[i].value_istr = base->strings[2 * i + 1];
         }
         b->bytes += label.name.n + label.value.n;
     }
-    b->count = labels_count(base);
+    b->count = base->count;
 }
 
-/* The index of the name, or the one where it would have to be. */
+/* The index of the name, or the one at which it would be inserted. */
 static size_t find(const struct labels_builder *b, struct sv name, bool *ret_found)
 {
     size_t low = 0;
@@ -137,7 +132,7 @@ static size_t find(const struct labels_builder *b, struct sv name, bool *ret_fou
     return low;
 }
 
-/* A copy that lives until the reset; fails the builder when there is no room. */
+/* A copy that lives until the reset; fails the builder if there is no room. */
 static bool copy(struct labels_builder *b, struct sv text, struct sv *ret_copy)
 {
     char *p = arena_strndup(b->arena, text.p, text.n);

@@ -62,7 +62,7 @@ static void on_pod(void *arg, const json_t *pod)
     buf_printf(&r->text, "%d %zu %zu %zu\n", (int)r->status, r->targets.bad_ip,
                r->targets.bad_ports, r->targets.too_many_targets);
     for (size_t i = 0; i < r->targets.n; i++) {
-        labels_format(r->targets.at[i], &r->text);
+        labels_format_json(r->targets.at[i], &r->text);
     }
 }
 

@@ -91,7 +91,7 @@ static void check(struct fixture *f, uint32_t job, const char *pod, const char *
     struct buf text;
     buf_init(&text, 4096);
     if (profile_rules_apply(f->rules, p, 1000)) {
-        labels_format(p->labels, &text);
+        testing_labels_format(p->labels, &text);
     } else {
         buf_puts(&text, "dropped");
     }

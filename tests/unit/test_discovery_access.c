@@ -224,8 +224,8 @@ static void test_static(void **state)
     CHECK_INT(group.n, 2, "");
     struct buf out;
     buf_init(&out, 4096);
-    labels_format(group.at[0], &out);
-    labels_format(group.at[1], &out);
+    testing_labels_format(group.at[0], &out);
+    testing_labels_format(group.at[1], &out);
     CHECK_STR(out.data,
               "{__address__=\"127.0.0.1:6060\", service_name=\"demo\"}"
               "{__address__=\"[::1]:6060\", service_name=\"demo\"}",

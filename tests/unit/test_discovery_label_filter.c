@@ -140,7 +140,7 @@ static enum store_result read_pod(struct reader *r, const char *pod, struct buf 
     json_stream_free(s);
     buf_clear(out);
     for (size_t i = 0; i < r->targets.n; i++) {
-        labels_format(r->targets.at[i], out);
+        testing_labels_format(r->targets.at[i], out);
     }
     return r->result;
 }

@@ -72,9 +72,9 @@ static void check_target(struct fixture *f, size_t i, struct sv want_line, const
     buf_init(&got, 1 << 20);
     buf_init(&want, 1 << 20);
     struct labels *want_labels = described(f, want_line);
-    labels_format(want_labels, &want);
+    testing_labels_format(want_labels, &want);
     if (i < f->targets.n) {
-        labels_format(f->targets.at[i], &got);
+        testing_labels_format(f->targets.at[i], &got);
     }
     CHECK_STR(got.data, want.data, row);
     labels_unref(want_labels);

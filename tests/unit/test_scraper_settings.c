@@ -488,7 +488,7 @@ static void series(void **state)
     struct labels *l = target_series(t, 0, f->b);
     struct buf text;
     buf_init(&text, 4096);
-    labels_format(l, &text);
+    testing_labels_format(l, &text);
     CHECK_STR(text.data,
               "{__address__=\"10.1.2.3:80\", __name__=\"memory\", __profile_path__=\"/own\", "
               "__scheme__=\"http\", app=\"x\", instance=\"10.1.2.3:80\", "

@@ -493,7 +493,7 @@ static void series_labels(void **state)
         struct labels *series = target_series(t, i, f->b);
         struct buf text;
         buf_init(&text, 4096);
-        labels_format(series, &text);
+        testing_labels_format(series, &text);
         CHECK_STR(text.data, want[i], "series");
         buf_done(&text);
         labels_unref(series);

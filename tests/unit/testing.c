@@ -230,6 +230,16 @@ struct labels *testing_labels(struct intern *in, const char *name, ...)
     return l;
 }
 
+bool testing_labels_format(const struct labels *l, struct buf *out)
+{
+    buf_putc(out, '{');
+    for (size_t i = 0; i < labels_count(l); i++) {
+        struct label label = labels_at(l, i);
+        buf_printf(out, "%s%s=\"%s\"", i == 0 ? "" : ", ", label.name.p, label.value.p);
+    }
+    return buf_putc(out, '}');
+}
+
 /* ---- metrics --------------------------------------------------------------------------------- */
 
 uint64_t testing_metric(struct metrics *m, const char *text)

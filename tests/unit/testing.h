@@ -58,5 +58,7 @@ void testing_write_file(const char *dir, const char *name, const char *text);
 
 /* Label sets from a flat list of name, value, ..., NULL. */
 struct labels *testing_labels(struct intern *in, const char *name, ...) __attribute__((sentinel));
+/* Appends {a="b", c="d"}, with nothing escaped. */
+bool testing_labels_format(const struct labels *l, struct buf *out);
 
 #endif
