@@ -1,4 +1,4 @@
-/* Labels that a pod may have influenced, made a target: whatever they say, the URL stays one URL
+/* Targets from labels that a pod may have influenced: whatever their values, the URL stays one URL
  * and the pinned host stays the host. The input is lines "name=value". */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static void check_url(const char *url)
 {
     static const char http[] = "http://" PINNED ":";
     static const char https[] = "https://" PINNED ":";
-    /* An IPv6 spelling of the same address is allowed: check_target() looks at what it means. */
+    /* Another spelling of the same IPv6 address is allowed: check_target() compares the addresses.
+     */
     require(strncmp(url, http, sizeof(http) - 1) == 0 ||
             strncmp(url, https, sizeof(https) - 1) == 0 || strstr(url, "://[") != NULL);
     require(strchr(url, '#') == NULL && strchr(strstr(url, "://") + 3, '/') != NULL);
@@ -57,7 +58,7 @@ static void check_seconds(const struct target *t, size_t i, const char *url)
     require(n == (target_scrape_type(t, i)->sampling ? 1 : 0));
 }
 
-/* Whatever labels ask for, the schedule gets numbers that it can work with. */
+/* Whatever the labels say, the schedule gets valid numbers. */
 static void check_times(const struct target *t, size_t i)
 {
     int64_t interval = target_interval_ms(t, i);

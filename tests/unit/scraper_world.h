@@ -1,6 +1,5 @@
-/* For the tests of the engine: a world of its own, with a clock that the test turns and HTTP
- * without sockets. Two jobs, "one" and "two", with four types, of which /mem is on.
- */
+/* For the tests of the engine: a simulated environment, with a clock that the test advances and
+ * HTTP without sockets. Two jobs, "one" and "two", with four types, of them /mem enabled. */
 #ifndef PROFPULL_TESTS_SCRAPER_WORLD_H
 #define PROFPULL_TESTS_SCRAPER_WORLD_H
 
@@ -218,7 +217,7 @@ static inline void set(struct world *w, size_t job, const char *source, const ch
 #define AT(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define NOTHING ((const char *const[]){NULL})
 
-/* Turns the clock, stopping wherever the timer is armed. */
+/* Advances the clock, stopping whenever the timer is due. */
 static inline void turn(struct world *w, int64_t ms)
 {
     int64_t end = w->now_ns + ms * NS_PER_MS;
@@ -232,7 +231,7 @@ static inline void turn(struct world *w, int64_t ms)
     w->now_ns = end;
 }
 
-/* Turns the clock until a transfer starts; fails if none does within a minute. */
+/* Advances the clock until a transfer starts; fails if none does within a minute. */
 static inline struct http_transfer *next_start(struct world *w)
 {
     size_t before = w->n_transfers;

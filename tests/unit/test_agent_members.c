@@ -1,4 +1,4 @@
-/* Who owns what, and when: with the clock in hand. */
+/* Ownership over time, with simulated time. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static uint64_t key_of(unsigned i)
     return rendezvous_hash(sv_from(key));
 }
 
-/* A key that belongs to one of the members, and goes to the other without it. */
+/* A key of one member that goes to the other without it. */
 static uint64_t key_from(struct members *m, const char *owner)
 {
     for (unsigned i = 0;; i++) {
@@ -59,7 +59,7 @@ static size_t owned(const struct members *m, unsigned of)
     return n;
 }
 
-/* Nothing is ours before the members are known, we are one of them, and the others had time. */
+/* We own nothing until the members are known, we are one of them, and the handover time is over. */
 static void start(void **state)
 {
     (void)state;
@@ -91,7 +91,8 @@ static void start(void **state)
     members_free(m);
 }
 
-/* What another gets is lost at once; what one who has gone had comes after the delay. */
+/* A key that another member gets is lost at once; the keys of one that left come after the delay.
+ */
 static void gain_and_loss(void **state)
 {
     (void)state;
@@ -116,8 +117,8 @@ static void gain_and_loss(void **state)
     members_free(m);
 }
 
-/* What we claim is what we own or are about to; who is outside claims what it would get. */
-static void claimed(void **state)
+/* Keys are assigned to us if we own them or are about to, or would own them as a member. */
+static void assigned(void **state)
 {
     (void)state;
     struct members *m = members_new(&options);
@@ -148,7 +149,7 @@ static void claimed(void **state)
     members_free(m);
 }
 
-/* One who is back in time has never been away; later it begins anew. */
+/* A member that returns in time has never been away; later it is new. */
 static void comes_back(void **state)
 {
     (void)state;
@@ -172,7 +173,7 @@ static void comes_back(void **state)
     members_free(m);
 }
 
-/* One who is told that it is no member stops at once, and waits when it is one again. */
+/* A replica that is no longer a member stops at once, and waits when it is one again. */
 static void removed(void **state)
 {
     (void)state;
@@ -192,7 +193,7 @@ static void removed(void **state)
     members_free(m);
 }
 
-/* When nobody is left, the last ones stay. */
+/* When no member is left, the last ones stay. */
 static void nobody(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void nobody(void **state)
     members_free(m);
 }
 
-/* Without the API server the last members stay, for a time. */
+/* Without the API server the last members stay, for a limited time. */
 static void isolation(void **state)
 {
     (void)state;
@@ -238,7 +239,7 @@ static void isolation(void **state)
     CHECK_INT(members_state(m), MEMBERS_WAITING, "others may have taken over");
     members_tick(m, now + HANDOVER);
     CHECK_INT(owned(m, 100), before, "");
-    /* Short outages do not add up. */
+    /* Short outages do not accumulate. */
     members_reachable(m, false, now + ISOLATION);
     members_reachable(m, true, now + ISOLATION + 1000);
     members_reachable(m, false, now + 2 * ISOLATION - 1);
@@ -247,7 +248,7 @@ static void isolation(void **state)
     members_free(m);
 }
 
-/* Fixed shares: at once, for ever. */
+/* Fixed shares: active at once, forever. */
 static void fixed(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ struct world {
     size_t n;
     struct members *m[REPLICAS];
     bool alive[REPLICAS];
-    size_t seen[REPLICAS]; /* changes that it has been told */
+    size_t seen[REPLICAS]; /* changes that it knows of */
 };
 
 static void change(struct world *w, unsigned members, int64_t now)
@@ -307,7 +308,7 @@ static void tell(struct world *w, unsigned i, unsigned members, int64_t now)
     members_set(w->m[i], list, n, self, now);
 }
 
-/* Every replica learns of every change in order, late by a time that varies. */
+/* Every replica learns of every change in order, with a varying delay. */
 static void deliver(struct world *w, struct rng *rng, int64_t now)
 {
     for (unsigned i = 0; i < REPLICAS; i++) {
@@ -322,18 +323,18 @@ static void deliver(struct world *w, struct rng *rng, int64_t now)
     }
 }
 
-/* A replica ends without a word, ends and is removed, or a new one comes. */
+/* A replica is killed, is removed, or a new one joins. */
 static void disturb(struct world *w, struct rng *rng, int64_t now)
 {
     unsigned i = (unsigned)rng_range(rng, 0, REPLICAS);
     unsigned members = w->history[w->n - 1];
     if (w->alive[i] && rng_range(rng, 0, 2) == 0) {
-        w->alive[i] = false; /* killed: all it knew is lost */
+        w->alive[i] = false; /* killed: its state is lost */
         w->m[i] = members_free(w->m[i]);
         w->m[i] = members_new(&options);
         change(w, members & ~(1U << i), now);
     } else if (w->alive[i]) {
-        change(w, members ^ (1U << i), now); /* its probe fails, or does not any more */
+        change(w, members ^ (1U << i), now); /* its probe fails, or succeeds again */
     } else {
         w->alive[i] = true;
         w->seen[i] = w->n;
@@ -353,8 +354,8 @@ static void check_owners(struct world *w)
     }
 }
 
-/* Whatever happens, and however late each hears of it (but sooner than the delay): no key ever has
- * two owners, and when it is quiet each has one, soon. */
+/* Whatever happens, and however late each replica learns of it (within the delay): no key ever has
+ * two owners, and once it is quiet each soon has one. */
 static void never_two(void **state)
 {
     (void)state;
@@ -399,7 +400,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start),   cmocka_unit_test(gain_and_loss), cmocka_unit_test(comes_back),
         cmocka_unit_test(removed), cmocka_unit_test(nobody),        cmocka_unit_test(isolation),
-        cmocka_unit_test(fixed),   cmocka_unit_test(never_two),     cmocka_unit_test(claimed),
+        cmocka_unit_test(fixed),   cmocka_unit_test(never_two),     cmocka_unit_test(assigned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The built-in job, from a pod's JSON to the labels that targets are made of: which annotations of
- * a pod lead to which scrapes, under which container's labels. */
+/* The built-in job, from a pod's JSON to the labels of its targets: which annotations lead to which
+ * scrapes, under which container's labels. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* "container address type[:port][/path][ type...]" for one label set that is left. */
+/* "container address type[:port][/path][ type...]" for one remaining label set. */
 static void describe(const struct config_job *job, const struct labels *l, struct buf *out)
 {
     struct sv container = labels_get(l, SV("container"));
@@ -103,7 +103,7 @@ static void relabel_all(struct fixture *f, struct port_candidate *c)
     }
 }
 
-/* Runs a pod through all of it. visit sees what is left of each label set; may be NULL. */
+/* Runs a pod through all stages. visit gets each remaining label set; may be NULL. */
 static void run_pod(struct fixture *f, const char *json, struct buf *out,
                     void (*visit)(const struct labels *l, const char *row), const char *row)
 {
@@ -129,8 +129,8 @@ static void run_pod(struct fixture *f, const char *json, struct buf *out,
     json_decref(pod);
 }
 
-/* The containers that most rows have: three declared ports, a container without any, a finished
- * init container and a sidecar. */
+/* The containers of most rows: three declared ports, a container without ports, a finished init
+ * container and a sidecar. */
 #define CONTAINERS                                                                                 \
     "\"containers\":[{\"name\":\"main\",\"ports\":[{\"name\":\"http\",\"containerPort\":8080},"    \
     "{\"name\":\"metrics\",\"containerPort\":9090}]},"                                             \
@@ -308,7 +308,7 @@ static const struct {
     {"__profile_process_cpu_path__", "/x/cpu"},
     {"__profile_process_cpu_scheme__", "http"},
     {"__profile_path_prefix__", "/app"},
-    /* What was only on the way is gone, and nothing names a type that there is not. */
+    /* Intermediate labels are gone, and no label names an unknown type. */
     {"__profile_port_name__", ""},
     {"__profile_process_cpu_port_name__", ""},
     {"__profile_cpu_path__", ""},
@@ -388,7 +388,7 @@ static void test_service_name(void **state)
     buf_done(&annotations);
 }
 
-/* ---- rules of one's own ---------------------------------------------------------------------- */
+/* ---- custom rules ---------------------------------------------------------------------------- */
 
 #define OWN(rules)                                                                                 \
     SV("scrape_configs:\n- job_name: own\n  profiles: {goroutine: {enabled: false}, mutex: "       \
@@ -405,8 +405,8 @@ static int setup_rewriting(void **state)
                                  "replacement: '$1:$2'}\n"));
 }
 
-/* The well-known rule that gives all ports of a pod the annotated one: scraped once, as the owner.
- * Without the annotation all ports are targets, as ever. */
+/* The well-known rule that sets all ports of a pod to the annotated one: scraped once, as the
+ * owner. Without the annotation all ports are targets. */
 static void test_rewritten_address(void **state)
 {
     static const struct row rows[] = {
@@ -442,7 +442,7 @@ static void test_paths_differ(void **state)
     CHECK_ROWS(*state, rows);
 }
 
-/* An address of IPv6 keeps its brackets. */
+/* An IPv6 address keeps its brackets. */
 static void test_ipv6(void **state)
 {
     struct buf got;

@@ -1,4 +1,4 @@
-/* profile_relabel_configs: what becomes of the labels of a profile, and what is counted. */
+/* profile_relabel_configs: the resulting labels of profiles, and the counters. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static struct profile *make(struct fixture *f, uint32_t job, const char *pod)
     return p;
 }
 
-/* The labels that come out, or "dropped". */
+/* The resulting labels, or "dropped". */
 static void check(struct fixture *f, uint32_t job, const char *pod, const char *want)
 {
     struct profile *p = make(f, job, pod);
@@ -129,7 +129,7 @@ static void kept_and_dropped(void **state)
     start(f, "  - {action: drop, source_labels: [__name__, pod], regex: memory;b}\n"
              "  - {target_label: __tenant_id__, source_labels: [pod]}\n"
              "  - {action: labeldrop, regex: service_.*}\n");
-    for (int i = 0; i < 3; i++) { /* the second time from memory */
+    for (int i = 0; i < 3; i++) { /* the second time from the cache */
         check(f, 1, "b", "dropped");
         check(f, 1, "a",
               "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", "
@@ -139,7 +139,7 @@ static void kept_and_dropped(void **state)
     check_count(f, "ruled", "dropped", 3);
 }
 
-/* The same labels in two jobs are two things. */
+/* The same labels in two jobs have separate results. */
 static void jobs_apart(void **state)
 {
     struct fixture *f = *state;
@@ -171,7 +171,7 @@ static void name_and_delta(void **state)
     check_count(f, "ruled", "kept", 2);
 }
 
-/* `labelkeep` without `__name__`, the slip that everybody makes once. */
+/* `labelkeep` without `__name__`, a common mistake. */
 static void labelkeep(void **state)
 {
     struct fixture *f = *state;
@@ -181,7 +181,7 @@ static void labelkeep(void **state)
     check_count(f, "ruled", "no_name", 1);
 }
 
-/* A profile that is no delta may be called one by its rules, if the target makes them. */
+/* Rules may mark a profile as a delta, if the target computes deltas. */
 static void delta_by_rule(void **state)
 {
     struct fixture *f = *state;
@@ -194,7 +194,7 @@ static void delta_by_rule(void **state)
     profile_unref(p);
 }
 
-/* What is not asked for any more is forgotten in ten minutes, by however few profiles come. */
+/* A result that is not used any more is evicted within ten minutes, however few profiles arrive. */
 static void forgets(void **state)
 {
     struct fixture *f = *state;
@@ -215,7 +215,7 @@ static void forgets(void **state)
     profile_unref(p);
     labels_unref(before);
     intern_stats(f->intern, &strings, &bytes);
-    /* The six names and the values of what stays: "gone" is gone. */
+    /* The six names and the values in use: "gone" is gone. */
     CHECK_INT(strings, 6 + 6, "strings");
 }
 

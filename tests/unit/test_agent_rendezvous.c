@@ -1,4 +1,4 @@
-/* Rendezvous hashing: the same answer for ever, even shares, and nothing moves that need not. */
+/* Rendezvous hashing: stable results, even shares, and no needless moves. */
 #include "tests/unit/testing.h"
 
 #include "agent/sharing/rendezvous.h"
@@ -12,7 +12,7 @@ static uint64_t member_hash(unsigned i)
     return rendezvous_hash(sv_from(name));
 }
 
-/* Addresses of pods as networks give them: a /24 for each node, nearly in order. */
+/* Addresses of pods as networks assign them: a /24 for each node, nearly in order. */
 static uint64_t key_hash(unsigned i)
 {
     char key[32];
@@ -35,7 +35,7 @@ static unsigned owner(uint64_t key, unsigned present)
     return best;
 }
 
-/* Other versions of the program must agree: these values may never change. */
+/* Other versions of the program must agree: these values must never change. */
 static void golden(void **state)
 {
     (void)state;
@@ -88,8 +88,8 @@ static void balance(void **state)
     }
 }
 
-/* Without a member only its keys move, evenly to the others; with a new one keys move only to it.
- */
+/* Without a member only its keys move, evenly to the others; with a new member keys move only to
+ * it. */
 static void movement(void **state)
 {
     (void)state;

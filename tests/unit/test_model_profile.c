@@ -1,4 +1,4 @@
-/* The profile: who owns what. */
+/* Ownership of the parts of a profile. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The reason code of each way in which a scrape can fail. */
+/* The reason of each way in which a scrape can fail, with its name and kind. */
 #include "tests/unit/testing.h"
 
 #include "model/reason.h"

@@ -1,5 +1,5 @@
-/* What is known of the reference's scrape loop, case by case. The comment of each test names its
- * case; where we differ, it says how. */
+/* Known behaviour of Grafana Alloy's scrape loop. Where ours differs, the comment of the test says
+ * how. */
 #include "tests/unit/scraper_world.h"
 
 /* gzip of PROFILE */
@@ -18,7 +18,7 @@ static struct target *try_target(struct world *w, const char *const *labels, str
 }
 #define LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* S12: a value that is not UTF-8 refuses its target (there: the whole group); line breaks, tabs and
+/* A value that is not UTF-8 refuses its target (in Alloy: the whole group); line breaks, tabs and
  * emoji are fine. */
 static void values_are_utf8(void **state)
 {
@@ -38,7 +38,7 @@ static void values_are_utf8(void **state)
     }
 }
 
-/* S13: without an address there is no target. */
+/* Without an address there is no target. */
 static void no_address(void **state)
 {
     struct world *w = *state;
@@ -49,7 +49,7 @@ static void no_address(void **state)
     CHECK_STR(err.msg, "no address", "empty");
 }
 
-/* S14: timeout 1s and interval 2s give those that sample (for one second) two seconds. */
+/* With timeout 1s and interval 2s, types that sample (for one second) get two seconds. */
 static void timeouts(void **state)
 {
     struct world *w = *state;
@@ -69,7 +69,7 @@ static void timeouts(void **state)
     }
 }
 
-/* S15: another interval is a new schedule; the same configuration again changes nothing. */
+/* Another interval is a new schedule; the same configuration again changes nothing. */
 static void reconfigured(void **state)
 {
     struct world *w = *state;
@@ -95,8 +95,8 @@ static void reconfigured(void **state)
     assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
 }
 
-/* S16: [A, B] and then [A] ends B alone; another reserved label keeps A as it is. A public one does
- * so too (there it makes another scrape): only what is asked for decides. */
+/* [A, B] followed by [A] ends B alone; another reserved label keeps A as it is. So does a public
+ * one (in Alloy it makes another scrape): only the request counts. */
 static void groups_are_compared(void **state)
 {
     struct world *w = *state;
@@ -119,7 +119,7 @@ static void groups_are_compared(void **state)
     CHECK_STR(label(w->profiles[1], "foo"), "x", "its new label");
 }
 
-/* S17: unknown, up after a success, down with the error after a 500. */
+/* Unknown at first, up after a success, down with the error after a 500. */
 static void health(void **state)
 {
     struct world *w = *state;
@@ -140,7 +140,7 @@ static void health(void **state)
     }
 }
 
-/* S18: a hundred updates while a scrape hangs wait for nothing. */
+/* A hundred updates while a scrape hangs do not wait. */
 static void updates_while_one_hangs(void **state)
 {
     struct world *w = *state;
@@ -182,8 +182,8 @@ static void answer_as(struct world *w, struct http_transfer *t, const char *cont
     buf_done(&buf);
 }
 
-/* S19: what is accepted. A body is judged by its bytes, not by its Content-Type, which may be any,
- * or missing (there only application/octet-stream is taken). */
+/* Accepted bodies. The bytes count, not the Content-Type, which may be any or missing (Alloy
+ * accepts only application/octet-stream). */
 static void responses(void **state)
 {
     struct world *w = *state;
@@ -225,8 +225,8 @@ static void responses(void **state)
     }
 }
 
-/* S20: we add no otel.scope labels (there they are added, with the name of the component); a user's
- * own are kept, and no version is made up for them. */
+/* We add no otel.scope labels (Alloy adds them, with the name of the component); a user's own are
+ * kept, and no version is invented for them. */
 static void scope_labels(void **state)
 {
     struct world *w = *state;
@@ -240,8 +240,8 @@ static void scope_labels(void **state)
     }
 }
 
-/* S21: parameters of a job with a type that samples: `seconds` stands in its URL alone, once, and
- * stays so over many updates. */
+/* Parameters of a job with a type that samples: `seconds` is only in its URL, once, even after many
+ * updates. */
 static void parameters_do_not_leak(void **state)
 {
     struct world *w = *state;
@@ -269,8 +269,8 @@ static void parameters_do_not_leak(void **state)
     }
 }
 
-/* S22: where profiles go is changed while the program runs: the next one goes there (there, loops
- * that run keep what they were started with). */
+/* forward_to changes while the program runs: the next profile goes there (in Alloy, running loops
+ * keep the old value). */
 static void endpoints_change(void **state)
 {
     struct world *w = *state;

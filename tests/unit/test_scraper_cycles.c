@@ -1,8 +1,8 @@
-/* The engine over many cycles: continuous sampling, targets that somebody else profiles, types that
- * are not there, servers that cut long profiles off. */
+/* The engine over many cycles: continuous sampling, targets that another client profiles too,
+ * absent types, servers that cut long profiles off. */
 #include "tests/unit/scraper_world.h"
 
-/* E41 */
+/* The body of Go's refusal of a second profile. */
 #define GO_CPU_IN_USE "Could not enable CPU profiling: cpu profiling already in use\n"
 
 static void only_cpu(struct world *w)
@@ -18,7 +18,7 @@ static void continuous_cpu(struct world *w)
     w->types[CPU].seconds = 15;
 }
 
-/* A target as Go is: an answer comes when the profile is done and written. Returns how long the
+/* A target like Go: the answer comes when the profile is complete and written. Returns how long the
  * target was being sampled. */
 static int64_t let_it_sample(struct world *w, struct http_transfer *t, int64_t seconds)
 {
@@ -36,7 +36,7 @@ static struct http_transfer *newest(struct world *w)
 
 /* ---- continuous ------------------------------------------------------------------------------ */
 
-/* Seen from the target, at least 99 % of the time lies within a profile, and no two overlap. */
+/* As the target sees it, at least 99 % of the time lies within a profile, and no two overlap. */
 static void continuous_covers_nearly_all(void **state)
 {
     struct world *w = *state;
@@ -58,9 +58,9 @@ static void continuous_covers_nearly_all(void **state)
         assert_true(last == NULL || p->from_ns >= last->until_ns);
         assert_true(last == NULL || p->from_ns - last->until_ns <= 10 * NS_PER_MS);
         last = p;
-        set(w, 0, "pod", i % 2 == 0 ? "1" : "2", AT("h:1")); /* labels change meanwhile */
+        set(w, 0, "pod", i % 2 == 0 ? "1" : "2", AT("h:1")); /* labels change in the meantime */
         turn(w, 2);
-        for (size_t k = 0; k < w->n_transfers; k++) { /* of /mem, that run beside */
+        for (size_t k = 0; k < w->n_transfers; k++) { /* of /mem, which run in parallel */
             if (w->transfers[k].live && strstr(w->transfers[k].url, "/mem") != NULL) {
                 succeed(w, &w->transfers[k]);
             }
@@ -77,7 +77,7 @@ static void continuous_covers_nearly_all(void **state)
               0, "no tick is missed where there are none");
 }
 
-/* Another type that samples has its turn: it costs the continuous one what it takes itself. */
+/* Another sampling type gets to run, at the expense of the continuous one. */
 static void continuous_takes_turns(void **state)
 {
     struct world *w = *state;
@@ -107,8 +107,8 @@ static void continuous_takes_turns(void **state)
     assert_true(fgprof >= 59 && fgprof <= 61);
 }
 
-/* A target that cannot be reached is asked once an interval, one that answers at once every
- * `seconds`: nothing spins. */
+/* An unreachable target is tried once an interval, one that answers at once every `seconds`:
+ * nothing spins. */
 static void continuous_never_spins(void **state)
 {
     struct world *w = *state;
@@ -131,7 +131,7 @@ static void continuous_never_spins(void **state)
     }
 }
 
-/* F32, F36: the process was stopped while one ran, or waited to start. */
+/* The process was stopped while a scrape ran or waited to start. */
 static void continuous_after_a_pause(void **state)
 {
     struct world *w = *state;
@@ -153,10 +153,10 @@ static void continuous_after_a_pause(void **state)
     succeed(w, newest(w));
 }
 
-/* ---- somebody else profiles the process ------------------------------------------------------ */
+/* ---- another client profiles the process ----------------------------------------------------- */
 
-/* F20: another scraper takes ten seconds of every fifteen, at just our phase. We look for a gap,
- * find it and stay there. */
+/* Another scraper takes ten of every fifteen seconds, exactly at our phase. We look for a gap, find
+ * it and stay there. */
 static void finds_the_gap(void **state)
 {
     struct world *w = *state;
@@ -192,7 +192,7 @@ static void finds_the_gap(void **state)
     CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"cpu_in_use\"}"), seen - good, "");
 }
 
-/* Never more than two attempts in an interval, and the target's page tells how often. */
+/* At most two attempts in an interval, and the page of targets shows how many conflicted. */
 static void never_free(void **state)
 {
     struct world *w = *state;
@@ -226,7 +226,7 @@ static void never_free(void **state)
     scrape_status_done(&st);
 }
 
-/* ---- what is not there ----------------------------------------------------------------------- */
+/* ---- absent types ---------------------------------------------------------------------------- */
 
 static size_t count_text(const char *text, const char *part)
 {
@@ -237,7 +237,7 @@ static size_t count_text(const char *text, const char *part)
     return n;
 }
 
-/* Answers what comes in the next so many intervals with this status. */
+/* Answers all requests of the next intervals with this status. */
 static size_t answer_for(struct world *w, int intervals, long status)
 {
     size_t n = 0;
@@ -287,7 +287,7 @@ static void absent_types_are_asked_rarely(void **state)
     CHECK_STR(label(w->profiles[0], "v"), "2", "new labels");
 }
 
-/* The target restarts: what is not known any more is asked as ever. */
+/* The target restarts: absence is forgotten and the type is scraped as usual. */
 static void absent_until_something_else_comes(void **state)
 {
     struct world *w = *state;

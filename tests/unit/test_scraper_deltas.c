@@ -1,5 +1,5 @@
-/* Deltas within the engine, in a world without sockets and threads: when a baseline is taken, kept,
- * given up. */
+/* Deltas within the engine, without sockets and threads: when a baseline is created, kept and
+ * dropped. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct world {
     int64_t armed_ms;
     struct http_transfer transfers[256];
     size_t n_transfers;
-    struct work *works[WORKS_MAX]; /* that wait */
+    struct work *works[WORKS_MAX]; /* waiting */
     size_t n_works;
     struct profile *profile; /* the last one */
     size_t n_profiles;
@@ -90,7 +90,7 @@ static void world_submit(void *arg, struct work *work)
     w->works[w->n_works++] = work;
 }
 
-/* Does the work that waits. */
+/* Runs the waiting work. */
 static void work(struct world *w)
 {
     size_t n = w->n_works;
@@ -166,7 +166,7 @@ static int teardown(void **state)
 {
     struct world *w = *state;
     engine_free(w->e);
-    work(w); /* what ends after the engine has gone */
+    work(w); /* work that ends after the engine was freed */
     profile_unref(w->profile);
     labels_builder_free(w->b);
     metrics_free(w->metrics);
@@ -312,7 +312,8 @@ static void scrape_old(struct world *w, int allocated)
     buf_done(&body);
 }
 
-/* An old profile is converted on a worker; then the delta is made of what it became. */
+/* A profile in an older format is converted on a worker, and the delta is computed from the result.
+ */
 static void old_profiles_are_converted(void **state)
 {
     struct world *w = *state;
@@ -343,7 +344,7 @@ static void old_profiles_are_converted(void **state)
     scratch_free(s);
 }
 
-/* One that cannot be converted is a failed scrape; one that nobody waits for is dropped. */
+/* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */
 static void old_profiles_that_fail(void **state)
 {
     struct world *w = *state;
@@ -367,12 +368,12 @@ static void old_profiles_that_fail(void **state)
     CHECK_INT(w->n_profiles, 0, "");
     CHECK_INT(w->e->conversions.queue.pending_bytes, 0, "");
     set(w, "1", "h:1");
-    scrape_old(w, 10); /* teardown: the engine goes before the work is done */
+    scrape_old(w, 10); /* teardown frees the engine before the work is done */
     CHECK_INT(w->n_works, 1, "");
 }
 
-/* The counters of one pod are no baseline for another that has got its address: neither when it
- * takes its place at once, nor when it comes later. */
+/* The counters of one pod are no baseline for another one at the same address, whether it replaces
+ * the first at once or later. */
 static void another_pod_starts_anew(void **state)
 {
     struct world *w = *state;
@@ -399,7 +400,7 @@ static void another_pod_starts_anew(void **state)
     CHECK_INT(RESULT(w, "first"), 3, "");
 }
 
-/* Nothing to pass on is a good scrape all the same. */
+/* A scrape without anything to pass on is a success. */
 static void nothing_left(void **state)
 {
     struct world *w = *state;
@@ -418,7 +419,7 @@ static void nothing_left(void **state)
               3, "");
 }
 
-/* A scrape whose delta is still being made is busy: its tick is skipped. */
+/* A scrape with a pending delta is busy: its tick is skipped. */
 static void busy(void **state)
 {
     struct world *w = *state;
@@ -436,7 +437,7 @@ static void busy(void **state)
     check_values(w, 4, 1, "");
 }
 
-/* Bodies that wait are bounded; the baseline stays, and the next delta covers both intervals. */
+/* The waiting bodies are bounded; the baseline stays, and the next delta covers both intervals. */
 static void backlog(void **state)
 {
     struct world *w = *state;
@@ -461,7 +462,7 @@ static void bad_body(void **state)
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     work(w);
-    /* Good to the quick check, and not good. */
+    /* Passes the quick check but is damaged. */
     static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
     answer(w, next_start(w), bad, sizeof(bad) - 1);
     work(w);
@@ -474,7 +475,7 @@ static void bad_body(void **state)
     check_values(w, 2, 1, "the baseline has stayed");
 }
 
-/* What has no counters is passed on as it came. */
+/* A profile without counters passes through unchanged. */
 static void passed(void **state)
 {
     struct world *w = *state;
@@ -492,7 +493,7 @@ static void passed(void **state)
     buf_done(&body);
 }
 
-/* Labels may change, and the target may go and come back: the baseline is the same. */
+/* The baseline survives a change of labels and the removal of the target for a while. */
 static void survives(void **state)
 {
     struct world *w = *state;
@@ -518,7 +519,7 @@ static void survives(void **state)
     CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 2, "");
 }
 
-/* What has gone for good is freed, also when nothing else is to be done. */
+/* The baseline of a removed target is freed in time, even if nothing else is due. */
 static void freed(void **state)
 {
     struct world *w = *state;
@@ -537,7 +538,7 @@ static void freed(void **state)
     check_values(w, 0, 1, "a first one");
 }
 
-/* A target that goes while its delta is being made takes the result with it, not the baseline. */
+/* A target removed while its delta is computed loses the result, not the baseline. */
 static void gone_meanwhile(void **state)
 {
     struct world *w = *state;
@@ -553,10 +554,10 @@ static void gone_meanwhile(void **state)
     scrape(w, 30, 1);
     work(w);
     check_values(w, 20, 1, "since the first one");
-    scrape(w, 31, 1); /* and the engine goes while this one is being made */
+    scrape(w, 31, 1); /* the engine is freed while this one is computed */
 }
 
-/* Without room for a baseline: gauges only, never a wrong delta; with room again, deltas again. */
+/* Over the budget: gauges only, never a wrong delta; within it again: deltas again. */
 static void no_room(void **state)
 {
     struct world *w = *state;
@@ -586,7 +587,7 @@ static void no_room(void **state)
     check_values(w, 0, 1, "no room again");
 }
 
-/* What is kept for targets that have gone makes way for those that are there. */
+/* Baselines of removed targets give way to those of existing ones. */
 static void kept_makes_way(void **state)
 {
     struct world *w = *state;
@@ -604,7 +605,7 @@ static void kept_makes_way(void **state)
     check_values(w, 2, 1, "delta");
 }
 
-/* Delta case F08: no delta is made of types that are not cumulative; they go as they came. */
+/* Types that are not cumulative pass through unchanged. */
 static void not_cumulative(void **state)
 {
     struct world *w = *state;
@@ -626,7 +627,8 @@ static void not_cumulative(void **state)
     buf_done(&body);
 }
 
-/* The job may be another one after a reload, with other labels: address, path and type decide. */
+/* After a reload the job may be another one, with other labels: address, path and type identify the
+ * baseline. */
 static void another_job(void **state)
 {
     struct world *w = *state;
@@ -647,13 +649,13 @@ static void another_job(void **state)
     work(w);
     check_values(w, 3, 1, "the baseline is the same");
     CHECK_STR(labels_get(w->profile->labels, SV("job")).p, "two", "");
-    assert_true(engine_set_group(w->e, 1, "elsewhere", NULL, 0)); /* before the job goes */
+    assert_true(engine_set_group(w->e, 1, "elsewhere", NULL, 0)); /* before the job is freed */
 }
 
 #define HOUR_SCRAPES 240 /* at 15 s */
 #define HOUR_STACKS 200
 
-/* A profile of one steady stack that grows and many that were never there before. */
+/* A profile with one stack that grows and many that are new each time. */
 static struct buf restless(int64_t round)
 {
     static const struct pprof_spec spec = {.types = HEAP, .time_nanos = 1};
@@ -667,8 +669,8 @@ static struct buf restless(int64_t round)
     return pprof_make(&spec, rows, HOUR_STACKS + 1);
 }
 
-/* An hour of stacks that never repeat: what is remembered levels off, as each is forgotten after
- * DELTA_AGE_MAX profiles. Then with a budget below that: it is never passed, and what goes out is
+/* An hour of stacks that never repeat: the memory levels off, since each stack is forgotten after
+ * DELTA_AGE_MAX profiles. Then with a budget below that: it is never exceeded, and the output is
  * still right, or gauges only. */
 static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
 {
@@ -697,7 +699,7 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         uint64_t now = RESULT(w, "delta");
         bool made = now != 999999 && now > deltas;
         deltas = made ? now : deltas;
-        /* The steady stack's growth and all new ones, or (gauges only) no counter at all. */
+        /* The growth of the steady stack and all new ones, or (gauges only) no counter. */
         assert_true(out.next->n == HOUR_STACKS + 1 || out.next->n == 0);
         assert_true(!made || out.next->n == HOUR_STACKS + 1);
         delta_output_done(&out);
@@ -723,7 +725,7 @@ static void restless_stacks(void **state)
     assert_true(RESULT(w, "delta") > HOUR_SCRAPES + HOUR_SCRAPES / 2);
 }
 
-/* Deltas that the target makes are passed on as they come, and do not take turns. */
+/* Deltas computed by the target pass through unchanged, and may overlap. */
 static void made_by_the_target(void **state)
 {
     struct world *w = *state;

@@ -1,4 +1,4 @@
-/* The engine: ticks, turns, slots, groups. */
+/* The engine: ticks, gates, slots, groups. */
 #include "tests/unit/scraper_world.h"
 
 /* ---- a scrape -------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static int64_t first_start(struct world *w)
     return phase;
 }
 
-/* A restart at another time, with another monotonic clock, finds the same phase. */
+/* A restart at another time, with another monotonic clock, keeps the phase. */
 static void same_phase_after_restart(void **state)
 {
     struct world *w = *state;
@@ -97,7 +97,7 @@ static void same_phase_after_restart(void **state)
     }
 }
 
-/* F32: the wall clock jumps an hour each way: no burst, no pause. */
+/* The wall clock jumps an hour each way: no burst, no pause. */
 static void wall_clock_jumps(void **state)
 {
     struct world *w = *state;
@@ -117,7 +117,7 @@ static void wall_clock_jumps(void **state)
     }
 }
 
-/* F32, F36: the machine slept, or the process was stopped, for five minutes. */
+/* The machine slept, or the process was stopped, for five minutes. */
 static void stall(void **state)
 {
     struct world *w = *state;
@@ -155,7 +155,7 @@ static void ticks_are_skipped_while_one_runs(void **state)
     CHECK_INT(next_start(w)->start_ns - t->start_ns, 45 * NS_PER_S, "the phase is kept");
 }
 
-/* F18: a target that never answers delays nobody, and its place is free when its time is over. */
+/* A target that never answers delays no other scrape, and its slot is free after the timeout. */
 static void a_hung_target_delays_nobody(void **state)
 {
     struct world *w = *state;
@@ -253,9 +253,9 @@ static void no_memory_for_a_transfer(void **state)
     succeed(w, next_start(w));
 }
 
-/* ---- turns and slots ------------------------------------------------------------------------- */
+/* ---- gates and slots ------------------------------------------------------------------------- */
 
-/* Two jobs, two sampling types each, one process: never two at once, and all have their turn. */
+/* Two jobs, two sampling types each, one process: they never overlap, and none starves. */
 static void sampling_never_overlaps(void **state)
 {
     struct world *w = *state;
@@ -289,7 +289,7 @@ static void sampling_never_overlaps(void **state)
         if (rng_range(&rng, 0, 4) == 0) {
             w->jobs[0].forward_to = 1;
             set(w, 0, "pod", i % 2 == 0 ? "1" : "2",
-                AT("10.0.0.1:80")); /* labels change meanwhile */
+                AT("10.0.0.1:80")); /* labels change in the meantime */
         }
         succeed(w, t);
     }
@@ -298,7 +298,7 @@ static void sampling_never_overlaps(void **state)
     }
 }
 
-/* Another process does not wait, and other types do not either. */
+/* Scrapes of another process do not wait, nor do other types. */
 static void only_sampling_of_one_process_waits(void **state)
 {
     struct world *w = *state;
@@ -330,7 +330,7 @@ static void waiting_scrapes_skip_ticks(void **state)
     succeed(w, &w->transfers[1]);
 }
 
-/* A scrape that goes gives its turn and its place in the line back. */
+/* A removed scrape leaves the gate and the queue. */
 static void turns_survive_removal(void **state)
 {
     struct world *w = *state;
@@ -342,7 +342,7 @@ static void turns_survive_removal(void **state)
     set(w, 1, "y", "1", AT("h:1"));
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 1, "y waits");
-    set(w, 1, "y", "1", NOTHING); /* leaves the line */
+    set(w, 1, "y", "1", NOTHING); /* leaves the queue */
     set(w, 1, "y", "1", AT("h:1"));
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 1, "y waits again");
@@ -384,7 +384,7 @@ static void slots_are_first_come_first_served(void **state)
     CHECK_INT(metric(w, "profpull_scrapes_waiting"), 0, "none waits");
 }
 
-/* So many at one instant do not hold the loop up. */
+/* Many scrapes at one instant do not block the loop. */
 static void a_wake_up_starts_a_batch(void **state)
 {
     struct world *w = *state;
@@ -418,7 +418,7 @@ static void groups_change(void **state)
     set(w, 0, "s", "1", AT("a:1"));
     assert_true(b->cancelled);
     assert_true(a->live);
-    set(w, 0, "s", "2", AT("a:1")); /* another label: what was asked for keeps the old one */
+    set(w, 0, "s", "2", AT("a:1")); /* another label: a request in flight keeps the old one */
     assert_true(a->live);
     succeed(w, a);
     CHECK_STR(label(w->profiles[0], "v"), "1", "old labels");
@@ -474,7 +474,7 @@ static void duplicates(void **state)
     CHECK_STR(label(w->profiles[0], "v"), "first", "the first one wins");
     struct http_transfer *t = next_start(w);
     set(w, 0, "s", "first", NOTHING);
-    assert_true(t->cancelled); /* whose labels would the answer carry? */
+    assert_true(t->cancelled); /* the answer could not be attributed */
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 3, "the next one takes over in the same phase");
     succeed(w, &w->transfers[2]);
@@ -490,7 +490,7 @@ static void duplicates(void **state)
     CHECK_INT(w->n_transfers, 3, "all gone");
 }
 
-/* With equal labels (a reload that gives the job another number, say) nothing is interrupted. */
+/* With equal labels (for example if a reload renumbers the job) nothing is interrupted. */
 static void duplicates_with_equal_labels(void **state)
 {
     struct world *w = *state;
@@ -504,8 +504,8 @@ static void duplicates_with_equal_labels(void **state)
     CHECK_INT(w->n_profiles, 1, "profile");
 }
 
-/* F22: an address goes to another pod between two events. What comes is labelled as was known when
- * it was asked for, and dropped once it is known that the pod is another one. */
+/* An address moves to another pod between two events. An answer carries the labels as of its
+ * request, and is dropped once the pod is known to be another one. */
 static void address_goes_to_another_pod(void **state)
 {
     struct world *w = *state;
@@ -544,8 +544,8 @@ static void target_limit(void **state)
     CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 3, "active");
     CHECK_INT(metric(w, "profpull_targets{state=\"refused\"}"), 2, "refused");
     CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"limit\"}"), 2, "counted");
-    set(w, 0, "t", "1", AT("e:1", "d:1", "c:1")); /* who is there stays, whatever the order */
-    set(w, 1, "u", "1", AT("f:1"));               /* another job has its own room */
+    set(w, 0, "t", "1", AT("e:1", "d:1", "c:1")); /* existing ones stay, whatever the order */
+    set(w, 1, "u", "1", AT("f:1"));               /* another job has its own limit */
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 4, "scraped");
     bool c = false;
@@ -555,7 +555,7 @@ static void target_limit(void **state)
     }
     assert_true(c);
     CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"limit\"}"), 2, "no news");
-    set(w, 0, "s", "1", NOTHING); /* there is room: the others move up */
+    set(w, 0, "s", "1", NOTHING); /* below the limit: the others are admitted */
     CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 4, "active");
     CHECK_INT(metric(w, "profpull_targets{state=\"refused\"}"), 0, "refused");
     size_t before = w->n_transfers;
@@ -607,7 +607,7 @@ static void snapshots_in_pages(void **state)
     CHECK_INT(total, 99, "each once");
 }
 
-/* ---- at random ------------------------------------------------------------------------------- */
+/* ---- random operations ----------------------------------------------------------------------- */
 
 static void check_no_overlap(const struct world *w)
 {
@@ -648,8 +648,8 @@ static void random_group(struct world *w, struct rng *rng)
         values[rng_range(rng, 0, 2)], addresses);
 }
 
-/* Targets come and go, answers come or do not: no two samplings of one process, no leak, and all is
- * gone in the end. */
+/* Targets are added and removed, some answers never come: sampling scrapes of one process never
+ * overlap, and nothing leaks. */
 static void random_life(void **state)
 {
     struct world *w = *state;

@@ -1,4 +1,4 @@
-/* The whole scraper, its loop on a thread of its own, against an HTTP server on loopback. */
+/* The whole scraper, with its loop on a separate thread, against an HTTP server on loopback. */
 #include "tests/unit/testing.h"
 
 #include <arpa/inet.h>
@@ -147,7 +147,7 @@ struct fixture {
     struct config_type types[1];
     struct config_job job;
     atomic_size_t profiles;
-    atomic_size_t wrong; /* profiles that are not what the server sent */
+    atomic_size_t wrong; /* profiles that differ from what the server sent */
 };
 
 static void on_profile(void *arg, struct profile *p, uint64_t forward_to)
@@ -372,7 +372,7 @@ static void threads(void **state)
     assert_true(scraper_set_group(f->s, 0, "late", &late, 1));
 }
 
-/* What was posted when the loop has ended is dropped without a trace. */
+/* Updates posted after the loop has ended are dropped without a leak. */
 static void freed_before_the_loop_runs(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Sampling without memory: whichever allocation fails, either the targets of a source change or all
- * stays as it was. */
+/* Sampling while memory is short: whichever allocation fails, either the targets of a source change
+ * or nothing does. */
 #include "tests/unit/scraper_world.h"
 
 #include "scraper/sampling.h"
@@ -43,7 +43,7 @@ static void source_changes(void **state)
     assert_true(failed > 5);
 }
 
-/* Another source comes while memory is short: what is there stays. */
+/* A new source while memory is short: existing targets stay. */
 static void another_source_comes(void **state)
 {
     struct world *w = *state;

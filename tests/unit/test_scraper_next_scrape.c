@@ -1,4 +1,4 @@
-/* When the next scrape comes, and what to do about those that sample for too long. Pure logic. */
+/* When the next scrape is due, and hints for scrapes that sample for too long. Pure logic. */
 #include "tests/unit/testing.h"
 
 #include "scraper/next_scrape.h"
@@ -20,7 +20,7 @@ static struct next_scrape_input input(enum reason_kind end, int64_t sampling_ms)
     };
 }
 
-/* However it ended, an ordinary one follows its ticks. */
+/* However it ended, an ordinary scrape follows its ticks. */
 static void ordinary(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void continuous(void **state)
     CHECK_INT(next_scrape_at(&c, &in, &rng), in.phase_ms, "so does this");
 }
 
-/* Somebody else profiles the process: once more within the interval, if there is room. */
+/* Another client profiles the process: one retry within the interval, if there is time. */
 static void conflicts(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void conflicts(void **state)
         CHECK_INT(scrape_history_conflicts(&c), 2, "conflicts");
         CHECK_INT(c.attempts, 2, "attempts");
     }
-    /* When the other one's has ended, and before ours would reach into the next tick. */
+    /* After the other profile has ended, and early enough for ours to end before the next tick. */
     assert_true(lowest >= NOW + 4000 && lowest < NOW + 4200);
     assert_true(highest <= NOW + INTERVAL - 10 - 4000 && highest > NOW + INTERVAL - 4200);
 }
@@ -140,7 +140,7 @@ static void absent(void **state)
     CHECK_INT(next_scrape_at(&c, &in, &rng), in.tick_ms, "and goes on");
 }
 
-/* Whatever else happens, it is not known any more that the path is not there: a restart, say. */
+/* Any other failure (a restart, for example) ends the absence. */
 static void absent_ends_with_another_failure(void **state)
 {
     (void)state;
@@ -162,8 +162,7 @@ static void absent_ends_with_another_failure(void **state)
     }
 }
 
-/* ---- timeout_hints
- * -------------------------------------------------------------------------------- */
+/* ---- timeout hints --------------------------------------------------------------------------- */
 
 static void timeout_hints(void **state)
 {
@@ -172,7 +171,7 @@ static void timeout_hints(void **state)
         const char *row;
         struct timeout_hint_input in;
         enum reason reason;
-        const char *advice; /* in the sentence; NULL: it stays as it was */
+        const char *advice; /* in the sentence; NULL: the sentence is unchanged */
     } rows[] = {
         {"another type",
          {.reason = REASON_CUT, .type = "memory", .lasted_ms = 14010, .last_cut_ms = 14000},

@@ -1,11 +1,11 @@
-/* Which targets are scraped where a job samples its services: the choice itself, and the engine. */
+/* Which targets of a job with `sampling` are scraped: the sampler alone, and in the engine. */
 #include "tests/unit/scraper_world.h"
 
 #include "scraper/sampling.h"
 
 #define PODS_MAX 400
 
-/* Which processes are kept, as told by the sampler: by the number in their address. */
+/* The processes that the sampler keeps, by the number in their address. */
 struct chosen {
     struct world *w;
     struct sampler *s;
@@ -38,7 +38,7 @@ static void on_unlock(void *arg)
     ((struct chosen *)arg)->locked = false;
 }
 
-/* Process i of a service comes with so many targets (paths), or goes (0). */
+/* Adds process i of a service with n targets (paths), or removes it (0). */
 static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, unsigned percent,
                 unsigned max)
 {
@@ -113,8 +113,8 @@ static void percent_is_rounded_up(void **state)
     }
 }
 
-/* One that comes displaces one at most; one that goes makes room for one at most; nobody else is
- * touched, and the end is the same whatever came before. */
+/* A new process displaces at most one, a removed one admits at most one, no other is affected, and
+ * the result does not depend on the history. */
 static void choice_stays_put(void **state)
 {
     struct chosen *c = begin(*state);
@@ -146,7 +146,7 @@ static void choice_stays_put(void **state)
     end(c);
 }
 
-/* Percent: the choice grows and shrinks with the service, by one at a time. */
+/* Percent: the choice grows and shrinks with the service, in steps of one. */
 static void choice_grows_with_the_service(void **state)
 {
     struct chosen *c = begin(*state);
@@ -160,12 +160,12 @@ static void choice_grows_with_the_service(void **state)
         }
         CHECK_INT(count_kept(c), (i + 10) / 10, "one in ten");
     }
-    /* Chance alone would move each one that comes into the choice for another that leaves it. */
+    /* Without ranks, each new process would replace another one. */
     assert_true(moved < 100);
     end(c);
 }
 
-/* All targets of a process are kept or left out together, and each service for itself. */
+/* All targets of a process are kept or left out together, and services are independent. */
 static void processes_and_services(void **state)
 {
     struct chosen *c = begin(*state);
@@ -186,7 +186,7 @@ static void processes_and_services(void **state)
         CHECK_INT(list[i].scraped, 5, list[i].service);
         free(list[i].service);
     }
-    for (unsigned i = 0; i < 40; i++) { /* all become one service: the label changes */
+    for (unsigned i = 0; i < 40; i++) { /* all move to one service: the label changes */
         pod(c, i, "one", 1, 100, 5);
     }
     CHECK_INT(count_kept(c), 5, "of one");
@@ -210,7 +210,7 @@ static void engine_scrapes_what_is_kept(void **state)
         char name[32];
         snprintf(name, sizeof(name), "h%d:1", i);
         set(w, 0, name, "1", AT(name));
-        set(w, 1, name, "1", AT(name)); /* another job, which does not sample: duplicates */
+        set(w, 1, name, "1", AT(name)); /* another job, without sampling: duplicates */
     }
     CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 22, "of both jobs");
     CHECK_INT(metric(w, "profpull_targets{state=\"left_out\"}"), 18, "left out");
@@ -246,7 +246,7 @@ static void engine_scrapes_what_is_kept(void **state)
             succeed(w, &w->transfers[i]);
         }
     }
-    w->jobs[0].sample_max = 0; /* a configuration without it */
+    w->jobs[0].sample_max = 0; /* a configuration without sampling */
     for (int i = 0; i < 20; i++) {
         char name[32];
         snprintf(name, sizeof(name), "h%d:1", i);

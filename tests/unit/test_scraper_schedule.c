@@ -1,4 +1,4 @@
-/* The schedule with a clock of its own. */
+/* The schedule, with simulated time. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static int64_t wall_phase(int64_t mono, int64_t offset, int64_t interval)
     return r < 0 ? r + interval : r;
 }
 
-/* Whenever the program starts, on whatever machine, the phase is the same. */
+/* The phase is the same at every start, on every machine. */
 static void phase_survives_restarts(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void change(struct schedule *s, struct thing *t, int64_t due, bool remove
 {
     if (t->in && remove) {
         schedule_remove(s, &t->item);
-        schedule_remove(s, &t->item); /* twice does no harm */
+        schedule_remove(s, &t->item); /* twice is harmless */
         t->in = false;
         return;
     }
@@ -119,7 +119,7 @@ static void change(struct schedule *s, struct thing *t, int64_t due, bool remove
     }
 }
 
-/* Against a plain search, over random additions, moves and removals. */
+/* Compared with a linear search, over random additions, moves and removals. */
 static void heap_is_right(void **state)
 {
     (void)state;
@@ -148,8 +148,8 @@ static void heap_is_right(void **state)
     free(things);
 }
 
-/* The wall clock may jump as it likes: after the first tick only the monotonic one counts, and no
- * two ticks are closer than an interval. */
+/* Whatever the wall clock does, after the first tick only the monotonic one counts, and no two
+ * ticks are closer than an interval. */
 static void jumps_of_the_wall_clock(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void jumps_of_the_wall_clock(void **state)
     }
 }
 
-/* After a stall everyone has missed ticks; nobody is due at once. */
+/* After a stall all scrapes have missed ticks, but they are not all due at once. */
 static void no_burst_after_a_stall(void **state)
 {
     (void)state;

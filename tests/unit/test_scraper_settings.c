@@ -1,4 +1,4 @@
-/* Settings of one target, from its labels: every label good, bad and at its edge. */
+/* Settings of one target, from its labels: good values, bad values and limits. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static struct target *make(struct fixture *f, const char *const *labels, const c
 
 #define LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* "url interval/timeout" of each scrape, one a line. */
+/* "url interval/timeout" of each scrape, one per line. */
 static void describe(const struct target *t, char *out, size_t size)
 {
     size_t n = 0;
@@ -119,7 +119,7 @@ static void check(struct fixture *f, const char *const *labels, const char *want
 #define MEMORY_LINE "http://10.1.2.3:80/allocs 15000/10000"
 #define CPU_LINE "http://10.1.2.3:80/profile?seconds=14 15000/24000"
 
-/* What a good label does to its type, and that it does nothing to the other one. */
+/* A valid label affects its type and no other. */
 static void good_labels(void **state)
 {
     static const struct {
@@ -190,7 +190,7 @@ static void good_labels(void **state)
     }
 }
 
-/* One that is continuous fills its interval. */
+/* A continuous type fills its interval. */
 static void continuous_types(void **state)
 {
     struct fixture *f = *state;
@@ -222,7 +222,7 @@ static void continuous_types(void **state)
     target_unref(t);
 }
 
-/* A wrong label costs its type, is told of, and the neighbour is scraped as ever. */
+/* A wrong label disables its type and is reported; the other type is scraped as usual. */
 static void wrong_labels(void **state)
 {
     static const struct {
@@ -301,7 +301,7 @@ static void wrong_labels_of_sampling_types(void **state)
     }
 }
 
-/* What the file says of the seconds is not stretched by a label, and needs its interval. */
+/* The configured seconds are not extended by a label, and need a long enough interval. */
 static void seconds_that_were_given(void **state)
 {
     struct fixture *f = *state;
@@ -318,7 +318,7 @@ static void seconds_that_were_given(void **state)
     target_unref(t);
 }
 
-/* A type that the configuration leaves off may have no time to sample. */
+/* A type that the configuration disables may have no time to sample. */
 static void enabled_without_time(void **state)
 {
     struct fixture *f = *state;
@@ -337,7 +337,7 @@ static void enabled_without_time(void **state)
           MEMORY_LINE "\n" CPU_LINE "\nhttp://10.1.2.3:80/fgprof?seconds=4 5000/9000");
 }
 
-/* What is said for all types, and wrong, costs the target. */
+/* A wrong setting for all types refuses the target. */
 static void wrong_for_all(void **state)
 {
     static const struct {
@@ -362,7 +362,7 @@ static void wrong_for_all(void **state)
     }
 }
 
-/* If nothing is left to scrape, the target is refused as before, with the first reason. */
+/* Without any type left, the target is refused with the first reason. */
 static void nothing_left(void **state)
 {
     struct fixture *f = *state;
@@ -396,7 +396,7 @@ static void unknown_types(void **state)
     target_unref(t);
 }
 
-/* However many labels a pod has, what is told of it is bounded. */
+/* However many labels a pod has, the reported problems are bounded. */
 static void many_unknown_types(void **state)
 {
     struct fixture *f = *state;
@@ -415,7 +415,7 @@ static void many_unknown_types(void **state)
     target_unref(t);
 }
 
-/* The host of a pod is its own whatever port and scheme its labels choose. */
+/* The host of a pod is its own, whatever port and scheme its labels set. */
 static void host_stays(void **state)
 {
     struct fixture *f = *state;
@@ -473,7 +473,7 @@ static void addresses(void **state)
     CHECK_INT(strlen(longest.text), 255 + 6, "longest");
 }
 
-/* Settings are none of the series' business; the path that was used is. */
+/* Settings are not part of the series; the path used is. */
 static void series(void **state)
 {
     struct fixture *f = *state;
@@ -499,7 +499,7 @@ static void series(void **state)
     target_unref(t);
 }
 
-/* The carried name of a type brings that type's settings. */
+/* A target with the name of a type gets the settings of that type. */
 static void carried_name(void **state)
 {
     struct fixture *f = *state;

@@ -10,7 +10,7 @@
 #define SAMPLING .sampling = true, .seconds = 14
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000
 
-/* The built-in types as the configuration fills them in. */
+/* The built-in types, as the configuration sets them. */
 static const struct config_type BUILT_IN[] = {
     {.key = "memory", .name = "memory", .path = "/debug/pprof/allocs", .enabled = true, TIMES},
     {.key = "block", .name = "block", .path = "/debug/pprof/block", .enabled = true, TIMES},
@@ -146,7 +146,7 @@ static void check_urls(struct target *t, const char *const *want, size_t n)
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
-/* S01: what is on by default, plain http. */
+/* The default types, plain http. */
 static void default_urls(void **state)
 {
     struct target *t = make_ok(*state, LABELS("__address__", "localhost:9090"));
@@ -163,7 +163,7 @@ static void default_urls(void **state)
     target_unref(t);
 }
 
-/* S04: every type, and https. */
+/* Every type, and https. */
 static void all_types_https(void **state)
 {
     struct fixture *f = *state;
@@ -181,7 +181,7 @@ static void all_types_https(void **state)
     target_unref(t);
 }
 
-/* S02, S03: the scheme of label and job, and the port that follows from it. */
+/* The scheme of label and job, and the default port. */
 static void scheme_and_port(void **state)
 {
     struct fixture *f = *state;
@@ -211,7 +211,7 @@ static void scheme_and_port(void **state)
     }
 }
 
-/* S13: no address, or none that is one, is an error of this target alone. */
+/* A missing or invalid address is an error of this target alone. */
 static void bad_addresses(void **state)
 {
     static const char *const rows[] = {
@@ -242,7 +242,7 @@ static void bad_schemes(void **state)
     }
 }
 
-/* S05, S06, S07: prefixes of job and target, with and without slashes. */
+/* Prefixes of job and target, with and without slashes. */
 static void path_prefixes(void **state)
 {
     struct fixture *f = *state;
@@ -291,7 +291,7 @@ static void bad_paths(void **state)
     text[sizeof(text) - 1] = '\0';
     check_error(*state, LABELS("__address__", "h", "__profile_path__", text), NULL,
                 "path longer than");
-    text[URL_PATH_MAX] = '\0'; /* the longest one that is allowed, and all of it segments */
+    text[URL_PATH_MAX] = '\0'; /* the longest one allowed, all of it segments */
     for (size_t i = 1; i < URL_PATH_MAX; i += 2) {
         text[i] = 'a';
     }
@@ -300,7 +300,7 @@ static void bad_paths(void **state)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* S21: the CPU profile alone has seconds, once, however often targets are made. */
+/* Only the CPU profile has seconds, once, however often targets are created. */
 static void seconds_only_for_sampling(void **state)
 {
     struct fixture *f = *state;
@@ -336,7 +336,7 @@ static void param_labels(void **state)
     target_unref(t);
 }
 
-/* A parameter of the job must not hide one of a type that has the same name. */
+/* A parameter of the job does not hide a type's parameter of the same name. */
 static void type_params_win(void **state)
 {
     struct fixture *f = *state;
@@ -351,7 +351,7 @@ static void type_params_win(void **state)
     target_unref(t);
 }
 
-/* S14: the seconds come on top of the timeout, for types that sample. */
+/* For types that sample, the seconds are added to the timeout. */
 static void timeouts(void **state)
 {
     struct fixture *f = *state;
@@ -379,7 +379,7 @@ static void seconds_of_a_target(void **state)
     target_unref(t);
     static const char *const bad[] = {"0", "16", "-1", "1.5", "x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        /* It costs the types that sample, not the others; and the target if there are none. */
+        /* It disables the types that sample, or refuses the target if there are no others. */
         static const char want[] =
             "profile type process_cpu: "
             "invalid __param_seconds: expected whole seconds from 1 to 15, got \"";
@@ -398,7 +398,7 @@ static void seconds_of_a_target(void **state)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* S09: where the service name comes from. */
+/* The sources of the service name, in order. */
 static void service_names(void **state)
 {
 #define ANNOTATION "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "k8s-svc"
@@ -446,7 +446,7 @@ static void job_and_instance(void **state)
     target_unref(t);
 }
 
-/* S10: a target keeps its own name, path and prefix. */
+/* A target keeps its own name, path and prefix. */
 static void carried_labels(void **state)
 {
     struct fixture *f = *state;
@@ -455,7 +455,7 @@ static void carried_labels(void **state)
     check_label(t, "__profile_path__", "/own");
     check_label(t, "__name__", "own_name");
     check_label(t, "__profile_path_prefix__", "/pre");
-    /* Several types come to one URL and one name: scraped once, and once as a sampling one. */
+    /* Several types with one URL and one name: scraped once, and once as a sampling one. */
     CHECK_URLS(t, "http://h:80/pre/own", "http://h:80/pre/own?seconds=14");
     struct labels *series = target_series(t, 0, f->b);
     CHECK_STR(labels_get(series, SV("__name__")).p, "own_name", "name");
@@ -463,7 +463,7 @@ static void carried_labels(void **state)
     labels_unref(series);
     target_unref(t);
 
-    /* The name of a type makes all of them that type. */
+    /* The name of a type turns all of them into that type. */
     t = make_ok(f,
                 LABELS("__address__", "h", "__profile_path__", "/cpu", "__name__", "process_cpu"));
     CHECK_URLS(t, "http://h:80/cpu?seconds=14");
@@ -471,8 +471,7 @@ static void carried_labels(void **state)
     target_unref(t);
 }
 
-/* S11: godeltaprof is called memory, and is a delta already. S20: no labels of a scope are added.
- */
+/* godeltaprof is named memory, and is a delta already. No labels of a scope are added. */
 static void series_labels(void **state)
 {
     struct fixture *f = *state;
@@ -501,7 +500,7 @@ static void series_labels(void **state)
     target_unref(t);
 }
 
-/* S12: invalid UTF-8 is refused, control characters and emoji are fine. */
+/* Invalid UTF-8 is refused, control characters and emoji are fine. */
 static void utf8(void **state)
 {
     check_error(*state, LABELS("__address__", "h", "bad", "\xc3("), NULL,
@@ -509,7 +508,7 @@ static void utf8(void **state)
     target_unref(make_ok(*state, LABELS("__address__", "h", "fine", "a\nb\tc \xf0\x9f\x98\x80")));
 }
 
-/* ---- whose address --------------------------------------------------------------------------- */
+/* ---- pinned hosts ---------------------------------------------------------------------------- */
 
 static void pinned_hosts(void **state)
 {
@@ -574,7 +573,7 @@ static void processes(void **state)
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* S16: labels are not part of what a scrape is; address, path, parameters and name are. */
+/* Labels are not part of a scrape's identity; address, path, parameters and name are. */
 static void identity(void **state)
 {
     struct fixture *f = *state;
@@ -625,7 +624,7 @@ static void no_types(void **state)
     target_unref(NULL);
 }
 
-/* Of what discovery tells, a target depends on nothing but what it says that it reads. */
+/* A target depends on no label of discovery other than those it declares. */
 static void reads(void **state)
 {
     struct fixture *f = *state;
