@@ -1,68 +1,58 @@
+/* Expansion of references to groups: see expand.h. */
 #include "relabel/expand.h"
 
 #include <string.h>
 
-/* Numbers of this size are no numbers any more but names (and so nothing). */
-#define GROUP_NUMBER_MAX 100000000u
+#include "base/ascii.h"
+
+/* A longer number is a name, as in Go. */
+#define GROUP_NUMBER_MAX 999999999
 
 static size_t word_length(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        if ((unsigned char)c >= 0x80) {
+        if ((unsigned char)v.p[i] >= 0x80) {
             return regex_word_length(v);
         }
-        if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-              (c >= 'a' && c <= 'z'))) {
+        if (!ascii_is_word(v.p[i])) {
             return i;
         }
     }
     return v.n;
 }
 
-/* Takes a reference off *rest, which is behind a $. False if there is none. */
+/* Reads a reference at the start of *rest, after the $. False if there is none. */
 static bool take_name(struct sv *rest, struct sv *ret_name)
 {
-    bool brace = rest->n > 0 && rest->p[0] == '{';
-    struct sv t = {rest->p + brace, rest->n - brace};
+    bool brace = sv_starts_with(*rest, SV("{"));
+    struct sv t = sv_skip(*rest, brace);
     struct sv name = {t.p, word_length(t)};
-    size_t used = name.n + brace;
-    if (name.n == 0) {
+    t = sv_skip(t, name.n);
+    if (name.n == 0 || (brace && !sv_starts_with(t, SV("}")))) {
         return false;
     }
-    if (brace) {
-        if (name.n == t.n || t.p[name.n] != '}') {
-            return false;
-        }
-        used++;
-    }
-    rest->p += used;
-    rest->n -= used;
+    *rest = sv_skip(t, brace);
     *ret_name = name;
     return true;
 }
 
 static bool group_number(struct sv name, size_t *ret_number)
 {
-    size_t number = 0;
-    for (size_t i = 0; i < name.n; i++) {
-        if (name.p[i] < '0' || name.p[i] > '9' || number >= GROUP_NUMBER_MAX) {
-            return false;
-        }
-        number = number * 10 + (size_t)(name.p[i] - '0');
+    uint64_t number = 0;
+    if (!parse_u64(name, GROUP_NUMBER_MAX, &number) || (name.n > 1 && name.p[0] == '0')) {
+        return false;
     }
-    *ret_number = number;
-    return name.n == 1 || name.p[0] != '0';
+    *ret_number = (size_t)number;
+    return true;
 }
 
-/* Whether a group answers to a reference; number is SIZE_MAX if that is a name. */
+/* Whether a reference means the group; number is SIZE_MAX if the reference is a name. */
 static bool group_is(const struct regex *re, size_t group, struct sv name, size_t number)
 {
     return number == SIZE_MAX ? sv_eq(regex_group_name(re, group), name) : group == number;
 }
 
-/* Sets the groups that a reference means; a piece without groups and text is one that expands to
- * nothing. */
+/* Sets the groups that a reference means; a piece without groups and text expands to nothing. */
 static bool resolve(struct expansion_piece *piece, struct arena *arena, struct sv name,
                     const struct regex *re)
 {
@@ -90,7 +80,7 @@ static bool resolve(struct expansion_piece *piece, struct arena *arena, struct s
     return true;
 }
 
-/* The piece at the start of *rest: up to the next $, or a reference, or a $ that is one. */
+/* Reads one piece: text up to the next $, a reference, or a literal $. */
 static bool take_piece(struct expansion_piece *piece, struct arena *arena, struct sv *rest,
                        const struct regex *re)
 {
@@ -98,16 +88,13 @@ static bool take_piece(struct expansion_piece *piece, struct arena *arena, struc
     size_t n = dollar == NULL ? rest->n : (size_t)(dollar - rest->p);
     if (n > 0) {
         piece->text = (struct sv){rest->p, n};
-        rest->p += n;
-        rest->n -= n;
+        *rest = sv_skip(*rest, n);
         return true;
     }
-    piece->text = (struct sv){rest->p, 1};
-    rest->p++;
-    rest->n--;
-    if (rest->n > 0 && rest->p[0] == '$') {
-        rest->p++;
-        rest->n--;
+    piece->text = SV("$");
+    *rest = sv_skip(*rest, 1);
+    if (sv_starts_with(*rest, SV("$"))) {
+        *rest = sv_skip(*rest, 1);
         return true;
     }
     struct sv name;

@@ -1,8 +1,8 @@
 /* Templates with references to capture groups: $1, ${1}, $name, ${name}, $$ (Go's Regexp.Expand).
  *
- * A name is the longest run of letters, digits and underscores. All digits without a leading zero
- * is the number of a group; anything else is a name. A group that does not exist or took no part
- * in the match gives nothing. A $ with no reference behind it is a $.
+ * A name is the longest run of letters, digits and underscores. Digits without a leading zero are
+ * the number of a group, anything else is the name of one. A group that does not exist or did not
+ * take part in the match expands to nothing. A $ without a reference after it stands for itself.
  */
 #ifndef PROFPULL_RELABEL_EXPAND_H
 #define PROFPULL_RELABEL_EXPAND_H
@@ -17,7 +17,7 @@
 
 struct expansion_piece {
     struct sv text; /* if n_groups is 0 */
-    /* The first of these groups that took part in the match; more than one may have one name. */
+    /* The first of these that took part in the match counts; groups may share a name. */
     const size_t *groups;
     size_t n_groups;
 };

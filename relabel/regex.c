@@ -1,3 +1,4 @@
+/* Compiling and matching a regex: see regex.h. */
 #include "relabel/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -10,10 +11,10 @@
 #include "relabel/regex_fast.h"
 #include "relabel/relabel.h"
 
-/* Go allows 1,000 levels; what we emit has up to three parentheses for one of them. */
+/* Go allows 1,000 levels; the pattern for PCRE2 has up to three parentheses for each. */
 #define NEST_LIMIT (4 * RE2_HEIGHT_MAX)
 #define JIT_STACK_MIN ((size_t)32 * 1024)
-/* Texts that outlive the tree: the pattern itself, once more as literals, and their tables. */
+/* Texts that outlive the tree: the pattern, its literals and their tables. */
 #define KEPT_MAX ((size_t)1024 * 1024)
 
 struct regex {
@@ -36,8 +37,8 @@ struct regex_scratch {
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-/* Compiles for PCRE2, which may find the pattern too large or nested too deeply: then the program
- * does without it. */
+/* Compiles for PCRE2, unless it finds the pattern too large or nested too deeply: then only the
+ * program runs. */
 static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
@@ -51,7 +52,7 @@ static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
     size_t offset = 0;
     re->code = pcre2_compile((PCRE2_SPTR)text->data, text->len, options, &code, &offset, context);
     pcre2_compile_context_free(context);
-    /* A system that forbids memory to be writable and executable leaves us the interpreter. */
+    /* Fails where memory must not be writable and executable; the interpreter is used then. */
     if (re->code != NULL && jit) {
         pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);
     }
@@ -170,7 +171,8 @@ struct regex_scratch *regex_scratch_new(void)
     }
     pcre2_set_depth_limit(s->limits, REGEX_DEPTH_LIMIT);
     pcre2_set_heap_limit(s->limits, REGEX_HEAP_LIMIT_KIB);
-    /* Without one (no JIT here, or no memory) 32 KiB of the thread's own stack must do. */
+    /* Without it (no JIT on this system, or no memory), the JIT uses 32 KiB of the thread's stack.
+     */
     s->jit_stack = pcre2_jit_stack_create(JIT_STACK_MIN, REGEX_JIT_STACK_MAX, NULL);
     if (s->jit_stack != NULL) {
         pcre2_jit_stack_assign(s->limits, NULL, s->jit_stack);
@@ -191,7 +193,7 @@ struct regex_scratch *regex_scratch_free(struct regex_scratch *s)
     return NULL;
 }
 
-/* Makes room for n groups, which is never 0. */
+/* Makes room for n groups; n is not 0. */
 static bool reserve(struct regex_scratch *s, size_t n)
 {
     if (n <= s->cap) {
@@ -281,7 +283,7 @@ struct regex_span regex_group(const struct regex_scratch *s, size_t group)
     return s->groups[group];
 }
 
-/* ---- names behind a $ ------------------------------------------------------------------------ */
+/* ---- names after a $ ------------------------------------------------------------------------- */
 
 size_t regex_word_length(struct sv v)
 {

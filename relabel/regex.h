@@ -1,8 +1,8 @@
-/* A regex as rules have it: Go's syntax, anchored at both ends, dot matching the newline too.
+/* The regex of a rule: Go's syntax, anchored at both ends, dot matching the newline too.
  *
- * What the pattern says is decided on its tree: literals, lists of literals and "prefix, anything,
+ * A pattern is parsed into a tree (re2/re2.h). Literals, lists of literals and "prefix, anything,
  * suffix" are compared directly; everything else runs on PCRE2 under limits, with its JIT compiler
- * where the system lets it. Where PCRE2 reaches its limits, would set other captures than Go, or
+ * where the system allows it. Where PCRE2 reaches its limits, would set other captures than Go, or
  * cannot take the pattern, a program that is linear in the text runs instead (re2/program.h). So
  * every regex that compiles has an answer in bounded time for every text. A compiled regex is
  * immutable and may be used by many threads, each with a scratch of its own.
@@ -27,31 +27,32 @@
 #define REGEX_DEPTH_LIMIT 20000
 #define REGEX_HEAP_LIMIT_KIB 8192
 #define REGEX_JIT_STACK_MAX ((size_t)512 * 1024)
-/* PCRE2 patterns that come out of ours, in bytes: classes without case can be long. */
+/* The PCRE2 pattern that is written for ours, in bytes: case-insensitive classes can be long. */
 #define REGEX_EMITTED_MAX ((size_t)1024 * 1024)
 /* Memory for the tree of one pattern. */
 #define REGEX_TREE_MAX ((size_t)16 * 1024 * 1024)
 
 struct regex;
 
-/* For tests, which compare the ways to run a regex. */
+/* For tests, which compare the ways of running a regex. */
 enum regex_flag {
     REGEX_NO_FAST = 1 << 0, /* no direct comparison */
     REGEX_NO_JIT = 1 << 1,
     REGEX_NO_PCRE2 = 1 << 2, /* the linear program, unless direct comparison will do */
 };
 
-/* pattern is at most RELABEL_REGEX_MAX bytes. The error is that of Go's regexp, with the place. */
+/* pattern has at most RELABEL_REGEX_MAX bytes. The error is that of Go's regexp, with the offset.
+ */
 struct regex *regex_new(struct sv pattern, unsigned flags, struct err *err);
 struct regex *regex_free(struct regex *re); /* accepts NULL, returns NULL */
-/* Capture groups with group 0, the whole match. */
+/* The number of groups, including group 0, the whole match. */
 size_t regex_groups(const struct regex *re);
-/* The name of a group; empty if it has none. More than one may have the same. */
+/* The name of a group; empty if it has none. Groups may share a name. */
 struct sv regex_group_name(const struct regex *re, size_t group);
-/* True if no PCRE2 is needed to run it. */
+/* True if it runs without PCRE2. */
 bool regex_is_fast(const struct regex *re);
 
-/* Where a group of the last match lies; start is REGEX_UNSET if it took no part. */
+/* The position of a group in the last match; start is REGEX_UNSET if it took no part. */
 #define REGEX_UNSET SIZE_MAX
 struct regex_span {
     size_t start;
@@ -65,7 +66,7 @@ struct regex_scratch *regex_scratch_free(struct regex_scratch *s);
 enum regex_result {
     REGEX_NO_MATCH,
     REGEX_MATCH,
-    REGEX_FAILED, /* out of memory: whether it matches is not known */
+    REGEX_FAILED, /* out of memory: the result is unknown */
 };
 
 /* subject must be valid UTF-8. On REGEX_MATCH the groups are in the scratch until the next match.
@@ -75,8 +76,8 @@ enum regex_result regex_match(const struct regex *re, struct regex_scratch *s, s
 /* A group of the last match, for group < regex_groups(). */
 struct regex_span regex_group(const struct regex_scratch *s, size_t group);
 
-/* Length in bytes of the letters, digits and underscores (Unicode's L and Nd) at the start of v,
- * what a name behind a $ is made of. 0 if v is not valid UTF-8 or memory has run out. */
+/* Length in bytes of the name after a $ at the start of v: letters, digits (Unicode's L and Nd) and
+ * underscores. 0 if v is not valid UTF-8 or memory has run out. */
 size_t regex_word_length(struct sv v);
 
 #endif

@@ -1,11 +1,12 @@
+/* Regexes that run without an engine: see regex_fast.h. */
 #include "relabel/regex_fast.h"
 
 #include <string.h>
 
 #include "base/utf8.h"
 
-/* Items of a sequence: those of a RE2_CONCAT, or one node alone. Anchors at its two ends say
- * nothing, as a regex spans the whole text anyway. */
+/* The items of a sequence: the children of an RE2_CONCAT, or a single node. Anchors at its ends are
+ * redundant, as a regex always spans the whole text. */
 struct items {
     const struct re2_node *first;
     const struct re2_node *end; /* not included */
@@ -23,7 +24,7 @@ static struct items items_of(const struct re2_node *node)
     return items;
 }
 
-/* Appends the runes of literals from *node on and moves it behind them. */
+/* Appends the literals that start at *node and moves *node past them. */
 static void take_literals(const struct re2_node **node, const struct re2_node *end, struct buf *out)
 {
     for (; *node != end && (*node)->op == RE2_LITERAL; *node = (*node)->next) {
@@ -32,7 +33,7 @@ static void take_literals(const struct re2_node **node, const struct re2_node *e
     }
 }
 
-/* True if nothing but anchors to the end of the text is left. */
+/* True if only anchors to the end of the text are left. */
 static bool at_end(const struct re2_node *node, const struct re2_node *end)
 {
     while (node != end && node->op == RE2_END_TEXT) {
@@ -65,11 +66,10 @@ static bool is_literals(const struct re2_node *node, struct arena *arena, struct
 {
     bool several = node->op == RE2_ALTERNATE;
     const struct re2_node *branch = several ? node->first : node;
-    size_t n = 0;
-    for (const struct re2_node *b = branch; several && b != NULL; b = b->next) {
+    size_t n = 1;
+    for (const struct re2_node *b = branch->next; several && b != NULL; b = b->next) {
         n++;
     }
-    n = several ? n : 1;
     struct sv *literals = arena_array(arena, n, sizeof(*literals));
     if (literals == NULL) {
         return false;
@@ -86,7 +86,7 @@ static bool is_literals(const struct re2_node *node, struct arena *arena, struct
     return true;
 }
 
-/* .* or .+; lazy or not, the text behind it leaves it no choice. */
+/* .* or .+; lazy or not makes no difference, as the text after it is fixed. */
 static bool is_anything(const struct re2_node *node, size_t *ret_least)
 {
     if (node->op != RE2_REPEAT || node->first->op != RE2_ANY || node->repeat.max != RE2_UNLIMITED ||
@@ -130,21 +130,16 @@ struct regex_fast regex_fast_new(const struct re2 *re, struct arena *arena)
         node = node->first;
         fast.n_groups = 1; /* the whole */
     }
-    struct regex_fast literals = fast;
-    struct regex_fast affixes = fast;
     struct buf text;
     buf_init(&text, REGEX_EMITTED_MAX);
-    struct regex_fast result = {0};
-    if (is_literals(node, arena, &text, &literals)) {
-        result = literals;
-    } else {
+    if (!is_literals(node, arena, &text, &fast)) {
         buf_clear(&text);
-        if (is_affixes(node, arena, &text, &affixes)) {
-            result = affixes;
+        if (!is_affixes(node, arena, &text, &fast)) {
+            fast = (struct regex_fast){0};
         }
     }
     buf_done(&text);
-    return result;
+    return fast;
 }
 
 static bool match_literals(const struct regex_fast *fast, struct sv subject)

@@ -1,4 +1,4 @@
-/* Regexes that need no engine. Private to regex*.c. */
+/* Regexes that run without an engine. Private to relabel/. */
 #ifndef PROFPULL_RELABEL_REGEX_FAST_H
 #define PROFPULL_RELABEL_REGEX_FAST_H
 
@@ -23,12 +23,12 @@ struct regex_fast {
     struct sv suffix;
     size_t least;
     size_t n_groups; /* besides group 0 */
-    /* Each group is either the whole or what is between prefix and suffix. */
+    /* Each group is either the whole or the part between prefix and suffix. */
     bool group_is_middle[REGEX_FAST_GROUPS_MAX];
 };
 
-/* Looks whether the tree is of such a kind; the texts are made in the arena. Out of memory it is
- * REGEX_FAST_NONE. */
+/* Classifies the tree and copies the texts into the arena. REGEX_FAST_NONE if it is of no such kind
+ * or memory ran out. */
 struct regex_fast regex_fast_new(const struct re2 *re, struct arena *arena);
 /* Fills spans[0 .. n_groups] on a match. */
 bool regex_fast_match(const struct regex_fast *fast, struct sv subject, struct regex_span *spans);

@@ -1,3 +1,4 @@
+/* Running a list of rules: see relabel.h. */
 #include "relabel/relabel.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ struct relabel_scratch {
     struct label snapshot[LABELS_MAX];
 };
 
-/* One rule at work. */
+/* One rule that is run on one label set. */
 struct run {
     const struct rule *rule;
     struct relabel_scratch *s;
@@ -38,14 +39,6 @@ struct run {
 };
 
 /* ---- the list -------------------------------------------------------------------------------- */
-
-static bool wrap_rule(struct err *err, size_t number, const char *file, int line, int column)
-{
-    if (line > 0) {
-        return err_wrap(err, "rule %zu (%s:%d:%d)", number, file == NULL ? "" : file, line, column);
-    }
-    return err_wrap(err, "rule %zu", number);
-}
 
 struct relabel *relabel_new(const struct config_rules *rules, struct err *err)
 {
@@ -63,10 +56,10 @@ struct relabel *relabel_new(const struct config_rules *rules, struct err *err)
         return relabel_free(r);
     }
     while (r->n < rules->n) {
-        const struct config_rule *config = &rules->at[r->n];
-        bool ok = rule_init(&r->rules[r->n++], r->arena, config, err);
-        if (!ok) {
-            wrap_rule(err, r->n, config->pos.file, config->pos.line, config->pos.column);
+        struct rule *rule = &r->rules[r->n];
+        if (!rule_init(rule, r->arena, &rules->at[r->n++], err)) {
+            bool placed = rule->place[0] != '\0';
+            err_wrap(err, placed ? "rule %zu (%s)" : "rule %zu%s", r->n, rule->place);
             return relabel_free(r);
         }
     }
@@ -156,7 +149,7 @@ static bool join(const struct run *run, struct sv *ret_value)
     return true;
 }
 
-/* Makes text valid UTF-8, as Go sees it. The view lives until the next call. */
+/* Makes text valid UTF-8, as Go does. The view is valid until the next call. */
 static bool repair(const struct run *run, struct sv *text)
 {
     if (utf8_valid(*text)) {
@@ -171,17 +164,12 @@ static bool repair(const struct run *run, struct sv *text)
     return true;
 }
 
-static bool join_valid(const struct run *run, struct sv *ret_value)
-{
-    return join(run, ret_value) && repair(run, ret_value);
-}
-
 static enum regex_result match(const struct run *run, struct sv text)
 {
     return regex_match(run->rule->regex, run->s->regex, text, run->err);
 }
 
-/* The expansion of a template after a match on value; buf holds it if it has references. */
+/* The expansion of a template after a match on value; stored in buf if it has references. */
 static bool expand(const struct run *run, const struct expansion *t, struct sv value,
                    struct buf *buf, struct sv *ret_text)
 {
@@ -196,14 +184,10 @@ static bool expand(const struct run *run, const struct expansion *t, struct sv v
     return true;
 }
 
-/* ---- the actions ----------------------------------------------------------------------------- */
+/* ---- actions on the value of the source labels ----------------------------------------------- */
 
-static enum relabel_outcome replace(const struct run *run)
+static enum relabel_outcome replace(const struct run *run, struct sv value)
 {
-    struct sv value = SV("");
-    if (!join_valid(run, &value)) {
-        return RELABEL_FAILED;
-    }
     enum regex_result result = match(run, value);
     if (result != REGEX_MATCH) {
         return result == REGEX_FAILED ? RELABEL_FAILED : RELABEL_KEPT;
@@ -220,12 +204,8 @@ static enum relabel_outcome replace(const struct run *run)
     return RELABEL_KEPT;
 }
 
-static enum relabel_outcome keep_or_drop(const struct run *run)
+static enum relabel_outcome keep_or_drop(const struct run *run, struct sv value)
 {
-    struct sv value = SV("");
-    if (!join_valid(run, &value)) {
-        return RELABEL_FAILED;
-    }
     enum regex_result result = match(run, value);
     if (result == REGEX_FAILED) {
         return RELABEL_FAILED;
@@ -234,23 +214,15 @@ static enum relabel_outcome keep_or_drop(const struct run *run)
     return (result == REGEX_MATCH) == keeps ? RELABEL_KEPT : RELABEL_DROPPED;
 }
 
-static enum relabel_outcome compare(const struct run *run)
+static enum relabel_outcome compare(const struct run *run, struct sv value)
 {
-    struct sv value = SV("");
-    if (!join(run, &value)) {
-        return RELABEL_FAILED;
-    }
     bool equal = sv_eq(value, labels_builder_get(run->b, run->rule->target_text));
     bool keeps = run->rule->action == ACTION_KEEPEQUAL;
     return equal == keeps ? RELABEL_KEPT : RELABEL_DROPPED;
 }
 
-static enum relabel_outcome hashmod(const struct run *run)
+static enum relabel_outcome hashmod(const struct run *run, struct sv value)
 {
-    struct sv value = SV("");
-    if (!join(run, &value)) {
-        return RELABEL_FAILED;
-    }
     MD5_CTX md5;
     uint8_t digest[MD5_DIGEST_LENGTH];
     MD5Init(&md5);
@@ -267,12 +239,8 @@ static enum relabel_outcome hashmod(const struct run *run)
     return RELABEL_KEPT;
 }
 
-static enum relabel_outcome change_case(const struct run *run)
+static enum relabel_outcome change_case(const struct run *run, struct sv value)
 {
-    struct sv value = SV("");
-    if (!join_valid(run, &value)) {
-        return RELABEL_FAILED;
-    }
     struct buf *text = &run->s->text;
     buf_clear(text);
     bool ok = run->rule->action == ACTION_LOWERCASE ? lower_append(value, text)
@@ -285,7 +253,9 @@ static enum relabel_outcome change_case(const struct run *run)
     return RELABEL_KEPT;
 }
 
-/* The labels as they are now: what a rule adds is not looked at by the same rule. */
+/* ---- actions on each label ------------------------------------------------------------------- */
+
+/* Labels may be added to the builder while a rule walks them: it sees those of the snapshot. */
 static size_t take_snapshot(const struct run *run)
 {
     size_t n = labels_builder_count(run->b);
@@ -295,46 +265,70 @@ static size_t take_snapshot(const struct run *run)
     return n < LABELS_MAX ? n : LABELS_MAX;
 }
 
-static enum relabel_outcome labelmap(const struct run *run)
+static bool labelmap(const struct run *run, const struct label *label, struct sv name, bool matches)
 {
-    size_t n = take_snapshot(run);
-    for (size_t i = 0; i < n; i++) {
-        struct sv name = run->s->snapshot[i].name;
-        if (!repair(run, &name)) {
-            return RELABEL_FAILED;
-        }
-        enum regex_result result = match(run, name);
-        if (result == REGEX_NO_MATCH) {
-            continue;
-        }
-        struct sv target;
-        if (result == REGEX_FAILED ||
-            !expand(run, &run->rule->replacement, name, &run->s->text, &target)) {
-            return RELABEL_FAILED;
-        }
-        if (target.n > 0) {
-            labels_builder_set(run->b, target, run->s->snapshot[i].value);
-        }
+    struct sv target = SV("");
+    if (matches && !expand(run, &run->rule->replacement, name, &run->s->text, &target)) {
+        return false;
     }
-    return RELABEL_KEPT;
+    if (target.n > 0) {
+        labels_builder_set(run->b, target, label->value);
+    }
+    return true;
 }
 
 /* labeldrop and labelkeep */
-static enum relabel_outcome select_labels(const struct run *run)
+static bool select_label(const struct run *run, const struct label *label, struct sv name,
+                         bool matches)
+{
+    (void)name;
+    if (matches == (run->rule->action == ACTION_LABELDROP)) {
+        labels_builder_del(run->b, label->name);
+    }
+    return true;
+}
+
+/* ---- all rules ------------------------------------------------------------------------------- */
+
+/* An action works on one value, or on each label; name is the label's, made valid UTF-8. */
+static const struct {
+    enum relabel_outcome (*on_value)(const struct run *run, struct sv value);
+    bool (*on_label)(const struct run *run, const struct label *label, struct sv name,
+                     bool matches);
+    bool raw; /* takes the value as it is, valid UTF-8 or not */
+} actions[] = {
+    [ACTION_REPLACE] = {.on_value = replace},
+    [ACTION_KEEP] = {.on_value = keep_or_drop},
+    [ACTION_DROP] = {.on_value = keep_or_drop},
+    [ACTION_KEEPEQUAL] = {.on_value = compare, .raw = true},
+    [ACTION_DROPEQUAL] = {.on_value = compare, .raw = true},
+    [ACTION_HASHMOD] = {.on_value = hashmod, .raw = true},
+    [ACTION_LABELMAP] = {.on_label = labelmap},
+    [ACTION_LABELDROP] = {.on_label = select_label},
+    [ACTION_LABELKEEP] = {.on_label = select_label},
+    [ACTION_LOWERCASE] = {.on_value = change_case},
+    [ACTION_UPPERCASE] = {.on_value = change_case},
+};
+
+static enum relabel_outcome run_on_value(const struct run *run)
+{
+    struct sv value = SV("");
+    if (!join(run, &value) || (!actions[run->rule->action].raw && !repair(run, &value))) {
+        return RELABEL_FAILED;
+    }
+    return actions[run->rule->action].on_value(run, value);
+}
+
+static enum relabel_outcome run_on_labels(const struct run *run)
 {
     size_t n = take_snapshot(run);
-    bool drops = run->rule->action == ACTION_LABELDROP;
     for (size_t i = 0; i < n; i++) {
-        struct sv name = run->s->snapshot[i].name;
-        if (!repair(run, &name)) {
+        const struct label *label = &run->s->snapshot[i];
+        struct sv name = label->name;
+        enum regex_result result = repair(run, &name) ? match(run, name) : REGEX_FAILED;
+        if (result == REGEX_FAILED ||
+            !actions[run->rule->action].on_label(run, label, name, result == REGEX_MATCH)) {
             return RELABEL_FAILED;
-        }
-        enum regex_result result = match(run, name);
-        if (result == REGEX_FAILED) {
-            return RELABEL_FAILED;
-        }
-        if ((result == REGEX_MATCH) == drops) {
-            labels_builder_del(run->b, run->s->snapshot[i].name);
         }
     }
     return RELABEL_KEPT;
@@ -342,38 +336,18 @@ static enum relabel_outcome select_labels(const struct run *run)
 
 static enum relabel_outcome run_rule(const struct run *run)
 {
-    switch (run->rule->action) {
-    case ACTION_REPLACE:
-        return replace(run);
-    case ACTION_KEEP:
-    case ACTION_DROP:
-        return keep_or_drop(run);
-    case ACTION_KEEPEQUAL:
-    case ACTION_DROPEQUAL:
-        return compare(run);
-    case ACTION_HASHMOD:
-        return hashmod(run);
-    case ACTION_LABELMAP:
-        return labelmap(run);
-    case ACTION_LABELDROP:
-    case ACTION_LABELKEEP:
-        return select_labels(run);
-    case ACTION_LOWERCASE:
-    case ACTION_UPPERCASE:
-        return change_case(run);
+    enum relabel_outcome outcome =
+        actions[run->rule->action].on_label != NULL ? run_on_labels(run) : run_on_value(run);
+    if (outcome != RELABEL_FAILED && !labels_builder_ok(run->b)) {
+        err_set(run->err, ERR_LIMIT, "more than %zu labels or %zu bytes of them",
+                (size_t)LABELS_MAX, (size_t)LABELS_BYTES_MAX);
+        outcome = RELABEL_FAILED;
     }
-    return RELABEL_KEPT;
-}
-
-/* ---- all rules ------------------------------------------------------------------------------- */
-
-/* The number stands in the verdict. */
-static void fail(struct relabel_verdict *v, const struct rule *rule)
-{
-    v->outcome = RELABEL_FAILED;
-    if (rule->place[0] != '\0') {
-        err_wrap(&v->err, "%s", rule->place);
+    /* The number of the rule is in the verdict. */
+    if (outcome == RELABEL_FAILED && run->rule->place[0] != '\0') {
+        err_wrap(run->err, "%s", run->rule->place);
     }
+    return outcome;
 }
 
 struct relabel_verdict
@@ -384,16 +358,7 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
 {
     struct relabel_verdict v = {.outcome = RELABEL_KEPT, .err = ERR_INIT};
     for (size_t i = 0; i < r->n && v.outcome == RELABEL_KEPT; i++) {
-        struct run run = {&r->rules[i], s, b, &v.err};
-        v.outcome = run_rule(&run);
-        if (v.outcome != RELABEL_FAILED && !labels_builder_ok(b)) {
-            err_set(&v.err, ERR_LIMIT, "more than %zu labels or %zu bytes of them",
-                    (size_t)LABELS_MAX, (size_t)LABELS_BYTES_MAX);
-            v.outcome = RELABEL_FAILED;
-        }
-        if (v.outcome == RELABEL_FAILED) {
-            fail(&v, &r->rules[i]);
-        }
+        v.outcome = run_rule(&(struct run){&r->rules[i], s, b, &v.err});
         if (v.outcome != RELABEL_KEPT) {
             v.rule = i + 1;
         }
@@ -404,7 +369,7 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
     return v;
 }
 
-/* ---- what is read ---------------------------------------------------------------------------- */
+/* ---- which labels the rules read ------------------------------------------------------------- */
 
 static bool names_source(const struct rule *rule, struct sv name)
 {
@@ -416,8 +381,8 @@ static bool names_source(const struct rule *rule, struct sv name)
     return false;
 }
 
-/* labelmap copies what matches; labeldrop and labelkeep only remove the label, but fail with it if
- * they cannot be decided. */
+/* labelmap copies a label that matches; labeldrop and labelkeep only remove it, but fail if the
+ * match fails. */
 static bool matches_name(const struct run *run, struct sv name)
 {
     if (!repair(run, &name)) {
@@ -430,17 +395,12 @@ static bool matches_name(const struct run *run, struct sv name)
 
 static bool rule_reads(const struct run *run, struct sv name)
 {
-    switch (run->rule->action) {
-    case ACTION_LABELMAP:
-    case ACTION_LABELDROP:
-    case ACTION_LABELKEEP:
+    enum config_action action = run->rule->action;
+    if (actions[action].on_label != NULL) {
         return matches_name(run, name);
-    case ACTION_KEEPEQUAL:
-    case ACTION_DROPEQUAL:
-        return sv_eq(run->rule->target_text, name) || names_source(run->rule, name);
-    default:
-        return names_source(run->rule, name);
     }
+    return names_source(run->rule, name) ||
+           (actions[action].on_value == compare && sv_eq(run->rule->target_text, name));
 }
 
 bool relabel_reads(const struct relabel *r, struct relabel_scratch *s, struct sv name)

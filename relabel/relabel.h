@@ -1,14 +1,14 @@
 /* Relabelling: a list of rules that turns one label set into another or drops it.
  *
- * Semantics are Prometheus' (model/relabel): fully anchored RE2 regexes with dot matching newline,
- * Go's $-expansion, eleven actions, labelmap over a sorted snapshot, label names in UTF-8 mode. The
- * regexes are parsed by our own RE2 front end (regex.h), which refuses what Go's regexp refuses and
- * rewrites what PCRE2 reads differently, and run on PCRE2, or on a matcher of our own that is
- * linear in the text where PCRE2 would take too long.
+ * The semantics are those of Prometheus (model/relabel): fully anchored RE2 regexes with dot
+ * matching the newline, Go's $-expansion, eleven actions, labelmap over a sorted snapshot, label
+ * names in UTF-8 mode. A front end of our own (regex.h) parses the regexes: it refuses what Go's
+ * regexp refuses and rewrites what PCRE2 reads differently. They run on PCRE2, or on a matcher of
+ * our own that is linear in the text where PCRE2 would take too long.
  *
  * A compiled list is immutable and may be used by many threads, each with a scratch of its own.
- * Pure functions: no IO, no logging. A rule that could not be decided is never "no match": the
- * verdict is RELABEL_FAILED and names the rule.
+ * Pure functions: no IO, no logging. A rule that cannot be decided is not "no match": the verdict
+ * is RELABEL_FAILED and names the rule.
  */
 #ifndef PROFPULL_RELABEL_RELABEL_H
 #define PROFPULL_RELABEL_RELABEL_H
@@ -24,12 +24,12 @@
 #define RELABEL_RULES_MAX 1000
 #define RELABEL_REGEX_MAX 4096
 
-/* Judges one rule: the messages are Prometheus' (`relabel configuration for replace action requires
- * 'target_label' value`), for a regex with the offset and what Go's regexp would say. */
+/* Checks one rule. The messages are those of Prometheus (`relabel configuration for replace action
+ * requires 'target_label' value`); a regex gets the message of Go's regexp and the offset. */
 bool relabel_check_rule(const struct config_rule *rule, struct err *err);
 
 struct relabel;
-/* Compiles; copies what it needs of the rules. An error names the rule by number and place. */
+/* Compiles a list and copies what it needs of it. An error names the rule by number and place. */
 struct relabel *relabel_new(const struct config_rules *rules, struct err *err);
 struct relabel *relabel_free(struct relabel *r); /* accepts NULL, returns NULL */
 size_t relabel_count(const struct relabel *r);
@@ -51,17 +51,17 @@ struct relabel_verdict {
     struct err err;
 };
 
-/* Runs all rules on the labels in b. When dropped or failed the content of b is what it was at that
- * rule. explain (may be NULL) is called after each rule that ran, with b as it is then. */
+/* Runs all rules on the labels in b. If they are dropped or a rule fails, b is left as it is at
+ * that rule. explain (may be NULL) is called after each rule that ran, with b in its state then. */
 struct relabel_verdict
 relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_builder *b,
               void (*explain)(void *arg, size_t rule, const struct labels_builder *b,
                               enum relabel_outcome outcome),
               void *arg);
 
-/* Whether the rules can tell a label set with the label from one without it, or with another value,
- * but for the label itself: a rule has it among its source_labels, compares with it or maps it to
- * another name. True also where that cannot be said. */
+/* Whether the result for the other labels can depend on whether this label is there or on its
+ * value: a rule has it among its source_labels, compares with it or maps it to another name. True
+ * as well if that cannot be decided. */
 bool relabel_reads(const struct relabel *r, struct relabel_scratch *s, struct sv name);
 
 /* Appends a one-line description of a rule: `replace source_labels=[a,b] regex="x" -> c`. */

@@ -1,19 +1,21 @@
+/* Checking, compiling and describing one rule: see rule.h. */
 #include "relabel/rule.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "relabel/relabel.h"
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 static bool is_set(const char *s)
 {
     return s != NULL && s[0] != '\0';
 }
 
-/* True if a key was given and says something else than its default. */
+/* True if a key was given with a value other than its default. */
 static bool differs(const char *s, const char *normal)
 {
     return s != NULL && strcmp(s, normal) != 0;
@@ -24,40 +26,38 @@ static bool is_label_name(const char *s)
     return is_set(s) && utf8_valid(sv_from(s));
 }
 
-/* Actions by what they do with target_label. */
-static bool has_target(enum config_action action)
-{
-    switch (action) {
-    case ACTION_REPLACE:
-    case ACTION_HASHMOD:
-    case ACTION_LOWERCASE:
-    case ACTION_UPPERCASE:
-    case ACTION_KEEPEQUAL:
-    case ACTION_DROPEQUAL:
-        return true;
-    default:
-        return false;
-    }
-}
+/* What a rule of an action may have. */
+enum trait {
+    TARGET = 1 << 0,     /* target_label, which must be set */
+    NAMES_ONLY = 1 << 1, /* only source_labels and target_label */
+    REGEX_ONLY = 1 << 2,
+    NO_REPLACEMENT = 1 << 3,
+    TARGET_EXPANDS = 1 << 4, /* target_label has references to groups */
+    REPLACEMENT_EXPANDS = 1 << 5,
+};
 
-static bool compares(enum config_action action)
-{
-    return action == ACTION_KEEPEQUAL || action == ACTION_DROPEQUAL;
-}
+static const unsigned char traits[] = {
+    [ACTION_REPLACE] = TARGET | TARGET_EXPANDS | REPLACEMENT_EXPANDS,
+    [ACTION_KEEP] = 0,
+    [ACTION_DROP] = 0,
+    [ACTION_KEEPEQUAL] = TARGET | NAMES_ONLY | NO_REPLACEMENT,
+    [ACTION_DROPEQUAL] = TARGET | NAMES_ONLY | NO_REPLACEMENT,
+    [ACTION_HASHMOD] = TARGET,
+    [ACTION_LABELMAP] = REPLACEMENT_EXPANDS,
+    [ACTION_LABELDROP] = REGEX_ONLY,
+    [ACTION_LABELKEEP] = REGEX_ONLY,
+    [ACTION_LOWERCASE] = TARGET | NO_REPLACEMENT,
+    [ACTION_UPPERCASE] = TARGET | NO_REPLACEMENT,
+};
 
-static bool changes_case(enum config_action action)
+static bool has(enum config_action action, enum trait trait)
 {
-    return action == ACTION_LOWERCASE || action == ACTION_UPPERCASE;
-}
-
-static bool selects_labels(enum config_action action)
-{
-    return action == ACTION_LABELDROP || action == ACTION_LABELKEEP;
+    return (traits[action] & trait) != 0;
 }
 
 static bool check_target(const struct config_rule *c, const char *action, struct err *err)
 {
-    if (!has_target(c->action)) {
+    if (!has(c->action, TARGET)) {
         return true;
     }
     if (!is_set(c->target_label)) {
@@ -73,8 +73,7 @@ static bool check_target(const struct config_rule *c, const char *action, struct
 
 static bool check_replacement(const struct config_rule *c, const char *action, struct err *err)
 {
-    bool takes_none = changes_case(c->action) || compares(c->action);
-    if (takes_none && differs(c->replacement, RULE_REPLACEMENT)) {
+    if (has(c->action, NO_REPLACEMENT) && differs(c->replacement, RULE_REPLACEMENT)) {
         return err_set(err, ERR_INPUT, "'replacement' can not be set for %s action", action);
     }
     bool is_name = c->action == ACTION_LABELMAP;
@@ -86,19 +85,19 @@ static bool check_replacement(const struct config_rule *c, const char *action, s
     return true;
 }
 
-/* The two kinds of action that take few keys. As in Prometheus a key that repeats its default does
- * not count, except regex. */
+/* The two kinds of action that take few keys. As in Prometheus, a key that repeats its default is
+ * accepted, except regex. */
 static bool check_others(const struct config_rule *c, const char *action, struct err *err)
 {
     bool common = differs(c->separator, RULE_SEPARATOR) || c->modulus != 0 ||
                   differs(c->replacement, RULE_REPLACEMENT);
-    if (compares(c->action) && (common || c->regex != NULL)) {
+    if (has(c->action, NAMES_ONLY) && (common || c->regex != NULL)) {
         return err_set(err, ERR_INPUT,
                        "%s action requires only 'source_labels' and 'target_label', "
                        "and no other fields",
                        action);
     }
-    if (selects_labels(c->action) &&
+    if (has(c->action, REGEX_ONLY) &&
         (common || c->source_labels.n > 0 || is_set(c->target_label))) {
         return err_set(err, ERR_INPUT, "%s action requires only 'regex', and no other fields",
                        action);
@@ -108,7 +107,7 @@ static bool check_others(const struct config_rule *c, const char *action, struct
 
 static bool check_fields(const struct config_rule *c, struct err *err)
 {
-    if ((unsigned)c->action > ACTION_UPPERCASE) {
+    if ((unsigned)c->action >= sizeof(traits) / sizeof(traits[0])) {
         return err_set(err, ERR_INPUT, "relabel action cannot be empty");
     }
     const char *action = config_action_name(c->action);
@@ -120,9 +119,13 @@ static bool check_fields(const struct config_rule *c, struct err *err)
            check_others(c, action, err);
 }
 
-static struct regex *compile_regex(const char *text, struct err *err)
+/* The regex of a rule that is valid; NULL with an error. */
+static struct regex *check_rule(const struct config_rule *c, struct err *err)
 {
-    struct regex *re = regex_new(sv_from(text == NULL ? RULE_REGEX : text), 0, err);
+    if (!check_fields(c, err)) {
+        return NULL;
+    }
+    struct regex *re = regex_new(sv_from(c->regex == NULL ? RULE_REGEX : c->regex), 0, err);
     if (re == NULL) {
         err_wrap(err, "regex");
     }
@@ -131,22 +134,9 @@ static struct regex *compile_regex(const char *text, struct err *err)
 
 bool relabel_check_rule(const struct config_rule *rule, struct err *err)
 {
-    if (!check_fields(rule, err)) {
-        return false;
-    }
-    struct regex *re = compile_regex(rule->regex, err);
+    struct regex *re = check_rule(rule, err);
     regex_free(re);
     return re != NULL;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_word(char c)
-{
-    return is_digit(c) || c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
 /* Length of $name or ${name} at the start of v; 0 if there is none. */
@@ -154,7 +144,7 @@ static size_t reference_length(struct sv v)
 {
     size_t brace = v.n > 1 && v.p[1] == '{';
     size_t end = 1 + brace;
-    while (end < v.n && is_word(v.p[end])) {
+    while (end < v.n && ascii_is_word(v.p[end])) {
         end++;
     }
     bool closed = brace == 0 || (end < v.n && v.p[end] == '}');
@@ -166,9 +156,9 @@ bool relabel_legacy_target_ok(struct sv text)
     size_t at = 0;
     while (at < text.n) {
         char c = text.p[at];
-        size_t n = is_word(c) && (at > 0 || !is_digit(c));
+        size_t n = ascii_is_word(c) && (at > 0 || !ascii_is_digit(c));
         if (c == '$') {
-            n = reference_length((struct sv){text.p + at, text.n - at});
+            n = reference_length(sv_skip(text, at));
         }
         if (n == 0) {
             return false;
@@ -201,36 +191,35 @@ static bool keep_texts(struct rule *r, struct arena *arena, const struct config_
     }
     r->sources = sources;
     r->n_sources = c->source_labels.n;
-    r->place = "";
-    if (c->pos.line > 0) {
-        r->place = arena_printf(arena, "%s:%d:%d", c->pos.file == NULL ? "" : c->pos.file,
-                                c->pos.line, c->pos.column);
-    }
     r->separator = keep(arena, c->separator, RULE_SEPARATOR);
     r->regex_text = keep(arena, c->regex, RULE_REGEX);
     r->target_text = keep(arena, c->target_label, "");
     r->replacement_text = keep(arena, c->replacement, RULE_REPLACEMENT);
-    return r->place != NULL && r->separator.p != NULL && r->regex_text.p != NULL &&
-           r->target_text.p != NULL && r->replacement_text.p != NULL;
+    return r->separator.p != NULL && r->regex_text.p != NULL && r->target_text.p != NULL &&
+           r->replacement_text.p != NULL;
 }
 
 bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *config,
                struct err *err)
 {
-    *r = (struct rule){.action = config->action, .modulus = config->modulus};
-    if (!check_fields(config, err)) {
-        return false;
+    const struct config_pos *pos = &config->pos;
+    *r = (struct rule){.action = config->action, .modulus = config->modulus, .place = ""};
+    if (pos->line > 0) {
+        const char *place = arena_printf(arena, "%s:%d:%d", pos->file == NULL ? "" : pos->file,
+                                         pos->line, pos->column);
+        if (place == NULL) {
+            return err_memory(err);
+        }
+        r->place = place;
     }
-    r->regex = compile_regex(config->regex, err);
+    r->regex = check_rule(config, err);
     if (r->regex == NULL) {
         return false;
     }
-    /* Elsewhere these are names or not used, and were not judged as templates. */
-    bool has_replacement = r->action == ACTION_REPLACE || r->action == ACTION_LABELMAP;
     if (!keep_texts(r, arena, config) ||
-        (r->action == ACTION_REPLACE &&
+        (has(r->action, TARGET_EXPANDS) &&
          !expansion_init(&r->target, arena, r->target_text, r->regex)) ||
-        (has_replacement &&
+        (has(r->action, REPLACEMENT_EXPANDS) &&
          !expansion_init(&r->replacement, arena, r->replacement_text, r->regex))) {
         return err_memory(err);
     }
@@ -267,7 +256,7 @@ bool rule_describe(const struct rule *r, struct buf *out)
         buf_printf(out, " modulus=%" PRIu64, r->modulus);
     }
     describe_text("replacement", r->replacement_text, RULE_REPLACEMENT, out);
-    if (has_target(r->action)) {
+    if (has(r->action, TARGET)) {
         buf_puts(out, " -> ");
         json_escape(r->target_text, out);
     }

@@ -1,4 +1,4 @@
-/* One relabel rule: judged, and compiled. Private to relabel/. */
+/* One relabel rule, checked and compiled. Private to relabel/. */
 #ifndef PROFPULL_RELABEL_RULE_H
 #define PROFPULL_RELABEL_RULE_H
 
@@ -13,7 +13,7 @@
 #include "relabel/expand.h"
 #include "relabel/regex.h"
 
-/* What holds where a rule does not say. */
+/* The defaults of a rule's keys. */
 #define RULE_SEPARATOR ";"
 #define RULE_REGEX "(.*)"
 #define RULE_REPLACEMENT "$1"
@@ -34,8 +34,8 @@ struct rule {
     struct expansion replacement; /* of replace and labelmap */
 };
 
-/* Judges (like relabel_check_rule()) and compiles. After a failure the rule is to be given to
- * rule_done() all the same. */
+/* Checks (like relabel_check_rule()) and compiles a rule. Call rule_done() after a failure too;
+ * place is set then as well. */
 bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *config,
                struct err *err);
 void rule_done(struct rule *r);

@@ -2,8 +2,8 @@
  *
  * The program is that of Go's regexp (regexp/syntax: simplify.go, prog.go), and so are its matches
  * and captures: the leftmost branch has priority, and a repetition of something that can match
- * nothing takes part in the match once. It is slower than PCRE2 on ordinary patterns, so it runs
- * where PCRE2 would take too long or would set other captures.
+ * the empty text takes part in the match once. It is slower than PCRE2 on ordinary patterns, so it
+ * runs where PCRE2 would take too long or would set other captures.
  *
  * A program is immutable and may be used by many threads, each with a scratch of its own.
  */

@@ -1,3 +1,4 @@
+/* Sets of runes: see runeset.h. */
 #include "relabel/re2/runeset.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ void runeset_add(struct runeset *s, uint32_t lo, uint32_t hi)
     s->at[s->n++] = (struct rune_range){lo, hi};
 }
 
-/* Adds the other runes in the cycle of one. */
+/* Adds the other runes of the cycle that a rune belongs to. */
 static void add_cycle(struct runeset *s, uint32_t rune)
 {
     for (uint32_t r = rune_fold(rune); r != rune; r = rune_fold(r)) {
@@ -95,7 +96,7 @@ void runeset_clean(struct runeset *s)
 
 void runeset_negate(struct runeset *s)
 {
-    uint32_t next = 0; /* first rune behind the ranges so far */
+    uint32_t next = 0; /* first rune after the ranges so far */
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct rune_range r = s->at[i];

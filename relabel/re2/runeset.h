@@ -1,4 +1,4 @@
-/* A growing set of runes as ranges: what a character class is made of while it is parsed. */
+/* A growing set of runes as ranges, for a character class while it is parsed. */
 #ifndef PROFPULL_RELABEL_RE2_RUNESET_H
 #define PROFPULL_RELABEL_RE2_RUNESET_H
 
@@ -11,7 +11,8 @@ struct rune_range {
     uint32_t hi;
 };
 
-/* Zeroed is an empty set. One owner. Out of memory makes it failed; check once at the end. */
+/* All zeros is the empty set. One owner. Running out of memory sets failed: check once at the end.
+ */
 struct runeset {
     struct rune_range *at;
     size_t n;
@@ -21,7 +22,7 @@ struct runeset {
 
 void runeset_done(struct runeset *s);
 void runeset_add(struct runeset *s, uint32_t lo, uint32_t hi);
-/* Adds a range and all that equals one of its runes without case. */
+/* Adds a range and every rune that equals one of its runes when case is ignored. */
 void runeset_add_folded(struct runeset *s, uint32_t lo, uint32_t hi);
 void runeset_add_all(struct runeset *s, const struct runeset *other);
 /* Sorts and merges, so that no two ranges touch. */

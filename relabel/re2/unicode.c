@@ -1,8 +1,10 @@
+/* Case mapping and class names: see unicode.h. */
 #include "relabel/re2/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 #define CLASS_NAME_MAX 64
@@ -102,7 +104,7 @@ const struct unicode_class *unicode_class_find(struct sv name)
         if (n + 1 == sizeof(key)) {
             return NULL;
         }
-        key[n++] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+        key[n++] = ascii_lower(c);
     }
     key[n] = '\0';
     return bsearch(key, unicode_classes, unicode_n_classes, sizeof(unicode_classes[0]), class_cmp);

@@ -1,5 +1,5 @@
-/* What relabelling needs to know of Unicode: simple case mapping, case folding and the names of
- * character classes, all as Go's unicode package has them.
+/* The parts of Unicode that relabelling needs: simple case mapping, case folding and the names of
+ * character classes, as in Go's unicode package.
  *
  * The tables are generated (unicode_tables.c). Nothing here depends on the locale. Any thread.
  */
@@ -13,14 +13,14 @@
 #include "base/str.h"
 
 #define RUNE_MAX 0x10ffffu
-/* Code points that are no characters and cannot be in UTF-8. */
+/* Code points that are not characters and cannot occur in UTF-8. */
 #define SURROGATE_MIN 0xd800u
 #define SURROGATE_MAX 0xdfffu
 
-/* The simple mappings: one rune to one rune, the same if there is none. */
+/* The simple mappings, one rune to one rune; a rune without a mapping is returned unchanged. */
 uint32_t rune_lower(uint32_t rune);
 uint32_t rune_upper(uint32_t rune);
-/* The next rune in the cycle of those that are equal without case: K, k, KELVIN SIGN, K. */
+/* The next rune in the cycle of those that are equal when case is ignored: K, k, KELVIN SIGN, K. */
 uint32_t rune_fold(uint32_t rune);
 
 /* Appends v, which must be valid UTF-8, with each rune mapped (strings.ToLower, ToUpper). */
@@ -29,7 +29,8 @@ bool upper_append(struct sv v, struct buf *out);
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* In a range of pairs, runes at even offset are upper case and the one behind is its lower case. */
+/* In a range of pairs, a rune at an even offset is upper case and the next one is its lower case.
+ */
 #define CASE_PAIRS INT32_MAX
 
 struct case_range {
@@ -41,7 +42,7 @@ struct case_range {
 extern const struct case_range unicode_case_ranges[];
 extern const size_t unicode_n_case_ranges;
 
-/* Where folding is not simply the other case. */
+/* For a rune whose folding is not simply the other case. */
 struct case_orbit {
     uint32_t rune;
     uint32_t next;
@@ -55,18 +56,18 @@ struct fold_range {
     uint32_t stride;
 };
 
-/* A name as \p{...} takes it. */
+/* A class that \p{...} can name. */
 struct unicode_class {
     const char *key;  /* lower case without '_', '-' and ' ' */
     const char *pcre; /* what PCRE2 calls it */
-    /* The runes that a case-insensitive regex has to add; NULL if none. */
+    /* The runes that a case-insensitive regex adds to the class; NULL if none. */
     const struct fold_range *fold;
     size_t n_fold;
 };
 extern const struct unicode_class unicode_classes[];
 extern const size_t unicode_n_classes;
 
-/* Finds a class by name; case, '_', '-' and ' ' do not count. NULL if Go has no such class. */
+/* Finds a class by name, ignoring case, '_', '-' and ' '. NULL if Go has no such class. */
 const struct unicode_class *unicode_class_find(struct sv name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Generated from the unicode package of Go (Unicode 15.0.0); do not edit. To make it again:
+/* Generated from the unicode package of Go (Unicode 15.0.0); do not edit. To regenerate it:
  *     go run tests/tools/unicodegen/main.go > relabel/re2/unicode_tables.c
  */
 #include "relabel/re2/unicode.h"

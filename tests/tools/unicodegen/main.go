@@ -153,7 +153,7 @@ func classes() {
 }
 
 func main() {
-	fmt.Fprintf(out, `/* Generated from the unicode package of Go (Unicode %s); do not edit. To make it again:
+	fmt.Fprintf(out, `/* Generated from the unicode package of Go (Unicode %s); do not edit. To regenerate it:
  *     go run tests/tools/unicodegen/main.go > relabel/re2/unicode_tables.c
  */
 #include "relabel/re2/unicode.h"
