@@ -74,11 +74,6 @@ struct sv sv_trim(struct sv v)
     return v;
 }
 
-struct sv sv_skip(struct sv v, size_t n)
-{
-    return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
-}
-
 bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail)
 {
     const char *at = v.n == 0 ? NULL : memchr(v.p, c, v.n);

@@ -34,7 +34,11 @@ bool sv_ends_with(struct sv v, struct sv suffix);
 struct sv sv_trim(struct sv v); /* ASCII white space at both ends */
 
 /* v without its first n bytes, which it must have. */
-struct sv sv_skip(struct sv v, size_t n);
+static inline struct sv sv_skip(struct sv v, size_t n)
+{
+    return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
+}
+
 /* Cuts v at the first c: *ret_head is before it, *ret_tail behind it. False if c is not in v. */
 bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail);
 

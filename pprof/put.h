@@ -1,6 +1,6 @@
 /* A writer of protobuf fields: the counterpart of pprof/wire.h.
  *
- * Appends to a buffer; what fails is seen once at the end (buf_ok()). Any thread.
+ * Appends to a buffer; failures are checked once at the end (buf_ok()). Any thread.
  */
 #ifndef PROFPULL_PPROF_PUT_H
 #define PROFPULL_PPROF_PUT_H
@@ -14,7 +14,7 @@
 /* Most bytes of a number. */
 #define WIRE_NUMBER_MAX 10
 
-/* A number as it stands in the bytes; how many they are. */
+/* Encodes a number; returns the count of its bytes. */
 static inline size_t wire_encode(uint64_t value, unsigned char out[WIRE_NUMBER_MAX])
 {
     size_t n = 0;
@@ -40,11 +40,24 @@ static inline void wire_put_number(struct buf *out, uint64_t field, uint64_t val
     wire_put_tagged(out, field << 3 | WIRE_VARINT, value);
 }
 
+/* The head of a field of n bytes, which are to follow. */
+static inline void wire_put_head(struct buf *out, uint64_t field, size_t n)
+{
+    wire_put_tagged(out, field << 3 | WIRE_BYTES, n);
+}
+
 /* A field of bytes: a string, a message, packed numbers. */
 static inline void wire_put_bytes(struct buf *out, uint64_t field, const void *data, size_t n)
 {
-    wire_put_tagged(out, field << 3 | WIRE_BYTES, n);
+    wire_put_head(out, field, n);
     buf_append(out, data, n);
+}
+
+/* Bytes that a field of n bytes takes with its head, if its number is below 16. */
+static inline size_t wire_bytes_size(size_t n)
+{
+    unsigned char bytes[WIRE_NUMBER_MAX];
+    return 1 + wire_encode(n, bytes) + n;
 }
 
 #endif

@@ -229,7 +229,7 @@ bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err)
     for (size_t i = 0; i < HANDLER_FRAMES; i++) {
         drop_handler(p);
     }
-    if (!legacy_locate(p, text_skip(body, w.at), err)) {
+    if (!legacy_locate(p, sv_skip(body, w.at), err)) {
         return false;
     }
     drop_duplicates(p);

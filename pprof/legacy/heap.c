@@ -252,7 +252,7 @@ static bool read_jemalloc_sample(struct legacy_profile *p, struct lines *l, stru
 {
     struct legacy_sample s;
     int64_t numbers[NUMBERS];
-    if (!read_stack(p, l, text_skip(l->line, 1), &s, err)) {
+    if (!read_stack(p, l, sv_skip(l->line, 1), &s, err)) {
         return false;
     }
     if (!next_line(l) || l->cut || !take_sum_of_threads(l->line, numbers)) {

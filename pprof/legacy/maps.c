@@ -24,7 +24,7 @@ static bool take_permissions(struct sv *in, bool *ret_executable)
         }
         *ret_executable = *ret_executable || c == 'x';
     }
-    *in = text_skip(*in, PERMISSIONS);
+    *in = sv_skip(*in, PERMISSIONS);
     return true;
 }
 
@@ -80,7 +80,7 @@ static void add(struct legacy_maps *m, const struct legacy_mapping *mapping)
 static bool is_library(struct sv file)
 {
     for (size_t i = 0; i + 3 <= file.n; i++) {
-        struct sv rest = text_skip(file, i);
+        struct sv rest = sv_skip(file, i);
         if (sv_starts_with(rest, SV(".so")) &&
             (rest.n == 3 || (rest.n >= 5 && (rest.p[3] == '.' || rest.p[3] == '_') &&
                              ascii_is_digit(rest.p[4])))) {

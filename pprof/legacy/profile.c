@@ -144,7 +144,7 @@ static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *num
     for (size_t i = 0; i < n; i++) {
         size += wire_encode(numbers[i], bytes);
     }
-    wire_put_tagged(&w->message, field << 3 | WIRE_BYTES, size);
+    wire_put_head(&w->message, field, size);
     for (size_t i = 0; i < n; i++) {
         buf_append(&w->message, bytes, wire_encode(numbers[i], bytes));
     }

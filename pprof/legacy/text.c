@@ -6,15 +6,10 @@
 
 #define HEX_MAX 16 /* digits */
 
-struct sv text_skip(struct sv v, size_t n)
-{
-    return (struct sv){.p = v.p + n, .n = v.n - n};
-}
-
 bool text_take(struct sv *in, struct sv text)
 {
     bool is = sv_starts_with(*in, text);
-    *in = is ? text_skip(*in, text.n) : *in;
+    *in = is ? sv_skip(*in, text.n) : *in;
     return is;
 }
 
@@ -29,7 +24,7 @@ bool text_take_any(struct sv *in, const char *set)
     while (n < in->n && in->p[n] != '\0' && strchr(set, in->p[n]) != NULL) {
         n++;
     }
-    *in = text_skip(*in, n);
+    *in = sv_skip(*in, n);
     return n > 0;
 }
 
@@ -39,7 +34,7 @@ struct sv text_take_digits(struct sv *in)
     while (digits.n < in->n && ascii_is_digit(in->p[digits.n])) {
         digits.n++;
     }
-    *in = text_skip(*in, digits.n);
+    *in = sv_skip(*in, digits.n);
     return digits;
 }
 
@@ -52,7 +47,7 @@ bool text_take_hex(struct sv *in, bool upper_case, uint64_t *ret)
         *ret = *ret << 4 | (uint64_t)ascii_hex_value(in->p[n]);
         n++;
     }
-    *in = text_skip(*in, n);
+    *in = sv_skip(*in, n);
     return n > 0;
 }
 

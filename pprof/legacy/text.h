@@ -8,8 +8,6 @@
 
 #include "base/str.h"
 
-/* v without its first n bytes. */
-struct sv text_skip(struct sv v, size_t n);
 /* Removes this text, or leaves the view alone and returns false. */
 bool text_take(struct sv *in, struct sv text);
 bool text_take_char(struct sv *in, char c);

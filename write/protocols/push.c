@@ -11,22 +11,15 @@
 
 #define TYPE_ID READBACK_TYPE ":cpu:nanoseconds:cpu:nanoseconds"
 
-/* The size of a field with n bytes of content; its number is below 16. */
-static size_t field_size(size_t n)
-{
-    unsigned char number[WIRE_NUMBER_MAX];
-    return 1 + wire_encode(n, number) + n;
-}
+/* Fields of push.v1's messages. */
+enum { REQUEST_SERIES = 1 };
+enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 };
+enum { PAIR_NAME = 1, PAIR_VALUE = 2 };
+enum { SAMPLE_PROFILE = 1, SAMPLE_ID = 2 };
 
 static size_t pair_size(const struct series_label *l)
 {
-    return field_size(l->name.n) + field_size(l->value.n);
-}
-
-/* The beginning of a field whose n bytes follow. */
-static void put_head(struct buf *b, uint64_t field, size_t n)
-{
-    wire_put_tagged(b, field << 3 | WIRE_BYTES, n);
+    return wire_bytes_size(l->name.n) + wire_bytes_size(l->value.n);
 }
 
 bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
@@ -35,22 +28,23 @@ bool push_encode(const struct series *s, size_t profile_size, struct sv id, stru
     if (profile_size > PUSH_PROFILE_MAX) {
         return false;
     }
-    size_t sample = field_size(profile_size) + (id.n > 0 ? field_size(id.n) : 0);
-    size_t series = field_size(sample);
+    size_t sample = wire_bytes_size(profile_size) + (id.n > 0 ? wire_bytes_size(id.n) : 0);
+    size_t series = wire_bytes_size(sample);
     for (size_t i = 0; i < s->n; i++) {
-        series += field_size(pair_size(&s->at[i]));
+        series += wire_bytes_size(pair_size(&s->at[i]));
     }
 
-    put_head(prefix, 1, series);
+    wire_put_head(prefix, REQUEST_SERIES, series);
     for (size_t i = 0; i < s->n; i++) {
-        put_head(prefix, 1, pair_size(&s->at[i]));
-        wire_put_bytes(prefix, 1, s->at[i].name.p, s->at[i].name.n);
-        wire_put_bytes(prefix, 2, s->at[i].value.p, s->at[i].value.n);
+        const struct series_label *l = &s->at[i];
+        wire_put_head(prefix, SERIES_LABEL, pair_size(l));
+        wire_put_bytes(prefix, PAIR_NAME, l->name.p, l->name.n);
+        wire_put_bytes(prefix, PAIR_VALUE, l->value.p, l->value.n);
     }
-    put_head(prefix, 2, sample);
-    put_head(prefix, 1, profile_size);
+    wire_put_head(prefix, SERIES_SAMPLE, sample);
+    wire_put_head(prefix, SAMPLE_PROFILE, profile_size);
     if (id.n > 0) {
-        wire_put_bytes(suffix, 2, id.p, id.n);
+        wire_put_bytes(suffix, SAMPLE_ID, id.p, id.n);
     }
     return buf_ok(prefix) && buf_ok(suffix);
 }
