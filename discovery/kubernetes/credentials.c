@@ -7,13 +7,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "http/pem.h"
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* n digits at *at; -1 if there are not. */
+/* The number of n digits at *at; -1 if they are not there. */
 static int take_digits(struct sv v, size_t *at, size_t n)
 {
     int value = 0;
@@ -22,7 +23,7 @@ static int take_digits(struct sv v, size_t *at, size_t n)
     }
     for (size_t i = 0; i < n; i++) {
         char c = v.p[*at + i];
-        if (c < '0' || c > '9') {
+        if (!ascii_is_digit(c)) {
             return -1;
         }
         value = value * 10 + (c - '0');
@@ -54,26 +55,42 @@ static bool take_offset(struct sv v, size_t *at, int64_t *ret_s)
     return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *at == v.n;
 }
 
+/* Date and time of day, up to the seconds. */
+static bool take_date_time(struct sv text, size_t *at, struct tm *tm)
+{
+    const struct {
+        int *value;
+        size_t digits;
+        int min;
+        int max;
+        const char *separators; /* one of which follows; NULL for none */
+    } fields[] = {
+        {&tm->tm_year, 4, 1970, 9999, "-"}, {&tm->tm_mon, 2, 1, 12, "-"},
+        {&tm->tm_mday, 2, 1, 31, "Tt "},    {&tm->tm_hour, 2, 0, 23, ":"},
+        {&tm->tm_min, 2, 0, 59, ":"},       {&tm->tm_sec, 2, 0, 60, NULL},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        int value = take_digits(text, at, fields[i].digits);
+        if (value < fields[i].min || value > fields[i].max ||
+            (fields[i].separators != NULL && !take_char(text, at, fields[i].separators))) {
+            return false;
+        }
+        *fields[i].value = value;
+    }
+    tm->tm_year -= 1900;
+    tm->tm_mon--;
+    return true;
+}
+
 bool exec_parse_time(struct sv text, int64_t *ret_ns)
 {
     size_t at = 0;
     struct tm tm = {0};
     int64_t offset_s;
-    int year = take_digits(text, &at, 4);
-    bool ok = year >= 1970 && take_char(text, &at, "-");
-    int month = ok ? take_digits(text, &at, 2) : -1;
-    ok = month >= 1 && month <= 12 && take_char(text, &at, "-");
-    tm.tm_mday = ok ? take_digits(text, &at, 2) : -1;
-    ok = tm.tm_mday >= 1 && tm.tm_mday <= 31 && take_char(text, &at, "Tt ");
-    tm.tm_hour = ok ? take_digits(text, &at, 2) : -1;
-    ok = tm.tm_hour >= 0 && tm.tm_hour < 24 && take_char(text, &at, ":");
-    tm.tm_min = ok ? take_digits(text, &at, 2) : -1;
-    ok = tm.tm_min >= 0 && tm.tm_min < 60 && take_char(text, &at, ":");
-    tm.tm_sec = ok ? take_digits(text, &at, 2) : -1;
-    if (tm.tm_sec < 0 || tm.tm_sec > 60) {
+    if (!take_date_time(text, &at, &tm)) {
         return false;
     }
-    /* A fraction of a second is of no interest here. */
+    /* The fraction of a second is ignored. */
     if (at < text.n && text.p[at] == '.') {
         size_t first = ++at;
         while (take_digits(text, &at, 1) >= 0) {
@@ -85,8 +102,6 @@ bool exec_parse_time(struct sv text, int64_t *ret_ns)
     if (!take_offset(text, &at, &offset_s)) {
         return false;
     }
-    tm.tm_year = year - 1900;
-    tm.tm_mon = month - 1;
     int64_t seconds = (int64_t)timegm(&tm) - offset_s;
     *ret_ns = seconds > INT64_MAX / NS_PER_S ? INT64_MAX : seconds * NS_PER_S;
     return true;
@@ -210,17 +225,16 @@ bool exec_credential_parse(struct sv text, const char *api_version, struct exec_
 
 /* ---- complaints ------------------------------------------------------------------------------ */
 
-/* A word this long of letters and digits is hardly one of a sentence. */
+/* A word of letters and digits this long is hardly part of a sentence. */
 #define LONG_WORD 24
 #define HIDDEN "<hidden>"
 
 static bool is_token_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '+' || c == '=';
+    return ascii_is_word(c) || c == '-' || c == '+' || c == '=';
 }
 
-/* How many bytes at p are a secret; 0: none. */
+/* The length of a secret at p; 0: none. */
 static size_t secret_at(const char *p, size_t n, const char *const *secrets)
 {
     for (; *secrets != NULL; secrets++) {
@@ -232,15 +246,15 @@ static size_t secret_at(const char *p, size_t n, const char *const *secrets)
     return 0;
 }
 
-/* How many bytes at p look like a token: a long word with letters and digits. */
+/* The length of what looks like a token at p: a long word with letters and digits; 0: none. */
 static size_t token_at(const char *p, size_t n)
 {
     size_t len = 0;
     bool letter = false;
     bool digit = false;
     for (; len < n && is_token_char(p[len]); len++) {
-        digit = digit || (p[len] >= '0' && p[len] <= '9');
-        letter = letter || ((p[len] | 0x20) >= 'a' && (p[len] | 0x20) <= 'z');
+        digit = digit || ascii_is_digit(p[len]);
+        letter = letter || ascii_is_alpha(p[len]);
     }
     return len >= LONG_WORD && letter && digit ? len : 0;
 }
@@ -260,7 +274,7 @@ static void put(struct buf *out, const char *p, size_t n)
 
 static void hide(struct sv v, const char *const *secrets, struct buf *out)
 {
-    bool inside = false; /* of a word: a token begins where a word does */
+    bool inside = false; /* a word: tokens begin where words do */
     for (size_t i = 0; i < v.n;) {
         size_t n = secret_at(v.p + i, v.n - i, secrets);
         if (n == 0 && !inside) {
@@ -287,7 +301,7 @@ void exec_quote(struct sv text, const char *const *secrets, char out[EXEC_QUOTE_
     hide(text, secrets, &hidden);
     bool ok = buf_ok(&hidden) && utf8_repair((struct sv){hidden.data, hidden.len}, &clean);
     struct sv v = ok ? sv_trim((struct sv){clean.data, clean.len}) : SV("");
-    /* The last words are mostly the reason. */
+    /* The reason is mostly at the end. */
     if (v.n > EXEC_QUOTE_MAX) {
         v = (struct sv){v.p + (v.n - EXEC_QUOTE_MAX), EXEC_QUOTE_MAX};
         while (v.n > 0 && ((unsigned char)v.p[0] & 0xc0) == 0x80) {

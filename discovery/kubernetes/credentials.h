@@ -1,4 +1,4 @@
-/* What an exec credential plugin prints: credentials on stdout, complaints on stderr. Pure.
+/* The output of an exec credential plugin: credentials on stdout, complaints on stderr. Pure.
  *
  * Reference: client.authentication.k8s.io/v1 and v1beta1, ExecCredential.
  */
@@ -12,17 +12,17 @@
 
 /* Longest token; HTTP headers are not much longer. */
 #define EXEC_TOKEN_MAX ((size_t)64 * 1024)
-/* What is quoted of a plugin's stderr, in bytes. */
+/* The quote of a plugin's stderr, in bytes. */
 #define EXEC_QUOTE_MAX 240
 
 struct exec_credential {
     char *token;    /* NULL if none */
     char *cert_pem; /* NULL if none, as is the key */
     char *key_pem;
-    int64_t expires_ns; /* wall clock; INT64_MAX: good until it is refused */
+    int64_t expires_ns; /* wall clock; INT64_MAX: valid until it is refused */
 };
 
-/* Reads stdout; api_version is what was asked for. The strings are owned by *ret. The error quotes
+/* Reads stdout; api_version is the requested one. The strings are owned by *ret. The error quotes
  * nothing of the text. */
 bool exec_credential_parse(struct sv text, const char *api_version, struct exec_credential *ret,
                            struct err *err);
@@ -32,8 +32,8 @@ void exec_credential_done(struct exec_credential *c);
 /* "2026-11-21T03:23:34.5+01:00" -> ns since 1970. */
 bool exec_parse_time(struct sv text, int64_t *ret_ns);
 
-/* Writes the end of stderr as one line for an error, without control characters. What looks like a
- * secret, and each of `secrets` (ends with NULL), is replaced by "<hidden>". */
+/* Writes the end of stderr as one line for an error, without control characters. Words that look
+ * like a secret, and each of `secrets` (ends with NULL), are replaced by "<hidden>". */
 void exec_quote(struct sv text, const char *const *secrets, char out[EXEC_QUOTE_MAX + 1]);
 
 #endif

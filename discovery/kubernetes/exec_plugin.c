@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "discovery/kubernetes/child.h"
 #include "discovery/kubernetes/credentials.h"
-#include "discovery/kubernetes/process.h"
 
 #define INFO "KUBERNETES_EXEC_INFO"
 
@@ -20,8 +20,8 @@ struct exec_login {
 
 struct exec_plugin {
     struct exec_plugin_options options;
-    struct process *process;  /* NULL when none runs */
-    struct exec_login *login; /* NULL: there is none that is good */
+    struct child *child;      /* NULL if none runs */
+    struct exec_login *login; /* NULL: none is valid */
     struct exec_waiter *waiters;
     struct err failure; /* of the last run */
     int64_t pause_ms;
@@ -42,9 +42,9 @@ struct exec_login *exec_login_unref(struct exec_login *login)
     return NULL;
 }
 
-/* ---- what came of a run ---------------------------------------------------------------------- */
+/* ---- the end of a run ------------------------------------------------------------------------ */
 
-/* The credentials go over those of the kubeconfig. Takes the credential. */
+/* The credentials replace those of the kubeconfig. Takes over the credential. */
 static struct exec_login *make_login(const struct http_settings *base, struct exec_credential *c)
 {
     struct exec_login *login = calloc(1, sizeof(*login));
@@ -67,34 +67,34 @@ static struct exec_login *make_login(const struct http_settings *base, struct ex
     return login;
 }
 
-static void describe_end(const struct exec_plugin *p, enum process_end end, int value,
+static void describe_end(const struct exec_plugin *p, enum child_end end, int value,
                          struct err *err)
 {
     switch (end) {
-    case PROCESS_EXITED:
+    case CHILD_EXITED:
         err_set(err, ERR_REFUSED, "it ended with status %d", value);
         break;
-    case PROCESS_SIGNALED:
+    case CHILD_SIGNALED:
         err_set(err, ERR_REFUSED, "it was ended by signal %d", value);
         break;
-    case PROCESS_TIMEOUT:
+    case CHILD_TIMEOUT:
         err_set(err, ERR_NETWORK, "it took longer than %lld s",
                 (long long)(p->options.timeout_ms / MS_PER_S));
         break;
-    case PROCESS_TOO_MUCH:
+    case CHILD_TOO_MUCH:
         err_set(err, ERR_LIMIT, "it printed more than %zu bytes", EXEC_OUTPUT_MAX);
         break;
-    case PROCESS_LOST:
+    case CHILD_LOST:
         err_set(err, ERR_SYSTEM, "it was lost");
         break;
     }
 }
 
-static bool take(struct exec_plugin *p, enum process_end end, int value, struct sv out,
-                 struct err *err)
+static bool read_output(struct exec_plugin *p, enum child_end end, int value, struct sv out,
+                        struct err *err)
 {
     struct exec_credential credential = {0};
-    if (end != PROCESS_EXITED || value != 0) {
+    if (end != CHILD_EXITED || value != 0) {
         describe_end(p, end, value, err);
         return false;
     }
@@ -105,9 +105,11 @@ static bool take(struct exec_plugin *p, enum process_end end, int value, struct 
     return p->login != NULL || err_memory(err);
 }
 
-static void set_pause(struct exec_plugin *p, bool ok)
+/* Counts a run, and sets the pause before the next one. */
+static void note_run(struct exec_plugin *p, enum discovery_exec_run result)
 {
-    if (ok) {
+    metric_inc(p->options.counters->exec_runs[result]);
+    if (result == EXEC_RUN_OK) {
         p->pause_ms = 0;
         return;
     }
@@ -118,15 +120,7 @@ static void set_pause(struct exec_plugin *p, bool ok)
     p->not_before_ms = clock_mono_ms() + p->pause_ms;
 }
 
-static void count_run(const struct exec_plugin *p, bool ok, bool timeout)
-{
-    enum discovery_exec_run result = ok        ? EXEC_RUN_OK
-                                     : timeout ? EXEC_RUN_TIMEOUT
-                                               : EXEC_RUN_FAILED;
-    metric_inc(p->options.counters->exec_runs[result]);
-}
-
-/* Says in p->failure which plugin it was, and what it had to say. */
+/* Adds to p->failure which plugin it was, and the end of its stderr. */
 static void explain(struct exec_plugin *p, struct sv errors)
 {
     char quote[EXEC_QUOTE_MAX + 1];
@@ -147,17 +141,17 @@ static void call_waiters(struct exec_plugin *p)
     }
 }
 
-static void on_done(void *arg, enum process_end end, int value, struct sv out, struct sv errors)
+static void exec_plugin_on_done(void *arg, enum child_end end, int value, struct sv out,
+                                struct sv errors)
 {
     struct exec_plugin *p = arg;
     err_clear(&p->failure);
-    bool ok = take(p, end, value, out, &p->failure);
+    bool ok = read_output(p, end, value, out, &p->failure);
     if (!ok) {
         explain(p, errors);
     }
-    count_run(p, ok, end == PROCESS_TIMEOUT);
-    set_pause(p, ok);
-    p->process = process_free(p->process);
+    note_run(p, ok ? EXEC_RUN_OK : end == CHILD_TIMEOUT ? EXEC_RUN_TIMEOUT : EXEC_RUN_FAILED);
+    p->child = child_free(p->child);
     call_waiters(p);
 }
 
@@ -169,7 +163,8 @@ static bool same_name(const char *a, const char *b)
     return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
 }
 
-static bool is_given(const struct kubeconfig_exec *config, const char *variable)
+/* Whether the kubeconfig or we set a variable. */
+static bool is_overridden(const struct kubeconfig_exec *config, const char *variable)
 {
     for (const char *const *e = config->env; *e != NULL; e++) {
         if (same_name(*e, variable)) {
@@ -179,35 +174,33 @@ static bool is_given(const struct kubeconfig_exec *config, const char *variable)
     return same_name(variable, INFO);
 }
 
-/* Our environment, what the kubeconfig adds, and what the plugin is to know (`info`). The array is
- * the caller's, the strings are not. */
-static const char **make_environment(const struct kubeconfig_exec *config, const char *info)
+/* Appends to `all` if it is not NULL; returns the number. */
+static size_t append(const char **all, size_t n, const char *variable)
 {
-    size_t n = 2;
+    if (all != NULL) {
+        all[n] = variable;
+    }
+    return n + 1;
+}
+
+/* Our environment, that of the kubeconfig, and the information for the plugin: into `all`, which
+ * may be NULL to count. */
+static size_t fill_environment(const struct kubeconfig_exec *config, const char *info,
+                               const char **all)
+{
+    size_t n = 0;
     for (char **e = environ; e != NULL && *e != NULL; e++) {
-        n++;
-    }
-    for (const char *const *e = config->env; *e != NULL; e++) {
-        n++;
-    }
-    const char **all = calloc(n, sizeof(*all));
-    if (all == NULL) {
-        return NULL;
-    }
-    n = 0;
-    for (char **e = environ; e != NULL && *e != NULL; e++) {
-        if (!is_given(config, *e)) {
-            all[n++] = *e;
+        if (!is_overridden(config, *e)) {
+            n = append(all, n, *e);
         }
     }
     for (const char *const *e = config->env; *e != NULL; e++) {
-        all[n++] = *e;
+        n = append(all, n, *e);
     }
-    all[n++] = info;
-    return all;
+    return append(all, n, info);
 }
 
-static struct process *start_process(struct exec_plugin *p, int *ret_errno)
+static struct child *start_child(struct exec_plugin *p, int *ret_errno)
 {
     const struct kubeconfig_exec *config = p->options.config;
     char *info = NULL;
@@ -215,28 +208,29 @@ static struct process *start_process(struct exec_plugin *p, int *ret_errno)
     if (asprintf(&info, INFO "=%s", config->info) < 0) {
         return NULL;
     }
-    const char **envp = make_environment(config, info);
-    struct process *process = NULL;
+    const char **envp = calloc(fill_environment(config, info, NULL) + 1, sizeof(*envp));
+    struct child *child = NULL;
     if (envp != NULL) {
-        process = process_start(&(struct process_options){.argv = config->argv,
-                                                          .envp = envp,
-                                                          .loop = p->options.loop,
-                                                          .stdout_max = EXEC_OUTPUT_MAX,
-                                                          .timeout_ms = p->options.timeout_ms,
-                                                          .on_done = on_done,
-                                                          .arg = p},
-                                ret_errno);
+        fill_environment(config, info, envp);
+        child = child_start(&(struct child_options){.argv = config->argv,
+                                                    .envp = envp,
+                                                    .loop = p->options.loop,
+                                                    .stdout_max = EXEC_OUTPUT_MAX,
+                                                    .timeout_ms = p->options.timeout_ms,
+                                                    .on_done = exec_plugin_on_done,
+                                                    .arg = p},
+                            ret_errno);
     }
     free(envp);
     free(info);
-    return process;
+    return child;
 }
 
-static void run(struct exec_plugin *p)
+static void start_run(struct exec_plugin *p)
 {
     int error = 0;
-    p->process = start_process(p, &error);
-    if (p->process != NULL) {
+    p->child = start_child(p, &error);
+    if (p->child != NULL) {
         return;
     }
     const char *hint = p->options.config->install_hint;
@@ -245,11 +239,10 @@ static void run(struct exec_plugin *p)
     err_clear(&p->failure);
     err_sys(&p->failure, "cannot be run");
     explain(p, missing ? sv_from(hint) : SV(""));
-    count_run(p, false, false);
-    set_pause(p, false);
+    note_run(p, EXEC_RUN_FAILED);
 }
 
-static bool is_good(const struct exec_plugin *p)
+static bool is_valid(const struct exec_plugin *p)
 {
     return p->login != NULL && clock_wall_ns() < p->login->credential.expires_ns;
 }
@@ -257,16 +250,16 @@ static bool is_good(const struct exec_plugin *p)
 enum exec_state exec_plugin_get(struct exec_plugin *p, struct exec_login **ret_login,
                                 struct err *err)
 {
-    if (is_good(p)) {
+    if (is_valid(p)) {
         p->login->refs++;
         *ret_login = p->login;
         return EXEC_READY;
     }
     p->login = exec_login_unref(p->login);
-    if (p->process == NULL && clock_mono_ms() >= p->not_before_ms) {
-        run(p);
+    if (p->child == NULL && clock_mono_ms() >= p->not_before_ms) {
+        start_run(p);
     }
-    if (p->process != NULL) {
+    if (p->child != NULL) {
         return EXEC_RUNNING;
     }
     *err = p->failure;
@@ -300,7 +293,7 @@ struct exec_plugin *exec_plugin_new(const struct exec_plugin_options *options)
 struct exec_plugin *exec_plugin_free(struct exec_plugin *p)
 {
     if (p != NULL) {
-        process_free(p->process);
+        child_free(p->child);
         exec_login_unref(p->login);
         free(p);
     }

@@ -1,9 +1,9 @@
-/* Credentials from the exec plugin of a kubeconfig: runs it when there are none, when they have
- * expired and when the API server refused them (401), and keeps them until then.
+/* Credentials from the exec plugin of a kubeconfig. The plugin runs when there are none, when they
+ * have expired and when the API server has refused them (401).
  *
- * Nothing waits for the plugin: whoever needs credentials while it runs is called when it has
- * ended. All reflectors of one API server share one. After a failure it is not run again before a
- * pause that grows from 1 s to 30 s. On the loop's thread.
+ * Nothing waits for the plugin: callers that need credentials while it runs are called back when it
+ * has ended. All reflectors of one API server share one. After a failure it is not run again before
+ * a pause that grows from 1 s to 30 s. On the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_EXEC_PLUGIN_H
 #define PROFPULL_DISCOVERY_KUBERNETES_EXEC_PLUGIN_H
@@ -22,7 +22,7 @@
 
 struct exec_plugin_options {
     const struct kubeconfig_exec *config; /* referenced, with all it points to */
-    const struct http_settings *settings; /* what is not credentials; referenced */
+    const struct http_settings *settings; /* without the credentials; referenced */
     struct loop *loop;
     const struct discovery_counters *counters; /* referenced */
     int64_t timeout_ms;
@@ -30,10 +30,10 @@ struct exec_plugin_options {
 
 struct exec_plugin;
 struct exec_plugin *exec_plugin_new(const struct exec_plugin_options *options);
-/* Ends a run; calls nobody. Accepts NULL, returns NULL. */
+/* Ends a run without calling back. Accepts NULL, returns NULL. */
 struct exec_plugin *exec_plugin_free(struct exec_plugin *p);
 
-/* Settings with credentials. Counted: they live as long as a request uses them. */
+/* Settings with credentials. Reference-counted: requests hold them. */
 struct exec_login;
 const struct http_settings *exec_login_settings(const struct exec_login *login);
 struct exec_login *exec_login_unref(struct exec_login *login); /* accepts NULL, returns NULL */
@@ -41,7 +41,7 @@ struct exec_login *exec_login_unref(struct exec_login *login); /* accepts NULL, 
 enum exec_state { EXEC_READY, EXEC_RUNNING, EXEC_FAILED };
 
 /* READY: *ret_login is a reference of the caller's. RUNNING: call exec_plugin_wait(). FAILED: err
- * says why, as it did for everybody since the run. */
+ * says why the last run failed. */
 enum exec_state exec_plugin_get(struct exec_plugin *p, struct exec_login **ret_login,
                                 struct err *err);
 
@@ -50,10 +50,10 @@ struct exec_waiter {
     void (*fn)(void *arg);
     void *arg;
 };
-/* Calls fn once when the run ends, whichever way. The waiter must live until then. */
+/* Calls fn once when the run ends, well or not. The waiter must live until then. */
 void exec_plugin_wait(struct exec_plugin *p, struct exec_waiter *waiter);
 
-/* A request with this login was answered with 401: it is not given out again. */
+/* A request with this login was answered with 401: the login is not used again. */
 void exec_plugin_refused(struct exec_plugin *p, const struct exec_login *login);
 
 #endif

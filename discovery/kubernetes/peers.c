@@ -3,38 +3,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "discovery/kubernetes/roles/endpointslice.h"
 #include "http/url.h"
 
 #define SERVICE_LABEL "kubernetes.io/service-name"
 #define SELECTOR_MAX ((size_t)4096)
 
-/* A member as one slice has it. */
-struct peer {
-    bool is_self;
-    char name[]; /* at most OBJECT_NAME_MAX bytes */
-};
-
+/* The members of one slice. */
 struct slice {
-    struct slice *next;
-    struct peer **at;
+    struct buf names; /* each ends with NUL */
     size_t n;
-    uint32_t list; /* the list that named it last */
-    char key[OBJECT_KEY_MAX];
+    size_t self;   /* where our own name is in names; SIZE_MAX if it is not */
+    uint32_t list; /* the last list that named it */
 };
 
 struct peer_set {
     struct peer_set_options options;
-    struct slice *slices;
-    struct sv *names; /* of the last peer_set_now() */
+    struct map *slices; /* "namespace/name" -> struct slice */
+    struct sv *names;   /* of the last peer_set_now() */
     uint32_t list;
 };
 
 /* ---- one slice ------------------------------------------------------------------------------- */
 
-/* A condition that is not given takes the value that the API documents for that: ready true,
- * terminating false. With publishNotReadyAddresses the API server says that all are ready, also
- * those that end, which therefore are told apart here. */
+/* A missing condition has the value that the API documents: ready true, terminating false. With
+ * publishNotReadyAddresses the API server reports all as ready, terminating ones too: these are
+ * excluded here. */
 static bool is_member(const json_t *endpoint)
 {
     const json_t *conditions = json_object_get(endpoint, "conditions");
@@ -49,75 +44,58 @@ static struct sv name_of(const json_t *endpoint)
         return object_string(target, "name");
     }
     struct sv hostname = object_string(endpoint, "hostname");
-    const json_t *address = json_array_get(json_object_get(endpoint, "addresses"), 0);
-    if (hostname.n > 0 || !json_is_string(address)) {
-        return hostname;
-    }
-    return sv_from(json_string_value(address));
+    return hostname.n > 0 ? hostname
+                          : object_text(json_array_get(json_object_get(endpoint, "addresses"), 0));
 }
 
 static bool has_address(const json_t *endpoint, const char *ip)
 {
     const json_t *addresses = json_object_get(endpoint, "addresses");
     for (size_t i = 0; ip[0] != '\0' && i < json_array_size(addresses); i++) {
-        const json_t *address = json_array_get(addresses, i);
-        if (json_is_string(address) && strcmp(json_string_value(address), ip) == 0) {
+        if (sv_eq_str(object_text(json_array_get(addresses, i)), ip)) {
             return true;
         }
     }
     return false;
 }
 
-static struct peer *peer_new(const struct peer_set_options *options, const json_t *endpoint,
-                             struct sv name)
+static void slice_free(void *p)
 {
-    struct peer *p = malloc(sizeof(*p) + name.n + 1);
-    if (p != NULL) {
-        p->is_self = sv_eq_str(name, options->self) || has_address(endpoint, options->self_ip);
-        memcpy(p->name, name.p, name.n);
-        p->name[name.n] = '\0';
-    }
-    return p;
-}
-
-static void clear_slice(struct slice *slice)
-{
-    for (size_t i = 0; i < slice->n; i++) {
-        free(slice->at[i]);
-    }
-    free(slice->at);
-    slice->at = NULL;
-    slice->n = 0;
-}
-
-static struct slice *slice_free(struct slice *slice)
-{
+    struct slice *slice = p;
     if (slice != NULL) {
-        clear_slice(slice);
+        buf_done(&slice->names);
         free(slice);
     }
-    return NULL;
 }
 
-static bool fill(struct slice *slice, const struct peer_set_options *options,
-                 const json_t *endpoints)
+/* NULL if out of memory. */
+static struct slice *slice_new(const struct peer_set_options *options, const json_t *endpoints)
 {
-    size_t n = json_array_size(endpoints);
-    slice->at = calloc(n + 1, sizeof(struct peer *));
-    for (size_t i = 0; slice->at != NULL && i < n; i++) {
+    struct slice *slice = calloc(1, sizeof(*slice));
+    if (slice == NULL) {
+        return NULL;
+    }
+    buf_init(&slice->names, OBJECT_BYTES_MAX);
+    slice->self = SIZE_MAX;
+    for (size_t i = 0; i < json_array_size(endpoints); i++) {
         const json_t *endpoint = json_array_get(endpoints, i);
         struct sv name = name_of(endpoint);
-        /* IPv6 addresses are no names of objects; they are short. */
-        if (!is_member(endpoint) || name.n == 0 || name.n > OBJECT_NAME_MAX) {
+        if (!is_member(endpoint) || name.n == 0 || name.n > OBJECT_NAME_MAX ||
+            memchr(name.p, '\0', name.n) != NULL) {
             continue;
         }
-        struct peer *peer = peer_new(options, endpoint, name);
-        if (peer == NULL) {
-            return false;
+        if (sv_eq_str(name, options->self) || has_address(endpoint, options->self_ip)) {
+            slice->self = slice->names.len;
         }
-        slice->at[slice->n++] = peer;
+        buf_append(&slice->names, name.p, name.n);
+        buf_putc(&slice->names, '\0');
+        slice->n++;
     }
-    return slice->at != NULL;
+    if (!buf_ok(&slice->names)) {
+        slice_free(slice);
+        return NULL;
+    }
+    return slice;
 }
 
 /* ---- all slices ------------------------------------------------------------------------------ */
@@ -125,68 +103,42 @@ static bool fill(struct slice *slice, const struct peer_set_options *options,
 struct peer_set *peer_set_new(const struct peer_set_options *options)
 {
     struct peer_set *s = calloc(1, sizeof(*s));
-    if (s != NULL) {
-        s->options = *options;
+    if (s == NULL) {
+        return NULL;
     }
-    return s;
+    s->options = *options;
+    s->slices = map_new();
+    return s->slices == NULL ? peer_set_free(s) : s;
 }
 
 struct peer_set *peer_set_free(struct peer_set *s)
 {
-    while (s != NULL && s->slices != NULL) {
-        struct slice *next = s->slices->next;
-        slice_free(s->slices);
-        s->slices = next;
-    }
     if (s != NULL) {
+        map_free(s->slices, slice_free);
         free(s->names);
+        free(s);
     }
-    free(s);
     return NULL;
-}
-
-static struct slice **find(struct peer_set *s, const char *key)
-{
-    struct slice **at = &s->slices;
-    while (*at != NULL && strcmp((*at)->key, key) != 0) {
-        at = &(*at)->next;
-    }
-    return at;
 }
 
 bool peer_set_put(struct peer_set *s, const struct object_id *id, const json_t *slice)
 {
-    struct slice *made = calloc(1, sizeof(*made));
-    if (made == NULL || !fill(made, &s->options, json_object_get(slice, "endpoints"))) {
+    char key[OBJECT_KEY_MAX];
+    void *old = NULL;
+    struct slice *made = slice_new(&s->options, json_object_get(slice, "endpoints"));
+    if (made == NULL || !map_put(s->slices, object_key(id, key), made, &old)) {
         slice_free(made);
         return false;
     }
-    object_key(id, made->key);
     made->list = s->list;
-    struct slice **at = find(s, made->key);
-    if (*at != NULL) {
-        made->next = (*at)->next;
-        slice_free(*at);
-    }
-    *at = made;
+    slice_free(old);
     return true;
-}
-
-static void drop(struct slice **at)
-{
-    struct slice *gone = *at;
-    *at = gone->next;
-    slice_free(gone);
 }
 
 void peer_set_remove(struct peer_set *s, const struct object_id *id)
 {
     char key[OBJECT_KEY_MAX];
-    object_key(id, key);
-    struct slice **at = find(s, key);
-    if (*at != NULL) {
-        drop(at);
-    }
+    slice_free(map_remove(s->slices, object_key(id, key)));
 }
 
 void peer_set_list_begin(struct peer_set *s)
@@ -196,22 +148,23 @@ void peer_set_list_begin(struct peer_set *s)
 
 void peer_set_list_end(struct peer_set *s)
 {
-    struct slice **at = &s->slices;
-    while (*at != NULL) {
-        if ((*at)->list != s->list) {
-            drop(at);
-        } else {
-            at = &(*at)->next;
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(s->slices, &cursor, &key, &value)) {
+        if (((struct slice *)value)->list != s->list) {
+            map_remove_at(s->slices, cursor);
+            slice_free(value);
         }
     }
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return sv_cmp(*(const struct sv *)a, *(const struct sv *)b);
 }
 
-/* A pod of a dual-stack Service stands in a slice of each family, and for a moment in two of one
+/* A pod of a dual-stack Service is in one slice of each family, and for a moment in two of one
  * family when the controller moves it. */
 static size_t unique(struct sv *names, size_t n)
 {
@@ -234,11 +187,29 @@ static size_t find_name(const struct sv *names, size_t n, struct sv name)
     return SIZE_MAX;
 }
 
+/* Appends the names of a slice; returns our own one if it is there, else `self`. */
+static struct sv add_names(const struct slice *slice, struct sv *names, size_t *n, struct sv self)
+{
+    const char *p = slice->names.data;
+    for (size_t i = 0; i < slice->n; i++) {
+        names[*n] = sv_from(p);
+        if ((size_t)(p - slice->names.data) == slice->self) {
+            self = names[*n];
+        }
+        p += names[*n].n + 1;
+        (*n)++;
+    }
+    return self;
+}
+
 bool peer_set_now(struct peer_set *s, struct peers_now *ret)
 {
     size_t n = 0;
-    for (const struct slice *slice = s->slices; slice != NULL; slice = slice->next) {
-        n += slice->n;
+    size_t cursor = 0;
+    struct sv key;
+    void *slice;
+    while (map_next(s->slices, &cursor, &key, &slice)) {
+        n += ((const struct slice *)slice)->n;
     }
     struct sv *names = calloc(n + 1, sizeof(*names));
     if (names == NULL) {
@@ -246,14 +217,11 @@ bool peer_set_now(struct peer_set *s, struct peers_now *ret)
     }
     struct sv self = {.p = "", .n = 0};
     n = 0;
-    for (const struct slice *slice = s->slices; slice != NULL; slice = slice->next) {
-        for (size_t i = 0; i < slice->n; i++) {
-            names[n] = sv_from(slice->at[i]->name);
-            self = slice->at[i]->is_self ? names[n] : self;
-            n++;
-        }
+    cursor = 0;
+    while (map_next(s->slices, &cursor, &key, &slice)) {
+        self = add_names(slice, names, &n, self);
     }
-    qsort(names, n, sizeof(*names), compare);
+    qsort(names, n, sizeof(*names), compare_names);
     n = unique(names, n);
     *ret = (struct peers_now){.names = names,
                               .n = n > PEERS_MAX ? PEERS_MAX : n,
@@ -271,18 +239,18 @@ struct peers {
     struct reflectors reflectors;
     struct reflector_listener listener;
     struct peer_set *set;
-    bool listing; /* half of a list is known */
-    bool told_ignored;
+    bool listing; /* a list is not complete */
+    bool warned_ignored;
 };
 
-static bool tell(struct peers *p)
+static bool report(struct peers *p)
 {
     struct peers_now now;
     if (!peer_set_now(p->set, &now)) {
         return false;
     }
-    if (now.ignored > 0 && !p->told_ignored) {
-        p->told_ignored = true;
+    if (now.ignored > 0 && !p->warned_ignored) {
+        p->warned_ignored = true;
         log_warn(p->options.env.log, "sharding: too many endpoints, ignoring the rest",
                  LOG_STR("service", p->options.config->service), LOG_INT("limit", PEERS_MAX),
                  LOG_INT("ignored", now.ignored));
@@ -300,7 +268,7 @@ static enum reflector_result on_object(void *arg, enum reflector_event event,
     } else if (!peer_set_put(p->set, id, object)) {
         return REFLECTOR_NO_MEMORY;
     }
-    return p->listing || tell(p) ? REFLECTOR_CHANGED : REFLECTOR_NO_MEMORY;
+    return p->listing || report(p) ? REFLECTOR_CHANGED : REFLECTOR_NO_MEMORY;
 }
 
 static void on_list_begin(void *arg)
@@ -315,7 +283,7 @@ static void on_list_end(void *arg)
     struct peers *p = arg;
     p->listing = false;
     peer_set_list_end(p->set);
-    if (!tell(p)) {
+    if (!report(p)) {
         metric_inc(p->options.env.counters->skips[SKIP_MEMORY]);
     }
 }

@@ -1,10 +1,10 @@
 /* The replicas of this program that share the targets, as Kubernetes knows them: the endpoints of
  * their headless Service.
  *
- * Watches the EndpointSlices of one Service. A member is an endpoint that is ready and not being
- * terminated. Its name is that of its pod (targetRef), else its hostname, else its first address:
- * something that every replica reads from the same object. Members are told when the first list is
- * complete and at every change from then on, never from half a list. On the loop's thread.
+ * Watches the EndpointSlices of one Service. A member is an endpoint that is ready and not
+ * terminating. Its name is that of its pod (targetRef), else its hostname, else its first address:
+ * something that every replica reads from the same object. Members are reported when the first list
+ * is complete and at every change from then on, never from half a list. On the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_PEERS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_PEERS_H
@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "discovery/kubernetes/reflector.h"
 
-/* Endpoints of the Service; those beyond are ignored, counted and logged. */
+/* Endpoints of the Service; further ones are ignored, counted and logged. */
 #define PEERS_MAX 1000
 
 /* ---- from slices to members (pure) ----------------------------------------------------------- */
@@ -28,17 +28,17 @@ struct peer_set_options {
 
 struct peer_set *peer_set_new(const struct peer_set_options *options); /* NULL if out of memory */
 struct peer_set *peer_set_free(struct peer_set *s); /* accepts NULL, returns NULL */
-/* What a slice holds now. False if out of memory: nothing has changed. */
+/* The current state of a slice. False if out of memory: nothing has changed. */
 bool peer_set_put(struct peer_set *s, const struct object_id *id, const json_t *slice);
 void peer_set_remove(struct peer_set *s, const struct object_id *id);
-/* A list begins: what is not put until it ends is removed then. */
+/* A list begins: slices that are not put before it ends are removed then. */
 void peer_set_list_begin(struct peer_set *s);
 void peer_set_list_end(struct peer_set *s);
 
 struct peers_now {
     const struct sv *names; /* sorted, each once */
     size_t n;
-    size_t self;    /* index of our own, or SIZE_MAX */
+    size_t self;    /* index of our own name, or SIZE_MAX */
     size_t ignored; /* beyond PEERS_MAX */
 };
 /* All members of all slices; good until the next call. False if out of memory. */
@@ -54,12 +54,12 @@ struct peers_options {
     struct peer_set_options set;
     struct reflector_env env;
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
-    /* The API server has accepted a request, or one has failed. */
+    /* The API server has accepted a request, or a request has failed. */
     void (*on_reachable)(void *arg, bool reachable);
     void *arg;
 };
 
-/* An error names the namespace if it is not known. */
+/* The error says if the namespace is not known. */
 struct peers *peers_new(const struct peers_options *options, struct err *err);
 void peers_start(struct peers *p);
 struct peers *peers_free(struct peers *p); /* accepts NULL, returns NULL */

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "discovery/kubernetes/credentials.h"
 #include "discovery/kubernetes/exec_plugin.h"
-#include "discovery/kubernetes/process.h"
+#include "discovery/kubernetes/child.h"
 
 /* A test that has not come to its end by then has failed. */
 #define PATIENCE_MS 20000
@@ -154,8 +154,8 @@ struct world {
     struct loop *loop;
     struct loop_timer *watchdog;
     bool late;
-    struct process *process;
-    enum process_end end;
+    struct child *process;
+    enum child_end end;
     int value;
     char out[256];
     char errors[256];
@@ -193,14 +193,14 @@ static void run_loop(struct world *w)
     CHECK_INT(w->late, false, "it has not come to its end");
 }
 
-static void on_done(void *arg, enum process_end end, int value, struct sv out, struct sv errors)
+static void on_done(void *arg, enum child_end end, int value, struct sv out, struct sv errors)
 {
     struct world *w = arg;
     w->end = end;
     w->value = value;
     snprintf(w->out, sizeof(w->out), "%.*s", SV_ARG(out));
     snprintf(w->errors, sizeof(w->errors), "%.*s", SV_ARG(errors));
-    w->process = process_free(w->process);
+    w->process = child_free(w->process);
     loop_stop(w->loop);
 }
 
@@ -209,7 +209,7 @@ static void start(struct world *w, const char *script, int64_t timeout_ms)
     const char *argv[] = {"sh", "-c", script, NULL};
     const char *envp[] = {"PATH=/usr/bin:/bin", "A=b c", NULL};
     int error = -1;
-    w->process = process_start(&(struct process_options){.argv = argv,
+    w->process = child_start(&(struct child_options){.argv = argv,
                                                          .envp = envp,
                                                          .loop = w->loop,
                                                          .stdout_max = 200,
@@ -227,26 +227,26 @@ static void test_process(void **state)
     static const struct {
         const char *script;
         int64_t timeout_ms;
-        enum process_end end;
+        enum child_end end;
         int value;
         const char *out;
         const char *errors;
     } cases[] = {
-        {"echo \"$A\"; echo no >&2; exit 3", PATIENCE_MS, PROCESS_EXITED, 3, "b c\n", "no\n"},
-        {"exit 0", PATIENCE_MS, PROCESS_EXITED, 0, "", ""},
-        {"cat; ls -l /proc/self/fd | grep -c pipe", PATIENCE_MS, PROCESS_EXITED, 0, "2\n", ""},
+        {"echo \"$A\"; echo no >&2; exit 3", PATIENCE_MS, CHILD_EXITED, 3, "b c\n", "no\n"},
+        {"exit 0", PATIENCE_MS, CHILD_EXITED, 0, "", ""},
+        {"cat; ls -l /proc/self/fd | grep -c pipe", PATIENCE_MS, CHILD_EXITED, 0, "2\n", ""},
         /* What we block and ignore is not for others. */
-        {"kill -TERM $$; exit 0", PATIENCE_MS, PROCESS_SIGNALED, SIGTERM, "", ""},
-        {"kill -PIPE $$; exit 0", PATIENCE_MS, PROCESS_SIGNALED, SIGPIPE, "", ""},
-        {"kill -9 $$", PATIENCE_MS, PROCESS_SIGNALED, SIGKILL, "", ""},
-        {"exec >&- 2>&-; sleep 0.2; exit 4", PATIENCE_MS, PROCESS_EXITED, 4, "", ""},
-        {"sleep 1000", 50, PROCESS_TIMEOUT, 0, "", ""},
-        {"exec >&- 2>&-; sleep 1000", 50, PROCESS_TIMEOUT, 0, "", ""},
-        {"trap '' TERM INT HUP; echo x; sleep 1000 & sleep 1000", 50, PROCESS_TIMEOUT, 0, NULL, ""},
-        {"setsid sleep 3 & exit 0", 50, PROCESS_TIMEOUT, 0, "", ""},
-        {"while :; do echo 0123456789; done", PATIENCE_MS, PROCESS_TOO_MUCH, 0, NULL, ""},
+        {"kill -TERM $$; exit 0", PATIENCE_MS, CHILD_SIGNALED, SIGTERM, "", ""},
+        {"kill -PIPE $$; exit 0", PATIENCE_MS, CHILD_SIGNALED, SIGPIPE, "", ""},
+        {"kill -9 $$", PATIENCE_MS, CHILD_SIGNALED, SIGKILL, "", ""},
+        {"exec >&- 2>&-; sleep 0.2; exit 4", PATIENCE_MS, CHILD_EXITED, 4, "", ""},
+        {"sleep 1000", 50, CHILD_TIMEOUT, 0, "", ""},
+        {"exec >&- 2>&-; sleep 1000", 50, CHILD_TIMEOUT, 0, "", ""},
+        {"trap '' TERM INT HUP; echo x; sleep 1000 & sleep 1000", 50, CHILD_TIMEOUT, 0, NULL, ""},
+        {"setsid sleep 3 & exit 0", 50, CHILD_TIMEOUT, 0, "", ""},
+        {"while :; do echo 0123456789; done", PATIENCE_MS, CHILD_TOO_MUCH, 0, NULL, ""},
         {"i=0; while [ $i -lt 3000 ]; do echo 0123456789 >&2; i=$((i+1)); done; echo ok",
-         PATIENCE_MS, PROCESS_EXITED, 0, "ok\n", NULL},
+         PATIENCE_MS, CHILD_EXITED, 0, "ok\n", NULL},
     };
     sigset_t term;
     sigset_t before;
@@ -281,11 +281,11 @@ static void test_process_cannot_start(void **state)
     const char *argv[] = {"/nonexistent/plugin", NULL};
     const char *envp[] = {NULL};
     int error = 0;
-    struct process_options options = {.argv = argv, .envp = envp, .loop = w.loop};
-    assert_null(process_start(&options, &error));
+    struct child_options options = {.argv = argv, .envp = envp, .loop = w.loop};
+    assert_null(child_start(&options, &error));
     CHECK_INT(error, ENOENT, "");
     argv[0] = w.dir;
-    assert_null(process_start(&options, &error));
+    assert_null(child_start(&options, &error));
     CHECK_INT(error, EACCES, "");
     teardown(&w);
 }
@@ -296,8 +296,8 @@ static void test_process_is_freed(void **state)
     struct world w;
     setup(&w);
     start(&w, "echo started; sleep 1000", PATIENCE_MS);
-    assert_null(process_free(w.process));
-    assert_null(process_free(NULL));
+    assert_null(child_free(w.process));
+    assert_null(child_free(NULL));
     teardown(&w);
 }
 

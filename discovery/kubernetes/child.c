@@ -1,4 +1,4 @@
-#include "discovery/kubernetes/process.h"
+#include "discovery/kubernetes/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,28 +12,28 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-/* Behind the above: it makes macros of names that base/ uses. */
+/* After the above: it defines macros of names that base/ uses. */
 #include <event2/event.h>
 
 /* A child that has closed its outputs is about to end. */
 #define REAP_MS 10
 
 struct stream {
-    struct process *process;
-    int fd; /* -1 when it is at its end */
+    struct child *child;
+    int fd; /* -1 after its end */
     struct event *event;
     struct buf text;
 };
 
-struct process {
-    struct process_options options;
+struct child {
+    struct child_options options;
     pid_t pid; /* 0 when it has been reaped */
     struct stream out;
     struct stream errors;
     struct loop_timer *timer;
     int64_t deadline_ms;
     bool killed;
-    enum process_end end; /* why, if killed */
+    enum child_end end; /* why, if killed */
 };
 
 /* ---- reading and ending ---------------------------------------------------------------------- */
@@ -50,37 +50,42 @@ static void stream_close(struct stream *s)
     }
 }
 
-static void kill_all(struct process *p)
+static void kill_all(struct child *p)
 {
-    /* The group may not be there yet, or not be its any more. */
+    /* The group may not exist yet, or not belong to the child any more. */
     if (kill(-p->pid, SIGKILL) != 0) {
         kill(p->pid, SIGKILL);
     }
 }
 
-static void give_up(struct process *p, enum process_end why)
+static void stop(struct child *p, enum child_end why)
 {
     if (!p->killed) {
         p->killed = true;
         p->end = why;
         kill_all(p);
     }
-    /* Somebody who has left the group may hold the other ends. */
+}
+
+static void give_up(struct child *p, enum child_end why)
+{
+    stop(p, why);
+    /* A process that has left the group may hold the other ends. */
     stream_close(&p->out);
     stream_close(&p->errors);
     loop_timer_after(p->timer, 0);
 }
 
-static void finish(struct process *p, int status)
+static void finish(struct child *p, int status)
 {
-    enum process_end end = PROCESS_EXITED;
+    enum child_end end = CHILD_EXITED;
     int value = 0;
     if (p->killed) {
         end = p->end;
     } else if (WIFEXITED(status)) {
         value = WEXITSTATUS(status);
     } else {
-        end = PROCESS_SIGNALED;
+        end = CHILD_SIGNALED;
         value = WTERMSIG(status);
     }
     struct sv out = {p->out.text.data, p->out.text.len};
@@ -88,59 +93,57 @@ static void finish(struct process *p, int status)
     p->options.on_done(p->options.arg, end, value, out, errors);
 }
 
-/* Both outputs are at their end. */
-static void reap(struct process *p)
+/* Both outputs have ended. */
+static void reap(struct child *p)
 {
     int status = 0;
     pid_t got = waitpid(p->pid, &status, WNOHANG);
     if (got == 0 || (got < 0 && errno == EINTR)) {
         int64_t now = clock_mono_ms();
-        if (!p->killed && now >= p->deadline_ms) {
-            p->killed = true;
-            p->end = PROCESS_TIMEOUT;
-            kill_all(p);
+        if (now >= p->deadline_ms) {
+            stop(p, CHILD_TIMEOUT);
         }
         loop_timer_at(p->timer, now + REAP_MS);
         return;
     }
     if (got < 0 && !p->killed) {
         p->killed = true;
-        p->end = PROCESS_LOST;
+        p->end = CHILD_LOST;
     }
     p->pid = 0;
     finish(p, status);
 }
 
-static void on_timer(void *arg)
+static void child_on_timer(void *arg)
 {
-    struct process *p = arg;
+    struct child *p = arg;
     if (p->out.fd < 0 && p->errors.fd < 0) {
         reap(p);
     } else {
-        give_up(p, PROCESS_TIMEOUT);
+        give_up(p, CHILD_TIMEOUT);
     }
 }
 
-/* False if there is no room for all of it. */
-static bool take(struct stream *s, const char *data, size_t n)
+/* False if it does not fit; stderr is cut. */
+static bool keep(struct stream *s, const char *data, size_t n)
 {
     size_t room = s->text.max - s->text.len;
-    if (s == &s->process->errors && n > room) {
+    if (s == &s->child->errors && n > room) {
         n = room;
     }
     return buf_append(&s->text, data, n);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void child_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
     struct stream *s = arg;
-    struct process *p = s->process;
+    struct child *p = s->child;
     char data[4096];
     ssize_t n = read(fd, data, sizeof(data));
     if (n > 0) {
-        if (!take(s, data, (size_t)n)) {
-            give_up(p, buf_too_big(&s->text) ? PROCESS_TOO_MUCH : PROCESS_LOST);
+        if (!keep(s, data, (size_t)n)) {
+            give_up(p, buf_too_big(&s->text) ? CHILD_TOO_MUCH : CHILD_LOST);
         }
         return;
     }
@@ -155,22 +158,22 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Makes a pipe of which we keep the reading end. */
-static bool stream_open(struct process *p, struct stream *s, int *ret_write_fd)
+/* Creates a pipe and keeps its reading end. */
+static bool stream_open(struct child *p, struct stream *s, int *ret_write_fd)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return false;
     }
     *ret_write_fd = fds[1];
-    s->process = p;
+    s->child = p;
     s->fd = fds[0];
     errno = ENOMEM;
     if (fcntl(s->fd, F_SETFL, O_NONBLOCK) != 0) {
         return false;
     }
-    s->event =
-        event_new(loop_event_base(p->options.loop), s->fd, EV_READ | EV_PERSIST, on_readable, s);
+    s->event = event_new(loop_event_base(p->options.loop), s->fd, EV_READ | EV_PERSIST,
+                         child_on_readable, s);
     return s->event != NULL && event_add(s->event, NULL) == 0;
 }
 
@@ -182,7 +185,7 @@ static int set_actions(posix_spawn_file_actions_t *actions, int out_fd, int err_
     return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, 3);
 }
 
-/* Our threads block signals and the program ignores some: neither is for others. */
+/* Our threads block signals and the program ignores some; a child inherits neither. */
 static int set_attributes(posix_spawnattr_t *attr)
 {
     sigset_t none;
@@ -196,7 +199,7 @@ static int set_attributes(posix_spawnattr_t *attr)
     return error != 0 ? error : posix_spawnattr_setpgroup(attr, 0);
 }
 
-static int spawn(struct process *p, int out_fd, int err_fd)
+static int spawn(struct child *p, int out_fd, int err_fd)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -208,7 +211,7 @@ static int spawn(struct process *p, int out_fd, int err_fd)
     if (error == 0) {
         error = set_actions(&actions, out_fd, err_fd);
         error = error != 0 ? error : set_attributes(&attr);
-        /* posix_spawn() takes what it does not change without const. */
+        /* The parameters of posix_spawn() lack const; it changes nothing. */
         error = error != 0 ? error
                            : posix_spawnp(&p->pid, p->options.argv[0], &actions, &attr,
                                           (char *const *)(uintptr_t)p->options.argv,
@@ -219,7 +222,7 @@ static int spawn(struct process *p, int out_fd, int err_fd)
     return error;
 }
 
-static int start(struct process *p)
+static int start(struct child *p)
 {
     int out_fd = -1;
     int err_fd = -1;
@@ -241,9 +244,9 @@ static int start(struct process *p)
     return error;
 }
 
-struct process *process_start(const struct process_options *options, int *ret_errno)
+struct child *child_start(const struct child_options *options, int *ret_errno)
 {
-    struct process *p = calloc(1, sizeof(*p));
+    struct child *p = calloc(1, sizeof(*p));
     *ret_errno = ENOMEM;
     if (p == NULL) {
         return NULL;
@@ -252,15 +255,15 @@ struct process *process_start(const struct process_options *options, int *ret_er
     p->out.fd = -1;
     p->errors.fd = -1;
     buf_init(&p->out.text, options->stdout_max);
-    buf_init(&p->errors.text, PROCESS_STDERR_MAX);
-    p->timer = loop_timer_new(options->loop, on_timer, p);
+    buf_init(&p->errors.text, CHILD_STDERR_MAX);
+    p->timer = loop_timer_new(options->loop, child_on_timer, p);
     if (p->timer == NULL) {
-        return process_free(p);
+        return child_free(p);
     }
     int error = start(p);
     if (error != 0) {
         *ret_errno = error;
-        return process_free(p);
+        return child_free(p);
     }
     *ret_errno = 0;
     p->deadline_ms = clock_mono_ms() + options->timeout_ms;
@@ -268,14 +271,14 @@ struct process *process_start(const struct process_options *options, int *ret_er
     return p;
 }
 
-struct process *process_free(struct process *p)
+struct child *child_free(struct child *p)
 {
     if (p == NULL) {
         return NULL;
     }
     if (p->pid > 0) {
         kill_all(p);
-        /* Not for long: nothing delays this signal. */
+        /* Short: nothing delays this signal. */
         while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
         }
     }
