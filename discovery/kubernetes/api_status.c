@@ -20,7 +20,7 @@ static const char *get_text(const json_t *object, const char *name)
 
 static void set_message(struct api_status *s, const char *text, size_t len)
 {
-    /* The cut may not leave half a character. */
+    /* Not in the middle of a character. */
     size_t n = len < sizeof(s->message) - 1 ? len : sizeof(s->message) - 1;
     while (n > 0 && n < len && ((unsigned char)text[n] & 0xc0) == 0x80) {
         n--;
@@ -52,7 +52,7 @@ void api_status_read(const json_t *object, struct api_status *ret)
     ret->expired =
         ret->code == 410 || strcmp(reason, "Expired") == 0 || strcmp(reason, "Gone") == 0;
     const json_t *details = json_object_get(object, "details");
-    /* Servers before 1.19 have no such cause; client-go looks at the text as well. */
+    /* Servers before 1.19 send no such cause; client-go checks the text as well. */
     ret->too_large_version = has_cause(details, "ResourceVersionTooLarge") ||
                              strncmp(message, "Too large resource version", 26) == 0;
     json_int_t seconds = json_integer_value(json_object_get(details, "retryAfterSeconds"));

@@ -1,4 +1,4 @@
-/* The Status object in which a Kubernetes API server says what is wrong. */
+/* The Status object in which a Kubernetes API server reports an error. */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_API_STATUS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_API_STATUS_H
 
@@ -20,9 +20,9 @@ struct api_status {
 
 /* No status at all. */
 void api_status_clear(struct api_status *s);
-/* Reads a Status object; anything else is read as far as it goes. */
+/* Reads a Status object; of anything else, the members that it has. */
 void api_status_read(const json_t *object, struct api_status *ret);
-/* Reads the body of an answer that was not 200; text that is no Status becomes the message. */
+/* Reads the body of an answer other than 200; text that is not a Status becomes the message. */
 void api_status_parse(const char *body, size_t len, struct api_status *ret);
 
 #endif

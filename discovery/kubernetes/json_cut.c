@@ -4,17 +4,17 @@
 
 enum { AT_START, BETWEEN, IN_STRING, IN_ESCAPE, IN_WORD, AT_END };
 
-/* Bytes that mean something outside of strings. */
+/* Bytes with a meaning outside of strings. */
 static const bool structural[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [','] = true,
 };
 
-/* Those of them that matter within a value that is left out. */
+/* Those that matter within a value that is dropped. */
 static const bool nesting[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
 };
 
-/* Bytes that mean something in a string. */
+/* Bytes with a meaning in a string. */
 static const bool in_string[256] = {['"'] = true, ['\\'] = true, ['\n'] = true};
 
 /* Bytes that end a number or a word. */
@@ -55,7 +55,7 @@ void json_cut_begin(struct json_cut *c, bool keep)
     c->no_memory = false;
 }
 
-/* Stops keeping: only the end of the value matters from here on. */
+/* Stops keeping: from here on only the end of the value matters. */
 static void give_up(struct json_cut *c)
 {
     c->keep = false;
@@ -74,7 +74,7 @@ static void keep_bytes(struct json_cut *c, const char *p, size_t n)
     }
 }
 
-/* Keeps what is pending in data before `to`. */
+/* Keeps the pending bytes of data before `to`. */
 static void flush(struct json_cut *c, const char *data, size_t *run, size_t to)
 {
     keep_bytes(c, data + *run, to - *run);
@@ -87,7 +87,7 @@ static bool in_object(const struct json_cut *c)
            (c->objects >> (c->depth - 1) & 1) != 0;
 }
 
-/* Whether members of the object that we are in may be left out. */
+/* Whether members of the current object may be dropped. */
 static bool choosing(const struct json_cut *c)
 {
     return c->keep && c->omit_depth == 0 && in_object(c) && c->members_at[c->depth] != NULL;
@@ -105,8 +105,8 @@ static bool is_kept(struct json_cut *c, struct sv name)
     return memchr(name.p, '\\', name.n) != NULL;
 }
 
-/* A comma waits until it is known that what follows is kept. Within a member that is left out the
- * one before that member goes on waiting. */
+/* A comma is held back until a kept member follows it. Within a dropped member, the comma before
+ * that member stays held back. */
 static void keep_comma(struct json_cut *c)
 {
     if (c->comma && c->omit_depth == 0) {
@@ -140,7 +140,7 @@ static void open_container(struct json_cut *c, const char *data, size_t *run, si
     c->objects = object ? c->objects | bit : c->objects & ~bit;
 }
 
-/* The member that was left out is over when its object goes on or ends. */
+/* A dropped member is over when its object continues or ends. */
 static bool end_omission(struct json_cut *c)
 {
     if (c->omit_depth == 0 || c->omit_depth != c->depth) {
@@ -150,12 +150,12 @@ static bool end_omission(struct json_cut *c)
     return true;
 }
 
-static void take_comma(struct json_cut *c, const char *data, size_t *run, size_t at)
+static void on_comma(struct json_cut *c, const char *data, size_t *run, size_t at)
 {
     c->name_next = in_object(c);
     c->next_members = NULL;
     if (end_omission(c)) {
-        /* The comma before the member, if there was one, waits for the next. */
+        /* The comma before the member, if there was one, is held back for the next. */
         *run = at + 1;
     } else if (choosing(c)) {
         flush(c, data, run, at);
@@ -165,14 +165,14 @@ static void take_comma(struct json_cut *c, const char *data, size_t *run, size_t
     }
 }
 
-/* That it is the right bracket is the parser's business. */
+/* Whether it is the right bracket is up to the parser. */
 static void close_container(struct json_cut *c, const char *data, size_t *run, size_t at)
 {
     if (end_omission(c)) {
         c->comma = false;
         *run = at;
     } else if (c->comma) {
-        /* A comma too many: for the parser to see. */
+        /* A comma too many: the parser reports it. */
         flush(c, data, run, at);
         keep_comma(c);
     }
@@ -194,7 +194,7 @@ static void open_string(struct json_cut *c, const char *data, size_t *run, size_
     }
 }
 
-/* The name is kept, and the comma before it. */
+/* Keeps the name, and the comma before it. */
 static void keep_name(struct json_cut *c)
 {
     c->in_name = false;
@@ -202,8 +202,7 @@ static void keep_name(struct json_cut *c)
     keep_bytes(c, c->name, c->name_len);
 }
 
-/* Takes bytes of the name, to be kept or not when it is known whole. One that is too long is kept.
- */
+/* Collects the name, which is kept or dropped when it is complete. One that is too long is kept. */
 static void add_to_name(struct json_cut *c, const char *data, size_t *run, size_t to)
 {
     size_t n = to - *run;
@@ -246,7 +245,7 @@ static void step(struct json_cut *c, const char *data, size_t *run, size_t at)
         open_container(c, data, run, at, data[at] == '{');
         break;
     case ',':
-        take_comma(c, data, run, at);
+        on_comma(c, data, run, at);
         break;
     default:
         close_container(c, data, run, at);
@@ -259,7 +258,7 @@ static void start(struct json_cut *c, char first)
     c->state = first == '{' || first == '[' || first == '"' ? BETWEEN : IN_WORD;
 }
 
-/* Within a string: returns the index behind the byte that changed the state, or len. */
+/* Within a string: returns the index after the byte that changed the state, or len. */
 static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
 {
     while (i < len && !in_string[(unsigned char)data[i]]) {
@@ -279,8 +278,8 @@ static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t
     return i + 1;
 }
 
-/* Deep in a member that is left out, which is most of what a pod is: only strings and the nesting
- * are followed. Returns the index of what the general way has to look at. */
+/* Deep in a dropped member, which is most of a pod: only strings and the nesting are followed.
+ * Returns the index at which scan() takes over. */
 static size_t scan_omitted(struct json_cut *c, const char *data, size_t i, size_t len)
 {
     while (i < len && c->depth > c->omit_depth) {

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
+
 #include "base/utf8.h"
 
 /* Longer than any member name of a list that matters. */
 #define NAME_MAX_LEN 16
-/* How much deeper an object stands in an event of a watch. */
+/* How much deeper an object is nested in an event of a watch. */
 #define EVENT_DEPTH 1
 
 enum stream_state {
@@ -28,7 +30,7 @@ enum stream_state {
     LIST_AFTER_ITEM,
     LIST_END,
     BROKEN,
-    /* in a value that is being cut */
+    /* in a value */
     IN_EVENT,
     IN_ITEM,
     IN_METADATA,
@@ -74,20 +76,15 @@ void json_stream_begin(struct json_stream *s, enum json_stream_form form)
     s->state = list ? LIST_START : BETWEEN_OBJECTS;
     s->items_seen = false;
     s->name_len = 0;
-    /* A watch writes one event a line, so a line end in a string shows where to go on; in a list
-     * there is nothing to go on with. An event holds the object one level deeper. */
+    /* A watch writes one event per line, so after a line break in a string the next event follows;
+     * in a list nothing would. An event holds the object one level deeper. */
     s->cut.newline_ends = !list;
     s->cut.depth_max = s->options.depth_max + (list ? 0 : EVENT_DEPTH);
-    /* What the last stream's largest object took is given back. */
+    /* Frees the memory of the last stream's largest object. */
     buf_done(&s->cut.text);
 }
 
 /* ---- one object ------------------------------------------------------------------------------ */
-
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
 
 /* The code unit of an escape \uXXXX at p, or -1. */
 static int code_unit(const char *p, size_t n)
@@ -97,16 +94,16 @@ static int code_unit(const char *p, size_t n)
     }
     int unit = 0;
     for (size_t i = 2; i < 6; i++) {
-        if (!is_hex(p[i])) {
+        int digit = ascii_hex_value(p[i]);
+        if (digit < 0) {
             return -1;
         }
-        int digit = p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10;
         unit = unit * 16 + digit;
     }
     return unit;
 }
 
-/* How many bytes of text at p are one escape, and whether it is half of a surrogate pair alone. */
+/* The length of the escape at p, and whether it is a lone half of a surrogate pair. */
 static size_t escape_length(const char *p, size_t n, bool *ret_lone)
 {
     int unit = code_unit(p, n);
@@ -147,9 +144,9 @@ static bool repair_surrogates(struct sv in, struct buf *out)
 
 static json_t *parse(struct sv text, bool *ret_no_memory)
 {
-    /* Where memory runs out jansson mostly says nothing at all (and leaves the code as it was). For
-     * the text of a string it says "invalid token", which looks like bad syntax; that the text is
-     * parsed once more then has to be enough. */
+    /* Out of memory, jansson mostly reports nothing at all (and leaves the code as it was). For the
+     * text of a string it reports "invalid token", which looks like bad syntax; then the text is
+     * parsed once more, which must suffice. */
     json_error_t error = {0};
     json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
     *ret_no_memory = json == NULL &&
@@ -157,8 +154,8 @@ static json_t *parse(struct sv text, bool *ret_no_memory)
     return json;
 }
 
-/* jansson refuses what the decoder of Go replaces by U+FFFD. That is rare, so the text is simply
- * parsed again. */
+/* jansson rejects what Go's decoder replaces by U+FFFD. That is rare, so the text is simply parsed
+ * again. */
 static json_t *parse_repaired(struct sv text, bool *ret_no_memory)
 {
     /* One byte becomes three at most. */
@@ -183,7 +180,7 @@ static void skip(struct json_stream *s, enum json_skip why)
     s->options.on_skip(s->options.arg, why);
 }
 
-/* The value that was cut is over: hands it out as a tree. */
+/* The value is complete: hands it out as a tree. */
 static void deliver(struct json_stream *s, void (*fn)(void *arg, const json_t *json))
 {
     switch (json_cut_verdict(&s->cut)) {
@@ -244,7 +241,7 @@ static bool runs_away(const struct json_stream *s)
     return json_cut_size(&s->cut) / JSON_STREAM_RUNAWAY > s->options.object_max;
 }
 
-/* Feeds the value that is being cut; returns the bytes it took. */
+/* Feeds the current value; returns the bytes it took. */
 static size_t feed_cut(struct json_stream *s, const char *data, size_t len, struct err *err)
 {
     bool ended;
@@ -285,8 +282,8 @@ static bool broken(struct json_stream *s, char got, const char *expected, struct
                    expected, (unsigned)(unsigned char)got);
 }
 
-/* Returns the bytes taken: garbage goes to the end of its line, which is where the next event may
- * begin. */
+/* Returns the bytes taken: garbage extends to the end of its line, where the next event may begin.
+ */
 static size_t between_objects(struct json_stream *s, const char *data, size_t len)
 {
     if (s->state == IN_GARBAGE) {
@@ -333,7 +330,7 @@ static bool begins_value(char c)
     return c != ',' && c != ']' && c != '}' && c != ':';
 }
 
-/* The first byte of a member's value; the byte is not taken but for the bracket of the items. */
+/* The first byte of a member's value, which is not taken, except for the bracket of the items. */
 static bool list_value(struct json_stream *s, char c, size_t *used, struct err *err)
 {
     *used = 0;
@@ -366,7 +363,7 @@ static bool list_item(struct json_stream *s, char c, size_t *used, struct err *e
     return true;
 }
 
-/* Goes to one of two states by the byte that came. */
+/* Changes to one of two states, depending on the byte. */
 static bool either(struct json_stream *s, char c, const char *bytes, const enum stream_state *next,
                    struct err *err)
 {

@@ -1,10 +1,10 @@
-/* Takes Kubernetes objects out of a byte stream, one at a time, however the stream is chopped up.
+/* Takes Kubernetes objects out of a byte stream, one at a time, however the stream is chunked.
  *
- * Two forms: a watch sends objects one behind the other; a list sends one object whose member
- * "items" holds them and whose "metadata" says the version and whether there is more. No more than
- * one object is ever in memory, as text or as a tree.
+ * Two forms: a watch sends one object after the other; a list sends one object whose member "items"
+ * holds them and whose "metadata" has the version and the token of the next page. Never more than
+ * one object is in memory, as text or as a tree.
  *
- * A bad object (too large, too deep, not JSON) is skipped and reported, and the stream goes on.
+ * A bad object (too large, too deep, not JSON) is skipped and reported, and the stream continues.
  * What Go's decoder repairs is repaired: invalid UTF-8 and lone surrogates become U+FFFD. One
  * owner; the callbacks run within json_stream_feed() and must not touch the stream.
  */
@@ -22,13 +22,13 @@ enum json_stream_form { JSON_STREAM_OBJECTS, JSON_STREAM_LIST };
 
 enum json_skip { JSON_SKIP_TOO_LARGE, JSON_SKIP_TOO_DEEP, JSON_SKIP_SYNTAX, JSON_SKIP_MEMORY };
 
-/* A watch in which one object goes on for this many times the limit has lost its framing. */
+/* A watch in which one object exceeds the limit this many times has lost its framing. */
 #define JSON_STREAM_RUNAWAY 8
 
 struct json_stream_options {
     size_t object_max; /* bytes of one object */
     unsigned depth_max;
-    const struct json_keep *members; /* of an object that are needed; NULL: all */
+    const struct json_keep *members; /* that are needed of an object; NULL: all */
     /* One object (of a watch: one event); borrowed. */
     void (*on_object)(void *arg, const json_t *object);
     /* The member "metadata" of a list; borrowed. */
@@ -42,11 +42,11 @@ struct json_stream;
 /* The list of members is referenced. NULL if out of memory. */
 struct json_stream *json_stream_new(const struct json_stream_options *options);
 struct json_stream *json_stream_free(struct json_stream *s);
-/* Forgets a stream that broke off and makes ready for a new one. */
+/* Forgets an incomplete stream and prepares for a new one. */
 void json_stream_begin(struct json_stream *s, enum json_stream_form form);
-/* Takes the next bytes. False if the stream cannot be followed any further: stop reading it. */
+/* Takes the next bytes. False if the stream cannot be followed any longer: stop reading it. */
 bool json_stream_feed(struct json_stream *s, const char *data, size_t len, struct err *err);
-/* List: it came to its end and had items. Watch: no object is unfinished. */
+/* List: it has ended and had items. Watch: no object is incomplete. */
 bool json_stream_complete(const struct json_stream *s);
 
 #endif

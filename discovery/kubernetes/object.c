@@ -224,7 +224,7 @@ static int compare_members(const void *a, const void *b)
     return sv_cmp(((const struct member *)a)->name, ((const struct member *)b)->name);
 }
 
-/* The string members of an object in order of names; *ret_n of them, the caller frees. NULL with
+/* The *ret_n string members of an object, sorted by name; the caller frees the array. NULL with
  * *ret_n 0 if there are none, NULL with *ret_n > 0 if out of memory. */
 static struct member *sorted_members(const json_t *object, size_t *ret_n)
 {

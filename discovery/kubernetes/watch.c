@@ -98,7 +98,7 @@ static void forget_old_failures(struct watch *w, int64_t now_ms)
     }
 }
 
-/* Goes on after the delay that is due, not before at_least_ms from now. */
+/* Continues after the next delay, at least at_least_ms from now. */
 static void back_off(struct watch *w, int64_t now_ms, int64_t at_least_ms)
 {
     forget_old_failures(w, now_ms);
@@ -116,8 +116,8 @@ static void back_off(struct watch *w, int64_t now_ms, int64_t at_least_ms)
     w->next_at = now_ms + (delay > at_least_ms ? delay : at_least_ms);
 }
 
-/* Goes on at once the first time, and like any failure when it comes again soon. */
-static void go_on_soon(struct watch *w, int64_t now_ms)
+/* Continues at once the first time, and as after any failure when it happens again soon. */
+static void retry_soon(struct watch *w, int64_t now_ms)
 {
     forget_old_failures(w, now_ms);
     bool first = w->step == 0;
@@ -165,7 +165,7 @@ static void add_list_query(struct watch *w, struct buf *query)
         buf_printf(query, "&limit=%d&resourceVersion=0", WATCH_PAGE_LIMIT);
         break;
     case FROM_NOT_OLDER:
-        /* Without a limit: the server's cache answers, and with one the version would have to match
+        /* Without a limit: the server's cache answers; with one the version would have to match
          * exactly. */
         add_encoded(query, "resourceVersion", &w->version);
         buf_puts(query, "&resourceVersionMatch=NotOlderThan");
@@ -178,7 +178,7 @@ static void add_list_query(struct watch *w, struct buf *query)
     }
 }
 
-/* Of a list that is streamed: all that there is as events, and on from there. */
+/* A streamed list: all objects as events, and the watch from there. */
 static void add_stream_query(struct watch *w, struct buf *query)
 {
     buf_puts(query, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
@@ -205,13 +205,13 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
 {
     int64_t timeout_ms = WATCH_LIST_TIMEOUT_MS;
     if (w->watching && w->version.len == 0) {
-        /* Lost when memory ran out. A watch from "" would not tell what is gone. */
+        /* Lost when memory ran out. A watch from "" would not report deleted objects. */
         begin_relist(w, FROM_LATEST, WATCH_RELIST_FAILURES);
     }
     if (w->from == FROM_NOT_OLDER && w->version.len == 0) {
         w->from = FROM_LATEST;
     }
-    w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_plainly;
+    w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_paged;
     buf_clear(&w->query);
     /* Each parameter brings its "&"; the first one's is cut off below. */
     buf_printf(&w->query, "%s%s", w->selectors[0] == '\0' ? "" : "&", w->selectors);
@@ -229,7 +229,7 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     buf_clear(&w->page_continue);
     w->started_ms = now_ms;
     w->events = 0;
-    w->told_slow = false;
+    w->slow = false;
     w->stalled = false;
     w->status = 0;
     api_status_clear(&w->problem);
@@ -269,7 +269,7 @@ int64_t watch_tick_at(const struct watch *w)
     if (!w->streaming || w->stalled) {
         return INT64_MAX;
     }
-    return w->started_ms + (w->told_slow ? WATCH_STREAM_LIMIT_MS : WATCH_STREAM_SLOW_MS);
+    return w->started_ms + (w->slow ? WATCH_STREAM_LIMIT_MS : WATCH_STREAM_SLOW_MS);
 }
 
 bool watch_tick(struct watch *w, int64_t now_ms)
@@ -277,8 +277,8 @@ bool watch_tick(struct watch *w, int64_t now_ms)
     if (now_ms < watch_tick_at(w)) {
         return true;
     }
-    if (!w->told_slow) {
-        w->told_slow = true;
+    if (!w->slow) {
+        w->slow = true;
         w->options.handler.slow(w->options.handler.arg);
         return true;
     }
@@ -286,7 +286,7 @@ bool watch_tick(struct watch *w, int64_t now_ms)
     return false;
 }
 
-/* ---- what an end means ----------------------------------------------------------------------- */
+/* ---- the result of a request ----------------------------------------------------------------- */
 
 static enum watch_result result_of_code(long code)
 {
@@ -307,7 +307,7 @@ static enum watch_result result_of_status(const struct api_status *s, long code)
     return s->expired || s->too_large_version || code == 410 ? WATCH_EXPIRED : result_of_code(code);
 }
 
-/* An answer other than 200, or an ERROR event (which stands in w->problem already). */
+/* An answer other than 200, or an ERROR event (already in w->problem). */
 static enum watch_result refused(struct watch *w, long status, struct err *err)
 {
     const char *what = "the server answered";
@@ -319,15 +319,15 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
     }
     err_set(err, ERR_REFUSED, "%s %ld%s%s", what, status, w->problem.message[0] == '\0' ? "" : ": ",
             w->problem.message);
-    /* That it may not stream; whether it may list at all is seen when it does. */
+    /* Streaming is refused; whether listing is allowed shows the next list. */
     if (w->streaming && (status == 400 || status == 403 || status == 422)) {
         return WATCH_UNSUPPORTED;
     }
     return result_of_status(&w->problem, status);
 }
 
-/* A streamed list that ended before it was complete. */
-static enum watch_result judge_stream(struct watch *w, struct err *err)
+/* A streamed list ended before it was complete. */
+static enum watch_result check_stream(struct watch *w, struct err *err)
 {
     if (w->stream_err.kind != ERR_NONE) {
         err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
@@ -337,7 +337,7 @@ static enum watch_result judge_stream(struct watch *w, struct err *err)
     return WATCH_FAILED;
 }
 
-static enum watch_result judge_list(struct watch *w, const struct watch_outcome *o, struct err *err)
+static enum watch_result check_list(struct watch *w, const struct watch_outcome *o, struct err *err)
 {
     if (w->stream_err.kind != ERR_NONE) {
         err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
@@ -355,7 +355,7 @@ static enum watch_result judge_list(struct watch *w, const struct watch_outcome 
     return WATCH_DONE;
 }
 
-static enum watch_result judge_watch(struct watch *w, int64_t now_ms, struct err *err)
+static enum watch_result check_watch(struct watch *w, int64_t now_ms, struct err *err)
 {
     int64_t lasted_ms = now_ms - w->started_ms;
     if (w->stream_err.kind != ERR_NONE) {
@@ -370,10 +370,10 @@ static enum watch_result judge_watch(struct watch *w, int64_t now_ms, struct err
     return WATCH_DONE;
 }
 
-static enum watch_result judge(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
-                               struct err *err)
+static enum watch_result check_end(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
+                                   struct err *err)
 {
-    /* Perhaps nothing at all has come: a proxy may hold an answer back that does not end. */
+    /* Perhaps nothing has arrived: a proxy may buffer an answer that does not end. */
     if (w->stalled) {
         err_set(err, ERR_NETWORK, "the end of the streamed list has not come within %d s",
                 WATCH_STREAM_LIMIT_MS / (int)MS_PER_S);
@@ -387,12 +387,12 @@ static enum watch_result judge(struct watch *w, const struct watch_outcome *o, i
         return WATCH_UNREACHABLE;
     }
     if (w->streaming) {
-        return judge_stream(w, err);
+        return check_stream(w, err);
     }
-    return w->watching ? judge_watch(w, now_ms, err) : judge_list(w, o, err);
+    return w->watching ? check_watch(w, now_ms, err) : check_list(w, o, err);
 }
 
-/* ---- where to go on -------------------------------------------------------------------------- */
+/* ---- the next request ------------------------------------------------------------------------ */
 
 static bool copy_text(struct buf *to, const struct buf *from)
 {
@@ -407,15 +407,15 @@ void watch_listed(struct watch *w)
     w->page = 0;
     w->from = FROM_NOT_OLDER;
     w->unpaged = false;
-    w->list_plainly = false;
-    w->no_streams = w->no_streams || w->no_right; /* the list was allowed, but not its stream */
-    w->no_right = false;
+    w->list_paged = false;
+    w->no_streams = w->no_streams || w->forbidden; /* listing is allowed, streaming is not */
+    w->forbidden = false;
     w->refusals = 0;
     w->options.handler.list_end(w->options.handler.arg);
 }
 
 /* A page has been read. */
-static void page_done(struct watch *w, int64_t now_ms)
+static void end_page(struct watch *w, int64_t now_ms)
 {
     bool ok = w->page > 0 || copy_text(&w->list_version, &w->page_version);
     if (ok && w->page_continue.len > 0) {
@@ -423,7 +423,7 @@ static void page_done(struct watch *w, int64_t now_ms)
         w->page++;
         w->next_at = now_ms;
     } else if (ok) {
-        /* Pages of one list have one version; should they not, the first one's loses nothing. */
+        /* Pages of one list have one version; if not, that of the first page loses nothing. */
         ok = copy_text(&w->version, &w->list_version);
         w->next_at = now_ms;
         if (ok) {
@@ -431,7 +431,7 @@ static void page_done(struct watch *w, int64_t now_ms)
         }
     }
     if (!ok) {
-        /* Out of memory: what has been read stays, the list starts over. */
+        /* Out of memory: the objects read so far stay, the list starts over. */
         w->watching = false;
         w->page = 0;
         w->from = FROM_LATEST;
@@ -444,31 +444,31 @@ static void list_expired(struct watch *w, int64_t now_ms)
     if (w->page > 0) {
         w->unpaged = true;
         begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);
-        go_on_soon(w, now_ms);
+        retry_soon(w, now_ms);
     } else if (w->from != FROM_LATEST) {
         begin_relist(w, FROM_LATEST,
                      w->problem.too_large_version ? WATCH_RELIST_TOO_LARGE : WATCH_RELIST_EXPIRED);
         w->next_at = now_ms;
     } else {
-        /* Not even the latest version can be streamed: pages may get through. */
-        w->list_plainly = w->list_plainly || w->streaming;
+        /* Not even the latest version can be streamed: pages may work. */
+        w->list_paged = w->list_paged || w->streaming;
         back_off(w, now_ms, 0);
     }
 }
 
-/* A list, or a page of it, is asked for again, but for a page that the server will never give: its
- * continue token was not accepted. */
+/* A list, or a page of it, is requested again; the list starts over if the server will never send
+ * the page because it does not accept the continue token. */
 static void list_failed(struct watch *w, long status, int64_t now_ms, int64_t at_least_ms)
 {
-    if (w->no_right && status == 403) {
-        /* It is the permission that is missing, and not the stream. */
-        w->no_right = false;
-        w->list_plainly = false;
+    if (w->forbidden && status == 403) {
+        /* The permission is missing, not the support of streams. */
+        w->forbidden = false;
+        w->list_paged = false;
         back_off(w, now_ms, at_least_ms);
         return;
     }
-    /* Whatever it was that came instead of the list: pages may get through. */
-    w->list_plainly = w->list_plainly || (w->streaming && status != 0);
+    /* Whatever the answer was: pages may work. */
+    w->list_paged = w->list_paged || (w->streaming && status != 0);
     if (w->page > 0 && (status == 400 || status == 404)) {
         begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);
     }
@@ -487,10 +487,10 @@ static int64_t retry_after_ms(const struct watch *w, const struct watch_outcome 
 static void watch_failed(struct watch *w, enum watch_result result, int64_t now_ms,
                          int64_t at_least_ms)
 {
-    /* An expired version that is too new is another server lagging behind: it will come. */
+    /* A version that is too new: this server lags and will catch up. */
     if (result == WATCH_EXPIRED && !w->problem.too_large_version) {
         begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_EXPIRED);
-        go_on_soon(w, now_ms);
+        retry_soon(w, now_ms);
         return;
     }
     bool answered = result == WATCH_FAILED || result == WATCH_FORBIDDEN || result == WATCH_EXPIRED;
@@ -510,7 +510,7 @@ static void watch_done(struct watch *w, int64_t now_ms)
 enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome, int64_t now_ms,
                             struct err *err)
 {
-    enum watch_result result = judge(w, outcome, now_ms, err);
+    enum watch_result result = check_end(w, outcome, now_ms, err);
     int64_t at_least_ms = retry_after_ms(w, outcome);
     if (w->watching) {
         if (result == WATCH_DONE) {
@@ -519,12 +519,12 @@ enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome
             watch_failed(w, result, now_ms, at_least_ms);
         }
     } else if (result == WATCH_UNSUPPORTED) {
-        w->no_right = outcome->status == 403;
-        w->no_streams = !w->no_right;
-        w->list_plainly = true;
+        w->forbidden = outcome->status == 403;
+        w->no_streams = !w->forbidden;
+        w->list_paged = true;
         w->next_at = now_ms;
     } else if (result == WATCH_DONE) {
-        page_done(w, now_ms);
+        end_page(w, now_ms);
     } else if (result == WATCH_EXPIRED) {
         list_expired(w, now_ms);
     } else {

@@ -1,24 +1,24 @@
-/* Lists and watches one Kubernetes resource: which request comes next, and what its answer means.
+/* Lists and watches one Kubernetes resource: decides the next request, and interprets its answer.
  *
  * A state machine without IO: the driver asks when the next request is due (watch_next_at), gets
- * its query (watch_begin), feeds status and bytes (watch_head, watch_data) and tells how it ended
+ * its query (watch_begin), feeds status and bytes (watch_head, watch_data) and reports how it ended
  * (watch_end). Objects come out through a handler. Time and randomness come in from outside.
  *
  * The rules are those of client-go's reflector:
- *   - The first list takes any version ("0": from the server's cache), a later one must be no older
- *     than what has been seen, and one after "expired" or "too large resource version" is a quorum
- *     read (""). Lists are paged where the server does not serve them from its cache.
+ *   - The first list accepts any version ("0": from the server's cache), a later one must be no
+ *     older than the last version seen, and one after "expired" or "too large resource version" is
+ * a quorum read (""). Lists are paged where the server does not serve them from its cache.
  *   - Where the server can, a list is streamed (sendInitialEvents): it comes as the first events of
- *     a watch, up to a bookmark that says so, and that watch goes on. A server that refuses this
- *     (400, 403, 422), or does not send the bookmark in time, is asked for pages from then on;
- * after any other failure only this list is.
- *   - A watch goes on from the last version seen, over any number of connections. Only an expired
- *     version (410), or WATCH_FAILURES_MAX answers in a row that are no watch, lead to a new list:
- *     a server that is away, or asks for patience (429), costs no list.
+ *     a watch, up to a bookmark that marks its end, and that watch continues. A server that refuses
+ *     this (400, 403, 422), or does not send the bookmark in time, is asked for pages from then on;
+ *     after any other failure only this list is paged.
+ *   - A watch continues from the last version seen, over any number of connections. Only an expired
+ *     version (410), or WATCH_FAILURES_MAX consecutive answers that are no watch, lead to a new
+ *     list: a server that is unreachable, or throttles (429), costs no list.
  *   - A failed request is repeated where it was, a page of a list too. Delays: 0.8 s doubled up to
- *     30 s, times a random 1 to 2, from the start again when nothing failed for two minutes, and
- *     never below Retry-After. Watches begin at least one second apart.
- *   - Versions are opaque strings. No object is passed over because memory ran out.
+ *     30 s, times a random 1 to 2, starting over when nothing has failed for two minutes, and never
+ *     below Retry-After. Watches begin at least one second apart.
+ *   - Versions are opaque strings. No object is lost because memory ran out.
  *
  * One owner. Functions of the handler run within watch_data() and watch_end() and must not call
  * back.
@@ -41,23 +41,23 @@
 /* Seconds that the server is asked to keep a watch open: random in [min, max]. */
 #define WATCH_TIMEOUT_MIN_S 300
 #define WATCH_TIMEOUT_MAX_S 600
-/* Ours is this much later. */
+/* Our own timeout is this much later. */
 #define WATCH_TIMEOUT_SLACK_MS 30000
 #define WATCH_LIST_TIMEOUT_MS 120000
-/* Until the end of a streamed list has come: when to say that it is late, and when to give up. */
+/* Without the end of a streamed list: when to report that it is late, and when to give up. */
 #define WATCH_STREAM_SLOW_MS 10000
 #define WATCH_STREAM_LIMIT_MS 60000
-/* "true" on the bookmark behind which a streamed list is complete. */
+/* "true" on the bookmark that ends a streamed list. */
 #define WATCH_END_ANNOTATION "k8s.io/initial-events-end"
-/* A watch that ends earlier without an event has failed; also the least time between two. */
+/* A watch that ends earlier without an event has failed; also the minimum between two watches. */
 #define WATCH_SHORT_MS 1000
 #define WATCH_BACKOFF_MIN_MS 800
 #define WATCH_BACKOFF_MAX_MS 30000
 #define WATCH_BACKOFF_RESET_MS 120000
-/* A Retry-After above this is taken as this. */
+/* A longer Retry-After is cut to this. */
 #define WATCH_RETRY_AFTER_MAX_MS 300000
 #define WATCH_FAILURES_MAX 5
-/* A longer version or continue token is not believed. */
+/* A longer version or continue token is rejected. */
 #define WATCH_VERSION_MAX 4096
 #define WATCH_CONTINUE_MAX ((size_t)64 * 1024)
 
@@ -82,18 +82,18 @@ enum watch_relist {
 const char *watch_relist_name(enum watch_relist reason);
 
 struct watch_handler {
-    /* A list begins: what it does not name by its end is gone. May come again before list_end (the
-     * list starts over). */
+    /* A list begins: objects that it does not name by its end are gone. May be called again before
+     * list_end (the list starts over). */
     void (*list_begin)(void *arg);
     void (*list_end)(void *arg);
     /* LISTED, ADDED, MODIFIED or DELETED, with its object (borrowed). False if memory ran out: the
      * request is then ended and made again, so that the object comes once more. */
     bool (*object)(void *arg, enum watch_event event, const json_t *object);
-    /* The rest is for counting and logging. BOOKMARK, ERROR, UNKNOWN; type as it came. */
+    /* The rest is for counting and logging. BOOKMARK, ERROR, UNKNOWN; type as received. */
     void (*other)(void *arg, enum watch_event event, struct sv type);
     void (*skipped)(void *arg, enum json_skip why);
     void (*relist)(void *arg, enum watch_relist reason);
-    /* A streamed list has not come to its end for WATCH_STREAM_SLOW_MS. */
+    /* A streamed list has not ended within WATCH_STREAM_SLOW_MS. */
     void (*slow)(void *arg);
     void *arg;
 };
@@ -105,7 +105,7 @@ struct watch_options {
     const char *selectors;
     size_t object_max;
     unsigned depth_max;
-    const struct json_keep *members; /* of an object that are needed; NULL: all */
+    const struct json_keep *members; /* that are needed of an object; NULL: all */
 };
 
 struct watch;
@@ -118,22 +118,22 @@ int64_t watch_next_at(const struct watch *w);
 
 struct watch_request {
     bool is_watch;
-    const char *query; /* without the question mark; good until the next watch_begin() */
+    const char *query; /* without the question mark; valid until the next watch_begin() */
     int64_t timeout_ms;
 };
 /* Begins the next request. False if out of memory: call again later (watch_next_at). */
 bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret);
-/* The status line came. */
+/* The status line has arrived. */
 void watch_head(struct watch *w, long status);
-/* Bytes of the body. False: stop reading; end with what is known. */
+/* Bytes of the body. False: stop reading, and end the request. */
 bool watch_data(struct watch *w, const char *data, size_t len);
 
-/* When watch_tick() is due while the request runs (monotonic ms); INT64_MAX: it is not needed. */
+/* When watch_tick() is due during the request (monotonic ms); INT64_MAX: never. */
 int64_t watch_tick_at(const struct watch *w);
 /* False: the request has stalled; cancel it and end with HTTP_ERR_ABORTED. */
 bool watch_tick(struct watch *w, int64_t now_ms);
 
-/* How the transfer went, as http/http.h tells it. */
+/* How the transfer ended, as http/http.h reports it. */
 struct watch_outcome {
     enum http_result result;
     long status;
@@ -142,30 +142,30 @@ struct watch_outcome {
 };
 
 enum watch_result {
-    WATCH_DONE,         /* a page, a list or a watch as it should be */
+    WATCH_DONE,         /* a page, a list or a watch succeeded */
     WATCH_EXPIRED,      /* 410, or too large a version: a list follows */
     WATCH_THROTTLED,    /* 429 */
     WATCH_FORBIDDEN,    /* 403 */
     WATCH_UNAUTHORIZED, /* 401 */
     WATCH_UNREACHABLE,  /* no answer */
     WATCH_UNSUPPORTED,  /* the server does not stream lists: pages follow */
-    WATCH_FAILED,       /* any other answer, or one that broke off */
+    WATCH_FAILED,       /* any other answer, or an incomplete one */
 };
 /* "ok", "expired", "throttled", "forbidden", "unauthorized", "unreachable", "unsupported",
  * "failed". */
 const char *watch_result_name(enum watch_result result);
 
-/* Ends the request that was begun. On anything but WATCH_DONE *err has a sentence (what the server
- * said, cut to a reasonable length). */
+/* Ends the current request. On anything but WATCH_DONE *err has a sentence (the server's message,
+ * cut to a reasonable length). */
 enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome, int64_t now_ms,
                             struct err *err);
 
-/* Lists again, no older than what has been seen, although nothing is wrong: the next request is a
- * list. A watch that runs is to be cancelled, without watch_end(). False if a list is being read,
- * or tried, as it is; not within the handler. */
+/* Lists again, no older than the last version seen, although nothing is wrong: the next request is
+ * a list. The caller cancels a running watch, without watch_end(). False if a list is already being
+ * read or retried; not within the handler. */
 bool watch_relist(struct watch *w);
 
-/* A list has been completed. */
+/* Has a list been completed? */
 bool watch_synced(const struct watch *w);
 
 #endif

@@ -2,16 +2,14 @@
 
 #include "discovery/kubernetes/watch_private.h"
 
-/* ---- what comes out of the stream ------------------------------------------------------------ */
-
-/* Reading on would lose an object: the request is ended, and goes on from before it. */
+/* Reading on would lose an object: the request is ended, and repeated from before it. */
 static void out_of_memory(struct watch *w)
 {
     err_memory(&w->stream_err);
 }
 
-/* Keeps a string from the server, if it is one that is not empty. False if it is too long. */
-static bool take_string(struct watch *w, struct buf *b, const json_t *v)
+/* Keeps a string from the server unless it is empty. False if it is too long. */
+static bool keep_string(struct watch *w, struct buf *b, const json_t *v)
 {
     size_t len = json_string_length(v);
     if (len == 0) {
@@ -30,9 +28,9 @@ static bool take_string(struct watch *w, struct buf *b, const json_t *v)
 void watch_on_list_metadata(void *arg, const json_t *metadata)
 {
     struct watch *w = arg;
-    /* Without its continue token a page would be taken for the end of the list. */
-    if (!take_string(w, &w->page_version, json_object_get(metadata, "resourceVersion")) ||
-        !take_string(w, &w->page_continue, json_object_get(metadata, "continue"))) {
+    /* A page without its continue token would pass for the end of the list. */
+    if (!keep_string(w, &w->page_version, json_object_get(metadata, "resourceVersion")) ||
+        !keep_string(w, &w->page_continue, json_object_get(metadata, "continue"))) {
         err_set(&w->stream_err, ERR_LIMIT,
                 "the list's resourceVersion or continue token is too long (at most %d and %zu "
                 "bytes)",
@@ -57,7 +55,7 @@ static enum watch_event event_of(struct sv type)
     return WATCH_UNKNOWN;
 }
 
-/* The bookmark behind which a streamed list is complete. */
+/* The bookmark that ends a streamed list. */
 static bool is_end_of_list(const json_t *object)
 {
     const json_t *annotations = json_object_get(json_object_get(object, "metadata"), "annotations");
@@ -65,17 +63,17 @@ static bool is_end_of_list(const json_t *object)
     return text != NULL && strcmp(text, "true") == 0;
 }
 
-static void take_version(struct watch *w, struct buf *version, const json_t *object)
+static void keep_version(struct watch *w, struct buf *version, const json_t *object)
 {
-    /* One that is too long is not taken: the watch would go on from the one before. */
-    (void)take_string(w, version,
+    /* One that is too long is ignored: the watch continues from the one before. */
+    (void)keep_string(w, version,
                       json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
 }
 
-/* The version seen before stays until there is a new one: the next list must not be older. */
+/* The last version stays until there is a new one: the next list must not be older. */
 static void end_streamed_list(struct watch *w, const json_t *object)
 {
-    take_version(w, &w->page_version, object);
+    keep_version(w, &w->page_version, object);
     if (w->stream_err.kind != ERR_NONE) {
         return;
     }
@@ -95,8 +93,8 @@ static void end_streamed_list(struct watch *w, const json_t *object)
     watch_listed(w);
 }
 
-/* An event of a list that is streamed. Its objects come in no order, so that their versions are no
- * place to go on from. */
+/* An event of a streamed list. Its objects come in no order, so a watch cannot continue from their
+ * versions. */
 static void on_streamed(struct watch *w, enum watch_event event, const json_t *object)
 {
     const struct watch_handler *h = &w->options.handler;
@@ -116,7 +114,7 @@ static void on_watched(struct watch *w, enum watch_event event, const json_t *ob
         out_of_memory(w);
         return;
     }
-    take_version(w, &w->version, object);
+    keep_version(w, &w->version, object);
 }
 
 static void on_event(struct watch *w, const json_t *json)

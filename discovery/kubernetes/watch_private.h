@@ -1,7 +1,7 @@
 /* The inside of the list-and-watch machine; for discovery/kubernetes/watch*.c only.
  *
- *   watch.c         which request comes next, and what the end of one means
- *   watch_events.c  what comes out of the stream: objects, versions, the end of a streamed list
+ *   watch.c         the next request, and the result of the last one
+ *   watch_events.c  the content of the stream: objects, versions, the end of a streamed list
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_WATCH_PRIVATE_H
 #define PROFPULL_DISCOVERY_KUBERNETES_WATCH_PRIVATE_H
@@ -9,7 +9,7 @@
 #include "discovery/kubernetes/api_status.h"
 #include "discovery/kubernetes/watch.h"
 
-/* What is read of an answer that is no list and no watch. */
+/* The part read of an answer that is neither a list nor a watch. */
 #define BODY_MAX ((size_t)16 * 1024)
 #define QUERY_MAX ((size_t)256 * 1024)
 
@@ -21,34 +21,34 @@ struct watch {
     char *selectors;
     struct json_stream *stream;
 
-    /* Where we are: a failed request is repeated from here. */
+    /* The position: a failed request is repeated from here. */
     bool watching;
     enum list_from from;
-    bool unpaged;              /* the pages expired before they were read: ask for all at once */
+    bool unpaged;              /* the pages expired before they were read: list all at once */
     unsigned page;             /* pages of this list that have been read */
     struct buf version;        /* the last one seen */
     struct buf list_version;   /* of the list's first page */
     struct buf continue_token; /* "" for the first page */
     bool synced;
-    bool no_streams;   /* the server does not stream lists, once and for all */
-    bool no_right;     /* a streamed list was refused with 403: so may be any list */
-    bool list_plainly; /* a streamed list failed: this one is asked for in pages */
+    bool no_streams; /* the server never streams lists */
+    bool forbidden;  /* a streamed list was refused with 403, as any list may be */
+    bool list_paged; /* a streamed list failed: this one is paged */
 
-    /* When to go on. */
+    /* The time of the next request. */
     int64_t next_at;
     int64_t last_failure_ms;
-    unsigned step;     /* failures in a row, for the delay */
-    unsigned refusals; /* answers to a watch in a row that were no watch */
+    unsigned step;     /* consecutive failures, for the delay */
+    unsigned refusals; /* consecutive answers to a watch that were no watch */
 
-    /* The request that runs. */
+    /* The current request. */
     struct buf query;
     struct buf body; /* of an answer that was not 200 */
     struct buf page_version;
     struct buf page_continue;
     int64_t started_ms;
     size_t events;
-    bool streaming; /* it streams a list, whose end has not come */
-    bool told_slow;
+    bool streaming; /* it streams a list, which has not ended */
+    bool slow;
     bool stalled;
     long status;
     struct api_status problem; /* of an ERROR event */
@@ -57,7 +57,7 @@ struct watch {
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 
-/* The list is complete, as of w->version: watch from there. */
+/* The list is complete, at w->version: watch from there. */
 void watch_listed(struct watch *w);
 
 /* ---- watch_events.c -------------------------------------------------------------------------- */

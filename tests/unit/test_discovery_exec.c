@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "discovery/kubernetes/child.h"
 #include "discovery/kubernetes/credentials.h"
 #include "discovery/kubernetes/exec_plugin.h"
-#include "discovery/kubernetes/child.h"
 
 /* A test that has not come to its end by then has failed. */
 #define PATIENCE_MS 20000
@@ -210,13 +210,13 @@ static void start(struct world *w, const char *script, int64_t timeout_ms)
     const char *envp[] = {"PATH=/usr/bin:/bin", "A=b c", NULL};
     int error = -1;
     w->process = child_start(&(struct child_options){.argv = argv,
-                                                         .envp = envp,
-                                                         .loop = w->loop,
-                                                         .stdout_max = 200,
-                                                         .timeout_ms = timeout_ms,
-                                                         .on_done = on_done,
-                                                         .arg = w},
-                               &error);
+                                                     .envp = envp,
+                                                     .loop = w->loop,
+                                                     .stdout_max = 200,
+                                                     .timeout_ms = timeout_ms,
+                                                     .on_done = on_done,
+                                                     .arg = w},
+                             &error);
     assert_non_null(w->process);
     CHECK_INT(error, 0, "");
 }
