@@ -1,18 +1,13 @@
 /* Checks of single values: URLs, addresses, names, paths. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/labels.h"
 #include "config/parts.h"
 
 /* Longest path of a profile, label value and tenant. */
 #define PATH_LEN_MAX 1024
 #define TENANT_LEN_MAX 150
-#define NAMESPACE_LEN_MAX 63
-
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
 
 static bool has_any(struct sv v, const char *chars)
 {
@@ -64,14 +59,25 @@ static bool cut_url(struct sv v, struct sv *ret_scheme, struct sv *ret_authority
     return true;
 }
 
-bool check_http_url(struct sv v)
+/* http(s)://, a host and a path that holds none of these characters. */
+static bool is_http_url(struct sv v, const char *refused)
 {
     struct sv scheme;
     struct sv authority;
     struct sv path;
     return cut_url(v, &scheme, &authority, &path) &&
            (sv_eq_str(scheme, "http") || sv_eq_str(scheme, "https")) && !has_any(authority, "@") &&
-           check_authority(authority) && !has_any(path, "?#");
+           check_authority(authority) && !has_any(path, refused);
+}
+
+bool check_http_url(struct sv v)
+{
+    return is_http_url(v, "?#");
+}
+
+static bool check_query_url(struct sv v)
+{
+    return is_http_url(v, "#");
 }
 
 const struct text_kind text_http_url = {
@@ -79,16 +85,6 @@ const struct text_kind text_http_url = {
     .ok = check_http_url,
     .url = true,
 };
-
-static bool check_query_url(struct sv v)
-{
-    struct sv scheme;
-    struct sv authority;
-    struct sv path;
-    return cut_url(v, &scheme, &authority, &path) &&
-           (sv_eq_str(scheme, "http") || sv_eq_str(scheme, "https")) && !has_any(authority, "@") &&
-           check_authority(authority) && !has_any(path, "#");
-}
 
 const struct text_kind text_query_url = {
     .expected = "a URL such as \"http://host/targets\" without user and fragment",
@@ -146,16 +142,12 @@ const struct text_kind text_header_value = {
 static bool is_token(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
-        if (!is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr("!#$%&'*+-.^_`|~", v.p[i]) == NULL)) {
+        if (!ascii_is_alnum(v.p[i]) &&
+            (v.p[i] == '\0' || strchr("!#$%&'*+-.^_`|~", v.p[i]) == NULL)) {
             return false;
         }
     }
     return v.n > 0;
-}
-
-static bool equal_no_case(struct sv v, const char *s)
-{
-    return v.n == strlen(s) && strncasecmp(v.p, s, v.n) == 0;
 }
 
 /* Those that Prometheus reserves (and no more than concern us): they are ours to set, or would
@@ -186,7 +178,7 @@ bool check_header_name(struct sv v, const char **ret_problem)
         return false;
     }
     for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
-        if (equal_no_case(v, reserved[i])) {
+        if (sv_eq_nocase(v, reserved[i])) {
             *ret_problem = i == 0 ? "setting this header is not allowed: use basic_auth or "
                                     "authorization"
                                   : "setting this header is not allowed";
@@ -241,17 +233,21 @@ const struct text_kind text_target = {.expected = TARGET_EXPECTED, .ok = check_t
 const struct text_kind text_raw_target = {
     .expected = TARGET_EXPECTED, .ok = check_target, .raw = true};
 
-/* RFC 1123 label: it becomes a part of the path of a request. */
-static bool check_namespace(struct sv v)
+bool check_dns_name(struct sv v, bool dots, size_t max)
 {
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
-        bool edge = i == 0 || i + 1 == v.n;
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && !edge))) {
+        bool inner = i > 0 && i + 1 < v.n && (c == '-' || (dots && c == '.'));
+        if (!ascii_is_lower(c) && !ascii_is_digit(c) && !inner) {
             return false;
         }
     }
-    return v.n > 0 && v.n <= NAMESPACE_LEN_MAX;
+    return v.n > 0 && v.n <= max;
+}
+
+static bool check_namespace(struct sv v)
+{
+    return check_dns_name(v, false, DNS_LABEL_MAX);
 }
 
 const struct text_kind text_namespace = {.expected = "the name of a namespace",
@@ -291,7 +287,7 @@ const struct text_kind text_listen = {
 static bool check_tenant(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
-        if (!is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr("!-_.*'()", v.p[i]) == NULL)) {
+        if (!ascii_is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr("!-_.*'()", v.p[i]) == NULL)) {
             return false;
         }
     }
@@ -303,6 +299,16 @@ const struct text_kind text_tenant = {
     .ok = check_tenant};
 
 const struct range range_interval = {.min = 1, .max = UINT64_C(24) * 60 * 60 * 1000};
+
+void check_unique(struct reader *r, const struct place *at, const char *name, struct map *seen)
+{
+    const struct yaml_node *first = map_get(seen, sv_from(name));
+    if (first != NULL) {
+        complain_twice(r, at, name, first->line);
+    } else if (!map_put(seen, sv_from(name), (void *)(uintptr_t)at->node, NULL)) {
+        r->out_of_memory = true;
+    }
+}
 
 void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line)
 {

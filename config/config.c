@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "config/file.h"
 #include "config/parts.h"
 
@@ -69,8 +70,8 @@ static bool check_external_name(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && (i == 0 || !((c >= '0' && c <= '9') || c == '.'))) {
+        bool first = ascii_is_alpha(c) || c == '_';
+        if (!first && (i == 0 || !(ascii_is_digit(c) || c == '.'))) {
             return false;
         }
     }

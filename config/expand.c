@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "config/expand.h"
 
 #define NAME_MAX_LEN 255
@@ -25,9 +26,7 @@ bool expand_needed(struct sv text)
 static size_t name_length(struct sv v)
 {
     size_t n = 0;
-    while (n < v.n &&
-           (v.p[n] == '_' || (v.p[n] >= 'a' && v.p[n] <= 'z') || (v.p[n] >= 'A' && v.p[n] <= 'Z') ||
-            (n > 0 && v.p[n] >= '0' && v.p[n] <= '9'))) {
+    while (n < v.n && ascii_is_word(v.p[n]) && !(n == 0 && ascii_is_digit(v.p[n]))) {
         n++;
     }
     return n;

@@ -1,7 +1,6 @@
 /* The list scrape_configs. */
 #include <string.h>
 
-#include "base/map.h"
 #include "config/dump.h"
 #include "config/parts.h"
 
@@ -207,12 +206,7 @@ static void check_names(struct reader *r, const struct place *list, const struct
         }
         struct place at = {.parent = list, .index = index, .node = i->value};
         struct place name = place_of_key(&at, "job_name");
-        const struct yaml_node *first = map_get(seen, sv_from(jobs[index].name));
-        if (first != NULL) {
-            complain_twice(r, &name, jobs[index].name, first->line);
-        } else if (!map_put(seen, sv_from(jobs[index].name), (void *)(uintptr_t)name.node, NULL)) {
-            r->out_of_memory = true;
-        }
+        check_unique(r, &name, jobs[index].name, seen);
     }
     map_free(seen, NULL);
 }

@@ -1,5 +1,7 @@
 /* Reading a kubeconfig. Unknown keys are ignored: such files hold many that concern kubectl only.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/base64.h"
@@ -9,12 +11,20 @@
 
 #define TREE_MAX (UINT64_C(64) * 1024 * 1024)
 
-bool loader_fail(struct loader *l, const struct yaml_node *n, const char *what)
+bool loader_fail(struct loader *l, const struct yaml_node *n, const char *fmt, ...)
 {
+    char text[ERR_MSG_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    err_set(l->err, ERR_INPUT, "%s", text);
     if (n == NULL) {
-        return err_set(l->err, ERR_INPUT, "kubeconfig %s: %s", l->name, what);
+        err_wrap(l->err, "kubeconfig %s", l->name);
+    } else {
+        err_wrap(l->err, "kubeconfig %s:%d:%d", l->name, n->line, n->column);
     }
-    return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s", l->name, n->line, n->column, what);
+    return false;
 }
 
 bool loader_fail_memory(struct loader *l)
@@ -33,9 +43,9 @@ bool loader_text(struct loader *l, const struct yaml_node *n, const char *key, c
         return true;
     }
     if (value->kind != YAML_SCALAR || value->problem != NULL) {
-        return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s: expected a string, got %s",
-                       l->name, value->line, value->column, key,
-                       value->problem == NULL ? yaml_what(value) : "a text that is not allowed");
+        return loader_fail(l, value, "%s: expected a string, got %s", key,
+                           value->problem == NULL ? yaml_what(value)
+                                                  : "a text that is not allowed");
     }
     if (value->text.n == 0) {
         return true;
@@ -56,8 +66,7 @@ bool loader_bool(struct loader *l, const struct yaml_node *n, const char *key, b
     if (*ret || (scalar && sv_eq_str(value->text, "false"))) {
         return true;
     }
-    return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s: expected true or false", l->name,
-                   value->line, value->column, key);
+    return loader_fail(l, value, "%s: expected true or false", key);
 }
 
 const char *loader_resolve(struct loader *l, const char *file)
@@ -104,8 +113,7 @@ static bool get_data(struct loader *l, const struct yaml_node *n, const char *ke
     buf_done(&b);
     if (!ok) {
         const struct yaml_node *value = yaml_get(n, key);
-        return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s: expected PEM in base64",
-                       l->name, value->line, value->column, key);
+        return loader_fail(l, value, "%s: expected PEM in base64", key);
     }
     return *ret != NULL ? true : loader_fail_memory(l);
 }
@@ -142,12 +150,10 @@ static const struct yaml_node *find_named(struct loader *l, const struct yaml_no
         if (found != NULL && (found->kind == YAML_MAPPING || yaml_is_null(found))) {
             return found;
         }
-        err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: %s \"%.128s\" has no mapping \"%s\"",
-                l->name, n->line, n->column, key, name, key);
+        loader_fail(l, n, "%s \"%.128s\" has no mapping \"%s\"", key, name, key);
         return NULL;
     }
-    err_set(l->err, ERR_INPUT, "kubeconfig %s: no %s with the name \"%.128s\" in %s", l->name, key,
-            name, list);
+    loader_fail(l, NULL, "no %s with the name \"%.128s\" in %s", key, name, list);
     return NULL;
 }
 
@@ -208,8 +214,7 @@ static bool refuse_plugins(struct loader *l, const struct yaml_node *user, const
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         const struct yaml_node *n = yaml_get(user, refused[i].key);
         if (n != NULL && !yaml_is_null(n)) {
-            return err_set(l->err, ERR_INPUT, "kubeconfig %s: user \"%.128s\" %s", l->name, name,
-                           refused[i].what);
+            return loader_fail(l, NULL, "user \"%.128s\" %s", name, refused[i].what);
         }
     }
     return true;
@@ -258,10 +263,10 @@ static bool read_user(struct loader *l, const struct yaml_node *user, const char
     bool cert = http->tls.cert_pem != NULL || http->tls.cert_file != NULL;
     bool key = http->tls.key_pem != NULL || http->tls.key_file != NULL;
     if (cert != key) {
-        return err_set(l->err, ERR_INPUT,
-                       "kubeconfig %s: user \"%.128s\" has a client %s without "
-                       "a client %s",
-                       l->name, name, cert ? "certificate" : "key", cert ? "key" : "certificate");
+        return loader_fail(l, NULL,
+                           "user \"%.128s\" has a client %s without "
+                           "a client %s",
+                           name, cert ? "certificate" : "key", cert ? "key" : "certificate");
     }
     return true;
 }

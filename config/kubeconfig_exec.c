@@ -1,6 +1,7 @@
 /* The exec credential plugin of a user: what to run, and what to tell it. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "config/base64.h"
 #include "config/config.h"
 #include "config/file.h"
@@ -20,8 +21,7 @@ static bool fail_key(struct loader *l, const struct yaml_node *n, const char *ke
     if (value == NULL) {
         value = n;
     }
-    return err_set(l->err, ERR_INPUT, "kubeconfig %s:%d:%d: exec.%s: expected %s", l->name,
-                   value->line, value->column, key, expected);
+    return loader_fail(l, value, "exec.%s: expected %s", key, expected);
 }
 
 /* ---- what to run ----------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static bool is_json_number(struct sv v)
 {
     size_t digits = 0;
     for (size_t i = 0; i < v.n; i++) {
-        if (v.p[i] >= '0' && v.p[i] <= '9') {
+        if (ascii_is_digit(v.p[i])) {
             digits++;
         } else if (!(v.p[i] == '-' && i == 0)) {
             return false;

@@ -12,7 +12,8 @@ struct loader {
 };
 
 /* Sets the error with the file (and the place of a node, unless NULL) in front; returns false. */
-bool loader_fail(struct loader *l, const struct yaml_node *n, const char *what);
+bool loader_fail(struct loader *l, const struct yaml_node *n, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 bool loader_fail_memory(struct loader *l);
 /* A string under a key; *ret is NULL if it is not there, null or empty (the same to kubectl). The
  * value is never shown: it may be a secret. */

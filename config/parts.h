@@ -4,6 +4,7 @@
 #ifndef PROFPULL_CONFIG_PARTS_H
 #define PROFPULL_CONFIG_PARTS_H
 
+#include "base/map.h"
 #include "config/config.h"
 #include "config/schema.h"
 
@@ -30,6 +31,10 @@ extern const struct range range_interval;
 bool check_listen(struct sv v);
 /* http(s):// and a host. */
 bool check_http_url(struct sv v);
+/* RFC 1123: a label, or with dots a subdomain. Safe in the path of a request. */
+#define DNS_LABEL_MAX 63
+#define DNS_SUBDOMAIN_MAX 253
+bool check_dns_name(struct sv v, bool dots, size_t max);
 /* No line breaks, no control characters. */
 bool check_header_value(struct sv v);
 /* A header name that users may set; *ret_problem says why not. */
@@ -77,6 +82,8 @@ void read_one_endpoint(struct reader *r, const struct place *at, struct config *
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);
 
+/* Complains if the name is among those seen, and else adds it with its node. */
+void check_unique(struct reader *r, const struct place *at, const char *name, struct map *seen);
 /* A name used for the second time: complains with the line of the first. */
 void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line);
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/map.h"
 #include "config/dump.h"
 #include "config/parts.h"
 
@@ -143,34 +142,53 @@ static void finish_continuous(const struct type_context *c, const struct place *
     }
 }
 
-/* The duration of a sampling type; at is NULL if the file does not mention the type. */
-static void finish_seconds(const struct type_context *c, const struct place *at,
-                           struct config_type *t)
+/* The seconds that the file gives. */
+static void check_seconds(const struct type_context *c, const struct place *at,
+                          const struct config_type *t, int64_t margin_ms)
 {
     char interval[32];
-    /* What is left of the interval for the target to answer in. */
-    int64_t margin_ms = t->continuous ? 0 : MS_PER_S;
-    t->seconds_given = t->seconds > 0;
+    struct place place = place_of_key(at, "seconds");
     format_duration_ms(t->interval_ms, interval, sizeof(interval));
-    if (t->seconds > 0 && !t->sampling) {
-        struct place place = place_of_key(at, "seconds");
+    if (!t->sampling) {
         reader_error(c->r, &place,
                      "%s does not sample over time (a custom type with sampling: true does)",
                      reader_quote(c->r, sv_from(t->key)));
-    } else if (t->seconds > 0 && t->seconds * MS_PER_S > t->interval_ms - margin_ms) {
-        struct place place = place_of_key(at, "seconds");
+    } else if (t->seconds * MS_PER_S > t->interval_ms - margin_ms) {
         reader_error(c->r, &place, "seconds must %s the interval (%s)",
                      t->continuous ? "not be larger than" : "be at least 1s smaller than",
                      interval);
-    } else if (t->sampling && t->seconds == 0) {
-        t->seconds = (t->interval_ms - margin_ms) / MS_PER_S;
-        if (t->seconds < 1 && t->enabled) {
-            struct place place = interval_place(c, at);
-            reader_error(c->r, &place,
-                         "the interval must be at least %ds for the sampling type %s, got \"%s\"",
-                         t->continuous ? 1 : 2, reader_quote(c->r, sv_from(t->key)), interval);
-        }
-        t->seconds = t->seconds < 1 ? 0 : t->seconds;
+    }
+}
+
+/* The seconds that follow from the interval; at is NULL if the file does not mention the type. */
+static void derive_seconds(const struct type_context *c, const struct place *at,
+                           struct config_type *t, int64_t margin_ms)
+{
+    char interval[32];
+    t->seconds = (t->interval_ms - margin_ms) / MS_PER_S;
+    if (t->seconds > 0) {
+        return;
+    }
+    t->seconds = 0;
+    if (t->enabled) {
+        struct place place = interval_place(c, at);
+        format_duration_ms(t->interval_ms, interval, sizeof(interval));
+        reader_error(c->r, &place,
+                     "the interval must be at least %ds for the sampling type %s, got \"%s\"",
+                     t->continuous ? 1 : 2, reader_quote(c->r, sv_from(t->key)), interval);
+    }
+}
+
+static void finish_seconds(const struct type_context *c, const struct place *at,
+                           struct config_type *t)
+{
+    /* The part of the interval that is left to the target for its answer. */
+    int64_t margin_ms = t->continuous ? 0 : MS_PER_S;
+    t->seconds_given = t->seconds > 0;
+    if (t->seconds_given) {
+        check_seconds(c, at, t, margin_ms);
+    } else if (t->sampling) {
+        derive_seconds(c, at, t, margin_ms);
     }
 }
 
@@ -280,14 +298,11 @@ static void check_custom(const struct type_context *c, const struct place *at,
         return;
     }
     struct place name = place_of_key(at, "name");
-    struct yaml_node *first = map_get(seen, sv_from(t->name));
     if (config_builtin_type_find(sv_from(t->name)) != NULL) {
         reader_error(c->r, &name, "%s is a built-in type: change it under profiles.%s",
                      reader_quote(c->r, sv_from(t->name)), t->name);
-    } else if (first != NULL) {
-        complain_twice(c->r, &name, t->name, first->line);
-    } else if (!map_put(seen, sv_from(t->name), (void *)(uintptr_t)name.node, NULL)) {
-        c->r->out_of_memory = true;
+    } else {
+        check_unique(c->r, &name, t->name, seen);
     }
 }
 

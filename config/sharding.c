@@ -8,9 +8,6 @@
 #define REPLICAS_MAX 1000
 #define DEFAULT_HANDOVER_MS (5 * MS_PER_S)
 #define DEFAULT_ISOLATION_MS (10 * 60 * MS_PER_S)
-/* Kubernetes' limits: of a Service a DNS label, of a pod a DNS subdomain. */
-#define SERVICE_LEN_MAX 63
-#define POD_LEN_MAX 253
 
 static const char *const mode_names[] = {
     [SHARDING_NONE] = "none", [SHARDING_STATIC] = "static", [SHARDING_KUBERNETES] = "kubernetes"};
@@ -21,22 +18,9 @@ const char *config_sharding_mode_name(enum config_sharding_mode mode)
     return choice_name(&modes, mode);
 }
 
-static bool is_dns(struct sv v, bool dots)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        bool edge = i == 0 || i + 1 == v.n;
-        bool inner = c == '-' || (dots && c == '.');
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (inner && !edge))) {
-            return false;
-        }
-    }
-    return v.n > 0;
-}
-
 static bool check_service(struct sv v)
 {
-    return is_dns(v, false) && v.n <= SERVICE_LEN_MAX;
+    return check_dns_name(v, false, DNS_LABEL_MAX);
 }
 
 static bool check_own_namespace(struct sv v)
@@ -46,7 +30,7 @@ static bool check_own_namespace(struct sv v)
 
 static bool check_pod(struct sv v)
 {
-    return v.n == 0 || (is_dns(v, true) && v.n <= POD_LEN_MAX);
+    return v.n == 0 || check_dns_name(v, true, DNS_SUBDOMAIN_MAX);
 }
 
 static const struct text_kind text_service = {.expected = "the name of a Service",

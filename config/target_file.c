@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "config/file.h"
 #include "config/parts.h"
 
@@ -27,13 +28,11 @@ static int32_t utf16_unit(const char *p, size_t n)
         return -1;
     }
     for (size_t i = 2; i < 6; i++) {
-        char c = p[i];
-        bool digit = c >= '0' && c <= '9';
-        char low = (char)(c | 0x20);
-        if (!digit && !(low >= 'a' && low <= 'f')) {
+        int digit = ascii_hex_value(p[i]);
+        if (digit < 0) {
             return -1;
         }
-        unit = unit * 16 + (digit ? c - '0' : low - 'a' + 10);
+        unit = unit * 16 + digit;
     }
     return unit;
 }
