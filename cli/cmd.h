@@ -19,7 +19,7 @@ enum {
     EXIT_PEER = 3, /* the other side failed */
 };
 
-/* The largest body or file that a command can be made to take. */
+/* The largest limit that flags can set for a body or a file. */
 #define CMD_BODY_MAX (UINT64_C(1) << 30)
 
 extern const struct command cmd_run;
@@ -39,7 +39,7 @@ struct cmd_config_flags {
     const char *listen;    /* --listen */
 };
 
-/* Loads the configuration with the relabel room's check of rules. On errors prints them all to
+/* Loads the configuration and checks its relabel rules. On errors prints them all to
  * stderr and returns NULL. file or write_url must be set. */
 struct config *cmd_load_config(const struct cmd_config_flags *flags);
 
@@ -48,9 +48,9 @@ bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err);
 /* Prints every error to stderr. */
 void cmd_print_errors(const struct config_errors *errors);
 
-/* Prints "profpull NAME: MESSAGE" and where help is to stderr; returns EXIT_USAGE. */
+/* Prints "profpull NAME: MESSAGE" and the line about --help to stderr; returns EXIT_USAGE. */
 int cmd_usage_error(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Prints only where help is. */
+/* Prints only the line about --help; returns EXIT_USAGE. */
 int cmd_usage_hint(const char *name);
 
 /* Prints "profpull: MESSAGE" to stderr and returns code. */

@@ -86,7 +86,7 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
     }
 }
 
-/* Whether another replica scrapes a target. Outside of the replicas none counts as another. */
+/* Whether another replica scrapes the target. False for all if this process is not a replica. */
 static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
 {
     return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
@@ -107,7 +107,7 @@ static void put_owner(const struct discover *d, const struct pipeline_verdict *v
     buf_done(&words);
 }
 
-static void on_verdict(void *arg, const struct pipeline_verdict *v)
+static void discover_on_verdict(void *arg, const struct pipeline_verdict *v)
 {
     struct discover *d = arg;
     if (d->words != NULL) {
@@ -137,26 +137,26 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
     buf_done(&line);
 }
 
-static void on_synced(void *arg)
+static void discover_on_synced(void *arg)
 {
     struct discover *d = arg;
     d->synced = true;
     loop_stop(d->loop);
 }
 
-static void on_group(void *arg, const struct target_group *group)
+static void discover_on_group(void *arg, const struct target_group *group)
 {
     struct discover *d = arg;
     pipeline_group(d->pipeline, group);
 }
 
-static void on_timeout(void *arg)
+static void discover_on_timeout(void *arg)
 {
     loop_stop(arg);
 }
 
 /* A source without permission does not answer: there is no point in waiting for long. */
-static void on_forbidden(void *arg, const struct discovery_forbidden *what)
+static void discover_on_forbidden(void *arg, const struct discovery_forbidden *what)
 {
     struct discover *d = arg;
     if (!d->forbidden) {
@@ -230,9 +230,9 @@ static int run_discovery(struct discover *d)
         .intern = d->intern,
         .log = d->log,
         .user_agent = USER_AGENT,
-        .on_group = on_group,
-        .on_synced = on_synced,
-        .on_forbidden = d->words == NULL ? NULL : on_forbidden,
+        .on_group = discover_on_group,
+        .on_synced = discover_on_synced,
+        .on_forbidden = d->words == NULL ? NULL : discover_on_forbidden,
         .arg = d,
         .sharing = sharding_of_discovery(d->sharding),
     };
@@ -240,7 +240,7 @@ static int run_discovery(struct discover *d)
     if (discovery == NULL) {
         return cmd_fail(EXIT_INPUT, &err);
     }
-    d->timer = loop_timer_new(d->loop, on_timeout, d->loop);
+    d->timer = loop_timer_new(d->loop, discover_on_timeout, d->loop);
     if (d->timer != NULL) {
         loop_timer_after(d->timer, d->timeout_ms);
         loop_run(d->loop);
@@ -275,7 +275,7 @@ static bool prepare(struct discover *d, struct err *err)
         .config = d->config,
         .intern = d->intern,
         .sharding = d->sharding,
-        .on_verdict = on_verdict,
+        .on_verdict = discover_on_verdict,
         .arg = d,
     };
     d->pipeline = pipeline_new(&options, err);

@@ -7,9 +7,9 @@
 #include "cli/cmd.h"
 #include "relabel/relabel.h"
 
-/* One JSON object on stdin. */
+/* The largest JSON object on stdin. */
 #define OBJECT_MAX ((size_t)8 * 1024 * 1024)
-/* A line about one rule: its text and the labels that it changed, escaped. */
+/* The longest line about one rule: its text and the labels that it changed, escaped. */
 #define EXPLAIN_MAX ((size_t)16 * LABELS_BYTES_MAX)
 
 struct job {
@@ -37,7 +37,7 @@ static void put_label(struct buf *out, const char *verb, const struct label *l)
     }
 }
 
-/* Merges two sorted lists; appends what was removed and set. Returns how many. */
+/* Merges two sorted lists; appends the labels that were removed and set. Returns how many. */
 static size_t put_changes(struct buf *out, const struct job *j, const struct labels_builder *b)
 {
     size_t n = labels_builder_count(b);
@@ -100,7 +100,7 @@ static bool fail_input(const struct job *j, const char *what, const char *detail
     return false;
 }
 
-/* The next byte that is no white space, or EOF. */
+/* The next byte that is not white space, or EOF. */
 static int skip_space(struct job *j, size_t *line)
 {
     int c;
@@ -111,7 +111,7 @@ static int skip_space(struct job *j, size_t *line)
     return c;
 }
 
-/* Collects one object, from its { to the } that ends it. *line counts on. */
+/* Reads one object, from its { to the matching }. Advances *line. */
 static bool read_object(const struct job *j, size_t *line, struct buf *out)
 {
     size_t depth = 1;

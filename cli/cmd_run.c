@@ -11,7 +11,7 @@
 #include "cli/cmd.h"
 #include "server/server.h"
 
-/* Who signals a process and then its group (timeout(1) does) means one signal, not two. */
+/* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
 #define SAME_SIGNAL_MS 500
 
 /* Waits for one of our signals or, where fd >= 0, for fd to become readable.
@@ -56,7 +56,7 @@ static bool is_ready(void *arg, struct err *err)
     return app_ready(arg, err);
 }
 
-/* Starts the admin server, if there is to be one. */
+/* Starts the admin server unless it is switched off. */
 static bool start_server(struct app *app, const char *listen, struct server **ret, struct err *err)
 {
     *ret = NULL;
@@ -102,7 +102,7 @@ static int serve(struct app *app, int signal_fd, int64_t drain_ms)
     return EXIT_DONE;
 }
 
-/* Signals are the main thread's: blocked here, before any thread is made, and read from a
+/* The main thread handles signals: they are blocked here, before any thread starts, and read from a
  * descriptor. A peer that hangs up must not end the process. */
 static int open_signals(void)
 {

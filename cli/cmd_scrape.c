@@ -1,4 +1,4 @@
-/* `profpull scrape`: one profile, now, and what it is. */
+/* `profpull scrape`: fetches one profile now and describes it. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ struct scrape_args {
     uint64_t max_size;
 };
 
-/* What came, taken out of the response before it dies. */
+/* What is kept of the response. */
 struct answer {
     struct loop *loop;
     enum http_result result;
@@ -132,8 +132,8 @@ static bool fill_url(CURLU *u, const char *given, uint64_t seconds, const struct
     return type == NULL || apply_type(u, type, seconds) || err_set(err, ERR_INPUT, "invalid URL");
 }
 
-/* The URL to fetch (freed with curl_free()) and how long the other side will sample. NULL if it is
- * wrong. */
+/* The URL to fetch, freed with curl_free(), and how long the target will sample. NULL if the given
+ * URL is wrong. */
 static char *make_url(const char *given, uint64_t seconds, const struct config_type *type,
                       uint64_t *ret_seconds, struct err *err)
 {
@@ -155,7 +155,7 @@ static char *make_url(const char *given, uint64_t seconds, const struct config_t
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-static void on_done(void *arg, const struct http_response *response)
+static void scrape_on_done(void *arg, const struct http_response *response)
 {
     struct answer *a = arg;
     a->result = response->result;
@@ -195,7 +195,7 @@ static bool fetch(const char *url, uint64_t seconds, const struct scrape_args *a
         .settings = &settings,
         .timeout_ms = args->timeout_ms + (int64_t)seconds * MS_PER_S,
         .max_body = (size_t)args->max_size,
-        .on_done = on_done,
+        .on_done = scrape_on_done,
         .arg = a,
     };
     a->loop = loop_new(err);
@@ -230,7 +230,7 @@ static int fail_fetch(const char *url, const struct answer *a)
     return EXIT_PEER;
 }
 
-/* Puts what it is converted to in the place of an old profile. */
+/* Replaces a profile in an old format by its conversion. */
 static enum legacy_result convert(struct answer *a, struct err *err)
 {
     struct rng rng;
@@ -263,7 +263,7 @@ static const char *format_name(enum sniff_result kind)
     }
 }
 
-/* What stands in a pprof profile. */
+/* The content of a pprof profile. */
 static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
 {
     struct pprof_summary s;
@@ -303,7 +303,7 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, const s
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* What is no regular file (a pipe, /dev/null) is written as it is: there is nothing to replace. */
+/* A pipe or a device such as /dev/null is written to in place: there is no file to replace. */
 static bool write_special(const char *path, const struct answer *a, struct err *err)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -315,7 +315,7 @@ static bool write_special(const char *path, const struct answer *a, struct err *
     return ok;
 }
 
-/* Nobody sees half a file: it is written beside its place and moved there. */
+/* Writes to a temporary file and renames it, so that nobody sees half a profile. */
 static bool write_file(const char *path, const struct answer *a, struct err *err)
 {
     struct stat st;

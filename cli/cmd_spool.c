@@ -1,4 +1,4 @@
-/* profpull spool: what waits on disk, and whether it is in order. */
+/* `profpull spool`: lists the profiles that wait on disk, and checks them. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void print_problem(const struct view *v, const struct spool_seen *s)
     printf("\n");
 }
 
-static void on_seen(void *arg, const struct spool_seen *s)
+static void spool_on_seen(void *arg, const struct spool_seen *s)
 {
     struct view *v = arg;
     if (v->list && !s->done) {
@@ -91,13 +91,13 @@ static void print_summary(const struct view *v, const struct spool_shown *s)
            s->live ? "; in use" : "");
 }
 
-/* False if the directory is no spool, or cannot be read (then failed is set). */
+/* False if the directory is not a spool, or cannot be read (then failed is set). */
 static bool show(struct view *v, struct intern *intern, const char *directory, const char *name)
 {
     struct err err = ERR_INIT;
     struct spool_shown shown;
     bool is_spool;
-    struct spool_show how = {.intern = intern, .bodies = true, .on_seen = on_seen, .arg = v};
+    struct spool_show how = {.intern = intern, .bodies = true, .on_seen = spool_on_seen, .arg = v};
     v->endpoint = name;
     if (!spool_show(directory, &how, &shown, &is_spool, &err)) {
         cmd_fail(EXIT_INPUT, &err);

@@ -153,7 +153,7 @@ static bool server_bind(struct server *s, struct err *err)
         return err_sys(err, "getsockname");
     }
     s->port = port_of(&address);
-    /* From here on evhttp owns the listener. */
+    /* evhttp_bind_listener() takes over the listener. */
     struct evconnlistener *listener = s->listener;
     if (evhttp_bind_listener(s->http, listener) == NULL) {
         evconnlistener_free(listener);

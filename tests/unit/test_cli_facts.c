@@ -1,4 +1,4 @@
-/* What a profile tells of itself: type, time, format; and giving it another time. */
+/* Type, time and format by the content of a profile, and changing its time. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define T0 INT64_C(1795230000000000000)
 
-/* Sample types and period as "type/unit ...", and functions that are only strings. */
+/* Makes a profile from sample types and period as "type/unit ..."; functions are only strings. */
 static void make(struct buf *out, const char *types, const char *period, const char *functions)
 {
     struct buf inner;
@@ -47,7 +47,7 @@ static void make(struct buf *out, const char *types, const char *period, const c
     buf_done(&inner);
 }
 
-static void test_types(void **state)
+static void type_by_sample_types(void **state)
 {
     (void)state;
     static const struct {
@@ -79,7 +79,7 @@ static void test_types(void **state)
          "block"},
         {"contentions/count delay/nanoseconds", "contentions/count", "main runtime.chanrecv1",
          "block"},
-        /* A lock of the runtime is given back within a wait. */
+        /* A lock of the runtime is released during a wait. */
         {"contentions/count delay/nanoseconds", "contentions/count",
          "runtime.selectgo runtime.unlock", "mutex"},
         {"contentions/count", "contentions/count", "sync.(*Mutex).Unlock", ""},
@@ -100,7 +100,7 @@ static void test_types(void **state)
     }
 }
 
-static void test_names(void **state)
+static void type_by_file_name(void **state)
 {
     (void)state;
     static const struct {
@@ -122,7 +122,7 @@ static void test_names(void **state)
     }
 }
 
-static void test_not_a_profile(void **state)
+static void files_that_are_not_profiles(void **state)
 {
     (void)state;
     struct scratch *scratch = scratch_new();
@@ -174,7 +174,7 @@ static void put_chunk(char *at, uint64_t size, int64_t start, int64_t duration)
     put_be64(at + 40, (uint64_t)duration);
 }
 
-static void test_recordings(void **state)
+static void times_of_recordings(void **state)
 {
     (void)state;
     char two[200];
@@ -203,8 +203,8 @@ static void test_recordings(void **state)
     }
 }
 
-/* The new time is the only one, and gzip stays gzip. */
-static void test_restamp(void **state)
+/* The old time is gone, and gzip stays gzip. */
+static void changing_the_time(void **state)
 {
     (void)state;
     struct scratch *scratch = scratch_new();
@@ -245,9 +245,9 @@ static void test_restamp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_not_a_profile), cmocka_unit_test(test_recordings),
-        cmocka_unit_test(test_restamp),
+        cmocka_unit_test(type_by_sample_types),        cmocka_unit_test(type_by_file_name),
+        cmocka_unit_test(files_that_are_not_profiles), cmocka_unit_test(times_of_recordings),
+        cmocka_unit_test(changing_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static int run_line(const char *line)
     return command_main(&sample, argc, argv);
 }
 
-static void test_every_kind_of_flag_is_parsed(void **state)
+static void every_kind_of_flag_is_parsed(void **state)
 {
     (void)state;
     assert_int_equal(run_line("-f --text=a=b file --choice green --number 3 --size 1KiB --duration "
@@ -116,7 +116,7 @@ static void test_every_kind_of_flag_is_parsed(void **state)
     CHECK_STR(seen.first, "file", "operand between flags");
 }
 
-static void test_defaults_stay_without_flags(void **state)
+static void defaults_stay_without_flags(void **state)
 {
     (void)state;
     assert_int_equal(run_line("-- -f"), EXIT_PEER);
@@ -126,7 +126,7 @@ static void test_defaults_stay_without_flags(void **state)
     CHECK_STR(seen.first, "-f", "what follows -- is an operand");
 }
 
-static void test_wrong_command_lines_do_not_run(void **state)
+static void wrong_command_lines_do_not_run(void **state)
 {
     (void)state;
     static const char *const lines[] = {
@@ -148,14 +148,14 @@ static void test_wrong_command_lines_do_not_run(void **state)
     CHECK_INT(run_line(many), EXIT_USAGE, "one label too many");
 }
 
-static void test_help_does_not_run(void **state)
+static void help_does_not_run(void **state)
 {
     (void)state;
     CHECK_INT(run_line("--help"), EXIT_DONE, "");
     assert_false(seen.args.ran);
 }
 
-static void test_help_is_made_of_the_table(void **state)
+static void help_comes_from_the_table(void **state)
 {
     (void)state;
     struct buf text;
@@ -199,7 +199,7 @@ static void check_flag(const struct command *c, const struct flag *f, const char
     }
 }
 
-static void test_every_command_documents_every_flag(void **state)
+static void every_command_documents_every_flag(void **state)
 {
     (void)state;
     const struct command *c;
@@ -223,12 +223,12 @@ static void test_every_command_documents_every_flag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind_of_flag_is_parsed),
-        cmocka_unit_test(test_defaults_stay_without_flags),
-        cmocka_unit_test(test_wrong_command_lines_do_not_run),
-        cmocka_unit_test(test_help_does_not_run),
-        cmocka_unit_test(test_help_is_made_of_the_table),
-        cmocka_unit_test(test_every_command_documents_every_flag),
+        cmocka_unit_test(every_kind_of_flag_is_parsed),
+        cmocka_unit_test(defaults_stay_without_flags),
+        cmocka_unit_test(wrong_command_lines_do_not_run),
+        cmocka_unit_test(help_does_not_run),
+        cmocka_unit_test(help_comes_from_the_table),
+        cmocka_unit_test(every_command_documents_every_flag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The command line of import, and what follows from it for one file. */
+/* The command line of import, the walk over files, and advice about endpoints. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define S NS_PER_S
 #define NONE IMPORT_NO_TIME
 
-static void test_times(void **state)
+static void times_on_the_command_line(void **state)
 {
     (void)state;
     static const struct {
@@ -54,7 +54,7 @@ static void test_times(void **state)
     }
 }
 
-static void test_window(void **state)
+static void time_that_a_profile_covers(void **state)
 {
     (void)state;
     static const struct {
@@ -85,7 +85,7 @@ static void test_window(void **state)
         CHECK_INT(w.until_ns, cases[i].until, cases[i].row);
         CHECK_INT(w.restamp, cases[i].restamp, cases[i].row);
         CHECK_INT(w.duration_ns, cases[i].written_duration, cases[i].row);
-        /* The times of a recording stand in its events. */
+        /* A recording has times in its events: it cannot be moved. */
         facts.format = PROFILE_JFR;
         w = import_choose_window(&args, &facts, cases[i].mtime, 1000 * S);
         CHECK_INT(w.from_ns, cases[i].from, cases[i].row);
@@ -93,7 +93,7 @@ static void test_window(void **state)
     }
 }
 
-static void test_type(void **state)
+static void type_by_flag_content_or_name(void **state)
 {
     (void)state;
     struct import_args args = {.type = NULL};
@@ -108,7 +108,7 @@ static void test_type(void **state)
     CHECK_STR(import_type(&args, &facts, "mutex.pb", &err), "lock", "flag before all");
 }
 
-static void test_labels(void **state)
+static void labels_that_the_protocol_carries(void **state)
 {
     (void)state;
     static const struct {
@@ -146,8 +146,8 @@ static void test_labels(void **state)
     CHECK_CONTAINS(err.msg, "--type", "");
 }
 
-/* Flags are taken as they are: nothing in them is YAML, or a variable. */
-static void test_endpoint(void **state)
+/* Flags are literal: they contain neither YAML nor variables. */
+static void endpoint_from_flags(void **state)
 {
     (void)state;
     struct one_endpoint o;
@@ -187,7 +187,7 @@ static void test_endpoint(void **state)
     }
 }
 
-static void test_walk(void **state)
+static void walk_over_files_and_directories(void **state)
 {
     (void)state;
     char *dir = testing_mkdtemp();
@@ -235,7 +235,7 @@ static void test_walk(void **state)
     free(dir);
 }
 
-static void test_advice(void **state)
+static void advice_by_status_and_result(void **state)
 {
     (void)state;
     struct config_endpoint e = {.protocol = &protocol_push.config};
@@ -252,9 +252,13 @@ static void test_advice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),  cmocka_unit_test(test_window),   cmocka_unit_test(test_type),
-        cmocka_unit_test(test_labels), cmocka_unit_test(test_endpoint), cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_advice),
+        cmocka_unit_test(times_on_the_command_line),
+        cmocka_unit_test(time_that_a_profile_covers),
+        cmocka_unit_test(type_by_flag_content_or_name),
+        cmocka_unit_test(labels_that_the_protocol_carries),
+        cmocka_unit_test(endpoint_from_flags),
+        cmocka_unit_test(walk_over_files_and_directories),
+        cmocka_unit_test(advice_by_status_and_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

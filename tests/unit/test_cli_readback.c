@@ -1,4 +1,4 @@
-/* Asking for a profile that was sent, and what the answers mean. */
+/* Reading a profile back: the queries, what the responses mean, and the profile that is sent. */
 #include "tests/unit/testing.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 #include "write/protocols/push.h"
 #include "write/protocols/table.h"
 
-static void test_requests(void **state)
+static void queries_of_each_server(void **state)
 {
     (void)state;
     static const struct {
@@ -57,7 +57,7 @@ static void test_requests(void **state)
     }
 }
 
-static void test_kinds(void **state)
+static void read_back_follows_from_protocol_and_url(void **state)
 {
     (void)state;
     static const struct {
@@ -78,7 +78,7 @@ static void test_kinds(void **state)
     }
 }
 
-static void test_answers(void **state)
+static void responses_of_each_server(void **state)
 {
     (void)state;
     static const struct {
@@ -134,8 +134,7 @@ static void test_answers(void **state)
     }
 }
 
-/* The profile that is sent is one, by the same rules as any other. */
-static void test_profile(void **state)
+static void the_profile_is_valid(void **state)
 {
     (void)state;
     struct buf b;
@@ -158,10 +157,10 @@ static void test_profile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_profile),
+        cmocka_unit_test(queries_of_each_server),
+        cmocka_unit_test(read_back_follows_from_protocol_and_url),
+        cmocka_unit_test(responses_of_each_server),
+        cmocka_unit_test(the_profile_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static char *ask(const struct fixture *f, const char *method, const char *path)
     return buf_take(&text, NULL);
 }
 
-static void test_pages(void **state)
+static void pages_and_statuses(void **state)
 {
     static const struct {
         const char *method, *path, *status, *part;
@@ -149,7 +149,7 @@ static void test_pages(void **state)
     }
 }
 
-static void test_probe_says_why(void **state)
+static void a_failing_probe_gives_the_reason(void **state)
 {
     struct fixture *f = *state;
     atomic_store(&f->well, false);
@@ -179,7 +179,7 @@ static struct config *parse_config(void)
     return config;
 }
 
-/* n targets of one job, nothing of which is due soon. */
+/* n targets of one job that are not due soon. */
 static void add_targets(struct fixture *f, size_t n)
 {
     struct config *config = parse_config();
@@ -248,7 +248,7 @@ static size_t count_scrapes(struct fixture *f, const char *path)
     return n;
 }
 
-static void test_targets(void **state)
+static void targets_as_json(void **state)
 {
     struct fixture *f = *state;
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 0, "none yet");
@@ -270,8 +270,8 @@ static void test_targets(void **state)
     json_decref(root);
 }
 
-/* A client that hangs up in the middle of a long answer must not hurt the next one. */
-static void test_client_hangs_up(void **state)
+/* A client that hangs up during a long response does not affect the next one. */
+static void a_client_that_hangs_up(void **state)
 {
     struct fixture *f = *state;
     add_targets(f, 2000);
@@ -286,7 +286,7 @@ static void test_client_hangs_up(void **state)
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 4000, "");
 }
 
-static void test_headers_flood(void **state)
+static void headers_over_the_limit(void **state)
 {
     struct fixture *f = *state;
     int fd = dial(f);
@@ -297,7 +297,7 @@ static void test_headers_flood(void **state)
         buf_printf(&text, "X-%d: y\r\n", i);
     }
     buf_puts(&text, "\r\n");
-    /* The server may close before it has read all. */
+    /* The server may close before it has read everything. */
     (void)!send(fd, text.data, text.len, MSG_NOSIGNAL);
     buf_clear(&text);
     read_all(fd, &text);
@@ -309,16 +309,16 @@ static void test_headers_flood(void **state)
     free(answer);
 }
 
-/* More silent connections than the limit: the server takes the limit and no more, and is back when
- * they leave. */
-static void test_connection_limit(void **state)
+/* More silent connections than the limit: the server accepts only up to the limit, and recovers
+ * when they close. */
+static void connections_over_the_limit(void **state)
 {
     struct fixture *f = *state;
     int fds[SERVER_CONNECTIONS_MAX];
     for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
         fds[i] = dial(f);
     }
-    int late = dial(f); /* the kernel's backlog takes it */
+    int late = dial(f); /* accepted by the kernel's backlog */
     static const char request[] = "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     assert_int_equal(write(late, request, sizeof(request) - 1), sizeof(request) - 1);
     struct pollfd readable = {.fd = late, .events = POLLIN};
@@ -334,7 +334,7 @@ static void test_connection_limit(void **state)
     buf_done(&text);
 }
 
-static void test_bad_address(void **state)
+static void addresses_that_cannot_be_bound(void **state)
 {
     static const struct {
         const char *listen, *message;
@@ -363,13 +363,13 @@ static void test_bad_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_probe_says_why, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_client_hangs_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_headers_flood, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_connection_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bad_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(pages_and_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failing_probe_gives_the_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(targets_as_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(headers_over_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(connections_over_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(addresses_that_cannot_be_bound, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
