@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "write/destination.h"
 
@@ -82,7 +83,14 @@ void report_changes(struct report *r, const struct series *s, const struct label
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-/* A server repeats labels, sizes and times in its words. What is left without braces, quotes and
+/* What closes a part of a server's message that it repeats from the request; 0: nothing opens here.
+ */
+static char closing(char c)
+{
+    return c == '{' ? '}' : c == '"' || c == '\'' ? c : '\0';
+}
+
+/* Servers repeat labels, sizes and times in their messages. What remains without braces, quotes and
  * digits is the same for all profiles with the same fault. Never 0. */
 static uint64_t cause_key(enum write_drop reason, const char *why)
 {
@@ -91,10 +99,7 @@ static uint64_t cause_key(enum write_drop reason, const char *why)
     for (const char *c = why; *c; c++) {
         if (until != '\0') {
             until = *c == until ? '\0' : until;
-            continue;
-        }
-        until = *c == '{' ? '}' : *c == '"' || *c == '\'' ? *c : '\0';
-        if (until == '\0' && (*c < '0' || *c > '9')) {
+        } else if ((until = closing(*c)) == '\0' && !ascii_is_digit(*c)) {
             h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
         }
     }

@@ -86,6 +86,27 @@ void spool_entry_free(struct spool_entry *e)
     free(e);
 }
 
+/* Takes the first one off a list; NULL if there is none. */
+static struct spool_entry *pop(struct spool_entry_list *list)
+{
+    struct spool_entry *e = TAILQ_FIRST(list);
+    if (e != NULL) {
+        TAILQ_REMOVE(list, e, link);
+    }
+    return e;
+}
+
+static void push(struct spool_entry_list *list, struct spool_entry *e)
+{
+    TAILQ_INSERT_TAIL(list, e, link);
+}
+
+/* Moves all of a list to the end of another. */
+static void move_all(struct spool_entry_list *to, struct spool_entry_list *from)
+{
+    TAILQ_CONCAT(to, from, link);
+}
+
 /* Under the lock. */
 static void poke(struct spool *s)
 {
@@ -96,7 +117,7 @@ static void poke(struct spool *s)
 static void add_waiting(struct spool *s, struct spool_entry *e)
 {
     e->state = ENTRY_WAITING;
-    TAILQ_INSERT_TAIL(&s->waiting, e, link);
+    push(&s->waiting, e);
     s->n_waiting++;
     s->waiting_bytes += e->profile->size;
 }
@@ -131,7 +152,7 @@ static void request(struct spool *s, struct spool_entry *e, unsigned wants)
         return;
     }
     e->wants |= IS_REQUESTED;
-    TAILQ_INSERT_TAIL(&s->requests, e, link);
+    push(&s->requests, e);
     poke(s);
 }
 
@@ -257,10 +278,9 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
 static bool run_request(struct spool *s, int64_t now_ms)
 {
     pthread_mutex_lock(&s->lock);
-    struct spool_entry *e = TAILQ_FIRST(&s->requests);
+    struct spool_entry *e = pop(&s->requests);
     unsigned wants = 0;
     if (e != NULL) {
-        TAILQ_REMOVE(&s->requests, e, link);
         wants = e->wants;
         e->wants = 0;
     }
@@ -284,11 +304,13 @@ static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
     struct spool_entry *e;
     TAILQ_INIT(ret_batch);
     pthread_mutex_lock(&s->lock);
-    while ((e = TAILQ_FIRST(&s->waiting)) != NULL) {
-        remove_waiting(s, e);
+    move_all(ret_batch, &s->waiting);
+    TAILQ_FOREACH(e, ret_batch, link)
+    {
         e->state = ENTRY_BUSY;
-        TAILQ_INSERT_TAIL(ret_batch, e, link);
     }
+    s->n_waiting = 0;
+    s->waiting_bytes = 0;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -300,31 +322,32 @@ static unsigned wants_of(struct spool *s, const struct spool_entry *e)
     return wants;
 }
 
+/* Frees one that was released before it was written. */
+static void free_released(struct spool *s, struct spool_entry *e, unsigned wants)
+{
+    s->acknowledged += (wants & WANTS_HOLD) != 0;
+    spool_entry_free(e);
+}
+
 /* What could not be written waits again, in front of what has come since. */
 static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t now_ms)
 {
     struct spool_entry *e;
-    struct spool_entry_list free_list = TAILQ_HEAD_INITIALIZER(free_list);
+    struct spool_entry_list newer = TAILQ_HEAD_INITIALIZER(newer);
     pthread_mutex_lock(&s->lock);
     if (s->n_waiting == 0) {
         s->waiting_since_ms = now_ms;
     }
-    while ((e = TAILQ_LAST(batch, spool_entry_list)) != NULL) {
-        TAILQ_REMOVE(batch, e, link);
+    move_all(&newer, &s->waiting);
+    while ((e = pop(batch)) != NULL) {
         if ((e->wants & WANTS_RELEASE) != 0) {
-            s->acknowledged += (e->wants & WANTS_HOLD) != 0;
-            TAILQ_INSERT_TAIL(&free_list, e, link);
-            continue;
+            free_released(s, e, e->wants);
+        } else {
+            add_waiting(s, e);
         }
-        add_waiting(s, e);
-        TAILQ_REMOVE(&s->waiting, e, link);
-        TAILQ_INSERT_HEAD(&s->waiting, e, link);
     }
+    move_all(&s->waiting, &newer);
     pthread_mutex_unlock(&s->lock);
-    while ((e = TAILQ_FIRST(&free_list)) != NULL) {
-        TAILQ_REMOVE(&free_list, e, link);
-        spool_entry_free(e);
-    }
 }
 
 /* From here on it is the store's; what was wanted meanwhile is asked for now. */
@@ -339,31 +362,30 @@ static void hand_to_store(struct spool *s, struct spool_entry *e)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Writes from the batch what is not released; false when the disk fails. */
+/* Writes the entries of the batch that are not released; false when the disk fails. */
 static bool append_batch(struct spool *s, struct spool_entry_list *batch,
                          struct spool_entry_list *ret_written, struct err *err)
 {
     int64_t wall_offset = clock_wall_offset_ns();
     struct spool_entry *e;
-    while ((e = TAILQ_FIRST(batch)) != NULL) {
-        /* The analyzer does not see that TAILQ_REMOVE has taken out what was freed. */
-        unsigned wants = wants_of(s, e); /* NOLINT(clang-analyzer-unix.Malloc) */
-        enum spool_append result = SPOOL_APPEND_TOO_LARGE;
-        if ((wants & WANTS_RELEASE) == 0) {
-            result = spool_store_append(s->store, e, wall_offset, err);
-        }
-        if (result == SPOOL_APPEND_FAILED) {
-            return false;
-        }
-        TAILQ_REMOVE(batch, e, link);
+    while ((e = pop(batch)) != NULL) {
+        unsigned wants = wants_of(s, e);
         if ((wants & WANTS_RELEASE) != 0) {
-            s->acknowledged += (wants & WANTS_HOLD) != 0;
-            spool_entry_free(e);
-        } else if (result == SPOOL_APPENDED) {
-            TAILQ_INSERT_TAIL(ret_written, e, link);
-        } else {
+            free_released(s, e, wants);
+            continue;
+        }
+        switch (spool_store_append(s->store, e, wall_offset, err)) {
+        case SPOOL_APPENDED:
+            push(ret_written, e);
+            break;
+        case SPOOL_APPEND_TOO_LARGE:
             s->too_large++;
             hand_to_store(s, e);
+            break;
+        case SPOOL_APPEND_FAILED:
+        default:
+            TAILQ_INSERT_HEAD(batch, e, link);
+            return false;
         }
     }
     return true;
@@ -380,11 +402,9 @@ static void write_batch(struct spool *s, int64_t now_ms)
         return;
     }
     bool ok = append_batch(s, &batch, &written, &err);
-    struct err sync_err = ERR_INIT;
-    bool safe = spool_store_sync(s->store, &sync_err);
-    while ((e = TAILQ_FIRST(&written)) != NULL) {
-        TAILQ_REMOVE(&written, e, link);
-        /* One whose segment has been dropped since is told of as lost. */
+    bool safe = spool_store_sync(s->store, ok ? &err : NULL);
+    while ((e = pop(&written)) != NULL) {
+        /* One whose segment has been dropped since is reported as lost. */
         if (safe && e->segment != NULL) {
             s->stored++;
             s->options.events.written(s->options.events.arg, e);
@@ -396,7 +416,7 @@ static void write_batch(struct spool *s, int64_t now_ms)
     if (ok && safe) {
         recover(s);
     } else {
-        note_failure(s, ok ? &sync_err : &err, now_ms);
+        note_failure(s, &err, now_ms);
     }
 }
 
@@ -428,14 +448,6 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
     return p;
 }
 
-static bool is_waiting(struct spool *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool any = s->n_waiting > 0;
-    pthread_mutex_unlock(&s->lock);
-    return any;
-}
-
 /* Looks whether the disk is back. */
 static void retry(struct spool *s, int64_t now_ms)
 {
@@ -449,7 +461,7 @@ static void retry(struct spool *s, int64_t now_ms)
     }
     if (!spool_store_retry(s->store, &err)) {
         note_failure(s, &err, now_ms);
-    } else if (!is_waiting(s)) {
+    } else if (spool_status(s).waiting == 0) {
         recover(s);
     }
 }
@@ -691,8 +703,7 @@ struct spool *spool_free(struct spool *s)
     if (s == NULL) {
         return NULL;
     }
-    while ((e = TAILQ_FIRST(&s->waiting)) != NULL) {
-        TAILQ_REMOVE(&s->waiting, e, link);
+    while ((e = pop(&s->waiting)) != NULL) {
         spool_entry_free(e);
     }
     spool_store_close(s->store);

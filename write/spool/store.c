@@ -56,6 +56,22 @@ void spool_store_close_file(struct spool_store *s, struct spool_file *f)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
+/* In order of id: mostly the last; after the directory came back, one may belong between others. */
+static void insert_segment(struct spool_segment_list *list, struct spool_segment *g)
+{
+    struct spool_segment *after = NULL;
+    struct spool_segment *at = TAILQ_LAST(list, spool_segment_list);
+    while (at != NULL && at->id > g->id) {
+        after = at;
+        at = TAILQ_PREV(at, spool_segment_list, link);
+    }
+    if (after != NULL) {
+        TAILQ_INSERT_BEFORE(after, g, link);
+    } else {
+        TAILQ_INSERT_TAIL(list, g, link);
+    }
+}
+
 struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id)
 {
     struct spool_segment *g = calloc(1, sizeof(*g));
@@ -65,27 +81,24 @@ struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id
     g->id = id;
     TAILQ_INIT(&g->entries);
     TAILQ_INIT(&g->unacked);
-    /* Mostly the last; after the directory came back, one may have to go between others. */
-    struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segment_list);
-    while (before != NULL && before->id > id) {
-        before = TAILQ_PREV(before, spool_segment_list, link);
-    }
-    if (before != NULL) {
-        TAILQ_INSERT_AFTER(&s->segments, before, g, link);
-    } else {
-        TAILQ_INSERT_HEAD(&s->segments, g, link);
-    }
+    insert_segment(&s->segments, g);
     s->counts.segments++;
     return g;
 }
 
+void spool_store_free_entry(struct spool_entry_list *list, struct spool_entry *e)
+{
+    TAILQ_REMOVE(list, e, in_segment);
+    profile_unref(e->profile);
+    free(e);
+}
+
 static void free_entries(struct spool_entry_list *list)
 {
-    struct spool_entry *e;
-    while ((e = TAILQ_FIRST(list)) != NULL) {
-        TAILQ_REMOVE(list, e, in_segment);
-        profile_unref(e->profile);
-        free(e);
+    while (!TAILQ_EMPTY(list)) {
+        /* The analyzer does not see that it takes itself off the list. */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+        spool_store_free_entry(list, TAILQ_FIRST(list));
     }
 }
 

@@ -34,7 +34,6 @@ struct spool_entry {
     struct spool_segment *segment;       /* NULL: not on disk */
     uint32_t offset;
     struct spool_head head;  /* what is kept of it once it is on disk */
-    bool done;               /* given back; waits for its acknowledgement to be written */
     struct profile *profile; /* until it is written */
     int64_t scraped_ms;      /* monotonic */
     void *owner;             /* the endpoint's item; guarded by the endpoint's lock */

@@ -84,58 +84,53 @@ static bool remove_segment(struct spool_store *s, struct spool_segment *g, struc
     return true;
 }
 
-bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err)
+/* Whether all its records are done, and no more will come. */
+static bool is_over(const struct spool_store *s, const struct spool_segment *g)
 {
-    if (g->live > 0 || !g->read || g == s->active.segment) {
-        return true;
-    }
-    return remove_segment(s, g, err);
+    return g->live == 0 && g->read && g != s->active.segment;
 }
 
-static void drop_entry(struct spool_entry *e)
+bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
-    profile_unref(e->profile);
-    free(e);
+    return !is_over(s, g) || remove_segment(s, g, err);
+}
+
+/* Acknowledges an entry that is done, and frees it. */
+static bool acknowledge(struct spool_store *s, struct spool_segment *g, struct spool_entry *e,
+                        struct err *err)
+{
+    if (!write_ack(s, g, e, err)) {
+        return false;
+    }
+    spool_store_free_entry(&g->unacked, e);
+    return true;
 }
 
 bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err)
 {
     struct spool_segment *g = e->segment;
     if (g == NULL) {
-        TAILQ_REMOVE(&s->orphans, e, in_segment);
-        drop_entry(e);
+        spool_store_free_entry(&s->orphans, e);
         return true;
     }
-    e->done = true;
     TAILQ_REMOVE(&g->entries, e, in_segment);
     TAILQ_INSERT_TAIL(&g->unacked, e, in_segment);
     g->live--;
     s->counts.profiles--;
     /* The file of a segment that is done goes as a whole. */
-    if (g->live == 0 && g->read && g != s->active.segment && spool_store_retire(s, g, err)) {
-        return true;
-    }
-    if (!write_ack(s, g, e, err)) {
-        return false;
-    }
-    TAILQ_REMOVE(&g->unacked, e, in_segment);
-    drop_entry(e);
-    return true;
+    bool over = is_over(s, g);
+    return (over && remove_segment(s, g, err)) || acknowledge(s, g, e, err);
 }
 
 static bool retry_acks(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
-    struct spool_entry *e;
-    while ((e = TAILQ_FIRST(&g->unacked)) != NULL) {
-        /* The analyzer does not see that TAILQ_REMOVE has taken out what was freed. */
+    bool ok = true;
+    while (ok && !TAILQ_EMPTY(&g->unacked)) {
+        /* The analyzer does not see that the entry takes itself off the list. */
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        if (!write_ack(s, g, e, err)) {
-            return false;
-        }
-        TAILQ_REMOVE(&g->unacked, e, in_segment);
-        drop_entry(e);
+        ok = acknowledge(s, g, TAILQ_FIRST(&g->unacked), err);
     }
-    return true;
+    return ok;
 }
 
 bool spool_store_retry(struct spool_store *s, struct err *err)
@@ -144,7 +139,7 @@ bool spool_store_retry(struct spool_store *s, struct err *err)
     bool ok = true;
     for (struct spool_segment *g = TAILQ_FIRST(&s->segments); g != NULL && ok; g = next) {
         next = TAILQ_NEXT(g, link);
-        bool over = g->removal_failed || (g->live == 0 && g->read && g != s->active.segment);
+        bool over = g->removal_failed || is_over(s, g);
         ok = over ? remove_segment(s, g, err) : retry_acks(s, g, err);
     }
     return ok;

@@ -56,6 +56,8 @@ void spool_store_close_file(struct spool_store *s, struct spool_file *f);
 void spool_store_seal(struct spool_store *s);
 struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id);
 void spool_store_free_segment(struct spool_store *s, struct spool_segment *g);
+/* Takes an entry off its list and frees it. */
+void spool_store_free_entry(struct spool_entry_list *list, struct spool_entry *e);
 /* Drops the oldest segments until n more bytes fit. */
 bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
 /* Removes a segment without live records, if it is time to. */
