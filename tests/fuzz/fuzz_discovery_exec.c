@@ -1,4 +1,4 @@
-/* What an exec plugin prints: the first byte says where to. */
+/* The output of an exec plugin; the first byte chooses stdout or stderr. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

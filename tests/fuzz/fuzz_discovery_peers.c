@@ -1,4 +1,4 @@
-/* EndpointSlices of the own Service: from JSON to members. */
+/* EndpointSlices of our own Service: from JSON to members. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

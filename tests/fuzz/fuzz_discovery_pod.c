@@ -1,5 +1,5 @@
-/* A pod in JSON -> targets. What comes out must hold together, and must be the same when the
- * members that are not needed are left out on the way in. */
+/* A pod in JSON -> targets. They must be consistent, and the same when the stream drops the members
+ * that are not needed. */
 #include <arpa/inet.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct result part;
     read_list(&whole, in, data, size, NULL);
     read_list(&part, in, data, size, kube_pods.resource.members);
-    /* A mistake within what was left out is not seen, so there may be one pod more, never less. */
+    /* Errors within dropped members are not seen, so there may be one pod more, never fewer. */
     if (part.pods < whole.pods) {
         abort();
     }

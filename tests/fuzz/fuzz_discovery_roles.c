@@ -1,6 +1,6 @@
 /* Any JSON as an object of any role, joined with itself and with others: targets within the limits,
- * the same when they are told again, nothing left when all is removed. The first byte chooses what
- * the rest is; further objects follow behind line ends. */
+ * no change when an object is put again, nothing left when all is removed. The first byte chooses
+ * the settings; each line is one object. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct kube_role *const roles[] = {
     &kube_pods, &kube_nodes, &kube_services, &kube_ingresses, &kube_endpoints, &kube_endpointslices,
 };
 #define ROLES (sizeof(roles) / sizeof(roles[0]))
-/* The roles whose names of joined objects are tried. */
+/* The roles whose names of joined objects are used. */
 static const struct kube_role *const joined[] = {&kube_nodes, &kube_pods, &kube_endpoints,
                                                  &kube_endpointslices};
 
@@ -43,7 +43,7 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
     }
 }
 
-/* One object, as primary and as fact; kinds that the join does not know come as pods. */
+/* One object, as primary or as fact of any kind. */
 static void feed(struct run *r, unsigned char what, const char *text, size_t n)
 {
     size_t role = what % ROLES;

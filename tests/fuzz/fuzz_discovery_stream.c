@@ -1,5 +1,5 @@
-/* Bytes from an API server -> objects. The same bytes in other pieces must give the same objects;
- * then the same bytes go through the watch's state machine, as a list and as a watch.
+/* Bytes from an API server -> objects. The same bytes in other pieces must yield the same objects;
+ * then they pass through the state machine, as a list and as a watch.
  *
  * The first byte of the input chooses the form and the size of the pieces. */
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #include "discovery/kubernetes/watch.h"
 
-/* Small, so that the limits are met. */
+/* Small, so that the limits are reached. */
 #define OBJECT_MAX 512
 #define DEPTH_MAX 16
 
@@ -18,7 +18,7 @@ static const struct json_keep inner[] = {{"a", NULL}, {"n", NULL}, {NULL, NULL}}
 static const struct json_keep keep[] = {
     {"kind", NULL}, {"metadata", NULL}, {"c", inner}, {NULL, NULL}};
 
-/* A hash over all that came out. */
+/* A hash of all output. */
 struct sum {
     uint64_t hash;
     size_t n;

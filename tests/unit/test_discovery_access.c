@@ -91,7 +91,7 @@ static void test_server_address(void **state)
     static const struct {
         const char *host;
         const char *port;
-        const char *want; /* the URL, or what the error says */
+        const char *want; /* the URL, or part of the error */
     } cases[] = {
         {"fd00:10:96::1", "6443", "https://[fd00:10:96::1]:6443"},
         {"[fd00::1]", "6443", "https://[fd00::1]:6443"},

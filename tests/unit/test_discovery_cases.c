@@ -1,5 +1,5 @@
-/* One kubernetes source from the objects of the API server to its groups, without a server: the
- * reflectors are replaced by ones that the test feeds by hand. */
+/* One kubernetes source from the objects of the API server to its groups, without a server: fakes
+ * that the test feeds replace the reflectors. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define SLOTS 16
 
-/* ---- reflectors by hand ---------------------------------------------------------------------- */
+/* ---- fake reflectors ------------------------------------------------------------------------- */
 
 struct reflector {
     const struct kube_resource *resource;
@@ -31,13 +31,13 @@ struct world {
     struct discovery_counters counters;
     struct kubernetes *k;
     struct reflectors all; /* its first "reflector" is this world */
-    struct buf told;       /* "source: address and labels that begin with `show`" */
+    struct buf reported;   /* "source: address and labels that begin with `show`" */
     const char *show;
     bool synced;
     const char *ours; /* last digits of the addresses that are ours */
     size_t n_left;    /* calls of on_counts */
     size_t n_keys;    /* calls of sharing_key */
-    size_t n_told;
+    size_t n_reported;
     size_t n_gone;
 };
 
@@ -69,22 +69,22 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
 static void on_change(void *arg, const struct target_group *group)
 {
     struct world *w = arg;
-    w->n_told++;
+    w->n_reported++;
     w->n_gone += group->n_targets == 0 ? 1 : 0;
     CHECK_INT(group->pinned_host != NULL, group->kind == GROUP_POD && group->n_targets > 0,
               group->source);
-    buf_printf(&w->told, "%s%s:", group->moved ? "moved " : "", group->source);
+    buf_printf(&w->reported, "%s%s:", group->moved ? "moved " : "", group->source);
     for (size_t i = 0; i < group->n_targets; i++) {
         const struct labels *target = group->targets[i];
-        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(target, SV(LABEL_ADDRESS))));
+        buf_printf(&w->reported, " %.*s", SV_ARG(labels_get(target, SV(LABEL_ADDRESS))));
         for (size_t k = 0; k < labels_count(target); k++) {
             struct label l = labels_at(target, k);
             if (w->show != NULL && sv_starts_with(l.name, sv_from(w->show))) {
-                buf_printf(&w->told, " %.*s=%.*s", SV_ARG(l.name), SV_ARG(l.value));
+                buf_printf(&w->reported, " %.*s=%.*s", SV_ARG(l.name), SV_ARG(l.value));
             }
         }
     }
-    buf_putc(&w->told, '\n');
+    buf_putc(&w->reported, '\n');
 }
 
 static void on_synced(void *arg)
@@ -114,7 +114,7 @@ static void setup_shared(struct world *w, const struct config_kubernetes *config
     *w = (struct world){.intern = intern_new(), .ours = ""};
     w->all.first = (struct reflector *)(void *)w;
     w->all.env.counters = &w->counters;
-    buf_init(&w->told, 1 << 20);
+    buf_init(&w->reported, 1 << 20);
     struct err err = ERR_INIT;
     w->k = kubernetes_new(&(struct kubernetes_options){.config = config,
                                                        .access = {.namespace = "own-ns"},
@@ -139,7 +139,7 @@ static void teardown(struct world *w)
 {
     kubernetes_free(w->k);
     intern_free(w->intern);
-    buf_done(&w->told);
+    buf_done(&w->reported);
 }
 
 static struct reflector *slot(struct world *w, const struct kube_resource *resource)
@@ -149,7 +149,7 @@ static struct reflector *slot(struct world *w, const struct kube_resource *resou
             return &w->slots[i];
         }
     }
-    fail_msg("nobody asked for %s", resource->plural);
+    fail_msg("no reflector was requested for %s", resource->plural);
     return NULL;
 }
 
@@ -195,10 +195,10 @@ static void list(struct world *w, const struct kube_resource *resource, const ch
     list_end(w, resource);
 }
 
-static void check_told(struct world *w, const char *want, const char *row)
+static void check_reported(struct world *w, const char *want, const char *row)
 {
-    CHECK_STR(w->told.data, want, row);
-    buf_clear(&w->told);
+    CHECK_STR(w->reported.data, want, row);
+    buf_clear(&w->reported);
 }
 
 /* ---- objects --------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static void check_told(struct world *w, const char *want, const char *row)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
-/* D10: named namespaces and the own one are read, each once; nodes are read everywhere. */
+/* Named namespaces and our own one are read, each once; nodes are read everywhere. */
 static void test_namespaces(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void test_namespaces(void **state)
     }
 }
 
-/* D05: a pod that is deleted is told as a group without targets. D04: so is one without an IP. */
+/* A deleted pod is reported as a group without targets, and so is a pod without an IP. */
 static void test_pod_goes(void **state)
 {
     (void)state;
@@ -261,21 +261,21 @@ static void test_pod_goes(void **state)
     setup(&w, &config);
     list(&w, &kube_pods.resource, POD_ON("n"));
     assert_true(w.synced);
-    check_told(&w, "pod/default/p: 10.0.0.1:80\n", "");
+    check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "");
     CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_GONE, POD_ON("n")), REFLECTOR_CHANGED, "");
-    check_told(&w, "pod/default/p:\n", "");
+    check_reported(&w, "pod/default/p:\n", "");
     CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_GONE, POD_ON("n")), REFLECTOR_UNCHANGED, "once");
     feed(&w, &kube_pods.resource, OBJECT_PUT, POD_ON("n"));
     feed(&w, &kube_pods.resource, OBJECT_PUT,
          "{'kind':'Pod','metadata':{'namespace':'default','name':'p','uid':'1'},'spec':{},"
          "'status':{}}");
-    check_told(&w, "pod/default/p: 10.0.0.1:80\npod/default/p:\n", "");
+    check_reported(&w, "pod/default/p: 10.0.0.1:80\npod/default/p:\n", "");
     CHECK_INT(kubernetes_counts(w.k).reported, 0, "");
     teardown(&w);
 }
 
-/* D11: the labels of its node come with the pod, change with the node, and without the node there
- * are no targets. */
+/* A pod has the labels of its node, which change with the node; without the node it has no targets.
+ */
 static void test_node_of_pod(void **state)
 {
     (void)state;
@@ -284,18 +284,18 @@ static void test_node_of_pod(void **state)
     setup(&w, &config);
     w.show = "__meta_kubernetes_node_";
     list(&w, &kube_pods.resource, POD_ON("testnode"));
-    check_told(&w, "", "half-joined labels would come and go");
+    check_reported(&w, "", "half-joined labels would come and go");
     list(&w, &kube_nodes.resource, NODE("testnode", "v1"));
     assert_true(w.synced);
-    check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
+    check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
     feed(&w, &kube_nodes.resource, OBJECT_PUT, NODE("testnode", "v2"));
-    check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
+    check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
     feed(&w, &kube_nodes.resource, OBJECT_GONE, NODE("testnode", "v2"));
-    check_told(&w, "pod/default/p:\n", "not known any more");
+    check_reported(&w, "pod/default/p:\n", "not known any more");
     teardown(&w);
 }
 
-/* D12: a selector for nodes goes to the nodes' request; pods on other nodes have no targets. */
+/* A selector for nodes applies to the request for nodes; pods on other nodes have no targets. */
 static void test_node_selector(void **state)
 {
     (void)state;
@@ -309,13 +309,13 @@ static void test_node_selector(void **state)
     w.show = "__meta_kubernetes_node_";
     list(&w, &kube_nodes.resource, NODE("good", "worker"));
     list(&w, &kube_pods.resource, POD_ON("good"));
-    check_told(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
+    check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
     feed(&w, &kube_pods.resource, OBJECT_PUT, POD_ON("filtered"));
-    check_told(&w, "pod/default/p:\n", "");
+    check_reported(&w, "pod/default/p:\n", "");
     teardown(&w);
 }
 
-/* D13: labels and annotations of the namespace come with the pod, and change with the namespace. */
+/* A pod has the labels and annotations of its namespace, which change with the namespace. */
 static void test_namespace_of_pod(void **state)
 {
     (void)state;
@@ -333,9 +333,9 @@ static void test_namespace_of_pod(void **state)
     " __meta_kubernetes_namespace_labelpresent_tier=true\n"
     list(&w, &kube_namespaces, NAMESPACE("frontend"));
     list(&w, &kube_pods.resource, POD_ON("n"));
-    check_told(&w, WITH("frontend"), "");
+    check_reported(&w, WITH("frontend"), "");
     feed(&w, &kube_namespaces, OBJECT_PUT, NAMESPACE("backend"));
-    check_told(&w, WITH("backend"), "");
+    check_reported(&w, WITH("backend"), "");
     teardown(&w);
 }
 
@@ -361,7 +361,7 @@ static void setup_slices(struct world *w, const struct config_kubernetes *config
     list_end(w, &kube_endpointslices.resource);
 }
 
-/* D20: of a dual-stack service the slices of its first family have targets, and no others. */
+/* Of a dual-stack service only the slices of its first family have targets. */
 static void test_dual_stack(void **state)
 {
     (void)state;
@@ -382,29 +382,29 @@ static void test_dual_stack(void **state)
         struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
         struct world w;
         setup_slices(&w, &config, service);
-        bool v4 = strstr(w.told.data, "endpointslice/default/s-IPv4: 10.0.0.1:80\n") != NULL;
-        bool v6 = strstr(w.told.data, "endpointslice/default/s-IPv6: [fd00::1]:80\n") != NULL;
+        bool v4 = strstr(w.reported.data, "endpointslice/default/s-IPv4: 10.0.0.1:80\n") != NULL;
+        bool v6 = strstr(w.reported.data, "endpointslice/default/s-IPv6: [fd00::1]:80\n") != NULL;
         CHECK_INT(v4, cases[i].v4, cases[i].spec);
         CHECK_INT(v6, cases[i].v6, cases[i].spec);
         teardown(&w);
     }
 }
 
-/* D22: a label of the service that changes is told with each of its slices. */
+/* A changed label of a service is reported with each of its slices. */
 static void test_service_changes(void **state)
 {
     (void)state;
     struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
     struct world w;
     setup_slices(&w, &config, SERVICE("old", ""));
-    buf_clear(&w.told);
+    buf_clear(&w.reported);
     w.show = "__meta_kubernetes_service_label_";
     feed(&w, &kube_services.resource, OBJECT_PUT, SERVICE("new", ""));
-    CHECK_CONTAINS(w.told.data,
+    CHECK_CONTAINS(w.reported.data,
                    "endpointslice/default/s-IPv4: 10.0.0.1:80 "
                    "__meta_kubernetes_service_label_app=new\n",
                    "");
-    CHECK_CONTAINS(w.told.data,
+    CHECK_CONTAINS(w.reported.data,
                    "endpointslice/default/s-IPv6: [fd00::1]:80 "
                    "__meta_kubernetes_service_label_app=new\n",
                    "");
@@ -434,8 +434,8 @@ static void list_pods(struct world *w, int from, int to)
     list_end(w, &kube_pods.resource);
 }
 
-/* F16: 7,000 of 10,000 pods that vanish at once are told once each, and the others not at all.
- * F04: nothing of it before the new list is complete. */
+/* 7,000 of 10,000 pods that vanish at once are reported once each, the others not at all, and
+ * nothing before the new list is complete. */
 static void test_many_vanish(void **state)
 {
     (void)state;
@@ -443,23 +443,23 @@ static void test_many_vanish(void **state)
     struct world w;
     setup(&w, &config);
     list_pods(&w, 0, 10000);
-    CHECK_INT(w.n_told, 10000, "");
-    w.n_told = 0;
+    CHECK_INT(w.n_reported, 10000, "");
+    w.n_reported = 0;
     list_begin(&w, &kube_pods.resource);
     char text[512];
     for (int i = 7000; i < 10000; i++) {
         format_pod(text, sizeof(text), i, 2);
         feed(&w, &kube_pods.resource, OBJECT_LISTED, text);
     }
-    CHECK_INT(w.n_told, 0, "the list is not complete");
+    CHECK_INT(w.n_reported, 0, "the list is not complete");
     list_end(&w, &kube_pods.resource);
-    CHECK_INT(w.n_told, 7000, "");
+    CHECK_INT(w.n_reported, 7000, "");
     CHECK_INT(w.n_gone, 7000, "");
     CHECK_INT(kubernetes_counts(w.k).reported, 3000, "");
     teardown(&w);
 }
 
-/* F17: updates that change no label, such as heartbeats, are told to nobody. */
+/* Updates that change no label, such as heartbeats, are not reported. */
 static void test_heartbeats(void **state)
 {
     (void)state;
@@ -467,13 +467,13 @@ static void test_heartbeats(void **state)
     struct world w;
     setup(&w, &config);
     list_pods(&w, 0, 500);
-    w.n_told = 0;
+    w.n_reported = 0;
     char text[512];
     for (int i = 0; i < 2000; i++) {
         format_pod(text, sizeof(text), i % 500, 100 + i);
         CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, text), REFLECTOR_UNCHANGED, "");
     }
-    CHECK_INT(w.n_told, 0, "");
+    CHECK_INT(w.n_reported, 0, "");
     teardown(&w);
 }
 
@@ -484,15 +484,16 @@ static void test_heartbeats(void **state)
     "'spec':{'containers':[{'name':'c','ports':[{'containerPort':80}]}]},"                         \
     "'status':{'podIP':'" ip "'}}"
 
-static void check_shares(struct world *w, size_t told, size_t left, size_t awaited, const char *row)
+static void check_shares(struct world *w, size_t reported, size_t foreign, size_t pending,
+                         const char *row)
 {
-    CHECK_INT(kubernetes_counts(w->k).reported, told, row);
-    CHECK_INT(kubernetes_counts(w->k).foreign, left, row);
-    CHECK_INT(kubernetes_counts(w->k).pending, awaited, row);
+    CHECK_INT(kubernetes_counts(w->k).reported, reported, row);
+    CHECK_INT(kubernetes_counts(w->k).foreign, foreign, row);
+    CHECK_INT(kubernetes_counts(w->k).pending, pending, row);
 }
 
-/* The course of a share: what is ours is told, what becomes ours when it is listed again, what is
- * lost at once, and a pod goes to whom its address says. */
+/* Pods that are ours are reported, those that become ours when they are listed again; those that we
+ * lose are removed at once; and the owner of a pod follows from its address. */
 static void test_shares(void **state)
 {
     (void)state;
@@ -508,45 +509,45 @@ static void test_shares(void **state)
     feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("c", ""));
     feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("d", "none"));
     list_end(&w, &kube_pods.resource);
-    check_told(&w, "pod/ns/a: 10.0.0.1:80\n", "only ours");
-    check_shares(&w, 1, 1, 0, "pods without an address are nobody's");
+    check_reported(&w, "pod/ns/a: 10.0.0.1:80\n", "only ours");
+    check_shares(&w, 1, 1, 0, "pods without an address have no owner");
     CHECK_INT(w.n_left, 1, "");
     CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2")),
-              REFLECTOR_UNCHANGED, "news of what is not ours");
+              REFLECTOR_UNCHANGED, "an update of a foreign pod");
     kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 0, "nothing has moved");
 
     w.ours = "12";
     kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 1, "a gain");
-    check_told(&w, "", "not known yet");
+    check_reported(&w, "", "not known yet");
     check_shares(&w, 1, 0, 1, "a gain");
     list_begin(&w, &kube_pods.resource);
     feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
     feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
     list_end(&w, &kube_pods.resource);
-    check_told(&w, "moved pod/ns/b: 10.0.0.2:80\n", "listed");
+    check_reported(&w, "moved pod/ns/b: 10.0.0.2:80\n", "listed");
     check_shares(&w, 2, 0, 0, "listed");
 
     w.ours = "2";
     kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 1, "no list for a loss");
-    check_told(&w, "pod/ns/a:\n", "a loss");
+    check_reported(&w, "pod/ns/a:\n", "a loss");
     check_shares(&w, 1, 1, 0, "a loss");
 
     CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.1")),
               REFLECTOR_CHANGED, "its address is another one's");
-    check_told(&w, "pod/ns/b:\n", "its address is another one's");
+    check_reported(&w, "pod/ns/b:\n", "its address is another one's");
     feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2"));
-    check_told(&w, "moved pod/ns/b: 10.0.0.2:80\n", "and ours again");
+    check_reported(&w, "moved pod/ns/b: 10.0.0.2:80\n", "and ours again");
     feed(&w, &kube_pods.resource, OBJECT_GONE, SHARED_POD("a", "10.0.0.1"));
     feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", ""));
-    check_told(&w, "pod/ns/b:\n", "the one that was told goes");
+    check_reported(&w, "pod/ns/b:\n", "the one that was reported is removed");
     check_shares(&w, 0, 0, 0, "all gone");
     teardown(&w);
 }
 
-/* Where the owner is not found by the pod alone, everything is told. */
+/* Where the owner does not follow from the pod alone, everything is reported. */
 static void test_not_shared(void **state)
 {
     (void)state;
@@ -558,8 +559,8 @@ static void test_not_shared(void **state)
     list(&w, &kube_nodes.resource, NODE("n", "x"));
     list(&w, &kube_pods.resource, POD_ON("n"));
     kubernetes_reassign(w.k, 77);
-    check_told(&w, "pod/default/p: 10.0.0.1:80\n", "what is joined");
-    CHECK_INT(w.n_keys + w.n_left, 0, "nobody asks");
+    check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "what is joined");
+    CHECK_INT(w.n_keys + w.n_left, 0, "no key is computed");
     check_shares(&w, 1, 0, 0, "");
     teardown(&w);
     struct config_kubernetes nodes = {.role = ROLE_NODE};
@@ -568,7 +569,7 @@ static void test_not_shared(void **state)
          "{'kind':'Node','metadata':{'name':'n'},'status':{'addresses':[{'type':'InternalIP',"
          "'address':'10.0.0.1'}],'daemonEndpoints':{'kubeletEndpoint':{'Port':80}}}}");
     kubernetes_reassign(w.k, 77);
-    check_told(&w, "node/n: 10.0.0.1:80\n", "another role");
+    check_reported(&w, "node/n: 10.0.0.1:80\n", "another role");
     teardown(&w);
 }
 

@@ -1,4 +1,4 @@
-/* Exec credential plugins: what they print, how they are run, and when. The plugins are scripts. */
+/* Exec credential plugins: their output, how they run, and when. The plugins are scripts. */
 #include "tests/unit/testing.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "discovery/kubernetes/credentials.h"
 #include "discovery/kubernetes/exec_plugin.h"
 
-/* A test that has not come to its end by then has failed. */
+/* A test that takes longer has failed. */
 #define PATIENCE_MS 20000
 #define V1 "client.authentication.k8s.io/v1"
 #define OUTPUT(status)                                                                             \
@@ -20,14 +20,14 @@
 #define CERT "-----BEGIN CERTIFICATE-----\\nMAMCAQE=\\n-----END CERTIFICATE-----\\n"
 #define KEY "-----BEGIN PRIVATE KEY-----\\nx\\n-----END PRIVATE KEY-----\\n"
 
-/* ---- what they print ------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void test_credentials(void **state)
 {
     (void)state;
     static const struct {
         const char *text;
-        const char *want; /* token, certificate, expiry; or the error behind "!" */
+        const char *want; /* token, certificate, expiry; or the error after "!" */
     } cases[] = {
         {OUTPUT("{\"token\":\"abc\"}"), "abc - -"},
         {" " OUTPUT("{\"token\":\"abc\",\"clientCertificateData\":null,\"x\":1}") "\n", "abc - -"},
@@ -235,7 +235,7 @@ static void test_process(void **state)
         {"echo \"$A\"; echo no >&2; exit 3", PATIENCE_MS, CHILD_EXITED, 3, "b c\n", "no\n"},
         {"exit 0", PATIENCE_MS, CHILD_EXITED, 0, "", ""},
         {"cat; ls -l /proc/self/fd | grep -c pipe", PATIENCE_MS, CHILD_EXITED, 0, "2\n", ""},
-        /* What we block and ignore is not for others. */
+        /* A child does not inherit blocked and ignored signals. */
         {"kill -TERM $$; exit 0", PATIENCE_MS, CHILD_SIGNALED, SIGTERM, "", ""},
         {"kill -PIPE $$; exit 0", PATIENCE_MS, CHILD_SIGNALED, SIGPIPE, "", ""},
         {"kill -9 $$", PATIENCE_MS, CHILD_SIGNALED, SIGKILL, "", ""},
@@ -367,7 +367,7 @@ static void check_runs(struct plugin_world *w, long ok, long failed)
     CHECK_INT(metric_value(w->counters.exec_runs[EXEC_RUN_FAILED]), failed, "failed runs");
 }
 
-/* Asks until there is an answer; the error in err. */
+/* Asks until there is an answer; err has the error. */
 static struct exec_login *ask(struct plugin_world *w, struct err *err)
 {
     struct exec_login *login = NULL;
@@ -394,12 +394,12 @@ static void check_token(struct plugin_world *w, const char *want, const char *ro
     exec_login_unref(login);
 }
 
-/* Prints "run-N" as the token at run N, with $1 behind it in the status. */
+/* Prints "run-N" as the token at run N, followed by $1 in the status. */
 #define COUNTING(more)                                                                             \
     "echo x >>\"$DIR/runs\"; n=$(wc -l <\"$DIR/runs\"); echo '{\"kind\":\"ExecCredential\","       \
     "\"apiVersion\":\"" V1 "\",\"status\":{\"token\":\"run-'$n'\"" more "}}'"
 
-/* F13: credentials are kept until they are refused; a refusal leads to one new run. */
+/* Credentials are kept until they are refused; a refusal leads to one new run. */
 static void test_refused(void **state)
 {
     (void)state;
@@ -440,7 +440,7 @@ static void test_expired(void **state)
     plugin_teardown(&w);
 }
 
-/* Several who want credentials at once wait for one run. */
+/* Several reflectors that need credentials at the same time wait for one run. */
 static void test_one_run_for_all(void **state)
 {
     (void)state;
@@ -523,7 +523,7 @@ static void test_not_installed(void **state)
     plugin_teardown(&w);
 }
 
-/* It sees our environment, that of the kubeconfig over it, and what it is asked for. */
+/* A plugin sees our environment, overridden by that of the kubeconfig, and the request. */
 static void test_environment(void **state)
 {
     (void)state;
@@ -547,7 +547,7 @@ static void test_freed_while_it_runs(void **state)
     CHECK_INT(exec_plugin_get(w.plugin, &login, &err), EXEC_RUNNING, "");
     exec_plugin_wait(w.plugin, &w.waiter);
     plugin_teardown(&w);
-    CHECK_INT(w.woken, 0, "nobody is called");
+    CHECK_INT(w.woken, 0, "no waiter is called");
 }
 
 int main(void)

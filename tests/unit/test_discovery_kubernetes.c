@@ -1,10 +1,10 @@
-/* The whole of discovery against a small API server in the same loop: what is asked for, what comes
- * out, what is logged. The faults are in test_discovery_watch.c; here is what holds it together. */
+/* All of discovery against a small API server in the same loop: requests, groups, log lines. Faults
+ * of the server are tested in test_discovery_watch.c. */
 #include "tests/unit/testing.h"
 
 #include "discovery/discovery.h"
 
-/* Behind the above: it makes macros of names that http/http.h uses. */
+/* After the above: it defines macros of names that http/http.h uses. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* A test that has not come to its end by then has failed. */
+/* A test that takes longer has failed. */
 #define PATIENCE_MS 20000
 #define STREAM "sendInitialEvents=true"
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* What is answered, in order, to requests whose URI has the given part. */
+/* The answers, in order, to requests whose URI has the given part. */
 struct rule {
     const char *part;
     const char *body;
@@ -37,11 +37,11 @@ struct world {
     char url[64];
     struct rule *rules;
     size_t n_rules;
-    struct buf requests;  /* URIs, one a line, timeoutSeconds as T */
-    struct buf groups;    /* what was told, one a line */
-    struct buf forbidden; /* events of missing permissions, one a line */
+    struct buf requests;  /* URIs, one per line, timeoutSeconds as T */
+    struct buf groups;    /* the reported groups, one per line */
+    struct buf forbidden; /* events of missing permissions, one per line */
     struct buf headers;   /* Authorization and Accept of the last request */
-    const char *until;    /* the test is over when this stands in groups */
+    const char *until;    /* the test ends when groups has this */
     bool synced;
     bool late;
     struct loop_timer *watchdog;
@@ -87,7 +87,7 @@ static void serve(struct evhttp_request *r, void *arg)
     }
     note_request(w, r);
     if (rule == NULL) {
-        /* Nothing more to say: the client waits. */
+        /* No further rule: the client waits. */
         evhttp_send_reply_start(r, 200, "OK");
         return;
     }
@@ -206,7 +206,7 @@ static void start(struct world *w, const struct config *config)
     assert_non_null(w->d);
 }
 
-/* Runs until everything is synced and the text stands in what was told. */
+/* Runs until everything is synced and groups has the text. */
 static void run(struct world *w, const struct config *config, const char *until)
 {
     w->until = until;
@@ -317,7 +317,8 @@ static void test_pages_and_watch(void **state)
     teardown(&w);
 }
 
-/* A list that is streamed: what comes before its end is told, and what it does not name is gone. */
+/* A streamed list: its objects are reported as they come, and those that it does not name are
+ * removed at its end. */
 static void test_streamed(void **state)
 {
     (void)state;
@@ -356,7 +357,7 @@ static void test_streamed(void **state)
     teardown(&w);
 }
 
-/* D10: only the namespaces that are named are read, each once. */
+/* Only the named namespaces are read, each once. */
 static void test_namespaces(void **state)
 {
     (void)state;
@@ -385,7 +386,7 @@ static void test_namespaces(void **state)
     teardown(&w);
 }
 
-/* F04: a pod that vanished while nobody watched is removed once, by the new list. */
+/* A pod that vanished while there was no watch is removed once, by the new list. */
 static void test_relist(void **state)
 {
     (void)state;
@@ -421,7 +422,7 @@ static void test_relist(void **state)
     teardown(&w);
 }
 
-/* F15: a permission that is missing is one line that names verb, resource and namespace. */
+/* A missing permission is one event and one log line, with verb, resource and namespace. */
 static void test_forbidden(void **state)
 {
     (void)state;
@@ -454,7 +455,8 @@ static void test_forbidden(void **state)
     teardown(&w);
 }
 
-/* A watch may stay open for minutes: that it works is said when it does, not when it ends. */
+/* A watch may stay open for minutes: that it works is logged when it starts to, not when it ends.
+ */
 static void test_found_again(void **state)
 {
     (void)state;
@@ -476,7 +478,7 @@ static void test_found_again(void **state)
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
     run(&w, &config, "pod/ns/a @-");
-    /* The line comes with the bytes of the event. */
+    /* The line is logged with the first bytes of the event. */
     loop_run_once(w.loop);
     const char *text = testing_log_text(w.log);
     CHECK_CONTAINS(text, "the server answered 500: etcd is away", "");
@@ -485,7 +487,8 @@ static void test_found_again(void **state)
     teardown(&w);
 }
 
-/* Jobs that want the same share a watch; a job with several sources keeps them apart. */
+/* Jobs that need the same objects share a watch; in a job with several sources, each has a prefix.
+ */
 static void test_sharing(void **state)
 {
     (void)state;
@@ -589,7 +592,7 @@ static void test_errors_name_the_place(void **state)
     source.kubernetes.own_namespace = true;
     assert_null(discovery_new(&options, &err));
     CHECK_CONTAINS(err.msg, "own_namespace: the own namespace is not known", "");
-    /* So that the teardown's check has something to look at. */
+    /* For the check in the teardown. */
     start(&w, &(struct config){0});
     teardown(&w);
 }

@@ -1,4 +1,4 @@
-/* Labels that nobody wants are not made, and what changes only them changes nothing. */
+/* Labels that no rule reads are not built, and an update that changes only them is not reported. */
 #include <stdlib.h>
 
 #include "discovery/kubernetes/json_stream.h"
@@ -42,7 +42,7 @@ static void test_asks_once(void **state)
     assert_true(label_filter_passes_metadata(NULL, SV("b")));
 }
 
-static void test_marks_only(void **state)
+static void test_metadata_only(void **state)
 {
     (void)state;
     struct question q = {.wanted = {"a"}};
@@ -53,7 +53,7 @@ static void test_marks_only(void **state)
     label_filter_free(w);
 }
 
-/* Names come from pods: what is remembered of them has a ceiling. */
+/* Names come from pods: the number of remembered ones is limited. */
 static void test_many_names(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ struct reader {
     struct object_targets targets;
     struct store *store;
     enum store_result result;
-    size_t told;
+    size_t reported;
 };
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
@@ -95,10 +95,10 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
     (void)targets;
     (void)n;
     (void)ip;
-    r->told++;
+    r->reported++;
 }
 
-/* As it comes from the stream, with what is left out there. */
+/* As it comes out of the stream, without the members dropped there. */
 static void on_object(void *arg, const json_t *json)
 {
     struct reader *r = arg;
@@ -145,7 +145,7 @@ static enum store_result read_pod(struct reader *r, const char *pod, struct buf 
     return r->result;
 }
 
-static void test_only_what_is_wanted(void **state)
+static void test_only_wanted_labels(void **state)
 {
     (void)state;
     struct question q = {.wanted = {LABEL_ADDRESS, META "namespace", META "pod_label_app",
@@ -165,15 +165,15 @@ static void test_only_what_is_wanted(void **state)
         "__meta_kubernetes_pod_annotationpresent_on=\"true\", "
         "__meta_kubernetes_pod_container_name=\"c\", __meta_kubernetes_pod_label_app=\"web\"}",
         "");
-    /* The value of an annotation, another annotation, readiness: nobody reads them. */
+    /* The value of an annotation, another annotation, readiness: no rule reads them. */
     static const char *const same[] = {POD("\"on\":\"2\"", "True"), POD("\"on\":\"1\"", "False"),
                                        POD("\"on\":\"1\",\"off\":\"1\"", "True")};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(read_pod(&r, same[i], &out), STORE_UNCHANGED);
     }
-    assert_int_equal(r.told, 1);
+    assert_int_equal(r.reported, 1);
     assert_int_equal(read_pod(&r, POD("\"off\":\"1\"", "True"), &out), STORE_CHANGED);
-    assert_int_equal(r.told, 2);
+    assert_int_equal(r.reported, 2);
     label_filter_free(r.targets.filter);
     store_free(r.store);
     object_targets_done(&r.targets);
@@ -186,9 +186,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asks_once),
-        cmocka_unit_test(test_marks_only),
+        cmocka_unit_test(test_metadata_only),
         cmocka_unit_test(test_many_names),
-        cmocka_unit_test(test_only_what_is_wanted),
+        cmocka_unit_test(test_only_wanted_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "discovery/lists/http.h"
 #include "discovery/lists/listing.h"
 
-/* A test that has not come to its end by then has failed. */
+/* A test that takes longer has failed. */
 #define PATIENCE_MS 20000
 
 struct world {
@@ -19,7 +19,7 @@ struct world {
     struct testing_log *log;
     struct discovery_counters counters;
     struct loop_timer *watchdog;
-    struct buf told; /* source and addresses, one change a line */
+    struct buf reported; /* source and addresses, one change per line */
     const char *until;
     bool late;
     char *dir;
@@ -29,14 +29,14 @@ static void on_change(void *arg, const char *source, struct labels *const *targe
 {
     struct world *w = arg;
     const char *name = strrchr(source, '/');
-    buf_puts(&w->told, name == NULL ? source : name + 1);
+    buf_puts(&w->reported, name == NULL ? source : name + 1);
     for (size_t i = 0; i < n; i++) {
-        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
+        buf_printf(&w->reported, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
         struct sv path = labels_get(targets[i], SV("__meta_filepath"));
         assert_true(strncmp(source, "file/0/", 7) != 0 || sv_eq_str(path, source + 7));
     }
-    buf_putc(&w->told, '\n');
-    if (w->until != NULL && strstr(w->told.data, w->until) != NULL) {
+    buf_putc(&w->reported, '\n');
+    if (w->until != NULL && strstr(w->reported.data, w->until) != NULL) {
         loop_stop(w->loop);
     }
 }
@@ -56,7 +56,7 @@ static void setup(struct world *w)
     w->log = testing_log_new();
     w->dir = testing_mkdtemp();
     w->watchdog = loop_timer_new(w->loop, on_late, w);
-    buf_init(&w->told, 1 << 20);
+    buf_init(&w->reported, 1 << 20);
     discovery_counters_init(&w->counters, w->metrics);
 }
 
@@ -69,20 +69,20 @@ static void teardown(struct world *w)
     testing_log_done(w->log);
     testing_rmdir(w->dir);
     free(w->dir);
-    buf_done(&w->told);
+    buf_done(&w->reported);
 }
 
 /* Waits for a change. */
 static void wait_for(struct world *w, const char *until)
 {
     w->until = until;
-    if (strstr(w->told.data, until) == NULL) {
+    if (strstr(w->reported.data, until) == NULL) {
         loop_timer_after(w->watchdog, PATIENCE_MS);
         loop_run(w->loop);
     }
     CHECK_INT(w->late, false, until);
     w->until = NULL;
-    buf_clear(&w->told);
+    buf_clear(&w->reported);
 }
 
 static void check_metric(struct world *w, const char *line)
@@ -195,7 +195,7 @@ static void remove_file(struct world *w, const char *name)
     assert_int_equal(unlink(path), 0);
 }
 
-/* The refresh interval is a day: whatever is seen is seen because the directory is watched. */
+/* The refresh interval is a day: changes are only seen because the directory is watched. */
 static void files(void **state)
 {
     (void)state;
@@ -213,9 +213,9 @@ static void files(void **state)
     testing_write_file(w.dir, "other.yaml", "- targets: [z:1]\n");
     testing_log_expect(w.log, "cannot be used");
     struct file_sd *f = start_files(&w, &config);
-    CHECK_STR(w.told.data, "t1.yaml a:1\n", "once, though two patterns name it");
+    CHECK_STR(w.reported.data, "t1.yaml a:1\n", "once, though two patterns name it");
     CHECK_CONTAINS(testing_log_text(w.log), "named.json", "what is not there is said");
-    buf_clear(&w.told);
+    buf_clear(&w.reported);
 
     testing_write_file(w.dir, "named.json", "[{\"targets\":[\"n:1\"]}]");
     wait_for(&w, "named.json n:1\n");
@@ -223,18 +223,18 @@ static void files(void **state)
     wait_for(&w, "t2.yaml b:1 b:2\n");
     CHECK_INT(file_sd_count(f), 3, "");
 
-    /* Broken and gone: nothing is told, as the change behind them shows. */
+    /* Broken and gone: nothing is reported before the next change. */
     testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, ");
     remove_file(&w, "named.json");
     write_and_rename(&w, "t1.yaml", "- targets: [a:2]\n");
     w.until = "a:2";
     loop_timer_after(w.watchdog, PATIENCE_MS);
     loop_run(w.loop);
-    CHECK_STR(w.told.data, "t1.yaml a:2\n", "");
+    CHECK_STR(w.reported.data, "t1.yaml a:2\n", "");
     CHECK_INT(file_sd_count(f), 3, "");
-    buf_clear(&w.told);
+    buf_clear(&w.reported);
 
-    /* The file of a pattern that is removed takes its targets with it. */
+    /* A removed file that only a pattern matched loses its targets. */
     remove_file(&w, "t2.yaml");
     wait_for(&w, "t2.yaml\n");
     testing_write_file(w.dir, "named.json", "[]");
@@ -258,7 +258,7 @@ static void lost_directory(void **state)
     snprintf(moved, sizeof(moved), "%s/moved", w.dir);
     snprintf(wild, sizeof(wild), "%s/*.yml", sub);
     const char *names[] = {wild};
-    /* Nothing tells of a directory that comes: this is what the refresh is for. */
+    /* inotify does not report a new directory: the refresh finds it. */
     struct config_file_sd config = {.files = {names, 1}, .refresh_ms = 50};
     testing_log_expect(w.log, "targets of this pattern stay");
     struct file_sd *f = start_files(&w, &config);
@@ -270,7 +270,7 @@ static void lost_directory(void **state)
     loop_run(w.loop);
     assert_true(w.late);
     w.late = false;
-    CHECK_STR(w.told.data, "", "a directory that is away takes nothing along");
+    CHECK_STR(w.reported.data, "", "a missing directory removes nothing");
     CHECK_INT(file_sd_count(f), 1, "");
     assert_int_equal(rename(moved, sub), 0);
     testing_write_file(sub, "a.yml", "- targets: [a:2]\n");
@@ -279,7 +279,7 @@ static void lost_directory(void **state)
     teardown(&w);
 }
 
-/* Beyond the limit of files for each source: the rest is said once, counted, and not read. */
+/* Files beyond the limit of a source are logged once, counted, and not read. */
 static void too_many_files(void **state)
 {
     (void)state;
@@ -292,13 +292,13 @@ static void too_many_files(void **state)
     for (int i = 0; i < FILE_SD_FILES_MAX + 3; i++) {
         char name[16];
         snprintf(name, sizeof(name), "%05d", i);
-        /* Read in the order of their names: the last ones are too many. */
+        /* Files are read in the order of their names: the last ones exceed the limit. */
         testing_write_file(w.dir, name, i < FILE_SD_FILES_MAX - 1 ? "[]" : "- targets: [a:1]\n");
     }
     testing_log_expect(w.log, "too many files");
     struct file_sd *f = start_files(&w, &config);
-    CHECK_CONTAINS(w.told.data, "09999 a:1\n", "the last that is read");
-    assert_null(strstr(w.told.data, "10000"));
+    CHECK_CONTAINS(w.reported.data, "09999 a:1\n", "the last that is read");
+    assert_null(strstr(w.reported.data, "10000"));
     CHECK_INT(file_sd_count(f), 1, "");
     check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"failed\"} 3\n");
     const char *said = strstr(testing_log_text(w.log), "too many files");

@@ -26,7 +26,7 @@ struct world {
     struct intern *intern;
     struct loop_timer *watchdog;
     struct discovery_counters counters;
-    struct buf told;
+    struct buf reported;
     const char *until;
     bool late;
     bool synced;
@@ -37,13 +37,13 @@ static void on_change(void *arg, const char *source, struct labels *const *targe
     struct world *w = arg;
     bool armed = failing_malloc_pause();
     const char *name = strrchr(source, '/');
-    buf_printf(&w->told, "%s:", name == NULL ? source : name + 1);
+    buf_printf(&w->reported, "%s:", name == NULL ? source : name + 1);
     for (size_t i = 0; i < n; i++) {
-        buf_printf(&w->told, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
+        buf_printf(&w->reported, " %.*s", SV_ARG(labels_get(targets[i], SV(LABEL_ADDRESS))));
     }
-    buf_putc(&w->told, '\n');
+    buf_putc(&w->reported, '\n');
     failing_malloc_resume(armed);
-    if (strstr(w->told.data, w->until) != NULL) {
+    if (strstr(w->reported.data, w->until) != NULL) {
         loop_stop(w->loop);
     }
 }
@@ -60,7 +60,7 @@ static void on_late(void *arg)
     loop_stop(w->loop);
 }
 
-/* Without failures: those begin after it. */
+/* Allocations of the setup do not fail. */
 static void setup(struct world *w, const char *until)
 {
     struct err err = ERR_INIT;
@@ -68,7 +68,7 @@ static void setup(struct world *w, const char *until)
     *w = (struct world){.loop = loop_new(&err), .intern = intern_new(), .until = until};
     w->watchdog = loop_timer_new(w->loop, on_late, w);
     assert_non_null(w->watchdog);
-    buf_init(&w->told, 1 << 16);
+    buf_init(&w->reported, 1 << 16);
     failing_malloc_resume(armed);
 }
 
@@ -77,23 +77,23 @@ static void teardown(struct world *w)
     loop_timer_free(w->watchdog);
     loop_free(w->loop);
     intern_free(w->intern);
-    buf_done(&w->told);
+    buf_done(&w->reported);
 }
 
 static void run_until_told(struct world *w)
 {
-    if (strstr(w->told.data, w->until) == NULL) {
+    if (strstr(w->reported.data, w->until) == NULL) {
         loop_timer_after(w->watchdog, PATIENCE_MS);
         loop_run(w->loop);
     }
     if (w->late) {
-        print_message("late: %d <%s> synced %d\n", failing_malloc_failed(), w->told.data,
+        print_message("late: %d <%s> synced %d\n", failing_malloc_failed(), w->reported.data,
                       w->synced);
     }
-    CHECK_INT(w->late, false, w->told.data);
+    CHECK_INT(w->late, false, w->reported.data);
 }
 
-/* A list that could not be made says that it was memory, and is made the next time. */
+/* A list that fails for lack of memory says so, and is read the next time. */
 static void listing_scenario(bool *ret_complete)
 {
     bool armed = failing_malloc_pause();
@@ -104,7 +104,7 @@ static void listing_scenario(bool *ret_complete)
     struct err err = ERR_INIT;
     enum discovery_refresh got = listing_take(&l, SV(LIST), intern, &targets, &err);
     if (got == REFRESH_FAILED) {
-        /* The builder of labels does not tell want of memory from too much of it. */
+        /* The builder of labels does not distinguish a lack of memory from too many labels. */
         assert_true(err.kind == ERR_MEMORY || err.kind == ERR_LIMIT);
         CHECK_INT(targets.n, 0, "");
         CHECK_INT(l.known, false, "");
@@ -149,8 +149,8 @@ static void files_scenario(bool *ret_complete)
     if (f != NULL) {
         file_sd_start(f);
         run_until_told(&w);
-        CHECK_CONTAINS(w.told.data, "two: b:1\n", "");
-        for (int i = 0; i < 1000 && strstr(w.told.data, "one: a:1\n") == NULL; i++) {
+        CHECK_CONTAINS(w.reported.data, "two: b:1\n", "");
+        for (int i = 0; i < 1000 && strstr(w.reported.data, "one: a:1\n") == NULL; i++) {
             w.until = "one: a:1\n";
             run_until_told(&w);
         }

@@ -18,7 +18,7 @@ static struct object_id id_of(const char *name)
     return (struct object_id){.namespace = SV("mon"), .name = sv_from(name)};
 }
 
-/* endpoints: the list of that name */
+/* endpoints: the member "endpoints" */
 static void put(struct peer_set *s, const char *name, const char *endpoints)
 {
     char text[4096];
@@ -91,7 +91,7 @@ static void members(void **state)
     }
 }
 
-/* What has no name of its own is nobody, whatever the own address is. */
+/* An endpoint without a name is not us, whatever our address is. */
 static void unknown_self(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void slices(void **state)
     peer_set_remove(s, &b);
     check_now(s, "p-0", "");
     peer_set_remove(s, &b);
-    /* A list that starts over, and does not name a any more. */
+    /* A list that starts over, and no longer names a. */
     peer_set_list_begin(s);
     put(s, "b", "[" POD("p-1", "") "]");
     check_now(s, "p-0 p-1*", "nothing goes before the list is complete");
@@ -132,7 +132,7 @@ static void slices(void **state)
     peer_set_free(s);
 }
 
-/* More endpoints than can be: every replica ignores the same ones. */
+/* More endpoints than the limit: every replica ignores the same ones. */
 static void too_many(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static json_t *parse(const char *text)
     return json;
 }
 
-/* The label set that a line such as "K_namespace=x K_pod_name=y a=b" describes. */
+/* The label set of a line such as "K_namespace=x K_pod_name=y a=b". */
 static struct labels *described(struct fixture *f, struct sv line)
 {
     struct labels_builder *b = labels_builder_new(f->intern);
@@ -82,7 +82,7 @@ static void check_target(struct fixture *f, size_t i, struct sv want_line, const
     buf_done(&want);
 }
 
-/* want: one line for each target, without order within the line; "" for none. */
+/* want: one line for each target, its labels in any order; "" for none. */
 static void check_pod(const char *row, const char *text, const char *want)
 {
     struct fixture f;
@@ -103,18 +103,18 @@ static void check_pod(const char *row, const char *text, const char *want)
 
 /* ---- whole pods ------------------------------------------------------------------------------ */
 
-#define D01_SHARED                                                                                 \
+#define TEST_POD                                                                                   \
     "K_namespace=default K_pod_name=testpod K_pod_ip=1.2.3.4 K_pod_host_ip=2.3.4.5 "               \
     "K_pod_node_name=testnode K_pod_ready=true K_pod_phase=Running K_pod_uid=abc123 "              \
     "K_pod_controller_kind=testcontrollerkind K_pod_controller_name=testcontrollername "           \
     "K_pod_label_test_label=testvalue K_pod_labelpresent_test_label=true "                         \
     "K_pod_annotation_test_annotation=testannotationvalue "                                        \
     "K_pod_annotationpresent_test_annotation=true K_pod_container_init=false "
-#define D01_FIRST                                                                                  \
-    D01_SHARED "K_pod_container_name=testcontainer0 K_pod_container_image=testcontainer0:latest "  \
-               "K_pod_container_id=docker://a1b2c3d4e5f6 "
+#define TEST_CONTAINER                                                                             \
+    TEST_POD "K_pod_container_name=testcontainer0 K_pod_container_image=testcontainer0:latest "    \
+             "K_pod_container_id=docker://a1b2c3d4e5f6 "
 
-/* D01: a pod gives one target for each port and one for a container without ports, with all its
+/* A pod has one target for each port and one for each container without ports, with all its
  * labels. */
 static void test_ports_and_none(void **state)
 {
@@ -137,16 +137,17 @@ static void test_ports_and_none(void **state)
         "\"containerStatuses\":[{\"name\":\"testcontainer1\","
         "\"containerID\":\"containerd://6f5e4d3c2b1a\"},"
         "{\"name\":\"testcontainer0\",\"containerID\":\"docker://a1b2c3d4e5f6\"}]}}",
-        D01_FIRST "__address__=1.2.3.4:9000 K_pod_container_port_name=testport0 "
-                  "K_pod_container_port_number=9000 K_pod_container_port_protocol=TCP\n" D01_FIRST
-                  "__address__=1.2.3.4:9001 K_pod_container_port_name=testport1 "
-                  "K_pod_container_port_number=9001 K_pod_container_port_protocol=UDP\n" D01_SHARED
-                  "__address__=1.2.3.4 K_pod_container_name=testcontainer1 "
-                  "K_pod_container_image=testcontainer1:latest "
-                  "K_pod_container_id=containerd://6f5e4d3c2b1a\n");
+        TEST_CONTAINER
+        "__address__=1.2.3.4:9000 K_pod_container_port_name=testport0 "
+        "K_pod_container_port_number=9000 K_pod_container_port_protocol=TCP\n" TEST_CONTAINER
+        "__address__=1.2.3.4:9001 K_pod_container_port_name=testport1 "
+        "K_pod_container_port_number=9001 K_pod_container_port_protocol=UDP\n" TEST_POD
+        "__address__=1.2.3.4 K_pod_container_name=testcontainer1 "
+        "K_pod_container_image=testcontainer1:latest "
+        "K_pod_container_id=containerd://6f5e4d3c2b1a\n");
 }
 
-/* D02: init containers come last, marked as such, and have statuses of their own. */
+/* Init containers come last, are marked as such, and have their own statuses. */
 static void test_init_container(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void test_init_container(void **state)
 
 /* ---- single facts ---------------------------------------------------------------------------- */
 
-/* A pod whose parts are given; the container has the port 6060 unless told otherwise. */
+/* A pod of the given parts; the container has the port 6060 unless stated otherwise. */
 static char *make_pod(const char *metadata, const char *spec, const char *status)
 {
     char *text = NULL;
@@ -195,9 +196,9 @@ static char *make_pod(const char *metadata, const char *spec, const char *status
     "K_namespace=n K_pod_name=p K_pod_ip=" ip " K_pod_ready=unknown K_pod_container_name=c "       \
     "K_pod_container_init=false __address__=" address
 
-/* D03: no Ready condition is "unknown". D04: without an IP there is no target. D06: IPv6 is in
- * brackets. D07: an unnamed port has no name label. D08: names of labels and annotations are
- * sanitised. D09: the owner is the one that is the controller. */
+/* Without a Ready condition a pod is "unknown"; without an IP it has no target; IPv6 addresses are
+ * in brackets; an unnamed port has no name label; names of labels and annotations are sanitised;
+ * the owner is the controller. */
 static void test_facts(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void test_facts(void **state)
         {"an address and a path", "", ONE_PORT, "\"podIP\":\"10.0.0.1/x\"", ""},
         {"an address in short form", "", ONE_PORT, "\"podIP\":\"127.1\"", ""},
         {"an address with a zone", "", ONE_PORT, "\"podIP\":\"fe80::1%eth0\"", ""},
-        {"something behind a NUL", "", ONE_PORT, "\"podIP\":\"10.0.0.1\\u0000x\"", ""},
+        {"text after a NUL", "", ONE_PORT, "\"podIP\":\"10.0.0.1\\u0000x\"", ""},
         {"an address that is no string", "", ONE_PORT, "\"podIP\":[\"10.0.0.1\"]", ""},
         {"finished pods stay", "", ONE_PORT, WITH_IP ",\"phase\":\"Failed\"",
          PLAIN " K_pod_phase=Failed\n"},
@@ -345,7 +346,7 @@ static enum object_status read_big(size_t n_labels, size_t value_len)
     setup(&f);
     enum object_status status = kube_pods.read(pod, f.builder, &f.targets);
     CHECK_INT(f.targets.n, status == OBJECT_OK ? 1 : 0, "all or nothing");
-    /* The builder is as good as before. */
+    /* The builder is usable again. */
     char *text = make_pod("", ONE_PORT, WITH_IP);
     json_t *small = parse(text);
     CHECK_INT(kube_pods.read(small, f.builder, &f.targets), OBJECT_OK, "");

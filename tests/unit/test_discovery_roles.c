@@ -1,4 +1,4 @@
-/* The targets of nodes, services, ingresses, endpoints and slices, and what is joined to them, are
+/* The targets of nodes, services, ingresses, endpoints and slices, and their joined labels, are
  * those of Prometheus' kubernetes_sd. */
 #include "tests/unit/testing.h"
 
@@ -17,7 +17,7 @@ struct fixture {
     struct labels_builder *builder;
     struct object_targets targets;
     struct join *join;
-    struct buf told; /* "key:" and the targets, one a line */
+    struct buf reported; /* "key:" and the targets, one per line */
 };
 
 /* name=value of every label, K_ for __meta_kubernetes_. */
@@ -39,9 +39,9 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
     struct fixture *f = arg;
     assert_null(ip);
     assert_false(moved);
-    buf_printf(&f->told, "%s:\n", key);
+    buf_printf(&f->reported, "%s:\n", key);
     for (size_t i = 0; i < n; i++) {
-        print_labels(targets[i], &f->told);
+        print_labels(targets[i], &f->reported);
     }
 }
 
@@ -51,7 +51,7 @@ static void setup(struct fixture *f)
     f->builder = labels_builder_new(f->intern);
     assert_non_null(f->builder);
     f->targets = (struct object_targets){0};
-    buf_init(&f->told, 1 << 20);
+    buf_init(&f->reported, 1 << 20);
 }
 
 static void teardown(struct fixture *f)
@@ -60,7 +60,7 @@ static void teardown(struct fixture *f)
     object_targets_done(&f->targets);
     labels_builder_free(f->builder);
     intern_free(f->intern);
-    buf_done(&f->told);
+    buf_done(&f->reported);
 }
 
 /* JSON with ' for ". */
@@ -86,14 +86,14 @@ static void check(kube_read *read, const char *text, const char *want, const cha
     json_t *object = parse(text);
     CHECK_INT(read(object, f.builder, &f.targets), OBJECT_OK, row);
     for (size_t i = 0; i < f.targets.n; i++) {
-        print_labels(f.targets.at[i], &f.told);
+        print_labels(f.targets.at[i], &f.reported);
     }
-    CHECK_STR(f.told.data, want, row);
+    CHECK_STR(f.reported.data, want, row);
     json_decref(object);
     teardown(&f);
 }
 
-/* D15: a node gives one target at its first address in the order of types, with its conditions and
+/* A node has one target at its first address in the order of types, with its conditions and
  * addresses. */
 static void nodes(void **state)
 {
@@ -126,7 +126,7 @@ static void nodes(void **state)
 #define SVC_PORT                                                                                   \
     "K_service_port_name=testport K_service_port_number=30900 K_service_port_protocol=TCP "
 
-/* D14: a service gives one target for each port, with what its type has. */
+/* A service has one target for each port, with the labels of its type. */
 static void services(void **state)
 {
     (void)state;
@@ -160,8 +160,7 @@ static void services(void **state)
     "__address__=" host " K_ingress_class_name=testclass K_ingress_host=" host                     \
     " K_ingress_name=i K_ingress_path=" path " K_ingress_scheme=" scheme " K_namespace=n\n"
 
-/* D16: an ingress gives one target for each rule and path, https where a TLS host covers the rule.
- */
+/* An ingress has one target for each rule and path, https where a TLS host covers the rule. */
 static void ingresses(void **state)
 {
     (void)state;
@@ -184,8 +183,8 @@ static void ingresses(void **state)
           "a rule without http");
 }
 
-/* D17: endpoints give one target for each address and port, ready or not. D19: a slice has zone,
- * node and topology, and an empty targetRef gives no labels. */
+/* Endpoints have one target for each address and port, ready or not; a slice has zone, node and
+ * topology, and an empty targetRef adds no labels. */
 static void endpoints(void **state)
 {
     (void)state;
@@ -290,10 +289,10 @@ static void put_pod_fact(struct fixture *f, const char *text)
     json_decref(object);
 }
 
-static void check_told(struct fixture *f, const char *want, const char *row)
+static void check_reported(struct fixture *f, const char *want, const char *row)
 {
-    CHECK_STR(f->told.data, want, row);
-    buf_clear(&f->told);
+    CHECK_STR(f->reported.data, want, row);
+    buf_clear(&f->reported);
 }
 
 #define POD(name, node)                                                                            \
@@ -303,8 +302,7 @@ static void check_told(struct fixture *f, const char *want, const char *row)
     "__address__=10.0.0.1 K_namespace=n K_pod_container_init=false K_pod_container_name=c "        \
     "K_pod_ip=10.0.0.1 K_pod_name=" name " K_pod_node_name=" node " K_pod_ready=unknown"
 
-/* D11: pods have the labels of their node, as they are now; a pod of an unknown node has no target.
- */
+/* Pods have the current labels of their node; a pod of an unknown node has no target. */
 static void nodes_of_pods(void **state)
 {
     (void)state;
@@ -313,34 +311,35 @@ static void nodes_of_pods(void **state)
     put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
     put(&f, kube_pods.read, POD("b", "two"), STORE_CHANGED);
     put_fact(&f, JOIN_NODE, "", "one", "x", 0);
-    check_told(&f, "", "nothing before everything is there");
+    check_reported(&f, "", "nothing before everything is there");
     assert_true(join_ready(f.join));
-    check_told(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n", "the other's node is not there");
+    check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n",
+                   "the node of the other one is not known");
     CHECK_INT(join_count(f.join), 1, "");
     put_fact(&f, JOIN_NODE, "", "one", "x", 0);
-    check_told(&f, "", "a heartbeat");
+    check_reported(&f, "", "a heartbeat");
     put_fact(&f, JOIN_NODE, "", "one", "y", 0);
-    check_told(&f, "n/a:\n" POD_LABELS("a", "one") " from=y\n", "only what is on it");
+    check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=y\n", "only what is on it");
     put_fact(&f, JOIN_NODE, "", "two", "z", 0);
-    check_told(&f, "n/b:\n" POD_LABELS("b", "two") " from=z\n", "it comes");
+    check_reported(&f, "n/b:\n" POD_LABELS("b", "two") " from=z\n", "it comes");
     struct object_id one = {SV(""), SV("one"), SV("")};
     CHECK_INT(join_fact_remove(f.join, JOIN_NODE, &one), STORE_CHANGED, "");
-    check_told(&f, "n/a:\n", "it goes");
-    /* The next list does not name the other node any more. */
+    check_reported(&f, "n/a:\n", "it goes");
+    /* The next list no longer names the other node. */
     join_list_begin(f.join, 1 + JOIN_NODE);
     put_fact(&f, JOIN_NODE, "", "one", "x", 0);
     join_list_end(f.join, 1 + JOIN_NODE);
-    check_told(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\nn/b:\n", "a list");
-    /* And that of the pods neither. */
+    check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\nn/b:\n", "a list");
+    /* Nor does that of the pods name the other pod. */
     join_list_begin(f.join, 0);
     put(&f, kube_pods.read, POD("b", "one"), STORE_CHANGED);
     join_list_end(f.join, 0);
-    check_told(&f, "n/b:\n" POD_LABELS("b", "one") " from=x\nn/a:\n", "moved, and gone");
+    check_reported(&f, "n/b:\n" POD_LABELS("b", "one") " from=x\nn/a:\n", "moved, and gone");
     CHECK_INT(join_count(f.join), 1, "");
     teardown(&f);
 }
 
-/* D13: pods have the labels of their namespace, as they are now. */
+/* Pods have the current labels of their namespace. */
 static void namespaces_of_pods(void **state)
 {
     (void)state;
@@ -348,13 +347,13 @@ static void namespaces_of_pods(void **state)
     new_join(&f, &kube_pods, false, true, false);
     assert_true(join_ready(f.join));
     put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
-    check_told(&f, "n/a:\n" POD_LABELS("a", "one") "\n", "not known yet");
+    check_reported(&f, "n/a:\n" POD_LABELS("a", "one") "\n", "not known yet");
     put_fact(&f, JOIN_NAMESPACE, "", "other", "x", 0);
-    check_told(&f, "", "another namespace");
+    check_reported(&f, "", "another namespace");
     put_fact(&f, JOIN_NAMESPACE, "", "n", "x", 0);
-    check_told(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n", "");
+    check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n", "");
     put(&f, kube_pods.read, POD("a", "one"), STORE_UNCHANGED);
-    check_told(&f, "", "the same pod");
+    check_reported(&f, "", "the same pod");
     teardown(&f);
 }
 
@@ -388,9 +387,9 @@ static void namespaces_of_pods(void **state)
                                                         "containerStatuses':[{'name':'c2','"       \
                                                         "containerID':'x'}]}}"
 
-/* D18: a slice has the labels of its pod, and a target for each port that no endpoint covers. D21:
- * a sidecar is one of these. D22: a change of the service is told at once. D20: slices of the
- * second family stand for nothing. */
+/* A slice has the labels of its pod, and a target for each port that no endpoint covers, such as
+ * that of a sidecar. A change of the service is reported at once. Slices of the second family have
+ * no targets. */
 static void slices(void **state)
 {
     (void)state;
@@ -398,9 +397,9 @@ static void slices(void **state)
     new_join(&f, &kube_endpointslices, false, false, true);
     assert_true(join_ready(f.join));
     put(&f, kube_endpointslices.read, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
-    check_told(&f, "default/s:\n" SLICE_TARGET("IPv4", "4.3.2.1") "\n", "alone");
+    check_reported(&f, "default/s:\n" SLICE_TARGET("IPv4", "4.3.2.1") "\n", "alone");
     put_pod_fact(&f, TESTPOD("elsewhere"));
-    check_told(&f, "", "a pod of another namespace");
+    check_reported(&f, "", "a pod of another namespace");
     put_pod_fact(&f, TESTPOD("default"));
 #define JOINED(more)                                                                               \
     "default/s:\n" SLICE_TARGET(                                                                   \
@@ -417,16 +416,16 @@ static void slices(void **state)
         "K_namespace=default K_pod_container_init=true K_pod_container_name=sidecar "              \
         "K_pod_container_port_number=9111 K_pod_ip=1.2.3.4 K_pod_name=testpod "                    \
         "K_pod_ready=unknown" more "\n"
-    check_told(&f, JOINED(""), "with its pod, and the ports that no endpoint covers");
+    check_reported(&f, JOINED(""), "with its pod, and the ports that no endpoint covers");
     put_fact(&f, JOIN_SERVICE, "default", "svc", "x", '4');
-    check_told(&f, JOINED(" from=x"), "with its service");
+    check_reported(&f, JOINED(" from=x"), "with its service");
     put_fact(&f, JOIN_SERVICE, "default", "svc", "y", '4');
-    check_told(&f, JOINED(" from=y"), "a label of the service changes");
+    check_reported(&f, JOINED(" from=y"), "a label of the service changes");
     /* Another slice of the same service, for its second family. */
     put_fact(&f, JOIN_SERVICE, "default", "svc", "y", '6');
-    check_told(&f, "default/s:\n", "the slice of the secondary family");
+    check_reported(&f, "default/s:\n", "the slice of the secondary family");
     put_fact(&f, JOIN_SERVICE, "default", "svc", "y", 0);
-    check_told(&f, JOINED(" from=y"), "single stack");
+    check_reported(&f, JOINED(" from=y"), "single stack");
     teardown(&f);
 }
 
@@ -449,19 +448,19 @@ static void endpoints_join(void **state)
     put_fact(&f, JOIN_NODE, "", "one", "node", 0);
     put(&f, kube_endpoints.read, ENDPOINTS, STORE_CHANGED);
     assert_true(join_ready(f.join));
-    check_told(&f,
-               "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
-               "K_endpoint_address_target_name=p K_endpoint_node_name=one "
-               "K_endpoint_port_protocol=UDP K_endpoint_ready=true K_endpoints_name=e "
-               "K_namespace=n K_pod_container_image=i K_pod_container_init=true "
-               "K_pod_container_name=side K_pod_container_port_name=first "
-               "K_pod_container_port_number=80 K_pod_container_port_protocol=UDP "
-               "K_pod_ip=1.2.3.4 K_pod_name=p K_pod_ready=unknown from=node\n",
-               "");
+    check_reported(&f,
+                   "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
+                   "K_endpoint_address_target_name=p K_endpoint_node_name=one "
+                   "K_endpoint_port_protocol=UDP K_endpoint_ready=true K_endpoints_name=e "
+                   "K_namespace=n K_pod_container_image=i K_pod_container_init=true "
+                   "K_pod_container_name=side K_pod_container_port_name=first "
+                   "K_pod_container_port_number=80 K_pod_container_port_protocol=UDP "
+                   "K_pod_ip=1.2.3.4 K_pod_name=p K_pod_ready=unknown from=node\n",
+                   "");
     teardown(&f);
 }
 
-/* Many pods of one namespace: removing them leaves no link behind (sanitizers look). */
+/* Many pods of one namespace: removing them leaks no link (sanitizers check). */
 static void many(void **state)
 {
     (void)state;
@@ -490,13 +489,13 @@ static void many(void **state)
         struct object_id id = {SV("n"), sv_from(name), SV("u")};
         CHECK_INT(join_remove(f.join, &id), STORE_CHANGED, name);
     }
-    buf_clear(&f.told);
+    buf_clear(&f.reported);
     put_fact(&f, JOIN_NAMESPACE, "", "n", "x", 0);
-    size_t told = 0;
-    for (const char *p = f.told.data; (p = strstr(p, "from=x")) != NULL; p++) {
-        told++;
+    size_t reported = 0;
+    for (const char *p = f.reported.data; (p = strstr(p, "from=x")) != NULL; p++) {
+        reported++;
     }
-    CHECK_INT(told, 25, "those that are left, once each");
+    CHECK_INT(reported, 25, "the remaining ones, once each");
     labels_unref(l);
     teardown(&f);
 }

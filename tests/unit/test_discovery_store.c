@@ -1,4 +1,4 @@
-/* Which news of pods changes anything: duplicates, heartbeats, lists that miss a pod. */
+/* Which updates of pods change anything: duplicates, heartbeats, lists that lack a pod. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 struct fixture {
     struct intern *intern;
     struct store *store;
-    uint64_t key;   /* of what is put */
+    uint64_t key;   /* of the object that is put */
     uint64_t ours;  /* bit k: the key k is ours */
     struct buf out; /* "key=<label x>@<ip>" or "key gone", one word each */
 };
@@ -106,8 +106,7 @@ static void test_changes(void **state)
     teardown(&f);
 }
 
-/* D05: an object that is deleted, or has no targets any more, is told as one without targets, once.
- */
+/* An object that is deleted, or has lost its targets, is reported once, without targets. */
 static void test_removals(void **state)
 {
     (void)state;
@@ -122,7 +121,7 @@ static void test_removals(void **state)
     CHECK_INT(drop(&f, "a", "2"), STORE_UNCHANGED, "twice");
     check_out(&f, "ns/a:gone ", "once");
     put(&f, "a", "3", "p", "10.0.0.1");
-    /* The same pod as far as its labels go, but a new one. */
+    /* A new pod with the same labels. */
     CHECK_INT(put(&f, "a", "4", "p", "10.0.0.1"), STORE_UNCHANGED, "");
     CHECK_INT(drop(&f, "a", "3"), STORE_UNCHANGED, "the uid that was seen last counts");
     CHECK_INT(drop(&f, "a", ""), STORE_CHANGED, "without uid the name decides");
@@ -240,16 +239,16 @@ static enum store_result leave(struct fixture *f, const char *name, uint64_t key
     return store_put_foreign(f->store, &id, key);
 }
 
-static void check_counts(const struct fixture *f, size_t told, size_t left, size_t awaited,
+static void check_counts(const struct fixture *f, size_t reported, size_t foreign, size_t pending,
                          const char *row)
 {
-    CHECK_INT(store_counts(f->store).reported, told, row);
-    CHECK_INT(store_counts(f->store).foreign, left, row);
-    CHECK_INT(store_counts(f->store).pending, awaited, row);
+    CHECK_INT(store_counts(f->store).reported, reported, row);
+    CHECK_INT(store_counts(f->store).foreign, foreign, row);
+    CHECK_INT(store_counts(f->store).pending, pending, row);
 }
 
-/* What is another replica's is known and never told, until it is put as ours. */
-static void test_left(void **state)
+/* Foreign objects are known but not reported until they are put as ours. */
+static void test_foreign(void **state)
 {
     (void)state;
     struct fixture f;
@@ -262,18 +261,18 @@ static void test_left(void **state)
     review(&f, 0);
     check_counts(&f, 0, 1, 0, "taken back");
     review(&f, 1 << 3);
-    check_out(&f, "", "nothing is told of it");
+    check_out(&f, "", "it is not reported");
     f.key = 3;
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "listed");
     check_out(&f, "moved ns/a=p@10.0.0.1 ", "listed");
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_UNCHANGED, "listed again");
-    check_counts(&f, 1, 0, 0, "told");
+    check_counts(&f, 1, 0, 0, "reported");
     review(&f, 1 << 3);
     check_out(&f, "", "still ours");
     review(&f, 1 << 4);
     check_out(&f, "ns/a:gone ", "lost");
     review(&f, 1 << 4);
-    check_out(&f, "", "told once");
+    check_out(&f, "", "reported once");
     check_counts(&f, 0, 1, 0, "lost");
     review(&f, 1 << 3);
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "the same label sets");
@@ -283,13 +282,13 @@ static void test_left(void **state)
     CHECK_INT(drop(&f, "a", "0"), STORE_UNCHANGED, "its predecessor");
     check_counts(&f, 0, 1, 0, "its predecessor");
     CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "itself");
-    check_out(&f, "", "nobody knew it");
+    check_out(&f, "", "it was not reported");
     check_counts(&f, 0, 0, 0, "itself");
     teardown(&f);
 }
 
-/* Lists remove what is left as well; what has no key is ours, whoever the others are. */
-static void test_left_and_lists(void **state)
+/* Lists remove foreign objects, too; objects without a key are ours, whoever the members are. */
+static void test_foreign_and_lists(void **state)
 {
     (void)state;
     struct fixture f;
@@ -326,7 +325,7 @@ int main(void)
         cmocka_unit_test(test_changes),       cmocka_unit_test(test_removals),
         cmocka_unit_test(test_list_replaces), cmocka_unit_test(test_full),
         cmocka_unit_test(test_many),          cmocka_unit_test(test_longest_names),
-        cmocka_unit_test(test_left),          cmocka_unit_test(test_left_and_lists),
+        cmocka_unit_test(test_foreign),       cmocka_unit_test(test_foreign_and_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Objects out of a byte stream: the same ones however the bytes are chopped up. */
+/* Objects out of a byte stream: the same ones however the bytes are chunked. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct json_keep none[] = {{NULL, NULL}};
 static const struct json_keep keep[] = {
     {"metadata", metadata}, {"spec", spec}, {"m", few}, {"none", none}, {NULL, NULL}};
 
-/* Writes down what comes out: "O {...}", "M {...}", "S <reason>", one a line. */
+/* Records the output: "O {...}", "M {...}", "S <reason>", one per line. */
 struct record {
     struct buf text;
 };
@@ -63,7 +63,7 @@ static struct json_stream *new_stream(struct record *r, const struct json_keep *
     return s;
 }
 
-/* Feeds in pieces that end at the given places and says how it ended. */
+/* Feeds pieces that end at the given places; returns how the stream ended. */
 static void feed(struct json_stream *s, struct record *r, enum json_stream_form form, struct sv in,
                  size_t piece, size_t cut)
 {
@@ -195,7 +195,7 @@ static void test_list(void **state)
          "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"a\":\"]}\"},"
          "\"items\":[{\"a\":1},{\"b\":[{}]}]}\n",
          "M {\"a\":\"]}\"}\nO {\"a\":1}\nO {\"b\":[{}]}\ncomplete"},
-        {"metadata behind the items", " { \"items\" : [ {\"a\":1} , {} ] , \"metadata\" : { } } ",
+        {"metadata after the items", " { \"items\" : [ {\"a\":1} , {} ] , \"metadata\" : { } } ",
          "O {\"a\":1}\nO {}\nM {}\ncomplete"},
         {"other members of all kinds",
          "{\"n\":-1.5e3,\"t\":true,\"x\":{\"items\":[{\"no\":1}],\"metadata\":{}},\"y\":[[]],"
@@ -220,7 +220,7 @@ static void test_list(void **state)
         {"missing colon", "{\"items\"[]}", "broken"},
         {"missing value", "{\"items\":,\"a\":1}", "broken"},
         {"missing comma", "{\"items\":[{}{}]}", "O {}\nbroken"},
-        {"something behind the end", "{\"items\":[]}x", "broken"},
+        {"a byte after the end", "{\"items\":[]}x", "broken"},
         {"item too deep",
          "{\"items\":[{\"2\":{\"3\":{\"4\":{\"5\":{\"6\":{\"7\":{\"8\":[[]]}}}}}}},{}]}",
          "S deep\nO {}\ncomplete"},
@@ -231,13 +231,13 @@ static void test_list(void **state)
     CHECK_CASES(cases, JSON_STREAM_LIST);
 }
 
-/* What is wrong beside a member that is left out stays wrong. */
+/* An error beside a dropped member remains an error. */
 static void test_keep_keeps_mistakes(void **state)
 {
     (void)state;
     static const struct stream_case cases[] = {
         {"comma at the end", "{\"a\":1,}", "S syntax\nO {}\ncomplete"},
-        {"comma behind what is left out", "{\"a\":1,\"x\":1,}", "S syntax\nO {}\ncomplete"},
+        {"comma after a dropped member", "{\"a\":1,\"x\":1,}", "S syntax\nO {}\ncomplete"},
         {"two commas", "{\"a\":1,,\"b\":2}", "S syntax\nO {}\ncomplete"},
         {"comma at the start", "{,\"a\":1}", "S syntax\nO {}\ncomplete"},
         {"no name", "{\"a\":1,{\"b\":2}}", "S syntax\nO {}\ncomplete"},
@@ -347,7 +347,7 @@ static void test_too_large(void **state)
     }
 }
 
-/* The limit counts what came, not what was kept of it. */
+/* The limit counts the received bytes, not the kept ones. */
 static void test_exact_size(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void test_very_deep(void **state)
     struct buf in;
     buf_init(&in, 1 << 16);
     buf_puts(&in, "{\"items\":[{\"a\":");
-    /* More than the names' bitmap holds, less than the limit of bytes. */
+    /* More than the bitmap of objects holds, less than the limit of bytes. */
     for (int i = 0; i < 80; i++) {
         buf_putc(&in, '[');
     }
@@ -421,7 +421,7 @@ static void test_bottomless(void **state)
     buf_done(&r.text);
 }
 
-/* What a stream that broke off has left behind does not reach the next one. */
+/* Nothing of an incomplete stream reaches the next one. */
 static void test_begin_again(void **state)
 {
     (void)state;
@@ -447,12 +447,12 @@ static void *scarce_malloc(size_t size)
 
 static void on_whole_object(void *arg, const json_t *json)
 {
-    /* Not written as text here: that would need memory, too. */
+    /* Not rendered as text here: that would allocate. */
     struct record *r = arg;
     buf_printf(&r->text, "O%zu\n", json_object_size(json));
 }
 
-/* Whichever allocation fails, the object is reported as skipped, and the next one is whole. */
+/* Whichever allocation fails, the object is reported as skipped, and the next one is complete. */
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -483,7 +483,7 @@ static void test_no_memory(void **state)
         CHECK_INT(r.text.data[0] == 'S' || strcmp(r.text.data, "O1\nO0\n") == 0, true, r.text.data);
         called_memory += strcmp(r.text.data, "S memory\nO0\n") == 0 ? 1 : 0;
     } while (r.text.data[0] == 'S');
-    /* The parser cannot always tell: see parse(). */
+    /* The parser cannot always distinguish these: see parse(). */
     assert_in_range(called_memory, n / 2, n - 1);
     json_stream_free(s);
     buf_done(&r.text);

@@ -22,7 +22,7 @@ static void stream_two(struct sim *s)
     CHECK_INT(s->result, WATCH_DONE, "");
 }
 
-/* The first list takes any version, comes as events, and its request goes on as the watch. */
+/* The first list accepts any version, comes as events, and its request continues as the watch. */
 static void test_streamed(void **state)
 {
     (void)state;
@@ -43,7 +43,7 @@ static void test_streamed(void **state)
     teardown(&s);
 }
 
-/* What changes while the list streams is taken as it comes. */
+/* Changes during the list are accepted as they come. */
 static void test_changes_within(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void test_changes_within(void **state)
     teardown(&s);
 }
 
-/* A relist is streamed, too: no older than what was seen, then the latest. */
+/* A relist is streamed, too: no older than the last version, then the latest. */
 static void test_relist_is_streamed(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void test_relist_is_streamed(void **state)
     teardown(&s);
 }
 
-/* F11: 400, 403 and 422 to a streamed list lead to a list in pages at once, and from then on. */
+/* 400, 403 and 422 to a streamed list lead to a list in pages at once, and from then on. */
 static void test_refused(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void test_refused(void **state)
     }
 }
 
-/* F15: 403 to the stream and to the list is a missing permission, and says nothing of streams. */
+/* 403 to the stream and to the list is a missing permission, not a lack of streams. */
 static void test_forbidden(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void test_forbidden(void **state)
     teardown(&s);
 }
 
-/* F12: without the end of the list nothing is removed; it is said after 10 s, and after 60 s the
+/* Without the end of the list nothing is removed; after 10 s this is reported, and after 60 s the
  * list is read in pages, and from then on. */
 static void test_stalled(void **state)
 {
@@ -167,7 +167,7 @@ static void test_stalled(void **state)
     }
 }
 
-/* A list that has come to its end is not looked at any more, and neither is a list in pages. */
+/* Neither a complete list nor a list in pages is checked for a stall. */
 static void test_no_tick(void **state)
 {
     (void)state;
@@ -186,8 +186,8 @@ static void test_no_tick(void **state)
     teardown(&s);
 }
 
-/* F12: a stream that breaks off before the end of the list removes nothing, and that list, but not
- * the next one, is read in pages. */
+/* A stream that breaks off before the end of the list removes nothing, and that list, but not the
+ * next one, is read in pages. */
 static void test_broken_off(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void test_broken_off(void **state)
     }
 }
 
-/* A server that is away, or asks for patience, is asked for the stream again. */
+/* An unreachable or throttling server is asked for the stream again. */
 static void test_away(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void test_away(void **state)
     teardown(&s);
 }
 
-/* F09: a server that cannot reach any version for a stream is asked for pages. */
+/* A server that cannot stream any version is asked for pages. */
 static void test_never_fresh(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_never_fresh(void **state)
     teardown(&s);
 }
 
-/* Nothing is lost when memory runs out within a streamed list: it does not come to its end. */
+/* Nothing is lost when memory runs out within a streamed list: the list does not end. */
 static void test_no_memory(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* The list-and-watch state machine against a scripted server: no socket, no clock. */
 #include "tests/unit/watch_sim.h"
 
-/* ---- the healthy course ---------------------------------------------------------------------- */
+/* ---- normal operation ------------------------------------------------------------------------ */
 
 static void test_list_then_watch(void **state)
 {
@@ -88,7 +88,7 @@ static void test_pages(void **state)
     teardown(&s);
 }
 
-/* F08: a watch that only ever had bookmarks resumes from the last one and replays nothing. */
+/* A watch that has only received bookmarks resumes from the last one and replays nothing. */
 static void test_bookmarks(void **state)
 {
     (void)state;
@@ -104,10 +104,10 @@ static void test_bookmarks(void **state)
     teardown(&s);
 }
 
-/* ---- the server is away ---------------------------------------------------------------------- */
+/* ---- the server is unreachable --------------------------------------------------------------- */
 
-/* F01: a server that refuses connections for 60 s is asked at most 10 times, and the watch then
- * goes on from its version without a list. */
+/* A server that refuses connections for 60 s gets at most 10 requests, and the watch then continues
+ * from its version without a list. */
 static void test_refused_connections(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_backoff_is_forgotten(void **state)
     teardown(&s);
 }
 
-/* F07: a watch that is cut within an object drops the half and goes on from the last whole event,
+/* A watch that is cut within an object drops the half and continues from the last complete event,
  * without a list. */
 static void test_cut_in_an_object(void **state)
 {
@@ -179,15 +179,15 @@ static void test_cut_in_an_object(void **state)
     STEP(&s, .status = 200, .lasted_ms = 5000, .result = HTTP_ERR_CUT,
          .body = EVENT("ADDED", POD("c", "11")) "{\"type\":\"ADDED\",\"object\":{\"meta");
     CHECK_INT(s.result, WATCH_DONE, "");
-    check_out(&s, "A:c ", "the half object is not told of");
+    check_out(&s, "A:c ", "the half object is not reported");
     STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("d", "12")));
     CHECK_STR(s.query.data, WATCH_QUERY("11"), "no list");
     check_out(&s, "A:d ", "");
     teardown(&s);
 }
 
-/* F06: watches that end after 0.1 s count as errors, so that there is less than one request a
- * second. */
+/* Watches that end after 0.1 s count as errors, so that there is less than one request per second.
+ */
 static void test_short_watches(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void test_short_watches(void **state)
     int requests = 0;
     while (s.now - from < 120000) {
         begin(&s);
-        /* The list that is tried after some failures does not help either. */
+        /* The list after several failures does not help either. */
         if (s.is_watch) {
             answer(&s, (struct answer){.status = 200, .lasted_ms = 100});
             CHECK_INT(s.result, WATCH_FAILED, "");
@@ -212,7 +212,7 @@ static void test_short_watches(void **state)
     teardown(&s);
 }
 
-/* Short watches with events are fine, but not more than one a second. */
+/* Short watches with events are fine, but at most one per second. */
 static void test_short_watches_with_events(void **state)
 {
     (void)state;
@@ -227,10 +227,10 @@ static void test_short_watches_with_events(void **state)
     teardown(&s);
 }
 
-/* ---- the server says no ---------------------------------------------------------------------- */
+/* ---- the server refuses ---------------------------------------------------------------------- */
 
-/* F02: 429 with Retry-After: 7 is waited for at least 7 s, and the watch goes on from its version
- * without a list. */
+/* After 429 with Retry-After: 7 the watch continues from its version after at least 7 s, without a
+ * list. */
 static void test_throttled(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void test_throttled_page(void **state)
     teardown(&s);
 }
 
-/* A page that the server will not give makes the list start over. */
+/* A page that the server will not send makes the list start over. */
 static void test_page_refused(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void test_page_refused(void **state)
     teardown(&s);
 }
 
-/* F15: 403 and 401 remove nothing, and are tried again ever more slowly. */
+/* 403 and 401 remove nothing, and are retried ever more slowly. */
 static void test_forbidden(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void test_forbidden(void **state)
     teardown(&s);
 }
 
-/* An answer that is no watch, again and again: perhaps it is the version. */
+/* Consecutive answers that are no watch lead to a new list: the version may be the reason. */
 static void test_watch_keeps_failing(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void test_watch_keeps_failing(void **state)
     teardown(&s);
 }
 
-/* Failures that are not in a row are no reason for a list. */
+/* Failures that are not consecutive lead to no list. */
 static void test_watch_fails_now_and_then(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void test_watch_fails_now_and_then(void **state)
 
 /* ---- expired --------------------------------------------------------------------------------- */
 
-/* F03: 410, as a status or as an event, leads to one list no older than what was seen. */
+/* 410, as a status or as an event, leads to one list no older than the last version. */
 static void test_expired(void **state)
 {
     (void)state;
@@ -374,8 +374,7 @@ static void test_expired(void **state)
     }
 }
 
-/* F03: a list that is refused with 410 as well is followed by one of the latest version, at once.
- */
+/* A list that is refused with 410 as well is followed by one of the latest version, at once. */
 static void test_expired_twice(void **state)
 {
     (void)state;
@@ -413,7 +412,7 @@ static void test_expired_loop(void **state)
     teardown(&s);
 }
 
-/* F10: 410 on a later page leads to one whole list in one piece; the pages read remove nothing. */
+/* 410 on a later page leads to one list without pages; the pages read before remove nothing. */
 static void test_expired_page(void **state)
 {
     (void)state;
@@ -436,8 +435,8 @@ static void test_expired_page(void **state)
     teardown(&s);
 }
 
-/* F09: a server that lags behind is waited for; a list that it refuses becomes a consistent read,
- * so that nothing older than what was seen is ever listed. */
+/* A watch waits for a server that lags; a list that it refuses becomes a consistent read, so that
+ * nothing older than the last version is ever listed. */
 static void test_too_large_version(void **state)
 {
     (void)state;
@@ -486,7 +485,7 @@ static void test_error_events(void **state)
     teardown(&s);
 }
 
-/* ---- nonsense -------------------------------------------------------------------------------- */
+/* ---- malformed answers ----------------------------------------------------------------------- */
 
 static void test_bad_events(void **state)
 {
@@ -514,7 +513,7 @@ static void test_bad_events(void **state)
     teardown(&s);
 }
 
-/* Answers with status 200 that are no list remove nothing and are not watched. */
+/* Answers with status 200 that are no list remove nothing, and no watch follows. */
 static void test_bad_lists(void **state)
 {
     (void)state;
@@ -560,8 +559,8 @@ static void test_long_error_text(void **state)
     teardown(&s);
 }
 
-/* A version or a continue token may be long, within reason. A page whose token is not taken is not
- * the end of the list. */
+/* A version or a continue token may be long, within limits. A page whose token is rejected does not
+ * end the list. */
 static void test_long_strings(void **state)
 {
     (void)state;
@@ -596,7 +595,7 @@ static void test_long_strings(void **state)
     }
 }
 
-/* Nothing is lost when memory runs out for a while: the object comes again. */
+/* Nothing is lost when memory runs out for a while: the server sends the object again. */
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -621,8 +620,8 @@ static void test_no_memory(void **state)
     teardown(&s);
 }
 
-/* A list that is asked for: no older than what was seen, and the watch goes on from it. */
-static void test_asked_to_list(void **state)
+/* A requested relist: no older than the last version, and the watch continues from it. */
+static void test_requested_relist(void **state)
 {
     (void)state;
     struct sim s;
@@ -681,7 +680,7 @@ int main(void)
         cmocka_unit_test(test_long_error_text),
         cmocka_unit_test(test_long_strings),
         cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_asked_to_list),
+        cmocka_unit_test(test_requested_relist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
-/* The list-and-watch machine with a server by hand, for its tests: each step begins the request
- * that is due and answers it. No socket, no clock.
- */
+/* The list-and-watch machine with a scripted server, for its tests: each step begins the next
+ * request and answers it. No socket, no clock. */
 #ifndef PROFPULL_TESTS_WATCH_SIM_H
 #define PROFPULL_TESTS_WATCH_SIM_H
 
@@ -12,22 +11,22 @@
 
 #define OBJECT_MAX 2000
 
-/* A server by hand: each step begins the request that is due and answers it. */
+/* A scripted server: each step begins the next request and answers it. */
 struct sim {
     struct watch *w;
     struct rng rng;
     int64_t now;
-    int64_t waited; /* before the request that was begun last */
+    int64_t waited; /* before the current request */
     bool is_watch;
     int64_t timeout_ms;
     bool no_memory;   /* for a pod called "heavy" */
     struct buf query; /* timeoutSeconds as "T" */
-    struct buf out;   /* what the handler was told, one word each */
+    struct buf out;   /* the calls of the handler, one word each */
     enum watch_result result;
     struct err err;
 };
 
-/* ---- the handler writes everything down ------------------------------------------------------ */
+/* ---- the handler records its calls ----------------------------------------------------------- */
 
 static inline void on_list_begin(void *arg)
 {
@@ -109,8 +108,7 @@ static inline void teardown(struct sim *s)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Waits until the next request is due and begins it; its random timeout is checked and becomes T.
- */
+/* Waits until the next request is due and begins it; checks its random timeout, which becomes T. */
 static inline void begin(struct sim *s)
 {
     int64_t at = watch_next_at(s->w);
