@@ -43,20 +43,12 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
         return NULL;
     }
     p->options = *options;
-    static const struct metric_desc outcomes = {
-        .name = "profpull_relabel_targets_total",
-        .help = "Discovered label sets by what became of them.",
-        .type = METRIC_COUNTER,
-        .labels = {"job", "outcome"},
-    };
-    p->outcomes = metrics_register(options->metrics, &outcomes);
-    static const struct metric_desc problems = {
-        .name = "profpull_target_problems_total",
-        .help = "Profile types that are not scraped of a target because a label of it is wrong.",
-        .type = METRIC_COUNTER,
-        .labels = {"job", "type"},
-    };
-    p->problems = metrics_register(options->metrics, &problems);
+    p->outcomes = metrics_family(options->metrics, METRIC_COUNTER, "profpull_relabel_targets_total",
+                                 "Discovered label sets by what became of them.", "job", "outcome");
+    p->problems = metrics_family(
+        options->metrics, METRIC_COUNTER, "profpull_target_problems_total",
+        "Profile types that are not scraped of a target because a label of it is wrong.", "job",
+        "type");
     p->scratch = relabel_scratch_new();
     p->builder = labels_builder_new(options->intern);
     if (p->scratch == NULL || p->builder == NULL) {

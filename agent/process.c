@@ -85,12 +85,9 @@ static void process_collect(struct metrics_out *o, void *arg)
 
 bool process_metrics(struct metrics *metrics)
 {
-    static const struct metric_desc start = {
-        .name = "process_start_time_seconds",
-        .help = "When the process started, in seconds since 1970.",
-        .type = METRIC_GAUGE,
-    };
-    metric_set(metric_only(metrics_register(metrics, &start)), clock_wall_ns() / NS_PER_S);
+    metric_set(metrics_single(metrics, METRIC_GAUGE, "process_start_time_seconds",
+                              "When the process started, in seconds since 1970."),
+               clock_wall_ns() / NS_PER_S);
     return metrics_collector(metrics, process_collect, NULL);
 }
 

@@ -46,14 +46,10 @@ struct profile_rules {
 
 static void register_counts(struct profile_rules *r)
 {
-    static const struct metric_desc desc = {
-        .name = "profpull_profile_relabel_total",
-        .help = "Profiles by what profile_relabel_configs made of them.",
-        .type = METRIC_COUNTER,
-        .labels = {"job", "outcome"},
-    };
     const struct config *config = r->options.config;
-    struct metric *counts = metrics_register(r->options.metrics, &desc);
+    struct metric *counts =
+        metrics_family(r->options.metrics, METRIC_COUNTER, "profpull_profile_relabel_total",
+                       "Profiles by what profile_relabel_configs made of them.", "job", "outcome");
     for (size_t i = 0; i < config->n_jobs; i++) {
         for (size_t k = 0; k < OUTCOMES; k++) {
             const char *values[] = {config->jobs[i].name, outcome_names[k]};

@@ -230,6 +230,20 @@ struct metric *metrics_register(struct metrics *m, const struct metric_desc *des
     return family;
 }
 
+struct metric *metrics_family(struct metrics *m, enum metric_type type, const char *name,
+                              const char *help, const char *label1, const char *label2)
+{
+    const struct metric_desc desc = {
+        .name = name, .help = help, .type = type, .labels = {label1, label2}};
+    return metrics_register(m, &desc);
+}
+
+struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, const char *name,
+                                   const char *help)
+{
+    return metric_only(metrics_family(m, type, name, help, NULL, NULL));
+}
+
 /* The label values as a key: each with a NUL behind it. */
 static bool cell_key(const struct metric *m, const char *const *values, struct buf *out)
 {
@@ -323,6 +337,11 @@ struct metric_cell *metric_cell(struct metric *m, const char *const *values)
     }
     pthread_mutex_unlock(&m->lock);
     return c;
+}
+
+struct metric_cell *metric_cell_of(struct metric *m, const char *value)
+{
+    return metric_cell(m, &value);
 }
 
 struct metric_cell *metric_only(struct metric *m)

@@ -42,8 +42,17 @@ struct metrics *metrics_free(struct metrics *m);
 /* Registers a family. Asking again with the same name gives the same one. A NULL registry, and out
  * of memory, give NULL, which all calls below accept and ignore. */
 struct metric *metrics_register(struct metrics *m, const struct metric_desc *desc);
+/* metrics_register() of a counter or gauge. label2, or both labels, may be NULL; all strings are
+ * static. */
+struct metric *metrics_family(struct metrics *m, enum metric_type type, const char *name,
+                              const char *help, const char *label1, const char *label2);
+/* The only cell of a counter or gauge without labels. */
+struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, const char *name,
+                                   const char *help);
 /* The cell for these label values (as many as the family has labels; copied). Any thread. */
 struct metric_cell *metric_cell(struct metric *m, const char *const *values);
+/* For a family with one label. */
+struct metric_cell *metric_cell_of(struct metric *m, const char *value);
 /* For a family without labels. */
 struct metric_cell *metric_only(struct metric *m);
 

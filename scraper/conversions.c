@@ -4,19 +4,14 @@
 
 #include "scraper/engine.h"
 
-static const struct metric_desc RESULTS = {
-    .name = "profpull_conversions_total",
-    .help = "Profiles in an older format of pprof (gperftools, jemalloc) by how their conversion "
-            "went.",
-    .type = METRIC_COUNTER,
-    .labels = {"result"},
-};
-
 void conversions_init(struct conversions *c, struct scratch_pool *scratches,
                       struct metrics *metrics)
 {
     offload_open(&c->queue, scratches, NULL);
-    c->results = metrics_register(metrics, &RESULTS);
+    c->results = metrics_family(
+        metrics, METRIC_COUNTER, "profpull_conversions_total",
+        "Profiles in an older format of pprof (gperftools, jemalloc) by how their conversion went.",
+        "result", NULL);
 }
 
 void conversions_done(struct conversions *c)
@@ -43,7 +38,7 @@ static void conversion_release(struct offload *o)
     struct conversions *all = (struct conversions *)o->queue;
     if (all != NULL) {
         const char *result = c->result == LEGACY_MADE ? "ok" : "failed";
-        metric_inc(metric_cell(all->results, (const char *[]){result}));
+        metric_inc(metric_cell_of(all->results, result));
     }
     free(c->out.data);
 }

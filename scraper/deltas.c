@@ -16,28 +16,6 @@ struct kept {
     int64_t until_ms;
 };
 
-static const struct metric_desc RESULTS = {
-    .name = "profpull_delta_total",
-    .help = "Deltas by how they went. first, rebased, no_room: only gauges were passed on.",
-    .type = METRIC_COUNTER,
-    .labels = {"result"},
-};
-static const struct metric_desc BYTES = {
-    .name = "profpull_delta_state_bytes",
-    .help = "Memory of the baselines of deltas.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc STACKS = {
-    .name = "profpull_delta_state_stacks",
-    .help = "Stacks in the baselines of deltas.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc PENDING = {
-    .name = "profpull_delta_pending_bytes",
-    .help = "Bodies that wait for their delta to be made, or of which it is being made.",
-    .type = METRIC_GAUGE,
-};
-
 bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, size_t max_bytes)
 {
     struct rng rng;
@@ -49,11 +27,19 @@ bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, siz
         .log = log,
         .kept = map_new(),
         .scratches = scratch_pool_new(),
-        .results = metrics_register(metrics, &RESULTS),
-        .bytes_cell = metric_only(metrics_register(metrics, &BYTES)),
-        .stacks_cell = metric_only(metrics_register(metrics, &STACKS)),
+        .results = metrics_family(
+            metrics, METRIC_COUNTER, "profpull_delta_total",
+            "Deltas by how they went. first, rebased, no_room: only gauges were passed on.",
+            "result", NULL),
+        .bytes_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_delta_state_bytes",
+                                     "Memory of the baselines of deltas."),
+        .stacks_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_delta_state_stacks",
+                                      "Stacks in the baselines of deltas."),
     };
-    offload_open(&d->queue, d->scratches, metric_only(metrics_register(metrics, &PENDING)));
+    offload_open(&d->queue, d->scratches,
+                 metrics_single(
+                     metrics, METRIC_GAUGE, "profpull_delta_pending_bytes",
+                     "Bodies that wait for their delta to be made, or of which it is being made."));
     return d->kept != NULL && d->scratches != NULL;
 }
 
@@ -73,7 +59,7 @@ void deltas_done(struct deltas *d)
 
 void deltas_count(struct deltas *d, const char *result)
 {
-    metric_inc(metric_cell(d->results, (const char *[]){result}));
+    metric_inc(metric_cell_of(d->results, result));
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */

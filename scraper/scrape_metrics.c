@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "scraper/scraper.h"
 
 static const double LATENESS_BUCKETS[] = {.001, .0025, .005, .01, .025, .05, .1,
                                           .25,  .5,    1,    2.5, 5,    10};
@@ -19,12 +20,6 @@ static const struct metric_desc SCRAPES = {
             "the program was stopped when it was due.",
     .type = METRIC_COUNTER,
     .labels = {"job", "type", "result"},
-};
-static const struct metric_desc FAILURES = {
-    .name = "profpull_scrape_failures_total",
-    .help = "Failed scrapes by reason.",
-    .type = METRIC_COUNTER,
-    .labels = {"reason"},
 };
 static const struct metric_desc DURATIONS = {
     .name = "profpull_scrape_duration_seconds",
@@ -46,66 +41,43 @@ static const struct metric_desc LATENESS = {
     .type = METRIC_HISTOGRAM,
     BUCKETS(LATENESS_BUCKETS),
 };
-static const struct metric_desc IN_FLIGHT = {
-    .name = "profpull_scrapes_in_flight",
-    .help = "Scrapes that run now.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc WAITING = {
-    .name = "profpull_scrapes_waiting",
-    .help = "Scrapes that are due and wait because too many are in flight.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc TARGETS = {
-    .name = "profpull_targets",
-    .help = "Targets; refused: over the target_limit of their job; left_out: by its sampling.",
-    .type = METRIC_GAUGE,
-    .labels = {"state"},
-};
-static const struct metric_desc STATES = {
-    .name = "profpull_scrapes",
-    .help = "Targets x profile types by health; absent: the path is not there, asked for rarely; "
-            "duplicate: set aside, since another target is scraped at the same URL for the same "
-            "type.",
-    .type = METRIC_GAUGE,
-    .labels = {"state"},
-};
-static const struct metric_desc REFUSED = {
-    .name = "profpull_targets_refused_total",
-    .help = "Targets, and scrapes of targets (duplicate, memory), that were not taken on.",
-    .type = METRIC_COUNTER,
-    .labels = {"reason"},
-};
-
-static struct metric_cell *cell(struct metric *family, const char *value)
-{
-    return metric_cell(family, (const char *[]){value});
-}
 
 bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
 {
     *m = (struct scrape_metrics){.types = map_new()};
     m->scrapes = metrics_register(metrics, &SCRAPES);
-    m->failures = metrics_register(metrics, &FAILURES);
+    m->failures = metrics_family(metrics, METRIC_COUNTER, "profpull_scrape_failures_total",
+                                 "Failed scrapes by reason.", "reason", NULL);
     m->durations = metrics_register(metrics, &DURATIONS);
     m->sizes = metrics_register(metrics, &SIZES);
     m->lateness = metric_only(metrics_register(metrics, &LATENESS));
-    m->in_flight = metric_only(metrics_register(metrics, &IN_FLIGHT));
-    m->waiting = metric_only(metrics_register(metrics, &WAITING));
-    struct metric *targets = metrics_register(metrics, &TARGETS);
-    m->targets = cell(targets, "active");
-    m->targets_refused = cell(targets, "refused");
-    m->targets_left_out = cell(targets, "left_out");
-    struct metric *states = metrics_register(metrics, &STATES);
-    m->health[0] = cell(states, "unknown");
-    m->health[1] = cell(states, "up");
-    m->health[2] = cell(states, "down");
-    m->health[3] = cell(states, "absent");
-    m->duplicates = cell(states, "duplicate");
-    struct metric *refused = metrics_register(metrics, &REFUSED);
-    m->refused_limit = cell(refused, "limit");
-    m->refused_duplicate = cell(refused, "duplicate");
-    m->refused_memory = cell(refused, "memory");
+    m->in_flight = metrics_single(metrics, METRIC_GAUGE, "profpull_scrapes_in_flight",
+                                  "Scrapes that run now.");
+    m->waiting = metrics_single(metrics, METRIC_GAUGE, "profpull_scrapes_waiting",
+                                "Scrapes that are due and wait because too many are in flight.");
+    struct metric *targets = metrics_family(
+        metrics, METRIC_GAUGE, "profpull_targets",
+        "Targets; refused: over the target_limit of their job; left_out: by its sampling.", "state",
+        NULL);
+    m->targets = metric_cell_of(targets, "active");
+    m->targets_refused = metric_cell_of(targets, "refused");
+    m->targets_left_out = metric_cell_of(targets, "left_out");
+    struct metric *states = metrics_family(
+        metrics, METRIC_GAUGE, "profpull_scrapes",
+        "Targets x profile types by health; absent: the path is not there, asked for rarely; "
+        "duplicate: set aside, since another target is scraped at the same URL for the same type.",
+        "state", NULL);
+    for (int i = 0; i < SCRAPE_HEALTHS; i++) {
+        m->health[i] = metric_cell_of(states, scrape_health_name((enum scrape_health)i));
+    }
+    m->duplicates = metric_cell_of(states, "duplicate");
+    struct metric *refused = metrics_family(
+        metrics, METRIC_COUNTER, "profpull_targets_refused_total",
+        "Targets, and scrapes of targets (duplicate, memory), that were not taken on.", "reason",
+        NULL);
+    m->refused_limit = metric_cell_of(refused, "limit");
+    m->refused_duplicate = metric_cell_of(refused, "duplicate");
+    m->refused_memory = metric_cell_of(refused, "memory");
     return m->types != NULL;
 }
 
@@ -123,8 +95,8 @@ static struct type_metrics *make_type(struct scrape_metrics *m, const char *job,
     t->ok = metric_cell(m->scrapes, (const char *[]){job, type, "ok"});
     t->failed = metric_cell(m->scrapes, (const char *[]){job, type, "failed"});
     t->skipped = metric_cell(m->scrapes, (const char *[]){job, type, "skipped"});
-    t->duration = cell(m->durations, type);
-    t->size = cell(m->sizes, type);
+    t->duration = metric_cell_of(m->durations, type);
+    t->size = metric_cell_of(m->sizes, type);
     return t;
 }
 
@@ -151,5 +123,5 @@ struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char
 
 void scrape_metrics_failure(struct scrape_metrics *m, enum reason reason)
 {
-    metric_inc(cell(m->failures, reason_name(reason)));
+    metric_inc(metric_cell_of(m->failures, reason_name(reason)));
 }

@@ -70,6 +70,8 @@ void scraper_stop(struct scraper *s);
 /* Absent: the path does not exist (404 several times in a row); tried rarely. */
 enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN, SCRAPE_ABSENT };
 #define SCRAPE_HEALTHS (SCRAPE_ABSENT + 1)
+/* "unknown", "up", "down" or "absent". Static storage. */
+const char *scrape_health_name(enum scrape_health health);
 
 struct scrape_status {
     struct labels *labels; /* a reference: of its profiles, with `__name__` */

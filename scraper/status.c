@@ -104,6 +104,12 @@ void status_target(struct engine *e, struct scrape *sc, struct target *target, s
     target_unref(old);
 }
 
+const char *scrape_health_name(enum scrape_health health)
+{
+    static const char *const names[SCRAPE_HEALTHS] = {"unknown", "up", "down", "absent"};
+    return names[health];
+}
+
 /* ---- copies (any thread) --------------------------------------------------------------------- */
 
 /* Taken under the lock; the rest of the status is derived from the target afterwards. */

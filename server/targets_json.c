@@ -23,21 +23,6 @@ struct stream {
     char *job;
 };
 
-static const char *health_name(enum scrape_health health)
-{
-    switch (health) {
-    case SCRAPE_UP:
-        return "up";
-    case SCRAPE_DOWN:
-        return "down";
-    case SCRAPE_ABSENT:
-        return "absent";
-    case SCRAPE_UNKNOWN:
-        break;
-    }
-    return "unknown";
-}
-
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
 {
     char text[32];
@@ -58,7 +43,7 @@ bool targets_json_status(const struct scrape_status *st, struct buf *out)
     json_member("url", sv_from(st->url), out);
     json_key("labels", out);
     labels_format_json(st->labels, out);
-    json_member("health", sv_from(health_name(st->health)), out);
+    json_member("health", sv_from(scrape_health_name(st->health)), out);
     json_member("reason", sv_from(reason_name(st->reason)), out);
     json_member("lastError", sv_from(st->last_error), out);
     put_time(out, "lastScrape", st->last_start_ns);
@@ -93,7 +78,7 @@ static void on_close(struct evhttp_connection *connection, void *arg)
 
 static bool matches(const struct stream *st, const struct scrape_status *status)
 {
-    return (st->health == NULL || strcmp(st->health, health_name(status->health)) == 0) &&
+    return (st->health == NULL || strcmp(st->health, scrape_health_name(status->health)) == 0) &&
            (st->job == NULL || strcmp(st->job, status->job) == 0);
 }
 

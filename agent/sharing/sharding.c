@@ -334,59 +334,31 @@ static bool find_self(struct sharding *s, struct err *err)
     return true;
 }
 
-static struct metric_cell *cell(const struct sharding *s, const struct metric_desc *desc,
-                                const char *value)
-{
-    struct metric *metric = metrics_register(s->options.metrics, desc);
-    return value == NULL ? metric_only(metric) : metric_cell(metric, (const char *const[]){value});
-}
-
 static void make_metrics(struct sharding *s)
 {
-    static const struct metric_desc n_members = {
-        .name = "profpull_sharding_members",
-        .help = "Replicas that share the targets.",
-        .type = METRIC_GAUGE,
-    };
-    static const struct metric_desc index = {
-        .name = "profpull_sharding_index",
-        .help = "Place of this replica among the members in the order of names; -1: none.",
-        .type = METRIC_GAUGE,
-    };
-    static const struct metric_desc targets = {
-        .name = "profpull_sharding_targets",
-        .help =
-            "Targets that are known, by whether this replica scrapes them. A pod of another one "
-            "counts as one for each job: it is not looked into.",
-        .type = METRIC_GAUGE,
-        .labels = {"owner"},
-    };
-    static const struct metric_desc pending = {
-        .name = "profpull_sharding_awaited_pods",
-        .help =
-            "Pods that have become this replica's and have not been listed since; once for each "
-            "job.",
-        .type = METRIC_GAUGE,
-    };
-    static const struct metric_desc moves = {
-        .name = "profpull_sharding_moved_targets_total",
-        .help = "Targets that changed between replicas.",
-        .type = METRIC_COUNTER,
-        .labels = {"direction"},
-    };
-    static const struct metric_desc changes = {
-        .name = "profpull_sharding_changes_total",
-        .help = "Changes of the members.",
-        .type = METRIC_COUNTER,
-    };
-    s->n_members = cell(s, &n_members, NULL);
-    s->index = cell(s, &index, NULL);
-    s->owned = cell(s, &targets, "self");
-    s->others = cell(s, &targets, "other");
-    s->pending_cell = cell(s, &pending, NULL);
-    s->gained = cell(s, &moves, "gained");
-    s->lost = cell(s, &moves, "lost");
-    s->changes = cell(s, &changes, NULL);
+    struct metrics *m = s->options.metrics;
+    s->n_members = metrics_single(m, METRIC_GAUGE, "profpull_sharding_members",
+                                  "Replicas that share the targets.");
+    s->index =
+        metrics_single(m, METRIC_GAUGE, "profpull_sharding_index",
+                       "Place of this replica among the members in the order of names; -1: none.");
+    s->pending_cell = metrics_single(
+        m, METRIC_GAUGE, "profpull_sharding_awaited_pods",
+        "Pods that have become this replica's and have not been listed since; once for each job.");
+    s->changes = metrics_single(m, METRIC_COUNTER, "profpull_sharding_changes_total",
+                                "Changes of the members.");
+    struct metric *targets = metrics_family(
+        m, METRIC_GAUGE, "profpull_sharding_targets",
+        "Targets that are known, by whether this replica scrapes them. A pod of another one counts "
+        "as one for each job: it is not looked into.",
+        "owner", NULL);
+    s->owned = metric_cell_of(targets, "self");
+    s->others = metric_cell_of(targets, "other");
+    struct metric *moves =
+        metrics_family(m, METRIC_COUNTER, "profpull_sharding_moved_targets_total",
+                       "Targets that changed between replicas.", "direction", NULL);
+    s->gained = metric_cell_of(moves, "gained");
+    s->lost = metric_cell_of(moves, "lost");
     metric_set(s->index, -1);
 }
 
