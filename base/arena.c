@@ -1,4 +1,3 @@
-/* The bump allocator: see arena.h. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -20,7 +19,7 @@ struct chunk {
 };
 
 struct arena {
-    struct chunk *chunks; /* the first one is where the next allocation is tried */
+    struct chunk *chunks; /* allocations are made from the first one */
     size_t max;
     size_t used;
     size_t next_chunk;
@@ -30,7 +29,7 @@ struct arena *arena_new(size_t max)
 {
     struct arena *a = calloc(1, sizeof(*a));
     if (a != NULL) {
-        /* So that rounding up cannot overflow. */
+        /* Rounding up must not overflow. */
         a->max = max > SIZE_MAX / 4 ? SIZE_MAX / 4 : max;
         a->next_chunk = CHUNK_FIRST;
     }
@@ -56,8 +55,8 @@ struct arena *arena_free(struct arena *a)
 }
 
 #ifdef ARENA_DEBUG
-/* One chunk for each allocation, and exactly its size: a sanitizer sees every overrun, and every
- * use behind a reset. */
+/* One chunk for each allocation, of exactly its size: a sanitizer finds every overrun, and every
+ * use after a reset. */
 #define RESET_KEEPS_CHUNK false
 
 static size_t chunk_size(struct arena *a, size_t size)
@@ -76,7 +75,7 @@ static size_t round_up(size_t size)
 static size_t chunk_size(struct arena *a, size_t size)
 {
     if (size > a->next_chunk / 4) {
-        return size; /* its own chunk: what is left of the current one stays in use */
+        return size; /* a chunk of its own: the rest of the current one stays in use */
     }
     size_t chunk = a->next_chunk;
     if (a->next_chunk < CHUNK_LARGEST) {

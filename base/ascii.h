@@ -1,4 +1,4 @@
-/* Classes of ASCII characters, the same in every locale. Bytes of 0x80 and above are in none. */
+/* Classes of ASCII characters, independent of the locale. Bytes from 0x80 on are in no class. */
 #ifndef PROFPULL_BASE_ASCII_H
 #define PROFPULL_BASE_ASCII_H
 
@@ -29,7 +29,7 @@ static inline bool ascii_is_alnum(int c)
     return ascii_is_alpha(c) || ascii_is_digit(c);
 }
 
-/* A letter, a digit or an underscore: what names of labels and variables are made of. */
+/* A letter, a digit or an underscore: the characters of names of labels and variables. */
 static inline bool ascii_is_word(int c)
 {
     return ascii_is_alnum(c) || c == '_';

@@ -1,7 +1,5 @@
-/* The growable byte buffer: see buf.h.
- *
- * Invariants between calls: len <= max; data[len] is NUL; cap counts the NUL and is 0 exactly when
- * nothing is allocated, data being the shared empty string then; a failed buffer is empty. */
+/* Invariants between calls: len <= max; data[len] is NUL; cap includes the NUL, and is 0 exactly if
+ * nothing is allocated and data is the shared empty string; a failed buffer is empty. */
 #include "base/buf.h"
 
 #include <stdint.h>
@@ -11,7 +9,7 @@
 
 #define FIRST_CAP 64
 
-/* What data points to while nothing is allocated. Never written: cap is 0 then. */
+/* The data while nothing is allocated. Never written, since cap is 0. */
 static char *empty_string(void)
 {
     return (char *)(uintptr_t) "";
@@ -19,7 +17,7 @@ static char *empty_string(void)
 
 void buf_init(struct buf *b, size_t max)
 {
-    /* So that sums of a length and a capacity cannot overflow. */
+    /* Sums of a length and a capacity must not overflow. */
     if (max > SIZE_MAX / 4) {
         max = SIZE_MAX / 4;
     }
@@ -177,7 +175,7 @@ bool buf_too_big(const struct buf *b)
 
 char *buf_take(struct buf *b, size_t *ret_len)
 {
-    /* An empty buffer may have no storage yet, and the caller frees what it gets. */
+    /* An empty buffer may have no storage yet, but the caller needs something to free. */
     if (b->failed || (b->cap == 0 && !grow(b, 0))) {
         return NULL;
     }

@@ -1,10 +1,9 @@
 /* A growable byte buffer with a mandatory ceiling.
  *
- * Everything whose size the outside decides is collected in one of these. Appending past the
- * ceiling, or out of memory, fails, frees what was held and makes the buffer sticky: later appends
- * fail too, so a run of appends needs one check at its end (buf_ok()). The data is always
- * NUL-terminated (the NUL is not counted) and may hold NULs itself; an empty buffer has a valid
- * data pointer. One owner, no locking.
+ * All data whose size is decided outside the program is collected in such buffers. An append beyond
+ * the ceiling, or out of memory, frees the content and fails, and so do all later appends: a run of
+ * appends needs one check at its end (buf_ok()). The data is always NUL-terminated (the NUL is not
+ * counted) and may contain NULs; an empty buffer has a valid data pointer. One owner, no locking.
  */
 #ifndef PROFPULL_BASE_BUF_H
 #define PROFPULL_BASE_BUF_H
@@ -24,16 +23,15 @@ struct buf {
     bool too_big;
 };
 
-/* max: most bytes that the buffer may ever hold. Allocates nothing. */
+/* max: the ceiling in bytes. Allocates nothing. */
 void buf_init(struct buf *b, size_t max);
-/* Frees the storage; the buffer is empty and usable again with the same ceiling. */
+/* Frees the storage; the buffer is empty and usable again, with the same ceiling. */
 void buf_done(struct buf *b);
 /* buf_done() for secrets: zeroes the storage first. (Storage left behind by growing is not.) */
 void buf_wipe(struct buf *b);
-/* Forgets the content and a failure, keeps the storage. */
+/* Empties the buffer and clears a failure; keeps the storage. */
 void buf_clear(struct buf *b);
-/* Makes room for at least n bytes in all (capped at the ceiling). A hint: never fails the buffer.
- */
+/* Makes room for n bytes in all, or for the ceiling. A hint: never fails the buffer. */
 void buf_reserve(struct buf *b, size_t n);
 
 bool buf_append(struct buf *b, const void *data, size_t len);
@@ -44,11 +42,11 @@ bool buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((form
 
 /* False after any append has failed since buf_init() or buf_clear(). */
 bool buf_ok(const struct buf *b);
-/* True when the failure was the ceiling and not memory. */
+/* True if the cause of the failure was the ceiling and not memory. */
 bool buf_too_big(const struct buf *b);
 
-/* Hands the storage to the caller, who frees it with free(); the buffer is empty afterwards.
- * NULL if the buffer has failed. *ret_len may be NULL. Shrinks the storage to its content. */
+/* Passes the storage, shrunk to its content, to the caller, who frees it with free(); the buffer is
+ * empty then. NULL if the buffer has failed. ret_len may be NULL. */
 char *buf_take(struct buf *b, size_t *ret_len);
 
 #endif

@@ -1,4 +1,3 @@
-/* Time and the small random generator: see clock.h. */
 #include "base/clock.h"
 
 #include <inttypes.h>
@@ -59,7 +58,7 @@ void rng_seed_random(struct rng *r)
 {
     uint64_t seed;
     if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
-        /* A kernel without it: two clocks differ between processes well enough for jitter. */
+        /* Without the system call, two clocks differ enough between processes for jitter. */
         seed = mix64((uint64_t)clock_wall_ns()) ^ (uint64_t)clock_mono_ns();
     }
     rng_seed(r, seed);
@@ -77,7 +76,7 @@ int64_t rng_range(struct rng *r, int64_t lo, int64_t hi)
         return lo;
     }
     uint64_t span = (uint64_t)hi - (uint64_t)lo;
-    /* Numbers past the last whole multiple of the span would favour its start. */
+    /* Numbers beyond the last whole multiple of the span would favour its start. */
     uint64_t limit = UINT64_MAX - UINT64_MAX % span;
     uint64_t x = rng_next(r);
     while (x >= limit) {

@@ -1,6 +1,6 @@
-/* Time. Monotonic for durations and schedules, wall clock for what people and servers read.
- *
- * Logic takes "now" as a parameter; only loops and commands call these. Any thread.
+/* Clocks, monotonic for durations and schedules and wall time for people and servers, and a small
+ * random generator. Logic takes "now" as a parameter; only loops and commands read clocks. Any
+ * thread.
  */
 #ifndef PROFPULL_BASE_CLOCK_H
 #define PROFPULL_BASE_CLOCK_H
@@ -16,13 +16,13 @@ int64_t clock_mono_ns(void);
 int64_t clock_mono_ms(void);
 int64_t clock_wall_ns(void);
 
-/* Offset wall - monotonic in ns, taken now: wall time of a monotonic instant t is t + offset. */
+/* The current offset in ns: the wall time of a monotonic instant t is t + offset. */
 int64_t clock_wall_offset_ns(void);
 
 /* RFC 3339 in UTC with milliseconds ("2026-11-21T03:23:34.123Z"); size >= 25. */
 void clock_format_rfc3339(int64_t wall_ns, char *out, size_t size);
 
-/* A small random generator with its state at the caller, so that tests can repeat it. */
+/* A random generator whose state is the caller's, so that tests are repeatable. */
 struct rng {
     uint64_t state;
 };

@@ -1,4 +1,3 @@
-/* The explicit error object: see err.h. */
 #include "base/err.h"
 
 #include <errno.h>
@@ -11,8 +10,7 @@
 
 #define CUT_MARK "..."
 
-/* Copies text into the object. A longer one is cut at the start of a character, so that no half
- * UTF-8 sequence stays behind, and marked. */
+/* Copies text into the object. A text that is too long is cut between characters and marked. */
 static void store(struct err *err, enum err_kind kind, const char *text, size_t len)
 {
     err->kind = kind;
@@ -25,13 +23,13 @@ static void store(struct err *err, enum err_kind kind, const char *text, size_t 
     memcpy(err->msg + keep, CUT_MARK, sizeof(CUT_MARK));
 }
 
-/* Puts "<fmt><sep><tail>" into the object. The arguments may point into it: everything is put
- * together outside first. */
+/* Sets the message to "<fmt><sep><tail>". The arguments may point into the object: the message is
+ * composed outside of it. */
 static void __attribute__((format(printf, 3, 0)))
 compose(struct err *err, enum err_kind kind, const char *fmt, va_list ap, const char *sep,
         const char *tail)
 {
-    /* One message that is too long, and still room to see that it was. */
+    /* Larger than a message, so that one that is too long is noticed. */
     char text[2 * ERR_MSG_MAX];
     int n = vsnprintf(text, sizeof(text), fmt, ap);
     size_t len = n < 0 ? 0 : (size_t)n;

@@ -1,26 +1,26 @@
-/* An explicit error: a kind that code may branch on and a sentence for a human.
+/* An error object: a kind for the program and a message for people.
  *
- * The caller owns the object (usually on its stack, made with ERR_INIT) and passes it as the last
- * parameter. A function that fails sets it once and returns false, NULL or a negative number; one
- * that succeeds leaves it alone. On the way up err_wrap() puts context in front:
- * "outer: inner: reason". NULL is accepted everywhere and means that nobody wants the text.
- * No thread rules: an object belongs to whoever holds it. No allocation, so no failure of its own.
+ * The caller owns the object, usually on its stack and initialised with ERR_INIT, and passes it as
+ * the last parameter. A function that fails sets it once and returns false, NULL or a negative
+ * number; one that succeeds does not touch it. On the way up err_wrap() adds context:
+ * "outer: inner: reason". Every function accepts NULL from callers that do not need the message.
+ * Nothing here allocates or can fail. An object belongs to one thread.
  */
 #ifndef PROFPULL_BASE_ERR_H
 #define PROFPULL_BASE_ERR_H
 
 #include <stdbool.h>
 
-/* Longest message with its NUL; a longer one is cut and ends in "...". */
+/* The size of the longest message with its NUL; a longer one is cut and ends in "...". */
 #define ERR_MSG_MAX 1024
 
 enum err_kind {
     ERR_NONE = 0,
-    ERR_INPUT,   /* what we were given is wrong: configuration, a rule, a profile */
-    ERR_LIMIT,   /* a stated limit was reached */
+    ERR_INPUT,   /* invalid input: configuration, a rule, a profile */
+    ERR_LIMIT,   /* a documented limit was reached */
     ERR_SYSTEM,  /* a system call failed */
-    ERR_NETWORK, /* the other side could not be reached or broke off */
-    ERR_REFUSED, /* the other side answered and said no */
+    ERR_NETWORK, /* the peer could not be reached, or the connection broke */
+    ERR_REFUSED, /* the peer answered with a refusal */
     ERR_MEMORY,  /* an allocation failed */
 };
 
@@ -34,23 +34,23 @@ struct err {
         .kind = ERR_NONE                                                                           \
     }
 
-/* Sets the error; returns false so that callers can write `return err_set(...)`. */
+/* Sets the error. Returns false, so that callers can write `return err_set(...)`. */
 bool err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Like err_set() with kind ERR_SYSTEM and ": <text of errno>" after the message. */
+/* Sets an error of kind ERR_SYSTEM and appends ": <text of errno>". Returns false. */
 bool err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The error of a failed allocation: kind ERR_MEMORY, "out of memory". Returns false. */
 bool err_memory(struct err *err);
 
-/* Puts "<fmt>: " in front of the message that is there; the kind stays. Returns false. */
+/* Puts "<fmt>: " in front of the message; the kind stays. Returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds text to the end of the message that is there; the kind stays. Returns false. */
+/* Appends text to the message; the kind stays. Returns false. */
 bool err_append(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes the object empty again. */
+/* Empties the object. */
 void err_clear(struct err *err);
 
 #endif

@@ -1,8 +1,6 @@
-/* Interned strings: see intern.h.
- *
- * The table is cut into shards by the hash, each with its lock, buckets and chains through the
- * strings themselves. A count goes from 1 to 0 only under the lock of its shard, as does any
- * search: whoever finds a string can therefore raise its count without asking whether it is dying.
+/* The table is divided into shards by the hash, each with its lock, buckets and chains through the
+ * strings. A count goes from 1 to 0 only under the lock of its shard, which searches hold too: a
+ * string that is found can therefore be referenced without checking whether it is being freed.
  */
 #include "base/intern.h"
 
@@ -14,7 +12,7 @@
 
 #define N_SHARDS 16
 #define BUCKETS_FIRST 64
-/* What malloc() keeps for itself of each block, about. */
+/* The approximate overhead of malloc() for each block. */
 #define MALLOC_OVERHEAD 8
 
 struct shard {
@@ -59,7 +57,7 @@ struct intern *intern_free(struct intern *in)
     }
     intern_stats(in, &left, NULL);
     if (left > 0) {
-        return NULL; /* a label set is still out there: a leak is better than a use after free */
+        return NULL; /* a label set still exists: a leak is better than a use after free */
     }
     for (size_t i = 0; i < N_SHARDS; i++) {
         pthread_mutex_destroy(&in->shards[i].lock);
@@ -103,8 +101,7 @@ static size_t cost(const struct istr *s)
     return sizeof(*s) + s->len + 1 + MALLOC_OVERHEAD;
 }
 
-/* Lays the strings out in another number of buckets. Without memory the chains just stay as long as
- * they are. */
+/* Changes the number of buckets. Out of memory, the chains just stay as long as they are. */
 static void resize(struct shard *sh, size_t n_buckets)
 {
     struct shard bigger = {.n_buckets = n_buckets};
@@ -183,7 +180,7 @@ struct istr *istr_ref(struct istr *s)
     return s;
 }
 
-/* Takes the string out of its chain. Under the lock. */
+/* Removes the string from its chain, under the lock. */
 static void unlink_istr(struct shard *sh, struct istr *s)
 {
     struct istr **at = bucket_of(sh, s->hash);
@@ -207,7 +204,7 @@ void intern_put(struct intern *in, struct istr *s)
             return;
         }
     }
-    /* Perhaps the last: decided under the lock, since a search may find the string until then. */
+    /* Perhaps the last one: decided under the lock, as a search may still find the string. */
     struct shard *sh = shard_of(in, s->hash);
     pthread_mutex_lock(&sh->lock);
     bool last = atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1;

@@ -1,7 +1,7 @@
-/* The table of interned strings behind label sets. Private to base.
+/* The table of interned strings of label sets. Private to base.
  *
- * Equal bytes of one table are one struct istr, so that comparing means comparing pointers. Any
- * thread; an istr lives while somebody holds a reference.
+ * Equal bytes in one table are one struct istr, so strings are compared by comparing pointers. An
+ * istr lives as long as it has references. Any thread.
  */
 #ifndef PROFPULL_BASE_INTERN_H
 #define PROFPULL_BASE_INTERN_H
@@ -12,7 +12,7 @@
 #include "base/labels.h"
 
 struct istr {
-    struct istr *next; /* in its bucket; the shard's lock guards it */
+    struct istr *next; /* in its bucket; guarded by the lock of the shard */
     uint64_t hash;     /* seeded: differs between tables */
     atomic_uint refs;
     uint32_t len;
@@ -24,12 +24,12 @@ static inline struct sv istr_sv(const struct istr *s)
     return (struct sv){.p = s->text, .n = s->len};
 }
 
-/* A reference to the one string of these bytes. NULL if out of memory, or longer than
- * LABELS_BYTES_MAX. */
+/* A reference to the string of these bytes. NULL if out of memory, or longer than LABELS_BYTES_MAX.
+ */
 struct istr *intern_get(struct intern *in, struct sv text);
-/* One more reference; the caller holds one, so no lock is needed. */
+/* Another reference; the caller holds one, so no lock is needed. */
 struct istr *istr_ref(struct istr *s);
-/* Gives a reference back; s comes from this table. */
+/* Releases a reference to a string of this table. */
 void intern_put(struct intern *in, struct istr *s);
 
 #endif

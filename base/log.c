@@ -1,4 +1,3 @@
-/* The log: see log.h. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -53,8 +52,8 @@ void log_set_observer(struct log *log,
     log->observer_arg = arg;
 }
 
-/* One write: lines of several threads do not mix, as a line is not above PIPE_BUF. What a full disk
- * or a slow pipe does not take is lost; there is nobody to tell. */
+/* One write: lines of several threads do not mix, as a line is at most PIPE_BUF. A line that a full
+ * disk or a slow pipe does not accept is lost: there is nowhere to report it. */
 static void write_line(int fd, const char *line, size_t len)
 {
     int saved = errno;

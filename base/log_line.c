@@ -1,28 +1,28 @@
-/* The text of one log line: see log_line.h. */
 #include "base/log_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/utf8.h"
 
 #define CUT_MARK "..."
-/* Always kept free for the end of a value that is cut and of the line: ..."}\n */
+/* Reserved for the end of a cut value and of the line: ..."}\n */
 #define END_ROOM (sizeof(CUT_MARK "\"}\n") - 1)
 
 struct line {
     char *out;
     size_t len;
     enum log_format format;
-    bool cut; /* nothing more goes in */
+    bool cut; /* nothing more is added */
 };
 
 static bool fits(const struct line *l, size_t n)
 {
-    /* The end of a value may already stand in the room for the end. */
+    /* The end of a value may already occupy a part of the reserve. */
     size_t room = l->len < LOG_LINE_MAX - END_ROOM ? LOG_LINE_MAX - END_ROOM - l->len : 0;
     return n <= room;
 }
@@ -53,8 +53,8 @@ static bool is_control(uint32_t rune)
     return rune < 0x20 || (rune >= 0x7f && rune <= 0x9f);
 }
 
-/* One character as the inside of a quoted value, in the escapes that JSON and logfmt share. Whole
- * or not at all. Returns false when the line is full. */
+/* Appends one character of a quoted value, in the escapes that JSON and logfmt share, whole or not
+ * at all. False if the line is full. */
 static bool put_rune(struct line *l, const char *p, size_t len, uint32_t rune)
 {
     char text[8];
@@ -64,12 +64,10 @@ static bool put_rune(struct line *l, const char *p, size_t len, uint32_t rune)
     if (!is_control(rune) && rune != '"' && rune != '\\') {
         return put(l, p, len);
     }
-    const char *at = rune == 0 || rune >= 0x80 ? NULL : strchr("\"\\\n\r\t", (int)rune);
+    static const char special[] = "\"\\\n\r\t";
+    const char *at = rune == 0 || rune >= 0x80 ? NULL : strchr(special, (int)rune);
     if (at != NULL) {
-        static const char escaped[] = "\"\\nrt";
-        text[0] = '\\';
-        text[1] = escaped[at - strchr("\"\\\n\r\t", '"')];
-        return put(l, text, 2);
+        return put(l, (const char[]){'\\', "\"\\nrt"[at - special]}, 2);
     }
     int n = snprintf(text, sizeof(text), "\\u%04" PRIx32, rune);
     return put(l, text, n < 0 ? 0 : (size_t)n);
@@ -85,13 +83,12 @@ static void put_quoted(struct line *l, struct sv v)
         uint32_t rune;
         size_t len = utf8_decode(v, &rune);
         whole = put_rune(l, v.p, len, rune);
-        v.p += len == 0 ? 1 : len;
-        v.n -= len == 0 ? 1 : len;
+        v = sv_skip(v, len == 0 ? 1 : len);
     }
     put_end(l, whole ? "\"" : CUT_MARK "\"");
 }
 
-/* Whether a logfmt value must stand in quotes. */
+/* True if a logfmt value must be quoted. */
 static bool needs_quotes(struct sv v)
 {
     if (v.n == 0) {
@@ -103,13 +100,12 @@ static bool needs_quotes(struct sv v)
         if (len == 0 || is_control(rune) || rune == ' ' || rune == '=' || rune == '"') {
             return true;
         }
-        v.p += len;
-        v.n -= len;
+        v = sv_skip(v, len);
     }
     return false;
 }
 
-/* A value without quotes: whole, or quoted after all, since cutting it needs the mark. */
+/* A value without quotes, if it fits: a cut one is quoted because of the mark. */
 static void put_text(struct line *l, struct sv v)
 {
     if (l->format == LOG_JSON || needs_quotes(v) || !fits(l, v.n)) {
@@ -127,9 +123,9 @@ static void put_number(struct line *l, const struct log_field *f)
     } else {
         num_format(f->f, text);
     }
-    /* JSON knows no infinities. */
-    bool plain = l->format == LOG_LOGFMT || (text[0] >= '0' && text[0] <= '9') ||
-                 (text[0] == '-' && text[1] != 'I');
+    /* JSON has no infinities. */
+    bool plain =
+        l->format == LOG_LOGFMT || ascii_is_digit(text[0]) || (text[0] == '-' && text[1] != 'I');
     if (plain) {
         put(l, text, strlen(text));
     } else {
@@ -154,7 +150,7 @@ static void put_field(struct line *l, const struct log_field *f)
         put_number(l, f);
     }
     if (l->cut && l->len == value) {
-        l->len = start; /* not even the start of the value fitted: no such field */
+        l->len = start; /* no byte of the value fitted: drop the field */
     }
 }
 

@@ -11,20 +11,20 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* Longest single wait of a timer; a later instant is reached in several. Keeps the arithmetic of
- * libevent (seconds in a time_t, epoll's int of milliseconds) far from its edges. */
+/* The longest single wait of a timer; a later instant takes several. Keeps the arithmetic of
+ * libevent (seconds in a time_t, an int of milliseconds for epoll) far from its limits. */
 #define TIMER_STEP_MAX_MS (INT64_C(24) * 3600 * MS_PER_S)
 
 struct loop {
     struct event_base *base;
-    int wake_fd; /* eventfd; readable while tasks or a stop wait */
+    int wake_fd; /* eventfd, readable while tasks or a stop are pending */
     struct event *wake_event;
     atomic_bool stop;
     bool running; /* the loop's thread is within loop_run() */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the rest */
     struct loop_task *first;
-    struct loop_task **end; /* the pointer that the next task goes into */
+    struct loop_task **end; /* where the next task is linked */
 };
 
 struct loop_timer {
@@ -43,14 +43,14 @@ struct loop_thread {
 static void wake(struct loop *l)
 {
     uint64_t one = 1;
-    /* Fails only with EAGAIN when the counter is full, and then the loop wakes anyway. */
+    /* EAGAIN means that the counter is full, and then the loop wakes anyway. */
     ssize_t n;
     do {
         n = write(l->wake_fd, &one, sizeof(one));
     } while (n < 0 && errno == EINTR);
 }
 
-static struct loop_task *take_tasks(struct loop *l)
+static struct loop_task *detach_tasks(struct loop *l)
 {
     pthread_mutex_lock(&l->lock);
     struct loop_task *first = l->first;
@@ -60,11 +60,11 @@ static struct loop_task *take_tasks(struct loop *l)
     return first;
 }
 
-/* Runs what was queued when it was called. Tasks posted by tasks wait for the next round, so that
- * sockets and timers get their turn. */
+/* Runs the tasks that are queued now. Tasks posted by tasks wait for the next round, so that
+ * sockets and timers are served in between. */
 static bool run_tasks(struct loop *l)
 {
-    struct loop_task *task = take_tasks(l);
+    struct loop_task *task = detach_tasks(l);
     if (task == NULL) {
         return false;
     }
@@ -76,13 +76,13 @@ static bool run_tasks(struct loop *l)
     return true;
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *arg)
+static void loop_on_wake(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
     struct loop *l = arg;
     uint64_t count;
     ssize_t n;
-    /* Drained before the list is taken: a task posted in between wakes us once more. */
+    /* Drained before the list is detached: a task posted in between wakes the loop again. */
     do {
         n = read(fd, &count, sizeof(count));
     } while (n < 0 && errno == EINTR);
@@ -98,8 +98,8 @@ static bool make_base(struct loop *l)
     if (config == NULL) {
         return false;
     }
-    /* Behaviour must not depend on EVENT_* variables, and timers must not count from a time that
-     * was taken before a long callback. */
+    /* EVENT_* variables must have no influence, and timers must not count from a time that was
+     * cached before a long callback. */
     event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
     event_config_set_flag(config, EVENT_BASE_FLAG_NO_CACHE_TIME);
     event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
@@ -123,7 +123,7 @@ struct loop *loop_new(struct err *err)
         return loop_free(l);
     }
     if (make_base(l)) {
-        l->wake_event = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, on_wake, l);
+        l->wake_event = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, loop_on_wake, l);
     }
     if (l->wake_event == NULL || event_add(l->wake_event, NULL) != 0) {
         err_set(err, ERR_SYSTEM, "cannot set up an event loop (epoll, libevent)");
@@ -161,7 +161,6 @@ void loop_run(struct loop *l)
         event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
     }
     l->running = false;
-    /* The stop is used up: the loop may be run again. */
     atomic_store(&l->stop, false);
 }
 
@@ -188,8 +187,7 @@ void loop_post(struct loop *l, struct loop_task *task)
     bool was_empty = l->first == NULL;
     *l->end = task;
     l->end = &task->next;
-    /* Under the lock: once the task can be taken, its run() may let another thread free the loop.
-     */
+    /* Under the lock: as soon as the task can run, another thread may free the loop. */
     if (was_empty) {
         wake(l);
     }
@@ -207,13 +205,13 @@ static void timer_arm(struct loop_timer *t, int64_t now_ms)
     event_add(t->event, &tv);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void loop_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
     struct loop_timer *t = arg;
     int64_t now = clock_mono_ms();
-    /* libevent counts on the coarse clock, which lags by up to a tick: it may be too early. */
+    /* libevent uses the coarse clock, which lags by up to a tick: this may be too early. */
     if (now < t->at_ms) {
         timer_arm(t, now);
     } else {
@@ -228,7 +226,7 @@ struct loop_timer *loop_timer_new(struct loop *l, loop_timer_fn *fn, void *arg)
         return NULL;
     }
     *t = (struct loop_timer){.loop = l, .fn = fn, .arg = arg};
-    t->event = evtimer_new(l->base, on_timer, t);
+    t->event = evtimer_new(l->base, loop_on_timer, t);
     return t->event != NULL ? t : loop_timer_free(t);
 }
 
@@ -244,7 +242,7 @@ void loop_timer_after(struct loop_timer *t, int64_t ms)
     if (ms < 0) {
         ms = 0;
     }
-    /* "now" is rounded down to a millisecond; one more keeps the timer from firing early. */
+    /* "now" is rounded down to a millisecond: one more, so that the timer is not early. */
     t->at_ms = ms == 0 ? now : ms < INT64_MAX - now ? now + ms + 1 : INT64_MAX;
     timer_arm(t, now);
 }

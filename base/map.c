@@ -1,8 +1,6 @@
-/* The hash table: see map.h.
- *
- * Linear probing over a power of two of slots. A removed entry leaves a mark (DEAD), so that
- * removing during a walk moves nothing; marks go when the slots are laid out anew. At most three
- * quarters of the slots are live or dead. */
+/* Linear probing over a power of two of slots. A removed entry leaves a mark (REMOVED), so that
+ * removing during a walk moves nothing; rehashing clears the marks. At most three quarters of the
+ * slots are live or marked. */
 #include "base/map.h"
 
 #include <assert.h>
@@ -14,9 +12,9 @@
 
 #define SLOTS_FIRST 16
 
-/* What a slot's hash says; real hashes are moved above these. */
+/* Special values of a slot's hash; real hashes are at least LIVE_MIN. */
 #define EMPTY 0
-#define DEAD 1
+#define REMOVED 1
 #define LIVE_MIN 2
 
 struct entry {
@@ -34,7 +32,7 @@ struct map {
     struct slot *slots;
     size_t n_slots; /* 0 or a power of two */
     size_t live;
-    size_t dead;
+    size_t removed;
     uint64_t seed;
 };
 
@@ -101,7 +99,7 @@ static struct slot *find(const struct map *m, struct sv key, uint64_t hash)
     }
 }
 
-/* The first slot on the way of this hash that can take a new entry. There is always one. */
+/* The first slot of the probe sequence that can take a new entry. There always is one. */
 static struct slot *find_free(struct slot *slots, size_t n_slots, uint64_t hash)
 {
     size_t mask = n_slots - 1;
@@ -112,11 +110,11 @@ static struct slot *find_free(struct slot *slots, size_t n_slots, uint64_t hash)
     return &slots[i];
 }
 
-/* Makes room for one more entry: the slots are laid out anew, without the dead ones, at the size
- * that leaves at least half of them free. */
+/* Makes room for one more entry, if necessary by rehashing, without the marks, into twice as many
+ * slots as there are entries or more. */
 static bool make_room(struct map *m)
 {
-    if ((m->live + m->dead + 1) * 4 <= m->n_slots * 3) {
+    if ((m->live + m->removed + 1) * 4 <= m->n_slots * 3) {
         return true;
     }
     size_t n_slots = SLOTS_FIRST;
@@ -135,7 +133,7 @@ static bool make_room(struct map *m)
     free(m->slots);
     m->slots = slots;
     m->n_slots = n_slots;
-    m->dead = 0;
+    m->removed = 0;
     return true;
 }
 
@@ -175,7 +173,7 @@ bool map_put(struct map *m, struct sv key, void *value, void **ret_old)
             return false;
         }
         s = find_free(m->slots, m->n_slots, hash);
-        m->dead -= s->hash == DEAD;
+        m->removed -= s->hash == REMOVED;
         m->live++;
         *s = (struct slot){.hash = hash, .entry = e};
     }
@@ -189,9 +187,9 @@ static void *remove_slot(struct map *m, struct slot *s)
 {
     void *value = s->entry->value;
     free(s->entry);
-    *s = (struct slot){.hash = DEAD};
+    *s = (struct slot){.hash = REMOVED};
     m->live--;
-    m->dead++;
+    m->removed++;
     return value;
 }
 

@@ -1,8 +1,6 @@
-/* The metrics registry: see metrics.h.
- *
- * Families hang in a list, cells in a list of their family, both in order of making; nothing is
- * taken out before the end, so that a pointer handed out stays good. One lock for the registry's
- * lists and one for each family's; values are atomics and need neither. */
+/* Families are in a list, cells in a list of their family, both in order of creation; nothing is
+ * removed before the end, so pointers to them stay valid. The registry's lists have a lock and each
+ * family's list has another; values are atomic and need neither. */
 #include "base/metrics.h"
 
 #include <math.h>
@@ -10,19 +8,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
-/* Longest key of a cell: all its label values. More goes to the cell "other". */
+/* The limit of all label values of a cell; beyond it, the cell "other" counts. */
 #define CELL_KEY_MAX ((size_t)16 * 1024)
 #define OVERFLOW_VALUE "other"
 
 struct metric_cell {
     struct metric *family;
-    struct metric_cell *next;
+    STAILQ_ENTRY(metric_cell) link;
     char *labels;               /* a="b",c="d" as the text format has it; "" without labels */
     _Atomic uint64_t value;     /* counter; gauge in two's complement */
     _Atomic uint64_t sum_bits;  /* histogram: the double's bits */
@@ -30,29 +29,26 @@ struct metric_cell {
 };
 
 struct metric {
-    struct metric *next;
-    struct metric_desc desc; /* buckets points behind this struct */
+    STAILQ_ENTRY(metric) link;
+    struct metric_desc desc; /* buckets points to bounds */
     size_t n_labels;
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards the rest */
     struct map *by_key;   /* cells by their label values, each followed by a NUL */
-    struct metric_cell *first;
-    struct metric_cell *last;
+    STAILQ_HEAD(, metric_cell) cells;
     struct metric_cell *other;
     double bounds[];
 };
 
 struct collector {
-    struct collector *next;
+    STAILQ_ENTRY(collector) link;
     void (*fn)(struct metrics_out *o, void *arg);
     void *arg;
 };
 
 struct metrics {
     pthread_mutex_t lock; /* guards the lists; taken before a family's */
-    struct metric *first;
-    struct metric *last;
-    struct collector *first_collector;
-    struct collector *last_collector;
+    STAILQ_HEAD(, metric) families;
+    STAILQ_HEAD(, collector) collectors;
 };
 
 struct metrics_out {
@@ -65,6 +61,8 @@ struct metrics *metrics_new(void)
     struct metrics *m = calloc(1, sizeof(*m));
     if (m != NULL) {
         pthread_mutex_init(&m->lock, NULL);
+        STAILQ_INIT(&m->families);
+        STAILQ_INIT(&m->collectors);
     }
     return m;
 }
@@ -79,9 +77,9 @@ static void cell_free(struct metric_cell *c)
 
 static void metric_free(struct metric *m)
 {
-    while (m->first != NULL) {
-        struct metric_cell *c = m->first;
-        m->first = c->next;
+    while (!STAILQ_EMPTY(&m->cells)) {
+        struct metric_cell *c = STAILQ_FIRST(&m->cells);
+        STAILQ_REMOVE_HEAD(&m->cells, link);
         cell_free(c);
     }
     map_free(m->by_key, NULL);
@@ -94,14 +92,14 @@ struct metrics *metrics_free(struct metrics *m)
     if (m == NULL) {
         return NULL;
     }
-    while (m->first != NULL) {
-        struct metric *family = m->first;
-        m->first = family->next;
+    while (!STAILQ_EMPTY(&m->families)) {
+        struct metric *family = STAILQ_FIRST(&m->families);
+        STAILQ_REMOVE_HEAD(&m->families, link);
         metric_free(family);
     }
-    while (m->first_collector != NULL) {
-        struct collector *c = m->first_collector;
-        m->first_collector = c->next;
+    while (!STAILQ_EMPTY(&m->collectors)) {
+        struct collector *c = STAILQ_FIRST(&m->collectors);
+        STAILQ_REMOVE_HEAD(&m->collectors, link);
         free(c);
     }
     pthread_mutex_destroy(&m->lock);
@@ -111,8 +109,8 @@ struct metrics *metrics_free(struct metrics *m)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Appends v with backslash and newline escaped, in label values the quote too; what is not UTF-8 is
- * repaired, since a reader may refuse the whole page for one such byte. */
+/* Appends v with backslash and newline escaped, and the quote in label values. Invalid UTF-8 is
+ * repaired: a reader may refuse the whole page for one such byte. */
 static void put_escaped(struct buf *out, struct sv v, bool quote)
 {
     while (v.n > 0) {
@@ -129,8 +127,7 @@ static void put_escaped(struct buf *out, struct sv v, bool quote)
             }
             buf_append(out, v.p, len);
         }
-        v.p += len;
-        v.n -= len;
+        v = sv_skip(v, len);
     }
 }
 
@@ -141,7 +138,7 @@ static void put_label(struct buf *out, bool first, const char *name, const char 
     buf_putc(out, '"');
 }
 
-/* What stands before a value: name, suffix, labels, and the bound where there is one. */
+/* Appends what precedes a value: name, suffix, labels, and the bound if there is one. */
 static void put_name(struct buf *out, const char *name, const char *suffix, const char *labels,
                      const char *le)
 {
@@ -191,6 +188,7 @@ static struct metric *metric_new(const struct metric_desc *desc)
         m->n_labels++;
     }
     pthread_mutex_init(&m->lock, NULL);
+    STAILQ_INIT(&m->cells);
     m->by_key = map_new();
     if (m->by_key == NULL) {
         metric_free(m);
@@ -201,9 +199,9 @@ static struct metric *metric_new(const struct metric_desc *desc)
 
 static struct metric *find_family(const struct metrics *m, const char *name)
 {
-    struct metric *family = m->first;
+    struct metric *family = STAILQ_FIRST(&m->families);
     while (family != NULL && strcmp(family->desc.name, name) != 0) {
-        family = family->next;
+        family = STAILQ_NEXT(family, link);
     }
     return family;
 }
@@ -216,16 +214,11 @@ struct metric *metrics_register(struct metrics *m, const struct metric_desc *des
     pthread_mutex_lock(&m->lock);
     struct metric *family = find_family(m, desc->name);
     if (family == NULL && (family = metric_new(desc)) != NULL) {
-        if (m->last == NULL) {
-            m->first = family;
-        } else {
-            m->last->next = family;
-        }
-        m->last = family;
+        STAILQ_INSERT_TAIL(&m->families, family, link);
     }
     pthread_mutex_unlock(&m->lock);
     if (family != NULL && family->n_labels == 0) {
-        (void)metric_only(family); /* shows as 0 from the start */
+        (void)metric_only(family); /* appears as 0 from the start */
     }
     return family;
 }
@@ -244,7 +237,7 @@ struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, con
     return metric_only(metrics_family(m, type, name, help, NULL, NULL));
 }
 
-/* The label values as a key: each with a NUL behind it. */
+/* The key of a cell: its label values, each followed by a NUL. */
 static bool cell_key(const struct metric *m, const char *const *values, struct buf *out)
 {
     for (size_t i = 0; i < m->n_labels; i++) {
@@ -265,7 +258,7 @@ static char *cell_labels(const struct metric *m, const char *const *values)
     return labels;
 }
 
-/* Makes a cell and hangs it in. Under the lock. */
+/* Makes a cell, under the lock. */
 static struct metric_cell *add_cell(struct metric *m, struct sv key, const char *const *values)
 {
     size_t n_buckets = m->desc.type == METRIC_HISTOGRAM ? m->desc.n_buckets + 1 : 0;
@@ -279,12 +272,7 @@ static struct metric_cell *add_cell(struct metric *m, struct sv key, const char 
         cell_free(c);
         return NULL;
     }
-    if (m->last == NULL) {
-        m->first = c;
-    } else {
-        m->last->next = c;
-    }
-    m->last = c;
+    STAILQ_INSERT_TAIL(&m->cells, c, link);
     return c;
 }
 
@@ -305,7 +293,7 @@ static struct metric_cell *find_cell(struct metric *m, const char *const *values
     return c;
 }
 
-/* The cell that stands in for all that found no room. It is the last of METRIC_CELLS_MAX. */
+/* The cell for everything beyond the limits; the last of METRIC_CELLS_MAX. */
 static struct metric_cell *overflow_cell(struct metric *m)
 {
     if (m->other == NULL) {
@@ -392,7 +380,7 @@ static uint64_t to_bits(double value)
 
 void metric_observe(struct metric_cell *c, double value)
 {
-    /* One value that is not a number would spoil the sum for good. */
+    /* A single NaN would spoil the sum forever. */
     if (c == NULL || c->family->desc.type != METRIC_HISTOGRAM || isnan(value)) {
         return;
     }
@@ -429,7 +417,7 @@ static void render_histogram(const struct metric_cell *c, struct buf *out)
     }
     put_name(out, d->name, "_sum", c->labels, NULL);
     put_double(out, from_bits(atomic_load_explicit(&c->sum_bits, memory_order_relaxed)));
-    /* The count is the last bucket by construction, whatever is observed meanwhile. */
+    /* The count equals the last bucket by construction, whatever is observed meanwhile. */
     put_name(out, d->name, "_count", c->labels, NULL);
     buf_printf(out, "%llu\n", (unsigned long long)count);
 }
@@ -453,10 +441,12 @@ static void render_cell(const struct metric_cell *c, struct buf *out)
 static void render_family(struct metric *m, struct buf *out)
 {
     pthread_mutex_lock(&m->lock);
-    if (m->first != NULL) {
+    const struct metric_cell *c;
+    if (!STAILQ_EMPTY(&m->cells)) {
         put_family(out, m->desc.name, m->desc.help, m->desc.type);
     }
-    for (const struct metric_cell *c = m->first; c != NULL; c = c->next) {
+    STAILQ_FOREACH(c, &m->cells, link)
+    {
         render_cell(c, out);
     }
     pthread_mutex_unlock(&m->lock);
@@ -490,22 +480,16 @@ bool metrics_collector(struct metrics *m, void (*fn)(struct metrics_out *o, void
     c->fn = fn;
     c->arg = arg;
     pthread_mutex_lock(&m->lock);
-    if (m->last_collector == NULL) {
-        m->first_collector = c;
-    } else {
-        m->last_collector->next = c;
-    }
-    m->last_collector = c;
+    STAILQ_INSERT_TAIL(&m->collectors, c, link);
     pthread_mutex_unlock(&m->lock);
     return true;
 }
 
-/* The collector behind c, or the first. Taken one by one, so that no lock is held while one runs.
- */
+/* The collector after c, or the first. The lock is not held while a collector runs. */
 static struct collector *next_collector(struct metrics *m, const struct collector *c)
 {
     pthread_mutex_lock(&m->lock);
-    struct collector *next = c == NULL ? m->first_collector : c->next;
+    struct collector *next = c == NULL ? STAILQ_FIRST(&m->collectors) : STAILQ_NEXT(c, link);
     pthread_mutex_unlock(&m->lock);
     return next;
 }
@@ -516,7 +500,9 @@ bool metrics_render(struct metrics *m, struct buf *out)
         return buf_ok(out);
     }
     pthread_mutex_lock(&m->lock);
-    for (struct metric *family = m->first; family != NULL; family = family->next) {
+    struct metric *family;
+    STAILQ_FOREACH(family, &m->families, link)
+    {
         render_family(family, out);
     }
     pthread_mutex_unlock(&m->lock);

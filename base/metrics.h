@@ -1,13 +1,13 @@
-/* Counters, gauges and histograms in the Prometheus text format.
+/* Counters, gauges and histograms in the text format of Prometheus.
  *
- * A registry belongs to the program. Families are registered at start; cells (one combination of
- * label values) may be made by any thread at any time and live as long as the registry. Updating a
- * cell is one relaxed atomic operation. Label values must come from the configuration or a fixed
- * set, never from pods: a family holds at most METRIC_CELLS_MAX cells, further combinations share
- * one cell whose label values are "other".
+ * The registry belongs to the program. Families are registered at start; any thread may make cells
+ * (one for each combination of label values) at any time, and they live as long as the registry. An
+ * update of a cell is one relaxed atomic operation. Label values must come from the configuration
+ * or a fixed set, never from pods: a family has at most METRIC_CELLS_MAX cells, and all further
+ * combinations share one whose label values are "other".
  *
- * What must be consistent between several numbers (a ledger) is rendered by a collector, a callback
- * that takes its own snapshot.
+ * Numbers that must be consistent with each other (a ledger) are rendered by a collector, a
+ * callback that takes a snapshot of its own.
  */
 #ifndef PROFPULL_BASE_METRICS_H
 #define PROFPULL_BASE_METRICS_H
@@ -31,16 +31,16 @@ struct metric_desc {
     const char *name; /* static storage, as are help and labels */
     const char *help;
     enum metric_type type;
-    const char *labels[METRIC_LABELS_MAX]; /* NULL from the first unused on */
-    const double *buckets;                 /* histogram: upper bounds, rising; +Inf is added */
+    const char *labels[METRIC_LABELS_MAX]; /* NULL after the last */
+    const double *buckets;                 /* histogram: rising upper bounds; +Inf is added */
     size_t n_buckets;
 };
 
 struct metrics *metrics_new(void);
 struct metrics *metrics_free(struct metrics *m);
 
-/* Registers a family. Asking again with the same name gives the same one. A NULL registry, and out
- * of memory, give NULL, which all calls below accept and ignore. */
+/* Registers a family, or returns the one with this name. NULL for a NULL registry or out of memory;
+ * all functions below accept NULL and ignore it. */
 struct metric *metrics_register(struct metrics *m, const struct metric_desc *desc);
 /* metrics_register() of a counter or gauge. label2, or both labels, may be NULL; all strings are
  * static. */
@@ -49,7 +49,7 @@ struct metric *metrics_family(struct metrics *m, enum metric_type type, const ch
 /* The only cell of a counter or gauge without labels. */
 struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, const char *name,
                                    const char *help);
-/* The cell for these label values (as many as the family has labels; copied). Any thread. */
+/* The cell for these label values, one for each label of the family; copied. Any thread. */
 struct metric_cell *metric_cell(struct metric *m, const char *const *values);
 /* For a family with one label. */
 struct metric_cell *metric_cell_of(struct metric *m, const char *value);
@@ -67,10 +67,10 @@ uint64_t metric_value(const struct metric_cell *c);       /* counters and gauges
 struct metrics_out;
 void metrics_out_family(struct metrics_out *o, const char *name, const char *help,
                         enum metric_type type);
-/* labels: n pairs name, value; a sample of the family named last. */
+/* A sample of the last family. labels: n pairs of name and value. */
 void metrics_out_sample(struct metrics_out *o, const char *const (*labels)[2], size_t n,
                         double value);
-/* fn runs at every render, on the thread that renders. */
+/* fn runs in each metrics_render(), on its thread. */
 bool metrics_collector(struct metrics *m, void (*fn)(struct metrics_out *o, void *arg), void *arg);
 
 /* Appends the text format 0.0.4, families in order of registration. */

@@ -1,4 +1,3 @@
-/* Numbers as text: see num.h. */
 #include "base/num.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@ void num_format(double value, char out[NUM_TEXT_MAX])
         (void)snprintf(out, NUM_TEXT_MAX, value > 0 ? "+Inf" : "-Inf");
         return;
     }
-    /* 17 digits always read back as the same value, 15 nearly always. */
+    /* 17 digits are always enough, 15 nearly always. */
     for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
         double again = strtod(out, NULL);

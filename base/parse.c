@@ -1,14 +1,14 @@
-/* Numbers, durations, sizes and host:port: see str.h. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/str.h"
 
-/* How much of a wrong text an error repeats. */
+/* The limit of a wrong text that an error repeats. */
 #define SHOWN_MAX 100
 
 static struct sv shown(struct sv v)
@@ -16,16 +16,10 @@ static struct sv shown(struct sv v)
     return v.n > SHOWN_MAX ? (struct sv){.p = v.p, .n = SHOWN_MAX} : v;
 }
 
-/* v without its first n bytes; a view of nothing may be NULL, to which nothing may be added. */
-static struct sv skip(struct sv v, size_t n)
-{
-    return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
-}
-
 static size_t count_digits(struct sv v)
 {
     size_t n = 0;
-    while (n < v.n && v.p[n] >= '0' && v.p[n] <= '9') {
+    while (n < v.n && ascii_is_digit(v.p[n])) {
         n++;
     }
     return n;
@@ -87,7 +81,7 @@ static bool long_duration(struct sv v, struct err *err)
 static size_t duration_unit(struct sv v, size_t *ret_len)
 {
     size_t len = 0;
-    while (len < v.n && v.p[len] >= 'a' && v.p[len] <= 'z') {
+    while (len < v.n && ascii_is_lower(v.p[len])) {
         len++;
     }
     *ret_len = len;
@@ -124,7 +118,7 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
     for (struct sv rest = v; rest.n > 0;) {
         size_t digits = count_digits(rest);
         size_t unit_len;
-        size_t unit = duration_unit(skip(rest, digits), &unit_len);
+        size_t unit = duration_unit(sv_skip(rest, digits), &unit_len);
         if (digits == 0 || unit == N_DURATION_UNITS || unit < next_unit) {
             return bad_duration(v, err);
         }
@@ -134,7 +128,7 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
             too_long = true; /* but a wrong form further on is the better message */
         }
         next_unit = unit + 1;
-        rest = skip(rest, digits + unit_len);
+        rest = sv_skip(rest, digits + unit_len);
     }
     if (too_long) {
         return long_duration(v, err);
@@ -145,7 +139,7 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
 
 void format_duration_ms(int64_t ms, char *out, size_t size)
 {
-    /* Seven units with up to 20 digits each are more than ever occur together. */
+    /* Seven units with 20 digits each: more than can occur together. */
     char text[200];
     size_t len = 0;
     uint64_t rest = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
@@ -155,11 +149,10 @@ void format_duration_ms(int64_t ms, char *out, size_t size)
     for (size_t i = 0; i < N_DURATION_UNITS; i++) {
         uint64_t factor = duration_units[i].factor;
         assert(factor > 0);
-        /* Prometheus writes years and weeks (the first two) only where nothing is left over. */
+        /* Prometheus writes years and weeks (the first two) only if nothing is left over. */
         if (rest >= factor && (i >= 2 || rest % factor == 0)) {
-            int n = snprintf(text + len, sizeof(text) - len, "%" PRIu64 "%s", rest / factor,
-                             duration_units[i].name);
-            len += n < 0 ? 0 : (size_t)n;
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%" PRIu64 "%s", rest / factor,
+                                    duration_units[i].name);
             rest %= factor;
         }
     }
@@ -184,7 +177,7 @@ static const struct unit size_units[] = {
 bool parse_size(struct sv v, uint64_t *ret_bytes, struct err *err)
 {
     size_t digits = count_digits(v);
-    struct sv unit_name = skip(v, digits);
+    struct sv unit_name = sv_skip(v, digits);
     size_t unit = 0;
     while (unit < N_SIZE_UNITS && !sv_eq_str(unit_name, size_units[unit].name)) {
         unit++;
@@ -215,7 +208,7 @@ void format_size(uint64_t bytes, char *out, size_t size)
                    size_units[unit].name);
 }
 
-/* An IPv6 address, with a zone behind "%" or without. */
+/* An IPv6 address, with or without a zone after "%". */
 static bool is_ipv6(struct sv v)
 {
     char text[INET6_ADDRSTRLEN];
@@ -233,11 +226,10 @@ static bool is_ipv6(struct sv v)
     return inet_pton(AF_INET6, text, &addr) == 1;
 }
 
-/* Letters, digits and what names have between them; nothing that means something in a URL. */
+/* The characters of host names; none of them has a meaning in a URL. */
 static bool is_host_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_';
+    return ascii_is_word(c) || c == '-' || c == '.';
 }
 
 static bool is_host_text(struct sv v, const char *more)
@@ -250,19 +242,19 @@ static bool is_host_text(struct sv v, const char *more)
     return v.n > 0;
 }
 
-/* The host at the start of v, without brackets, and what is behind it. */
+/* Cuts v into the host, without its brackets, and the rest. */
 static bool cut_host(struct sv v, struct sv *ret_host, struct sv *ret_rest)
 {
     struct sv head;
     struct sv tail;
     if (v.n > 0 && v.p[0] == '[') {
-        if (!sv_cut(skip(v, 1), ']', ret_host, ret_rest)) {
+        if (!sv_cut(sv_skip(v, 1), ']', ret_host, ret_rest)) {
             return false;
         }
         return is_host_text(*ret_host, ":%") && is_ipv6(*ret_host);
     }
     *ret_host = v;
-    *ret_rest = skip(v, v.n);
+    *ret_rest = sv_skip(v, v.n);
     if (!sv_cut(v, ':', &head, &tail)) {
         return is_host_text(v, "");
     }
@@ -270,7 +262,7 @@ static bool cut_host(struct sv v, struct sv *ret_host, struct sv *ret_rest)
         return is_host_text(v, ":%") && is_ipv6(v); /* more than one colon: all of it is the host */
     }
     *ret_host = head;
-    *ret_rest = skip(v, head.n);
+    *ret_rest = sv_skip(v, head.n);
     return is_host_text(head, "");
 }
 
@@ -284,7 +276,7 @@ bool split_host_port(struct sv v, struct sv *ret_host, uint16_t *ret_port, struc
     }
     uint64_t port = 0;
     if (rest.n > 0 && (rest.n > sizeof(":65535") - 1 ||
-                       !parse_u64(skip(rest, 1), UINT16_MAX, &port) || port == 0)) {
+                       !parse_u64(sv_skip(rest, 1), UINT16_MAX, &port) || port == 0)) {
         return err_set(err, ERR_INPUT, "expected a port within 1-65535, got \"%.*s\"",
                        SV_ARG(text));
     }

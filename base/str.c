@@ -140,7 +140,7 @@ bool json_member(const char *key, struct sv value, struct buf *out)
     return json_quote(value, out);
 }
 
-/* Longer words are not compared: nobody mistypes them, and the table stays small. */
+/* Longer words are not compared, so that the table stays small. */
 #define SUGGEST_LEN_MAX 64
 #define SUGGEST_DISTANCE_MAX 2
 
@@ -149,8 +149,8 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours that make b out of a (the form of the
- * distance in which no part is edited twice). */
+/* The number of insertions, deletions, replacements and swaps of neighbours that turn a into b (in
+ * the variant in which no part is edited twice). */
 static size_t edit_distance(struct sv a, struct sv b)
 {
     size_t d[SUGGEST_LEN_MAX + 1][SUGGEST_LEN_MAX + 1];
@@ -201,7 +201,7 @@ void secret_free(char *s)
     free(s);
 }
 
-/* Up to eight bytes as a little-endian number, wherever they lie and whatever the machine. */
+/* Up to eight bytes, at any address and on any machine, as a little-endian number. */
 static uint64_t load_le(const unsigned char *p, size_t n)
 {
     uint64_t x = 0;
@@ -211,8 +211,8 @@ static uint64_t load_le(const unsigned char *p, size_t n)
     return x;
 }
 
-/* Each eight bytes are folded into the state by exclusive-or, and the state goes through the mixer.
- * The length is part of the start, so that a tail padded with zeros differs from real zeros. */
+/* Every eight bytes are combined with the state by exclusive-or, and the state is mixed. The
+ * initial state includes the length, so that a tail padded with zeros differs from real zeros. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 {
     const unsigned char *bytes = p;

@@ -1,7 +1,7 @@
-/* Strings that are looked at, not owned, and the few parsers that every room needs.
+/* Views of strings, and the small parsers and formatters that every room needs.
  *
- * A struct sv is a pointer and a length into somebody else's bytes; it need not be NUL-terminated
- * and is passed by value. Nothing here allocates or locks unless it says so.
+ * A struct sv is a pointer to bytes of another owner, and their number. It need not be
+ * NUL-terminated and is passed by value. Functions neither allocate nor lock unless they say so.
  */
 #ifndef PROFPULL_BASE_STR_H
 #define PROFPULL_BASE_STR_H
@@ -23,7 +23,7 @@ struct sv {
 /* For printf("%.*s", SV_ARG(v)); views longer than INT_MAX are cut. */
 #define SV_ARG(v) ((v).n > 0x7fffffff ? 0x7fffffff : (int)(v).n), (v).p
 
-struct sv sv_from(const char *s); /* NULL gives an empty view */
+struct sv sv_from(const char *s); /* an empty view of NULL */
 bool sv_eq(struct sv a, struct sv b);
 bool sv_eq_str(struct sv a, const char *s);
 bool sv_eq_nocase(struct sv a, const char *s); /* the case of ASCII letters does not matter */
@@ -33,31 +33,31 @@ bool sv_starts_with(struct sv v, struct sv prefix);
 bool sv_ends_with(struct sv v, struct sv suffix);
 struct sv sv_trim(struct sv v); /* ASCII white space at both ends */
 
-/* v without its first n bytes, which it must have. */
+/* v without its first n bytes; n <= v.n. */
 static inline struct sv sv_skip(struct sv v, size_t n)
 {
     return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
 }
 
-/* Cuts v at the first c: *ret_head is before it, *ret_tail behind it. False if c is not in v. */
+/* Cuts v at the first c into the parts before and after it. False if there is no c in v. */
 bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail);
 
-/* A decimal number without sign; false on anything else, an empty text or a value above max. */
+/* A decimal number without a sign; false for any other text, and for a value above max. */
 bool parse_u64(struct sv v, uint64_t max, uint64_t *ret_value);
 
-/* A duration in Prometheus' form: one or more <number><unit>, units y w d h m s ms in falling
- * order, each at most once ("1h30m", "500ms"), or a lone "0". Result in milliseconds.
- * A fraction ("1.5s") is refused. Error text: `expected a duration such as "15s", got "x"`. */
+/* A duration in the form of Prometheus: one or more <number><unit>, with the units y w d h m s ms
+ * in this order, each at most once ("1h30m", "500ms"), or "0" alone. Fractions ("1.5s") are an
+ * error. Error text: `expected a duration such as "15s", got "x"`. */
 bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err);
-/* Writes a duration in the same form ("1h30m", "0s"). */
+/* Writes a duration in this form ("1h30m", "0s"). */
 void format_duration_ms(int64_t ms, char *out, size_t size);
 
 /* A size in bytes: <number>[unit], units B, KB/MB/GB/TB (1000) and KiB/MiB/GiB/TiB (1024). */
 bool parse_size(struct sv v, uint64_t *ret_bytes, struct err *err);
-/* Writes a size with the largest unit that loses nothing ("16MiB", "1500B"). */
+/* Writes a size exactly, in the largest unit possible ("16MiB", "1500B"). */
 void format_size(uint64_t bytes, char *out, size_t size);
 
-/* The candidate nearest to word by edit distance (Damerau-Levenshtein, at most 2 and less than half
+/* The candidate closest to word by edit distance (Damerau-Levenshtein, at most 2 and less than half
  * of the length), or NULL. For "did you mean" in error messages. */
 const char *suggest(struct sv word, const char *const *candidates, size_t n);
 
@@ -73,13 +73,13 @@ bool json_member(const char *key, struct sv value, struct buf *out);
 /* Zeroes and frees a string that holds a secret; accepts NULL. */
 void secret_free(char *s);
 
-/* 64-bit hash for tables and phases: fast, well mixed, the same on every machine and run.
- * Not for keys that an attacker may choose in bulk; seed a table differently per process. */
+/* A fast 64-bit hash for tables and phases, the same on every machine and run. If an attacker may
+ * choose many keys, the seed must be random. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
 
-/* Splits host:port as a URL authority has it: "h:1", "1.2.3.4", "[::1]:6060", "[::1]", "::1" (a
- * bare IPv6 address has no port). The host comes without brackets; port is 0 if there is none.
- * False with an error if it is not of such a form or the port is not within 1-65535. */
+/* Splits host:port in the form of a URL's authority: "h:1", "1.2.3.4", "[::1]:6060", "[::1]", "::1"
+ * (a bare IPv6 address has no port). The host is returned without brackets; the port is 0 if there
+ * is none. An error if the text is not of this form or the port is not within 1-65535. */
 bool split_host_port(struct sv v, struct sv *ret_host, uint16_t *ret_port, struct err *err);
 
 #endif

@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* All signals but those that a thread raises by its own fault: with these blocked the kernel would
- * kill the process without running a handler, and the sanitizers could not report. */
+/* All signals except faults of the thread itself: if these were blocked, the kernel would kill the
+ * process without running a handler, and the sanitizers could not report. */
 static void signals_to_block(sigset_t *ret_set)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -22,7 +22,7 @@ bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), 
     sigset_t block, before;
     pthread_t thread;
 
-    /* A thread inherits the mask of its maker, so that it never runs with signals open. */
+    /* The thread inherits the mask, so it never runs with signals unblocked. */
     signals_to_block(&block);
     pthread_sigmask(SIG_BLOCK, &block, &before);
     errno = pthread_create(&thread, NULL, fn, arg);

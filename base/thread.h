@@ -1,6 +1,5 @@
-/* Starts threads the way this program wants them: with a name, and with asynchronous signals
- * blocked (those belong to the main thread; faults such as SIGSEGV are still delivered where they
- * happen). For loop.c, worker.c and other owners of a thread.
+/* Starts threads with a name and with asynchronous signals blocked: these belong to the main
+ * thread. Faults such as SIGSEGV are still delivered to the thread that causes them.
  */
 #ifndef PROFPULL_BASE_THREAD_H
 #define PROFPULL_BASE_THREAD_H
@@ -10,11 +9,11 @@
 
 #include "base/err.h"
 
-/* Longest thread name that Linux keeps, without its NUL; a longer one is cut. */
+/* The length of the longest thread name in Linux; a longer one is cut. */
 #define THREAD_NAME_MAX 15
 
-/* Starts fn(arg) on a new thread that the caller must join. False with ERR_SYSTEM if the system
- * has none to give. */
+/* Runs fn(arg) on a new thread, which the caller must join. False with ERR_SYSTEM if the system
+ * refuses. */
 bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
                   struct err *err);
 

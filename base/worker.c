@@ -9,28 +9,28 @@
 
 #include "base/thread.h"
 
-/* A machine with more CPUs than this gets no more workers: they share one queue and one lock. */
+/* The workers share one queue and one lock: more CPUs than this get no more workers. */
 #define WORKERS_MAX 256
 
 struct worker_pool {
-    pthread_mutex_t lock; /* guards what follows up to the threads */
+    pthread_mutex_t lock; /* guards the queue and closing */
     pthread_cond_t more;
     struct work *first;
-    struct work **end; /* the pointer that the next item goes into */
+    struct work **end; /* where the next item is linked */
     bool closing;
 
     unsigned n_threads;
     pthread_t threads[];
 };
 
-static void on_home(struct loop_task *task)
+static void worker_on_home(struct loop_task *task)
 {
     struct work *w = (struct work *)(void *)((char *)task - offsetof(struct work, task));
     w->done(w);
 }
 
-/* The next item, waiting for one; NULL when the pool closes and nothing is left. */
-static struct work *take(struct worker_pool *p)
+/* Waits for the next item; NULL if the pool closes and none is left. */
+static struct work *next_item(struct worker_pool *p)
 {
     pthread_mutex_lock(&p->lock);
     while (p->first == NULL && !p->closing) {
@@ -50,7 +50,7 @@ static struct work *take(struct worker_pool *p)
 static void *worker_main(void *arg)
 {
     struct worker_pool *p = arg;
-    for (struct work *w = take(p); w != NULL; w = take(p)) {
+    for (struct work *w = next_item(p); w != NULL; w = next_item(p)) {
         w->run(w);
         loop_post(w->home, &w->task);
     }
@@ -110,7 +110,7 @@ struct worker_pool *worker_pool_free(struct worker_pool *p)
 void worker_submit(struct worker_pool *p, struct work *w)
 {
     w->next = NULL;
-    w->task.run = on_home;
+    w->task.run = worker_on_home;
     pthread_mutex_lock(&p->lock);
     *p->end = w;
     p->end = &w->next;

@@ -6,65 +6,49 @@
 #define END SV("-----END ")
 #define DASHES SV("-----")
 
-/* One block: what stands between its two lines. */
+/* One block, between its two lines. */
 struct block {
     struct sv name; /* "CERTIFICATE" */
     struct sv body;
 };
 
-/* Where the needle begins in v, or NULL. */
-static const char *find(struct sv v, struct sv needle)
+/* Cuts *v at the first mark into the text before it, which is returned, and the text after it,
+ * which stays in *v. False if there is no mark. */
+static bool cut_at(struct sv *v, struct sv mark, struct sv *ret_before)
 {
-    return v.n < needle.n ? NULL : memmem(v.p, v.n, needle.p, needle.n);
+    const char *at = v->n < mark.n ? NULL : memmem(v->p, v->n, mark.p, mark.n);
+    if (at == NULL) {
+        return false;
+    }
+    size_t n = (size_t)(at - v->p);
+    *ret_before = (struct sv){v->p, n};
+    *v = sv_skip(*v, n + mark.n);
+    return true;
 }
 
-static struct sv behind(struct sv v, const char *p)
-{
-    return (struct sv){p, v.n - (size_t)(p - v.p)};
-}
-
-/* Takes the next block from *text. False if there is none; *ret_whole says whether it has its end.
+/* Takes the next block from *text. False if there is none; *ret_whole says whether its end is
+ * there.
  */
 static bool next_block(struct sv *text, struct block *ret, bool *ret_whole)
 {
-    const char *begin = find(*text, BEGIN);
-    if (begin == NULL) {
+    struct sv before;
+    if (!cut_at(text, BEGIN, &before)) {
         return false;
     }
-    *ret_whole = false;
-    *text = behind(*text, begin + BEGIN.n);
-    const char *dashes = find(*text, DASHES);
-    if (dashes == NULL) {
-        return true;
-    }
-    ret->name = (struct sv){text->p, (size_t)(dashes - text->p)};
-    *text = behind(*text, dashes + DASHES.n);
-    const char *end = find(*text, END);
-    if (end == NULL) {
-        return true;
-    }
-    ret->body = (struct sv){text->p, (size_t)(end - text->p)};
-    *text = behind(*text, end + END.n);
-    *ret_whole = sv_starts_with(*text, ret->name) &&
-                 sv_starts_with(behind(*text, text->p + ret->name.n), DASHES);
+    *ret_whole = cut_at(text, DASHES, &ret->name) && cut_at(text, END, &ret->body) &&
+                 sv_starts_with(*text, ret->name) &&
+                 sv_starts_with(sv_skip(*text, ret->name.n), DASHES);
     return true;
 }
 
 static int sextet(char c)
 {
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c == '\0' ? NULL : strchr(digits, c);
+    return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* The first bytes and the number of all bytes that base64 with line breaks stands for. */
+/* Decodes the first bytes of base64 with line breaks, and counts all of them. */
 static bool decode_head(struct sv body, unsigned char head[6], size_t *ret_len)
 {
     uint32_t bits = 0;
@@ -95,7 +79,7 @@ static bool decode_head(struct sv body, unsigned char head[6], size_t *ret_len)
     return (digits + padding) % 4 == 0 && padding <= 2;
 }
 
-/* How long the DER sequence is that begins like this; 0 if none does. */
+/* The length of the DER sequence that begins with these bytes; 0 if none does. */
 static size_t der_length(const unsigned char head[6])
 {
     if (head[0] != 0x30) {

@@ -1,7 +1,7 @@
-/* A first look at certificates and keys in PEM: whole, or cut off while they were being written?
+/* A check whether certificates and keys in PEM are complete, or were read while being written.
  *
- * Only the form is checked, so that a file that is no good can be told from one that is before it
- * takes the place of the one in use. What it says is for the TLS library.
+ * Only the form is checked, so that a broken file does not replace the content in use. The TLS
+ * library judges the rest. Pure; any thread.
  */
 #ifndef PROFPULL_HTTP_PEM_H
 #define PROFPULL_HTTP_PEM_H
@@ -9,10 +9,10 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* At least one certificate, and each of them is base64 of one whole DER sequence. Other blocks and
- * text around them are let pass. */
+/* True if there is a certificate, and each one is the base64 of exactly one DER sequence. Other
+ * blocks, and text around them, are accepted. */
 bool pem_check_certificates(struct sv text, struct err *err);
-/* At least one block whose name ends in "PRIVATE KEY", with its end. */
+/* True if there is a complete block whose name ends in "PRIVATE KEY". */
 bool pem_check_key(struct sv text, struct err *err);
 
 #endif
