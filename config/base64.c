@@ -16,7 +16,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Is the number of digits and "=" right, and nothing in the bits that padding leaves over? */
+/* Checks the number of digits and "=", and that the unused bits before the padding are 0. */
 static bool ends_well(size_t digits, size_t padding, unsigned bits)
 {
     size_t rest = digits % 4;

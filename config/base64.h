@@ -1,12 +1,12 @@
-/* Base64 as kubeconfigs have it. */
+/* Base64 as kubeconfigs use it. */
 #ifndef PROFPULL_CONFIG_BASE64_H
 #define PROFPULL_CONFIG_BASE64_H
 
 #include "base/buf.h"
 #include "base/str.h"
 
-/* Appends what text stands for: the standard alphabet with padding, white space between the
- * characters allowed (folded YAML). False on anything else, or when out is full. */
+/* Appends the decoded text: the standard alphabet with padding; white space between the characters
+ * is allowed (folded YAML). False on anything else, or when out is full. */
 bool base64_decode(struct sv text, struct buf *out);
 /* Appends v in base64, in one line. False when out is full. */
 bool base64_encode(struct sv v, struct buf *out);

@@ -150,8 +150,8 @@ static bool is_token(struct sv v)
     return v.n > 0;
 }
 
-/* Those that Prometheus reserves (and no more than concern us): they are ours to set, or would
- * break the request. */
+/* The headers that Prometheus reserves, as far as they concern us: we set them, or they would break
+ * the request. */
 bool check_header_name(struct sv v, const char **ret_problem)
 {
     static const char *const reserved[] = {
@@ -193,14 +193,14 @@ static bool check_not_empty(struct sv v)
     return v.n > 0;
 }
 
-/* UTF-8 names as Prometheus 3 has them; the text is known to be UTF-8. */
+/* UTF-8 names as in Prometheus 3; the text is known to be UTF-8. */
 const struct text_kind text_label_name = {.expected = "a label name that is not empty",
                                           .ok = check_not_empty};
 
 const struct pairs_kind pairs_labels = {.name = &text_label_name, .value = &text_any};
 
-/* "seconds" is the business of the key of that name: as a parameter of all types it would turn
- * snapshots into deltas. */
+/* The key of a type sets "seconds": as a parameter of all types it would turn snapshots into
+ * deltas. */
 static bool check_param_name(struct sv v)
 {
     return v.n > 0 && !sv_eq_str(v, "seconds");
@@ -273,7 +273,7 @@ bool check_listen(struct sv v)
         return true;
     }
     if (has_any(address, ":") && address.p[0] != '[') {
-        return false; /* IPv6 wants brackets */
+        return false; /* IPv6 needs brackets */
     }
     return is_graphic(address) && !has_any(address, "/@?#") &&
            split_host_port(address, &host, &none, NULL) && host.n > 0;
@@ -283,7 +283,7 @@ const struct text_kind text_listen = {
     .expected = "host:port such as \"0.0.0.0:4041\" or \"[::]:4041\", or \"\" for no server",
     .ok = check_listen};
 
-/* What Pyroscope and its relatives accept in X-Scope-OrgID. */
+/* The characters that Pyroscope and its relatives accept in X-Scope-OrgID. */
 static bool check_tenant(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -316,7 +316,7 @@ void complain_twice(struct reader *r, const struct place *at, const char *name, 
                  first_line);
 }
 
-/* Four labels are the server's own on the way through ingest; one must be left. */
+/* The server adds four labels on ingest; at least one more must fit. */
 static const struct range range_names = {5, LABELS_MAX};
 static const struct range range_lengths = {16, 65536};
 

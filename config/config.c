@@ -1,4 +1,4 @@
-/* Loading: file -> tree -> `struct config`, and its life. */
+/* Loading: file -> tree -> `struct config`, and its reference count. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -10,13 +10,14 @@
 #include "config/file.h"
 #include "config/parts.h"
 
-/* All memory of one configuration, and of one loading. */
+/* The memory limit of a configuration, and of the scratch space while it is loaded. */
 #define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
 
-/* What a `struct config` is embedded in. The arena holds it and all that it points to. */
+/* The allocation that contains a `struct config`. The arena holds it and everything it points to.
+ */
 struct box {
-    struct config config; /* first: the outside sees only this */
-    struct box *self;     /* the way from a const pointer to what may change */
+    struct config config; /* first: callers see only this */
+    struct box *self;     /* leads from a const pointer to the mutable part */
     struct arena *arena;
     atomic_uint refs;
 };
@@ -61,11 +62,10 @@ static struct box *box_new(void)
     return box;
 }
 
-/* ---- global, server, log
- * ------------------------------------------------------------------------------- */
+/* ---- global, server, log --------------------------------------------------------------------- */
 
-/* External labels reach the server as they are, so their names must be such as every server takes;
- * names with "__" in front steer the agent and the servers. */
+/* External labels reach the server unchanged, so their names must be valid for every server; names
+ * that begin with "__" control the agent and the servers. */
 static bool check_external_name(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -169,8 +169,8 @@ static const struct yaml_node *read_tree(struct reader *r, const struct sv *text
     return root == NULL ? &empty : root;
 }
 
-/* The jobs of the built-in configuration. What is wrong with them can only come from the variables
- * of the environment that it uses. */
+/* The jobs of the built-in configuration. Any error in them comes from the environment variables
+ * that it uses. */
 static void read_builtin_jobs(struct reader *r, struct config *c)
 {
     const struct sv text = config_builtin();
@@ -230,9 +230,7 @@ static void read_rules_root(struct reader *r, const void *arg, struct config *c,
     }
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* "dir/" of "dir/file", "" if there is none. */
 static const char *directory_of(struct reader *r, const char *name)

@@ -5,8 +5,8 @@
  * whole. All mistakes of a file are reported in one run. A configuration lives in its own arena, is
  * reference-counted (atomic) and never changes; everything it points to dies with it.
  *
- * The model is a list of jobs, each with sources (what is discovered and the rules for it), so that
- * another front end can fill it as well.
+ * The model is a list of jobs, each with its sources and their rules; it does not depend on YAML,
+ * so another front end can fill it as well.
  */
 #ifndef PROFPULL_CONFIG_CONFIG_H
 #define PROFPULL_CONFIG_CONFIG_H
@@ -22,7 +22,7 @@
 #include "config/protocol.h"
 #include "http/http.h"
 
-/* Where something stands in a file; line and column count from 1, line 0 means "built in". */
+/* A position in a file; line and column count from 1, line 0 means "built in". */
 struct config_pos {
     const char *file;
     int line;
@@ -62,11 +62,11 @@ enum config_action {
 
 /* "replace", "keep", ... */
 const char *config_action_name(enum config_action action);
-/* Case does not matter (Prometheus). False if there is no such action. */
+/* Ignores case, as Prometheus does. False if there is no such action. */
 bool config_action_parse(struct sv text, enum config_action *ret_action);
 
-/* One rule as written. A string that was not given is NULL (given and empty is ""): the rule's
- * checks need to know. Defaults are applied where the rule is compiled (relabel/). */
+/* One rule as written. A string that was not given is NULL (given and empty is ""), because the
+ * checks of a rule depend on it. relabel/ applies the defaults when it compiles the rule. */
 struct config_rule {
     struct config_pos pos;
     bool has_action;
@@ -87,16 +87,16 @@ struct config_rules {
 
 /* ---- profile types --------------------------------------------------------------------------- */
 
-/* What becomes of counters since process start. */
+/* How counters since process start are sent. */
 enum config_delta {
-    DELTA_OFF,    /* they are passed on as they are */
-    DELTA_AUTO,   /* the scraper subtracts what the last profile had */
-    DELTA_SERVER, /* the target does, over `seconds` (Go: ?seconds=N) */
+    DELTA_OFF,    /* unchanged */
+    DELTA_AUTO,   /* the scraper subtracts the previous profile */
+    DELTA_SERVER, /* the target subtracts, over `seconds` (Go: ?seconds=N) */
 };
 /* "off", "auto", "server" */
 const char *config_delta_name(enum config_delta delta);
 
-/* What the target answers with. */
+/* The format of the target's response. */
 enum config_format { FORMAT_PPROF, FORMAT_JFR };
 /* "pprof", "jfr" */
 const char *config_format_name(enum config_format format);
@@ -114,7 +114,7 @@ struct config_type {
     enum config_format format;
     bool continuous;    /* sampling: the next one starts when the last one has ended */
     int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
-    bool seconds_given; /* it stands in the file: does not follow the interval of a target */
+    bool seconds_given; /* given in the file: does not follow the interval of a target */
     int64_t interval_ms;
     int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
@@ -132,7 +132,7 @@ struct config_builtin_type {
         type;               /* with its defaults; interval, timeout and params are those of a job */
     const char *annotation; /* its name in profiles.grafana.com/<annotation>.scrape */
     const char *profefe;    /* its type in profefe; NULL: none */
-    /* The values in such a profile of Go, in their order; ends with a row whose type is NULL. */
+    /* The values of such a profile of Go, in order; ends with a row whose type is NULL. */
     const struct config_value_type *values;
 };
 
@@ -167,7 +167,7 @@ struct config_http_sd {
     struct http_settings http;
 };
 
-/* What a source in Kubernetes discovers, or what a selector selects. */
+/* The kind of object that a Kubernetes source discovers, or that a selector selects. */
 enum config_role {
     ROLE_NONE, /* in config_sharding, which only needs the connection */
     ROLE_POD,
@@ -224,7 +224,7 @@ struct config_job {
     struct config_pairs params;
     uint64_t body_size_limit;
     uint64_t target_limit;
-    /* What is scraped of the processes of each service. */
+    /* Which processes of each service are scraped. */
     unsigned sample_percent; /* 100 or 0: all */
     unsigned sample_max;     /* 0: any number */
     const char *path_prefix;
@@ -235,18 +235,18 @@ struct config_job {
     struct config_rules relabel;
     struct config_rules profile_relabel; /* on the labels of each profile, before writing */
     uint64_t forward_to;                 /* bit i: endpoints[i] */
-    /* false (the default): what a pod's relabelled address may name is the pod's own address */
+    /* false (the default): the relabelled address of a pod must be one of its own addresses */
     bool allow_foreign_address;
     struct http_settings http;
 };
 
-/* What a server takes of labels; beyond it they are cut (write/series.h), not refused. */
+/* The limits of a server for labels; longer ones are cut (write/series.h), not refused. */
 struct config_label_limits {
-    unsigned max_names; /* labels of a profile, those that the server adds included */
+    unsigned max_names; /* labels of a profile, including those that the server adds */
     unsigned max_name_length;
     unsigned max_value_length;
 };
-/* The defaults of a Pyroscope. */
+/* Pyroscope's defaults. */
 #define CONFIG_LABEL_LIMITS_DEFAULT                                                                \
     {                                                                                              \
         .max_names = 30, .max_name_length = 1024, .max_value_length = 2048                         \
@@ -294,7 +294,7 @@ struct config_sharding {
     const char *pod_name;                /* "": from the environment */
     struct config_kubernetes kubernetes; /* where the API server is; the rest is not used */
     int64_t handover_ms;                 /* from losing a target to scraping it elsewhere */
-    int64_t isolation_ms;                /* without the API server; 0: for ever */
+    int64_t isolation_ms;                /* how long to go on without the API server; 0: for ever */
 };
 
 struct config {
@@ -303,8 +303,8 @@ struct config {
         int64_t scrape_interval_ms;
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
-        uint64_t delta_state_max_bytes;          /* baselines of all deltas together */
-        uint64_t bodies_max_bytes;               /* bodies that are being received, all together */
+        uint64_t delta_state_max_bytes;          /* the baselines of all deltas together */
+        uint64_t bodies_max_bytes;               /* all bodies being received together */
         struct config_label_limits label_limits; /* of endpoints that have none of their own */
     } global;
     struct {
@@ -327,7 +327,7 @@ struct config {
 #define CONFIG_FILE_MAX (4 << 20)
 #define CONFIG_NODES_MAX 200000
 #define CONFIG_DEPTH_MAX 64
-/* Errors that are reported for one file; how many more there were is said in one last line. */
+/* The most errors reported for one file; one last line gives the number of further ones. */
 #define CONFIG_ERRORS_MAX 100
 
 struct config_error {
@@ -349,8 +349,8 @@ struct config_options {
     /* Values for ${NAME}; NULL takes getenv(3). */
     const char *(*env)(void *arg, const char *name);
     void *env_arg;
-    /* Judges a rule after its types are right (relabel/ does; config/ must not know it). May be
-     * NULL. False puts err->msg on the list at the rule's place (or at its regex). */
+    /* Checks a rule whose values have the right types (relabel/ does; config/ must not include it).
+     * May be NULL. False reports err->msg at the position of the rule, or of its regex. */
     bool (*check_rule)(void *arg, const struct config_rule *rule, struct err *err);
     void *check_arg;
     /* The protocols that an endpoint may speak, NULL-terminated; the first is the default. NULL if
@@ -362,9 +362,9 @@ struct config_options {
     const char *listen; /* replaces server.listen; NULL = none */
 };
 
-/* The name of the built-in configuration in places and messages. */
+/* The name of the built-in configuration in positions and messages. */
 #define CONFIG_BUILTIN_NAME "built-in configuration"
-/* Its text, a configuration like any other; its scrape_configs are those of files without any. */
+/* Its text, a configuration like any other. Files without scrape_configs get those of this one. */
 struct sv config_builtin(void);
 
 /* Reads and checks a file, or text with a name for messages. A path of NULL stands for
@@ -376,7 +376,7 @@ struct config *config_load(const char *path, const struct config_options *option
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
                             struct config_errors *errors);
-/* What a command line says about an endpoint; NULL where it says nothing. */
+/* An endpoint given on a command line; NULL for flags that are not there. */
 struct config_endpoint_flags {
     const char *name;
     const char *url;
@@ -388,7 +388,7 @@ struct config_endpoint_flags {
     const char *ca_file;
     bool insecure_skip_verify;
 };
-/* A configuration with this one endpoint, checked and completed like one of a file, and without
+/* A configuration with only this endpoint, checked and completed like one of a file, and without
  * jobs. NULL and the first error ("tenant_id: expected ...") if it cannot be. The caller unrefs it.
  */
 struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,

@@ -1,5 +1,5 @@
-/* Configuration -> normalised YAML: every row of the schemas, but for those that are left out when
- * they have their default. Texts are quoted, "${" in them is escaped, secrets become "<secret>". */
+/* Configuration -> normalised YAML: every row of the schemas except optional ones that have their
+ * default. Texts are quoted, "${" in them is escaped, secrets become "<secret>". */
 #include "config/dump.h"
 
 #include <limits.h>
@@ -33,7 +33,7 @@ static int append_output(void *arg, unsigned char *text, size_t n)
     return buf_ok(d->out);
 }
 
-/* ok: whether there is an event at all. */
+/* ok: whether the event could be made. */
 static void emit(struct dumper *d, yaml_event_t *event, int ok)
 {
     if (ok && d->failed) {

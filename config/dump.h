@@ -14,13 +14,13 @@ void dump_end_mapping(struct dumper *d);
 /* flow: in one line, between brackets. */
 void dump_begin_list(struct dumper *d, const char *key, bool flow);
 void dump_end_list(struct dumper *d);
-/* A key that is not of a schema but a name in the file. */
+/* A key chosen by the user rather than one of a schema. */
 void dump_name(struct dumper *d, const char *name);
 /* A value that needs no quotes. */
 void dump_word(struct dumper *d, const char *key, const char *word);
 void dump_number(struct dumper *d, const char *key, uint64_t value);
 void dump_duration(struct dumper *d, const char *key, int64_t ms);
-/* A value that loads to the same text; what the kind says is secret is not shown. */
+/* A value that loads to the same text; secrets (by the kind of text) are not shown. */
 void dump_text(struct dumper *d, const char *key, const struct text_kind *kind, const char *text);
 
 #endif

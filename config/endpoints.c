@@ -1,4 +1,4 @@
-/* The list write: where profiles go. */
+/* The list `write`: the endpoints that profiles are sent to. */
 #include <string.h>
 
 #include "config/dump.h"
@@ -252,7 +252,7 @@ static bool names_protocol(const struct yaml_node *endpoint)
     return given != NULL && given->kind == YAML_SCALAR && !sv_eq_str(given->text, "auto");
 }
 
-/* URL and protocol belong together. */
+/* Checks that URL and protocol fit together. */
 static void check_protocol(struct reader *r, const struct place *at, struct config_endpoint *e)
 {
     bool given = names_protocol(at->node);
@@ -335,7 +335,7 @@ struct endpoints {
     size_t n;
 };
 
-/* The places of the elements live no longer than a call, so each check walks the list itself. */
+/* A place lives no longer than a call, so each check finds the elements again. */
 static struct place element_place(const struct place *list, size_t index)
 {
     const struct yaml_item *i = list->node->items;
@@ -378,7 +378,7 @@ static struct config_endpoint *find_main(const struct endpoints *all)
     return NULL;
 }
 
-/* The URL of the command line replaces that of "main", or makes "main". There is room for one more.
+/* The URL of the command line replaces that of "main", or adds "main"; the array has room for it.
  */
 static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
 {

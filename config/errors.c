@@ -1,5 +1,5 @@
-/* The list of errors: a fixed array kept in order of position, so that it needs memory for texts
- * only and an error is never lost for want of memory. */
+/* The list of errors: a fixed array sorted by position. Only texts need memory, so no error is lost
+ * when memory runs out. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Filling the list of errors that config.h shows: used by the readers of this room only. */
+/* Adding to the list of errors that config.h declares; for the readers in config/ only. */
 #ifndef PROFPULL_CONFIG_ERRORS_H
 #define PROFPULL_CONFIG_ERRORS_H
 
@@ -6,11 +6,10 @@
 
 /* Names the file that the errors are about; the string is copied. */
 void config_errors_set_file(struct config_errors *e, const char *file);
-/* Would an error at this place be kept? Saves the work of wording one that would not. */
+/* Would an error at this position be kept? If not, there is no need to format its message. */
 bool config_errors_wants(const struct config_errors *e, int line, int column);
-/* Puts an error at its place in the order of positions (line 0 comes first). Copies the strings.
- * If the list is full the last one falls off and is counted; if memory runs out the error stays,
- * with a constant text. */
+/* Inserts an error by its position (line 0 comes first). Copies the strings. If the list is full,
+ * the last error is dropped and counted; if memory runs out, the error keeps a constant text. */
 void config_errors_add(struct config_errors *e, int line, int column, const char *path,
                        const char *message);
 

@@ -40,7 +40,7 @@ static const char *lookup(const struct config_options *options, const char *name
     return getenv(name);
 }
 
-/* inside: what stands between the braces. */
+/* inside: the text between the braces. */
 static bool expand_one(struct sv inside, const struct config_options *options, struct buf *out,
                        struct err *err)
 {

@@ -8,9 +8,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Appends what is left of an open file to out. Blocks. */
+/* Appends the rest of an open file to out. Blocks. */
 bool file_read_fd(int fd, size_t max, struct buf *out, struct err *err);
-/* Appends the content of a regular file (or of what a pipe gives) to out. The error does not name
+/* Appends the content of a regular file (or the output of a pipe) to out. The error does not name
  * the file: the caller does. Blocks. */
 bool file_read(const char *path, size_t max, struct buf *out, struct err *err);
 

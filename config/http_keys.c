@@ -1,5 +1,5 @@
-/* The HTTP client keys, the same for jobs, endpoints and API servers. The rules and the words of
- * the errors are Prometheus'. */
+/* The HTTP client keys, the same for jobs, endpoints and API servers. The rules and the error
+ * messages are those of Prometheus. */
 #include <string.h>
 
 #include "config/dump.h"
@@ -117,7 +117,7 @@ static const struct field authorization_rows[] = {
 static const struct schema authorization =
     SCHEMA(authorization_rows, 0, .check = check_authorization);
 
-/* The short form of authorization, which is what a dump shows. */
+/* The short form of authorization; a dump shows the long one. */
 static void read_bearer(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     struct http_settings *http = out;
@@ -128,8 +128,7 @@ static void read_bearer(struct reader *r, const struct place *at, const void *ar
 
 static const struct kind kind_bearer = {.read = read_bearer};
 
-/* ---- http_headers
- * --------------------------------------------------------------------------------- */
+/* ---- http_headers ---------------------------------------------------------------------------- */
 
 /* A struct array. */
 struct header_list {
@@ -206,7 +205,7 @@ static void read_http_headers(struct reader *r, const struct place *at, const vo
         struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
         struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
         const char *problem;
-        /* Authorization to a proxy is what these are for. */
+        /* Headers for a proxy may authorize us to it. */
         bool own = arg != NULL && sv_eq_str(i->key->text, "Proxy-Authorization");
         if (!own && !check_header_name(i->key->text, &problem)) {
             reader_error(r, &key, "%s", problem);
@@ -217,7 +216,7 @@ static void read_http_headers(struct reader *r, const struct place *at, const vo
     memcpy(out, &list, sizeof(list));
 }
 
-/* A value that must not be shown, for each name; neighbours may have the same one. */
+/* Each name with "<secret>"; adjacent entries may share a name. */
 static void write_secrets(struct dumper *d, const char *key, const struct header_list *list,
                           bool as_lists)
 {

@@ -1,5 +1,4 @@
-/* Reading a kubeconfig. Unknown keys are ignored: such files hold many that concern kubectl only.
- */
+/* Reading a kubeconfig. Unknown keys are ignored: most of them concern only kubectl. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +31,7 @@ bool loader_fail_memory(struct loader *l)
     return err_set(l->err, ERR_MEMORY, "kubeconfig %s: not enough memory", l->name);
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 bool loader_text(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
 {
@@ -118,7 +116,7 @@ static bool get_data(struct loader *l, const struct yaml_node *n, const char *ke
     return *ret != NULL ? true : loader_fail_memory(l);
 }
 
-/* Inline data goes before a file, as kubectl has it. */
+/* Inline data takes precedence over a file, as in kubectl. */
 static bool get_pem(struct loader *l, const struct yaml_node *n, const char *data_key,
                     const char *file_key, const char **ret_pem, const char **ret_file)
 {
@@ -131,8 +129,7 @@ static bool get_pem(struct loader *l, const struct yaml_node *n, const char *dat
     return true;
 }
 
-/* ---- the parts of the file
- * ---------------------------------------------------------------------------------- */
+/* ---- the parts of the file ------------------------------------------------------------------- */
 
 /* In the list `list`, the mapping `key` of the element with this name. */
 static const struct yaml_node *find_named(struct loader *l, const struct yaml_node *root,
@@ -200,7 +197,7 @@ static bool read_cluster(struct loader *l, const struct yaml_node *cluster, stru
     return true;
 }
 
-/* What we cannot do, and would be wrong to ignore. */
+/* Features that we lack and that must not be ignored. */
 static bool refuse_plugins(struct loader *l, const struct yaml_node *user, const char *name)
 {
     static const struct {
@@ -220,7 +217,7 @@ static bool refuse_plugins(struct loader *l, const struct yaml_node *user, const
     return true;
 }
 
-/* Token or password; the file of a token goes before the token, as kubectl has it. */
+/* Token or password; tokenFile takes precedence over token, as in kubectl. */
 static bool read_login(struct loader *l, const struct yaml_node *user, const char *name,
                        struct http_settings *http)
 {
@@ -271,7 +268,7 @@ static bool read_user(struct loader *l, const struct yaml_node *user, const char
     return true;
 }
 
-/* Which context: that of the caller, or the current one. */
+/* The context of the caller, else the current one. */
 static bool choose_context(struct loader *l, const struct yaml_node *root, const char **context)
 {
     if (*context == NULL && !loader_text(l, root, "current-context", context)) {

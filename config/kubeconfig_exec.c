@@ -1,4 +1,4 @@
-/* The exec credential plugin of a user: what to run, and what to tell it. */
+/* The exec credential plugin of a user: its command, and the input that it gets. */
 #include <string.h>
 
 #include "base/ascii.h"
@@ -9,9 +9,9 @@
 #include "config/parts.h"
 
 #define API "client.authentication.k8s.io/"
-/* The extension of a cluster that is handed to plugins. */
+/* The extension of a cluster that plugins receive. */
 #define EXTENSION "client.authentication.k8s.io/exec"
-/* KUBERNETES_EXEC_INFO; Linux takes no longer variable. */
+/* The most bytes of KUBERNETES_EXEC_INFO: Linux limits the size of a variable. */
 #define INFO_MAX ((size_t)100 * 1024)
 
 static bool fail_key(struct loader *l, const struct yaml_node *n, const char *key,
@@ -24,7 +24,7 @@ static bool fail_key(struct loader *l, const struct yaml_node *n, const char *ke
     return loader_fail(l, value, "exec.%s: expected %s", key, expected);
 }
 
-/* ---- what to run ----------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static bool read_version(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
 {
@@ -38,7 +38,7 @@ static bool read_version(struct loader *l, const struct yaml_node *exec, struct 
     return true;
 }
 
-/* There is nobody to answer a plugin's questions. */
+/* Nobody can answer the questions of a plugin. */
 static bool check_interactive(struct loader *l, const struct yaml_node *exec,
                               const struct kubeconfig_exec *e)
 {
@@ -104,7 +104,7 @@ static bool read_argv(struct loader *l, const struct yaml_node *exec, struct kub
     return true;
 }
 
-/* By its name, a variable with a secret. */
+/* Does the name of a variable suggest a secret? */
 static bool is_secret(const char *name)
 {
     static const char *const words[] = {"SECRET", "TOKEN", "PASSWORD", "KEY"};
@@ -151,7 +151,7 @@ static bool read_env(struct loader *l, const struct yaml_node *exec, struct kube
     return true;
 }
 
-/* ---- what to tell it ------------------------------------------------------------------------- */
+/* ---- KUBERNETES_EXEC_INFO -------------------------------------------------------------------- */
 
 static void put_string(struct buf *out, struct sv v)
 {

@@ -1,4 +1,4 @@
-/* What the files that read a kubeconfig share; for config/kubeconfig*.c only. */
+/* Shared by the files that read a kubeconfig; for config/kubeconfig*.c only. */
 #ifndef PROFPULL_CONFIG_KUBECONFIG_PARTS_H
 #define PROFPULL_CONFIG_KUBECONFIG_PARTS_H
 
@@ -7,7 +7,7 @@
 
 struct loader {
     const char *name;    /* of the file, for messages */
-    struct arena *arena; /* what the caller gets */
+    struct arena *arena; /* of the result */
     struct err *err;
 };
 
@@ -19,11 +19,11 @@ bool loader_fail_memory(struct loader *l);
  * value is never shown: it may be a secret. */
 bool loader_text(struct loader *l, const struct yaml_node *n, const char *key, const char **ret);
 bool loader_bool(struct loader *l, const struct yaml_node *n, const char *key, bool *ret);
-/* A file name as it counts from the directory of the kubeconfig; NULL if out of memory. */
+/* A file name, relative to the directory of the kubeconfig; NULL if out of memory. */
 const char *loader_resolve(struct loader *l, const char *file);
 
-/* The plugin of a user (kubeconfig_exec.c). cluster: the node of the cluster; k: what has been read
- * of it. */
+/* The plugin of a user (kubeconfig_exec.c). cluster: the node of the cluster; k: the
+ * values read from it. */
 bool loader_exec(struct loader *l, const struct yaml_node *user, const struct yaml_node *cluster,
                  const char *user_name, struct kubeconfig *k);
 

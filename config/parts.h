@@ -1,5 +1,5 @@
-/* The parts of the configuration, each read by a file of its own: what they share. Only config/
- * includes this. The functions that read report their mistakes through the reader.
+/* Shared by the files of config/ that each read one part of the configuration; for config/ only.
+ * Functions that read report errors through the reader.
  */
 #ifndef PROFPULL_CONFIG_PARTS_H
 #define PROFPULL_CONFIG_PARTS_H
@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "config/schema.h"
 
-/* ---- values that several parts have (checks.c) ----------------------------------------------- */
+/* ---- values shared by several parts (checks.c) ----------------------------------------------- */
 
 extern const struct text_kind text_http_url;  /* no user, query or fragment */
 extern const struct text_kind text_query_url; /* may have a query, which may hold a secret */
@@ -60,7 +60,7 @@ extern const struct kind kind_profiles;
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* Fills c from what arg points to, or reports errors. */
+/* Fills c from its input, arg, or reports errors. */
 typedef void root_fn(struct reader *r, const void *arg, struct config *c, void *out);
 /* A configuration that fn fills; NULL if it reported any error, or memory ran out (config.c). */
 struct config *config_read(const char *name, const struct config_options *options,
@@ -72,8 +72,7 @@ void read_profiles(struct reader *r, const struct place *job_place, struct confi
 
 /* The protocols of the options, NULL-terminated; none if the options list none (endpoints.c). */
 const struct config_protocol *const *reader_protocols(const struct reader *r);
-/* The list `write` of a root; checks and completes it with what the command line says
- * (endpoints.c). */
+/* The list `write` of a root; checks it and adds the settings of the command line (endpoints.c). */
 void read_endpoints(struct reader *r, const struct place *root, struct config *c);
 
 /* One endpoint, which becomes the only one of the configuration (endpoints.c). */

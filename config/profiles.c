@@ -5,7 +5,7 @@
 #include "config/dump.h"
 #include "config/parts.h"
 
-/* Longest name of a custom type: it becomes a label value. */
+/* The longest name of a custom type; it becomes a label value. */
 #define NAME_LEN_MAX 2048
 
 /* A type that is being read, and where. */
@@ -88,7 +88,7 @@ static void read_sampling(struct reader *r, const struct place *at, const void *
     kind_bool.read(r, at, arg, &((struct config_type *)out)->sampling);
 }
 
-/* A type whose delta the target makes samples too, but not because the file says so. */
+/* A type whose target makes the delta samples too, but the file does not set it. */
 static void write_sampling(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     const struct config_type *t = value;
@@ -118,7 +118,8 @@ static const struct field custom_rows[] = {
 };
 const struct schema schema_custom_type = SCHEMA(custom_rows, sizeof(struct config_type));
 
-/* Where the interval of a type was said: in the type, in the job, or (globally) nowhere near. */
+/* The place of the interval: in the type, in the job, or else the job itself (a global interval).
+ */
 static struct place interval_place(const struct type_context *c, const struct place *at)
 {
     bool in_type = at != NULL && yaml_get(at->node, "interval") != NULL;
@@ -130,7 +131,7 @@ static struct place interval_place(const struct type_context *c, const struct pl
                : *c->job_place;
 }
 
-/* Only what samples can do so all the time. */
+/* Only types that sample over time can be continuous. */
 static void finish_continuous(const struct type_context *c, const struct place *at,
                               struct config_type *t)
 {
@@ -243,7 +244,7 @@ static bool has_param(const struct config_pairs *params, const char *name)
     return false;
 }
 
-/* The job's parameters, those that the type sets itself replaced. */
+/* The parameters of the job, overridden by those of the type. */
 static void finish_params(const struct type_context *c, struct config_type *t)
 {
     const struct config_pairs *base = &c->job->params;
@@ -329,7 +330,7 @@ static void read_custom(const struct type_context *c, const struct place *list,
     map_free(seen, NULL);
 }
 
-/* The keys of `profiles` itself; what is under those of the types is read afterwards. */
+/* The keys of `profiles` itself; the mappings of the types are read afterwards. */
 static void read_keys(struct reader *r, const struct place *at, struct config_job *job)
 {
     struct field rows[CONFIG_BUILTIN_TYPES + 2] = {
@@ -360,7 +361,7 @@ static void write_profiles(struct dumper *d, const char *key, const void *arg, c
 
 const struct kind kind_profiles = {.read = read_nothing, .write = write_profiles};
 
-/* Where the type at this index of the job is written; the list custom comes last. */
+/* The place of the type at this index of the job; custom types come last. */
 static struct place place_of_type(const struct place *profiles, const struct place *custom,
                                   const struct config_type *types, size_t index)
 {
@@ -375,8 +376,8 @@ static struct place place_of_type(const struct place *profiles, const struct pla
         .parent = custom, .index = index - CONFIG_BUILTIN_TYPES, .node = i->value};
 }
 
-/* Types that sample take turns in a process. Two that are to run all the time would each have half
- * of it, which nobody who writes "continuous" wants. */
+/* A process is sampled for one type at a time, so two continuous types would each get half the
+ * time, which is not what "continuous" promises. */
 static void check_continuous(struct reader *r, const struct place *profiles,
                              const struct place *custom, const struct config_type *types, size_t n)
 {

@@ -1,4 +1,4 @@
-/* What a configuration knows of a protocol that a destination speaks.
+/* The properties of a destination's protocol that the configuration needs.
  *
  * The rows come from the caller (write/protocols/) through struct config_options: config/ reads
  * endpoints without knowing which protocols there are. Constant data.

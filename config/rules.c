@@ -1,11 +1,11 @@
-/* Relabel rules: their types. What a rule means, and whether its parts fit together, is judged by
- * the function in the options. */
+/* Relabel rules: the types of their values. The function in the options checks the meaning of a
+ * rule. */
 #include <string.h>
 
 #include "config/dump.h"
 #include "config/parts.h"
 
-/* Rules in one list: as many as relabelling takes. */
+/* The most rules in one list; relabel/ has the same limit. */
 #define RULES_MAX 1000
 
 static const char *const action_names[] = {
@@ -65,7 +65,7 @@ static void write_action(struct dumper *d, const char *key, const void *arg, con
 static const struct kind kind_action = {read_action, write_action,
                                         .size = sizeof(enum config_action)};
 
-/* "$" belongs to the rule in these. */
+/* "$" is part of the rule in these texts. */
 static const struct text_kind text_raw = {.expected = "a string", .raw = true};
 static const struct range range_any = {0, UINT64_MAX};
 
@@ -74,7 +74,7 @@ static bool has_modulus(const void *record)
     return ((const struct config_rule *)record)->has_modulus;
 }
 
-/* An error about the regex is shown where the regex stands. */
+/* An error about the regex is reported at the regex. */
 static void check_rule(struct reader *r, const struct place *at, bool clean, void *out)
 {
     struct err err = ERR_INIT;

@@ -6,11 +6,11 @@
 #include "base/utf8.h"
 #include "config/schema.h"
 
-/* How much of a value or key a message shows. */
+/* The most bytes of a value or key in a message. */
 #define SHOWN_MAX 80
 #define PATH_MAX_LEN 512
 #define MESSAGE_MAX 1024
-/* Keys that one mapping may have, and longest key for which a similar one is looked for. */
+/* The most keys of a schema, and the longest unknown key that gets a suggestion. */
 #define KEYS_MAX 64
 #define SUGGEST_MAX 40
 
@@ -25,7 +25,7 @@ struct config_pos place_pos(const struct reader *r, const struct place *at)
     return (struct config_pos){r->file, at->node->line, at->node->column};
 }
 
-/* Appends a piece of the user's text without anything that could spoil a line. */
+/* Appends a text of the user, escaped and cut. */
 static void append_shown(struct buf *out, struct sv v)
 {
     struct sv head = {v.p, utf8_prefix(v, SHOWN_MAX)};

@@ -4,7 +4,7 @@
  * places, and goes on, so that one run finds every mistake; a value with an error keeps its
  * default. A dump (dump.h) walks the same rows.
  *
- * All strings and arrays that are made live in the reader's arena. One thread, one file.
+ * All strings and arrays live in the reader's arena. One thread, one file.
  */
 #ifndef PROFPULL_CONFIG_SCHEMA_H
 #define PROFPULL_CONFIG_SCHEMA_H
@@ -19,17 +19,17 @@
 #include "config/yaml.h"
 
 struct reader {
-    struct arena *arena;   /* what stays with the configuration */
-    struct arena *scratch; /* what dies after loading */
+    struct arena *arena;   /* memory of the configuration */
+    struct arena *scratch; /* memory freed after loading */
     struct config_errors *errors;
     const struct config_options *options;
     const char *file;
     const char *directory; /* of the file, with a slash at its end; "" if it has none */
-    bool out_of_memory;    /* something is missing that no error tells of */
+    bool out_of_memory;    /* the result is incomplete without an error */
     size_t reported;
 };
 
-/* Where we are in the tree: a chain on the stack, from which the path of an error is made. */
+/* A position in the tree: a chain on the stack, which gives the path of an error. */
 struct place {
     const struct place *parent; /* NULL at the root */
     const char *key;            /* in a mapping; NULL: element `index` of a list, or the root */
@@ -47,7 +47,7 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
 /* An error about the command line, which has no place in the file. */
 void reader_option_error(struct reader *r, const char *option, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A value for a message: quoted, escaped and cut; for what is not a scalar its kind. */
+/* A value for a message: a scalar quoted, escaped and cut; of other nodes the kind. */
 const char *reader_got(struct reader *r, const struct yaml_node *n);
 const char *reader_quote(struct reader *r, struct sv v);
 /* "one", "one or two", "one, two or three", each in quotes. */
@@ -69,7 +69,7 @@ struct kind {
     bool nests;      /* arg is a struct schema: of the value, or of each element */
 };
 
-/* How every array of the model begins: config_strings, config_pairs, config_rules, ... */
+/* The layout of every array in the model: config_strings, config_pairs, config_rules, ... */
 struct array {
     void *at;
     size_t n;
@@ -84,7 +84,7 @@ union initial {
 };
 
 struct field {
-    const char *key; /* NULL: the rows of the nested schema stand in the same mapping */
+    const char *key; /* NULL: the rows of the nested schema are in the same mapping */
     const struct kind *kind;
     size_t offset; /* of the value in the struct that is filled */
     const void *arg;
@@ -107,8 +107,8 @@ struct schema {
     const struct field *fields;
     size_t n;
     size_t size; /* of the struct, for elements of a list */
-    /* What no single key shows: conflicts, missing partners. clean: there was no error in this
-     * mapping. May be NULL. */
+    /* Checks that involve several keys: conflicts, missing partners. clean: there was no error in
+     * this mapping. May be NULL. */
     void (*check)(struct reader *r, const struct place *at, bool clean, void *out);
 };
 #define SCHEMA(table, ...)                                                                         \
@@ -137,7 +137,7 @@ void read_list(struct reader *r, const struct place *at, size_t size, read_fn *r
 
 /* ---- kinds of values ------------------------------------------------------------------------- */
 
-/* What a text must be. */
+/* The form of a text. */
 struct text_kind {
     const char *expected;    /* "a URL such as ..." */
     bool (*ok)(struct sv v); /* NULL: every text */
@@ -152,7 +152,7 @@ extern const struct text_kind text_nonempty;
 extern const struct text_kind text_secret;
 extern const struct text_kind text_file_name;
 
-/* The text of a scalar as a text_kind demands, or NULL after an error. */
+/* The text of a scalar that satisfies kind, or NULL after an error. */
 const char *reader_text(struct reader *r, const struct place *at, const struct text_kind *kind);
 
 struct range {

@@ -44,7 +44,7 @@ static const struct range range_handover = {.min = (uint64_t)MS_PER_S,
                                             .max = (uint64_t)(10 * 60 * MS_PER_S)};
 static const struct range range_isolation = {.min = 0, .max = UINT64_C(24) * 60 * 60 * 1000};
 
-/* A number, or what stands behind the last "-" of the name of a pod of a StatefulSet. */
+/* A number, or the part after the last "-" in the name of a StatefulSet's pod. */
 static void read_index(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     static const struct text_kind kind = {
@@ -96,8 +96,8 @@ static const struct field kubernetes_rows[] = {
 };
 static const struct schema schema_kubernetes = SCHEMA(kubernetes_rows, 0);
 
-/* The keys of one mode mean nothing in another, nor without any: they would hide a mistake. Next to
- * `mode: none` they may stay, so that this one key switches sharing on and off. */
+/* A key that has no effect in the given mode, or without a mode, hides a mistake. With `mode: none`
+ * all keys are allowed, so that this one key switches sharing on and off. */
 static const struct {
     const struct schema *schema;
     size_t required; /* how many of its rows, from the first on */

@@ -1,4 +1,4 @@
-/* Where the targets of a job come from. The messages about Kubernetes are Prometheus'. */
+/* The sources of a job's targets. The messages about Kubernetes are those of Prometheus. */
 #include <string.h>
 
 #include "config/dump.h"
@@ -79,7 +79,7 @@ static const char *const role_names[CONFIG_ROLES] = {
 };
 static const struct choices roles = CHOICES(role_names);
 
-/* What the selectors of each role may select; up to ROLE_NONE. */
+/* The roles that the selectors of each role may have; up to ROLE_NONE. */
 #define SELECTS_MAX 3
 static const enum config_role selects[CONFIG_ROLES][SELECTS_MAX] = {
     [ROLE_POD] = {ROLE_POD, ROLE_NODE},
@@ -128,7 +128,7 @@ static void read_role(struct reader *r, const struct place *at, const void *arg,
     }
 }
 
-/* CONFIG_ROLES stands for every name that is not a role: no source takes it. */
+/* CONFIG_ROLES represents every name that is not a role; no source accepts it. */
 static void read_selector_role(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const char *text = reader_text(r, at, arg);
@@ -176,7 +176,7 @@ static void check_selector(struct reader *r, const struct place *at,
     }
 }
 
-/* When the role is known. */
+/* Needs the role of the source. */
 static void check_selectors(struct reader *r, const struct place *source,
                             const struct config_kubernetes *k)
 {

@@ -8,7 +8,7 @@
 #include "config/file.h"
 #include "config/parts.h"
 
-/* Files are not the operator's configuration: "$" means nothing in them. */
+/* These files are not part of the configuration: "$" has no meaning in them. */
 static const struct text_kind text_value = {.expected = "a string", .raw = true};
 
 static const struct pairs_kind pairs_values = {.name = &text_label_name, .value = &text_value};
@@ -20,7 +20,7 @@ static const struct field group_rows[] = {
 };
 static const struct schema schema_group = SCHEMA(group_rows, sizeof(struct config_static));
 
-/* The UTF-16 unit that "\uXXXX" at p stands for; -1 if there is no such thing. */
+/* The UTF-16 unit written as "\uXXXX" at p, or -1. */
 static int32_t utf16_unit(const char *p, size_t n)
 {
     int32_t unit = 0;
@@ -37,8 +37,8 @@ static int32_t utf16_unit(const char *p, size_t n)
     return unit;
 }
 
-/* JSON is YAML but for one thing: characters beyond U+FFFF, which JSON escapes as two units of
- * UTF-16 and YAML as one number. Appends the text in YAML's way. */
+/* JSON is YAML except for characters above U+FFFF, which JSON escapes as two units of UTF-16 and
+ * YAML as one number. Appends the text with YAML's escapes. */
 static bool join_surrogates(struct sv text, struct buf *out)
 {
     for (size_t i = 0; i < text.n;) {
@@ -75,7 +75,7 @@ static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
         r->out_of_memory = r->out_of_memory || err.kind == ERR_MEMORY;
         return;
     }
-    /* A file that was just created, or cut before it is written again, is not an empty list. */
+    /* A file that was just created, or truncated before it is rewritten, is not an empty list. */
     if (root == NULL || yaml_is_null(root)) {
         config_errors_add(r->errors, 1, 1, "", "expected a list, got nothing");
         r->reported++;
@@ -88,7 +88,7 @@ static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
     ret->n = groups.n;
 }
 
-static bool tell_first(const struct config_errors *errors, struct err *err)
+static bool report_first(const struct config_errors *errors, struct err *err)
 {
     if (config_errors_count(errors) == 0) {
         return err_set(err, ERR_MEMORY, "not enough memory for this list");
@@ -136,7 +136,7 @@ bool target_file_parse(struct sv text, struct arena *arena, struct target_file *
     } else if (r.errors == NULL || r.out_of_memory) {
         err_set(err, ERR_MEMORY, "not enough memory for this list");
     } else {
-        tell_first(r.errors, err);
+        report_first(r.errors, err);
     }
     buf_done(&joined);
     arena_free(r.scratch);

@@ -1,12 +1,12 @@
-/* Lists of targets that somebody else writes: the files of file_sd_configs (YAML or JSON) and the
+/* Lists of targets written by others: the files of file_sd_configs (YAML or JSON) and the
  * answers of http_sd_configs (JSON).
  *
  *     - targets: ["10.0.0.1:6060", "10.0.0.2:6060"]
  *       labels: {service_name: shop}
  *
- * Strict as the configuration is: unknown keys, duplicate keys and values of the wrong kind are
- * errors, and a list with an error is of no use as a whole. Environment variables are not filled
- * in. Text and nodes are limited as those of a configuration (config.h).
+ * As strict as the configuration: unknown keys, duplicate keys and values of the wrong kind are
+ * errors, and a list with an error is refused as a whole. Environment variables are not expanded.
+ * The limits of text and nodes are those of a configuration (config.h).
  */
 #ifndef PROFPULL_CONFIG_TARGET_FILE_H
 #define PROFPULL_CONFIG_TARGET_FILE_H
@@ -26,7 +26,7 @@ struct target_file {
 };
 
 /* Reads the text of a list. The error is the first one, with line, column and path
- * (`3:5: [1].targets: expected ...`), and how many more there are. */
+ * (`3:5: [1].targets: expected ...`), and the number of further ones. */
 bool target_file_parse(struct sv text, struct arena *arena, struct target_file *ret,
                        struct err *err);
 /* Reads a regular file of at most CONFIG_FILE_MAX bytes into out, which is cleared first. Never

@@ -1,5 +1,5 @@
-/* The built-in profile types. Keys, names, paths and what is enabled by default are those of
- * Grafana Alloy's pyroscope.scrape; heap and threadcreate are ours. */
+/* The built-in profile types. Keys, names, paths and defaults are those of Grafana Alloy's
+ * pyroscope.scrape; heap and threadcreate are ours. */
 #include "config/config.h"
 
 static const struct config_value_type heap_values[] = {{"alloc_objects", "count"},

@@ -23,7 +23,7 @@ const struct text_kind text_file_name = {
 /* A scalar that is being read. */
 struct scalar {
     struct sv text;
-    bool plain; /* may be read as something else than a string */
+    bool plain; /* may be read as something other than a string */
 };
 
 static void wrong(struct reader *r, const struct place *at, const char *expected, bool secret)
@@ -32,7 +32,7 @@ static void wrong(struct reader *r, const struct place *at, const char *expected
                  secret ? yaml_what(at->node) : reader_got(r, at->node));
 }
 
-/* After an expansion the text is no longer what stands in the file. */
+/* After an expansion the text differs from the one in the file. */
 static void wrong_text(struct reader *r, const struct place *at, const char *expected,
                        const struct scalar *s)
 {
@@ -265,7 +265,7 @@ void read_choice(struct reader *r, const struct place *at, const void *arg, void
     }
 }
 
-/* A list whose array is an array of the model. */
+/* A list that becomes a struct array. */
 static void read_array(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
                        const void *arg, void *out)
 {
@@ -432,7 +432,7 @@ static void write_strings(struct dumper *d, const char *key, const void *arg, co
     dump_end_list(d);
 }
 
-/* Neighbours have the same name where one has several values. */
+/* The values of one name are adjacent. */
 void write_pairs(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     const struct pairs_kind *kind = arg;

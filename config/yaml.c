@@ -1,5 +1,5 @@
-/* libyaml's events -> tree. libyaml has no limit of depth and expands nothing itself; both are done
- * here, while the events come, so that a hostile text stops early. */
+/* libyaml's events -> tree. libyaml neither limits the depth nor expands aliases; both happen here,
+ * event by event, so that a hostile text fails early. */
 #include <limits.h>
 #include <string.h>
 #include <yaml.h>
@@ -38,7 +38,7 @@ static bool fail_memory(struct builder *b)
     return err_set(b->err, ERR_MEMORY, "not enough memory for this file");
 }
 
-/* Is there a tab where the parser stopped? It is the most frequent cause by far. */
+/* Did the parser stop at a tab? That is by far the most frequent cause. */
 static bool stopped_at_tab(const struct builder *b)
 {
     const yaml_parser_t *p = &b->parser;

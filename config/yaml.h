@@ -1,13 +1,13 @@
 /* YAML text -> a tree of nodes with their places in the text. Knows no key and no meaning.
  *
  * One document, UTF-8, within the limits CONFIG_FILE_MAX, CONFIG_NODES_MAX and CONFIG_DEPTH_MAX.
- * Anchors and aliases are shared parts of the tree: nodes are counted as if each alias were a copy,
- * so that a small file cannot stand for a huge one. Merge keys ("<<") are resolved: what the
- * mapping says itself wins, then the first of the merged. The tree lives in the caller's arena, is
- * read-only and has no cycles.
+ * Anchors and aliases are shared parts of the tree; the limits count each alias as a copy, so that
+ * a small file cannot expand to a huge one. Merge keys ("<<") are resolved: the mapping's own keys
+ * win, then the first of the merged mappings. The tree lives in the caller's arena, is read-only
+ * and has no cycles.
  *
- * What the reader of the tree must judge, because it knows the path: duplicate keys, tags and the
- * like are marked in the nodes, not refused.
+ * Duplicate keys, tags and the like are marked in the nodes, not refused: the reader of the tree
+ * reports them, because it knows the path.
  */
 #ifndef PROFPULL_CONFIG_YAML_H
 #define PROFPULL_CONFIG_YAML_H
@@ -37,7 +37,7 @@ struct yaml_node {
     int column;
     bool plain;          /* a scalar without quotes and not a block */
     bool literal;        /* a scalar in which "${" is not expanded */
-    const char *problem; /* what is wrong with the node whatever it is used for, or NULL */
+    const char *problem; /* an error in any use of the node, or NULL */
     struct sv text;      /* of a scalar; NUL-terminated */
     struct yaml_item *items;
     size_t n_items;
@@ -52,7 +52,7 @@ struct yaml_place {
 };
 
 /* The root in *ret_root: NULL for a text without any node. False with err and *reterr_place at the
- * first syntax error or broken limit. Temporary memory is freed; what is made lives in the arena.
+ * first syntax error or broken limit. Temporary memory is freed; the tree lives in the arena.
  */
 bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **ret_root,
                 struct yaml_place *reterr_place, struct err *err);

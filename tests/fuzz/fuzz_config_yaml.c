@@ -1,5 +1,5 @@
-/* Any text as a configuration: an answer or errors with places, no crash; what loads must come back
- * the same through its dump. */
+/* Any text as a configuration: a result or errors with positions, no crash; the dump of a result
+ * must load to the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

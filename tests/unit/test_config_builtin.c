@@ -1,4 +1,4 @@
-/* What stands in for missing scrape_configs. */
+/* The built-in configuration, used when scrape_configs is missing. */
 #include "tests/unit/testing.h"
 
 #include "config/config.h"
@@ -40,8 +40,8 @@ static const struct config_kubernetes *source_of(const struct config *c)
     return &c->jobs[0].sources[0].kubernetes;
 }
 
-/* No file: the built-in text is all there is, and --write.url takes the place of its endpoint. */
-static void no_file(void **state)
+/* No file: only the built-in text counts, and --write.url replaces its endpoint. */
+static void without_a_file_the_built_in_configuration_is_used(void **state)
 {
     (void)state;
     struct config *c = load(NULL, NULL, "http://p:1", "");
@@ -81,8 +81,8 @@ static void no_jobs(void **state)
     config_unref(c);
 }
 
-/* Jobs of one's own are all there are. */
-static void own_jobs(void **state)
+/* A file with scrape_configs has no other jobs. */
+static void jobs_in_the_file_replace_the_built_in_ones(void **state)
 {
     (void)state;
     struct config *c =
@@ -116,7 +116,7 @@ static void variables(void **state)
 
 /* A mistake in a variable is reported with its place in the built-in text; next to mistakes of the
  * file itself only these are. */
-static void mistakes(void **state)
+static void errors_name_the_built_in_configuration(void **state)
 {
     (void)state;
     struct variable own = {"PROFPULL_OWN_NAMESPACE", "yes"};
@@ -131,7 +131,7 @@ static void mistakes(void **state)
     assert_null(load("write: []\n", &own, NULL, "f:1:8: write: at least one endpoint is needed\n"));
 }
 
-/* The text is one that users can copy: loaded as a file it gives the same. */
+/* Users can copy the text: loaded as a file it gives the same. */
 static void the_text_is_a_file(void **state)
 {
     (void)state;
@@ -159,9 +159,12 @@ static void the_text_is_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_file),  cmocka_unit_test(no_jobs),
-        cmocka_unit_test(own_jobs), cmocka_unit_test(variables),
-        cmocka_unit_test(mistakes), cmocka_unit_test(the_text_is_a_file),
+        cmocka_unit_test(without_a_file_the_built_in_configuration_is_used),
+        cmocka_unit_test(no_jobs),
+        cmocka_unit_test(jobs_in_the_file_replace_the_built_in_ones),
+        cmocka_unit_test(variables),
+        cmocka_unit_test(errors_name_the_built_in_configuration),
+        cmocka_unit_test(the_text_is_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

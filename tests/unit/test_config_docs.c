@@ -90,8 +90,8 @@ static bool has_section(const struct schema *s)
     return false;
 }
 
-/* All paths of a schema but for those that have a section of their own. TLS on the way to a token
- * is described by the keys of tls_config. */
+/* All paths of a schema except nested ones with a section of their own. The docs describe
+ * oauth2.tls_config by the keys of tls_config. */
 static void list_schema(struct paths *paths, const struct schema *s, const char *prefix)
 {
     for (size_t i = 0; i < s->n; i++) {

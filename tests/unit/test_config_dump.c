@@ -12,7 +12,7 @@ static const char *env(void *arg, const char *name)
     return strcmp(name, "TOKEN") == 0 ? "hunter2" : NULL;
 }
 
-/* What the dump of a text is; the caller frees. */
+/* The dump of a text, which the caller frees. */
 static char *dump(const char *text)
 {
     struct config_options o = {.env = env, .protocols = testing_protocols};
@@ -91,7 +91,7 @@ static const char minimal_dump[] = "global:\n"
     "    max_name_length: 1024\n"
     "    max_value_length: 2048\n";
 
-static void minimal(void **state)
+static void a_minimal_configuration_is_dumped_with_all_defaults(void **state)
 {
     (void)state;
     char *got = dump("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n");
@@ -102,7 +102,7 @@ static void minimal(void **state)
     free(got);
 }
 
-/* Everything that is not in the minimal one, and what is hard to write down. */
+/* Everything that the minimal one lacks, and texts that are hard to write. */
 static const char full[] =
     "global: {scrape_interval: 90s, external_labels: {cluster: prod, q: \"a\\\"b\\\\c\\n\\t\"}}\n"
     "server: {listen: ''}\n"
@@ -166,7 +166,7 @@ static const char full[] =
     "  follow_redirects: false\n"
     "  enable_http2: false\n";
 
-static void whole(void **state)
+static void every_key_is_dumped_and_no_secret(void **state)
 {
     (void)state;
     char *got = dump(full);
@@ -299,8 +299,8 @@ static void whole(void **state)
     free(got);
 }
 
-/* The values that the dump went through are the same as before, not only its text. */
-static void values_survive(void **state)
+/* The values are the same too, not only the text of their dump. */
+static void a_dump_loads_to_the_same_values(void **state)
 {
     (void)state;
     char *first = dump(full);
@@ -324,7 +324,7 @@ static void values_survive(void **state)
     free(first);
 }
 
-static void no_room(void **state)
+static void a_full_buffer_fails_the_dump(void **state)
 {
     (void)state;
     struct config_errors *errors = config_errors_new();
@@ -346,10 +346,10 @@ static void no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(minimal),
-        cmocka_unit_test(whole),
-        cmocka_unit_test(values_survive),
-        cmocka_unit_test(no_room),
+        cmocka_unit_test(a_minimal_configuration_is_dumped_with_all_defaults),
+        cmocka_unit_test(every_key_is_dumped_and_no_secret),
+        cmocka_unit_test(a_dump_loads_to_the_same_values),
+        cmocka_unit_test(a_full_buffer_fails_the_dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

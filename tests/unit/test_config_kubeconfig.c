@@ -1,4 +1,4 @@
-/* Kubeconfigs: which server, which credentials, and what is refused. */
+/* Kubeconfigs: server, credentials, and errors. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -226,7 +226,7 @@ static void refused(void **state)
         assert_null(strstr(err.msg, "hunter2"));
         arena_free(a);
     }
-    /* Empty ones count as not there. */
+    /* Empty values count as missing. */
     struct arena *a = arena_new(1 << 20);
     parse(a, USER("exec: null, auth-provider: , token: ''"), NULL);
     arena_free(a);

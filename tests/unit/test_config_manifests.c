@@ -64,7 +64,7 @@ struct counts {
     size_t documents, roles, workloads, bindings;
 };
 
-/* Nothing but list and watch, of what discovery reads. */
+/* Only list and watch, and only of the resources that discovery reads. */
 static void check_rules(const struct yaml_node *document, const char *file)
 {
     static const char *const readable[] = {"pods",      "nodes",          "services", "namespaces",
@@ -195,7 +195,7 @@ static void documents(void **state)
     assert_true(counts.roles >= 2 && counts.bindings >= 2 && counts.workloads >= 2);
 }
 
-/* Pod discovery, which is all that the built-in configuration does, needs exactly this. */
+/* The permissions for the discovery of pods, which the built-in configuration does. */
 static void least_privilege(void **state)
 {
     (void)state;

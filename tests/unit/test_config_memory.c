@@ -1,5 +1,5 @@
-/* Every allocation fails once: a configuration that could not be loaded for want of memory gives an
- * error, never a crash and never a configuration with holes. libyaml's allocations fail too. */
+/* Every allocation fails once: the result is an error, never a crash and never an incomplete
+ * configuration. libyaml's allocations fail too. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void configuration(void **state)
         n++;
     }
     buf_done(&whole);
-    assert_true(n > 20); /* it did fail in many places */
+    assert_true(n > 20); /* the failures hit many places */
     n = 0;
     while (!load_failing(broken, n, NULL)) {
         n++;

@@ -1,4 +1,4 @@
-/* What is said about mistakes: the place, the path, what was expected and what came. */
+/* The errors of invalid files: position, path, expected and actual value. */
 #include "tests/unit/testing.h"
 
 #include "config/config.h"
@@ -33,7 +33,7 @@ static bool judge(void *arg, const struct config_rule *rule, struct err *err)
 static const struct config_options options = {
     .env = no_env, .check_rule = judge, .protocols = testing_protocols};
 
-/* All errors of a text; what must not load. */
+/* All errors of a text, which must not load. */
 static void check_errors(const char *text, const char *want, const struct config_options *o)
 {
     struct config_errors *errors = config_errors_new();
@@ -68,7 +68,7 @@ static void check_table(const struct mistake *cases, size_t n)
 }
 #define CHECK_TABLE(cases) check_table((cases), sizeof(cases) / sizeof((cases)[0]))
 
-static void good_ones(void **state)
+static void valid_configurations_have_no_errors(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
@@ -744,8 +744,8 @@ static void environment(void **state)
     CHECK_TABLE(cases);
 }
 
-/* Ten mistakes, ten errors, in order of position though they are found in another one. */
-static void ten_at_once(void **state)
+/* Ten mistakes give ten errors in order of position, although they are found in another order. */
+static void all_errors_are_reported_at_once(void **state)
 {
     (void)state;
     check_errors("write:\n"
@@ -779,8 +779,8 @@ static void ten_at_once(void **state)
                  &options);
 }
 
-/* Of many errors the first hundred by position are kept, whatever the order they are found in. */
-static void more_than_a_hundred(void **state)
+/* The first hundred errors by position are kept, in whatever order they are found. */
+static void the_first_hundred_errors_are_kept(void **state)
 {
     (void)state;
     struct buf text;
@@ -806,8 +806,8 @@ static void more_than_a_hundred(void **state)
     buf_done(&text);
 }
 
-/* Found last, but standing first: it takes the place of the last one. */
-static void early_one_found_late(void **state)
+/* Found last, but first by position: it replaces the last one. */
+static void an_early_error_found_late_is_kept(void **state)
 {
     (void)state;
     struct buf text;
@@ -826,7 +826,7 @@ static void early_one_found_late(void **state)
 }
 
 /* Text of the user is cut and escaped in messages and paths. */
-static void hostile_text(void **state)
+static void hostile_text_is_cut_and_escaped(void **state)
 {
     (void)state;
     check_errors(ROOT("\"a\\nb\\e[31m\": 1\n"), "f:3:1: a\\nb\\u001b[31m: unknown key\n", &options);
@@ -871,7 +871,7 @@ static void command_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_ones),
+        cmocka_unit_test(valid_configurations_have_no_errors),
         cmocka_unit_test(whole_file),
         cmocka_unit_test(jobs),
         cmocka_unit_test(profiles),
@@ -880,10 +880,10 @@ int main(void)
         cmocka_unit_test(endpoints),
         cmocka_unit_test(http_keys),
         cmocka_unit_test(environment),
-        cmocka_unit_test(ten_at_once),
-        cmocka_unit_test(more_than_a_hundred),
-        cmocka_unit_test(early_one_found_late),
-        cmocka_unit_test(hostile_text),
+        cmocka_unit_test(all_errors_are_reported_at_once),
+        cmocka_unit_test(the_first_hundred_errors_are_kept),
+        cmocka_unit_test(an_early_error_found_late_is_kept),
+        cmocka_unit_test(hostile_text_is_cut_and_escaped),
         cmocka_unit_test(command_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

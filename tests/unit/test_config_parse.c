@@ -1,4 +1,4 @@
-/* What a good file becomes: defaults, every key, profile types, the environment, the command line,
+/* Valid files: defaults, every key, profile types, the environment, the command line,
  * files. */
 #include "tests/unit/testing.h"
 
@@ -113,7 +113,7 @@ static void defaults(void **state)
     config_unref(c);
 }
 
-/* Names, paths and what is on, as Grafana Alloy has them. */
+/* Names, paths and the types that are enabled, as in Grafana Alloy. */
 static void built_in_types(void **state)
 {
     (void)state;
@@ -190,9 +190,9 @@ static void built_in_types(void **state)
     config_unref(c);
 }
 
-/* S08: the duration given, or one second less than the interval. There an interval of 10s is
- * refused without a duration (the default stays 14s), durations are cut to whole seconds (we want
- * whole ones), and 14s cannot be told from no duration at all. */
+/* The seconds given, or one less than the interval has. Alloy differs: it refuses an interval of
+ * 10s without a duration (its default stays 14s), cuts durations to whole seconds (we require
+ * them), and cannot distinguish 14s from no duration. */
 static void seconds(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void formats(void **state)
     config_unref(c);
 }
 
-/* An endpoint has the global limits, but for those that it gives itself. */
+/* An endpoint has the global limits except those that it sets itself. */
 static void label_limits(void **state)
 {
     (void)state;
@@ -582,7 +582,7 @@ static void environment(void **state)
         {"$$${NODE_NAME}", "$${NODE_NAME}"},
         {"a$", "a$"},
         {"$$", "$$"},
-        {"${QUOTE}", "a\"b\n${NODE_NAME}"}, /* what came is not expanded again */
+        {"${QUOTE}", "a\"b\n${NODE_NAME}"}, /* values are not expanded again */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[256];
@@ -603,7 +603,7 @@ static void environment(void **state)
     config_unref(c);
 }
 
-/* Without an env function the real environment is asked. */
+/* Without an env function the environment of the process is used. */
 static void real_environment(void **state)
 {
     (void)state;
@@ -680,7 +680,7 @@ static void command_line(void **state)
     }
 }
 
-/* 64 endpoints are the most; the 65th is refused, also when the command line brings it. */
+/* At most 64 endpoints; the 65th is refused, even if the command line adds it. */
 static void endpoint_limit(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The key `sharding`: what it means, and what is wrong with it. */
+/* The key `sharding`: its values and its errors. */
 #include "tests/unit/testing.h"
 
 #include "base/clock.h"
@@ -122,7 +122,7 @@ static void defaults(void **state)
     config_unref(c);
 }
 
-/* What is dumped loads to the same. */
+/* A dump loads to the same. */
 static void dump(void **state)
 {
     (void)state;

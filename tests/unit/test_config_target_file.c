@@ -1,4 +1,4 @@
-/* Lists of targets of file_sd and http_sd: what is taken, what is refused and how it is said. */
+/* Lists of targets of file_sd and http_sd: valid ones, and the errors of others. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void texts(void **state)
         {"[{\"targets\":\t[\"a:1\"],\n\t\"labels\":{\"k\":\"a\\/b\"}}]", "a:1,{k=a/b};"},
         {"[{\"targets\":[\"a\"],\"labels\":{\"s\":\"\\ud83d\\ude00\"}}]",
          "a,{s=\xf0\x9f\x98\x80};"},
-        /* The environment is the operator's. */
+        /* Environment variables are not expanded. */
         {"- targets: [a:1]\n  labels: {x: '${HOME}'}\n", "a:1,{x=${HOME}};"},
         {"", "1:1: expected a list, got nothing"},
         {"# nothing\n", "1:1: expected a list, got nothing"},
@@ -70,7 +70,7 @@ static void texts(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         parse(rows[i].text, &out);
         if (i + 1 == sizeof(rows) / sizeof(rows[0])) {
-            /* Half of a file is no list. The words are the YAML library's. */
+            /* Half of a file is not a list. The message is libyaml's. */
             CHECK_CONTAINS(out.data, "3:1: ", rows[i].text);
             assert_null(strstr(out.data, ";"));
         } else {
@@ -111,7 +111,7 @@ static void reading(void **state)
     CHECK_CONTAINS(err.msg, "cannot open the file: No such file", "");
     assert_false(target_file_read(dir, &out, &err));
     CHECK_STR(err.msg, "is not a regular file", "a directory");
-    /* Would wait for a writer for ever. */
+    /* Opening a pipe would wait for a writer. */
     snprintf(path, sizeof(path), "%s/pipe.json", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_false(target_file_read(path, &out, &err));

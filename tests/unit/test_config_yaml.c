@@ -36,7 +36,7 @@ static void show(const struct yaml_node *n, struct buf *out)
     buf_putc(out, n->kind == YAML_LIST ? ']' : '}');
 }
 
-static void trees(void **state)
+static void texts_become_trees(void **state)
 {
     (void)state;
     static const struct {
@@ -80,7 +80,7 @@ static void nothing_at_all(void **state)
     arena_free(a);
 }
 
-static void places(void **state)
+static void nodes_have_positions(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
@@ -151,7 +151,7 @@ static void check_failure(const char *text, size_t n, int line, int column, cons
     arena_free(a);
 }
 
-static void failures(void **state)
+static void syntax_errors_have_positions(void **state)
 {
     (void)state;
     static const struct {
@@ -182,7 +182,7 @@ static void failures(void **state)
     }
 }
 
-static void too_large(void **state)
+static void large_texts_are_refused(void **state)
 {
     (void)state;
     size_t n = CONFIG_FILE_MAX + 1;
@@ -219,7 +219,7 @@ static void depth(void **state)
 }
 
 /* Depth counts through aliases: each line is four levels deeper than the one before. */
-static void depth_by_alias(void **state)
+static void depth_counts_through_aliases(void **state)
 {
     (void)state;
     struct buf b;
@@ -232,7 +232,7 @@ static void depth_by_alias(void **state)
     buf_done(&b);
 }
 
-/* A billion laughs in 400 bytes. */
+/* The "billion laughs" attack in 400 bytes. */
 static void alias_bomb(void **state)
 {
     (void)state;
@@ -250,8 +250,8 @@ static void alias_bomb(void **state)
     buf_done(&b);
 }
 
-/* The same by merge keys, and by a plain flood. */
-static void too_many_nodes(void **state)
+/* The same with merge keys, and with many plain nodes. */
+static void too_many_nodes_are_refused(void **state)
 {
     (void)state;
     struct buf b;
@@ -299,12 +299,12 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees),          cmocka_unit_test(nothing_at_all),
-        cmocka_unit_test(places),         cmocka_unit_test(kinds_of_scalars),
-        cmocka_unit_test(failures),       cmocka_unit_test(marked_not_refused),
-        cmocka_unit_test(too_large),      cmocka_unit_test(depth),
-        cmocka_unit_test(depth_by_alias), cmocka_unit_test(alias_bomb),
-        cmocka_unit_test(too_many_nodes), cmocka_unit_test(no_memory),
+        cmocka_unit_test(texts_become_trees),           cmocka_unit_test(nothing_at_all),
+        cmocka_unit_test(nodes_have_positions),         cmocka_unit_test(kinds_of_scalars),
+        cmocka_unit_test(syntax_errors_have_positions), cmocka_unit_test(marked_not_refused),
+        cmocka_unit_test(large_texts_are_refused),      cmocka_unit_test(depth),
+        cmocka_unit_test(depth_counts_through_aliases), cmocka_unit_test(alias_bomb),
+        cmocka_unit_test(too_many_nodes_are_refused),   cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
