@@ -1,103 +1,6 @@
 #include "pprof/check.h"
 
-#define FIELDS PROFILE_FIELDS
-
-/* What a field holds. */
-enum kind {
-    UNKNOWN, /* skipped */
-    NUMBER,
-    NUMBERS, /* repeated, packed or not */
-    STRING,  /* the index of a string */
-    STRINGS,
-    ID, /* of something: not 0, and a message that lacks it is bad */
-    IDS,
-    TEXT,
-    MESSAGE,
-};
-
-struct shape {
-    const char *name;
-    const struct shape *sub[FIELDS]; /* of fields that are messages */
-    uint8_t kind[FIELDS];            /* enum kind, by number */
-    uint8_t id;                      /* the field that must be there, or 0 */
-};
-
-static const struct shape value_type_shape = {
-    .name = "sample type", .kind = {[VALUE_TYPE_TYPE] = STRING, [VALUE_TYPE_UNIT] = STRING}};
-static const struct shape label_shape = {
-    .name = "label",
-    .kind = {[LABEL_KEY] = STRING,
-             [LABEL_STR] = STRING,
-             [LABEL_NUM] = NUMBER,
-             [LABEL_NUM_UNIT] = STRING},
-};
-static const struct shape sample_shape = {
-    .name = "sample",
-    .kind = {[SAMPLE_LOCATION_ID] = IDS, [SAMPLE_VALUE] = NUMBERS, [SAMPLE_LABEL] = MESSAGE},
-    .sub = {[SAMPLE_LABEL] = &label_shape},
-};
-static const struct shape mapping_shape = {
-    .name = "mapping",
-    .id = MAPPING_ID,
-    .kind = {[MAPPING_ID] = ID,
-             [MAPPING_START] = NUMBER,
-             [MAPPING_LIMIT] = NUMBER,
-             [MAPPING_OFFSET] = NUMBER,
-             [MAPPING_FILENAME] = STRING,
-             [MAPPING_BUILD_ID] = STRING,
-             [7] = NUMBER, /* has_functions and so on */
-             [8] = NUMBER,
-             [9] = NUMBER,
-             [10] = NUMBER},
-};
-static const struct shape line_shape = {
-    .name = "line",
-    .id = LINE_FUNCTION_ID,
-    .kind = {[LINE_FUNCTION_ID] = ID, [LINE_LINE] = NUMBER, [LINE_COLUMN] = NUMBER},
-};
-static const struct shape location_shape = {
-    .name = "location",
-    .id = LOCATION_ID,
-    .kind = {[LOCATION_ID] = ID,
-             [LOCATION_MAPPING_ID] = NUMBER,
-             [LOCATION_ADDRESS] = NUMBER,
-             [LOCATION_LINE] = MESSAGE,
-             [5] = NUMBER /* is_folded */},
-    .sub = {[LOCATION_LINE] = &line_shape},
-};
-static const struct shape function_shape = {
-    .name = "function",
-    .id = FUNCTION_ID,
-    .kind = {[FUNCTION_ID] = ID,
-             [FUNCTION_NAME] = STRING,
-             [FUNCTION_SYSTEM_NAME] = STRING,
-             [FUNCTION_FILENAME] = STRING,
-             [5] = NUMBER /* start_line */},
-};
-static const struct shape profile_shape = {
-    .name = "profile",
-    .kind = {[PROFILE_SAMPLE_TYPE] = MESSAGE,
-             [PROFILE_SAMPLE] = MESSAGE,
-             [PROFILE_MAPPING] = MESSAGE,
-             [PROFILE_LOCATION] = MESSAGE,
-             [PROFILE_FUNCTION] = MESSAGE,
-             [PROFILE_STRING] = TEXT,
-             [PROFILE_DROP_FRAMES] = STRING,
-             [PROFILE_KEEP_FRAMES] = STRING,
-             [PROFILE_TIME_NANOS] = NUMBER,
-             [PROFILE_DURATION_NANOS] = NUMBER,
-             [PROFILE_PERIOD_TYPE] = MESSAGE,
-             [PROFILE_PERIOD] = NUMBER,
-             [PROFILE_COMMENT] = STRINGS,
-             [PROFILE_DEFAULT_SAMPLE_TYPE] = STRING,
-             [PROFILE_DOC_URL] = STRING},
-    .sub = {[PROFILE_SAMPLE_TYPE] = &value_type_shape,
-            [PROFILE_SAMPLE] = &sample_shape,
-            [PROFILE_MAPPING] = &mapping_shape,
-            [PROFILE_LOCATION] = &location_shape,
-            [PROFILE_FUNCTION] = &function_shape,
-            [PROFILE_PERIOD_TYPE] = &value_type_shape},
-};
+#include "pprof/fields.h"
 
 /* One pass. What can only be judged at the end (the strings may stand there) is remembered. */
 struct pass {
@@ -113,22 +16,22 @@ struct pass {
     bool first_string_empty;
 };
 
-static bool bad(const struct pass *p, size_t at, const struct shape *shape, const char *what)
+static bool bad(const struct pass *p, size_t at, const struct field_table *table, const char *what)
 {
-    return err_set(p->err, ERR_INPUT, "%s at byte %zu: %s", shape->name, at, what);
+    return err_set(p->err, ERR_INPUT, "%s at byte %zu: %s", table->name, at, what);
 }
 
-static void note_string(struct pass *p, const struct shape *shape, uint64_t index, size_t at)
+static void note_string(struct pass *p, const struct field_table *table, uint64_t index, size_t at)
 {
     if (index > p->string_max) {
         p->string_max = index;
         p->string_max_at = at;
-        p->string_max_in = shape->name;
+        p->string_max_in = table->name;
     }
 }
 
-static bool check_numbers(struct pass *p, const struct shape *shape, const struct wire_field *f,
-                          enum kind kind, size_t at)
+static bool check_numbers(struct pass *p, const struct field_table *table,
+                          const struct wire_field *f, enum field_kind kind, size_t at)
 {
     struct wire_numbers numbers = wire_numbers_of(f);
     uint64_t value;
@@ -140,63 +43,43 @@ static bool check_numbers(struct pass *p, const struct shape *shape, const struc
         largest = value > largest ? value : largest;
     }
     if (numbers.at == NULL) {
-        return bad(p, at, shape, "a damaged number in a packed field");
+        return bad(p, at, table, "a damaged number in a packed field");
     }
-    if (kind == IDS && smallest == 0) {
-        return bad(p, at, shape, "id 0");
+    if (kind == FIELD_IDS && smallest == 0) {
+        return bad(p, at, table, "id 0");
     }
-    if (kind == STRINGS) {
-        note_string(p, shape, largest, at);
+    if (kind == FIELD_STRINGS) {
+        note_string(p, table, largest, at);
     }
-    p->values += kind == NUMBERS ? n : 0;
+    p->values += kind == FIELD_NUMBERS ? n : 0;
     return true;
 }
 
-static bool fits(enum kind kind, unsigned type)
-{
-    switch (kind) {
-    case UNKNOWN:
-        return true;
-    case NUMBER:
-    case STRING:
-    case ID:
-        return type == WIRE_VARINT;
-    case NUMBERS:
-    case STRINGS:
-    case IDS:
-        return type == WIRE_VARINT || type == WIRE_BYTES;
-    case TEXT:
-    case MESSAGE:
-        return type == WIRE_BYTES;
-    }
-    return false;
-}
+static bool check_message(struct pass *p, const struct field_table *table, struct sv message);
 
-static bool check_message(struct pass *p, const struct shape *shape, struct sv message);
-
-static bool check_field(struct pass *p, const struct shape *shape, const struct wire_field *f,
+static bool check_field(struct pass *p, const struct field_table *table, const struct wire_field *f,
                         size_t at)
 {
-    enum kind kind = f->number < FIELDS ? (enum kind)shape->kind[f->number] : UNKNOWN;
-    if (!fits(kind, f->type)) {
-        return err_set(p->err, ERR_INPUT, "%s at byte %zu: field %u has wire type %u", shape->name,
+    enum field_kind kind = field_kind_of(table, f);
+    if (!field_fits(kind, f->type)) {
+        return err_set(p->err, ERR_INPUT, "%s at byte %zu: field %u has wire type %u", table->name,
                        at, (unsigned)f->number, f->type);
     }
     switch (kind) {
-    case STRING:
-        note_string(p, shape, f->value, at);
+    case FIELD_STRING:
+        note_string(p, table, f->value, at);
         return true;
-    case ID:
-        return f->value != 0 || bad(p, at, shape, "id 0");
-    case NUMBERS:
-    case STRINGS:
-    case IDS:
-        return check_numbers(p, shape, f, kind, at);
-    case MESSAGE:
-        return check_message(p, shape->sub[f->number], f->bytes);
-    case UNKNOWN:
-    case NUMBER:
-    case TEXT:
+    case FIELD_ID:
+        return f->value != 0 || bad(p, at, table, "id 0");
+    case FIELD_NUMBERS:
+    case FIELD_STRINGS:
+    case FIELD_IDS:
+        return check_numbers(p, table, f, kind, at);
+    case FIELD_MESSAGE:
+        return check_message(p, table->sub[f->number], f->bytes);
+    case FIELD_UNKNOWN:
+    case FIELD_NUMBER:
+    case FIELD_TEXT:
         break;
     }
     return true;
@@ -219,22 +102,22 @@ static bool check_values(struct pass *p, size_t at)
 }
 
 /* A message within the profile. */
-static bool check_message(struct pass *p, const struct shape *shape, struct sv message)
+static bool check_message(struct pass *p, const struct field_table *table, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     size_t base = (size_t)(message.p - p->plain.p);
-    bool has_id = shape->id == 0;
+    bool has_id = table->id == 0;
     while (wire_next(&r, &f)) {
-        if (!check_field(p, shape, &f, base + r.field_start)) {
+        if (!check_field(p, table, &f, base + r.field_start)) {
             return false;
         }
-        has_id = has_id || f.number == shape->id;
+        has_id = has_id || f.number == table->id;
     }
     if (r.problem != NULL) {
-        return bad(p, base + r.field_start, shape, r.problem);
+        return bad(p, base + r.field_start, table, r.problem);
     }
-    return has_id || bad(p, base, shape, "id 0");
+    return has_id || bad(p, base, table, "id 0");
 }
 
 static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
@@ -249,7 +132,7 @@ static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
         return true;
     case PROFILE_TIME_NANOS:
         return p->summary->n[PROFILE_TIME_NANOS] == 1 ||
-               bad(p, at, &profile_shape, "a second time_nanos: these are several profiles in one");
+               bad(p, at, &profile_table, "a second time_nanos: these are several profiles in one");
     default:
         return true;
     }
@@ -260,14 +143,14 @@ static bool check_top(struct pass *p)
     struct wire_reader r = wire_reader_of(p->plain);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
-        if (!check_field(p, &profile_shape, &f, r.field_start)) {
+        if (!check_field(p, &profile_table, &f, r.field_start)) {
             return false;
         }
         if (!take_top(p, &f, r.field_start)) {
             return false;
         }
     }
-    return r.problem == NULL || bad(p, r.field_start, &profile_shape, r.problem);
+    return r.problem == NULL || bad(p, r.field_start, &profile_table, r.problem);
 }
 
 static bool check_end(const struct pass *p)

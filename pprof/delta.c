@@ -119,19 +119,13 @@ static uint64_t hash_string(const struct pprof_index *x, uint64_t i)
 
 static void read_label(const struct making *m, struct sv message, struct reading *s)
 {
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    uint64_t fields[LABEL_NUM_UNIT + 1] = {0};
-    while (wire_next(&r, &f)) {
-        if (f.number <= LABEL_NUM_UNIT) {
-            fields[f.number] = f.value;
-        }
-    }
+    uint64_t v[LABEL_NUM_UNIT + 1] = {0};
+    wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
     const uint64_t parts[] = {
-        hash_string(&m->x, fields[LABEL_KEY]),
-        hash_string(&m->x, fields[LABEL_STR]),
-        fields[LABEL_NUM],
-        hash_string(&m->x, fields[LABEL_NUM_UNIT]),
+        hash_string(&m->x, v[LABEL_KEY]),
+        hash_string(&m->x, v[LABEL_STR]),
+        v[LABEL_NUM],
+        hash_string(&m->x, v[LABEL_NUM_UNIT]),
     };
     struct pprof_key key = pprof_key_of(m->x.seed, parts, 4);
     s->labels.half[0] += key.half[0];

@@ -3,6 +3,7 @@
  * string that is not UTF-8 is repaired: servers refuse the whole profile for one. */
 #include "base/utf8.h"
 #include "pprof/delta_private.h"
+#include "pprof/fields.h"
 #include "pprof/put.h"
 
 struct writer_out {
@@ -16,23 +17,39 @@ static void use_string(struct pprof_index *x, uint64_t i)
     x->string_used[i] = true;
 }
 
-/* Marks the strings of a message whose fields first..last name some. */
-static void use_strings(struct pprof_index *x, struct sv message, unsigned fields)
+static void use_strings(struct pprof_index *x, const struct field_table *table, struct sv message);
+
+static void use_strings_of_field(struct pprof_index *x, const struct field_table *table,
+                                 const struct wire_field *f)
+{
+    struct wire_numbers numbers = wire_numbers_of(f);
+    uint64_t string;
+    switch (field_kind_of(table, f)) {
+    case FIELD_STRING:
+        use_string(x, f->value);
+        break;
+    case FIELD_STRINGS:
+        while (wire_numbers_next(&numbers, &string)) {
+            use_string(x, string);
+        }
+        break;
+    case FIELD_MESSAGE:
+        use_strings(x, table->sub[f->number], f->bytes);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Marks the strings that a message refers to. */
+static void use_strings(struct pprof_index *x, const struct field_table *table, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
-        if (f.number < 32 && (fields >> f.number & 1U) != 0) {
-            use_string(x, f.value);
-        }
+        use_strings_of_field(x, table, &f);
     }
 }
-
-#define BIT(n) (1U << (n))
-#define LABEL_STRINGS (BIT(LABEL_KEY) | BIT(LABEL_STR) | BIT(LABEL_NUM_UNIT))
-#define MAPPING_STRINGS (BIT(MAPPING_FILENAME) | BIT(MAPPING_BUILD_ID))
-#define FUNCTION_STRINGS (BIT(FUNCTION_NAME) | BIT(FUNCTION_SYSTEM_NAME) | BIT(FUNCTION_FILENAME))
-#define TYPE_STRINGS (BIT(VALUE_TYPE_TYPE) | BIT(VALUE_TYPE_UNIT))
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -73,7 +90,7 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
         if (f.number == SAMPLE_LOCATION_ID) {
             use_locations(w->x, &f);
         } else if (f.number == SAMPLE_LABEL) {
-            use_strings(w->x, f.bytes, LABEL_STRINGS);
+            use_strings_of_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
         }
         buf_append(&w->message, r.in.p + r.field_start, r.at - r.field_start);
     }
@@ -109,7 +126,8 @@ static void use_function(struct pprof_index *x, struct sv line)
         if (f.number == LINE_FUNCTION_ID && pprof_ids_find(&x->function_ids, f.value, &place) &&
             !x->functions[place].used) {
             x->functions[place].used = true;
-            use_strings(x, pprof_span_of(x, x->functions[place].span), FUNCTION_STRINGS);
+            use_strings(x, profile_table.sub[PROFILE_FUNCTION],
+                        pprof_span_of(x, x->functions[place].span));
         }
     }
 }
@@ -119,7 +137,8 @@ static void use_mapping(struct pprof_index *x, uint64_t id)
     size_t place;
     if (id != 0 && pprof_ids_find(&x->mapping_ids, id, &place) && !x->mappings[place].used) {
         x->mappings[place].used = true;
-        use_strings(x, pprof_span_of(x, x->mappings[place].span), MAPPING_STRINGS);
+        use_strings(x, profile_table.sub[PROFILE_MAPPING],
+                    pprof_span_of(x, x->mappings[place].span));
     }
 }
 
@@ -129,45 +148,26 @@ static void use_parts_of_locations(struct pprof_index *x)
         if (!x->locations[i].used) {
             continue;
         }
+        use_mapping(x, x->locations[i].mapping);
         struct wire_reader r = wire_reader_of(pprof_span_of(x, x->locations[i].span));
         struct wire_field f = {.number = 0};
         while (wire_next(&r, &f)) {
             if (f.number == LOCATION_LINE) {
                 use_function(x, f.bytes);
-            } else if (f.number == LOCATION_MAPPING_ID) {
-                use_mapping(x, f.value);
             }
         }
     }
 }
 
-/* The strings that the profile itself names. */
+/* The strings that the profile itself refers to. */
 static void use_strings_of_profile(struct pprof_index *x)
 {
     struct wire_reader r = wire_reader_of(x->plain);
     struct wire_field f = {.number = 0};
-    uint64_t string;
     use_string(x, 0);
     while (wire_next(&r, &f)) {
-        struct wire_numbers comments = wire_numbers_of(&f);
-        switch (f.number) {
-        case PROFILE_SAMPLE_TYPE:
-        case PROFILE_PERIOD_TYPE:
-            use_strings(x, f.bytes, TYPE_STRINGS);
-            break;
-        case PROFILE_DROP_FRAMES:
-        case PROFILE_KEEP_FRAMES:
-        case PROFILE_DEFAULT_SAMPLE_TYPE:
-        case PROFILE_DOC_URL:
-            use_string(x, f.value);
-            break;
-        case PROFILE_COMMENT:
-            while (wire_numbers_next(&comments, &string)) {
-                use_string(x, string);
-            }
-            break;
-        default:
-            break;
+        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_FUNCTION) {
+            use_strings_of_field(x, &profile_table, &f);
         }
     }
 }

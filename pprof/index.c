@@ -6,11 +6,6 @@
 /* What a location's key is made of. */
 enum { BY_ADDRESS = 1, BY_LINES = 2 };
 
-static bool no_memory(struct err *err)
-{
-    return err_memory(err);
-}
-
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span)
 {
     return (struct sv){.p = x->plain.p + span.at, .n = span.n};
@@ -69,7 +64,7 @@ static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *wha
     ids->mask = slots - 1;
     ids->slots = scratch_zeroed(s, slots, sizeof(*ids->slots));
     if (ids->slots == NULL) {
-        return no_memory(err);
+        return err_memory(err);
     }
     for (size_t i = 0; i < ids->n; i++) {
         size_t slot = slot_of(ids, ids->at[i]);
@@ -91,8 +86,8 @@ static bool make_tables(struct pprof_index *x, struct scratch *s)
     x->string_used = scratch_zeroed(s, n[PROFILE_STRING], sizeof(*x->string_used));
     x->locations = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->locations));
     x->location_keys = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->location_keys));
-    x->functions = scratch_zeroed(s, n[PROFILE_FUNCTION], sizeof(*x->functions));
-    x->mappings = scratch_zeroed(s, n[PROFILE_MAPPING], sizeof(*x->mappings));
+    x->functions = scratch_array(s, n[PROFILE_FUNCTION], sizeof(*x->functions));
+    x->mappings = scratch_array(s, n[PROFILE_MAPPING], sizeof(*x->mappings));
     x->location_ids.at = scratch_array(s, n[PROFILE_LOCATION], sizeof(uint64_t));
     x->function_ids.at = scratch_array(s, n[PROFILE_FUNCTION], sizeof(uint64_t));
     x->mapping_ids.at = scratch_array(s, n[PROFILE_MAPPING], sizeof(uint64_t));
@@ -107,69 +102,46 @@ static struct pprof_span span_of(const struct pprof_index *x, struct sv v)
     return (struct pprof_span){.at = (uint32_t)(v.p - x->plain.p), .n = (uint32_t)v.n};
 }
 
-static uint64_t read_id(struct sv message)
-{
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    uint64_t id = 0;
-    while (wire_next(&r, &f)) {
-        id = f.number == LOCATION_ID ? f.value : id; /* 1, as in functions */
-    }
-    return id;
-}
-
 static void add_location(struct pprof_index *x, struct sv message)
 {
+    uint64_t v[LOCATION_ADDRESS + 1] = {0};
     size_t i = x->location_ids.n++;
-    x->location_ids.at[i] = read_id(message);
-    x->locations[i] = (struct pprof_location){.span = span_of(x, message)};
+    wire_read_numbers(message, v, LOCATION_ADDRESS + 1);
+    x->location_ids.at[i] = v[LOCATION_ID];
+    x->locations[i] = (struct pprof_location){
+        .span = span_of(x, message),
+        .mapping = v[LOCATION_MAPPING_ID],
+        .address = v[LOCATION_ADDRESS],
+    };
 }
 
 static void add_function(struct pprof_index *x, struct sv message)
 {
+    uint64_t v[FUNCTION_FILENAME + 1] = {0};
     size_t i = x->function_ids.n++;
-    struct pprof_function *function = &x->functions[i];
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    function->span = span_of(x, message);
-    while (wire_next(&r, &f)) {
-        switch (f.number) {
-        case FUNCTION_ID:
-            x->function_ids.at[i] = f.value;
-            break;
-        case FUNCTION_NAME:
-            function->name = (uint32_t)f.value;
-            break;
-        case FUNCTION_FILENAME:
-            function->file = (uint32_t)f.value;
-            break;
-        default:
-            break;
-        }
-    }
+    wire_read_numbers(message, v, FUNCTION_FILENAME + 1);
+    x->function_ids.at[i] = v[FUNCTION_ID];
+    x->functions[i] = (struct pprof_function){
+        .span = span_of(x, message),
+        .name = (uint32_t)v[FUNCTION_NAME],
+        .file = (uint32_t)v[FUNCTION_FILENAME],
+    };
 }
 
-/* The strings may come later: the key is made at the end, of this one. */
+/* The strings may come later: the key is made at the end, of the string whose index it is here. */
 static void add_mapping(struct pprof_index *x, struct sv message)
 {
+    uint64_t v[MAPPING_BUILD_ID + 1] = {0};
     size_t i = x->mapping_ids.n++;
-    struct pprof_mapping *m = &x->mappings[i];
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    uint64_t build_id = 0;
-    uint64_t file = 0;
-    m->span = span_of(x, message);
-    while (wire_next(&r, &f)) {
-        uint64_t *const fields[] = {
-            [MAPPING_ID] = &x->mapping_ids.at[i], [MAPPING_START] = &m->start,
-            [MAPPING_LIMIT] = &m->limit,          [MAPPING_OFFSET] = &m->offset,
-            [MAPPING_FILENAME] = &file,           [MAPPING_BUILD_ID] = &build_id,
-        };
-        if (f.number <= MAPPING_BUILD_ID) {
-            *fields[f.number] = f.value;
-        }
-    }
-    m->key = build_id != 0 ? build_id : file;
+    wire_read_numbers(message, v, MAPPING_BUILD_ID + 1);
+    x->mapping_ids.at[i] = v[MAPPING_ID];
+    x->mappings[i] = (struct pprof_mapping){
+        .key = v[MAPPING_BUILD_ID] != 0 ? v[MAPPING_BUILD_ID] : v[MAPPING_FILENAME],
+        .start = v[MAPPING_START],
+        .limit = v[MAPPING_LIMIT],
+        .offset = v[MAPPING_OFFSET],
+        .span = span_of(x, message),
+    };
 }
 
 static void fill_tables(struct pprof_index *x)
@@ -219,26 +191,20 @@ static struct pprof_key function_key(struct pprof_index *x, size_t i)
     return f->key;
 }
 
-/* Reads one line of a location; goes into its key if it has no address. */
-static bool take_line(struct pprof_index *x, struct sv message, struct pprof_key *key,
-                      bool by_lines, struct err *err)
+/* Adds one line of a location to its key, if that has no address. */
+static bool add_line(struct pprof_index *x, struct sv message, struct pprof_key *key, bool by_lines,
+                     struct err *err)
 {
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    uint64_t function = 0;
-    uint64_t line = 0;
+    uint64_t v[LINE_LINE + 1] = {0};
     size_t place;
-    while (wire_next(&r, &f)) {
-        function = f.number == LINE_FUNCTION_ID ? f.value : function;
-        line = f.number == LINE_LINE ? f.value : line;
-    }
-    if (!pprof_ids_find(&x->function_ids, function, &place)) {
+    wire_read_numbers(message, v, LINE_LINE + 1);
+    if (!pprof_ids_find(&x->function_ids, v[LINE_FUNCTION_ID], &place)) {
         return err_set(err, ERR_INPUT, "line at byte %zu: function %llu is not there",
-                       (size_t)(message.p - x->plain.p), (unsigned long long)function);
+                       (size_t)(message.p - x->plain.p), (unsigned long long)v[LINE_FUNCTION_ID]);
     }
     if (by_lines) {
         struct pprof_key k = function_key(x, place);
-        const uint64_t parts[] = {key->half[0], key->half[1], k.half[0], k.half[1], line};
+        const uint64_t parts[] = {key->half[0], key->half[1], k.half[0], k.half[1], v[LINE_LINE]};
         *key = pprof_key_of(x->seed, parts, 5);
     }
     return true;
@@ -264,29 +230,21 @@ static bool key_location(struct pprof_index *x, size_t i, struct err *err)
 {
     const struct pprof_location *l = &x->locations[i];
     struct pprof_key *key = &x->location_keys[i];
-    struct sv message = pprof_span_of(x, l->span);
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    uint64_t address = 0;
-    uint64_t mapping = 0;
-    size_t place;
-    while (wire_next(&r, &f)) {
-        address = f.number == LOCATION_ADDRESS ? f.value : address;
-        mapping = f.number == LOCATION_MAPPING_ID ? f.value : mapping;
-    }
     const struct pprof_mapping *m = NULL;
-    if (mapping != 0) {
-        if (!pprof_ids_find(&x->mapping_ids, mapping, &place)) {
+    size_t place;
+    if (l->mapping != 0) {
+        if (!pprof_ids_find(&x->mapping_ids, l->mapping, &place)) {
             return err_set(err, ERR_INPUT, "location at byte %u: mapping %llu is not there",
-                           (unsigned)l->span.at, (unsigned long long)mapping);
+                           (unsigned)l->span.at, (unsigned long long)l->mapping);
         }
         m = &x->mappings[place];
     }
-    const uint64_t start[] = {BY_LINES, address == 0 && m != NULL ? m->key : 0};
-    *key = address != 0 ? address_key(x, m, address) : pprof_key_of(x->seed, start, 2);
-    r = wire_reader_of(message);
+    const uint64_t start[] = {BY_LINES, l->address == 0 && m != NULL ? m->key : 0};
+    *key = l->address != 0 ? address_key(x, m, l->address) : pprof_key_of(x->seed, start, 2);
+    struct wire_reader r = wire_reader_of(pprof_span_of(x, l->span));
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
-        if (f.number == LOCATION_LINE && !take_line(x, f.bytes, key, address == 0, err)) {
+        if (f.number == LOCATION_LINE && !add_line(x, f.bytes, key, l->address == 0, err)) {
             return false;
         }
     }
@@ -298,7 +256,7 @@ bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
 {
     *x = (struct pprof_index){.plain = plain, .summary = *summary, .seed = seed};
     if (!make_tables(x, s)) {
-        return no_memory(err);
+        return err_memory(err);
     }
     fill_tables(x);
     if (!finish_ids(&x->mapping_ids, s, "mapping", err) ||

@@ -32,6 +32,8 @@ struct pprof_ids {
 };
 
 struct pprof_location {
+    uint64_t mapping; /* id, or 0 */
+    uint64_t address;
     struct pprof_span span; /* of the message */
     bool used;
 };

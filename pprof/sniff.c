@@ -5,9 +5,9 @@
 
 #include "pprof/sniff.h"
 
+#include "pprof/fields.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
-#include "pprof/wire.h"
 
 /* Most bytes of a gzip that are looked at, and most that come out of them. */
 #define INPUT_MAX ((size_t)16 * 1024)

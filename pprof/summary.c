@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "pprof/fields.h"
 #include "pprof/gzip.h"
 
 /* More sample types than this are not printed. */
@@ -16,17 +17,9 @@
 
 static struct pprof_value_type read_value_type(struct sv message)
 {
-    struct pprof_value_type t = {.type = 0};
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
-    while (wire_next(&r, &f)) {
-        if (f.number == VALUE_TYPE_TYPE && f.type == WIRE_VARINT) {
-            t.type = f.value;
-        } else if (f.number == VALUE_TYPE_UNIT && f.type == WIRE_VARINT) {
-            t.unit = f.value;
-        }
-    }
-    return t;
+    uint64_t v[VALUE_TYPE_UNIT + 1] = {0};
+    wire_read_numbers(message, v, VALUE_TYPE_UNIT + 1);
+    return (struct pprof_value_type){.type = v[VALUE_TYPE_TYPE], .unit = v[VALUE_TYPE_UNIT]};
 }
 
 void pprof_summary_add(struct pprof_summary *s, const struct wire_field *f)

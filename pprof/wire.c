@@ -21,15 +21,3 @@ struct wire_varint wire_varint_slow(const char *p, const char *end)
     }
     return too_large;
 }
-
-bool profile_field_fits(const struct wire_field *f)
-{
-    if (f->number >= PROFILE_FIELDS) {
-        return true;
-    }
-    if (f->number == PROFILE_COMMENT) {
-        return f->type == WIRE_VARINT || f->type == WIRE_BYTES; /* repeated numbers may be packed */
-    }
-    bool is_message = f->number <= PROFILE_STRING || f->number == PROFILE_PERIOD_TYPE;
-    return f->type == (is_message ? WIRE_BYTES : WIRE_VARINT);
-}

@@ -123,6 +123,19 @@ static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *
     return wire_value(r, tag.next, ret);
 }
 
+/* Reads the numbers of a message that are not repeated: ret[i] is field i, the last one if there
+ * are several, and is left alone if there is none. Ends silently where the message is damaged. */
+static inline void wire_read_numbers(struct sv message, uint64_t *ret, size_t n)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f;
+    while (wire_next(&r, &f)) {
+        if (f.number < n && f.type == WIRE_VARINT) {
+            ret[f.number] = f.value;
+        }
+    }
+}
+
 /* The numbers of a repeated field, packed or not: give it each field of that number. */
 struct wire_numbers {
     const char *at; /* NULL once something is wrong */
@@ -195,8 +208,5 @@ enum {
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE = 2, LINE_COLUMN = 3 };
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILENAME = 4 };
-
-/* False if it is a known field of pprof's Profile message with a wire type that it cannot have. */
-bool profile_field_fits(const struct wire_field *f);
 
 #endif
