@@ -1,4 +1,4 @@
-/* The head of a pprof profile: its types, period, times, and how many entries of each kind it has.
+/* The head of a profile: its types, period, times, and how many entries of each kind it has.
  *
  * Reads bytes from outside and trusts none of them. The one place that knows what these fields
  * mean: pprof_check() fills in the same struct on its way. Any thread.
@@ -53,6 +53,10 @@ bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
  * ret->whole says whether that was all. No texts. Allocates and frees if the first few KiB are not
  * enough. */
 void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *ret);
+
+/* Reads the times of a plain JFR recording: from the start of its first chunk to the end of the
+ * last. The other fields stay empty. */
+void jfr_summary_read(struct sv plain, struct pprof_summary *ret);
 
 /* Writes the first 16 sample types, "samples/count cpu/nanoseconds", cut if longer than the room.
  * unknown stands for an empty text. */

@@ -131,46 +131,46 @@ bool import_check_labels(const struct import_args *args, const struct series_rul
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-const char *import_type(const struct import_args *args, const struct profile_facts *facts,
+const char *import_type(const struct import_args *args, const struct import_summary *summary,
                         const char *path, struct err *err)
 {
     if (args->type != NULL) {
         return args->type;
     }
-    const char *type = facts->type;
+    const char *type = summary->type;
     if (type == NULL) {
-        type = profile_facts_type_of_name(facts, path);
+        type = import_type_of_name(summary, path);
     }
     if (type == NULL) {
         err_set(err, ERR_INPUT, "its type cannot be told from its samples (%s): say --type",
-                facts->types);
+                summary->types);
     }
     return type;
 }
 
 struct import_window import_choose_window(const struct import_args *args,
-                                          const struct profile_facts *facts, int64_t mtime_ns,
+                                          const struct import_summary *summary, int64_t mtime_ns,
                                           int64_t now_ns)
 {
     struct import_window w = {.duration_ns = -1};
     bool from_given = args->from_ns != IMPORT_NO_TIME;
     bool until_given = args->until_ns != IMPORT_NO_TIME;
-    int64_t duration = facts->duration_ns;
+    int64_t duration = summary->duration_ns;
     if (from_given && until_given) {
         w.from_ns = args->from_ns;
         w.until_ns = args->until_ns;
         duration = w.until_ns - w.from_ns;
-    } else if (from_given || (facts->time_ns > 0 && !until_given)) {
-        w.from_ns = from_given ? args->from_ns : facts->time_ns;
+    } else if (from_given || (summary->time_ns > 0 && !until_given)) {
+        w.from_ns = from_given ? args->from_ns : summary->time_ns;
         w.until_ns = duration <= INT64_MAX - w.from_ns ? w.from_ns + duration : w.from_ns;
     } else {
         w.until_ns = until_given ? args->until_ns : mtime_ns > 0 ? mtime_ns : now_ns;
         w.from_ns = duration < w.until_ns ? w.until_ns - duration : w.until_ns;
     }
-    bool pprof = facts->format == PROFILE_PPROF;
-    if (pprof && duration != facts->duration_ns) {
+    bool pprof = summary->format == PROFILE_PPROF;
+    if (pprof && duration != summary->duration_ns) {
         w.duration_ns = duration;
     }
-    w.restamp = pprof && (w.from_ns != facts->time_ns || w.duration_ns >= 0);
+    w.restamp = pprof && (w.from_ns != summary->time_ns || w.duration_ns >= 0);
     return w;
 }

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "cli/cmd.h"
 #include "cli/flags.h"
-#include "cli/import/facts.h"
+#include "cli/import/summary.h"
 #include "write/series.h"
 
 /* The flag is not given. */
@@ -42,7 +42,7 @@ bool import_check_labels(const struct import_args *args, const struct series_rul
 
 /* The type by --type, the profile or the file's name, in this order; NULL with an error if none
  * says it. */
-const char *import_type(const struct import_args *args, const struct profile_facts *facts,
+const char *import_type(const struct import_args *args, const struct import_summary *summary,
                         const char *path, struct err *err);
 
 struct import_window {
@@ -55,7 +55,7 @@ struct import_window {
 /* The time that a profile covers: by the flags, else by the profile, else by the time when the file
  * was written (mtime_ns; 0: unknown, now_ns then). */
 struct import_window import_choose_window(const struct import_args *args,
-                                          const struct profile_facts *facts, int64_t mtime_ns,
+                                          const struct import_summary *summary, int64_t mtime_ns,
                                           int64_t now_ns);
 
 #endif

@@ -11,6 +11,7 @@
 #include "cli/advice.h"
 #include "cli/cmd.h"
 #include "cli/file_walk.h"
+#include "pprof/restamp.h"
 #include "write/write.h"
 
 #define BAR_WIDTH 30
@@ -28,7 +29,7 @@ struct reading {
     char *path;
     char *data;
     size_t size;
-    struct profile_facts facts;
+    struct import_summary summary;
     const char *type;
     struct import_window window;
 };
@@ -116,18 +117,18 @@ static bool finish_read(struct reading *r, enum read_result result)
 static bool plan(struct reading *r, int64_t mtime_ns)
 {
     const struct import_args *args = r->import->args;
-    r->type = import_type(args, &r->facts, r->path, &r->err);
+    r->type = import_type(args, &r->summary, r->path, &r->err);
     if (r->type == NULL) {
         return false;
     }
-    r->window = import_choose_window(args, &r->facts, mtime_ns, clock_wall_ns());
+    r->window = import_choose_window(args, &r->summary, mtime_ns, clock_wall_ns());
     if (!r->window.restamp) {
         return true;
     }
     char *data = NULL;
     size_t size = 0;
     struct sv body = {.p = r->data, .n = r->size};
-    if (!profile_restamp(body, r->window.from_ns, r->window.duration_ns, &data, &size, &r->err)) {
+    if (!pprof_restamp(body, r->window.from_ns, r->window.duration_ns, &data, &size, &r->err)) {
         return false;
     }
     free(r->data);
@@ -157,12 +158,12 @@ static bool read_profile(struct reading *r, const struct file_found *f)
     if (!read_bytes(r, f, &mtime_ns)) {
         return finish_read(r, READ_BAD);
     }
-    switch (profile_facts_read((struct sv){.p = r->data, .n = r->size}, &r->facts, &r->err)) {
-    case FACTS_OK:
+    switch (import_summary_read((struct sv){.p = r->data, .n = r->size}, &r->summary, &r->err)) {
+    case IMPORT_PROFILE:
         return finish_read(r, plan(r, mtime_ns) ? READ_PROFILE : READ_BAD);
-    case FACTS_OTHER:
+    case IMPORT_OTHER:
         return finish_read(r, f->named ? READ_BAD : READ_SKIPPED);
-    case FACTS_BAD:
+    case IMPORT_DAMAGED:
     default:
         return finish_read(r, READ_BAD);
     }
@@ -229,7 +230,7 @@ static struct profile *make_profile(struct import *im, struct reading *r)
         p->from_ns = r->window.from_ns;
         p->until_ns = r->window.until_ns;
         p->scraped_ms = clock_mono_ms();
-        p->format = r->facts.format;
+        p->format = r->summary.format;
     }
     return p;
 }

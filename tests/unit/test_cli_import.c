@@ -79,15 +79,16 @@ static void time_that_a_profile_covers(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct import_args args = {.from_ns = cases[i].given_from,
                                    .until_ns = cases[i].given_until};
-        struct profile_facts facts = {.time_ns = cases[i].time, .duration_ns = cases[i].duration};
-        struct import_window w = import_choose_window(&args, &facts, cases[i].mtime, 1000 * S);
+        struct import_summary summary = {.time_ns = cases[i].time,
+                                         .duration_ns = cases[i].duration};
+        struct import_window w = import_choose_window(&args, &summary, cases[i].mtime, 1000 * S);
         CHECK_INT(w.from_ns, cases[i].from, cases[i].row);
         CHECK_INT(w.until_ns, cases[i].until, cases[i].row);
         CHECK_INT(w.restamp, cases[i].restamp, cases[i].row);
         CHECK_INT(w.duration_ns, cases[i].written_duration, cases[i].row);
         /* A recording has times in its events: it cannot be moved. */
-        facts.format = PROFILE_JFR;
-        w = import_choose_window(&args, &facts, cases[i].mtime, 1000 * S);
+        summary.format = PROFILE_JFR;
+        w = import_choose_window(&args, &summary, cases[i].mtime, 1000 * S);
         CHECK_INT(w.from_ns, cases[i].from, cases[i].row);
         CHECK_INT(w.restamp, false, cases[i].row);
     }
@@ -97,15 +98,15 @@ static void type_by_flag_content_or_name(void **state)
 {
     (void)state;
     struct import_args args = {.type = NULL};
-    struct profile_facts facts = {.types = "contentions/count delay/nanoseconds"};
+    struct import_summary summary = {.types = "contentions/count delay/nanoseconds"};
     struct err err = ERR_INIT;
-    assert_null(import_type(&args, &facts, "x.pb", &err));
+    assert_null(import_type(&args, &summary, "x.pb", &err));
     CHECK_CONTAINS(err.msg, "(contentions/count delay/nanoseconds): say --type", "");
-    CHECK_STR(import_type(&args, &facts, "mutex.pb", &err), "mutex", "name");
-    facts.type = "block";
-    CHECK_STR(import_type(&args, &facts, "mutex.pb", &err), "block", "content before name");
+    CHECK_STR(import_type(&args, &summary, "mutex.pb", &err), "mutex", "name");
+    summary.type = "block";
+    CHECK_STR(import_type(&args, &summary, "mutex.pb", &err), "block", "content before name");
     args.type = "lock";
-    CHECK_STR(import_type(&args, &facts, "mutex.pb", &err), "lock", "flag before all");
+    CHECK_STR(import_type(&args, &summary, "mutex.pb", &err), "lock", "flag before all");
 }
 
 static void labels_that_the_protocol_carries(void **state)

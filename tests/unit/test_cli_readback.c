@@ -2,7 +2,7 @@
 #include "tests/unit/testing.h"
 
 #include "base/clock.h"
-#include "cli/import/facts.h"
+#include "cli/import/summary.h"
 #include "cli/verify/readback.h"
 #include "write/protocols/file.h"
 #include "write/protocols/ingest.h"
@@ -138,16 +138,16 @@ static void the_profile_is_valid(void **state)
 {
     (void)state;
     struct buf b;
-    struct profile_facts facts;
+    struct import_summary summary;
     struct err err = ERR_INIT;
     buf_init(&b, 4096);
     assert_true(readback_profile(INT64_C(1709204400) * NS_PER_S, 10 * NS_PER_MS, &b));
-    CHECK_INT(profile_facts_read((struct sv){.p = b.data, .n = b.len}, &facts, &err), FACTS_OK,
-              err.msg);
-    CHECK_STR(facts.type, READBACK_TYPE, "");
-    CHECK_STR(facts.types, "samples/count cpu/nanoseconds", "");
-    CHECK_INT(facts.time_ns, INT64_C(1709204400) * NS_PER_S, "");
-    CHECK_INT(facts.duration_ns, 10 * NS_PER_MS, "");
+    CHECK_INT(import_summary_read((struct sv){.p = b.data, .n = b.len}, &summary, &err),
+              IMPORT_PROFILE, err.msg);
+    CHECK_STR(summary.type, READBACK_TYPE, "");
+    CHECK_STR(summary.types, "samples/count cpu/nanoseconds", "");
+    CHECK_INT(summary.time_ns, INT64_C(1709204400) * NS_PER_S, "");
+    CHECK_INT(summary.duration_ns, 10 * NS_PER_MS, "");
     buf_done(&b);
     buf_init(&b, 20);
     assert_false(readback_profile(1, 1, &b));

@@ -2,21 +2,22 @@
  * still one with another time. */
 #include <stdlib.h>
 
-#include "cli/import/facts.h"
+#include "cli/import/summary.h"
+#include "pprof/restamp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_restamp(struct sv body)
 {
-    struct profile_facts facts;
+    struct import_summary summary;
     char *out = NULL;
     size_t n = 0;
-    if (!profile_restamp(body, 12345, 678, &out, &n, NULL)) {
+    if (!pprof_restamp(body, 12345, 678, &out, &n, NULL)) {
         abort();
     }
     struct sv stamped = {.p = out, .n = n};
-    if (profile_facts_read(stamped, &facts, NULL) != FACTS_OK || facts.time_ns != 12345 ||
-        facts.duration_ns != 678) {
+    if (import_summary_read(stamped, &summary, NULL) != IMPORT_PROFILE ||
+        summary.time_ns != 12345 || summary.duration_ns != 678) {
         abort();
     }
     free(out);
@@ -25,16 +26,16 @@ static void check_restamp(struct sv body)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err err = ERR_INIT;
-    struct profile_facts facts;
+    struct import_summary summary;
     struct sv body = {.p = (const char *)data, .n = size};
-    enum facts_result r = profile_facts_read(body, &facts, &err);
-    if ((r == FACTS_OK) != (err.kind == ERR_NONE)) {
+    enum import_verdict r = import_summary_read(body, &summary, &err);
+    if ((r == IMPORT_PROFILE) != (err.kind == ERR_NONE)) {
         abort();
     }
-    if (r == FACTS_OK && (facts.time_ns < 0 || facts.duration_ns < 0)) {
+    if (r == IMPORT_PROFILE && (summary.time_ns < 0 || summary.duration_ns < 0)) {
         abort();
     }
-    if (r == FACTS_OK && facts.format == PROFILE_PPROF) {
+    if (r == IMPORT_PROFILE && summary.format == PROFILE_PPROF) {
         check_restamp(body);
     }
     return 0;

@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 
-#include "cli/import/facts.h"
+#include "cli/import/summary.h"
 #include "pprof/gzip.h"
+#include "pprof/restamp.h"
 #include "tests/unit/pprof_writer.h"
 
 #define T0 INT64_C(1795230000000000000)
@@ -87,15 +88,15 @@ static void type_by_sample_types(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf b;
-        struct profile_facts facts;
+        struct import_summary summary;
         struct err err = ERR_INIT;
         make(&b, cases[i].types, cases[i].period, cases[i].functions);
-        enum facts_result r =
-            profile_facts_read((struct sv){.p = b.data, .n = b.len}, &facts, &err);
-        CHECK_INT(r, FACTS_OK, cases[i].types);
+        enum import_verdict r =
+            import_summary_read((struct sv){.p = b.data, .n = b.len}, &summary, &err);
+        CHECK_INT(r, IMPORT_PROFILE, cases[i].types);
         CHECK_STR(err.msg, "", cases[i].types);
-        CHECK_STR(facts.type ? facts.type : "", cases[i].want, cases[i].functions);
-        CHECK_STR(facts.types, cases[i].types, "types");
+        CHECK_STR(summary.type ? summary.type : "", cases[i].want, cases[i].functions);
+        CHECK_STR(summary.types, cases[i].types, "types");
         buf_done(&b);
     }
 }
@@ -115,9 +116,9 @@ static void type_by_file_name(void **state)
         {"samples/count", "mutex.pb", ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct profile_facts facts = {.format = PROFILE_PPROF};
-        (void)snprintf(facts.types, sizeof(facts.types), "%s", cases[i].types);
-        const char *type = profile_facts_type_of_name(&facts, cases[i].path);
+        struct import_summary summary = {.format = PROFILE_PPROF};
+        (void)snprintf(summary.types, sizeof(summary.types), "%s", cases[i].types);
+        const char *type = import_type_of_name(&summary, cases[i].path);
         CHECK_STR(type ? type : "", cases[i].want, cases[i].path);
     }
 }
@@ -133,26 +134,26 @@ static void files_that_are_not_profiles(void **state)
     const struct {
         const char *row;
         struct sv body;
-        enum facts_result want;
+        enum import_verdict want;
         const char *says;
     } cases[] = {
-        {"html", SV("<html><body></body></html>"), FACTS_OTHER, "HTML"},
-        {"json", SV("{\"a\": 1}"), FACTS_OTHER, "JSON"},
-        {"text", SV("just a text, no more and no less"), FACTS_OTHER, "text"},
-        {"empty", SV(""), FACTS_OTHER, "empty"},
-        {"png", SV("\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), FACTS_OTHER, "not a pprof"},
-        {"cut gzip", {.p = packed.p, .n = packed.n - 9}, FACTS_BAD, "damaged gzip"},
-        {"checksum", {.p = packed.p, .n = packed.n - 1}, FACTS_BAD, "damaged"},
-        {"no strings", SV("\x0a\x04\x08\x01\x10\x02"), FACTS_BAD, "damaged profile"},
+        {"html", SV("<html><body></body></html>"), IMPORT_OTHER, "HTML"},
+        {"json", SV("{\"a\": 1}"), IMPORT_OTHER, "JSON"},
+        {"text", SV("just a text, no more and no less"), IMPORT_OTHER, "text"},
+        {"empty", SV(""), IMPORT_OTHER, "empty"},
+        {"png", SV("\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), IMPORT_OTHER, "not a pprof"},
+        {"cut gzip", {.p = packed.p, .n = packed.n - 9}, IMPORT_DAMAGED, "damaged gzip"},
+        {"checksum", {.p = packed.p, .n = packed.n - 1}, IMPORT_DAMAGED, "damaged"},
+        {"no strings", SV("\x0a\x04\x08\x01\x10\x02"), IMPORT_DAMAGED, "damaged profile"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct profile_facts facts;
+        struct import_summary summary;
         struct err err = ERR_INIT;
-        CHECK_INT(profile_facts_read(cases[i].body, &facts, &err), cases[i].want, cases[i].row);
+        CHECK_INT(import_summary_read(cases[i].body, &summary, &err), cases[i].want, cases[i].row);
         CHECK_CONTAINS(err.msg, cases[i].says, cases[i].row);
     }
-    struct profile_facts facts;
-    CHECK_INT(profile_facts_read(packed, &facts, NULL), FACTS_OK, "whole");
+    struct import_summary summary;
+    CHECK_INT(import_summary_read(packed, &summary, NULL), IMPORT_PROFILE, "whole");
     buf_done(&b);
     scratch_free(scratch);
 }
@@ -191,15 +192,15 @@ static void times_of_recordings(void **state)
         {"times that overflow", 1000, INT64_MAX - 5, 100, INT64_MAX - 5, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct profile_facts facts;
+        struct import_summary summary;
         memset(two, 0, sizeof(two));
         put_chunk(two, cases[i].first_size, cases[i].start, cases[i].duration);
         put_chunk(two + 100, 100, T0 + 6000, 3000);
         struct sv body = {.p = two, .n = sizeof(two)};
-        CHECK_INT(profile_facts_read(body, &facts, NULL), FACTS_OK, cases[i].row);
-        CHECK_INT(facts.format, PROFILE_JFR, cases[i].row);
-        CHECK_INT(facts.time_ns, cases[i].want_start, cases[i].row);
-        CHECK_INT(facts.duration_ns, cases[i].want_duration, cases[i].row);
+        CHECK_INT(import_summary_read(body, &summary, NULL), IMPORT_PROFILE, cases[i].row);
+        CHECK_INT(summary.format, PROFILE_JFR, cases[i].row);
+        CHECK_INT(summary.time_ns, cases[i].want_start, cases[i].row);
+        CHECK_INT(summary.duration_ns, cases[i].want_duration, cases[i].row);
     }
 }
 
@@ -219,24 +220,24 @@ static void changing_the_time(void **state)
         for (int64_t duration = -1; duration < 1; duration++) {
             char *data = NULL;
             size_t size = 0;
-            struct profile_facts facts;
+            struct import_summary summary;
             struct err err = ERR_INIT;
-            bool ok = profile_restamp(gzip ? packed : plain, T0 - 5, duration, &data, &size, &err);
+            bool ok = pprof_restamp(gzip ? packed : plain, T0 - 5, duration, &data, &size, &err);
             CHECK_STR(err.msg, "", "restamp");
             assert_true(ok);
             struct sv out = {.p = data, .n = size};
             CHECK_INT(gzip_is(out), gzip, "gzip");
-            CHECK_INT(profile_facts_read(out, &facts, &err), FACTS_OK, err.msg);
-            CHECK_INT(facts.time_ns, T0 - 5, "time");
-            CHECK_INT(facts.duration_ns, duration < 0 ? 7000 : 0, "duration");
-            CHECK_STR(facts.types, "samples/count cpu/nanoseconds", "types");
+            CHECK_INT(import_summary_read(out, &summary, &err), IMPORT_PROFILE, err.msg);
+            CHECK_INT(summary.time_ns, T0 - 5, "time");
+            CHECK_INT(summary.duration_ns, duration < 0 ? 7000 : 0, "duration");
+            CHECK_STR(summary.types, "samples/count cpu/nanoseconds", "types");
             free(data);
         }
     }
     struct err err = ERR_INIT;
     char *data = NULL;
     size_t size = 0;
-    assert_false(profile_restamp(SV("nothing of the kind"), T0, -1, &data, &size, &err));
+    assert_false(pprof_restamp(SV("nothing of the kind"), T0, -1, &data, &size, &err));
     assert_null(data);
     buf_done(&b);
     scratch_free(scratch);
