@@ -109,7 +109,7 @@ static bool is_over_burst(struct sv message)
     return sv_starts_with(unit, SV("G")) && n > 0;
 }
 
-/* A rate limit: with the body of an older server's 422, or of a 429. */
+/* A rate limit: a 429, or the 422 of an older server. */
 static void classify_rate(struct sv message, struct answer *a)
 {
     bool never = is_over_burst(message);
@@ -119,7 +119,7 @@ static void classify_rate(struct sv message, struct answer *a)
     }
 }
 
-/* Too many requests: a body over the limit (never), a quota with a reset time, or the rate. */
+/* A body over the limit (refused for good), a quota with a reset time, or a rate limit. */
 static void classify_429(const struct answer_input *in, struct sv message, struct answer *a)
 {
     bool too_large =
@@ -149,7 +149,7 @@ static void classify_2xx(const struct answer_input *in, const struct reply *r, s
     }
 }
 
-/* Before version 2.2 a Pyroscope says 422 to everything; the code stands in the text. */
+/* Before version 2.2, Pyroscope answers 422 to every failure; the text contains the code. */
 static void classify_422(struct sv message, struct answer *a)
 {
     static const char *const backend[] = {"unavailable:", "deadline_exceeded:", "canceled:"};
@@ -204,7 +204,7 @@ static void classify_status(const struct answer_input *in, const struct reply *r
     }
 }
 
-/* What is wrong with a profile that was refused for good, in the words that servers have for it. */
+/* Why a profile was refused for good, from the phrases that servers use. */
 static enum answer_fault fault_of(long status, struct sv message)
 {
     static const char *const sizes[] = {
@@ -251,7 +251,7 @@ static void copy_text(struct sv v, char *out, size_t size)
     buf_done(&text);
 }
 
-/* The query of a Location may hold a secret, and tells nothing that helps. */
+/* Without the query, which may hold a secret and explains nothing. */
 static struct sv location_shown(const char *location)
 {
     struct sv shown = sv_from(location);

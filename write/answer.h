@@ -1,8 +1,9 @@
-/* What an endpoint's answer means for the profile that was sent.
+/* Classifies the answer of an endpoint: is the profile stored, to be sent again, or lost?
  *
- * Servers and the proxies before them answer in ways that the status alone does not tell apart: a
- * 422 may be overload, a 500 may be a broken profile, a 429 may be permanent, a 200 may be a login
- * page. This is the one place that knows. Pure; any thread.
+ * The status alone does not decide, because servers and the proxies in front of them use it in
+ * different ways: a 422 may be overload, a 500 a broken profile, a 429 permanent, a 200 a login
+ * page. Rules that hold for all protocols are here, the others in write/protocols/. Pure; any
+ * thread.
  */
 #ifndef PROFPULL_WRITE_ANSWER_H
 #define PROFPULL_WRITE_ANSWER_H
@@ -21,32 +22,31 @@
 #define ANSWER_TEXT_MAX ((size_t)200)
 /* Longest wait that a server may ask for (Retry-After, "next reset at"). */
 #define ANSWER_DELAY_MAX_MS INT64_C(300000)
-/* Wait after an answer that only an operator can cure: 401, 403, 404, unreadable credentials. */
+/* The wait after a failure that only an operator can fix: 401, 403, 404, unreadable credentials. */
 #define ANSWER_SLOW_MS INT64_C(30000)
-/* How often one profile may get a doubtful answer before it is believed. */
+/* How many doubtful answers one profile may get before the answer is believed. */
 #define ANSWER_TRIES 5
 /* The same for a rate limit: with the default backoff over four minutes. A profile that is larger
  * than the burst of the server's limiter is refused every time, so there has to be an end. */
 #define ANSWER_RATE_TRIES 10
-/* The same for what tells little: a 422 without a reason, or a rate limit that names a profile
- * larger than the burst that servers have by default (BURST). */
+/* The same for a 422 without a reason, and for a rate limit that names a profile larger than the
+ * default burst of servers (BURST). */
 #define ANSWER_FEW_TRIES 2
-/* A profile of more than this, inflated, never passes a limiter with the defaults of a Pyroscope.
- */
+/* Pyroscope's default rate limiter never accepts a profile that inflates to more than this. */
 #define ANSWER_BURST_MIB 2
 
 enum answer_class {
     ANSWER_SENT,
-    ANSWER_RETRY,          /* the endpoint is at fault: until max_age */
-    ANSWER_RETRY_DOUBTFUL, /* maybe the profile is at fault: not more than `tries` times */
-    ANSWER_REJECTED,       /* never again */
+    ANSWER_RETRY,          /* the endpoint is at fault: send again until max_age */
+    ANSWER_RETRY_DOUBTFUL, /* the profile may be at fault: send at most `tries` times */
+    ANSWER_REJECTED,       /* do not send again */
 };
 
-/* What is wrong with a profile that is given up, where the server says it in a known way. */
+/* Why a profile is given up, where the server says so in a known phrase. */
 enum answer_fault {
     ANSWER_FAULT_OTHER,
     ANSWER_FAULT_TOO_LARGE, /* bytes or samples */
-    ANSWER_FAULT_TOO_OLD,   /* outside of the window of time that the server takes */
+    ANSWER_FAULT_TOO_OLD,   /* outside of the server's ingestion window */
     ANSWER_FAULT_BURST,     /* larger than the burst of the server's rate limit */
 };
 
@@ -67,10 +67,11 @@ struct answer_input {
 
 struct answer {
     enum answer_class class;
-    bool answered; /* an HTTP status came: the next attempt goes to the end of the queue */
+    bool answered; /* an HTTP status came: the profile goes to the end of the queue */
     enum answer_fault fault;
-    unsigned tries;   /* ANSWER_RETRY_DOUBTFUL: how often it is taken for an answer */
-    int64_t delay_ms; /* the endpoint is to rest at least this long; 0 if it did not say */
+    unsigned tries; /* ANSWER_RETRY_DOUBTFUL */
+    int64_t
+        delay_ms; /* shortest wait before the next request to the endpoint; 0 if none was asked */
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */
     char text[ERR_MSG_MAX];
 };

@@ -1,5 +1,5 @@
-/* One endpoint within the writer: queue, way out, timer, metrics and what was last said about it in
- * the log. Everything here belongs to the writer's loop, but for the queue, which locks itself.
+/* A destination: one endpoint of the configuration with its queue, protocol, timer, metrics and log
+ * state. Everything belongs to the writer's loop, except the queue, which has its own lock.
  */
 #ifndef PROFPULL_WRITE_DESTINATION_H
 #define PROFPULL_WRITE_DESTINATION_H
@@ -22,10 +22,10 @@
 struct attempt;
 struct destination;
 
-/* ---- metrics and log of a destination (report.c)
+/* ---- metrics and log (report.c)
  * ---------------------------------------------------- */
 
-/* Causes of lost profiles that are told apart at a time. */
+/* Causes of lost profiles that are distinguished at the same time. */
 #define REPORT_CAUSES_MAX 16
 
 /* One cause for which profiles are given up. */
@@ -44,7 +44,7 @@ struct report {
     struct metric_cell *duration;
     struct metric_cell *changes[SERIES_CHANGES];
     bool change_said[SERIES_CHANGES];
-    /* What the log says now. */
+    /* The state of the endpoint as logged. */
     bool failing;
     int64_t failing_since_ms;
     char cause[32];
@@ -52,12 +52,12 @@ struct report {
     struct report_cause causes[REPORT_CAUSES_MAX];
     struct log_limit causes_limit;
     struct log_limit lost_limit;
-    uint64_t lost; /* by a full queue, age or memory, as far as it has been said */
+    uint64_t lost; /* by a full queue, age or memory, as far as logged */
 };
 
 void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint);
-/* What had to be done to the labels, which were l; once for each profile. The first time that a
- * limit cuts something it is said in the log. */
+/* Counts the changes that were made to the labels l; once for each profile. Logs the first cut that
+ * each limit makes. */
 void report_changes(struct report *r, const struct series *s, const struct labels *l);
 /* An attempt is over. result is for the metric: "2xx", "connect", ... */
 struct report_attempt {
@@ -73,7 +73,7 @@ void report_done(struct report *r, const struct report_attempt *a);
 /* A profile is given up: one line in the log for each cause and minute. */
 void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
                     const char *why, int64_t now_ms);
-/* Says that profiles were lost in the queue, now and then. */
+/* Logs losses in the queue, at most once a minute. */
 void report_lost(struct report *r, const struct send_queue_status *s, int64_t now_ms);
 
 /* ---- sending (attempt.c) --------------------------------------------------------------------- */
@@ -105,8 +105,8 @@ struct destination {
 /* Sends an item that was taken from the destination's queue; it comes back to the queue in any
  * case. */
 void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms);
-/* Ends all that is in flight and drops the profiles with reason shutdown. A file that a worker
- * writes now is finished, but nobody hears of it. */
+/* Ends all attempts in flight and drops their profiles with reason shutdown. A file that a worker
+ * is writing is finished, but not reported. */
 void attempt_abandon_all(struct destination *d);
 
 #endif

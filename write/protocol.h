@@ -41,7 +41,7 @@ struct protocol {
 
     /* Not HTTP: opens the destination, with one reference for the caller. */
     struct sink *(*open)(const char *url, struct err *err);
-    /* Writes one profile, on a worker; any number at a time. */
+    /* Writes one profile, on a worker; several may run at once. */
     void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,
                     struct answer *ret_answer);
 

@@ -1,4 +1,4 @@
-/* What the writer says about an endpoint: counters for machines, few lines for people. */
+/* Metrics and log lines about one endpoint. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "write/destination.h"
 
-/* How often it is said of one endpoint: failures and recoveries, profiles that are given up for one
- * cause, losses. */
+/* Limits of log lines about one endpoint: failures and recoveries, profiles given up for one cause,
+ * losses. */
 #define LOG_PERIOD_MS INT64_C(60000)
 #define FAILURES_LOGGED 5
 
@@ -106,7 +106,7 @@ static uint64_t cause_key(enum write_drop reason, const char *why)
     return h != 0 ? h : 1;
 }
 
-/* The place of the cause, or that of the one that was said longest ago. */
+/* The slot of the cause, or else the slot that was logged longest ago. */
 static struct report_cause *find_cause(struct report *r, uint64_t key)
 {
     struct report_cause *oldest = &r->causes[0];
@@ -122,8 +122,8 @@ static struct report_cause *find_cause(struct report *r, uint64_t key)
     return oldest;
 }
 
-/* Whether to say it now: the first time, and then at most once in a period, with how many more
- * there were; and not more lines in a period than there are causes. */
+/* Whether to log a cause now: the first time, and then at most once in a period with the number of
+ * profiles in between; in all at most as many lines in a period as there are slots. */
 static bool is_news(struct report *r, uint64_t key, int64_t now_ms, uint64_t *ret_more)
 {
     struct report_cause *cause = find_cause(r, key);
@@ -152,7 +152,7 @@ void report_dropped(struct report *r, const struct labels *l, enum write_drop re
              LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))), LOG_INT("more", more));
 }
 
-/* "HTTP 503", "connect": what has to change for a failure to be news. */
+/* "HTTP 503", "connect": a failure is logged again when this changes. */
 static void cause_of(const struct report_attempt *a, char *out, size_t size)
 {
     const char *text = a->answer->text;
@@ -187,7 +187,7 @@ static void log_failure(struct report *r, const struct report_attempt *a)
 
 static void log_recovery(struct report *r, const struct report_attempt *a)
 {
-    /* Only if the failure was said. */
+    /* Only if the failure was logged. */
     if (!r->failing) {
         return;
     }
@@ -215,7 +215,7 @@ void report_done(struct report *r, const struct report_attempt *a)
     if (a->outcome->recovered) {
         log_recovery(r, a);
     }
-    /* A failure of an attempt from before the last recovery says nothing about now. */
+    /* An attempt that was started before the last recovery says nothing about the present. */
     if (failed && a->outcome->failures > 0) {
         log_failure(r, a);
     }

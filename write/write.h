@@ -4,11 +4,11 @@
  * profile when full, its own concurrency limit, backoff and ledger: endpoints never wait for each
  * other, and writer_put() never waits for anything.
  *
- * The ledger of an endpoint balances at every moment that it can be seen:
+ * The ledger of an endpoint balances whenever it is read:
  *     accepted + replayed = sent + dropped (by reason) + queued + in flight
  *
- * With a spool (spool.h) the queue is on disk as well, each endpoint's in a directory of its own;
- * what waits there when the writer is freed is found again by the next one.
+ * With a spool (spool.h) the queue is on disk as well, in a directory for each endpoint; the next
+ * process sends the profiles that were still waiting.
  */
 #ifndef PROFPULL_WRITE_WRITE_H
 #define PROFPULL_WRITE_WRITE_H
@@ -28,7 +28,7 @@
 
 /* Why a profile was given up: label "reason" of the ledger. */
 enum write_drop {
-    DROP_QUEUE_FULL, /* oldest made room */
+    DROP_QUEUE_FULL, /* the oldest, for a new one */
     DROP_EXPIRED,    /* older than retry.max_age */
     DROP_REJECTED,   /* the server will never take it */
     DROP_RETRIES,    /* a doubtful answer came too often */
@@ -36,7 +36,7 @@ enum write_drop {
     DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push or profefe */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */
     DROP_MEMORY,
-    DROP_SPOOL_FULL, /* only on disk, and oldest there: made room */
+    DROP_SPOOL_FULL, /* only on disk, the oldest, for new ones */
     DROP_DAMAGED,    /* only on disk, and cannot be read back */
     DROP_EMPTY,      /* without samples, which the server refuses: profefe */
     DROP_TOO_LARGE,  /* refused by the server for its size */
@@ -58,7 +58,7 @@ struct write_ledger {
 
 struct writer;
 
-/* How one attempt at one endpoint went, for a command that waits for it. */
+/* The result of one attempt at one endpoint, for commands that wait for it. */
 struct write_attempt {
     const struct profile *profile;
     size_t endpoint; /* index in the configuration */
@@ -77,8 +77,8 @@ struct writer_options {
     struct log *log;
     struct metrics *metrics;
     const char *user_agent;
-    /* Called for each attempt that is over, and for a profile that cannot be sent at all, but not
-     * for one that is lost in the queue. On the loop's thread; it must not free the writer. May be
+    /* Called for each finished attempt and for each profile that cannot be sent at all, but not for
+     * one that is lost in the queue. On the loop's thread; it must not free the writer. May be
      * NULL. */
     void (*on_attempt)(void *arg, const struct write_attempt *attempt);
     void *attempt_arg;
@@ -86,7 +86,7 @@ struct writer_options {
 
 /* Prepares all endpoints; creates the directory of a file endpoint. An error names the endpoint. */
 struct writer *writer_new(const struct writer_options *options, struct err *err);
-/* When its loop does not run any more: what is queued is dropped with reason shutdown. */
+/* After its loop has stopped; drops what is queued with reason shutdown. */
 struct writer *writer_free(struct writer *w);
 
 /* Hands a profile to the endpoints in the set (bit i: config->endpoints[i]). Any thread, never

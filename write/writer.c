@@ -10,14 +10,14 @@
 
 /* Connections that are kept for all endpoints. */
 #define IDLE_CONNECTIONS_MAX 1024
-/* How long the spools may write behind the deadline of a drain. */
+/* How long the spools may write after the deadline of a drain. */
 #define FLUSH_MS 3000
 
-/* Posted to the loop, at most once at a time. Stands apart from the writer because a task that
- * waits in the loop may outlive it. */
+/* The task that wakes the loop; posted only if it is not posted already. Allocated apart from the
+ * writer, because a task that waits in the loop may outlive it. */
 struct wake {
     struct loop_task task;
-    struct writer *writer; /* NULL: gone */
+    struct writer *writer; /* NULL: freed */
     atomic_bool posted;
 };
 
@@ -40,7 +40,7 @@ struct writer {
 
     /* Only on the loop's thread. */
     bool draining;
-    bool flushing; /* the deadline has passed, what is left is being written */
+    bool flushing; /* the deadline has passed, the rest is being written to disk */
     bool drained;
     struct loop_timer *deadline;
 };
@@ -72,7 +72,7 @@ static bool is_empty(struct writer *w)
     return true;
 }
 
-/* Everything that can be saved is. */
+/* Whether all profiles that can be saved to disk are. */
 static bool is_flushed(struct writer *w)
 {
     for (size_t i = 0; i < w->n_destinations; i++) {
@@ -92,7 +92,7 @@ static void finish_drain(struct writer *w)
     w->drain.done(w->drain.arg);
 }
 
-/* Starts what may be sent, and sets the timer for what may be sent or has expired later. */
+/* Sends all that may be sent now, and sets the timer for the next change. */
 static void pump(struct destination *d)
 {
     int64_t now = clock_mono_ms();
@@ -118,7 +118,7 @@ static void give_up_the_rest(struct writer *w)
     finish_drain(w);
 }
 
-/* The drain is over when nothing is left, or when what is left is safe on disk. */
+/* The drain is over when the queues are empty, or when the rest is safe on disk. */
 static void check_drain(struct writer *w)
 {
     if (!w->draining || w->drained) {
@@ -186,7 +186,7 @@ static void writer_on_wake(struct loop_task *task)
         free(wake);
         return;
     }
-    /* Before looking: who puts something behind our look must post again. */
+    /* Before reading the queues: whoever puts a profile after that must post again. */
     atomic_store(&wake->posted, false);
     pthread_mutex_lock(&w->lock);
     bool drain = w->drain.requested && !w->draining;
@@ -437,7 +437,7 @@ static void free_destination(struct destination *d)
         send_queue_stop(d->queue);
     }
     attempt_abandon_all(d);
-    /* Writes what waits; from here on the spool calls nobody. */
+    /* Writes what waits; no events after it. */
     spool_stop(d->spool, clock_mono_ms());
     send_queue_free(d->queue);
     spool_free(d->spool);

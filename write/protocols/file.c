@@ -28,7 +28,7 @@ struct file_sink {
     struct sink sink; /* the first member */
     atomic_uint_fast64_t next_temporary;
     char *directory;
-    pthread_mutex_t lock; /* one at a time gives a file its name and appends to the index */
+    pthread_mutex_t lock; /* held to name a file and append to the index */
 };
 
 /* One profile on its way to the disk. */
@@ -50,7 +50,7 @@ struct writing {
 static int open_root(const struct file_sink *s, struct err *err)
 {
     int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Somebody may have cleared it away. */
+    /* It may have been removed. */
     if (fd < 0 && errno == ENOENT && make_directories(s->directory, 0777, err)) {
         fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
@@ -164,7 +164,7 @@ static bool is_gzip(const struct profile *p)
     return gzip_is((struct sv){.p = p->data, .n = p->size});
 }
 
-/* A plain pprof profile is compressed: that is how its files are. A recording stays as it is. */
+/* Plain pprof is compressed, as tools expect of such files. A recording stays as it is. */
 static bool is_compressed_here(const struct profile *p)
 {
     return p->format == PROFILE_PPROF && !is_gzip(p);
@@ -204,7 +204,7 @@ static bool write_profile(struct writing *w, struct err *err)
     return ok;
 }
 
-/* Renames without replacing; file systems that cannot do that are asked first. */
+/* Renames without replacing; where the file system cannot do that, checks for the file first. */
 static int rename_new(int dir, const char *from, const char *to)
 {
     if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0) {
@@ -277,7 +277,7 @@ static bool format_line(const struct writing *w, struct buf *line)
     return buf_puts(line, "}}\n");
 }
 
-/* Under the sink's lock. Opened anew each time: people may move the file away. */
+/* Under the sink's lock. Opens the index each time, because people may move it away. */
 static bool append_line(struct writing *w, const struct buf *line, struct err *err)
 {
     int fd = openat(w->root, FILE_INDEX, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -340,7 +340,7 @@ static bool open_directory(struct writing *w, struct err *err)
     return true;
 }
 
-/* The name and the line in the index, or neither. */
+/* Adds the name and the line in the index, or neither. */
 static bool publish(struct writing *w, struct err *err)
 {
     pthread_mutex_lock(&w->sink->lock);

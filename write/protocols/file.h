@@ -4,9 +4,10 @@
  *     DIR/default_api/memory/20261121T032334.123Z_10.1.2.3-6060.pb.gz
  *     DIR/index.jsonl             one line for each file: its name, times, size and all labels
  *
- * A file is written under a temporary name (".tmp-...") in its directory and renamed when complete:
- * nobody ever sees half a profile. Nothing is synced: the files survive the end of the process at
- * any moment, not a loss of power. A gzip profile is kept byte for byte, a plain one is compressed.
+ * A file is written under a temporary name (".tmp-...") in its directory and renamed when complete,
+ * so readers never see half a profile. Nothing is synced: the files survive the end of the process
+ * at any moment, not a loss of power. A gzip profile is kept byte for byte, a plain one is
+ * compressed.
  *
  * file_deliver() blocks on the disk and belongs on a worker; any number may run at once.
  */

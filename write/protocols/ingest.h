@@ -46,7 +46,7 @@ unsigned ingest_sample_rate(int64_t period_ns);
 bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
                   unsigned sample_rate, struct buf *out);
 
-/* JSON that tells the server what the sample types of a profile mean, by `__name__`; empty if the
+/* JSON that describes the sample types of a profile to the server, by `__name__`; empty if the
  * server's default is right. Without it a block profile would be stored as mutex, fgprof as CPU,
  * and DeepFlow would drop alloc_*, contentions and delay. Static storage. */
 struct sv ingest_sample_type_config(struct sv type);

@@ -1,5 +1,5 @@
-/* `POST /api/0/profiles`: profefe's API. The profile is the body as it is; what it is stands in the
- * query. Pure; any thread.
+/* `POST /api/0/profiles`: profefe's API. The body is the profile as it is, the query describes it.
+ * Pure; any thread.
  */
 #ifndef PROFPULL_WRITE_PROTOCOLS_PROFEFE_H
 #define PROFPULL_WRITE_PROTOCOLS_PROFEFE_H

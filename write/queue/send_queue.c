@@ -28,13 +28,13 @@ struct send_queue *send_queue_new(const struct send_queue_options *options)
     TAILQ_INIT(&q->loading);
     TAILQ_INIT(&q->loaded);
     q->recovered_ms = INT64_MIN;
-    /* Those of an earlier process come before all others. */
+    /* Profiles of an earlier process come before all others. */
     q->next_seq = UINT64_C(1) << 62;
     rng_seed(&q->rng, options->seed);
     return q;
 }
 
-/* What is on disk stays there: its entries are the spool's. */
+/* What is on disk stays there: the spool owns the entries. */
 static void forget(struct item_list *list)
 {
     struct send_item *it;
@@ -76,7 +76,7 @@ unsigned send_item_attempt(const struct send_item *it)
 static void insert_by_age(struct send_queue *q, struct send_item *it)
 {
     /* New ones belong at the end, those that come back mostly at the front, and what is read from
-     * the disk behind the last of its kind: look there first. */
+     * the disk after the last of its kind: look there first. */
     struct send_item *at = TAILQ_LAST(&q->by_age, item_list);
     if (at == NULL || at->scraped_ms <= it->scraped_ms) {
         TAILQ_INSERT_TAIL(&q->by_age, it, age);
@@ -243,8 +243,8 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
     return has_room(q, n);
 }
 
-/* Makes room whatever it takes: first of what is in memory alone, then of what is on disk, for that
- * has its price in memory too. */
+/* Makes room in any case: drops first what is only in memory, then what is on disk, which takes
+ * memory for its index. */
 static void make_room(struct send_queue *q, uint64_t n, struct item_list *dropped)
 {
     while (!send_queue_evict(q, n)) {
@@ -256,7 +256,7 @@ static void make_room(struct send_queue *q, uint64_t n, struct item_list *droppe
     }
 }
 
-/* Why the newcomer cannot be queued even if all others went; false if it can. */
+/* Whether a new profile cannot be queued even if all others were dropped, and why. */
 static bool refuse(const struct send_queue *q, uint64_t cost, enum write_drop *ret_reason)
 {
     if (q->closed) {
@@ -293,7 +293,7 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
 {
     struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_item *it = calloc(1, sizeof(*it));
-    /* Without an entry, for want of memory, it is in memory only. */
+    /* If no entry can be allocated, it is in memory only. */
     struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
     pthread_mutex_lock(&q->lock);
     if (it != NULL) {
@@ -315,7 +315,7 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Whether behind an outage this many may be in flight already. */
+/* Whether the pace after an outage forbids one more in flight. */
 static bool is_paced(const struct send_queue *q, int64_t now_ms)
 {
     if (q->recovered_ms == INT64_MIN || q->draining) {
@@ -338,7 +338,7 @@ static bool may_send(const struct send_queue *q, int64_t now_ms)
     return q->failures == 0 || (!q->probing && now_ms >= q->rest_until);
 }
 
-/* The one that has waited longest among those with their bytes in memory. */
+/* The one that has waited longest of those with their bytes in memory. */
 static struct send_item *first_in_memory(const struct send_queue *q)
 {
     struct send_item *a = TAILQ_FIRST(&q->bare);
@@ -346,8 +346,8 @@ static struct send_item *first_in_memory(const struct send_queue *q)
     return a == NULL || (b != NULL && b->seq < a->seq) ? b : a;
 }
 
-/* What is to be sent next: the head of the queue, or, if that is on disk and cannot be read now,
- * the first one in memory. */
+/* The next to be sent: the head of the queue or, if that is on disk and cannot be read now, the
+ * first one in memory. */
 static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it = TAILQ_FIRST(&q->by_send);
@@ -357,11 +357,11 @@ static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
     if (it == NULL || it->profile != NULL) {
         return it;
     }
-    /* Its place in the index is free when it is taken. */
+    /* Taking it frees its place in the index. */
     uint64_t more = it->cost > SEND_QUEUE_INDEX_COST ? it->cost - SEND_QUEUE_INDEX_COST : 0;
     bool rests = q->load_rest_until != 0;
     bool fits = !rests && send_queue_evict(q, more);
-    /* Nothing else takes memory: then this one may, however large it is. */
+    /* If nothing else takes memory, this one may, however large it is. */
     bool alone = !rests && TAILQ_EMPTY(&q->bare) && q->ledger.in_flight == 0;
     return fits || alone ? it : first_in_memory(q);
 }
@@ -376,7 +376,7 @@ static void start_sending(struct send_queue *q, struct send_item *it)
     q->probing = q->probing || it->probe;
 }
 
-/* One that has come from the disk, unless the endpoint began to fail meanwhile. */
+/* One that was read from disk, unless the endpoint began to fail meanwhile. */
 static struct send_item *take_loaded(struct send_queue *q)
 {
     struct send_item *it;
@@ -391,7 +391,7 @@ static struct send_item *take_loaded(struct send_queue *q)
     return NULL;
 }
 
-/* The next one with its bytes; asks the disk for those of others on the way. */
+/* The next one with its bytes; starts loading those that come before it. */
 static struct send_item *take(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it = take_loaded(q);
@@ -435,7 +435,7 @@ void send_queue_land(struct send_queue *q, struct send_item *it)
     it->probe = false;
 }
 
-/* The rest behind the present failure. */
+/* How long to back off after the present failure. */
 static int64_t backoff_ms(struct send_queue *q)
 {
     int64_t high = q->options.min_backoff_ms;
@@ -443,7 +443,7 @@ static int64_t backoff_ms(struct send_queue *q)
         high = high < INT64_MAX / 2 ? 2 * high : INT64_MAX;
     }
     int64_t low = high / 2;
-    /* At the cap as well there is jitter: many of us may wait for one server. */
+    /* Jitter at the cap as well: many replicas may wait for one server. */
     if (high > q->options.max_backoff_ms) {
         high = q->options.max_backoff_ms;
         low = low < high / 2 ? low : high / 2;
@@ -462,7 +462,7 @@ static void rest(struct send_queue *q, int64_t wait_ms, int64_t now_ms)
     }
 }
 
-/* What an attempt tells about the endpoint. True if it has recovered. */
+/* Updates the state of the endpoint. True if it has recovered. */
 static bool note_answer(struct send_queue *q, const struct send_item *it, const struct answer *a,
                         int64_t now_ms)
 {
@@ -610,7 +610,7 @@ int64_t send_queue_wake_ms(struct send_queue *q)
     if (oldest != NULL && q->options.max_age_ms > 0) {
         wake = oldest->scraped_ms + q->options.max_age_ms;
     }
-    /* A probe or a full set in flight wakes the sender when it is done. */
+    /* A finished probe, or a finished attempt of a full set, wakes the sender anyway. */
     bool waits_for_time =
         q->failures > 0 && !q->probing && has_slot(q) && oldest != NULL && !q->stopped;
     if (waits_for_time && q->rest_until < wake) {

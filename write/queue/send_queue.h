@@ -1,22 +1,22 @@
-/* One endpoint's queue, backoff and ledger: what is sent next, and when.
+/* The send queue of a destination, with backoff and ledger: what is sent next, and when.
  *
- * The queue is first in, first out and bounded in bytes; what is in flight counts as well. When a
- * new profile does not fit, the oldest queued ones go. A profile that failed without any answer
- * goes back to its place at the front (the endpoint was not there); with an answer, or after
+ * The queue is first in, first out and bounded in bytes, those in flight included. When a new
+ * profile does not fit, the oldest queued ones are dropped. A profile that got no answer goes back
+ * to its place at the front, because the endpoint was not reachable. With an answer, or after
  * SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes to the end, so that one profile that a
- * server stumbles over cannot block the others.
+ * server fails on cannot block the others.
  *
- * A retryable failure makes the endpoint rest, min_backoff * 2^(k-1) to min_backoff * 2^k for the
- * k-th failure in a row (max_backoff at most), or as long as the server asked for. Behind the rest
- * a single probe is in flight at a time, until one is answered; then the number in flight grows
- * from one (SEND_QUEUE_PACE_MS). Attempts that had been started before a failure do not count as
- * further failures, or as a recovery.
+ * A retryable failure makes the queue back off for min_backoff * 2^(k-1) to min_backoff * 2^k after
+ * the k-th failure in a row (max_backoff at most), or as long as the server asked for. After the
+ * back-off, one probe is in flight until it is answered; then the number in flight grows from one
+ * (SEND_QUEUE_PACE_MS). Attempts that were started before a failure do not count as further
+ * failures, or as a recovery.
  *
  * The ledger balances whenever the lock is free: accepted = sent + dropped + queued + in flight.
  * Every counter changes in the critical section in which the profile moves.
  *
- * Logic only: the caller brings the time and does the sending. All functions may be called on any
- * thread; send_queue_take() and send_queue_done() belong to the sender's.
+ * Logic only: the caller passes the time in and does the sending. Any thread may call all functions
+ * except send_queue_take() and send_queue_done(), which belong to the sender's.
  */
 #ifndef PROFPULL_WRITE_QUEUE_SEND_QUEUE_H
 #define PROFPULL_WRITE_QUEUE_SEND_QUEUE_H
@@ -28,21 +28,20 @@
 #include "write/answer.h"
 #include "write/write.h"
 
-/* Attempts at the head of the queue before a profile that gets no answer has to let others try. */
+/* Attempts without an answer before a profile loses its place at the head of the queue. */
 #define SEND_QUEUE_UNANSWERED_MAX 3
-/* While draining no rest is longer than this, whatever the backoff or the server says. */
+/* The longest back-off while draining. */
 #define SEND_QUEUE_DRAIN_WAIT_MS 100
-/* Behind an outage one request is in flight at first, and twice as many after each such time, until
- * concurrency is reached: whatever has gathered must not fall upon a server that has just come up.
- */
+/* After an outage one request is in flight at first, and twice as many after each such period,
+ * until concurrency is reached: the backlog must not overload a server that has just come up. */
 #define SEND_QUEUE_PACE_MS 250
-/* What a profile that is only on disk costs of max_bytes, for its place in the index. */
+/* Bytes of max_bytes that a profile takes that is only on disk, for its place in the index. */
 #define SEND_QUEUE_INDEX_COST ((uint64_t)384)
-/* Behind a disk that could not be read. */
+/* The wait after the disk could not be read. */
 #define SEND_QUEUE_LOAD_REST_MS 1000
 /* How often a profile that cannot be read from disk is tried. */
 #define SEND_QUEUE_LOADS_MAX 3
-/* Shortest rest: an endpoint that refuses connections must not cost a core. */
+/* The shortest back-off: an endpoint that refuses connections must not cost a core. */
 #define SEND_QUEUE_WAIT_MIN_MS 10
 
 struct send_queue;
@@ -64,13 +63,13 @@ unsigned send_item_attempt(const struct send_item *it);
 
 enum send_fate { FATE_SENT, FATE_QUEUED, FATE_DROPPED };
 
-/* What became of an attempt, for logs and metrics. */
+/* The outcome of an attempt, for logs and metrics. */
 struct send_result {
     enum send_fate fate;
     enum write_drop reason; /* FATE_DROPPED */
     bool recovered;         /* the endpoint works again */
     unsigned failures;      /* in a row, of the endpoint */
-    int64_t wait_ms;        /* until the next attempt, if the endpoint rests now */
+    int64_t wait_ms;        /* until the next attempt, if the queue backs off */
     uint64_t queued;
 };
 
@@ -98,7 +97,7 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms);
 struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms);
 struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
                                    const struct answer *a, int64_t now_ms);
-/* Gives up a profile that was taken; says nothing about the endpoint. */
+/* Gives up a profile that was taken, without effect on the back-off. */
 void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop reason);
 
 /* Drops what is over max_age. */
@@ -107,9 +106,9 @@ void send_queue_expire(struct send_queue *q, int64_t now_ms);
  * happens; INT64_MAX for never. */
 int64_t send_queue_wake_ms(struct send_queue *q);
 
-/* From now on what is put is dropped at once (DROP_SHUTDOWN). */
+/* From now on, each profile that is put is dropped (DROP_SHUTDOWN). */
 void send_queue_close(struct send_queue *q);
-/* Closes and ends the present rest; later ones are short. */
+/* Closes, and ends the present back-off; later ones are short. */
 void send_queue_drain(struct send_queue *q, int64_t now_ms);
 
 /* ---- with a spool ------------------------------------------------------------------------------

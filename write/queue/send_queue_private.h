@@ -1,14 +1,14 @@
-/* The inside of an endpoint's queue; for write/queue/send_queue*.c only.
+/* The inside of a send queue; for write/queue/ only.
  *
  *   send_queue.c  the queue, backoff, ledger
  *   spooling.c    the events of the spool
  *
- * A queued item has its bytes in memory or, with a spool, only on disk. Those in memory are in one
- * more list: `bare` if memory is the only place where they are, `backed` if they are on disk as
- * well. When memory is short the youngest of `backed` lose their bytes first, which loses nothing;
- * then the oldest of `bare` are dropped.
+ * The bytes of a queued item are in memory or, with a spool, only on disk. Items in memory are in
+ * one more list: `bare` if their bytes are nowhere else, `backed` if they are on disk as well. When
+ * memory is short, the last of `backed` are evicted first, which loses nothing; then the oldest of
+ * `bare` are dropped.
  *
- * Lock order: the endpoint's before the spool's. The spool calls with none of its own held.
+ * Lock order: the queue's before the spool's. The spool calls back with no lock held.
  */
 #ifndef PROFPULL_WRITE_QUEUE_SEND_QUEUE_PRIVATE_H
 #define PROFPULL_WRITE_QUEUE_SEND_QUEUE_PRIVATE_H
@@ -55,7 +55,7 @@ struct send_queue {
     struct item_list backed;  /* and in memory and on disk, the next to be sent first */
     struct item_list loading; /* in flight: taken, and on their way from the disk */
     struct item_list loaded;  /* in flight: from the disk, the sender may have them */
-    /* The youngest of those that were replayed: the next one belongs behind it. */
+    /* The last item that was replayed: the next one belongs after it. */
     struct send_item *last_replayed;
     uint64_t next_seq;
     uint64_t next_replay_seq;
@@ -88,11 +88,12 @@ void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum wri
 void send_queue_land(struct send_queue *q, struct send_item *it);
 /* Puts one that has landed back to its place at the front. */
 void send_queue_put_back(struct send_queue *q, struct send_item *it);
-/* Gives the entry back; true if a slot is to be held until the disk knows. */
+/* Gives the entry back to the spool; true if its slot is held until the acknowledgement is on disk.
+ */
 bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold);
-/* Makes room in memory for n more bytes without losing anything; false if that is not possible. */
+/* Evicts profiles that are on disk as well until n more bytes fit; false if that is not enough. */
 bool send_queue_evict(struct send_queue *q, uint64_t n);
-/* Puts a queued item into the list that it belongs to now. */
+/* Moves a queued item to the memory list that it belongs to now. */
 void send_queue_keep(struct send_queue *q, struct send_item *it);
 void send_items_free(struct item_list *dropped);
 

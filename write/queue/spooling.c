@@ -1,11 +1,11 @@
-/* What the spool tells the queue; see send_queue_private.h. All on the spool's thread, but for the
+/* The events of the spool; see send_queue_private.h. All on the spool's thread, except the
  * functions at the end. */
 #include <stdlib.h>
 
 #include "model/profile.h"
 #include "write/queue/send_queue_private.h"
 
-/* Of the index: what waits on disk may take half of the memory before more of it is read. */
+/* The index of profiles that are only on disk may take half of the memory. */
 static bool index_has_room(const struct send_queue *q)
 {
     return (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST <= q->options.max_bytes / 2;
@@ -54,7 +54,7 @@ static void send_queue_on_unread_lost(void *arg, bool for_memory)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Queued, with its bytes. One in flight is in no list: its place is found when it comes back. */
+/* Queued, with its bytes. An item in flight is in no list; its list is found when it comes back. */
 static bool has_kept(const struct send_item *it)
 {
     return it->memory != NULL;
@@ -92,7 +92,7 @@ static void send_queue_on_lost(void *arg, struct spool_entry *entry)
     send_items_free(&dropped);
 }
 
-/* Where an item goes that could not be loaded. */
+/* Retries an item that could not be loaded, or drops it. */
 static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_load result,
                        int64_t now_ms, struct item_list *dropped)
 {
