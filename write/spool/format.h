@@ -6,8 +6,8 @@
  *
  * A record is a head of 64 bytes, its labels, and the profile as it came. A head holds the salt of
  * its segment (a random number) and its own place, and both are checked: bytes inside a profile can
- * never be taken for a record, whoever made that profile. The head has a check sum of its own, so
- * that records can be counted without being read, and the next one found behind damage.
+ * never be taken for a record. The head has a checksum of its own, so that records can be counted
+ * without being read, and the next one can be found after damage.
  *
  * Pure: bytes in, values out. Any thread.
  */
@@ -48,7 +48,7 @@ void spool_header_encode(const struct spool_header *h, uint8_t out[SPOOL_HEADER_
 
 enum spool_header_kind {
     SPOOL_HEADER_OK,
-    SPOOL_HEADER_NEWER, /* intact, of a later version: not ours to touch */
+    SPOOL_HEADER_NEWER, /* intact, of a later version: left alone */
     SPOOL_HEADER_BAD,   /* damaged, cut off, or of something else */
 };
 /* p: the beginning of the file, SPOOL_ANY_HEADER_MAX bytes if it has them. */
@@ -75,10 +75,10 @@ void spool_head_encode(const struct spool_head *h, uint8_t out[SPOOL_HEAD_SIZE])
 /* False unless the check sum, the place and the sizes are right; the salt is the caller's to
  * compare. */
 bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], uint64_t offset, struct spool_head *ret);
-/* Where in p[0..n) the next head with this salt may begin, n if nowhere: to find a way out of
- * damage. Looks for whole beginnings (magic and salt) only. */
+/* Where in p[0..n) the next head with this salt may begin, n if nowhere: to go on after damage.
+ * Looks for magic and salt only. */
 size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt);
-/* How many bytes the search must see to know a beginning. */
+/* The bytes that identify the beginning of a head. */
 #define SPOOL_BEGINNING_SIZE 16
 
 /* Appends the labels. */
@@ -94,7 +94,7 @@ bool spool_ack_parse(const uint8_t p[SPOOL_ACK_SIZE], uint64_t salt, uint32_t *r
 
 enum spool_name { SPOOL_NAME_OTHER, SPOOL_NAME_SEGMENT, SPOOL_NAME_ACK, SPOOL_NAME_LOCK };
 #define SPOOL_LOCK_NAME "lock"
-/* What a file's name says that it is. */
+/* The kind of a file, by its name. */
 enum spool_name spool_name_parse(const char *name, uint64_t *ret_segment);
 void spool_name_format(char out[SPOOL_NAME_SIZE], uint64_t segment, bool ack);
 /* The directory of an endpoint below the configured one: its name with all but [A-Za-z0-9._-], and

@@ -31,7 +31,7 @@ static int io_open(void *arg, int dir, const char *name, enum spool_open how, ui
     };
     struct stat st;
     (void)arg;
-    /* Not blocking: what bears the name may be a FIFO. */
+    /* Not blocking, because the name may be a FIFO's. */
     int fd = openat(dir, name, flags[how] | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
     if (fd < 0) {
         return -1;

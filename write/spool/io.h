@@ -1,4 +1,4 @@
-/* The system calls of the spool, behind a table so that tests can make each of them fail in turn.
+/* The system calls of the spool, in a table so that tests can make each of them fail in turn.
  *
  * Every function returns what the system call of its name does, -1 with errno on failure. Names are
  * relative to a directory and never followed if they are symbolic links.
@@ -30,9 +30,9 @@ struct spool_io {
     int (*truncate)(void *arg, int fd, uint64_t size);
     int (*sync)(void *arg, int fd);
     int (*remove)(void *arg, int dir, const char *name);
-    /* Calls fn for each name but "." and ".."; it returns false to stop. */
+    /* Calls fn for each name except "." and ".."; it returns false to stop. */
     int (*list)(void *arg, int dir, bool (*fn)(void *fn_arg, const char *name), void *fn_arg);
-    /* The lock for as long as fd is open; EAGAIN if somebody else has it. */
+    /* Locks until fd is closed; EAGAIN if another process holds the lock. */
     int (*lock)(void *arg, int fd, bool exclusive);
     void (*close)(void *arg, int fd);
 };
@@ -43,7 +43,7 @@ extern const struct spool_io spool_io_posix;
 /* True if a process that writes holds the lock, found out without taking it. */
 bool spool_io_is_locked(int fd);
 
-/* Reads n bytes, or as many as there are up to the end of the file; -1 on failure. */
+/* Reads n bytes, or fewer at the end of the file; -1 on failure. */
 ssize_t spool_io_read_full(const struct spool_io *io, int fd, void *p, size_t n, uint64_t offset);
 /* Writes all of two parts, or -1. */
 int spool_io_write_full(const struct spool_io *io, int fd, const void *a, size_t a_size,

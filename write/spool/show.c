@@ -102,7 +102,7 @@ static void see_record(struct look *l, const struct spool_walk *w, const struct 
     l->shown->records++;
     l->shown->done += seen.done;
     l->shown->waiting_bytes += seen.done ? 0 : found->head.data_size;
-    /* What is done matters to nobody any more, whatever became of it. */
+    /* Damage in a record that is done does not matter. */
     if (l->show->bodies && !seen.done) {
         see_body(l, w, &seen);
     } else {
@@ -120,7 +120,7 @@ static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, 
             see_record(l, w, acks, name, &found);
             break;
         case SPOOL_STEP_DAMAGE:
-            /* Where a process writes, the last record may not be there as a whole yet. */
+            /* While a process writes, the last record may be incomplete. */
             if (!(newest && l->shown->live && w->offset >= w->size)) {
                 see(l, &(struct spool_seen){.what = SPOOL_FINDING_DAMAGE,
                                             .name = name,

@@ -1,5 +1,5 @@
-/* Looks at a spool's directory from outside, for `profpull spool`: reads only, takes no lock, and
- * may be used while a process writes there. One thread; blocks on the disk.
+/* Inspects a spool's directory from outside, for `profpull spool`: reads only, takes no lock, and
+ * may run while a process writes there. One thread; blocks on the disk.
  */
 #ifndef PROFPULL_WRITE_SPOOL_SHOW_H
 #define PROFPULL_WRITE_SPOOL_SHOW_H
@@ -58,7 +58,7 @@ struct spool_shown {
 };
 
 /* A directory that holds segments or a lock file. False with an error if it cannot be read;
- * *ret_is_spool tells the other directories. */
+ * *ret_is_spool is false for other directories. */
 bool spool_show(const char *directory, const struct spool_show *show, struct spool_shown *ret,
                 bool *ret_is_spool, struct err *err);
 

@@ -10,7 +10,7 @@
 /* Loads and releases in one round, and heads that are read, before writing gets its turn. */
 #define ROUND_REQUESTS 64
 #define ROUND_HEADS 64
-/* How often it is looked whether the queue has room again for what was found. */
+/* How often to offer a profile again that the queue had no room for. */
 #define ROOM_POLL_MS INT64_C(1000)
 #define READ_RETRY_MS INT64_C(1000)
 #define LOG_PERIOD_MS INT64_C(60000)
@@ -21,10 +21,10 @@
 enum {
     ENTRY_NEW,
     ENTRY_WAITING, /* in `waiting` */
-    ENTRY_BUSY,    /* in the hands of the thread, which looks at its wants afterwards */
+    ENTRY_BUSY,    /* being written by the thread, which checks its wants afterwards */
     ENTRY_STORED,  /* with the store */
 };
-/* What the queue wants of it. */
+/* What the queue wants done with it. */
 enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
 
 struct spool {
@@ -41,7 +41,7 @@ struct spool {
     int64_t waiting_since_ms;
     bool flush;
     bool stop;
-    bool poked; /* somebody wants the thread to look, which may not be waiting yet */
+    bool poked; /* there is work for the thread, which may not be waiting yet */
     struct spool_status status;
 
     /* The thread's. */
@@ -202,7 +202,7 @@ static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
 {
     uint32_t suppressed = 0;
     bool news = !s->failing;
-    /* Many may fail between two attempts; they are one failure. */
+    /* All failures between two retries count as one. */
     if (s->failing && now_ms < s->retry_ms) {
         return;
     }
@@ -274,7 +274,7 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
     s->changed = true;
 }
 
-/* False if nothing was asked for. */
+/* False if there is no request. */
 static bool run_request(struct spool *s, int64_t now_ms)
 {
     pthread_mutex_lock(&s->lock);
@@ -288,7 +288,7 @@ static bool run_request(struct spool *s, int64_t now_ms)
     if (e == NULL) {
         return false;
     }
-    /* Who has released it does not wait for its bytes. */
+    /* A released entry needs no loading. */
     if ((wants & WANTS_RELEASE) != 0) {
         release(s, e, wants, now_ms);
     } else {
@@ -329,7 +329,7 @@ static void free_released(struct spool *s, struct spool_entry *e, unsigned wants
     spool_entry_free(e);
 }
 
-/* What could not be written waits again, in front of what has come since. */
+/* Entries that could not be written wait again, before those that have come since. */
 static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t now_ms)
 {
     struct spool_entry *e;
@@ -350,7 +350,7 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
     pthread_mutex_unlock(&s->lock);
 }
 
-/* From here on it is the store's; what was wanted meanwhile is asked for now. */
+/* The store owns the entry from here on; requests that came meanwhile are queued now. */
 static void hand_to_store(struct spool *s, struct spool_entry *e)
 {
     e->profile = profile_unref(e->profile);
@@ -448,7 +448,7 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
     return p;
 }
 
-/* Looks whether the disk is back. */
+/* Checks whether the disk works again. */
 static void retry(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;
@@ -569,7 +569,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Waits until `until_ms` or for something to do; false when the end is asked for. */
+/* Waits until `until_ms` or for work; false when the thread is to stop. */
 static bool wait_for_work(struct spool *s, int64_t until_ms)
 {
     struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
@@ -617,7 +617,7 @@ void spool_stop(struct spool *s, int64_t now_ms)
         pthread_join(s->thread, NULL);
     }
     s->started = false;
-    /* What the thread may have left, being told to end in the middle of its work. */
+    /* The thread may have been stopped in the middle of its work. */
     do {
         (void)spool_step(s, now_ms);
     } while (!TAILQ_EMPTY(&s->requests));

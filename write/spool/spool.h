@@ -1,21 +1,21 @@
 /* The spool of an endpoint: its queued profiles on disk as well, so that they survive the process.
  *
- * The queue hands over every profile that it takes (spool_submit) and gives it back when it is sent
- * or dropped (spool_release). What was given back in the meantime is never written: an endpoint
- * that works costs the disk little. With fsync "500ms" all that waits is written and synced 500 ms
- * after the first of it came; with "always" at once; with "never" it is written after 500 ms, and
- * not synced. When a profile is safe, the queue is told (written), and may then forget its bytes
- * and have them read back (spool_load).
+ * The queue hands over every profile that it accepts (spool_submit) and gives it back when it is
+ * sent or dropped (spool_release). Profiles that were given back in the meantime are never written,
+ * so an endpoint that works costs little disk traffic. With fsync "500ms", all waiting profiles are
+ * written and synced 500 ms after the first of them came; with "always" at once; with "never" they
+ * are written after 500 ms and not synced. When a profile is safe, the spool reports it (written),
+ * and the queue may free its bytes and read them back later (spool_load).
  *
- * What earlier processes left is read in the background and handed to the queue as entries without
- * bytes (found).
+ * Profiles of earlier processes are read in the background and handed to the queue as entries
+ * without bytes (found).
  *
- * One thread for each spool does all that touches the disk; the functions here only pass notes to
- * it. While the disk fails, profiles stay with the queue, and the spool tries again every 1 to 30
+ * Each spool has one thread that does all disk access; the functions here only leave requests for
+ * it. While the disk fails, profiles stay in the queue, and the spool tries again every 1 to 30
  * seconds.
  *
- * An entry is made by its submitter and belongs to the spool from then on; it stays good until it
- * is released. The events come on the spool's thread, without any lock of the spool held.
+ * An entry is made by its submitter and belongs to the spool from then on; it stays valid until it
+ * is released. Events are called on the spool's thread, with no lock of the spool held.
  */
 #ifndef PROFPULL_WRITE_SPOOL_SPOOL_H
 #define PROFPULL_WRITE_SPOOL_SPOOL_H
@@ -33,12 +33,12 @@
 #define SPOOL_WRITE_DELAY_MS INT64_C(500)
 #define SPOOL_FSYNC_NEVER INT64_C(-1)
 #define SPOOL_FSYNC_ALWAYS INT64_C(0)
-/* So many bytes that wait are written at once (or a quarter of the queue, if that is less). */
+/* This many waiting bytes are written at once (or a quarter of the queue, if that is less). */
 #define SPOOL_FLUSH_THRESHOLD (UINT64_C(8) * 1024 * 1024)
 /* Between attempts while the disk fails. */
 #define SPOOL_RETRY_MIN_MS INT64_C(1000)
 #define SPOOL_RETRY_MAX_MS INT64_C(30000)
-/* A segment that cannot be read so often in a row is left to the next process. */
+/* A segment that fails to be read this often in a row is left to the next process. */
 #define SPOOL_READ_TRIES 5
 
 struct spool;
@@ -47,7 +47,7 @@ struct spool_events {
     void *arg;
     /* A profile of an earlier process is on disk. False: no room for it now, ask again. */
     bool (*found)(void *arg, struct spool_entry *e);
-    /* One was given up before it was told of: the spool was full, or memory was short. */
+    /* A profile was lost before it was reported as found: spool full, or out of memory. */
     void (*unread_lost)(void *arg, bool for_memory);
     /* It is on disk, and synced as configured. */
     void (*written)(void *arg, struct spool_entry *e);
@@ -59,7 +59,7 @@ struct spool_events {
     /* n profiles that were released with `hold` are now acknowledged on disk. */
     void (*acknowledged)(void *arg, unsigned n);
     void *wake_arg; /* of the two that follow */
-    /* Behind the others, once for a round: there may be something to do. */
+    /* After the other events, once a round: there may be something to do. */
     void (*changed)(void *arg);
     /* Answers spool_flush(). */
     void (*flushed)(void *arg);
@@ -70,7 +70,7 @@ struct spool_options {
     const char *endpoint;
     uint64_t max_bytes;
     int64_t fsync_ms;
-    uint64_t flush_threshold;  /* so much that waits is written at once */
+    uint64_t flush_threshold;  /* this many waiting bytes are written at once */
     const struct spool_io *io; /* NULL: the real one */
     struct intern *intern;
     struct log *log; /* may be NULL */
@@ -82,7 +82,7 @@ struct spool_options {
  * right. A disk that is full, read-only or fails is no error. */
 struct spool *spool_open(const struct spool_options *o, struct err *err);
 bool spool_start(struct spool *s, struct err *err);
-/* Writes what is to be written and ends the thread; no events after it. What is not released stays
+/* Writes what waits and ends the thread; no events after it. Profiles that were not released stay
  * on disk for the next process. Accepts NULL. */
 void spool_stop(struct spool *s, int64_t now_ms);
 /* Frees all entries. Accepts NULL, returns NULL. */
@@ -96,14 +96,14 @@ struct spool_entry *spool_entry_new(struct profile *p);
 void spool_entry_free(struct spool_entry *e);
 void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms);
 void spool_load(struct spool *s, struct spool_entry *e);
-/* e may not be used any more. With hold, true means that `acknowledged` will tell of it. */
+/* e may not be used after this. With hold, true means that `acknowledged` will count it. */
 bool spool_release(struct spool *s, struct spool_entry *e, bool hold);
 /* Writes at once what waits; then the event `flushed`, whether or not it could be written. */
 void spool_flush(struct spool *s);
 
 struct spool_status {
     struct spool_counts counts;
-    bool up;            /* what was tried last has worked */
+    bool up;            /* the last operation worked */
     bool reading;       /* there is something left of earlier processes */
     uint64_t limit;     /* spool_max_bytes */
     uint64_t waiting;   /* profiles to be written */

@@ -109,7 +109,7 @@ void spool_store_free_segment(struct spool_store *s, struct spool_segment *g)
         if (files[i]->segment != g) {
             continue;
         }
-        files[i]->dirty = false; /* nobody will ask for it again */
+        files[i]->dirty = false; /* it will not be read again */
         spool_store_close_file(s, files[i]);
     }
     if (s->walking == g) {
@@ -192,7 +192,7 @@ static bool open_directory(struct spool_store *s, struct err *err)
     return err_sys(err, "spool %s: cannot open and lock %s", s->directory, SPOOL_LOCK_NAME);
 }
 
-/* What may pass by itself; everything else is a mistake that somebody has to see. */
+/* Errors that may pass by themselves; all others are mistakes that somebody has to see. */
 static bool is_transient_errno(int failed)
 {
     return failed == ENOSPC || failed == EDQUOT || failed == EIO || failed == EROFS ||
@@ -301,7 +301,7 @@ static bool is_known(const struct spool_store *s, uint64_t id)
     return false;
 }
 
-/* Only its size for now; what is in it is read later. */
+/* Notes its size only; its records are read later. */
 static bool take_segment(struct spool_store *s, uint64_t id)
 {
     char name[SPOOL_NAME_SIZE];
@@ -309,7 +309,7 @@ static bool take_segment(struct spool_store *s, uint64_t id)
     spool_name_format(name, id, false);
     int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, &size);
     if (fd < 0) {
-        /* A link, a directory, a FIFO, or unreadable: whatever it is, it is left alone. */
+        /* A link, a directory, a FIFO, or unreadable: left alone. */
         s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
         return true;
     }
@@ -459,7 +459,7 @@ static bool write_record(struct spool_store *s, struct spool_entry *e, struct er
         return true;
     }
     int failed = errno;
-    /* What was written of it must not stay: the next record goes to the same place. */
+    /* A part of it must not stay: the next record goes to the same place. */
     if (s->io->truncate(s->io->arg, s->active.fd, g->size) != 0) {
         spool_store_seal(s);
     }
@@ -583,7 +583,7 @@ static struct profile *make_profile(const struct spool_entry *e, const uint8_t *
 {
     bool memory = false;
     struct labels *l = NULL;
-    /* Of a format that this version does not know nothing can be sent. */
+    /* A profile of an unknown format cannot be sent. */
     if (e->head.format <= PROFILE_JFR) {
         l = spool_labels_parse(labels, e->head.labels_size, builder, &memory);
     }

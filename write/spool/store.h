@@ -1,9 +1,9 @@
-/* The directory of a spool as one process sees it: segments, what in them is not done yet, what is
- * read back. Calls block on the disk and belong to one thread (spool.c has it).
+/* The directory of a spool: its segments, the records in them that are not done, and reading them
+ * back. Calls block on the disk and belong to one thread (that of spool.c).
  *
- * Nothing here waits, retries or logs: a function that fails leaves everything as it was, so that
- * it can be called again when the disk is back. Files that are not ours, or of a later version, are
- * counted and left alone.
+ * Nothing here waits, retries or logs: a function that fails leaves everything as it was and can be
+ * called again when the disk works. Foreign files and those of a later version are counted and left
+ * alone.
  */
 #ifndef PROFPULL_WRITE_SPOOL_STORE_H
 #define PROFPULL_WRITE_SPOOL_STORE_H
@@ -22,7 +22,7 @@
  * room is made by dropping a whole segment. */
 #define SPOOL_SEGMENT_BYTES (UINT64_C(16) * 1024 * 1024)
 #define SPOOL_SEGMENT_BYTES_MIN (UINT64_C(64) * 1024)
-/* Files of a spool that are looked at; what is beyond is left alone and counted. */
+/* Most segments of a spool; further files are left alone and counted. */
 #define SPOOL_SEGMENTS_MAX ((size_t)65536)
 
 struct spool_segment;
@@ -80,12 +80,12 @@ struct spool_counts {
     uint64_t skipped[SPOOL_SKIPS];
 };
 
-/* What the store tells; all on the thread of the call that caused it. */
+/* The events of the store; each on the thread of the call that caused it. */
 struct spool_store_events {
     void *arg;
     /* A record of an earlier process. False: no room for it now, ask again later. */
     bool (*found)(void *arg, struct spool_entry *e);
-    /* A record of an earlier process that was given up without becoming an entry. */
+    /* A record of an earlier process was lost before it became an entry. */
     void (*unread_lost)(void *arg, bool for_memory);
     /* The segment of an entry was dropped to make room; e->segment is NULL now. */
     void (*lost)(void *arg, struct spool_entry *e);
@@ -120,8 +120,7 @@ enum spool_read { SPOOL_READ_MORE, SPOOL_READ_ALL, SPOOL_READ_NO_ROOM, SPOOL_REA
 enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_offset_ns,
                                  struct err *err);
 
-/* Leaves the segment that cannot be read to the next process, and goes on with the one behind it.
- */
+/* Leaves the segment that cannot be read to the next process, and goes on with the next one. */
 void spool_store_give_up(struct spool_store *s);
 
 /* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. */
@@ -129,7 +128,9 @@ enum spool_append { SPOOL_APPENDED, SPOOL_APPEND_TOO_LARGE, SPOOL_APPEND_FAILED 
 /* Writes e->profile; makes room by dropping the oldest segments. The profile stays with e. */
 enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *e,
                                      int64_t wall_offset_ns, struct err *err);
-/* Makes what was appended since the last call safe. After a failure it is unknown what of it is. */
+/* Syncs what was appended since the last call. After a failure it is unknown how much of it is
+ * safe.
+ */
 bool spool_store_sync(struct spool_store *s, struct err *err);
 
 /* Reads a profile back. GONE: its segment has been dropped or removed. FAILED: the disk. */
@@ -147,7 +148,7 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
 /* Done with e, which is freed now or later. False if that could not be written: it will be by
  * spool_store_retry(), or sent again by the next process. */
 bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err);
-/* Writes and removes what could not be. */
+/* Repeats the acknowledgements and removals that failed. */
 bool spool_store_retry(struct spool_store *s, struct err *err);
 
 const struct spool_counts *spool_store_counts(const struct spool_store *s);

@@ -1,4 +1,5 @@
-/* What is done, what has to go, and what earlier processes left: see spool_store.h. */
+/* Acknowledgements, removal, making room, and reading segments of earlier processes: see store.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err
     return spool_store_failed(s, SPOOL_ERR_REMOVE, name, err);
 }
 
-/* The segment first: acknowledgements that are left alone mean nothing, but a segment without them
+/* The segment first: acknowledgements without a segment mean nothing, but a segment without them
  * would be sent again. */
 static bool remove_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
@@ -145,7 +146,7 @@ bool spool_store_retry(struct spool_store *s, struct err *err)
     return ok;
 }
 
-/* ---- reading what earlier processes left ----------------------------------------------------- */
+/* ---- reading segments of earlier processes --------------------------------------------------- */
 
 void spool_store_end_walk(struct spool_store *s)
 {
@@ -166,7 +167,7 @@ static void mark_as_read(struct spool_store *s, struct spool_segment *g)
     g->read = true;
 }
 
-/* Not ours: forgotten, but not touched. */
+/* Forgets a segment that is not ours, without touching its file. */
 static void skip_segment(struct spool_store *s, struct spool_segment *g, enum spool_skip why)
 {
     s->counts.skipped[why]++;
@@ -259,7 +260,7 @@ static bool place(struct spool_store *s, struct spool_entry *e)
 static enum spool_read take_record(struct spool_store *s, const struct spool_found *found,
                                    int64_t wall_offset_ns)
 {
-    /* Such a one is not of our making, and could not be acknowledged. */
+    /* We never write such a record, and it could not be acknowledged. */
     if (found->offset > UINT32_MAX) {
         count_damage(s, found->size);
         return SPOOL_READ_MORE;
@@ -345,13 +346,13 @@ void spool_store_give_up(struct spool_store *s)
     count_damage(s, g->size - (s->walking != NULL ? s->walk.offset : 0));
     spool_store_end_walk(s);
     mark_as_read(s, g);
-    /* Never done: so the file stays for the next process, which may be able to read it. */
+    /* Never done, so the file stays for the next process, which may be able to read it. */
     g->live++;
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Counts what was not read yet of a segment that goes; its file is still open. */
+/* Counts the unread records of a segment that is dropped; its file is still open. */
 static void lose_unread(struct spool_store *s)
 {
     struct spool_found found;
@@ -384,7 +385,7 @@ static void orphan_entries(struct spool_store *s, struct spool_segment *g)
     g->live = 0;
 }
 
-/* Nothing is given up before the file is really gone. */
+/* Nothing is reported as lost before the file is removed. */
 static bool drop_oldest(struct spool_store *s, struct err *err)
 {
     struct spool_segment *g = TAILQ_FIRST(&s->segments);

@@ -1,7 +1,7 @@
 /* The inside of the store; for write/spool/store*.c only.
  *
- *   spool_store.c       opening, listing, appending, syncing, loading
- *   spool_store_done.c  acknowledgements, removal, room, and reading what earlier processes left
+ *   store.c       opening, listing, appending, syncing, loading
+ *   store_done.c  acknowledgements, removal, room, and reading segments of earlier processes
  */
 #ifndef PROFPULL_WRITE_SPOOL_STORE_PRIVATE_H
 #define PROFPULL_WRITE_SPOOL_STORE_PRIVATE_H

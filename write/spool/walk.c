@@ -6,7 +6,7 @@
 
 #include "write/spool/crc32c.h"
 
-/* What the search behind damage looks at at a time. */
+/* The window of the search after damage. */
 #define WINDOW ((size_t)64 * 1024)
 /* More acknowledgements than a segment can have records are not read. */
 #define ACKS_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
@@ -128,7 +128,7 @@ static int search_window(const struct spool_walk *w, uint8_t *window, uint64_t f
     return last ? 1 : 0;
 }
 
-/* The next record behind `from`, or the end of the file. False on failure. */
+/* Finds the next record after `from`, or the end of the file. False on failure. */
 static bool search(const struct spool_walk *w, uint64_t from, uint64_t *ret_at)
 {
     uint8_t *window = malloc(WINDOW);
