@@ -28,11 +28,11 @@ static int64_t later(int64_t a, int64_t b)
 static int64_t after_conflict(struct scrape_history *h, const struct next_scrape_input *in,
                               struct rng *rng)
 {
-    int64_t room = in->tick_ms - in->now_ms - in->sampling_ms;
-    if (!h->retried && room > 0) {
-        int64_t wait = in->sampling_ms < room / 2 ? in->sampling_ms : room / 2;
+    int64_t slack = in->tick_ms - in->now_ms - in->sampling_ms;
+    if (!h->retried && slack > 0) {
+        int64_t wait = in->sampling_ms < slack / 2 ? in->sampling_ms : slack / 2;
         h->retried = true;
-        return in->now_ms + rng_range(rng, later(wait, 1), room + 1);
+        return in->now_ms + rng_range(rng, later(wait, 1), slack + 1);
     }
     h->retried = false;
     return later(in->tick_ms, in->now_ms) + rng_range(rng, 0, in->interval_ms);

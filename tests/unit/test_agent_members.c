@@ -293,7 +293,7 @@ static void change(struct world *w, unsigned members, int64_t now)
     w->at_ms[w->n++] = now;
 }
 
-static void tell(struct world *w, unsigned i, unsigned members, int64_t now)
+static void inform(struct world *w, unsigned i, unsigned members, int64_t now)
 {
     static const char *const names[REPLICAS] = {"p-0", "p-1", "p-2", "p-3", "p-4"};
     struct sv list[REPLICAS];
@@ -317,7 +317,7 @@ static void deliver(struct world *w, struct rng *rng, int64_t now)
             if (age < DELAY_MAX && rng_range(rng, 0, 8) != 0) {
                 break;
             }
-            tell(w, i, w->history[w->seen[i]++], now);
+            inform(w, i, w->history[w->seen[i]++], now);
         }
         members_tick(w->m[i], now);
     }
@@ -338,7 +338,7 @@ static void disturb(struct world *w, struct rng *rng, int64_t now)
     } else {
         w->alive[i] = true;
         w->seen[i] = w->n;
-        tell(w, i, members, now);
+        inform(w, i, members, now);
         change(w, members | 1U << i, now);
     }
 }

@@ -374,7 +374,7 @@ static void old_profiles_that_fail(void **state)
 
 /* The counters of one pod are no baseline for another one at the same address, whether it replaces
  * the first at once or later. */
-static void another_pod_starts_anew(void **state)
+static void another_pod_has_no_baseline(void **state)
 {
     struct world *w = *state;
     set(w, "uid-1", "h:1");
@@ -755,7 +755,7 @@ int main(void)
         TEST(gauges_then_deltas),
         TEST(old_profiles_are_converted),
         TEST(old_profiles_that_fail),
-        TEST(another_pod_starts_anew),
+        TEST(another_pod_has_no_baseline),
         TEST(nothing_left),
         TEST(busy),
         TEST(backlog),
