@@ -439,6 +439,20 @@ static void groups_change(void **state)
     CHECK_INT(w->n_transfers, 3, "nothing more");
 }
 
+/* The profiles of a scrape share one set of labels until the labels change. */
+static void labels_are_built_once(void **state)
+{
+    struct world *w = *state;
+    set(w, 0, "s", "1", AT("a:1"));
+    succeed(w, next_start(w));
+    succeed(w, next_start(w));
+    assert_ptr_equal(w->profiles[0]->labels, w->profiles[1]->labels);
+    set(w, 0, "s", "2", AT("a:1"));
+    succeed(w, next_start(w));
+    CHECK_STR(label(w->profiles[1], "v"), "1", "old labels");
+    CHECK_STR(label(w->profiles[2], "v"), "2", "new labels");
+}
+
 static void interval_changes(void **state)
 {
     struct world *w = *state;
@@ -716,6 +730,7 @@ int main(void)
         TEST(slots_are_first_come_first_served),
         TEST(a_wake_up_starts_a_batch),
         TEST(groups_change),
+        TEST(labels_are_built_once),
         TEST(interval_changes),
         TEST(duplicates),
         TEST(duplicates_with_equal_labels),
