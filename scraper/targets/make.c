@@ -11,11 +11,26 @@
 #include "scraper/targets/settings.h"
 
 #define META_PREFIX SV("__meta_")
-/* The labels of discovery that are read here; target_reads() must list all of them. */
-#define META_POD_UID SV("__meta_kubernetes_pod_uid")
-#define META_NAMESPACE SV("__meta_kubernetes_namespace")
-#define META_CONTAINER SV("__meta_kubernetes_pod_container_name")
-#define META_SERVICE SV("__meta_kubernetes_pod_annotation_pyroscope_io_service_name")
+/* The labels of discovery that are read here. */
+enum {
+    META_SERVICE, /* these name the service, in this order */
+    META_DOCKER,
+    META_SWARM_LABEL,
+    META_SWARM_SERVICE,
+    META_NAMESPACE,
+    META_CONTAINER,
+    META_POD_UID,
+    METAS,
+};
+static const char *const metas[METAS] = {
+    [META_SERVICE] = "__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
+    [META_DOCKER] = "__meta_docker_container_name",
+    [META_SWARM_LABEL] = "__meta_dockerswarm_container_label_service_name",
+    [META_SWARM_SERVICE] = "__meta_dockerswarm_service_name",
+    [META_NAMESPACE] = "__meta_kubernetes_namespace",
+    [META_CONTAINER] = "__meta_kubernetes_pod_container_name",
+    [META_POD_UID] = "__meta_kubernetes_pod_uid",
+};
 /* The most problems of a target, besides one for each type. */
 #define UNKNOWN_MAX 8
 #define PROBLEM_BYTES_MAX ((size_t)64 * 1024)
@@ -90,73 +105,43 @@ static void target_on_unknown(void *arg, struct sv label, struct sv type)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-static void set_default(struct labels_builder *b, const char *name, struct sv value)
-{
-    if (labels_builder_get(b, sv_from(name)).n == 0) {
-        labels_builder_set(b, sv_from(name), value);
-    }
-}
-
-static const char *const meta_names[] = {
-    "__meta_docker_container_name",
-    "__meta_dockerswarm_container_label_service_name",
-    "__meta_dockerswarm_service_name",
-};
-
-static bool is_meta_name(struct sv name)
-{
-    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
-        if (sv_eq_str(name, meta_names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool target_reads(struct sv name)
 {
-    return !sv_starts_with(name, META_PREFIX) || is_meta_name(name) || sv_eq(name, META_POD_UID) ||
-           sv_eq(name, META_NAMESPACE) || sv_eq(name, META_CONTAINER) || sv_eq(name, META_SERVICE);
+    bool found = !sv_starts_with(name, META_PREFIX);
+    for (size_t i = 0; i < METAS && !found; i++) {
+        found = sv_eq_str(name, metas[i]);
+    }
+    return found;
 }
 
-static bool set_namespaced_service(struct labels_builder *b)
+static struct sv get_meta(const struct labels_builder *b, size_t i)
 {
-    struct sv space = labels_builder_get(b, META_NAMESPACE);
-    struct sv container = labels_builder_get(b, META_CONTAINER);
-    if (space.n == 0 || container.n == 0) {
-        return false;
-    }
+    return labels_builder_get(b, sv_from(metas[i]));
+}
+
+static void set_namespaced_service(struct labels_builder *b)
+{
+    struct sv space = get_meta(b, META_NAMESPACE);
+    struct sv container = get_meta(b, META_CONTAINER);
     struct buf name;
     buf_init(&name, LABELS_BYTES_MAX);
-    if (buf_printf(&name, "%.*s/%.*s", SV_ARG(space), SV_ARG(container))) {
+    bool missing = labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n == 0;
+    if (missing && space.n > 0 && container.n > 0 &&
+        buf_printf(&name, "%.*s/%.*s", SV_ARG(space), SV_ARG(container))) {
         labels_builder_set(b, SV(LABEL_SERVICE_NAME), (struct sv){name.data, name.len});
     }
     buf_done(&name);
-    return true;
 }
 
 /* In Grafana Alloy's order, so that series keep their names after a migration. */
 static void infer_service_name(struct labels_builder *b)
 {
-    if (labels_builder_get(b, SV(LABEL_SERVICE_NAME)).n > 0) {
-        return;
+    target_set_default(b, LABEL_SERVICE_NAME, get_meta(b, META_SERVICE));
+    set_namespaced_service(b);
+    for (size_t i = META_DOCKER; i <= META_SWARM_SERVICE; i++) {
+        target_set_default(b, LABEL_SERVICE_NAME, get_meta(b, i));
     }
-    struct sv annotated = labels_builder_get(b, META_SERVICE);
-    if (annotated.n > 0) {
-        labels_builder_set(b, SV(LABEL_SERVICE_NAME), annotated);
-        return;
-    }
-    if (set_namespaced_service(b)) {
-        return;
-    }
-    for (size_t i = 0; i < sizeof(meta_names) / sizeof(meta_names[0]); i++) {
-        struct sv name = labels_builder_get(b, sv_from(meta_names[i]));
-        if (name.n > 0) {
-            labels_builder_set(b, SV(LABEL_SERVICE_NAME), name);
-            return;
-        }
-    }
-    labels_builder_set_str(b, LABEL_SERVICE_NAME, "unspecified");
+    target_set_default(b, LABEL_SERVICE_NAME, SV("unspecified"));
 }
 
 static bool resolve_scheme(struct maker *m, struct err *err)
@@ -228,12 +213,12 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
         return false;
     }
     if (m->job->name[0] != '\0') {
-        set_default(m->b, LABEL_JOB, sv_from(m->job->name));
+        target_set_default(m->b, LABEL_JOB, sv_from(m->job->name));
     }
     if (!resolve_scheme(m, err) || !resolve_address(m, pinned_host, err)) {
         return false;
     }
-    set_default(m->b, LABEL_INSTANCE, sv_from(m->address.text));
+    target_set_default(m->b, LABEL_INSTANCE, sv_from(m->address.text));
     infer_service_name(m->b);
     m->name = labels_builder_get(m->b, SV(LABEL_NAME));
     m->path = labels_builder_get(m->b, SV(LABEL_PROFILE_PATH));
@@ -254,7 +239,7 @@ static struct labels *finish_labels(struct maker *m)
         char name[256];
         int n = snprintf(name, sizeof(name), LABEL_PARAM_PREFIX "%s", params->at[i].name);
         if (n > 0 && (size_t)n < sizeof(name)) {
-            set_default(m->b, name, sv_from(params->at[i].value));
+            target_set_default(m->b, name, sv_from(params->at[i].value));
         }
     }
     for (size_t i = labels_builder_count(m->b); i > 0; i--) {
@@ -437,7 +422,7 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     if (t == NULL) {
         return NULL;
     }
-    struct sv uid = labels_builder_get(m->b, META_POD_UID);
+    struct sv uid = get_meta(m->b, META_POD_UID);
     t->generation = uid.n == 0 ? 0 : hash_bytes(uid.p, uid.n, 1);
     t->labels = finish_labels(m);
     if (t->labels == NULL) {

@@ -138,10 +138,10 @@ bool target_scrape_key(const struct target *t, size_t i, struct buf *out)
     return target_scrape_url(t, i, out) && buf_putc(out, '\0') && buf_append(out, name.p, name.n);
 }
 
-static void set_missing(struct labels_builder *b, const char *name, const char *value)
+void target_set_default(struct labels_builder *b, const char *name, struct sv value)
 {
     if (labels_builder_get(b, sv_from(name)).n == 0) {
-        labels_builder_set_str(b, name, value);
+        labels_builder_set(b, sv_from(name), value);
     }
 }
 
@@ -149,11 +149,11 @@ struct labels *target_series(const struct target *t, size_t i, struct labels_bui
 {
     const struct config_type *type = target_scrape_type(t, i);
     labels_builder_reset(b, t->labels);
-    set_missing(b, LABEL_NAME, type->name);
+    target_set_default(b, LABEL_NAME, sv_from(type->name));
     if (t->entries[i].own_path != 0) {
         labels_builder_set_str(b, LABEL_PROFILE_PATH, string_at(t, t->entries[i].own_path));
     }
-    set_missing(b, LABEL_PROFILE_PATH, type->path);
+    target_set_default(b, LABEL_PROFILE_PATH, sv_from(type->path));
     if (type->is_delta || type->delta == DELTA_AUTO) {
         labels_builder_set_str(b, LABEL_DELTA, "false");
     }

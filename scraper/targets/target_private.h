@@ -67,6 +67,8 @@ bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
  * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
  * memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
+/* Sets a label that is absent or empty. */
+void target_set_default(struct labels_builder *b, const char *name, struct sv value);
 /* Whether a and b are known to be different pods. */
 bool target_is_another_pod(const struct target *a, const struct target *b);
 /* The timeout of the whole request. */
