@@ -116,6 +116,25 @@ check_layers() {
   return $bad
 }
 
+# Headers include each other in no circle, in whatever room; tsort names one. (Circles of rooms are
+# what check_layers excludes.)
+check_circles() {
+  # shellcheck disable=SC2086
+  grep -oE '#include "[a-z_0-9/]+\.h"' $headers | sed -E 's/:#include "(.*)"$/ \1/' | tsort >/dev/null
+}
+
+# Tests link the product as it is built: see tests/unit/failing_malloc.h.
+check_tests_include() {
+  ! grep -nE '#include "[a-z_0-9/]+\.c"' $tests
+}
+
+# Phrases and words of an English that this code has left. A line is allowed that matches one of the
+# patterns in scripts/phrases.allow.
+check_phrases() {
+  ! git grep -nIiE -f scripts/phrases.deny -- '*.c' '*.h' '*.go' '*.sh' '*.md' Makefile Dockerfile |
+    grep -vE -f scripts/phrases.allow
+}
+
 # Functions of at most 60 lines; clang-tidy bounds their complexity.
 check_sizes() {
   # shellcheck disable=SC2086
@@ -136,6 +155,9 @@ run "headers alone" check_headers
 run "flags by architecture" check_flags
 run "banned functions" check_banned
 run "layers" check_layers
+run "include circles" check_circles
+run "tests include no product file" check_tests_include
+run "phrases" check_phrases
 run "function sizes" check_sizes
 run "shellcheck" sh -c 'shellcheck scripts/*.sh .ci/run'
 echo "lint: $failed failed"
