@@ -67,9 +67,7 @@ static uint64_t query_seconds(struct sv query)
 static uint64_t url_seconds(CURLU *u)
 {
     char *query = NULL;
-    if (curl_url_get(u, CURLUPART_QUERY, &query, 0) != CURLUE_OK) {
-        return 0;
-    }
+    curl_url_get(u, CURLUPART_QUERY, &query, 0);
     uint64_t seconds = query_seconds(sv_from(query));
     curl_free(query);
     return seconds;
@@ -78,10 +76,8 @@ static uint64_t url_seconds(CURLU *u)
 static bool url_has_path(CURLU *u)
 {
     char *path = NULL;
-    if (curl_url_get(u, CURLUPART_PATH, &path, 0) != CURLUE_OK) {
-        return false;
-    }
-    bool has = path[0] != '\0' && strcmp(path, "/") != 0;
+    curl_url_get(u, CURLUPART_PATH, &path, 0);
+    bool has = path != NULL && path[0] != '\0' && strcmp(path, "/") != 0;
     curl_free(path);
     return has;
 }
@@ -89,10 +85,9 @@ static bool url_has_path(CURLU *u)
 static bool url_is_http(CURLU *u)
 {
     char *scheme = NULL;
-    if (curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK) {
-        return false;
-    }
-    bool is = strcasecmp(scheme, "http") == 0 || strcasecmp(scheme, "https") == 0;
+    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0);
+    struct sv v = sv_from(scheme);
+    bool is = sv_eq_nocase(v, "http") || sv_eq_nocase(v, "https");
     curl_free(scheme);
     return is;
 }
@@ -210,7 +205,7 @@ static bool fetch(const char *url, uint64_t seconds, const struct scrape_args *a
     return ok;
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int fail_fetch(const char *url, const struct answer *a)
 {
@@ -303,42 +298,30 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, const s
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A pipe or a device such as /dev/null is written to in place: there is no file to replace. */
-static bool write_special(const char *path, const struct answer *a, struct err *err)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return err_sys(err, "%s", path);
-    }
-    bool ok = write_all(fd, a->data, a->size) || err_sys(err, "%s", path);
-    close(fd);
-    return ok;
-}
-
-/* Writes to a temporary file and renames it, so that nobody sees half a profile. */
-static bool write_file(const char *path, const struct answer *a, struct err *err)
+/* Writes to a temporary file and renames it, so that nobody sees half a profile. A pipe or a device
+ * such as /dev/null is written to in place: there is no file to replace. */
+static bool write_output(const char *path, const struct answer *a, struct err *err)
 {
     struct stat st;
     char temp[4096];
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return write_special(path, a, err);
-    }
+    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
     int n = snprintf(temp, sizeof(temp), "%s.%ld.tmp", path, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof(temp)) {
         return err_set(err, ERR_INPUT, "the name of the output file is too long");
     }
-    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const char *name = in_place ? path : temp;
+    int fd = open(name, O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_EXCL), 0666);
     if (fd < 0) {
-        return err_sys(err, "%s", temp);
+        return err_sys(err, "%s", name);
     }
-    bool ok = write_all(fd, a->data, a->size) || err_sys(err, "%s", temp);
+    bool ok = write_all(fd, a->data, a->size) || err_sys(err, "%s", name);
     if (close(fd) != 0 && ok) {
-        ok = err_sys(err, "%s", temp);
+        ok = err_sys(err, "%s", name);
     }
-    if (ok && rename(temp, path) != 0) {
+    if (ok && !in_place && rename(temp, path) != 0) {
         ok = err_sys(err, "%s", path);
     }
-    if (!ok) {
+    if (!ok && !in_place) {
         unlink(temp);
     }
     return ok;
@@ -346,7 +329,7 @@ static bool write_file(const char *path, const struct answer *a, struct err *err
 
 /* Why the answer is not a profile, with the sentence in err; REASON_NONE if it is one. A profile in
  * an older format is converted. */
-static enum reason judge(struct answer *a, enum sniff_result *ret_kind, struct err *err)
+static enum reason check_answer(struct answer *a, enum sniff_result *ret_kind, struct err *err)
 {
     *ret_kind = sniff_any((struct sv){.p = a->data, .n = a->size}, err);
     return *ret_kind == SNIFF_LEGACY ? reason_of_legacy(convert(a, err))
@@ -357,7 +340,7 @@ static int deliver(const char *url, const struct scrape_args *args, struct answe
 {
     struct err err = ERR_INIT;
     enum sniff_result kind;
-    enum reason reason = judge(a, &kind, &err);
+    enum reason reason = check_answer(a, &kind, &err);
     bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
     if (reason != REASON_NONE) {
         fprintf(stderr, "profpull: %s: GET %s: %s\n", reason_name(reason), url, err.msg);
@@ -370,7 +353,7 @@ static int deliver(const char *url, const struct scrape_args *args, struct answe
                    ? EXIT_DONE
                    : cmd_fail(EXIT_INPUT, &err);
     }
-    if (args->output != NULL && !write_file(args->output, a, &err)) {
+    if (args->output != NULL && !write_output(args->output, a, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
     return cmd_flush(EXIT_DONE);

@@ -11,8 +11,9 @@
 #define ANNOTATION_POD "__meta_kubernetes_pod_"
 #define ANNOTATION_PREFIX ANNOTATION_POD "annotation_"
 
-/* The name of the annotation behind a label, which comes without ANNOTATION_PREFIX. Dots, slashes
- * and dashes are lost in labels: for unknown domains the label's own name is appended. */
+/* Appends the name of the annotation that a label stands for; the label comes without
+ * ANNOTATION_PREFIX. Dots, slashes and dashes are lost in labels: for unknown domains the label's
+ * own name is appended. */
 void annotation_put_name(struct sv label, struct buf *out);
 
 /* One sentence for each annotation of the pod that looks like a well-known one and is not

@@ -72,21 +72,24 @@ static bool app_fits(const char *name)
     return true;
 }
 
-static bool check_label(const struct flag_pair *l, const struct series_rules *rules,
-                        struct err *err)
+static bool check_label_name(struct sv name, const struct series_rules *rules, struct err *err)
 {
-    bool service = sv_eq_str(l->name, LABEL_SERVICE_NAME);
-    if (service || sv_starts_with(l->name, SV("__"))) {
-        return err_set(err, ERR_INPUT, "--label: \"%.*s\" is set by %s", SV_ARG(l->name),
+    bool service = sv_eq_str(name, LABEL_SERVICE_NAME);
+    bool dots = rules->names != SERIES_NAMES_PLAIN;
+    if (service || sv_starts_with(name, SV("__"))) {
+        return err_set(err, ERR_INPUT, "--label: \"%.*s\" is set by %s", SV_ARG(name),
                        service ? "--name" : "profpull itself (see --type and --tenant)");
     }
-    bool dots = rules->names != SERIES_NAMES_PLAIN;
-    if (!name_fits(l->name, dots)) {
-        return err_set(err, ERR_INPUT,
-                       "--label: the name \"%.*s\" has characters that the protocol cannot carry: "
-                       "expected letters, digits%s and \"_\", no digit first",
-                       SV_ARG(l->name), dots ? ", \".\"" : "");
-    }
+    return name_fits(name, dots) ||
+           err_set(err, ERR_INPUT,
+                   "--label: the name \"%.*s\" has characters that the protocol cannot carry: "
+                   "expected letters, digits%s and \"_\", no digit first",
+                   SV_ARG(name), dots ? ", \".\"" : "");
+}
+
+static bool check_label_value(const struct flag_pair *l, const struct series_rules *rules,
+                              struct err *err)
+{
     if (l->value[0] == '\0') {
         return err_set(err, ERR_INPUT, "--label: \"%.*s\" has no value", SV_ARG(l->name));
     }
@@ -122,7 +125,8 @@ bool import_check_labels(const struct import_args *args, const struct series_rul
                        args->type);
     }
     for (size_t i = 0; i < args->labels.n; i++) {
-        if (!check_label(&args->labels.at[i], rules, err)) {
+        const struct flag_pair *l = &args->labels.at[i];
+        if (!check_label_name(l->name, rules, err) || !check_label_value(l, rules, err)) {
             return false;
         }
     }
@@ -148,24 +152,36 @@ const char *import_type(const struct import_args *args, const struct import_summ
     return type;
 }
 
+/* The other end of a range; the range is empty if that would overflow or precede 1970. */
+static int64_t end_of(int64_t from_ns, int64_t duration_ns)
+{
+    return duration_ns <= INT64_MAX - from_ns ? from_ns + duration_ns : from_ns;
+}
+
+static int64_t start_of(int64_t until_ns, int64_t duration_ns)
+{
+    return duration_ns < until_ns ? until_ns - duration_ns : until_ns;
+}
+
 struct import_window import_choose_window(const struct import_args *args,
                                           const struct import_summary *summary, int64_t mtime_ns,
                                           int64_t now_ns)
 {
-    struct import_window w = {.duration_ns = -1};
     bool from_given = args->from_ns != IMPORT_NO_TIME;
     bool until_given = args->until_ns != IMPORT_NO_TIME;
+    int64_t written_ns = mtime_ns > 0 ? mtime_ns : now_ns;
     int64_t duration = summary->duration_ns;
+    struct import_window w = {
+        .from_ns = from_given ? args->from_ns : summary->time_ns,
+        .until_ns = until_given ? args->until_ns : written_ns,
+        .duration_ns = -1,
+    };
     if (from_given && until_given) {
-        w.from_ns = args->from_ns;
-        w.until_ns = args->until_ns;
         duration = w.until_ns - w.from_ns;
     } else if (from_given || (summary->time_ns > 0 && !until_given)) {
-        w.from_ns = from_given ? args->from_ns : summary->time_ns;
-        w.until_ns = duration <= INT64_MAX - w.from_ns ? w.from_ns + duration : w.from_ns;
+        w.until_ns = end_of(w.from_ns, duration);
     } else {
-        w.until_ns = until_given ? args->until_ns : mtime_ns > 0 ? mtime_ns : now_ns;
-        w.from_ns = duration < w.until_ns ? w.until_ns - duration : w.until_ns;
+        w.from_ns = start_of(w.until_ns, duration);
     }
     bool pprof = summary->format == PROFILE_PPROF;
     if (pprof && duration != summary->duration_ns) {

@@ -116,7 +116,7 @@ static const struct flag flags[] = {
     FLAG(PAIRS, "label", 0, import_args, labels, "NAME=VALUE", "a further label; may be repeated"),
     FLAG(TEXT, "type", 0, import_args, type, "TYPE",
          "the type's name in the store (process_cpu, memory, goroutine, mutex, block, ...); by "
-         "default told from the samples"),
+         "default derived from the samples"),
     FLAG(TIME, "from", 0, import_args, from_ns, "TIME",
          "the beginning of the time covered (2026-11-21T03:23:34Z, or seconds since 1970); by "
          "default what the profile says, else the file's date"),

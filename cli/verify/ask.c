@@ -35,7 +35,7 @@ static void handle_response(struct probe *probe, const struct http_response *r)
 {
     struct err err = ERR_INIT;
     struct sv body = {.p = r->body->data, .n = r->body->len};
-    switch (readback_judge(probe->how, r->status, body, &err)) {
+    switch (readback_check(probe->how, r->status, body, &err)) {
     case READBACK_FOUND:
         report_found(probe);
         break;

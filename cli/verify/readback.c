@@ -55,7 +55,8 @@ bool readback_request(const struct readback *how, const struct readback_query *q
     return buf_ok(url) && buf_ok(body);
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- responses ---------------------------------------------------------------------------------
+ */
 
 static enum readback_verdict impossible(struct err *err, const char *why)
 {
@@ -63,7 +64,7 @@ static enum readback_verdict impossible(struct err *err, const char *why)
     return READBACK_IMPOSSIBLE;
 }
 
-static enum readback_verdict judge_content(const struct readback *how, struct sv body,
+static enum readback_verdict check_content(const struct readback *how, struct sv body,
                                            struct err *err)
 {
     json_t *root = json_loadb(body.p, body.n, 0, NULL);
@@ -76,11 +77,11 @@ static enum readback_verdict judge_content(const struct readback *how, struct sv
     return found ? READBACK_FOUND : READBACK_NOT_YET;
 }
 
-enum readback_verdict readback_judge(const struct readback *how, long status, struct sv body,
+enum readback_verdict readback_check(const struct readback *how, long status, struct sv body,
                                      struct err *err)
 {
     if (status == 200) {
-        return judge_content(how, body, err);
+        return check_content(how, body, err);
     }
     if (how->no_profile_is_404 && (status == 204 || status == 404)) {
         return READBACK_NOT_YET;

@@ -28,7 +28,7 @@ enum readback_verdict {
     READBACK_NOT_YET,    /* query again */
     READBACK_IMPOSSIBLE, /* the server cannot be queried: err says why */
 };
-enum readback_verdict readback_judge(const struct readback *how, long status, struct sv body,
+enum readback_verdict readback_check(const struct readback *how, long status, struct sv body,
                                      struct err *err);
 
 /* Appends a pprof CPU profile, not compressed, with one sample in READBACK_FUNCTION. */

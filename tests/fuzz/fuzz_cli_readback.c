@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct readback *how = servers[data[0] % (sizeof(servers) / sizeof(servers[0]))];
     long status = statuses[data[1] % (sizeof(statuses) / sizeof(statuses[0]))];
     struct sv body = {.p = (const char *)data + 2, .n = size - 2};
-    enum readback_verdict v = readback_judge(how, status, body, &err);
+    enum readback_verdict v = readback_check(how, status, body, &err);
     if ((v == READBACK_IMPOSSIBLE) != (err.kind != ERR_NONE)) {
         abort();
     }

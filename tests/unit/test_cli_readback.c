@@ -127,7 +127,7 @@ static void responses_of_each_server(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         enum readback_verdict v =
-            readback_judge(cases[i].how, cases[i].status, sv_from(cases[i].body), &err);
+            readback_check(cases[i].how, cases[i].status, sv_from(cases[i].body), &err);
         CHECK_INT(v, cases[i].want, cases[i].body);
         CHECK_CONTAINS(err.msg, cases[i].says, cases[i].body);
         CHECK_INT(err.kind == ERR_NONE, v != READBACK_IMPOSSIBLE, cases[i].body);

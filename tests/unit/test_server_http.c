@@ -184,7 +184,7 @@ static void add_targets(struct fixture *f, size_t n)
 {
     struct config *config = parse_config();
     struct labels_builder *b = labels_builder_new(f->intern);
-    struct target **targets = calloc(n, sizeof(*targets));
+    struct target **targets = calloc(n, sizeof(struct target *));
     assert_non_null(targets);
     for (size_t i = 0; i < n; i++) {
         char address[64];
