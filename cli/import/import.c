@@ -65,8 +65,7 @@ struct import {
     struct import_totals *totals;
 };
 
-/* ---- messages -----------------------------------------------------------------------------------
- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void clear_line(const struct import *im)
 {
@@ -108,12 +107,6 @@ static void say(const struct import *im, const char *path, const char *what, con
 
 /* ---- reading (the worker) -------------------------------------------------------------------- */
 
-static bool finish_read(struct reading *r, enum read_result result)
-{
-    r->result = result;
-    return result == READ_PROFILE;
-}
-
 static bool plan(struct reading *r, int64_t mtime_ns)
 {
     const struct import_args *args = r->import->args;
@@ -152,41 +145,42 @@ static bool read_bytes(struct reading *r, const struct file_found *f, int64_t *r
     return ok && (r->data != NULL || err_memory(&r->err));
 }
 
-static bool read_profile(struct reading *r, const struct file_found *f)
+static enum read_result read_profile(struct reading *r, const struct file_found *f)
 {
     int64_t mtime_ns = 0;
     if (!read_bytes(r, f, &mtime_ns)) {
-        return finish_read(r, READ_BAD);
+        return READ_BAD;
     }
     switch (import_summary_read((struct sv){.p = r->data, .n = r->size}, &r->summary, &r->err)) {
     case IMPORT_PROFILE:
-        return finish_read(r, plan(r, mtime_ns) ? READ_PROFILE : READ_BAD);
+        return plan(r, mtime_ns) ? READ_PROFILE : READ_BAD;
     case IMPORT_OTHER:
-        return finish_read(r, f->named ? READ_BAD : READ_SKIPPED);
+        return f->named ? READ_BAD : READ_SKIPPED;
     case IMPORT_DAMAGED:
     default:
-        return finish_read(r, READ_BAD);
+        return READ_BAD;
     }
+}
+
+static enum read_result read_next(struct reading *r)
+{
+    struct file_found found;
+    enum walk_result w = file_walk_next(r->import->walk, &found, &r->err);
+    if (w != WALK_FILE) {
+        return w == WALK_END ? READ_END : READ_BAD;
+    }
+    r->path = strdup(found.path);
+    if (r->path == NULL) {
+        err_set(&r->err, ERR_MEMORY, "%s: out of memory", found.path);
+        return READ_BAD;
+    }
+    return read_profile(r, &found);
 }
 
 static void import_read(struct work *work)
 {
     struct reading *r = (struct reading *)(void *)work; /* its first member */
-    struct file_found found;
-    enum walk_result w = file_walk_next(r->import->walk, &found, &r->err);
-    if (w == WALK_END) {
-        r->result = READ_END;
-        return;
-    }
-    r->path = w == WALK_FILE ? strdup(found.path) : NULL;
-    if (w == WALK_ERROR) {
-        r->result = READ_BAD;
-    } else if (r->path == NULL) {
-        err_set(&r->err, ERR_MEMORY, "%s: out of memory", found.path);
-        r->result = READ_BAD;
-    } else {
-        (void)read_profile(r, &found);
-    }
+    r->result = read_next(r);
 }
 
 static void reading_free(struct reading *r)
@@ -444,7 +438,7 @@ static void count_abandoned(struct import *im)
     }
 }
 
-/* ---- life ------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* How many files there are to examine, for the progress. */
 static uint64_t count_files(const struct import *im)

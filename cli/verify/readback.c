@@ -55,8 +55,7 @@ bool readback_request(const struct readback *how, const struct readback_query *q
     return buf_ok(url) && buf_ok(body);
 }
 
-/* ---- responses ---------------------------------------------------------------------------------
- */
+/* ---- responses ------------------------------------------------------------------------------- */
 
 static enum readback_verdict impossible(struct err *err, const char *why)
 {
