@@ -47,7 +47,7 @@ struct discovery_options {
      * May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     void *arg;
-    /* With whom the targets are shared. May be NULL: with nobody. */
+    /* Set if replicas share the targets; may be NULL. */
     const struct discovery_sharing *sharing; /* copied */
 };
 

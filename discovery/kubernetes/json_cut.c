@@ -258,12 +258,19 @@ static void start(struct json_cut *c, char first)
     c->state = first == '{' || first == '[' || first == '"' ? BETWEEN : IN_WORD;
 }
 
-/* Within a string: returns the index after the byte that changed the state, or len. */
-static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
+/* The index of the next byte with a meaning in a string, or len. */
+static size_t skip_text(const char *data, size_t i, size_t len)
 {
     while (i < len && !in_string[(unsigned char)data[i]]) {
         i++;
     }
+    return i;
+}
+
+/* Within a string: returns the index after the byte that changed the state, or len. */
+static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
+{
+    i = skip_text(data, i, len);
     if (i == len) {
         return len;
     }
@@ -287,10 +294,7 @@ static size_t scan_omitted(struct json_cut *c, const char *data, size_t i, size_
         if (!nesting[byte]) {
             i++;
         } else if (byte == '"') {
-            size_t end = i + 1;
-            while (end < len && !in_string[(unsigned char)data[end]]) {
-                end++;
-            }
+            size_t end = skip_text(data, i + 1, len);
             if (end == len || data[end] != '"') {
                 c->state = IN_STRING;
                 return end;

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 
-/* Names that are remembered; for further ones the question is asked each time. */
+/* Remembered names; for further ones the question is repeated. */
 #define LABEL_FILTER_NAMES_MAX 4096
 
 struct label_filter_options {
@@ -30,7 +30,7 @@ struct label_filter *label_filter_free(struct label_filter *f); /* accepts NULL,
 
 /* Whether to build a label; a NULL filter passes all. */
 bool label_filter_passes(struct label_filter *f, struct sv name);
-/* The same for what stands for a label or an annotation of an object. */
+/* The same for a label that represents a label or an annotation of an object. */
 bool label_filter_passes_metadata(struct label_filter *f, struct sv name);
 
 #endif

@@ -29,7 +29,7 @@ struct reflector_listener {
      * list_end. */
     void (*list_begin)(void *arg);
     void (*list_end)(void *arg);
-    /* On REFLECTOR_NO_MEMORY the object comes once more, later. */
+    /* On REFLECTOR_NO_MEMORY the object comes again later. */
     enum reflector_result (*object)(void *arg, enum reflector_event event,
                                     const struct object_id *id, const json_t *object);
     /* The API server has accepted a request, or a request has failed: whether the known state is
@@ -75,7 +75,7 @@ void reflectors_start(struct reflectors *all);
 /* Ends all requests and frees all. */
 void reflectors_free(struct reflectors *all);
 /* Lists again within that time, for all listeners, though the objects have not changed: at a random
- * moment, so that replicas do not all ask at once. One list that begins after the last of many
+ * moment, so that replicas spread their requests. One list that begins after the last of many
  * calls is enough; after RELIST_BURST in a row there is one every RELIST_PERIOD_MS. Failed lists
  * are retried as always. */
 void reflector_relist(struct reflector *r, int64_t within_ms);

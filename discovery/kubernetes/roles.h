@@ -13,7 +13,7 @@
 
 /* What to list and watch. */
 struct kube_resource {
-    enum config_role role; /* whose selectors choose the objects; ROLE_NONE: nobody's */
+    enum config_role role; /* its selectors choose the objects; ROLE_NONE: no selectors do */
     const char *group;     /* of the API; "" for the core group. The version is v1 */
     const char *plural;
     const char *kind;

@@ -9,8 +9,8 @@
  *     older than the last version seen, and one after "expired" or "too large resource version" is
  * a quorum read (""). Lists are paged where the server does not serve them from its cache.
  *   - Where the server can, a list is streamed (sendInitialEvents): it comes as the first events of
- *     a watch, up to a bookmark that marks its end, and that watch continues. A server that refuses
- *     this (400, 403, 422), or does not send the bookmark in time, is asked for pages from then on;
+ *     a watch, up to a bookmark that marks its end, and that watch continues. If a server refuses
+ *     this (400, 403, 422), or does not send the bookmark in time, lists are paged from then on;
  *     after any other failure only this list is paged.
  *   - A watch continues from the last version seen, over any number of connections. Only an expired
  *     version (410), or WATCH_FAILURES_MAX consecutive answers that are no watch, lead to a new
@@ -38,7 +38,7 @@
 #include "http/http.h"
 
 #define WATCH_PAGE_LIMIT 500
-/* Seconds that the server is asked to keep a watch open: random in [min, max]. */
+/* How long the server should keep a watch open, in seconds: random in [min, max]. */
 #define WATCH_TIMEOUT_MIN_S 300
 #define WATCH_TIMEOUT_MAX_S 600
 /* Our own timeout is this much later. */
@@ -87,7 +87,7 @@ struct watch_handler {
     void (*list_begin)(void *arg);
     void (*list_end)(void *arg);
     /* LISTED, ADDED, MODIFIED or DELETED, with its object (borrowed). False if memory ran out: the
-     * request is then ended and made again, so that the object comes once more. */
+     * request is then ended and repeated, so that the object comes again. */
     bool (*object)(void *arg, enum watch_event event, const json_t *object);
     /* The rest is for counting and logging. BOOKMARK, ERROR, UNKNOWN; type as received. */
     void (*other)(void *arg, enum watch_event event, struct sv type);
@@ -113,7 +113,7 @@ struct watch;
 struct watch *watch_new(const struct watch_options *options); /* NULL if out of memory */
 struct watch *watch_free(struct watch *w);
 
-/* When the next request is due (monotonic ms). Has no meaning between begin and end. */
+/* When the next request is due (monotonic ms). Meaningless between begin and end. */
 int64_t watch_next_at(const struct watch *w);
 
 struct watch_request {

@@ -13,7 +13,7 @@
 #define BODY_MAX ((size_t)16 * 1024)
 #define QUERY_MAX ((size_t)256 * 1024)
 
-/* Which version a list asks for. */
+/* The version that a list requests. */
 enum list_from { FROM_ANY, FROM_NOT_OLDER, FROM_LATEST };
 
 struct watch {

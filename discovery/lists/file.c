@@ -223,7 +223,7 @@ static void file_sd_scan(void *arg)
     set_timer(f, clock_mono_ms() + f->config->refresh_ms);
 }
 
-/* All files are read, whichever has changed: the same text changes nothing. */
+/* Reads all files, not only the changed one: an unchanged text has no effect. */
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
