@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 #define VALUES_MAX 8
-#define CELLS(member) offsetof(struct discovery_counters, member)
 
 /* Cells of one family, in the order of registration. */
 static const struct cells {
@@ -12,71 +11,45 @@ static const struct cells {
     const char *values[VALUES_MAX + 1];
     const char *kind; /* the value of the first of two labels */
 } all_cells[] = {
-    {{.name = "profpull_discovery_groups",
-      .help = "Sources (pods, static lists) that have targets now",
-      .type = METRIC_GAUGE,
-      .labels = {"kind"}},
-     CELLS(groups),
-     {[GROUPS_STATIC] = "static",
-      [GROUPS_FILE] = "file",
-      [GROUPS_HTTP] = "http",
-      [GROUPS_KUBERNETES] = "kubernetes"},
-     NULL},
-#define REFRESHES(kind)                                                                            \
+#define ROW(member, metric, text, sort, label, ...)                                                \
+    {                                                                                              \
+        {.name = (metric), .help = (text), .type = (sort), .labels = {label}},                     \
+            offsetof(struct discovery_counters, member), {__VA_ARGS__}, NULL                       \
+    }
+#define REFRESHES(member, kind)                                                                    \
     {                                                                                              \
         {.name = "profpull_discovery_refreshes_total",                                             \
          .help = "Files and URLs with targets that were read",                                     \
          .type = METRIC_COUNTER,                                                                   \
          .labels = {"kind", "result"}},                                                            \
-            CELLS(kind##_refreshes),                                                               \
+            offsetof(struct discovery_counters, member),                                           \
             {[REFRESH_CHANGED] = "changed",                                                        \
              [REFRESH_UNCHANGED] = "unchanged",                                                    \
              [REFRESH_FAILED] = "failed"},                                                         \
-            #kind                                                                                  \
+            kind                                                                                   \
     }
-    REFRESHES(file),
-    REFRESHES(http),
-    {{.name = "profpull_discovery_events_total",
-      .help = "Watch events, by what they did",
-      .type = METRIC_COUNTER,
-      .labels = {"event"}},
-     CELLS(events),
-     {[EVENT_ADDED] = "added",
-      [EVENT_MODIFIED] = "modified",
-      [EVENT_DELETED] = "deleted",
-      [EVENT_BOOKMARK] = "bookmark",
-      [EVENT_ERROR] = "error",
-      [EVENT_UNKNOWN] = "unknown",
-      [EVENT_UNCHANGED] = "unchanged"},
-     NULL},
-    {{.name = "profpull_discovery_objects_skipped_total",
-      .help = "Objects from the API server that could not be used",
-      .type = METRIC_COUNTER,
-      .labels = {"reason"}},
-     CELLS(skips),
-     {[SKIP_TOO_LARGE] = "too_large",
-      [SKIP_TOO_DEEP] = "too_deep",
-      [SKIP_SYNTAX] = "syntax",
-      [SKIP_MEMORY] = "memory",
-      [SKIP_WRONG_KIND] = "wrong_kind",
-      [SKIP_BAD_IP] = "bad_ip",
-      [SKIP_TOO_MANY_LABELS] = "too_many_labels",
-      [SKIP_TOO_MANY_OBJECTS] = "too_many_objects"},
-     NULL},
-    {{.name = "profpull_discovery_targets_skipped_total",
-      .help = "Ports of pods that make no target",
-      .type = METRIC_COUNTER,
-      .labels = {"reason"}},
-     CELLS(target_skips),
-     {[TARGET_BAD_PORT] = "bad_port", [TARGET_TOO_MANY] = "too_many"},
-     NULL},
-    {{.name = "profpull_discovery_exec_plugin_runs_total",
-      .help = "Runs of exec credential plugins of kubeconfigs",
-      .type = METRIC_COUNTER,
-      .labels = {"result"}},
-     CELLS(exec_runs),
-     {[EXEC_RUN_OK] = "ok", [EXEC_RUN_FAILED] = "failed", [EXEC_RUN_TIMEOUT] = "timeout"},
-     NULL},
+    ROW(groups, "profpull_discovery_groups", "Sources (pods, static lists) that have targets now",
+        METRIC_GAUGE, "kind", [GROUPS_STATIC] = "static", [GROUPS_FILE] = "file",
+        [GROUPS_HTTP] = "http", [GROUPS_KUBERNETES] = "kubernetes"),
+    REFRESHES(file_refreshes, "file"),
+    REFRESHES(http_refreshes, "http"),
+    ROW(events, "profpull_discovery_events_total", "Watch events, by what they did", METRIC_COUNTER,
+        "event", [EVENT_ADDED] = "added", [EVENT_MODIFIED] = "modified",
+        [EVENT_DELETED] = "deleted", [EVENT_BOOKMARK] = "bookmark", [EVENT_ERROR] = "error",
+        [EVENT_UNKNOWN] = "unknown", [EVENT_UNCHANGED] = "unchanged"),
+    ROW(skips, "profpull_discovery_objects_skipped_total",
+        "Objects from the API server that could not be used", METRIC_COUNTER, "reason",
+        [SKIP_TOO_LARGE] = "too_large", [SKIP_TOO_DEEP] = "too_deep", [SKIP_SYNTAX] = "syntax",
+        [SKIP_MEMORY] = "memory", [SKIP_WRONG_KIND] = "wrong_kind", [SKIP_BAD_IP] = "bad_ip",
+        [SKIP_TOO_MANY_LABELS] = "too_many_labels", [SKIP_TOO_MANY_OBJECTS] = "too_many_objects"),
+    ROW(target_skips, "profpull_discovery_targets_skipped_total",
+        "Ports of pods that make no target", METRIC_COUNTER,
+        "reason", [TARGET_BAD_PORT] = "bad_port", [TARGET_TOO_MANY] = "too_many"),
+    ROW(exec_runs, "profpull_discovery_exec_plugin_runs_total",
+        "Runs of exec credential plugins of kubeconfigs", METRIC_COUNTER, "result",
+        [EXEC_RUN_OK] = "ok", [EXEC_RUN_FAILED] = "failed", [EXEC_RUN_TIMEOUT] = "timeout"),
+#undef ROW
+#undef REFRESHES
 };
 
 void discovery_counters_init(struct discovery_counters *c, struct metrics *metrics)

@@ -83,22 +83,6 @@ static void forget(struct join *j, struct primary *p)
     primary_free(p);
 }
 
-static uint32_t *mark_of(struct join *j, unsigned list)
-{
-    for (size_t i = 0; i < j->n_lists; i++) {
-        if (j->lists[i].list == list) {
-            return &j->lists[i].mark;
-        }
-    }
-    struct list_mark *more = realloc(j->lists, (j->n_lists + 1) * sizeof(*more));
-    if (more == NULL) {
-        return NULL;
-    }
-    j->lists = more;
-    j->lists[j->n_lists] = (struct list_mark){.list = list};
-    return &j->lists[j->n_lists++].mark;
-}
-
 static uint64_t hash_base(const struct object_targets *t)
 {
     return hash_labels(t->at, t->n, hash_labels(&t->shared, 1, t->n));
@@ -153,15 +137,14 @@ enum store_result join_put(struct join *j, unsigned list, const struct object_id
         return STORE_CHANGED;
     }
     struct primary *p = map_get(j->primaries, key);
-    uint32_t *mark = mark_of(j, list);
     if (p == NULL && map_count(j->primaries) >= j->options.max) {
         return STORE_FULL;
     }
-    if (mark == NULL || (p == NULL && (p = add_primary(j, key)) == NULL)) {
+    if (p == NULL && (p = add_primary(j, key)) == NULL) {
         return STORE_NO_MEMORY;
     }
     p->list = list;
-    p->mark = *mark;
+    p->mark = j->marks[list];
     p->uid = hash_uid(id);
     uint64_t base = hash_base(t);
     if (p->targets != NULL && p->base == base) {
@@ -230,16 +213,15 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     char text[FACT_KEY_MAX];
     struct sv key = join_fact_key(fact->kind, id->namespace, id->name, text);
     struct fact *f = map_get(j->facts, key);
-    uint32_t *mark = mark_of(j, list);
     if ((f == NULL || !f->present) && j->n_present[fact->kind] >= j->options.max) {
         return STORE_FULL;
     }
-    if (mark == NULL || (f = join_fact_get(j, fact->kind, key)) == NULL) {
+    if ((f = join_fact_get(j, fact->kind, key)) == NULL) {
         return STORE_NO_MEMORY;
     }
     uint64_t hash = hash_fact(fact);
     f->list = list;
-    f->mark = *mark;
+    f->mark = j->marks[list];
     f->uid = hash_uid(id);
     if (f->present && f->hash == hash) {
         return STORE_UNCHANGED;
@@ -286,22 +268,15 @@ enum store_result join_fact_remove(struct join *j, enum join_kind kind, const st
 
 void join_list_begin(struct join *j, unsigned list)
 {
-    uint32_t *mark = mark_of(j, list);
-    if (mark != NULL) {
-        (*mark)++;
-    }
+    j->marks[list]++;
 }
 
 void join_list_end(struct join *j, unsigned list)
 {
-    uint32_t *mark = mark_of(j, list);
     size_t cursor = 0;
     struct sv key;
     void *value;
-    if (mark == NULL) {
-        return;
-    }
-    uint32_t now = *mark;
+    uint32_t now = j->marks[list];
     while (map_next(j->primaries, &cursor, &key, &value)) {
         struct primary *p = value;
         if (p->list == list && p->mark != now) {
@@ -349,7 +324,8 @@ struct join *join_new(const struct join_options *options)
     j->primaries = map_new();
     j->facts = map_new();
     j->builder = labels_builder_new(options->intern);
-    if (j->primaries == NULL || j->facts == NULL || j->builder == NULL) {
+    j->marks = calloc(options->n_lists, sizeof(*j->marks));
+    if (j->marks == NULL || j->primaries == NULL || j->facts == NULL || j->builder == NULL) {
         return join_free(j);
     }
     return j;
@@ -364,7 +340,7 @@ struct join *join_free(struct join *j)
     map_free(j->facts, join_fact_free);
     labels_builder_free(j->builder);
     object_targets_done(&j->scratch);
-    free(j->lists);
+    free(j->marks);
     free(j);
     return NULL;
 }

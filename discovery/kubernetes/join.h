@@ -27,6 +27,7 @@ enum join_kind { JOIN_NODE, JOIN_NAMESPACE, JOIN_SERVICE, JOIN_POD, JOIN_KINDS }
 struct join_options {
     const struct kube_join_labels *labels; /* of the role; referenced */
     bool uses[JOIN_KINDS];                 /* the kinds of objects that are joined */
+    unsigned n_lists;                      /* watches, which have the numbers below this */
     size_t max; /* primaries, and facts of each kind; further ones are refused */
     struct intern *intern;
     struct metric_cell *too_many_labels; /* may be NULL */
@@ -47,7 +48,7 @@ size_t join_count(const struct join *j);
  * out of memory: call it again. */
 bool join_ready(struct join *j);
 
-/* `list` is the caller's number of a watch. What a list does not name by its end is removed. */
+/* `list` is the number of a watch. What a list does not name by its end is removed. */
 void join_list_begin(struct join *j, unsigned list);
 void join_list_end(struct join *j, unsigned list);
 

@@ -59,12 +59,6 @@ struct primary {
     char key[];
 };
 
-/* What the current list of a watch names gets this mark. */
-struct list_mark {
-    unsigned list;
-    uint32_t mark;
-};
-
 struct join {
     struct join_options options;
     struct map *primaries;
@@ -74,8 +68,7 @@ struct join {
     uint64_t descriptions; /* calls of join_describe() */
     struct labels_builder *builder;
     struct object_targets scratch;
-    struct list_mark *lists;
-    size_t n_lists;
+    uint32_t *marks; /* of each list, what it names at present gets this mark */
     bool ready;
 };
 

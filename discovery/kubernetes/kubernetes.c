@@ -40,6 +40,7 @@ struct kubernetes {
     bool uses[JOIN_KINDS];         /* what is joined */
     struct part *parts;
     size_t n_parts;
+    size_t max_parts;
     size_t n_synced;
     struct store_counts counts; /* at the last on_counts */
 };
@@ -398,6 +399,7 @@ static bool init_join(struct kubernetes *k)
 {
     struct join_options options = {
         .labels = &k->role->join,
+        .n_lists = (unsigned)k->max_parts,
         .max = STORE_OBJECTS_MAX,
         .intern = k->options.intern,
         .too_many_labels = k->counters->skips[SKIP_TOO_MANY_LABELS],
@@ -426,7 +428,7 @@ static bool init_parts(struct kubernetes *k)
         [JOIN_SERVICE] = &kube_services.resource,
         [JOIN_POD] = &kube_pods.resource,
     };
-    k->parts = calloc((k->options.config->namespaces.n + 2) * (JOIN_KINDS + 1), sizeof(*k->parts));
+    k->parts = calloc(k->max_parts, sizeof(*k->parts));
     bool ok = k->parts != NULL;
     for (int kind = 0; kind < JOIN_KINDS && ok; kind++) {
         const struct part model = {.kind = (enum join_kind)kind, .resource = joined[kind]};
@@ -445,6 +447,8 @@ static bool init(struct kubernetes *k)
     k->uses[JOIN_SERVICE] = k->role->join.service != NULL;
     k->uses[JOIN_POD] = k->role->join.ref_name != NULL;
     k->targets.max = k->role->targets_max;
+    /* Each resource in each namespace, and in our own or everywhere. */
+    k->max_parts = (config->namespaces.n + 1) * (JOIN_KINDS + 1);
     k->builder = labels_builder_new(k->options.intern);
     return k->builder != NULL && init_join(k) && init_filter(k) && init_parts(k);
 }

@@ -43,32 +43,43 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
     }
 }
 
+/* Putting an object again must change nothing. */
+static void put_fact(struct run *r, unsigned char what, const struct object_id *id)
+{
+    struct join_fact fact = {.kind = (enum join_kind)(what / ROLES % JOIN_KINDS),
+                             .labels = r->targets.shared,
+                             .pods = what % ROLES == 0 ? &r->targets : NULL,
+                             .family = (what & 0x80) != 0 ? '4' : (char)0};
+    (void)join_fact_put(r->join, 1, id, &fact);
+    if (join_fact_put(r->join, 1, id, &fact) == STORE_CHANGED) {
+        abort();
+    }
+}
+
+static void put_primary(struct run *r, const struct object_id *id)
+{
+    (void)join_put(r->join, 0, id, &r->targets);
+    if (join_put(r->join, 0, id, &r->targets) == STORE_CHANGED) {
+        abort();
+    }
+}
+
 /* One object, as primary or as fact of any kind. */
 static void feed(struct run *r, unsigned char what, const char *text, size_t n)
 {
-    size_t role = what % ROLES;
+    const struct kube_role *role = roles[what % ROLES];
     json_t *object = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
     struct object_id id;
-    if (object != NULL && object_identify(object, roles[role]->resource.kind,
-                                          roles[role]->resource.namespaced, &id)) {
-        enum object_status status = roles[role]->read(object, r->builder, &r->targets);
+    if (object != NULL &&
+        object_identify(object, role->resource.kind, role->resource.namespaced, &id)) {
+        enum object_status status = role->read(object, r->builder, &r->targets);
         if (status != OBJECT_OK && r->targets.n > 0) {
             abort();
         }
         if ((what & 0x40) != 0 && r->targets.shared != NULL) {
-            struct join_fact fact = {.kind = (enum join_kind)(what / ROLES % JOIN_KINDS),
-                                     .labels = r->targets.shared,
-                                     .pods = role == 0 ? &r->targets : NULL,
-                                     .family = (what & 0x80) != 0 ? '4' : (char)0};
-            (void)join_fact_put(r->join, 1, &id, &fact);
-            if (join_fact_put(r->join, 1, &id, &fact) == STORE_CHANGED) {
-                abort();
-            }
+            put_fact(r, what, &id);
         } else {
-            (void)join_put(r->join, 0, &id, &r->targets);
-            if (join_put(r->join, 0, &id, &r->targets) == STORE_CHANGED) {
-                abort();
-            }
+            put_primary(r, &id);
         }
     }
     object_targets_clear(&r->targets);
@@ -89,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .uses = {(data[0] & 4) != 0, (data[0] & 8) != 0, (data[0] & 16) != 0, (data[0] & 32) != 0},
         .max = 8,
         .intern = in,
+        .n_lists = 2,
         .on_change = on_change,
         .arg = &r,
     });

@@ -66,6 +66,17 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
+static void print_target(struct world *w, const struct labels *target)
+{
+    buf_printf(&w->reported, " %.*s", SV_ARG(labels_get(target, SV(LABEL_ADDRESS))));
+    for (size_t i = 0; w->show != NULL && i < labels_count(target); i++) {
+        struct label l = labels_at(target, i);
+        if (sv_starts_with(l.name, sv_from(w->show))) {
+            buf_printf(&w->reported, " %.*s=%.*s", SV_ARG(l.name), SV_ARG(l.value));
+        }
+    }
+}
+
 static void on_change(void *arg, const struct target_group *group)
 {
     struct world *w = arg;
@@ -75,14 +86,7 @@ static void on_change(void *arg, const struct target_group *group)
               group->source);
     buf_printf(&w->reported, "%s%s:", group->moved ? "moved " : "", group->source);
     for (size_t i = 0; i < group->n_targets; i++) {
-        const struct labels *target = group->targets[i];
-        buf_printf(&w->reported, " %.*s", SV_ARG(labels_get(target, SV(LABEL_ADDRESS))));
-        for (size_t k = 0; k < labels_count(target); k++) {
-            struct label l = labels_at(target, k);
-            if (w->show != NULL && sv_starts_with(l.name, sv_from(w->show))) {
-                buf_printf(&w->reported, " %.*s=%.*s", SV_ARG(l.name), SV_ARG(l.value));
-            }
-        }
+        print_target(w, group->targets[i]);
     }
     buf_putc(&w->reported, '\n');
 }

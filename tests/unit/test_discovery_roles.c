@@ -247,6 +247,7 @@ static void new_join(struct fixture *f, const struct kube_role *role, bool node,
                  [JOIN_POD] = rest},
         .max = 100,
         .intern = f->intern,
+        .n_lists = 10,
         .on_change = on_change,
         .arg = f,
     });
@@ -470,6 +471,7 @@ static void many(void **state)
     f.join = join_new(&(struct join_options){.labels = &kube_pods.join,
                                              .uses = {[JOIN_NAMESPACE] = true},
                                              .max = 50,
+                                             .n_lists = 10,
                                              .intern = f.intern,
                                              .on_change = on_change,
                                              .arg = &f});
