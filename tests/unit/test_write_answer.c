@@ -27,21 +27,21 @@ struct row {
 
 static const struct row rows[] = {
     /* push: success */
-    {"E20", PUSH, 200, "application/proto", "", SENT, ""},
-    {"E20 charset", PUSH, 200, "application/proto; charset=utf-8", "", SENT, ""},
-    {"E20 case", PUSH, 200, "Application/Proto", "", SENT, ""},
-    {"E21 gzip of nothing", PUSH, 200, "application/proto", "\x1f\x8b\x08", SENT, ""},
-    {"E22 JSON", PUSH, 200, JSON, "{}", SENT, ""},
-    {"E29 html", PUSH, 200, "text/html; charset=utf-8", "<html>", DOUBTFUL, "text/html"},
+    {"protobuf", PUSH, 200, "application/proto", "", SENT, ""},
+    {"protobuf: charset", PUSH, 200, "application/proto; charset=utf-8", "", SENT, ""},
+    {"protobuf: case", PUSH, 200, "Application/Proto", "", SENT, ""},
+    {"gzip body: gzip of nothing", PUSH, 200, "application/proto", "\x1f\x8b\x08", SENT, ""},
+    {"JSON: JSON", PUSH, 200, JSON, "{}", SENT, ""},
+    {"gateway: html", PUSH, 200, "text/html; charset=utf-8", "<html>", DOUBTFUL, "text/html"},
     {"no type", PUSH, 200, "", "", DOUBTFUL, "HTTP 200"},
     {"prefix of a type", PUSH, 200, "application/protocol", "", DOUBTFUL, ""},
     {"201", PUSH, 201, "application/proto", "", DOUBTFUL, "HTTP 201"},
     {"204", PUSH, 204, "", "", DOUBTFUL, "HTTP 204"},
     /* push: errors in Connect's JSON */
-    {"E26 empty", PUSH, 400, JSON,
+    {"no profiles: empty", PUSH, 400, JSON,
      "{\"code\":\"invalid_argument\",\"message\":\"no profiles received\"}", REJECTED,
      "HTTP 400: no profiles received"},
-    {"E25 31 labels", PUSH, 400, JSON,
+    {"no type: 31 labels", PUSH, 400, JSON,
      "{\"code\":\"invalid_argument\",\"message\":\"profile series '{}' has 31 label names\"}",
      REJECTED, "31 label names"},
     {"401", PUSH, 401, JSON, "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", RETRY,
@@ -53,23 +53,23 @@ static const struct row rows[] = {
     {"409 aborted", PUSH, 409, JSON, "{\"code\":\"aborted\",\"message\":\"m\"}", DOUBTFUL, "m"},
     {"409 exists", PUSH, 409, JSON, "{\"code\":\"already_exists\"}", REJECTED, ""},
     {"413 proxy", PUSH, 413, "text/html", "<h1>413 too large</h1>", REJECTED, "413 too large"},
-    {"E23 415", PUSH, 415, "", "", REJECTED, "HTTP 415"},
+    {"content type: 415", PUSH, 415, "", "", REJECTED, "HTTP 415"},
     {"422 plain", PUSH, 422, "text/plain", "no", DOUBTFUL, "no"},
     {"425", PUSH, 425, "", "", RETRY, ""},
     {"rate", PUSH, 429, JSON,
      "{\"code\":\"resource_exhausted\",\"message\":\"push rate limit (4.0 MiB) exceeded while "
      "adding 2.3 MiB\"}",
      DOUBTFUL, "push rate limit"},
-    {"E26 oversized", PUSH, 429, JSON,
+    {"no profiles: oversized", PUSH, 429, JSON,
      "{\"code\":\"resource_exhausted\",\"message\":\"message size 300000000 is larger than "
      "configured max 268435456\"}",
      REJECTED, "larger than"},
     {"429 other size", PUSH, 429, "text/plain", "message size quota", DOUBTFUL, ""},
     {"429 proxy", PUSH, 429, "text/html", "slow down", DOUBTFUL, "slow down"},
     {"499", PUSH, 499, JSON, "{\"code\":\"canceled\",\"message\":\"m\"}", RETRY, ""},
-    {"E24 EOF", PUSH, 500, JSON,
+    {"broken profile: EOF", PUSH, 500, JSON,
      "{\"code\":\"unknown\",\"message\":\"gzip reset: unexpected EOF\"}", REJECTED, "gzip reset"},
-    {"E24 proto", PUSH, 500, JSON,
+    {"broken profile: proto", PUSH, 500, JSON,
      "{\"code\":\"unknown\",\"message\":\"proto: cannot parse invalid wire-format data\"}",
      REJECTED, "wire-format"},
     {"500 other", PUSH, 500, JSON, "{\"code\":\"unknown\",\"message\":\"disk on fire\"}", DOUBTFUL,
@@ -85,33 +85,33 @@ static const struct row rows[] = {
     {"529", PUSH, 529, "", "", RETRY, ""},
     {"410", PUSH, 410, "", "", REJECTED, ""},
     /* ingest */
-    {"E1", INGEST, 200, "", "", SENT, ""},
+    {"form", INGEST, 200, "", "", SENT, ""},
     {"DeepFlow", INGEST, 200, "text/plain", "", SENT, ""},
     {"204", INGEST, 204, "", "", SENT, ""},
     {"login page", INGEST, 200, "text/html", "<html>", DOUBTFUL, "text/html"},
-    {"E9", INGEST, 400, JSON,
+    {"dash in a key", INGEST, 400, JSON,
      "{\"code\":\"invalid_argument\",\"message\":\"name: invalid label name: my-label: character "
      "is "
      "not allowed: '-'\"}",
      REJECTED, "my-label"},
-    {"E14", INGEST, 401, JSON, "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", RETRY,
+    {"tenant", INGEST, 401, JSON, "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", RETRY,
      "no org id"},
-    {"E17 path", INGEST, 404, "text/plain", "404 page not found\n", RETRY, "404 page not found"},
-    {"E17 method", INGEST, 405, "", "", REJECTED, ""},
+    {"base: path", INGEST, 404, "text/plain", "404 page not found\n", RETRY, "404 page not found"},
+    {"base: method", INGEST, 405, "", "", REJECTED, ""},
     {"408", INGEST, 408, JSON, "{\"code\":\"unknown\"}", RETRY, ""},
-    {"E16 413", INGEST, 413, JSON,
+    {"too large: 413", INGEST, 413, JSON,
      "{\"code\":\"invalid_argument\",\"message\":\"request body too large: http: request body too "
      "large\"}",
      REJECTED, "too large"},
     {"415", INGEST, 415, "", "", REJECTED, ""},
-    {"E12", INGEST, 422, JSON,
+    {"unreadable profile", INGEST, 422, JSON,
      "{\"code\":\"unknown\",\"message\":\"parsing IngestInput-pprof failed invalid_argument: x\"}",
      REJECTED, "parsing"},
-    {"E13", INGEST, 422, JSON,
+    {"limit of the write path", INGEST, 422, JSON,
      "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed invalid_argument: push "
      "series with index 0 and id  failed: profile is outside of ingestion window\"}",
      REJECTED, "ingestion window"},
-    {"E15 before 2.2", INGEST, 422, JSON,
+    {"rate limit: before 2.2", INGEST, 422, JSON,
      "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed resource_exhausted: "
      "push "
      "rate limit\"}",
@@ -126,7 +126,7 @@ static const struct row rows[] = {
     {"422 internal", INGEST, 422, JSON, "{\"code\":\"unknown\",\"message\":\"failed internal: x\"}",
      DOUBTFUL, ""},
     {"422 plain", INGEST, 422, "text/plain", "no", DOUBTFUL, ""},
-    {"E15", INGEST, 429, JSON,
+    {"rate limit", INGEST, 429, JSON,
      "{\"code\":\"resource_exhausted\",\"message\":\"push rate limit (4.0 MiB) exceeded\"}",
      DOUBTFUL, ""},
     {"oversized", INGEST, 429, JSON,
@@ -211,7 +211,7 @@ static void test_config_error_rests(void **state)
     CHECK_STR(a.text, "config", "no text: the name of the result");
 }
 
-/* F28: a server may answer and close while we still send: the status decides. */
+/* A server may answer and close while we still send: the status decides. */
 static void test_status_counts_when_cut(void **state)
 {
     (void)state;

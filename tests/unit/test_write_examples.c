@@ -1,7 +1,5 @@
-/* One example for each request that a destination reads, with what it answers: E01 to E40 and E42.
- * A test stands for each id; the pieces of a request are compared byte for byte. E34 and
- * E40 are about reading back. E41, the CPU pull, is in test_scraper_cycles.c, E42 in
- * test_http_client.c.
+/* An example of each request that a destination reads, and of each answer that it gives. The parts
+ * of a request are compared byte for byte. Reading back is tested in test_cli_readback.c.
  */
 #include "tests/unit/testing.h"
 
@@ -173,29 +171,29 @@ static struct example ingest_of(const char *type, const char *url)
     "&from=1795230000&until=1795230010&spyName=gospy&sampleRate=100&units=samples"                 \
     "&aggregationType=" aggregation "\n"
 
-/* E01 E02: the one shape that Pyroscope and DeepFlow both take; never raw with format=pprof. */
-static void test_e01_cpu(void **state)
+/* The one shape that Pyroscope and DeepFlow both take; never raw with format=pprof. */
+static void test_cpu_form(void **state)
 {
     (void)state;
     struct bytes cpu = from_hex(cpu_hex);
-    CHECK_INT(cpu.n, 130, "E01");
+    CHECK_INT(cpu.n, 130, "form");
     struct example e = ingest_of("process_cpu", "http://pyroscope:4040");
     labels_unref(e.labels);
     e.labels = testing_labels(table, "service_name", "shop.cart", "__name__", "process_cpu", "env",
                               "prod", "instance", "10.1.2.3:6060", "pod", "cart-7f", NULL);
     e.data = cpu.data;
     e.size = cpu.n;
-    check_request(&e, "E01",
+    check_request(&e, "form",
                   "POST http://pyroscope:4040/ingest?name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1."
                   "2.3%3A6060%2Cpod%3Dcart-7f%7D" INGEST_QUERY("sum") FORM_HEADER PART_HEAD
                   "<P>" PART_TAIL);
-    CHECK_INT(body_size(&e), 288, "E01");
+    CHECK_INT(body_size(&e), 288, "form");
     assert_null(strstr(url_of(&e), "format="));
     release(&e);
 }
 
-/* E03 E04 E05 E06 E07: the part that says what the sample types mean. */
-static void test_e03_configs(void **state)
+/* The part that says what the sample types mean. */
+static void test_sample_type_configs(void **state)
 {
     (void)state;
     static const struct {
@@ -204,20 +202,20 @@ static void test_e03_configs(void **state)
         const char *aggregation;
         const char *config;
     } rows[] = {
-        {"E03", "memory", "sum",
+        {"memory", "memory", "sum",
          "{\"alloc_objects\":{\"units\":\"objects\"},\"alloc_space\":{\"units\":\"bytes\"},"
          "\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":\"average\"},"
          "\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":\"average\"}}"},
-        {"E04", "block", "sum",
+        {"block", "block", "sum",
          "{\"contentions\":{\"display-name\":\"block_count\",\"units\":\"lock_samples\"},"
          "\"delay\":{\"display-name\":\"block_duration\",\"units\":\"lock_nanoseconds\"}}"},
-        {"E05", "mutex", "sum",
+        {"mutex", "mutex", "sum",
          "{\"contentions\":{\"display-name\":\"mutex_count\",\"units\":\"lock_samples\"},"
          "\"delay\":{\"display-name\":\"mutex_duration\",\"units\":\"lock_nanoseconds\"}}"},
-        {"E06", "goroutine", "average",
+        {"goroutine", "goroutine", "average",
          "{\"goroutine\":{\"display-name\":\"goroutines\",\"units\":\"goroutines\","
          "\"aggregation\":\"average\"}}"},
-        {"E07", "fgprof", "sum",
+        {"fgprof", "fgprof", "sum",
          "{\"samples\":{\"display-name\":\"fgprof\"},\"time\":{\"display-name\":\"fgprof\"}}"},
     };
     struct bytes cpu = from_hex(cpu_hex);
@@ -235,16 +233,16 @@ static void test_e03_configs(void **state)
             rows[i].aggregation, rows[i].config);
         check_request(&e, rows[i].id, want.data);
         if (i == 0) {
-            CHECK_INT(body_size(&e), 631, "E03");
+            CHECK_INT(body_size(&e), 631, "memory");
         }
         buf_done(&want);
         release(&e);
     }
 }
 
-/* E08 E09 E10: names that the server's parser takes: no quotes, no dash in a key, always a closed
+/* Names that the server's parser takes: no quotes, no dash in a key, always a closed
  * brace, never without an application. */
-static void test_e08_names(void **state)
+static void test_names(void **state)
 {
     (void)state;
     static const struct {
@@ -252,12 +250,13 @@ static void test_e08_names(void **state)
         const char *service, *name, *value;
         const char *want; /* decoded */
     } rows[] = {
-        {"E08", "application-demo", "region", "cn", "name=application-demo%7Bregion%3Dcn%7D&"},
-        {"E09", "app", "my-label", "1", "name=app%7Bmy_label%3D1%7D&"},
-        {"E10", "a b", "x", "1", "name=a_b%7Bx%3D1%7D&"},
-        {"E10 none", "", "x", "1", "name=unknown_service%7Bx%3D1%7D&"},
-        {"E31 slash", "ns/app", "pod", "x", "name=ns.app%7Bpod%3Dx%7D&"},
-        {"E31 dot", "app", "otel.scope.name", "x", "name=app%7Botel_scope_name%3Dx%7D&"},
+        {"dash in the name", "application-demo", "region", "cn",
+         "name=application-demo%7Bregion%3Dcn%7D&"},
+        {"dash in a key", "app", "my-label", "1", "name=app%7Bmy_label%3D1%7D&"},
+        {"no service name", "a b", "x", "1", "name=a_b%7Bx%3D1%7D&"},
+        {"no service name: none", "", "x", "1", "name=unknown_service%7Bx%3D1%7D&"},
+        {"DeepFlow path: slash", "ns/app", "pod", "x", "name=ns.app%7Bpod%3Dx%7D&"},
+        {"DeepFlow path: dot", "app", "otel.scope.name", "x", "name=app%7Botel_scope_name%3Dx%7D&"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = ingest_of("process_cpu", "http://p");
@@ -270,8 +269,8 @@ static void test_e08_names(void **state)
     }
 }
 
-/* E11 E12: every part has a file name, and nothing says format=pprof beside a form. */
-static void test_e11_parts(void **state)
+/* Every part has a file name, and nothing says format=pprof beside a form. */
+static void test_parts_have_file_names(void **state)
 {
     (void)state;
     struct example e = ingest_of("memory", "http://p");
@@ -286,24 +285,24 @@ static void test_e11_parts(void **state)
             at = end;
         }
     }
-    CHECK_INT(parts, 2, "E11");
-    CHECK_INT(names, 2, "E11");
+    CHECK_INT(parts, 2, "parts with file names");
+    CHECK_INT(names, 2, "parts with file names");
     assert_null(strstr(url_of(&e), "format"));
     release(&e);
 }
 
-/* E14: the tenant is a header; one that no server would take never becomes one. */
-static void test_e14_tenant(void **state)
+/* The tenant is a header; one that no server would take never becomes one. */
+static void test_tenant_header(void **state)
 {
     (void)state;
     static const struct {
         const char *id, *label, *configured, *want;
     } rows[] = {
-        {"E14", "", "team-a", "X-Scope-OrgID: team-a\n"},
-        {"E14 label wins", "team-b", "team-a", "X-Scope-OrgID: team-b\n"},
-        {"E14 a|b", "a|b", "", ""},
-        {"E14 space", "team a", "", ""},
-        {"E14 bad label leaves the endpoint's", "a|b", "team-a", "X-Scope-OrgID: team-a\n"},
+        {"tenant", "", "team-a", "X-Scope-OrgID: team-a\n"},
+        {"tenant: label wins", "team-b", "team-a", "X-Scope-OrgID: team-b\n"},
+        {"tenant: a|b", "a|b", "", ""},
+        {"tenant: space", "team a", "", ""},
+        {"tenant: bad label leaves the endpoint's", "a|b", "team-a", "X-Scope-OrgID: team-a\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = ingest_of("process_cpu", "http://p");
@@ -322,8 +321,8 @@ static void test_e14_tenant(void **state)
     }
 }
 
-/* E17 E29 E30: where each base leads. */
-static void test_e17_urls(void **state)
+/* Where each base leads. */
+static void test_urls_from_bases(void **state)
 {
     (void)state;
     static const struct {
@@ -332,24 +331,24 @@ static void test_e17_urls(void **state)
         const char *url;
         const char *want; /* up to the query */
     } rows[] = {
-        {"E17", &protocol_ingest, "http://p:4040/", "http://p:4040/ingest"},
-        {"E17 //", &protocol_ingest, "http://p:4040//", "http://p:4040/ingest"},
-        {"E17 full", &protocol_ingest, "http://p:4040/ingest/", "http://p:4040/ingest"},
-        {"E17 prefix", &protocol_ingest, "http://p/pyroscope", "http://p/pyroscope/ingest"},
-        {"E28", &protocol_push, "https://profiles-prod-001.grafana.net",
+        {"base", &protocol_ingest, "http://p:4040/", "http://p:4040/ingest"},
+        {"base: //", &protocol_ingest, "http://p:4040//", "http://p:4040/ingest"},
+        {"base: full", &protocol_ingest, "http://p:4040/ingest/", "http://p:4040/ingest"},
+        {"base: prefix", &protocol_ingest, "http://p/pyroscope", "http://p/pyroscope/ingest"},
+        {"cloud", &protocol_push, "https://profiles-prod-001.grafana.net",
          "https://profiles-prod-001.grafana.net/push.v1.PusherService/Push"},
-        {"E29", &protocol_push, "https://kfuse.example/profile",
+        {"gateway", &protocol_push, "https://kfuse.example/profile",
          "https://kfuse.example/profile/push.v1.PusherService/Push"},
-        {"E29 slash", &protocol_push, "https://kfuse.example/profile/",
+        {"gateway: slash", &protocol_push, "https://kfuse.example/profile/",
          "https://kfuse.example/profile/push.v1.PusherService/Push"},
-        {"E29 SDK", &protocol_ingest, "https://kfuse.example/profile",
+        {"gateway: SDK", &protocol_ingest, "https://kfuse.example/profile",
          "https://kfuse.example/profile/ingest"},
-        {"E30 base", &protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile",
+        {"DeepFlow: base", &protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile",
          "http://deepflow-agent.deepflow/api/v1/profile/ingest"},
-        {"E30 full", &protocol_ingest, "http://a:38086/api/v1/profile/ingest",
+        {"DeepFlow: full", &protocol_ingest, "http://a:38086/api/v1/profile/ingest",
          "http://a:38086/api/v1/profile/ingest"},
-        {"E35 base", &protocol_profefe, "http://f:10100/", "http://f:10100/api/0/profiles"},
-        {"E35 full", &protocol_profefe, "http://f:10100/api/0/profiles",
+        {"profefe: base", &protocol_profefe, "http://f:10100/", "http://f:10100/api/0/profiles"},
+        {"profefe: full", &protocol_profefe, "http://f:10100/api/0/profiles",
          "http://f:10100/api/0/profiles"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -362,9 +361,9 @@ static void test_e17_urls(void **state)
     }
 }
 
-/* E18 E33: a recording is a part of a form, raw only to DeepFlow, which inflates nothing else. E19,
- * folded text, is never sent. */
-static void test_e18_jfr(void **state)
+/* A recording is a part of a form, raw only to DeepFlow, which inflates nothing else. folded text,
+ * is never sent. */
+static void test_jfr_form_and_raw(void **state)
 {
     (void)state;
     static const char form[] =
@@ -374,19 +373,19 @@ static void test_e18_jfr(void **state)
         "Content-Type: application/octet-stream\r\n\r\n<P>" PART_TAIL;
     struct example e = ingest_of("jfr", "http://p");
     e.format = PROFILE_JFR;
-    check_request(&e, "E18 gzip", form);
+    check_request(&e, "JFR: gzip", form);
     release(&e);
     e = ingest_of("jfr", "http://p");
     e.format = PROFILE_JFR;
     e.data = "FLR";
-    check_request(&e, "E18 plain", form);
+    check_request(&e, "JFR: plain", form);
     release(&e);
     static const char *const bases[] = {"http://d/api/v1/profile", "http://d/api/v1/profile/",
                                         "http://d/api/v1/profile/ingest"};
     for (size_t i = 0; i < 3; i++) {
         e = ingest_of("jfr", bases[i]);
         e.format = PROFILE_JFR;
-        check_request(&e, "E33",
+        check_request(&e, "DeepFlow JFR",
                       "POST http://d/api/v1/profile/ingest?name=shop.cart&from=1795230000"
                       "&until=1795230010&format=jfr&spyName=javaspy&sampleRate=100\n"
                       "Content-Type: application/octet-stream\n\n<P>");
@@ -400,8 +399,8 @@ static void test_e18_jfr(void **state)
     }
 }
 
-/* E20 E21 E22 E23 E25 E27: one series, plain protobuf, never compressed again, never JSON. */
-static void test_e20_push(void **state)
+/* One series, plain protobuf, never compressed again, never JSON. */
+static void test_push_is_plain_protobuf(void **state)
 {
     (void)state;
     struct bytes cpu = from_hex(cpu_hex);
@@ -419,25 +418,25 @@ static void test_e20_push(void **state)
                         .data = cpu.data,
                         .size = cpu.n};
     build(&e);
-    CHECK_INT(e.status, REQUEST_OK, "E20");
-    CHECK_INT(body_size(&e), 233, "E20");
-    CHECK_INT(e.request.body[0].len, head.n, "E20");
+    CHECK_INT(e.status, REQUEST_OK, "protobuf");
+    CHECK_INT(body_size(&e), 233, "protobuf");
+    CHECK_INT(e.request.body[0].len, head.n, "protobuf");
     assert_memory_equal(e.request.body[0].data, head.data, head.n);
-    CHECK_INT(e.request.body[2].len, 0, "E20: no ID");
-    CHECK_STR(url_of(&e), "http://pyroscope:4040/push.v1.PusherService/Push", "E20");
+    CHECK_INT(e.request.body[2].len, 0, "protobuf: no ID");
+    CHECK_STR(url_of(&e), "http://pyroscope:4040/push.v1.PusherService/Push", "protobuf");
     static const struct http_header want[] = {{"Content-Type", "application/proto"},
                                               {"Connect-Protocol-Version", "1"},
                                               {"Connect-Timeout-Ms", "10000"}};
-    CHECK_INT(e.request.n_headers, 3, "E21: no Content-Encoding");
+    CHECK_INT(e.request.n_headers, 3, "gzip body: no Content-Encoding");
     for (size_t i = 0; e.request.headers != NULL && i < 3; i++) {
-        CHECK_STR(e.request.headers[i].name, want[i].name, "E20");
-        CHECK_STR(e.request.headers[i].value, want[i].value, "E20");
+        CHECK_STR(e.request.headers[i].name, want[i].name, "protobuf");
+        CHECK_STR(e.request.headers[i].value, want[i].value, "protobuf");
     }
     release(&e);
 }
 
-/* E24 E25 E26: what would be refused for its form is not sent. */
-static void test_e25_unsendable(void **state)
+/* What would be refused for its form is not sent. */
+static void test_unsendable(void **state)
 {
     (void)state;
     struct example e = {.endpoint = {.url = "http://p", .protocol = &protocol_push.config},
@@ -445,19 +444,19 @@ static void test_e25_unsendable(void **state)
                         .data = "x",
                         .size = 1};
     build(&e);
-    CHECK_INT(e.status, REQUEST_BAD_LABELS, "E25: no __name__");
+    CHECK_INT(e.status, REQUEST_BAD_LABELS, "no type: no __name__");
     release(&e);
     e = ingest_of("jfr", "http://p");
     e.endpoint.protocol = &protocol_push.config;
     e.format = PROFILE_JFR;
     build(&e);
-    CHECK_INT(e.status, REQUEST_BAD_FORMAT, "E24: a recording in a raw_profile");
+    CHECK_INT(e.status, REQUEST_BAD_FORMAT, "broken profile: a recording in a raw_profile");
     release(&e);
 }
 
-/* E30 E31: DeepFlow reads `from` as seconds, `units` and not `unit`, a language it knows, and CPU
+/* DeepFlow reads `from` as seconds, `units` and not `unit`, a language it knows, and CPU
  * by an honest sampleRate. */
-static void test_e30_deepflow(void **state)
+static void test_deepflow_query(void **state)
 {
     (void)state;
     static const struct {
@@ -465,11 +464,11 @@ static void test_e30_deepflow(void **state)
         const char *period; /* field 12 */
         const char *rate;
     } rows[] = {
-        {"E30 100 Hz", "6080ade204", "&sampleRate=100&"},
-        {"E30 99 Hz", "6092c2e804", "&sampleRate=99&"},
-        {"E30 1 kHz", "60c0843d", "&sampleRate=1000&"},
-        {"E30 none", "", "&sampleRate=100&"},
-        {"E30 nonsense", "6001", "&sampleRate=100&"},
+        {"DeepFlow: 100 Hz", "6080ade204", "&sampleRate=100&"},
+        {"DeepFlow: 99 Hz", "6092c2e804", "&sampleRate=99&"},
+        {"DeepFlow: 1 kHz", "60c0843d", "&sampleRate=1000&"},
+        {"DeepFlow: none", "", "&sampleRate=100&"},
+        {"DeepFlow: nonsense", "6001", "&sampleRate=100&"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bytes period = from_hex(rows[i].period);
@@ -488,8 +487,8 @@ static void test_e30_deepflow(void **state)
     CHECK_INT(ingest_sample_rate(2 * NS_PER_S), 100, "");
 }
 
-/* E32: the body of a form is never compressed as a whole. */
-static void test_e32_no_content_encoding(void **state)
+/* The body of a form is never compressed as a whole. */
+static void test_no_content_encoding(void **state)
 {
     (void)state;
     static const struct protocol *const all[] = {&protocol_push, &protocol_ingest,
@@ -517,8 +516,8 @@ static struct example profefe_of(struct labels *l, const struct bytes *data)
                             .size = data->n};
 }
 
-/* E35 */
-static void test_e35_profefe(void **state)
+/* Service, type, labels and time are in the query, the profile alone in the body. */
+static void test_profefe_query(void **state)
 {
     (void)state;
     struct bytes cpu = from_hex(cpu_hex);
@@ -526,15 +525,15 @@ static void test_e35_profefe(void **state)
         profefe_of(testing_labels(table, "service_name", "cart", "__name__", "process_cpu",
                                   "__delta__", "false", "env", "prod", "pod", "cart-7f", NULL),
                    &cpu);
-    check_request(&e, "E35",
+    check_request(&e, "profefe",
                   "POST http://profefe:10100/api/0/profiles?service=cart&type=cpu"
                   "&labels=env%3Dprod%2Cpod%3Dcart-7f&created_at=2026-11-21T03%3A00%3A00\n"
                   "Content-Type: application/octet-stream\n\n<P>");
     release(&e);
 }
 
-/* E36: the types that profefe knows; the rest is "other", and a label keeps its name. */
-static void test_e36_types(void **state)
+/* The types that profefe knows; the rest is "other", and a label keeps its name. */
+static void test_profefe_types(void **state)
 {
     (void)state;
     static const struct {
@@ -561,8 +560,8 @@ static void test_e36_types(void **state)
     }
 }
 
-/* E37: labels are decoded twice. */
-static void test_e37_labels(void **state)
+/* Labels are decoded twice. */
+static void test_profefe_labels_encoded_twice(void **state)
 {
     (void)state;
     struct bytes cpu = from_hex(cpu_hex);
@@ -573,7 +572,7 @@ static void test_e37_labels(void **state)
     CHECK_CONTAINS(url_of(&e),
                    "?service=ns%2Fa%20b&type=mutex&labels=a.b%252Fc%3D%2520%252B%2C"
                    "k%3Da%252Cb%253Dc%2525&created_at=",
-                   "E37");
+                   "profefe labels");
     release(&e);
 }
 
@@ -596,17 +595,17 @@ static void test_profefe_labels_fit(void **state)
     release(&e);
 }
 
-/* E38: a profile without samples, which profefe refuses, is not sent. */
-static void test_e38_empty(void **state)
+/* A profile without samples, which profefe refuses, is not sent. */
+static void test_profefe_takes_no_empty_profile(void **state)
 {
     (void)state;
     static const struct {
         const char *id, *hex;
         enum request_status want;
     } rows[] = {
-        {"E38 none", "0a04080110023200", REQUEST_EMPTY},
-        {"E38 gzip of that", "1f8b0800000000000203e362e160146032620000ef9b736f08000000",
-         REQUEST_EMPTY},
+        {"profefe without samples: none", "0a04080110023200", REQUEST_EMPTY},
+        {"profefe without samples: gzip of that",
+         "1f8b0800000000000203e362e160146032620000ef9b736f08000000", REQUEST_EMPTY},
         {"one", "0a0408011002120a0a010112050580e1eb17", REQUEST_OK},
         {"no bytes", "", REQUEST_EMPTY},
         {"text of old", "68656170", REQUEST_OK}, /* "heap": not ours to judge */
@@ -646,115 +645,123 @@ static const struct {
     enum answer_class want;
     enum answer_fault fault;
 } answers[] = {
-    {"E01", INGEST, 200, "", "", SENT, 0},
-    {"E01 boundary", INGEST, 422, JSON,
+    {"form", INGEST, 200, "", "", SENT, 0},
+    {"form: boundary", INGEST, 422, JSON,
      CONNECT("unknown", "parsing IngestInput-pprof failed failed to parse pprof /ingest multipart "
                         "form multipart: NextPart: EOF"),
      NEVER, 0},
-    {"E02 gzip twice", INGEST, 422, JSON,
+    {"raw: gzip twice", INGEST, 422, JSON,
      CONNECT("unknown", "parsing IngestInput-pprof failed invalid_argument: proto: x"), NEVER, 0},
-    {"E03 config", INGEST, 422, JSON,
+    {"memory: config", INGEST, 422, JSON,
      CONNECT("unknown", "parsing IngestInput-pprof failed invalid character 'u' looking for "
                         "beginning of object key string"),
      NEVER, 0},
-    {"E09", INGEST, 400, JSON,
+    {"dash in a key", INGEST, 400, JSON,
      CONNECT("invalid_argument",
              "name: invalid label name: my-label: character is not allowed: '-'"),
      NEVER, 0},
-    {"E10", INGEST, 400, JSON, CONNECT("invalid_argument", "name: service name is required"), NEVER,
-     0},
-    {"E12", INGEST, 422, JSON, CONNECT("unknown", "parsing IngestInput-pprof failed x"), NEVER, 0},
-    {"E13", INGEST, 422, JSON,
+    {"no service name", INGEST, 400, JSON,
+     CONNECT("invalid_argument", "name: service name is required"), NEVER, 0},
+    {"unreadable profile", INGEST, 422, JSON,
+     CONNECT("unknown", "parsing IngestInput-pprof failed x"), NEVER, 0},
+    {"limit of the write path", INGEST, 422, JSON,
      CONNECT("unknown", "pushing IngestInput-pprof failed invalid_argument: push series with index "
                         "0 and id  failed: profile with labels '{}' is outside of ingestion window "
                         "(profile timestamp: 2023-11-14"),
      NEVER, ANSWER_FAULT_TOO_OLD},
-    {"E13 other order", INGEST, 422, JSON,
+    {"limit of the write path: other order", INGEST, 422, JSON,
      CONNECT("unknown", "invalid_argument: x is outside of ingestion window"), NEVER,
      ANSWER_FAULT_TOO_OLD},
-    {"E14", INGEST, 401, JSON, CONNECT("unauthenticated", "no org id"), RETRY, 0},
-    {"E14 422", INGEST, 422, JSON,
+    {"tenant", INGEST, 401, JSON, CONNECT("unauthenticated", "no org id"), RETRY, 0},
+    {"tenant: 422", INGEST, 422, JSON,
      CONNECT("unknown", "tenant ID 'a b' contains unsupported character ' '"), NEVER, 0},
-    {"E15", INGEST, 429, JSON,
+    {"rate limit", INGEST, 429, JSON,
      CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB"),
      DOUBT, ANSWER_FAULT_BURST},
-    {"E15 small", INGEST, 429, JSON,
+    {"rate limit: small", INGEST, 429, JSON,
      CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 1.9 MiB"),
      DOUBT, 0},
-    {"E15 KiB", PUSH, 429, JSON,
+    {"rate limit: KiB", PUSH, 429, JSON,
      CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 900 KiB"),
      DOUBT, 0},
-    {"E15 2.0", PUSH, 429, JSON,
+    {"rate limit: 2.0", PUSH, 429, JSON,
      CONNECT("resource_exhausted", "push rate limit (4.0 MiB) exceeded while adding 2.0 MiB"),
      DOUBT, 0},
-    {"E15 old", INGEST, 422, JSON,
+    {"rate limit: old", INGEST, 422, JSON,
      CONNECT("unknown", "pushing IngestInput-pprof failed resource_exhausted: push rate limit "
                         "(4.0 MiB) exceeded while adding 3 MiB"),
      DOUBT, ANSWER_FAULT_BURST},
-    {"E16", INGEST, 413, JSON,
+    {"too large", INGEST, 413, JSON,
      CONNECT("invalid_argument", "request body too large: http: request body too large"), NEVER,
      ANSWER_FAULT_TOO_LARGE},
-    {"E16 inflated", INGEST, 422, JSON,
+    {"too large: inflated", INGEST, 422, JSON,
      CONNECT("unknown", "parsing IngestInput-pprof failed invalid_argument: decompressed size "
                         "exceeds maximum allowed size of 4194304 bytes"),
      NEVER, ANSWER_FAULT_TOO_LARGE},
-    {"E17 method", INGEST, 405, "", "", NEVER, 0},
-    {"E17 path", INGEST, 404, TEXT, "404 page not found", RETRY, 0},
-    {"E17 //", INGEST, 301, TEXT, "", NEVER, 0},
-    {"E18", INGEST, 200, "", "", SENT, 0},
-    {"E18 gzip, no form", INGEST, 422, JSON, CONNECT("unknown", "parsing IngestInput-jfr failed x"),
-     NEVER, 0},
-    {"E19", INGEST, 400, JSON,
+    {"base: method", INGEST, 405, "", "", NEVER, 0},
+    {"base: path", INGEST, 404, TEXT, "404 page not found", RETRY, 0},
+    {"base: //", INGEST, 301, TEXT, "", NEVER, 0},
+    {"JFR", INGEST, 200, "", "", SENT, 0},
+    {"JFR: gzip, no form", INGEST, 422, JSON,
+     CONNECT("unknown", "parsing IngestInput-jfr failed x"), NEVER, 0},
+    {"JFR without a form", INGEST, 400, JSON,
      CONNECT("invalid_argument", "pyroscopeIngesterAdapter failed to convert metadata: x"), NEVER,
      0},
-    {"E20", PUSH, 200, "application/proto", "", SENT, 0},
-    {"E21", PUSH, 200, "application/proto", "\x1f\x8b\x08", SENT, 0},
-    {"E21 plain", PUSH, 400, JSON, CONNECT("invalid_argument", "gzip: invalid header"), NEVER, 0},
-    {"E21 zstd", PUSH, 501, JSON, CONNECT("unimplemented", "unknown compression"), NEVER, 0},
-    {"E22", PUSH, 200, JSON, "{}", SENT, 0},
-    {"E23", PUSH, 415, "", "", NEVER, 0},
-    {"E23 GET", PUSH, 405, "", "", NEVER, 0},
-    {"E24 broken", PUSH, 500, JSON, CONNECT("unknown", "gzip reset: unexpected EOF"), NEVER, 0},
-    {"E24 empty", PUSH, 500, JSON, CONNECT("unknown", "gzip reset: EOF"), NEVER, 0},
-    {"E24 HTML", PUSH, 500, JSON, CONNECT("unknown", "proto: cannot parse"), NEVER, 0},
-    {"E25", PUSH, 400, JSON, CONNECT("invalid_argument", "invalid metric name"), NEVER, 0},
-    {"E26", PUSH, 400, JSON, CONNECT("invalid_argument", "no profiles received"), NEVER, 0},
-    {"E26 large", PUSH, 429, JSON,
+    {"protobuf", PUSH, 200, "application/proto", "", SENT, 0},
+    {"gzip body", PUSH, 200, "application/proto", "\x1f\x8b\x08", SENT, 0},
+    {"gzip body: plain", PUSH, 400, JSON, CONNECT("invalid_argument", "gzip: invalid header"),
+     NEVER, 0},
+    {"gzip body: zstd", PUSH, 501, JSON, CONNECT("unimplemented", "unknown compression"), NEVER, 0},
+    {"JSON", PUSH, 200, JSON, "{}", SENT, 0},
+    {"content type", PUSH, 415, "", "", NEVER, 0},
+    {"content type: GET", PUSH, 405, "", "", NEVER, 0},
+    {"broken profile: broken", PUSH, 500, JSON, CONNECT("unknown", "gzip reset: unexpected EOF"),
+     NEVER, 0},
+    {"broken profile: empty", PUSH, 500, JSON, CONNECT("unknown", "gzip reset: EOF"), NEVER, 0},
+    {"broken profile: HTML", PUSH, 500, JSON, CONNECT("unknown", "proto: cannot parse"), NEVER, 0},
+    {"no type", PUSH, 400, JSON, CONNECT("invalid_argument", "invalid metric name"), NEVER, 0},
+    {"no profiles", PUSH, 400, JSON, CONNECT("invalid_argument", "no profiles received"), NEVER, 0},
+    {"no profiles: large", PUSH, 429, JSON,
      CONNECT("resource_exhausted",
              "message size 300000000 is larger than configured max 268435456"),
      NEVER, ANSWER_FAULT_TOO_LARGE},
-    {"E26 inflated", PUSH, 400, JSON,
+    {"no profiles: inflated", PUSH, 400, JSON,
      CONNECT("invalid_argument", "uncompressed profile payload size exceeds limit of 4.2 MB"),
      NEVER, ANSWER_FAULT_TOO_LARGE},
-    {"E27", PUSH, 400, JSON, CONNECT("invalid_argument", "profile is outside of ingestion window"),
-     NEVER, ANSWER_FAULT_TOO_OLD},
-    {"E28 password", PUSH, 401, "text/html", "<html>", RETRY, 0},
-    {"E28 scope", PUSH, 403, TEXT, "", RETRY, 0},
-    {"E29", PUSH, 200, "text/html", "<html>", DOUBT, 0},
-    {"E29 404", PUSH, 404, "text/html", "<html>", RETRY, 0},
-    {"E30", INGEST, 200, "", "", SENT, 0},
-    {"E31", INGEST, 404, TEXT, "Not Found", RETRY, 0},
-    {"E33", INGEST, 200, "", "", SENT, 0},
-    {"E35", PROFEFE, 200, TEXT, GOOD_ID, SENT, 0},
-    {"E35 no service", PROFEFE, 400, TEXT,
+    {"ingestion window", PUSH, 400, JSON,
+     CONNECT("invalid_argument", "profile is outside of ingestion window"), NEVER,
+     ANSWER_FAULT_TOO_OLD},
+    {"cloud: password", PUSH, 401, "text/html", "<html>", RETRY, 0},
+    {"cloud: scope", PUSH, 403, TEXT, "", RETRY, 0},
+    {"gateway", PUSH, 200, "text/html", "<html>", DOUBT, 0},
+    {"gateway: 404", PUSH, 404, "text/html", "<html>", RETRY, 0},
+    {"DeepFlow", INGEST, 200, "", "", SENT, 0},
+    {"DeepFlow path", INGEST, 404, TEXT, "Not Found", RETRY, 0},
+    {"DeepFlow JFR", INGEST, 200, "", "", SENT, 0},
+    {"profefe", PROFEFE, 200, TEXT, GOOD_ID, SENT, 0},
+    {"profefe: no service", PROFEFE, 400, TEXT,
      "{\"code\":400,\"error\":\"bad request: missing \\\"service\\\"\"}", NEVER, 0},
-    {"E36", PROFEFE, 400, TEXT, "{\"code\":400,\"error\":\"bad request: unknown profile type\"}",
+    {"profefe type", PROFEFE, 400, TEXT,
+     "{\"code\":400,\"error\":\"bad request: unknown profile type\"}", NEVER, 0},
+    {"profefe labels", PROFEFE, 400, TEXT, "{\"code\":400,\"error\":\"bad request: bad labels\"}",
      NEVER, 0},
-    {"E37", PROFEFE, 400, TEXT, "{\"code\":400,\"error\":\"bad request: bad labels\"}", NEVER, 0},
-    {"E38", PROFEFE, 400, TEXT,
+    {"profefe without samples", PROFEFE, 400, TEXT,
      "{\"code\":400,\"error\":\"malformed profile (could not parse pprof profile: profile is "
      "empty: "
      "no samples)\"}",
      NEVER, 0},
-    {"E38 storage", PROFEFE, 500, TEXT, "{\"code\":500,\"error\":\"failed to collect profile\"}",
-     RETRY, 0},
-    {"E39", PROFEFE, 200, "", "", DOUBT, 0},
-    {"E39 HTML", PROFEFE, 200, "text/html", "<html>", DOUBT, 0},
-    {"E39 no id", PROFEFE, 200, TEXT, "{\"code\":200,\"body\":{}}", DOUBT, 0},
-    {"E39 empty id", PROFEFE, 200, TEXT, "{\"code\":200,\"body\":{\"id\":\"\"}}", DOUBT, 0},
-    {"E39 code", PROFEFE, 200, TEXT, "{\"code\":500,\"body\":{\"id\":\"x\"}}", DOUBT, 0},
-    {"E39 Connect", PROFEFE, 200, "application/proto", "", DOUBT, 0},
-    {"E40 204", PROFEFE, 204, "", "", DOUBT, 0},
+    {"profefe without samples: storage", PROFEFE, 500, TEXT,
+     "{\"code\":500,\"error\":\"failed to collect profile\"}", RETRY, 0},
+    {"profefe without an answer", PROFEFE, 200, "", "", DOUBT, 0},
+    {"profefe without an answer: HTML", PROFEFE, 200, "text/html", "<html>", DOUBT, 0},
+    {"profefe without an answer: no id", PROFEFE, 200, TEXT, "{\"code\":200,\"body\":{}}", DOUBT,
+     0},
+    {"profefe without an answer: empty id", PROFEFE, 200, TEXT,
+     "{\"code\":200,\"body\":{\"id\":\"\"}}", DOUBT, 0},
+    {"profefe without an answer: code", PROFEFE, 200, TEXT,
+     "{\"code\":500,\"body\":{\"id\":\"x\"}}", DOUBT, 0},
+    {"profefe without an answer: Connect", PROFEFE, 200, "application/proto", "", DOUBT, 0},
+    {"profefe: 204", PROFEFE, 204, "", "", DOUBT, 0},
 };
 
 static struct answer_input input_of(const struct protocol *protocol, long status, const char *body)
@@ -784,8 +791,8 @@ static void test_answers(void **state)
     }
 }
 
-/* E15: a profile over the burst is given up after two tries, others have more. */
-static void test_e15_tries(void **state)
+/* A profile over the burst is given up after two tries, others have more. */
+static void test_tries_of_a_rate_limit(void **state)
 {
     (void)state;
     struct answer_input in =
@@ -798,8 +805,8 @@ static void test_e15_tries(void **state)
     CHECK_INT(a.tries, ANSWER_RATE_TRIES, "under");
 }
 
-/* E35: a long list of labels is cut before the end of the JSON; the id stands in front. */
-static void test_e35_long_answer(void **state)
+/* A long list of labels is cut before the end of the JSON; the id stands in front. */
+static void test_profefe_long_answer(void **state)
 {
     (void)state;
     static const char head[] = "{\"code\":200,\"body\":{\"id\":\"bpc00\",\"labels\":[";
@@ -816,8 +823,8 @@ static void test_e35_long_answer(void **state)
     CHECK_INT(a.class, DOUBT, "short and broken");
 }
 
-/* E38: profefe's words reach the log. */
-static void test_e38_text(void **state)
+/* Profefe's words reach the log. */
+static void test_profefe_text(void **state)
 {
     (void)state;
     struct answer_input in = input_of(PROFEFE, 400, "{\"code\":400,\"error\":\"bad request\"}");
@@ -829,26 +836,26 @@ static void test_e38_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_e01_cpu),
-        cmocka_unit_test(test_e03_configs),
-        cmocka_unit_test(test_e08_names),
-        cmocka_unit_test(test_e11_parts),
-        cmocka_unit_test(test_e14_tenant),
-        cmocka_unit_test(test_e17_urls),
-        cmocka_unit_test(test_e18_jfr),
-        cmocka_unit_test(test_e20_push),
-        cmocka_unit_test(test_e25_unsendable),
-        cmocka_unit_test(test_e30_deepflow),
-        cmocka_unit_test(test_e32_no_content_encoding),
-        cmocka_unit_test(test_e35_profefe),
-        cmocka_unit_test(test_e36_types),
-        cmocka_unit_test(test_e37_labels),
+        cmocka_unit_test(test_cpu_form),
+        cmocka_unit_test(test_sample_type_configs),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_parts_have_file_names),
+        cmocka_unit_test(test_tenant_header),
+        cmocka_unit_test(test_urls_from_bases),
+        cmocka_unit_test(test_jfr_form_and_raw),
+        cmocka_unit_test(test_push_is_plain_protobuf),
+        cmocka_unit_test(test_unsendable),
+        cmocka_unit_test(test_deepflow_query),
+        cmocka_unit_test(test_no_content_encoding),
+        cmocka_unit_test(test_profefe_query),
+        cmocka_unit_test(test_profefe_types),
+        cmocka_unit_test(test_profefe_labels_encoded_twice),
         cmocka_unit_test(test_profefe_labels_fit),
-        cmocka_unit_test(test_e38_empty),
+        cmocka_unit_test(test_profefe_takes_no_empty_profile),
         cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_e15_tries),
-        cmocka_unit_test(test_e35_long_answer),
-        cmocka_unit_test(test_e38_text),
+        cmocka_unit_test(test_tries_of_a_rate_limit),
+        cmocka_unit_test(test_profefe_long_answer),
+        cmocka_unit_test(test_profefe_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -55,7 +55,7 @@ static void test_names(void **state)
         struct pair labels[6];
         const char *want;
     } cases[] = {
-        {"E1",
+        {"form",
          {{"service_name", "shop.cart"},
           {"env", "prod"},
           {"instance", "10.1.2.3:6060"},
@@ -126,7 +126,7 @@ static void test_query(void **state)
               "name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1.2.3%3A6060%2Cpod%3Dcart-7f%7D"
               "&from=1795230000&until=1795230015&spyName=gospy&sampleRate=100&units=samples"
               "&aggregationType=sum",
-              "E1");
+              "form");
     assert_null(strstr(out.data, "format"));
     buf_done(&out);
     series_done(&s);

@@ -19,7 +19,7 @@
 #include "write/series.c"
 /* NOLINTEND(bugprone-suspicious-include) */
 
-/* Scenarios have no parameter: what they need stands here. */
+/* What scenarios need, since they have no parameter. */
 static struct {
     const struct protocol *protocol;
     enum profile_format format;

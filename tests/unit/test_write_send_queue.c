@@ -348,7 +348,7 @@ static unsigned in_flight_at(struct send_queue *e, int64_t now)
     return n;
 }
 
-/* What has gathered in an outage must not fall upon the server at once. F23 */
+/* The backlog of an outage must not overload the server at once. */
 static void test_pace_behind_an_outage(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void test_pace_behind_an_outage(void **state)
     CHECK_INT(send_queue_status(e).probing, true, "half open");
     done(e, probe, &sent, now + 60000);
     CHECK_INT(send_queue_status(e).probing, false, "closed");
-    CHECK_INT(in_flight_at(e, now + 60000), 1, "each outage anew");
+    CHECK_INT(in_flight_at(e, now + 60000), 1, "after each outage");
     send_queue_drain(e, now + 60000);
     CHECK_INT(in_flight_at(e, now + 60000), 16, "no time for that at the end");
     send_queue_free(e);
@@ -553,7 +553,7 @@ static void test_unanswered_for_ever_goes_to_the_end(void **state)
     send_queue_free(e);
 }
 
-/* F26: tried a bounded number of times, and then dropped and counted. */
+/* Tried a bounded number of times, and then dropped and counted. */
 static void test_doubtful_has_an_end(void **state)
 {
     (void)state;

@@ -102,7 +102,7 @@ static void survives_the_process(void **state)
     int64_t age = r.now - s.oldest_ms;
     assert_true(age >= 5490 && age <= 5510); /* by the wall clock, which may be slewed */
     assert_false(spool_status(r.s).reading);
-    /* New ones come behind them. */
+    /* New ones come after them. */
     rig_put(&r, 0, 10);
     seen[0] = 0;
     CHECK_INT(rig_send(&r, 13, seen, 20), 13, "");
@@ -401,7 +401,7 @@ static void wrong_place(void **state)
 
 /* ---- the disk fails and comes back ----------------------------------------------------------- */
 
-/* F29: memory takes over, and the ledger balances all the while. */
+/* Memory takes over, and the ledger balances all the while. */
 static void disk_fails_and_recovers(void **state)
 {
     (void)state;
@@ -532,7 +532,7 @@ static void directory_vanishes(void **state)
     free(dir);
 }
 
-/* F29: every call of the disk fails, one after the other, with a full write and with short ones. */
+/* Every call of the disk fails, one after the other, with a full write and with short ones. */
 static void every_call_fails_once(void **state)
 {
     (void)state;

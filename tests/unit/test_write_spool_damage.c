@@ -1,4 +1,4 @@
-/* F29: a spool whose files were damaged between two processes: only what is damaged is lost, it is
+/* A spool whose files were damaged between two processes: only what is damaged is lost, it is
  * counted, and nothing that is not ours is touched. */
 #include "tests/unit/spool_rig.h"
 
@@ -218,7 +218,7 @@ static const struct damage {
     {"zero length", zero_length, 0x3f, 0, 1, 0, 0, false},
     {"torn in the header", only_part_of_the_header, 0x3f, 0, 1, 0, 0, false},
     {"nothing but a header", only_the_header, 0x3f, 0, 0, 0, 0, false},
-    {"zeros behind the end", zeros_at_the_end, 0, 0, 1, 0, 0, false},
+    {"zeros after the end", zeros_at_the_end, 0, 0, 1, 0, 0, false},
     {"all zeros", all_zeros, 0x3f, 0, 0, 1, 0, true},
     {"something else", something_else, 0x3f, 0, 0, 1, 0, true},
     {"of a newer version", newer_version, 0x3f, 0, 0, 0, 1, true},
@@ -318,9 +318,13 @@ static void damaged_acknowledgements(void **state)
         unsigned again; /* profiles that come a second time */
         unsigned counted;
     } cases[] = {
-        {"intact", 0, 0, 0},         {"a flipped bit", 1, 1, 1}, {"torn", 2, 1, 0},
-        {"zero length", 3, 3, 0},    {"removed", 4, 3, 0},       {"its header", 5, 0, 0},
-        {"garbage behind", 6, 0, 2},
+        {"intact", 0, 0, 0},
+        {"a flipped bit", 1, 1, 1},
+        {"torn", 2, 1, 0},
+        {"zero length", 3, 3, 0},
+        {"removed", 4, 3, 0},
+        {"its header", 5, 0, 0},
+        {"garbage at the end", 6, 0, 2},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct rig r;
@@ -441,7 +445,7 @@ static void lone_acknowledgements(void **state)
     free(dir);
 }
 
-/* A segment that cannot be read is left to the next process; those behind it come. */
+/* A segment that cannot be read is left to the next process; the next ones are read. */
 static void unreadable_segment(void **state)
 {
     (void)state;

@@ -207,7 +207,7 @@ static void label_sets(void **state)
     assert_non_null(got);
     assert_true(labels_equal(got, l));
     labels_unref(got);
-    /* Cut anywhere but between two labels it is refused, and nothing is read behind the end. */
+    /* Cut anywhere but between two labels it is refused, and nothing is read beyond the end. */
     size_t whole = 0;
     for (size_t n = 0; n < out.len; n++) {
         uint8_t *copy = malloc(n + 1);

@@ -49,7 +49,7 @@ static void scenario(bool *ret_complete)
     one_life(&r, 12, seen);
     bool failed = torture_state.failed;
     torture_state.armed = false;
-    /* The last process has all the memory that it wants, and nothing is left behind it. */
+    /* The last process has all the memory that it needs, and nothing remains after it. */
     assert_true(rig_open_all(&r, NULL));
     for (int i = 0; i < 5; i++) {
         r.now = clock_mono_ms() + 100000 + i * 100000;

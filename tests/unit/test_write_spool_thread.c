@@ -1,5 +1,5 @@
 /* The queue and its spool with their threads: one puts, one sends, the spool's own writes, reads
- * back and acknowledges, and now and then everything starts anew. Nothing is lost, and the ledger
+ * back and acknowledges, and now and then everything starts again. Nothing is lost, and the ledger
  * balances whenever somebody looks. For the thread sanitizer above all. */
 #include "tests/unit/spool_rig.h"
 

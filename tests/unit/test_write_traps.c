@@ -1,21 +1,9 @@
-/* Known traps on the way to profile stores, by number, as far as they concern what is sent and how
- * an answer is read. Tested elsewhere:
+/* Known traps on the way to profile stores, as far as they concern what is sent and how an answer
+ * is read.
  *
- * trap 6, 51, 52, 54: test_pprof_sniff.c (magic instead of headers, HTML, bombs, text)
- *
- * trap 7, 57: test_http_client.c, test_http_faults.c (no Expect, an early answer)
- *
- * trap 15, 16, 17: test_pprof_delta.c, test_scraper_deltas.c
- *
- * trap 46: test_config_mistakes.c (a URL with a password is refused, and not shown)
- *
- * trap 47: test_scraper_target.c; trap 49, 50, 53: test_scraper_cycles.c, test_scraper_engine.c
- *
- * trap 20, 21, 24: E04 to E07 and E38 in test_write_examples.c; trap 33: E37 there; 37: E20 there
- *
- * Some concern what is within a profile, which we never change: its time (trap 11, 12), labels of
- * its samples (22), names of its types (23). Tested is that the bytes go out as they came and what
- * becomes of the server's refusal. There is no option to strip labels of samples.
+ * Profiles are never changed: neither their time, nor the labels of their samples, nor the names of
+ * their types. The tests check that the bytes go out as they came, and how a server's refusal of
+ * them is handled. There is no option to strip labels of samples.
  */
 #include "tests/unit/testing.h"
 
@@ -71,7 +59,7 @@ static void send_with(struct sent *s, const struct config_endpoint *e, struct la
     s->profile->until_ns = WALL_NS + 10 * NS_PER_S;
     rng_seed(&rng, 1);
     boundary_new(&s->boundary, &rng);
-    rng_seed(&rng, 1); /* the next one is the same again, and the one behind it another */
+    rng_seed(&rng, 1); /* the next one is the same again, the one after it another */
     assert_true(series_build(&s->series, s->profile->labels, &e->external_labels, NULL,
                              &protocol_of(e)->labels));
     struct request_input in = {.endpoint = e,
@@ -109,8 +97,8 @@ static const struct protocol *const http_protocols[] = {&protocol_push, &protoco
 
 /* ---- encoding and body ----------------------------------------------------------------------- */
 
-/* trap 3, trap 4: a boundary that is random, not too long, in the header, not in the profile, and
- * closed; lines end in CRLF. trap 1 and trap 2 are E11 and E12 in test_write_examples.c. */
+/* A boundary that is random, not too long, in the header, not in the profile, and
+ * closed; lines end in CRLF. */
 static void test_form(void **state)
 {
     (void)state;
@@ -136,7 +124,7 @@ static void test_form(void **state)
     release(&clash);
 }
 
-/* trap 5, trap 55, trap 56: the bytes as they lie, NUL and all, once, under a type that is set. */
+/* The bytes as they lie, NUL and all, once, under a type that is set. */
 static void test_bytes_as_they_are(void **state)
 {
     (void)state;
@@ -148,13 +136,13 @@ static void test_bytes_as_they_are(void **state)
         CHECK_INT(s.request.body[1].len, 6, "");
         assert_null(header(&s, "Content-Encoding"));
         assert_non_null(header(&s, "Content-Type"));
-        assert_null(header(&s, "Transfer-Encoding")); /* trap 8 */
+        assert_null(header(&s, "Transfer-Encoding"));
         assert_null(strstr(header(&s, "Content-Type"), "urlencoded"));
         release(&s);
     }
 }
 
-/* trap 58: lengths are computed from the inside out, and what is too long is refused. */
+/* Lengths are computed from the inside out, and what is too long is refused. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -193,7 +181,7 @@ static void test_lengths(void **state)
 
 /* ---- time and meaning ------------------------------------------------------------------------ */
 
-/* trap 10, trap 13: ten digits, and for profefe a time without a zone. */
+/* Ten digits, and for profefe a time without a zone. */
 static void test_times(void **state)
 {
     (void)state;
@@ -210,7 +198,7 @@ static void test_times(void **state)
     release(&s);
 }
 
-/* trap 14, trap 19, trap 27, trap 28, trap 29, trap 31: the instance and __delta__ stay, other
+/* The instance and __delta__ stay, other
  * reserved names go, service_name is there once, in order. */
 static void test_push_labels(void **state)
 {
@@ -244,7 +232,7 @@ static struct config *defaults(void)
     return c;
 }
 
-/* trap 9: a server that gives up reading after 30 s never gets so far. A request starts with its
+/* A server that gives up reading after 30 s never gets so far. A request starts with its
  * whole body in memory, and is over, or another attempt, well before. */
 static void test_body_does_not_trickle(void **state)
 {
@@ -268,7 +256,7 @@ static void test_body_does_not_trickle(void **state)
     }
 }
 
-/* trap 12: a time of the year 1970, as from one who takes milliseconds for nanoseconds, is passed
+/* A time of the year 1970, as from one who takes milliseconds for nanoseconds, is passed
  * on as it is; beside it stands the time of the scrape, which a server takes instead. */
 static void test_time_in_the_profile(void **state)
 {
@@ -292,8 +280,8 @@ static void test_time_in_the_profile(void **state)
     }
 }
 
-/* trap 18: the endpoints of godeltaprof give each difference once, to whoever asks first: nobody is
- * asked unless told to, and what comes is never subtracted again. */
+/* The endpoints of godeltaprof give each difference once, to the first reader: they are
+ * scraped only if configured, and never subtracted again. */
 static void test_godeltaprof(void **state)
 {
     (void)state;
@@ -316,7 +304,7 @@ static void test_godeltaprof(void **state)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* trap 25, trap 26, trap 30, trap 48: no quotes, keys in the narrow set, no pair twice, "%20" for a
+/* No quotes, keys in the narrow set, no pair twice, "%20" for a
  * space. */
 static void test_ingest_name(void **state)
 {
@@ -337,7 +325,7 @@ static void test_ingest_name(void **state)
     release(&s);
 }
 
-/* trap 34: DeepFlow's own tags say where we are, not where the profile is from: that must stand in
+/* DeepFlow's own tags say where we are, not where the profile is from: that must stand in
  * labels, and the service in the name. */
 static void test_ingest_says_where_from(void **state)
 {
@@ -357,7 +345,7 @@ static void test_ingest_says_where_from(void **state)
     release(&s);
 }
 
-/* trap 32: 26 names of our own for ingest, since the server adds four; 30 for push. */
+/* 26 names of our own for ingest, since the server adds four; 30 for push. */
 static void test_label_budget(void **state)
 {
     (void)state;
@@ -402,7 +390,7 @@ static struct answer classify(const struct protocol *protocol, long status, cons
     return a;
 }
 
-/* trap 35, trap 36, trap 42, trap 43: the status alone tells little. */
+/* The status alone does not decide. */
 static void test_status_is_not_all(void **state)
 {
     (void)state;
@@ -425,7 +413,7 @@ static void test_status_is_not_all(void **state)
               ANSWER_RETRY_DOUBTFUL, "a gateway that rewrites types");
 }
 
-/* trap 11, trap 22, trap 23: what the server dislikes within a profile will not get better. It is
+/* What the server dislikes within a profile will not get better. It is
  * refused once, in the server's words, and a time out of the window is told apart. */
 static void test_refused_for_what_is_within(void **state)
 {
@@ -466,14 +454,14 @@ static void test_refused_for_what_is_within(void **state)
                        i < 2 ? "outside of ingestion window" : strrchr(rows[i].message, ' '),
                        rows[i].name);
     }
-    /* trap 11: and none waits so long that a window of an hour is over. */
+    /* And none waits so long that a window of an hour is over. */
     struct config *c = defaults();
     assert_true(c->endpoints[0].max_age_ms > 0);
     assert_true(c->endpoints[0].max_age_ms < 3600 * MS_PER_S);
     config_unref(c);
 }
 
-/* trap 38: no redirect turns a POST into a GET. */
+/* No redirect turns a POST into a GET. */
 static void test_redirects(void **state)
 {
     (void)state;
@@ -485,7 +473,7 @@ static void test_redirects(void **state)
     }
 }
 
-/* trap 39, F25: Retry-After counts, up to a cap; nonsense (-1) does not; never for a refusal. */
+/* Retry-After counts, up to a cap; nonsense (-1) does not; never for a refusal. */
 static void test_retry_after(void **state)
 {
     (void)state;
@@ -500,7 +488,7 @@ static void test_retry_after(void **state)
     }
 }
 
-/* trap 40: the reason in the server's words, for "no org id" looks like a password problem. */
+/* The reason in the server's words, for "no org id" looks like a password problem. */
 static void test_no_org_id(void **state)
 {
     (void)state;
@@ -511,7 +499,7 @@ static void test_no_org_id(void **state)
     CHECK_INT(a.delay_ms, ANSWER_SLOW_MS, "");
 }
 
-/* trap 41: short, one line, whatever the server says. */
+/* Short, one line, whatever the server says. */
 static void test_error_text(void **state)
 {
     (void)state;
@@ -529,7 +517,7 @@ static void test_error_text(void **state)
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
-/* trap 45: what a pasted URL can only mean. */
+/* What a pasted URL can only mean. */
 static void test_protocol_of_url(void **state)
 {
     (void)state;

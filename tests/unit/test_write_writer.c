@@ -952,7 +952,7 @@ static void test_threads(void **state)
     }
 }
 
-/* Who waits for the result is told of each attempt, and of what could not be sent at all. */
+/* The callback reports each attempt, and each profile that could not be sent at all. */
 static void test_attempts_are_told(void **state)
 {
     struct fixture *f = *state;

@@ -143,7 +143,7 @@ void worker_submit(struct worker_pool *p, struct work *w)
 
 /* ---- the scenario ---------------------------------------------------------------------------- */
 
-/* Scenarios have no parameter: what they need stands here. */
+/* What scenarios need, since they have no parameter. */
 static struct {
     const struct protocol *protocol;
     struct script first;     /* what the first requests are answered with; then all is well */
@@ -153,7 +153,7 @@ static struct {
     bool abandon; /* the writer is freed with requests in flight, no drain */
 } place;
 
-struct told {
+struct attempts {
     uint64_t sent;
     uint64_t dropped;
     bool drained;
@@ -178,17 +178,17 @@ static struct profile *make(struct intern *in)
 
 static void on_attempt(void *arg, const struct write_attempt *a)
 {
-    struct told *told = arg;
-    told->sent += a->outcome == WRITE_SENT;
-    told->dropped += a->outcome == WRITE_DROPPED;
+    struct attempts *seen = arg;
+    seen->sent += a->outcome == WRITE_SENT;
+    seen->dropped += a->outcome == WRITE_DROPPED;
     assert_true(a->outcome == WRITE_SENT || a->text[0] != '\0');
 }
 
 static void on_drained(void *arg)
 {
-    struct told *told = arg;
-    assert_false(told->drained);
-    told->drained = true;
+    struct attempts *seen = arg;
+    assert_false(seen->drained);
+    seen->drained = true;
 }
 
 static struct write_ledger balance(struct writer *w)
@@ -203,7 +203,7 @@ static struct write_ledger balance(struct writer *w)
 }
 
 /* At most one profile was lost to the allocation that failed; the others are where they belong. */
-static bool check_end(const struct write_ledger *l, const struct told *told)
+static bool check_end(const struct write_ledger *l, const struct attempts *seen)
 {
     uint64_t refused = place.refused < WRITE_DROPS ? l->dropped[place.refused] : 0;
     uint64_t lost = l->dropped[DROP_MEMORY];
@@ -211,8 +211,8 @@ static bool check_end(const struct write_ledger *l, const struct told *told)
     CHECK_INT(l->queued + l->in_flight, 0, "left over");
     CHECK_INT(l->sent + refused + lost, PROFILES, "for no other reason");
     CHECK_INT(lost <= (torture_state.failed ? 1 : 0), true, "lost");
-    CHECK_INT(told->sent, l->sent, "told");
-    assert_true(told->dropped <= refused + lost && told->dropped >= refused);
+    CHECK_INT(seen->sent, l->sent, "reported");
+    assert_true(seen->dropped <= refused + lost && seen->dropped >= refused);
     if (place.refused < WRITE_DROPS) {
         CHECK_INT(l->sent, 0, "refused");
     }
@@ -228,7 +228,7 @@ static struct script good_answer(void)
     return (struct script){200, "application/proto", ""};
 }
 
-static bool use(struct writer *w, struct loop *loop, struct intern *in, struct told *told)
+static bool use(struct writer *w, struct loop *loop, struct intern *in, struct attempts *seen)
 {
     struct script good = good_answer();
     for (size_t i = 0; i < PROFILES; i++) {
@@ -242,17 +242,17 @@ static bool use(struct writer *w, struct loop *loop, struct intern *in, struct t
     if (place.abandon) {
         return true;
     }
-    writer_drain(w, clock_mono_ms() + 60000, on_drained, told);
+    writer_drain(w, clock_mono_ms() + 60000, on_drained, seen);
     /* Far beyond the few milliseconds that a repetition waits. */
     int64_t end = clock_mono_ms() + 20000;
-    while (!told->drained && clock_mono_ms() < end) {
+    while (!seen->drained && clock_mono_ms() < end) {
         loop_run_once(loop);
         answer_all(w->http, place.refused < WRITE_DROPS ? &place.first : &good);
         balance(w);
     }
-    CHECK_INT(told->drained, true, "the drain has an end");
+    CHECK_INT(seen->drained, true, "the drain has an end");
     struct write_ledger l = balance(w);
-    return check_end(&l, told);
+    return check_end(&l, seen);
 }
 
 static void scenario(bool *ret_complete)
@@ -278,7 +278,7 @@ static void scenario(bool *ret_complete)
     struct loop *loop = loop_new(&err);
     log_set(testing_log(log), LOG_ERROR, LOG_LOGFMT);
     assert_true(in && metrics && loop);
-    struct told told = {.sent = 0};
+    struct attempts seen = {.sent = 0};
     struct writer_options options = {.config = &config,
                                      .loop = loop,
                                      .intern = in,
@@ -286,11 +286,11 @@ static void scenario(bool *ret_complete)
                                      .metrics = metrics,
                                      .user_agent = "profpull/test",
                                      .on_attempt = on_attempt,
-                                     .attempt_arg = &told};
+                                     .attempt_arg = &seen};
     torture_state.armed = true;
     struct writer *w = writer_new(&options, &err);
     if (w != NULL) {
-        *ret_complete = use(w, loop, in, &told);
+        *ret_complete = use(w, loop, in, &seen);
         /* Collected even if memory is short; what is printed is whole or refused. */
         struct buf out;
         buf_init(&out, 1 << 20);
