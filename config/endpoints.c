@@ -74,27 +74,6 @@ static const struct text_kind text_url = {
     .ok = check_url,
     .url = true};
 
-/* ---- headers --------------------------------------------------------------------------------- */
-
-static void read_headers(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    size_t before = r->reported;
-    read_pairs(r, at, arg, out);
-    if (r->reported != before) {
-        return;
-    }
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
-        const char *problem;
-        if (!check_header_name(i->key->text, &problem)) {
-            reader_error(r, &key, "%s", problem);
-        }
-    }
-}
-
-static const struct kind kind_headers = {read_headers, write_pairs, .is_array = true};
-static const struct pairs_kind pairs_headers = {.name = &text_any, .value = &text_header_value};
-
 /* ---- retry ----------------------------------------------------------------------------------- */
 
 static void check_retry(struct reader *r, const struct place *at, bool clean, void *out)
@@ -290,6 +269,8 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
     }
 }
 
+static const struct pairs_kind pairs_headers = {
+    .name = &text_any, .value = &text_header_value, .check = check_header_name};
 static const struct range range_concurrency = {1, 256};
 
 static const struct field endpoint_rows[] = {
@@ -298,7 +279,7 @@ static const struct field endpoint_rows[] = {
     ROW(config_endpoint, "protocol", protocol, &kind_protocol),
     ROW(config_endpoint, "tenant_id", tenant_id, &kind_text, .arg = &text_tenant,
         .initial.text = ""),
-    ROW(config_endpoint, "headers", headers, &kind_headers, .arg = &pairs_headers),
+    ROW(config_endpoint, "headers", headers, &kind_pairs, .arg = &pairs_headers),
     ROW(config_endpoint, "remote_timeout", remote_timeout_ms, &kind_duration,
         .arg = &range_interval, .initial.ms = 10000),
     PART("retry", &kind_mapping, .arg = &schema_retry),

@@ -130,128 +130,22 @@ static const struct kind kind_bearer = {.read = read_bearer};
 
 /* ---- http_headers ---------------------------------------------------------------------------- */
 
-/* A struct array. */
-struct header_list {
-    struct http_header *at;
-    size_t n;
-};
-
-static void add_header(struct reader *r, const struct place *at, const char *name,
-                       struct header_list *list)
+/* Headers for a proxy may authorize us to it. */
+static bool check_proxy_header_name(struct sv v, const char **ret_problem)
 {
-    const char *value = reader_text(r, at, &text_header_value);
-    if (value != NULL && name != NULL) {
-        list->at[list->n++] = (struct http_header){name, value};
-    }
+    return sv_eq_str(v, "Proxy-Authorization") || check_header_name(v, ret_problem);
 }
 
-static void add_headers(struct reader *r, const struct place *at, const char *name,
-                        struct header_list *list)
-{
-    if (!reader_enter(r, at, YAML_LIST)) {
-        return;
-    }
-    size_t index = 0;
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        struct place element = {.parent = at, .index = index, .node = i->value};
-        add_header(r, &element, name, list);
-        index++;
-    }
-}
-
-/* name: "text", name: [texts] or Prometheus' name: {values: [texts], secrets: [texts]}. */
-static void read_header(struct reader *r, const struct place *at, const char *name,
-                        struct header_list *list)
-{
-    static const struct field rows[] = {
-        PART("values", &kind_ignored),
-        PART("secrets", &kind_ignored),
-        PART("files", &kind_later),
-    };
-    static const struct schema schema = SCHEMA(rows, 0);
-    if (at->node->kind == YAML_SCALAR) {
-        add_header(r, at, name, list);
-        return;
-    }
-    if (at->node->kind == YAML_LIST) {
-        add_headers(r, at, name, list);
-        return;
-    }
-    schema_read(r, at, &schema, list);
-    static const char *const keys[] = {"values", "secrets"};
-    for (size_t i = 0; i < 2; i++) {
-        if (has(at, keys[i])) {
-            struct place place = place_of_key(at, keys[i]);
-            add_headers(r, &place, name, list);
-        }
-    }
-}
-
-/* arg: "proxy" for the headers of CONNECT. */
-static void read_http_headers(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    if (!reader_enter(r, at, YAML_MAPPING)) {
-        return;
-    }
-    /* There are fewer scalars than nodes. */
-    struct header_list list = {.at = reader_alloc(r, at->node->weight, sizeof(struct http_header))};
-    if (list.at == NULL) {
-        return;
-    }
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        if (i->key->kind != YAML_SCALAR) {
-            continue; /* reported already */
-        }
-        struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
-        struct place key = {.parent = at, .key = i->key->text.p, .node = i->key};
-        const char *problem;
-        /* Headers for a proxy may authorize us to it. */
-        bool own = arg != NULL && sv_eq_str(i->key->text, "Proxy-Authorization");
-        if (!own && !check_header_name(i->key->text, &problem)) {
-            reader_error(r, &key, "%s", problem);
-            continue;
-        }
-        read_header(r, &child, reader_strndup(r, i->key->text.p, i->key->text.n), &list);
-    }
-    memcpy(out, &list, sizeof(list));
-}
-
-/* Each name with "<secret>"; adjacent entries may share a name. */
-static void write_secrets(struct dumper *d, const char *key, const struct header_list *list,
-                          bool as_lists)
-{
-    if (list->n == 0) {
-        return;
-    }
-    dump_begin_mapping(d, key);
-    for (size_t i = 0; i < list->n; i++) {
-        const char *name = list->at[i].name;
-        if (i == 0 || !as_lists || strcmp(name, list->at[i - 1].name) != 0) {
-            dump_name(d, name);
-            if (as_lists) {
-                dump_begin_list(d, NULL, true);
-            }
-        }
-        dump_text(d, NULL, &text_secret, "");
-        if (as_lists && (i + 1 == list->n || strcmp(name, list->at[i + 1].name) != 0)) {
-            dump_end_list(d);
-        }
-    }
-    dump_end_mapping(d);
-}
-
-static void write_http_headers(struct dumper *d, const char *key, const void *arg,
-                               const void *value)
-{
-    (void)arg;
-    struct header_list list;
-    memcpy(&list, value, sizeof(list));
-    write_secrets(d, key, &list, true);
-}
-
-/* The value is a struct header_list. */
-static const struct kind kind_http_headers = {
-    .read = read_http_headers, .write = write_http_headers, .is_array = true};
+static const struct pairs_kind pairs_headers = {.name = &text_any,
+                                                .value = &text_header_value,
+                                                .lists = true,
+                                                .headers = true,
+                                                .check = check_header_name};
+static const struct pairs_kind pairs_proxy_headers = {.name = &text_any,
+                                                      .value = &text_header_value,
+                                                      .lists = true,
+                                                      .headers = true,
+                                                      .check = check_proxy_header_name};
 
 /* ---- TLS and proxies ------------------------------------------------------------------------- */
 
@@ -331,36 +225,14 @@ static const struct field transport_rows[] = {
     ROW(http_settings, "no_proxy", no_proxy, &kind_text, .arg = &text_nonempty),
     ROW(http_settings, "proxy_from_environment", proxy_from_environment, &kind_bool,
         .optional = true),
-    ROW(http_settings, "proxy_connect_header", proxy_headers, &kind_http_headers, .arg = "proxy"),
+    ROW(http_settings, "proxy_connect_header", proxy_headers, &kind_pairs,
+        .arg = &pairs_proxy_headers),
 };
 static const struct schema transport = SCHEMA(transport_rows, 0, .check = check_proxy);
 
 /* ---- oauth2 ---------------------------------------------------------------------------------- */
 
-static void read_params(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    static const struct pairs_kind kind = {.name = &text_nonempty, .value = &text_secret};
-    struct config_pairs pairs = {.n = 0};
-    (void)arg;
-    read_pairs(r, at, &kind, &pairs);
-    struct http_header *copy = reader_alloc(r, pairs.n + 1, sizeof(*copy));
-    for (size_t i = 0; copy != NULL && i < pairs.n; i++) {
-        copy[i] = (struct http_header){pairs.at[i].name, pairs.at[i].value};
-    }
-    const struct header_list list = {copy, copy == NULL ? 0 : pairs.n};
-    memcpy(out, &list, sizeof(list));
-}
-
-static void write_params(struct dumper *d, const char *key, const void *arg, const void *value)
-{
-    (void)arg;
-    struct header_list list;
-    memcpy(&list, value, sizeof(list));
-    write_secrets(d, key, &list, false);
-}
-
-static const struct kind kind_params = {
-    .read = read_params, .write = write_params, .is_array = true};
+static const struct pairs_kind pairs_form = {.name = &text_nonempty, .value = &text_secret};
 
 static void check_oauth2(struct reader *r, const struct place *at, bool clean, void *out)
 {
@@ -374,7 +246,7 @@ static const struct field oauth2_rows[] = {
     ROW(http_oauth2, "client_secret_file", client_secret_file, &kind_text, .arg = &text_file_name),
     ROW(http_oauth2, "token_url", token_url, &kind_text, .arg = &text_http_url, .required = true),
     ROW(http_oauth2, "scopes", scopes, &kind_strings, .arg = &text_nonempty, .optional = true),
-    ROW(http_oauth2, "endpoint_params", params, &kind_params),
+    ROW(http_oauth2, "endpoint_params", params, &kind_pairs, .arg = &pairs_form),
     ROW(http_oauth2, NULL, transport, &kind_mapping, .arg = &transport),
 };
 static const struct schema oauth2 =
@@ -432,7 +304,7 @@ static const struct field http_rows[] = {
         .optional = true),
     ROW(http_settings, "enable_http2", enable_http2, &kind_bool, .initial.on = true,
         .optional = true),
-    ROW(http_settings, "http_headers", headers, &kind_http_headers),
+    ROW(http_settings, "http_headers", headers, &kind_pairs, .arg = &pairs_headers),
 };
 const struct schema schema_http =
     SCHEMA(http_rows, sizeof(struct http_settings), .check = check_auth);

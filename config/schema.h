@@ -176,7 +176,10 @@ bool choice_find(const struct choices *c, struct sv name, unsigned *ret_value);
 struct pairs_kind {
     const struct text_kind *name;
     const struct text_kind *value;
-    bool lists; /* a value may be a list: the name repeats */
+    bool lists;   /* a value may be a list: the name repeats */
+    bool headers; /* a value may also be {values: [...], secrets: [...]} */
+    /* Explains what is wrong with a name; may be NULL. */
+    bool (*check)(struct sv name, const char **ret_problem);
 };
 
 /* The value is, and arg: */
@@ -188,7 +191,7 @@ extern const struct kind kind_duration; /* int64_t, milliseconds; struct range o
 extern const struct kind kind_size;     /* uint64_t, bytes; struct range */
 extern const struct kind kind_choice;   /* an enum that counts from 0; struct choices */
 extern const struct kind kind_strings;  /* struct config_strings; struct text_kind of each */
-extern const struct kind kind_pairs;    /* struct config_pairs; struct pairs_kind */
+extern const struct kind kind_pairs;    /* struct array of pairs of strings; struct pairs_kind */
 extern const struct kind kind_mapping;  /* a struct; struct schema */
 extern const struct kind kind_list;     /* a struct array; struct schema of the elements */
 extern const struct kind kind_deferred; /* as kind_list, but another function reads it */
@@ -197,14 +200,11 @@ extern const struct kind kind_ignored;  /* read and written by other rows */
 
 read_fn read_text;
 read_fn read_duration;
-read_fn read_strings;
-read_fn read_pairs;
 read_fn read_choice;
 read_fn read_mapping;
 read_fn read_nothing;
 write_fn write_text;
 write_fn write_unsigned;
 write_fn write_elements;
-write_fn write_pairs;
 
 #endif

@@ -276,7 +276,7 @@ static void read_array(struct reader *r, const struct place *at, size_t size, re
     }
 }
 
-void read_strings(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_strings(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     read_array(r, at, sizeof(const char *), read_text, arg, out);
 }
@@ -298,65 +298,136 @@ static void read_elements(struct reader *r, const struct place *at, const void *
     read_array(r, at, s->size, read_element, s, out);
 }
 
-/* Room for every pair: a list counts for each of its elements. */
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* config_pair and http_header: the arrays of both are read and written as names and values in turn.
+ */
+_Static_assert(sizeof(struct config_pair) == 2 * sizeof(const char *), "a name and a value");
+_Static_assert(sizeof(struct http_header) == sizeof(struct config_pair), "a name and a value");
+
+/* Pairs that are being read, and the name of the next ones. */
+struct pair_list {
+    const struct pairs_kind *kind;
+    const char *name;
+    const char **at; /* name, value, name, value, ... */
+    size_t n;
+};
+
+static void read_value(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    (void)arg;
+    struct pair_list *list = out;
+    const char *value = reader_text(r, at, list->kind->value);
+    if (value != NULL && list->name != NULL) {
+        list->at[2 * list->n] = list->name;
+        list->at[2 * list->n + 1] = value;
+        list->n++;
+    }
+}
+
+static void read_values(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    struct place element = {.parent = at};
+    if (!reader_enter(r, at, YAML_LIST)) {
+        return;
+    }
+    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+        element.node = i->value;
+        read_value(r, &element, arg, out);
+        element.index++;
+    }
+}
+
+static const struct kind kind_values = {.read = read_values};
+
+/* Prometheus' long form of a header. */
+static const struct field header_rows[] = {
+    PART("values", &kind_values),
+    PART("secrets", &kind_values),
+    PART("files", &kind_later),
+};
+static const struct schema schema_header = SCHEMA(header_rows, 0);
+
+/* An upper limit of the pairs: a list counts for each of its elements. */
 static size_t count_pairs(const struct yaml_node *n)
 {
     size_t total = 0;
     for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
-        total += i->value->kind == YAML_LIST ? i->value->n_items : 1;
+        total += i->value->kind == YAML_SCALAR ? 1 : i->value->weight;
     }
     return total;
 }
 
-static void add_pair(struct reader *r, const struct place *at, const struct pairs_kind *kind,
-                     const char *name, struct config_pair *pairs, size_t *n)
-{
-    const char *value = reader_text(r, at, kind->value);
-    if (value != NULL && name != NULL) {
-        pairs[(*n)++] = (struct config_pair){name, value};
-    }
-}
-
 static const char *pair_name(struct reader *r, const struct place *at, const struct yaml_node *key,
-                             const struct text_kind *kind)
+                             const struct pairs_kind *kind)
 {
-    if (kind->ok != NULL && !kind->ok(key->text)) {
-        struct place place = {.parent = at->parent, .key = at->key, .node = key};
-        reader_error(r, &place, "expected %s, got %s", kind->expected, reader_quote(r, key->text));
+    struct place place = {.parent = at->parent, .key = at->key, .node = key};
+    const char *problem;
+    if (kind->check != NULL && !kind->check(key->text, &problem)) {
+        reader_error(r, &place, "%s", problem);
+        return NULL;
+    }
+    if (kind->name->ok != NULL && !kind->name->ok(key->text)) {
+        reader_error(r, &place, "expected %s, got %s", kind->name->expected,
+                     reader_quote(r, key->text));
         return NULL;
     }
     return reader_strndup(r, key->text.p, key->text.n);
 }
 
-void read_pairs(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_pairs(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct pairs_kind *kind = arg;
+    struct pair_list list = {.kind = kind};
     if (!reader_enter(r, at, YAML_MAPPING)) {
         return;
     }
-    struct config_pair *pairs = reader_alloc(r, count_pairs(at->node), sizeof(*pairs));
-    if (pairs == NULL) {
+    list.at = reader_alloc(r, count_pairs(at->node), sizeof(struct config_pair));
+    if (list.at == NULL) {
         return;
     }
-    size_t n = 0;
     for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+        struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
         if (i->key->kind != YAML_SCALAR) {
             continue; /* reported already */
         }
-        struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
-        const char *name = pair_name(r, &child, i->key, kind->name);
-        if (!kind->lists || i->value->kind != YAML_LIST) {
-            add_pair(r, &child, kind, name, pairs, &n);
-            continue;
-        }
-        size_t index = 0;
-        for (const struct yaml_item *v = i->value->items; v != NULL; v = v->next) {
-            struct place element = {.parent = &child, .index = index, .node = v->value};
-            add_pair(r, &element, kind, name, pairs, &n);
-            index++;
+        list.name = pair_name(r, &child, i->key, kind);
+        if (kind->lists && i->value->kind == YAML_LIST) {
+            read_values(r, &child, NULL, &list);
+        } else if (kind->headers && i->value->kind == YAML_MAPPING) {
+            schema_read(r, &child, &schema_header, &list);
+        } else {
+            read_value(r, &child, NULL, &list);
         }
     }
-    *(struct config_pairs *)out = (struct config_pairs){pairs, n};
+    memcpy(out, &(struct array){list.at, list.n}, sizeof(struct array));
+}
+
+/* The values of one name are adjacent. */
+static void write_pairs(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const struct pairs_kind *kind = arg;
+    struct array array;
+    memcpy(&array, value, sizeof(array));
+    const char *const *at = array.at;
+    if (array.n == 0) {
+        return;
+    }
+    dump_begin_mapping(d, key);
+    for (size_t i = 0; i < array.n; i++) {
+        const char *name = at[2 * i];
+        if (i == 0 || !kind->lists || strcmp(name, at[2 * i - 2]) != 0) {
+            dump_name(d, name);
+            if (kind->lists) {
+                dump_begin_list(d, NULL, true);
+            }
+        }
+        dump_text(d, NULL, kind->value, at[2 * i + 1]);
+        if (kind->lists && (i + 1 == array.n || strcmp(name, at[2 * i + 2]) != 0)) {
+            dump_end_list(d);
+        }
+    }
+    dump_end_mapping(d);
 }
 
 static void read_later(struct reader *r, const struct place *at, const void *arg, void *out)
@@ -430,31 +501,6 @@ static void write_strings(struct dumper *d, const char *key, const void *arg, co
         dump_text(d, NULL, arg == NULL ? &text_any : arg, strings.at[i]);
     }
     dump_end_list(d);
-}
-
-/* The values of one name are adjacent. */
-void write_pairs(struct dumper *d, const char *key, const void *arg, const void *value)
-{
-    const struct pairs_kind *kind = arg;
-    const struct config_pairs *pairs = value;
-    if (pairs->n == 0) {
-        return;
-    }
-    dump_begin_mapping(d, key);
-    for (size_t i = 0; i < pairs->n; i++) {
-        const char *name = pairs->at[i].name;
-        if (i == 0 || !kind->lists || strcmp(name, pairs->at[i - 1].name) != 0) {
-            dump_name(d, name);
-            if (kind->lists) {
-                dump_begin_list(d, NULL, true);
-            }
-        }
-        dump_text(d, NULL, kind->value, pairs->at[i].value);
-        if (kind->lists && (i + 1 == pairs->n || strcmp(name, pairs->at[i + 1].name) != 0)) {
-            dump_end_list(d);
-        }
-    }
-    dump_end_mapping(d);
 }
 
 static void write_mapping(struct dumper *d, const char *key, const void *arg, const void *value)
