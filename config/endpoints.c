@@ -316,20 +316,10 @@ struct endpoints {
     size_t n;
 };
 
-/* A place lives no longer than a call, so each check finds the elements again. */
-static struct place element_place(const struct place *list, size_t index)
-{
-    const struct yaml_item *i = list->node->items;
-    for (size_t skip = index; skip > 0; skip--) {
-        i = i->next;
-    }
-    return (struct place){.parent = list, .index = index, .node = i->value};
-}
-
 static void check_names(struct reader *r, const struct place *list, struct endpoints *all)
 {
     for (size_t i = 0; i < all->n; i++) {
-        struct place at = element_place(list, i);
+        struct place at = place_of_element(list, i);
         if (at.node->kind != YAML_MAPPING) {
             continue;
         }
@@ -385,7 +375,7 @@ static void check_urls(struct reader *r, const struct place *list, const struct 
                        size_t n_in_file)
 {
     for (size_t i = 0; i < n_in_file; i++) {
-        struct place at = element_place(list, i);
+        struct place at = place_of_element(list, i);
         if (at.node->kind == YAML_MAPPING && yaml_get(at.node, "url") == NULL &&
             all->at[i].url == NULL) {
             reader_error(r, &at, "missing required key \"url\"");

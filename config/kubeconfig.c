@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/base64.h"
+#include "base/base64.h"
 #include "config/file.h"
 #include "config/kubeconfig_parts.h"
 #include "config/parts.h"

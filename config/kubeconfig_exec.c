@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/ascii.h"
-#include "config/base64.h"
+#include "base/base64.h"
 #include "config/config.h"
 #include "config/file.h"
 #include "config/kubeconfig_parts.h"

@@ -368,12 +368,7 @@ static struct place place_of_type(const struct place *profiles, const struct pla
     if (index < CONFIG_BUILTIN_TYPES) {
         return place_of_key(profiles, types[index].key);
     }
-    const struct yaml_item *i = custom->node->items;
-    for (size_t k = CONFIG_BUILTIN_TYPES; k < index; k++) {
-        i = i->next;
-    }
-    return (struct place){
-        .parent = custom, .index = index - CONFIG_BUILTIN_TYPES, .node = i->value};
+    return place_of_element(custom, index - CONFIG_BUILTIN_TYPES);
 }
 
 /* A process is sampled for one type at a time, so two continuous types would each get half the

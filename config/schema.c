@@ -20,6 +20,15 @@ struct place place_of_key(const struct place *at, const char *key)
     return (struct place){.parent = at, .key = key, .node = value == NULL ? at->node : value};
 }
 
+struct place place_of_element(const struct place *list, size_t index)
+{
+    const struct yaml_item *i = list->node->items;
+    for (size_t skip = index; skip > 0; skip--) {
+        i = i->next;
+    }
+    return (struct place){.parent = list, .index = index, .node = i->value};
+}
+
 struct config_pos place_pos(const struct reader *r, const struct place *at)
 {
     return (struct config_pos){r->file, at->node->line, at->node->column};

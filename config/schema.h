@@ -39,6 +39,8 @@ struct place {
 
 /* The value of a key; a missing one has the node (so the position) of the mapping. */
 struct place place_of_key(const struct place *at, const char *key);
+/* An element of a list; index is below its length. */
+struct place place_of_element(const struct place *list, size_t index);
 struct config_pos place_pos(const struct reader *r, const struct place *at);
 
 /* Reports an error at a place, with its path. */

@@ -470,23 +470,17 @@ bool yaml_is_null(const struct yaml_node *n)
             sv_eq_str(n->text, "Null") || sv_eq_str(n->text, "NULL"));
 }
 
-const struct yaml_item *yaml_find(const struct yaml_node *n, const char *key)
+const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key)
 {
     if (n == NULL || n->kind != YAML_MAPPING) {
         return NULL;
     }
     for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
         if (i->key->kind == YAML_SCALAR && sv_eq_str(i->key->text, key)) {
-            return i;
+            return i->value;
         }
     }
     return NULL;
-}
-
-const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key)
-{
-    const struct yaml_item *item = yaml_find(n, key);
-    return item == NULL ? NULL : item->value;
 }
 
 const char *yaml_what(const struct yaml_node *n)

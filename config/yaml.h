@@ -61,8 +61,6 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **re
 bool yaml_is_null(const struct yaml_node *n);
 /* The value of a key in a mapping, or NULL; on anything but a mapping NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key);
-/* The pair itself. */
-const struct yaml_item *yaml_find(const struct yaml_node *n, const char *key);
 /* What a node is, for messages: "a list", "a mapping", "null", "a string", "a value". */
 const char *yaml_what(const struct yaml_node *n);
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/base64.h"
+
 #define BEGIN SV("-----BEGIN ")
 #define END SV("-----END ")
 #define DASHES SV("-----")
@@ -41,13 +43,6 @@ static bool next_block(struct sv *text, struct block *ret, bool *ret_whole)
     return true;
 }
 
-static int sextet(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c == '\0' ? NULL : strchr(digits, c);
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
 /* Decodes the first bytes of base64 with line breaks, and counts all of them. */
 static bool decode_head(struct sv body, unsigned char head[6], size_t *ret_len)
 {
@@ -64,7 +59,7 @@ static bool decode_head(struct sv body, unsigned char head[6], size_t *ret_len)
             padding++;
             continue;
         }
-        int six = sextet(c);
+        int six = base64_value(c);
         if (six < 0 || padding > 0) {
             return false;
         }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "config/base64.h"
+#include "base/base64.h"
 #include "config/config.h"
 #include "config/kubeconfig.h"
 

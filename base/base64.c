@@ -1,12 +1,12 @@
+#include "base/base64.h"
+
+#include <stdint.h>
 #include <string.h>
 
-#include "config/base64.h"
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* The six bits of a character, or -1. */
-static int value_of(char c)
+int base64_value(char c)
 {
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *at = c == '\0' ? NULL : strchr(alphabet, c);
     return at == NULL ? -1 : (int)(at - alphabet);
 }
@@ -33,7 +33,7 @@ bool base64_decode(struct sv text, struct buf *out)
     size_t padding = 0;
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        int value = value_of(c);
+        int value = base64_value(c);
         if (is_space(c)) {
             continue;
         }
@@ -56,7 +56,6 @@ bool base64_decode(struct sv text, struct buf *out)
 
 bool base64_encode(struct sv v, struct buf *out)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < v.n; i += 3) {
         size_t n = v.n - i < 3 ? v.n - i : 3;
         uint32_t bits = 0;
@@ -64,7 +63,7 @@ bool base64_encode(struct sv v, struct buf *out)
             bits = bits << 8 | (k < n ? (unsigned char)v.p[i + k] : 0U);
         }
         for (size_t k = 0; k < 4; k++) {
-            buf_putc(out, k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=');
+            buf_putc(out, k <= n ? alphabet[bits >> (18 - 6 * k) & 63] : '=');
         }
     }
     return buf_ok(out);

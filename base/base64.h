@@ -1,10 +1,14 @@
-/* Base64 as kubeconfigs use it. */
-#ifndef PROFPULL_CONFIG_BASE64_H
-#define PROFPULL_CONFIG_BASE64_H
+/* Base64 with the standard alphabet (RFC 4648, 4). Any thread. */
+#ifndef PROFPULL_BASE_BASE64_H
+#define PROFPULL_BASE_BASE64_H
+
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 
+/* The six bits of a character, or -1. */
+int base64_value(char c);
 /* Appends the decoded text: the standard alphabet with padding; white space between the characters
  * is allowed (folded YAML). False on anything else, or when out is full. */
 bool base64_decode(struct sv text, struct buf *out);
