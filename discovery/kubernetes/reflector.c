@@ -12,14 +12,6 @@
 #define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
 
-/* Reflectors of one server (options.server_id) share its credentials. */
-struct server_login {
-    struct server_login *next;
-    const void *server_id;
-    struct http_settings settings;
-    struct exec_plugin *plugin;
-};
-
 struct reflector {
     struct reflector *next;
     const struct reflector_env *env;
@@ -34,6 +26,7 @@ struct reflector {
     bool relist_requested;    /* and no list has begun since */
     struct http_transfer *transfer;
     struct exec_plugin *plugin; /* NULL: options.access.http has the credentials */
+    bool owns_plugin;           /* the first reflector of a server; the others share its plugin */
     struct exec_login *login;   /* of the last request; NULL if none */
     struct exec_waiter waiter;
     bool waiting;  /* for the plugin */
@@ -484,6 +477,9 @@ static struct reflector *reflector_free(struct reflector *r)
         http_cancel(r->transfer);
     }
     exec_login_unref(r->login);
+    if (r->owns_plugin) {
+        exec_plugin_free(r->plugin);
+    }
     loop_timer_free(r->timer);
     loop_timer_free(r->relist_timer);
     watch_free(r->machine);
@@ -538,53 +534,38 @@ static bool is_same(const struct reflector *r, const struct reflector_options *o
            strcmp(r->selectors, o->selectors) == 0;
 }
 
-/* The plugin of a server; NULL if out of memory. */
-static struct exec_plugin *find_plugin(struct reflectors *all, const struct reflector_options *o)
+/* False if out of memory. */
+static bool set_plugin(const struct reflectors *all, struct reflector *r)
 {
-    for (struct server_login *l = all->logins; l != NULL; l = l->next) {
-        if (l->server_id == o->server_id) {
-            return l->plugin;
+    const struct reflector_options *o = &r->options;
+    for (const struct reflector *other = all->first; other != NULL; other = other->next) {
+        if (other->options.server_id == o->server_id) {
+            r->plugin = other->plugin;
+            return true;
         }
     }
-    struct server_login *l = calloc(1, sizeof(*l));
-    if (l == NULL) {
-        return NULL;
-    }
-    *l = (struct server_login){
-        .next = all->logins, .server_id = o->server_id, .settings = o->access.http};
-    l->plugin = exec_plugin_new(&(struct exec_plugin_options){.config = o->access.exec,
-                                                              .settings = &l->settings,
+    r->owns_plugin = true;
+    r->plugin = exec_plugin_new(&(struct exec_plugin_options){.config = o->access.exec,
+                                                              .settings = &o->access.http,
                                                               .loop = all->env.loop,
                                                               .counters = all->env.counters,
                                                               .timeout_ms = EXEC_TIMEOUT_MS});
-    if (l->plugin == NULL) {
-        free(l);
-        return NULL;
-    }
-    all->logins = l;
-    return l->plugin;
+    return r->plugin != NULL;
 }
 
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
 {
-    for (struct reflector *r = all->first; r != NULL; r = r->next) {
-        if (is_same(r, options)) {
-            return r;
+    struct reflector **end = &all->first;
+    for (; *end != NULL; end = &(*end)->next) {
+        if (is_same(*end, options)) {
+            return *end;
         }
-    }
-    struct exec_plugin *plugin = NULL;
-    if (options->access.exec != NULL && (plugin = find_plugin(all, options)) == NULL) {
-        return NULL;
     }
     struct reflector *r = reflector_new(&all->env, options);
-    if (r != NULL) {
-        r->plugin = plugin;
-        struct reflector **end = &all->first;
-        while (*end != NULL) {
-            end = &(*end)->next;
-        }
-        *end = r;
+    if (r != NULL && options->access.exec != NULL && !set_plugin(all, r)) {
+        return reflector_free(r);
     }
+    *end = r;
     return r;
 }
 
@@ -601,12 +582,6 @@ void reflectors_free(struct reflectors *all)
         struct reflector *r = all->first;
         all->first = r->next;
         reflector_free(r);
-    }
-    while (all->logins != NULL) {
-        struct server_login *l = all->logins;
-        all->logins = l->next;
-        exec_plugin_free(l->plugin);
-        free(l);
     }
 }
 

@@ -47,7 +47,6 @@ struct reflector_options {
 };
 
 struct reflector;
-struct server_login;
 
 /* What reflectors work with; all of it outlives them. */
 struct reflector_env {
@@ -65,7 +64,6 @@ struct reflector_env {
 struct reflectors {
     struct reflector_env env;
     struct reflector *first;
-    struct server_login *logins; /* one for each server that has an exec plugin */
 };
 
 /* The reflector for these options, which is created if there is none yet; before the loop runs.
