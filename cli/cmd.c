@@ -79,6 +79,17 @@ int cmd_fail(int code, const struct err *err)
     return code;
 }
 
+int cmd_print(bool ok, struct buf *text, FILE *to)
+{
+    if (ok) {
+        fwrite(text->data, 1, text->len, to);
+    } else {
+        fputs("profpull: out of memory\n", stderr);
+    }
+    buf_done(text);
+    return ok ? EXIT_DONE : EXIT_INPUT;
+}
+
 int cmd_flush(int code)
 {
     struct err err = ERR_INIT;

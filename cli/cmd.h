@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "cli/flags.h"
@@ -55,6 +56,10 @@ int cmd_usage_hint(const char *name);
 
 /* Prints "profpull: MESSAGE" to stderr and returns code. */
 int cmd_fail(int code, const struct err *err);
+
+/* Writes text to a stream if ok, else the message that memory ran out to stderr; frees text.
+ * Returns EXIT_DONE or EXIT_INPUT. */
+int cmd_print(bool ok, struct buf *text, FILE *to);
 
 /* Flushes stdout. Returns code, or EXIT_INPUT with a message if that fails. */
 int cmd_flush(int code);

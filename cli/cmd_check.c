@@ -53,20 +53,6 @@ static int print_default(void)
     return EXIT_DONE;
 }
 
-static int print_dump(const struct config *config)
-{
-    struct buf text;
-    buf_init(&text, 64 * 1024 * 1024);
-    bool ok = config_dump(config, &text);
-    if (ok) {
-        fwrite(text.data, 1, text.len, stdout);
-    } else {
-        fputs("profpull: out of memory\n", stderr);
-    }
-    buf_done(&text);
-    return ok ? EXIT_DONE : EXIT_INPUT;
-}
-
 static int run_check(const void *arg, char *const *operands, size_t n)
 {
     const struct check_args *args = arg;
@@ -89,7 +75,9 @@ static int run_check(const void *arg, char *const *operands, size_t n)
         return EXIT_INPUT;
     }
     if (args->dump) {
-        code = print_dump(config);
+        struct buf text;
+        buf_init(&text, 64 * 1024 * 1024);
+        code = cmd_print(config_dump(config, &text), &text, stdout);
     } else {
         print_summary(config);
     }

@@ -166,20 +166,6 @@ static void discover_on_forbidden(void *arg, const struct discovery_forbidden *w
     }
 }
 
-static bool print_words(struct discover *d, FILE *file)
-{
-    struct buf text;
-    buf_init(&text, SIZE_MAX);
-    bool ok = explain_report(d->words, &text);
-    if (ok) {
-        fwrite(text.data, 1, text.len, file);
-    } else {
-        fputs("profpull: out of memory\n", stderr);
-    }
-    buf_done(&text);
-    return ok;
-}
-
 /* The pod was not discovered by any job: does it exist at all? */
 static void look_up(struct discover *d)
 {
@@ -206,7 +192,12 @@ static int conclude(struct discover *d)
     if (d->synced && d->words != NULL) {
         look_up(d);
     }
-    bool ok = d->words == NULL || print_words(d, d->pod != NULL ? stdout : stderr);
+    int code = EXIT_DONE;
+    if (d->words != NULL) {
+        struct buf text;
+        buf_init(&text, SIZE_MAX);
+        code = cmd_print(explain_report(d->words, &text), &text, d->pod != NULL ? stdout : stderr);
+    }
     fflush(stdout);
     if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
         fprintf(stderr,
@@ -218,7 +209,7 @@ static int conclude(struct discover *d)
         fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
         return EXIT_PEER;
     }
-    return ok ? EXIT_DONE : EXIT_INPUT;
+    return code;
 }
 
 static int run_discovery(struct discover *d)

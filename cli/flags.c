@@ -172,12 +172,7 @@ static int print_help(const struct command *c)
 {
     struct buf text;
     buf_init(&text, HELP_MAX);
-    bool ok = command_help(c, &text);
-    if (ok) {
-        fputs(text.data, stdout);
-    }
-    buf_done(&text);
-    return ok ? EXIT_DONE : EXIT_INPUT;
+    return cmd_print(command_help(c, &text), &text, stdout);
 }
 
 /* False if the command is not to run: *ret_code is its exit code. */

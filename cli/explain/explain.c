@@ -167,6 +167,12 @@ static const struct label_set *furthest(const struct pod *s)
 
 static void put_reason(const struct config_job *job, const struct label_set *p, struct buf *out)
 {
+    static const char *const words[] = {
+        [ABOUT_PHASE] = "the phase is ",
+        [ABOUT_INIT] = "only init containers: ",
+        [ABOUT_ANNOTATION] = "the annotations do not ask for it: ",
+        [ABOUT_OTHER] = "dropped by ",
+    };
     if (p->set_aside) {
         buf_puts(out, "the port that is asked for is none of the pod's, or no profile type is "
                       "switched on");
@@ -176,19 +182,10 @@ static void put_reason(const struct config_job *job, const struct label_set *p, 
         buf_puts(out, "the target was refused; the log lines say why");
         return;
     }
-    switch (words_about(&job->relabel.at[p->rule - 1])) {
-    case ABOUT_PHASE:
-        buf_printf(out, "the phase is %.*s: ", SV_ARG(get(p->discovered, POD "phase")));
-        break;
-    case ABOUT_INIT:
-        buf_puts(out, "only init containers: ");
-        break;
-    case ABOUT_ANNOTATION:
-        buf_puts(out, "the annotations do not ask for it: ");
-        break;
-    case ABOUT_OTHER:
-        buf_puts(out, "dropped by ");
-        break;
+    enum rule_about about = words_about(&job->relabel.at[p->rule - 1]);
+    buf_puts(out, words[about]);
+    if (about == ABOUT_PHASE) {
+        buf_printf(out, "%.*s: ", SV_ARG(get(p->discovered, POD "phase")));
     }
     words_rule(job, p->rule, out);
     buf_printf(out, " of job \"%s\"", job->name);

@@ -46,8 +46,8 @@ func expectCall(t *testing.T, code int, stdout, stderr string, args ...string) r
 	return r
 }
 
-// Results go to stdout and the rest to stderr; wrong usage is exit code 2 and says where help is,
-// a wrong input is 1.
+// Results go to stdout and everything else to stderr; wrong usage is exit code 2 and mentions --help,
+// wrong input is 1.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	good := writeConfig(t, "scrape_configs: [{job_name: a, static_configs: [{targets: ['127.0.0.1:1']}]}]\nwrite: [{name: main, url: 'http://127.0.0.1:1'}]\n")
@@ -87,8 +87,8 @@ func TestUsage(t *testing.T) {
 	expectCall(t, exitDone, "good", "", "check", "--config", good)
 }
 
-// A file with eleven mistakes gives eleven errors in one run, each with the place of the mistake, the key
-// and what was expected; exit code 1, and `run` says the same and does not start.
+// A file with eleven mistakes gives eleven errors in one run, each with its place, the key and what was
+// expected; exit code 1, and `run` prints the same and does not start.
 func TestEveryMistakeIsReported(t *testing.T) {
 	t.Parallel()
 	text := `global:
@@ -152,7 +152,7 @@ func place(text, part string) (line, column int) {
 	return strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')
 }
 
-// The normalised configuration loads to itself and shows no secret.
+// The normalised configuration loads to the same configuration and shows no secret.
 func TestDumpIsAFixedPoint(t *testing.T) {
 	t.Parallel()
 	file := writeConfig(t, `
@@ -174,7 +174,7 @@ write:
 	}
 }
 
-// The examples that are part of the project are good configurations.
+// The examples in the repository are valid configurations.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../examples/*.yaml")
@@ -265,8 +265,8 @@ write:
 	expectCall(t, exitPeer, "*", "401", "discover", "--timeout", "2s", "--config", file)
 }
 
-// relabel reads one JSON object a line and prints one result or null a line; a line that is no
-// object ends it with code 1 and its number.
+// relabel reads JSON objects and prints one result or null per line; input that is not an object ends
+// it with code 1 and the line number.
 func TestRelabel(t *testing.T) {
 	t.Parallel()
 	rules := writeConfig(t, `
@@ -296,8 +296,8 @@ func TestRelabel(t *testing.T) {
 	}
 }
 
-// scrape fetches one profile, says what it is and stores it byte for byte; what is no profile and who
-// does not answer is exit code 3, with the reason.
+// scrape fetches one profile, describes it and stores it byte for byte; a response that is not a
+// profile, and a target that does not answer, are exit code 3 with the reason.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, target.Options{})
@@ -326,7 +326,7 @@ func TestScrape(t *testing.T) {
 	expectCall(t, exitUsage, "", "*", "scrape", tg.URL(), "--type", "nonsense")
 }
 
-// A file with a password that cannot be read is named, with the reason, and nothing else breaks.
+// A password file that cannot be read is reported with the reason, and nothing else breaks.
 func TestPasswordFileUnreadable(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
@@ -395,8 +395,8 @@ write:
 	}
 }
 
-// The admin server: its pages, the form of its metrics, other methods and paths, and clients that are
-// slow, many or rude, which cost nobody else anything.
+// The admin server: its pages, the format of its metrics, other methods and paths, and clients that are
+// slow, many or hostile, which delay nobody else.
 func TestAdminServer(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})

@@ -103,7 +103,7 @@ func writeFile(t *testing.T, dir, name string, data []byte) string {
 	return path
 }
 
-// realFiles writes them with names that tell nothing.
+// realFiles writes them under names without meaning.
 func realFiles(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -137,9 +137,8 @@ func startPyroscope(t *testing.T, o pyroscope.Options) *pyroscope.Server {
 
 // ---- import -------------------------------------------------------------------------------------
 
-// Every kind of profile that Go writes is known by its content and arrives byte for byte, with the
-// time that it has itself, the labels that were asked for, and the mark that nothing is to be
-// subtracted from it.
+// Every kind of profile that Go writes is recognised by its content and arrives byte for byte, with its
+// own time, the labels of the command line, and the mark that no delta is to be made of it.
 func TestImportRealProfiles(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"push", "ingest"} {
@@ -183,7 +182,7 @@ func TestImportRealProfiles(t *testing.T) {
 	}
 }
 
-// A recording goes through ingest with its own time; push has no place for it.
+// A recording is sent by ingest with its own time; push cannot carry it.
 func TestImportRecording(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{})
@@ -200,7 +199,7 @@ func TestImportRecording(t *testing.T) {
 		"import", "--url", s.URL(), "--name", "app", file)
 }
 
-// What DeepFlow's agent takes is what its server behind can read.
+// DeepFlow's server can read the requests that its agent accepts.
 func TestImportToDeepFlow(t *testing.T) {
 	t.Parallel()
 	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
@@ -216,8 +215,8 @@ func TestImportToDeepFlow(t *testing.T) {
 	}
 }
 
-// In a directory what is no profile is passed over and counted; what is damaged is named with the
-// reason, and costs no other file. Of files that were named each must be one.
+// In a directory, files that are not profiles are skipped and counted; a damaged one is reported with
+// the reason and does not affect the others. A file given by name must be a profile.
 func TestImportRubbish(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{})
@@ -243,8 +242,8 @@ func TestImportRubbish(t *testing.T) {
 	}
 }
 
-// The type of a contention profile without a stack is not guessed but asked for; a file's name may
-// tell it. Standard input has no date: it is one of now.
+// The type of a contention profile without a stack is not guessed: the file's name or --type says it.
+// Standard input has no date: its profile ends now.
 func TestImportTypeAndTime(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{NoWindow: true})
@@ -280,7 +279,7 @@ func TestImportTypeAndTime(t *testing.T) {
 	}
 }
 
-// One profile that the server refuses costs no other one.
+// A profile that the server refuses does not affect the others.
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{})
@@ -295,7 +294,7 @@ func TestImportRefused(t *testing.T) {
 	expectCall(t, exitDone, "sent 6 ", "HTTP 503", "import", "--url", s.URL(), "--name", "app", realFiles(t))
 }
 
-// What only a person can cure ends the import at once; an absent server when the patience is over.
+// A failure that needs a person ends the import at once; an absent server does after --retry-for.
 func TestImportGivesUp(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{Username: "u", Password: "right"})
@@ -316,7 +315,7 @@ func TestImportGivesUp(t *testing.T) {
 		append(base, "--url", "http://"+loop.Host()+":1", files)...)
 }
 
-// Files of a file endpoint open in Go's own tool; a second import of them is the same profiles.
+// Go's own tool opens the files of a file endpoint; importing them again gives the same profiles.
 func TestImportToFiles(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -340,8 +339,7 @@ func TestImportToFiles(t *testing.T) {
 	}
 }
 
-// An endpoint of a configuration is taken with all that belongs to it; nothing else of the file is
-// touched.
+// An endpoint of a configuration is used with all its settings; nothing else of the file is touched.
 func TestImportWithConfig(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{Multitenant: true})
@@ -446,7 +444,8 @@ func expectLines(t *testing.T, got map[string]string, want map[string][]string) 
 	}
 }
 
-// What works is found again, after a while too; what cannot be asked is said to be so.
+// The profile is found on endpoints that work, if need be after a while; those that cannot be queried
+// are reported as such.
 func TestVerifyGood(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{Multitenant: true, HiddenFor: 2, Username: "u", Password: "hunter2", BasePath: "/profile"})
@@ -479,7 +478,7 @@ write:
 	}
 }
 
-// What does not work is said in words, with the way out.
+// An endpoint that does not work is reported with the reason and advice.
 func TestVerifyBad(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{Username: "u", Password: "right"})
@@ -509,7 +508,7 @@ write:
 	expectCall(t, exitInput, "", "/no/such/file", "verify", "--config", "/no/such/file")
 }
 
-// DeepFlow's server is asked behind its agent, in the JSON that it reads.
+// The profile is read back from DeepFlow's server, not from the agent, in the server's JSON.
 func TestVerifyDeepFlow(t *testing.T) {
 	t.Parallel()
 	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
