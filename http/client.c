@@ -25,7 +25,7 @@ void http_list_move(struct http_transfer *t, struct http_list *to)
 
 /* ---- easy handles ---------------------------------------------------------------------------- */
 
-static CURL *easy_take(struct http_client *c)
+static CURL *easy_get(struct http_client *c)
 {
     return c->n_idle > 0 ? c->idle[--c->n_idle] : curl_easy_init();
 }
@@ -45,19 +45,21 @@ static bool easy_room(struct http_client *c)
     return true;
 }
 
-/* A transfer that failed before it had a connection (no memory, say) can leave its receive buffer
- * in the handle. After the reset libcurl takes that buffer for one of its default size, which is
- * larger: the next transfer would write behind its end. Such a handle refuses another size. */
+/* A transfer that failed before it had a connection (out of memory, for example) can leave its
+ * receive buffer in the handle. After the reset libcurl takes that buffer for one of its default
+ * size, which is larger: the next transfer would write beyond its end. Such a handle refuses
+ * another size. */
 static bool easy_is_clean(CURL *easy)
 {
     return curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
 }
 
-/* Keeps as many as are in flight and a few more; after a peak two go for each that comes back. */
-static void easy_give(struct http_client *c, CURL *easy)
+/* Keeps one handle for each transfer in flight and a few more; after a peak, two are freed for each
+ * one that comes back. */
+static void easy_put(struct http_client *c, CURL *easy)
 {
     size_t keep = c->in_flight + HTTP_EASY_SPARE;
-    /* Before anything else: its options point into the transfer. */
+    /* First of all: its options point into the transfer. */
     curl_easy_reset(easy);
     if (easy_is_clean(easy) && c->n_idle < keep && easy_room(c)) {
         c->idle[c->n_idle++] = easy;
@@ -74,7 +76,7 @@ static void easy_give(struct http_client *c, CURL *easy)
 static void free_headers(struct curl_slist *list)
 {
     for (struct curl_slist *l = list; l != NULL; l = l->next) {
-        explicit_bzero(l->data, strlen(l->data)); /* there may be credentials among them */
+        explicit_bzero(l->data, strlen(l->data)); /* it may be a credential */
     }
     curl_slist_free_all(list);
 }
@@ -89,7 +91,7 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     t->client->body_bytes -= t->body_counted;
     metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
     if (t->easy != NULL) {
-        easy_give(t->client, t->easy);
+        easy_put(t->client, t->easy);
     }
     free_headers(t->headers);
     free_headers(t->proxy_headers);
@@ -143,7 +145,7 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
     t->request.body = NULL;
     t->request.n_body = 0;
     t->fd = CURL_SOCKET_BAD;
-    t->easy = easy_take(c);
+    t->easy = easy_get(c);
     return t->easy != NULL && copy_parts(t, r) ? t : http_transfer_free(t);
 }
 
@@ -207,7 +209,7 @@ static void client_on_token(void *transfer, enum http_result result, const char 
 void http_cancel(struct http_transfer *t)
 {
     if (t->state == HTTP_RUNNING && t->shard->busy) {
-        /* libcurl is on the stack: its callbacks stop this transfer, and it is freed later. */
+        /* libcurl is on the stack: its callbacks stop the transfer, which is freed later. */
         t->state = HTTP_CANCELLED;
         http_list_move(t, &t->shard->cancelled);
         return;
@@ -239,7 +241,7 @@ void http_transfer_fail(struct http_transfer *t, enum http_result result, const 
     end(t);
 }
 
-/* Back to libcurl with the same easy handle. */
+/* Starts the transfer again with the same easy handle. */
 static void start_again(struct http_transfer *t)
 {
     struct err err = ERR_INIT;
@@ -253,7 +255,7 @@ static void start_again(struct http_transfer *t)
     }
 }
 
-/* Asks for the place where the redirect leads, which is on the same host. */
+/* Requests the target of the redirect, which is on the same host. */
 static void follow(struct http_transfer *t)
 {
     struct err err = ERR_INIT;
@@ -270,8 +272,8 @@ static void follow(struct http_transfer *t)
     start_again(t);
 }
 
-/* The server closed a kept connection at the moment when the request was sent on it. libcurl sees
- * to that when receiving fails, but not when sending a body does. */
+/* True if the server closed a kept connection while the request was being sent on it. libcurl
+ * repeats the request if receiving fails, but not if sending a body does. */
 static bool must_repeat(const struct http_transfer *t)
 {
     return t->code == CURLE_SEND_ERROR && t->reused && !t->repeated && !t->head_done;
@@ -325,7 +327,7 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
     t->code = code;
     t->end_ns = clock_mono_ns();
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    /* libcurl knows nothing of an answer that was taken late. */
+    /* libcurl does not know of a response that was taken late. */
     if (status >= 200) {
         t->status = status;
     } else if (!t->head_done) {
@@ -389,8 +391,9 @@ void http_client_run_ended(struct http_client *c)
 {
     unsigned round = ++c->round;
     c->driving = true;
-    /* One at a time: a callback may start and cancel others. What it starts and fails at once waits
-     * for the loop's next turn, else one that tries again and again would stop the loop. */
+    /* One by one: a callback may start and cancel others. Those that it starts and that fail at
+     * once wait for the next turn of the loop, which one that retries forever would otherwise
+     * block. */
     while (!TAILQ_EMPTY(&c->ended) && TAILQ_FIRST(&c->ended)->round != round) {
         struct http_transfer *t = TAILQ_FIRST(&c->ended);
         http_list_move(t, NULL);
@@ -410,22 +413,18 @@ static void client_on_ended_timer(void *arg)
 
 /* ---- the client ------------------------------------------------------------------------------ */
 
-/* A metric with the label "client" alone. */
+/* The cell of a metric whose only label is the client. */
 static struct metric_cell *client_cell(struct http_client *c, struct metrics *m,
                                        enum metric_type type, const char *name, const char *help)
 {
-    struct metric *metric = metrics_register(
-        m, &(struct metric_desc){.name = name, .help = help, .type = type, .labels = {"client"}});
-    return metric_cell(metric, (const char *const[]){c->name});
+    return metric_cell_of(metrics_family(m, type, name, help, "client", NULL), c->name);
 }
 
 static void register_metrics(struct http_client *c, struct metrics *m)
 {
-    struct metric *requests = metrics_register(
-        m, &(struct metric_desc){.name = "profpull_http_requests_total",
-                                 .help = "HTTP requests that ended, by how they ended.",
-                                 .type = METRIC_COUNTER,
-                                 .labels = {"client", "result"}});
+    struct metric *requests =
+        metrics_family(m, METRIC_COUNTER, "profpull_http_requests_total",
+                       "HTTP requests that ended, by how they ended.", "client", "result");
     for (enum http_result i = 0; i < HTTP_RESULTS; i++) {
         c->requests[i] = metric_cell(requests, (const char *const[]){c->name, http_result_name(i)});
     }
@@ -433,11 +432,9 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                      "HTTP requests that have been started and not ended.");
     c->body_bytes_gauge = client_cell(c, m, METRIC_GAUGE, "profpull_http_body_bytes",
                                       "Memory of the bodies of responses that are being read.");
-    struct metric *connections = metrics_register(
-        m, &(struct metric_desc){.name = "profpull_http_connections_total",
-                                 .help = "Connections made and requests on kept connections.",
-                                 .type = METRIC_COUNTER,
-                                 .labels = {"client", "kind"}});
+    struct metric *connections =
+        metrics_family(m, METRIC_COUNTER, "profpull_http_connections_total",
+                       "Connections made and requests on kept connections.", "client", "kind");
     c->connections_new = metric_cell(connections, (const char *const[]){c->name, "new"});
     c->connections_reused = metric_cell(connections, (const char *const[]){c->name, "reused"});
     c->rebuilds = client_cell(c, m, METRIC_COUNTER, "profpull_http_rebuilds_total",
