@@ -1,5 +1,5 @@
 /* The builder of label sets under random operations, against a plain table, and the text of the
- * result. Each operation is a byte for what and two short texts. */
+ * result. Each operation is a byte that selects it, and two short texts. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void must(bool ok, const char *what)
     }
 }
 
-/* Takes a text of at most TEXT_MAX - 1 bytes, its length first. */
+/* Takes a text of at most TEXT_MAX - 1 bytes, preceded by its length. */
 static struct sv take(struct sv *rest)
 {
     if (rest->n == 0) {
@@ -103,7 +103,7 @@ static void check(struct labels_builder *b, struct model *m, const struct labels
     must(labels_format_json(l, &text), "room");
     must(utf8_valid((struct sv){.p = text.data, .n = text.len}), "text");
     json_t *j = json_loadb(text.data, text.len, JSON_ALLOW_NUL, &why);
-    /* Jansson takes no NUL in a name. */
+    /* Jansson accepts no NUL in a name. */
     must(j != NULL || memmem(text.data, text.len, "\\u0000", 6) != NULL, "JSON");
     json_decref(j);
     buf_done(&text);

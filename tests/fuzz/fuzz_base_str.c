@@ -1,5 +1,5 @@
-/* The parsers and escapers of base, by what must hold of their results. The first byte says which;
- * the rest is the text. */
+/* Properties of the results of base's parsers and escapers. The first byte selects one; the rest is
+ * the text. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define OUT_MAX ((size_t)16 * 1024 * 1024)
 
-/* Fails the run. Not assert(): it must work whatever the build says. */
+/* Fails the run, unlike assert() in all builds. */
 static void must(bool ok, const char *what)
 {
     if (!ok) {
@@ -21,7 +21,7 @@ static void must(bool ok, const char *what)
     }
 }
 
-/* What every refusal looks like. */
+/* The form of every error. */
 static void check_refusal(const struct err *e)
 {
     must(e->kind == ERR_INPUT && e->msg[0] != '\0', "a refusal has a kind and a text");
@@ -104,7 +104,7 @@ static void fuzz_utf8(struct sv v)
     buf_done(&twice);
 }
 
-/* Another reader of JSON must see what utf8_repair() makes of the text. */
+/* Another JSON parser must get the text as utf8_repair() makes it. */
 static void fuzz_json(struct sv v)
 {
     struct buf doc;

@@ -1,5 +1,5 @@
-/* What the HTTP client reads from the other side by itself: Location, Retry-After, and the head of
- * an answer that libcurl has not read. Input: "<URL>\n<the rest>". */
+/* The text that the HTTP client parses by itself: Location, Retry-After, and the head of a response
+ * that libcurl has not read. Input: "<URL>\n<the rest>". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Stays in a build with NDEBUG. */
+/* Works in a build with NDEBUG too. */
 static void check(bool ok)
 {
     if (!ok) {
@@ -19,7 +19,7 @@ static void check(bool ok)
     }
 }
 
-/* The text that is shown has no userinfo and is cut to the room that there is. */
+/* A redacted URL has no userinfo and fits its buffer. */
 static void fuzz_redact(const char *text)
 {
     char out[URL_REDACTED_MAX], tiny[8];
@@ -34,7 +34,7 @@ static void fuzz_redact(const char *text)
     check(strlen(tiny) < sizeof(tiny));
 }
 
-/* "Same origin" is true of the target as it will be asked for, and of no other. */
+/* "Same origin" is true for the target as it will be requested, and for no other. */
 static void fuzz_resolve(const char *base, const char *location)
 {
     struct url from, to;

@@ -36,7 +36,7 @@
 #include "http/http.h"
 
 #define SERVER_CONNS_MAX 4096
-/* There may be thousands of threads that wait to be joined. */
+/* Thousands of threads may wait to be joined. */
 #define SERVER_STACK ((size_t)512 * 1024)
 #define SERVER_HEAD_MAX (32 * 1024)
 
@@ -46,9 +46,9 @@ struct server_conn {
     struct server *server;
     pthread_t thread;
     int fd;
-    unsigned number; /* of this connection, from 1 */
-    char *head;      /* of the request that was read last, NUL-terminated; NULL before the first */
-    char rest[SERVER_HEAD_MAX]; /* bytes behind it that were read along */
+    unsigned number;            /* of this connection, from 1 */
+    char *head;                 /* of the last request, NUL-terminated; NULL before the first */
+    char rest[SERVER_HEAD_MAX]; /* bytes after it that were already read */
     size_t rest_len;
 };
 
@@ -61,7 +61,7 @@ struct server {
     pthread_t thread;
     atomic_uint accepted;
     atomic_uint requests;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the rest */
     bool stopping;
     void *arg; /* for the handlers */
     unsigned n_conns;
@@ -69,7 +69,7 @@ struct server {
     char last_head[SERVER_HEAD_MAX]; /* of any connection */
 };
 
-/* What the handlers work by; may be changed between requests, what it points to may not. */
+/* The argument of the handlers; may be changed between requests, its content may not. */
 static inline void server_set_arg(struct server *s, const void *arg)
 {
     pthread_mutex_lock(&s->lock);
@@ -170,7 +170,7 @@ static inline bool server_header(const char *head, const char *name, char *out, 
     return false;
 }
 
-/* Closes so that the other side gets a reset. */
+/* Closes with a reset. */
 static inline void server_reset(struct server_conn *c)
 {
     struct linger linger = {.l_onoff = 1, .l_linger = 0};
@@ -218,7 +218,7 @@ static inline void *server_main(void *arg)
     struct server *s = arg;
     for (;;) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0 && errno == EMFILE) { /* a test of that; it ends */
+        if (fd < 0 && errno == EMFILE) { /* only in a test, and for a short time */
             usleep(1000);
             continue;
         }
@@ -293,7 +293,7 @@ static inline const char *server_saw(struct server *s, const char *name, char *o
     return out;
 }
 
-/* Does the last request have this text anywhere in its head? */
+/* True if the head of the last request contains this text. */
 static inline bool server_saw_text(struct server *s, const char *text)
 {
     pthread_mutex_lock(&s->lock);
@@ -312,7 +312,7 @@ struct fixture {
     unsigned waiting;
 };
 
-/* What came out of one request. */
+/* The outcome of one request. */
 struct call {
     struct fixture *fixture;
     struct http_transfer *transfer; /* NULL once it is done */

@@ -14,7 +14,7 @@ static bool is_zero(const char *p, size_t n)
     return true;
 }
 
-/* Allocations of many sizes: zeroed, aligned, apart from each other. */
+/* Allocations of many sizes are zeroed, aligned and disjoint. */
 static void hands_out(void **state)
 {
     (void)state;
@@ -37,7 +37,7 @@ static void hands_out(void **state)
                 CHECK_INT((unsigned char)blocks[i][k], i % 255 + 1, "");
             }
         }
-        /* What comes after a reset is zeroed again. */
+        /* Allocations after a reset are zeroed too. */
         arena_reset(a);
         CHECK_INT(arena_used(a), 0, "");
     }

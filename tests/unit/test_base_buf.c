@@ -5,14 +5,14 @@
 
 #include "base/clock.h"
 
-/* What holds between any two calls. */
+/* The invariants between any two calls. */
 static void check_invariants(const struct buf *b)
 {
     assert_non_null(b->data);
     assert_true(b->len <= b->max);
     assert_true(b->cap <= b->max + 1);
     assert_true(b->cap == 0 ? b->len == 0 : b->len < b->cap);
-    CHECK_INT(b->data[b->len], '\0', "NUL behind the content");
+    CHECK_INT(b->data[b->len], '\0', "NUL after the content");
     if (!buf_ok(b)) {
         CHECK_INT(b->len, 0, "a failed buffer is empty");
         CHECK_INT(b->cap, 0, "a failed buffer holds no storage");
@@ -65,7 +65,7 @@ static void stops_at_the_ceiling(void **state)
     check_invariants(&b);
     assert_false(buf_ok(&b));
     assert_true(buf_too_big(&b));
-    /* Sticky, even for what would fit. */
+    /* Sticky, even for text that would fit. */
     assert_false(buf_puts(&b, "1"));
     assert_false(buf_append(&b, "", 0));
     assert_false(buf_printf(&b, "x"));
@@ -104,7 +104,7 @@ static void survives_huge_numbers(void **state)
     struct buf b;
     buf_init(&b, SIZE_MAX);
     assert_true(buf_puts(&b, "x"));
-    /* Longer than any memory: refused by the ceiling, the source is not touched. */
+    /* Longer than any memory: the ceiling refuses it, and the source is not read. */
     assert_false(buf_append(&b, "y", SIZE_MAX));
     assert_true(buf_too_big(&b));
     buf_clear(&b);

@@ -108,7 +108,7 @@ static void cuts_between_characters(void **state)
     (void)state;
     struct err e = ERR_INIT;
     char text[2 * ERR_MSG_MAX];
-    /* Whatever the offset, no half of a three-byte character is left. */
+    /* At any offset, no part of a three-byte character is left. */
     for (size_t offset = 0; offset < 3; offset++) {
         memset(text, 'x', offset);
         size_t n = offset;

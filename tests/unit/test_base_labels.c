@@ -23,7 +23,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* No test leaves a string behind. */
+/* Every test must release all strings. */
 static int teardown(void **state)
 {
     struct fixture *f = *state;
@@ -98,7 +98,7 @@ static void starts_from_a_base(void **state)
     struct labels *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", NULL);
     labels_builder_reset(f->b, base);
     struct labels *same = labels_builder_build(f->b);
-    assert_ptr_equal(same, base); /* nothing changed: no second copy */
+    assert_ptr_equal(same, base); /* unchanged: no second copy */
     labels_unref(same);
 
     labels_builder_set_str(f->b, "b", "two");
@@ -136,7 +136,7 @@ static void takes_a_base_of_another_table(void **state)
     labels_unref(l);
 }
 
-/* Rules read a label, change it, and still use what they read. */
+/* Rules read a label, change it, and still use the old value. */
 static void views_stay_until_reset(void **state)
 {
     struct fixture *f = *state;
@@ -211,14 +211,14 @@ static void stops_at_the_byte_limit(void **state)
     labels_builder_reset(f->b, NULL);
     labels_builder_set(f->b, (struct sv){.p = text, .n = SIZE_MAX - 3}, SV("x"));
     assert_false(labels_builder_ok(f->b));
-    /* What is removed makes room. */
+    /* Removing makes room. */
     labels_builder_reset(f->b, NULL);
     for (int i = 0; i < 300; i++) {
         labels_builder_set(f->b, SV("a"), (struct sv){.p = text, .n = 8192});
         labels_builder_del(f->b, SV("a"));
     }
     assert_true(labels_builder_ok(f->b));
-    /* Values that were replaced live on until the reset, and have their limit as well. */
+    /* Replaced values live until the reset, and have a limit too. */
     labels_builder_reset(f->b, NULL);
     int changes = 0;
     while (labels_builder_ok(f->b) && changes < 1000) {
@@ -238,7 +238,7 @@ static void hash_is_by_content(void **state)
     struct labels *empty = testing_labels(f->in, NULL, NULL);
     assert_true(labels_equal(a, b));
     assert_true(labels_hash(a) == labels_hash(b));
-    /* Shards hang on these numbers: a change moves every target. */
+    /* Shards depend on these numbers: a change moves every target. */
     assert_true(labels_hash(a) == UINT64_C(0xef31fc2f50e1f79b));
     assert_true(labels_hash(empty) == UINT64_C(0xddfc0e09c28df2ae));
     static const char *const others[][4] = {
@@ -407,7 +407,7 @@ struct worker {
     uint64_t seed;
 };
 
-/* The value always follows from the name: a string freed too early or mixed up shows. */
+/* The value is derived from the name, so that a string freed too early or mixed up is noticed. */
 static bool is_sound(const struct labels *l)
 {
     for (size_t i = 0; i < labels_count(l); i++) {
@@ -419,8 +419,8 @@ static bool is_sound(const struct labels *l)
     return true;
 }
 
-/* Builds sets of a few strings, so that the same ones are born and die on all threads at once, and
- * swaps them with what lies in the slots, so that sets die on other threads than their own. */
+/* Builds sets of a few strings, so that all threads make and free the same ones at the same time,
+ * and swaps them with those in the slots, so that sets are freed on other threads. */
 static void *work(void *arg)
 {
     struct worker *w = arg;
@@ -473,7 +473,7 @@ static void threads_share_the_table(void **state)
         labels_unref(atomic_load(&s.slots[i]));
     }
     CHECK_INT(atomic_load(&s.wrong), 0, "");
-    /* The teardown sees that no string is left. */
+    /* The teardown checks that no string is left. */
 }
 
 int main(void)

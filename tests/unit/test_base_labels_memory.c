@@ -1,4 +1,4 @@
-/* Every single allocation of label sets, their builder and the string table failing once. */
+/* Label sets, their builder and the string table, with each allocation failing once. */
 #include "tests/unit/testing.h"
 
 #include "base/intern.h"
@@ -8,7 +8,7 @@
 #define SETS ((size_t)16)
 #define LABELS ((size_t)70) /* more than a builder starts with */
 
-/* One set; NULL only if an allocation failed. */
+/* NULL only if an allocation has failed. */
 static struct labels *build(struct labels_builder *b, const struct labels *base, size_t which)
 {
     char name[32];
@@ -45,7 +45,7 @@ static void use_labels(bool *ret_complete)
     labels_builder_free(b);
     if (in != NULL) {
         intern_stats(in, &strings, NULL);
-        CHECK_INT(strings, 0, "what failed left nothing behind");
+        CHECK_INT(strings, 0, "failures leak nothing");
     }
     *ret_complete = made == 2 * SETS;
     intern_free(in);
@@ -54,7 +54,7 @@ static void use_labels(bool *ret_complete)
 static void labels_survive(void **state)
 {
     (void)state;
-    /* More failures than there are strings in the sets. */
+    /* More failures than the sets have strings. */
     assert_in_range(failing_malloc_each(FAIL_OURS, use_labels), SETS * LABELS, 10 * SETS * LABELS);
 }
 

@@ -14,7 +14,7 @@
 #define HEAD "ts=2026-11-21T03:23:34.123Z level=info msg="
 #define JSON_HEAD "{\"ts\":\"2026-11-21T03:23:34.123Z\",\"level\":\"info\",\"msg\":"
 
-/* The line as a string, with its newline. */
+/* The line with its newline, as a string. */
 static const char *line_of(char out[LOG_LINE_MAX + 1], enum log_format format, const char *msg,
                            const struct log_field *fields)
 {
@@ -135,7 +135,7 @@ static int count_logfmt_fields(const char *p)
     }
 }
 
-/* Whatever the length and the characters, a line that is cut is whole in its form, and says so. */
+/* For any length and characters, a line that is cut is well-formed and marked. */
 static void check_cut(enum log_format format, const char *unit, size_t units)
 {
     char out[LOG_LINE_MAX + 1];
@@ -150,7 +150,7 @@ static void check_cut(enum log_format format, const char *unit, size_t units)
     line_of(out, format, "m", fields);
     bool cut = strstr(out, "last") == NULL;
     if (cut) {
-        /* Either the value is marked as cut, or it is whole and what follows did not fit. */
+        /* Either the value is marked as cut, or it is complete and the next field did not fit. */
         assert_true(strlen(out) > LOG_LINE_MAX - 40);
         assert_true(strstr(out, "...\"") != NULL || strlen(out) + 40 > LOG_LINE_MAX);
     }
@@ -194,7 +194,7 @@ static void cuts_at_the_exact_limit(void **state)
     char out[LOG_LINE_MAX + 1];
     char value[LOG_LINE_MAX + 1];
     size_t head = strlen(HEAD "m v=");
-    /* The longest value that stays whole leaves room for the end of a longer one: ..."} */
+    /* The longest complete value leaves room for the end of a longer one: ..."} */
     size_t fits = LOG_LINE_MAX - head - strlen("...\"}\n");
     memset(value, 'a', sizeof(value));
     const struct log_field whole[] = {LOG_SV("v", ((struct sv){.p = value, .n = fits})), LOG_END};
@@ -303,7 +303,7 @@ static void swallows_without_a_log(void **state)
     log_error(NULL, "x", LOG_INT("n", 1));
     assert_false(log_enabled(NULL, LOG_ERROR));
     assert_null(log_free(NULL));
-    /* Nobody reads this one: the line is lost, and nothing else happens. */
+    /* The line of a log without a reader is lost, and nothing else happens. */
     struct log *log = log_new(-1, LOG_DEBUG, LOG_LOGFMT);
     log_error(log, "x");
     log_free(log);
@@ -359,8 +359,8 @@ static void limits(void **state)
     } steps[] = {
         {100000, true, 0}, {100001, true, 0},  {100002, false, 0}, {100999, false, 0},
         {101000, true, 2}, {101001, true, 0},  {101500, false, 0}, {150000, true, 1},
-        {150001, true, 0}, {150002, false, 0}, {50, true, 1}, /* a clock that went back does not
-                                                                 silence for long */
+        {150001, true, 0}, {150002, false, 0}, {50, true, 1}, /* a clock that went backwards does
+                                                                 not silence for long */
     };
     struct log_limit l = {0};
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {

@@ -125,15 +125,15 @@ static void test_stop_before_run(void **state)
     struct loop *l = new_loop();
     loop_stop(l);
     loop_stop(l);
-    loop_run(l); /* hangs if the stops were lost */
-    /* Used up: the loop runs again. */
+    loop_run(l); /* hangs if a stop was lost */
+    /* The loop can be run again. */
     struct trace trace = {.loop = l};
     struct letter *a = make_letter(&trace, 'a');
     a->stop = true;
     loop_post(l, &a->task);
     loop_run(l);
     CHECK_STR(trace.text, "a", "");
-    /* A stop does not disturb loop_run_once(). */
+    /* A stop does not affect loop_run_once(). */
     loop_stop(l);
     loop_post(l, &make_letter(&trace, 'b')->task);
     loop_run_once(l);
@@ -155,7 +155,7 @@ struct numbered {
 
 struct poster {
     struct crowd *crowd;
-    unsigned next; /* the number that must come next; the loop's thread only */
+    unsigned next; /* the expected number; the loop's thread only */
     struct numbered items[POSTS];
 };
 
@@ -217,7 +217,7 @@ struct ring {
     struct trace *trace;
     struct loop_timer *timer;
     int64_t at_ms;
-    int again; /* arms itself so many times more */
+    int again; /* how often it still arms itself */
     char c;
     bool early;
     bool stop;
@@ -264,7 +264,7 @@ static void test_timers_fire_in_order_and_not_early(void **state)
         ring_init(&r[i], &trace, (char)('a' + i));
     }
     int64_t now = clock_mono_ms();
-    /* Far enough apart that the coarse clock's tick does not merge them. */
+    /* Further apart than a tick of the coarse clock. */
     ring_at(&r[2], now + 60);
     ring_at(&r[0], now - 1000);
     ring_at(&r[1], now + 30);
@@ -374,7 +374,7 @@ static void test_thread(void **state)
         struct loop_thread *t = loop_thread_start(l, rows[i].name, &err);
         CHECK_STR(err.msg, "", rows[i].name);
         assert_non_null(t);
-        /* The name is set by the starter, so it stands before anything can be posted. */
+        /* The starter sets the name, so it is there before anything can be posted. */
         sem_init(&look.seen, 0, 0);
         loop_post(l, &look.task);
         sem_wait(&look.seen);

@@ -1,4 +1,4 @@
-/* The hash table, most of all against a plain array under random operations. */
+/* The hash table, in particular against a plain array under random operations. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static void agrees_with_a_model(void **state)
     struct rng rng;
     rng_seed(&rng, 5);
     for (int round = 0; round < ROUNDS; round++) {
-        /* Mostly growing and mostly shrinking by turns, so that all sizes are passed. */
+        /* Mostly growing and mostly shrinking in turns, so that all sizes occur. */
         bool growing = round / 10000 % 2 == 0;
         size_t k = (size_t)rng_range(&rng, 0, KEYS);
         char key[16];

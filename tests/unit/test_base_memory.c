@@ -1,4 +1,4 @@
-/* Every single allocation of buffers, arenas, tables and metrics failing once. */
+/* Buffers, arenas, tables and metrics, with each allocation failing once. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void use_metrics(bool *ret_complete)
     metrics_free(m);
 }
 
-/* At least as many failures as there are kinds of allocations in the scenario. */
+/* At least one failure for each kind of allocation in the scenario. */
 static void buf_survives(void **state)
 {
     (void)state;

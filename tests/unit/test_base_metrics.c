@@ -42,7 +42,7 @@ static void renders(void **state)
     struct metric *s = metrics_register(m, &scrapes);
     struct metric *q = metrics_register(m, &queue);
     struct metric *d = metrics_register(m, &duration);
-    /* A family without labels shows from the start, one with labels when it has something. */
+    /* A family without labels appears from the start, one with labels with its first cell. */
     check_page(m, "# HELP profpull_queue_bytes Bytes in the queue.\n"
                   "# TYPE profpull_queue_bytes gauge\n"
                   "profpull_queue_bytes 0\n");
@@ -56,7 +56,7 @@ static void renders(void **state)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         metric_observe(heap, values[i]);
     }
-    metric_observe(heap, (double)NAN); /* not counted: the sum would be lost for good */
+    metric_observe(heap, (double)NAN); /* not counted: it would spoil the sum forever */
     CHECK_INT(metric_value(metric_cell(s, (const char *const[]){"pods", "ok"})), 42, "");
     CHECK_INT((int64_t)metric_value(metric_only(q)), -15, "");
     check_page(m, "# HELP profpull_scrapes_total Scrapes by job and result.\n"
@@ -115,7 +115,7 @@ static void same_name_same_family(void **state)
     struct metric *a = metrics_register(m, &scrapes);
     assert_ptr_equal(metrics_register(m, &scrapes), a);
     assert_true(metrics_register(m, &queue) != a);
-    /* "ab","c" and "a","bc" are two cells; one cell is made once. */
+    /* "ab","c" and "a","bc" are two cells; each is made once. */
     struct metric_cell *x = metric_cell(a, (const char *const[]){"ab", "c"});
     assert_true(metric_cell(a, (const char *const[]){"a", "bc"}) != x);
     char job[] = "ab";
@@ -176,7 +176,7 @@ static void has_a_limit_of_cells(void **state)
     struct metric_cell *other = metric_cell(s, (const char *const[]){"job-9999", "ok"});
     assert_ptr_equal(metric_cell(s, (const char *const[]){"other", "other"}), other);
     CHECK_INT(metric_value(other), 3 * METRIC_CELLS_MAX - (METRIC_CELLS_MAX - 1), "");
-    /* The old ones are found as before. */
+    /* The old cells are still found. */
     CHECK_INT(metric_value(metric_cell(s, (const char *const[]){"job-0", "ok"})), 1, "");
     CHECK_INT(metric_value(metric_cell(s, (const char *const[]){"job-510", "ok"})), 1, "");
     assert_true(metric_cell(s, (const char *const[]){"job-510", "ok"}) != other);

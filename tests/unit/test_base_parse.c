@@ -148,7 +148,7 @@ static void formats_durations(void **state)
         {90 * M, "1h30m"},
         {H + 1, "1h1ms"},
         {7 * D, "1w"},
-        {8 * D, "8d"}, /* weeks and years only where they come out even */
+        {8 * D, "8d"}, /* weeks and years only if nothing is left over */
         {365 * D, "1y"},
         {730 * D, "2y"},
         {366 * D, "366d"},

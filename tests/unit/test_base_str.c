@@ -62,7 +62,7 @@ static void trims_and_cuts(void **state)
     assert_true(sv_eq_str(head, "a") && sv_eq_str(tail, "b:c"));
     assert_true(sv_cut(SV(":"), ':', &head, &tail));
     CHECK_INT(head.n + tail.n, 0, "");
-    /* The result may replace what was cut. */
+    /* The result may replace the argument. */
     struct sv v = SV("x=y");
     assert_true(sv_cut(v, '=', &head, &v));
     assert_true(sv_eq_str(v, "y"));
@@ -100,7 +100,7 @@ static void suggests(void **state)
 static void hash_is_fixed(void **state)
 {
     (void)state;
-    /* Phases and shards hang on these: a change moves every target. */
+    /* Phases and shards depend on these: a change moves every target. */
     assert_true(hash_bytes("", 0, 0) == UINT64_C(0xddfc0e09c28df2ae));
     assert_true(hash_bytes("profpull", 8, 0) == UINT64_C(0x62752eccbaf31312));
     assert_true(hash_bytes("10.0.0.1:6060/debug/pprof/heap", 30, 7) ==
@@ -161,7 +161,7 @@ static void hash_mixes(void **state)
     }
 }
 
-/* Strings as alike as targets are spread evenly over an interval. */
+/* Strings as similar as targets are spread evenly over an interval. */
 static void hash_spreads_phases(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void hash_spreads_phases(void **state)
             buckets[phase * BUCKETS / intervals_ms[k]]++;
         }
         for (unsigned i = 0; i < BUCKETS; i++) {
-            /* Five standard deviations of a fair draw. */
+            /* Five standard deviations. */
             assert_in_range(buckets[i], EXPECTED - 125, EXPECTED + 125);
         }
     }
@@ -206,7 +206,7 @@ static void hash_does_not_collide(void **state)
     free(hashes);
 }
 
-/* In the C locale, in which cmocka's programs run, the C library says the same. */
+/* In the C locale, in which the tests run, the C library agrees. */
 static void ascii_classes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The helpers of the tests: that their checks can fail. */
+/* The test helpers: their checks can fail. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static void missing_warning(void **state)
     testing_log_done(t);
 }
 
-/* Runs one test as a program of its own, silently; whether it passed. */
+/* Runs one test silently, as a program of its own. True if it passed. */
 static bool passes(const char *name, CMUnitTestFunction test)
 {
     fflush(NULL);

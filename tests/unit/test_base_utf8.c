@@ -76,7 +76,7 @@ static void keeps_nuls(void **state)
     buf_done(&out);
 }
 
-/* The rest of the character stands in memory behind the view, and is none of its business. */
+/* The rest of the character follows the view in memory, but must not be read. */
 static void stops_at_the_end_of_the_view(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The worker pool: every item runs once on a worker and comes home once. */
+/* The worker pool: every item runs once on a worker and returns home once. */
 #include "tests/unit/testing.h"
 
 #include <pthread.h>
@@ -150,7 +150,7 @@ static void test_free_finishes_what_was_submitted(void **state)
     worker_pool_free(new_pool(4)); /* never used */
 }
 
-/* An item that is submitted again from its done(), as a chain of stages does. */
+/* An item may be submitted again by its done(), as in a chain of stages. */
 struct chain {
     struct work work;
     struct worker_pool *pool;

@@ -1,4 +1,5 @@
-/* Credentials and proxies of the HTTP client: what is sent, to whom, and what never is shown. */
+/* Credentials and proxies of the HTTP client: what is sent, to which server, and what is never
+ * shown. */
 #include "tests/unit/http_server.h"
 
 #include "http/private.h"
@@ -12,7 +13,7 @@ static void hello(struct server_conn *c)
     }
 }
 
-/* The Authorization header that the server saw last. */
+/* The last Authorization header that the server received. */
 static void check_authorization(struct server *s, const char *want, const char *row)
 {
     char got[512];
@@ -105,7 +106,7 @@ static void secret_init(struct secret *secret, const char *text)
     }
 }
 
-/* The client looks at a file once a second; the test does not wait for that. */
+/* The client checks a file once a second; the test does not wait for that. */
 static void forget(struct fixture *f, const struct secret *secret)
 {
     http_files_forget(f->client->files, secret->path);
@@ -183,7 +184,7 @@ static void test_bad_credential_files(void **state)
     free(huge);
 }
 
-/* Takes the token "new" only. */
+/* Accepts only the token "new". */
 static void want_new(struct server_conn *c)
 {
     char got[64];
@@ -195,7 +196,7 @@ static void want_new(struct server_conn *c)
     }
 }
 
-/* F13: a token file that has changed is read again after a 401, at once. */
+/* A token file that has changed is read again immediately after a 401. */
 static void test_refused_token_is_read_again(void **state)
 {
     (void)state;
@@ -320,7 +321,7 @@ static void test_proxies(void **state)
     server_free(proxy);
 }
 
-/* The message speaks of the proxy: the server in the URL was never asked. */
+/* The message names the proxy: the server of the URL was never asked. */
 static void test_proxy_away(void **state)
 {
     (void)state;
@@ -333,7 +334,7 @@ static void test_proxy_away(void **state)
     fixture_init(&f, 1);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://u:s3cret@127.0.0.1:%u", proxy->port);
     (void)snprintf(port, sizeof(port), "port %u", proxy->port);
-    server_free(proxy); /* nobody listens there any more */
+    server_free(proxy); /* the port no longer listens */
     fixture_get(&f, &call, s, &settings);
     check_result(&call, HTTP_ERR_CONNECT, "");
     CHECK_CONTAINS(call.error, "connection refused (", "");
@@ -345,7 +346,7 @@ static void test_proxy_away(void **state)
     server_free(s);
 }
 
-/* A proxy asked to open a tunnel sees no header that is for the server behind it. */
+/* A CONNECT request to a proxy has no header that is meant for the server. */
 static void refuse_tunnel(struct server_conn *c)
 {
     if (server_read_request(c)) {

@@ -106,7 +106,7 @@ static void test_bad_requests(void **state)
     fixture_init(&f, 4);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call call = {0};
-        fixture_do(&f, &call, &rows[i].request); /* asserts that on_done comes later */
+        fixture_do(&f, &call, &rows[i].request); /* asserts that on_done is called later */
         check_result(&call, HTTP_ERR_CONFIG, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         CHECK_INT(call.status, 0, rows[i].name);
@@ -205,7 +205,7 @@ static void test_scattered_body(void **state)
         CHECK_INT(call.status, 204, "");
         CHECK_INT(up->len, len, methods[i % 2]);
         assert_memory_equal(up->bytes, whole, len);
-        /* E42 */
+        /* libcurl adds nothing to an upload by itself. */
         CHECK_STR(server_saw(s, "Expect", text, sizeof(text)), "", methods[i % 2]);
         CHECK_STR(server_saw(s, "Transfer-Encoding", text, sizeof(text)), "", methods[i % 2]);
         CHECK_STR(server_saw(s, "Content-Type", text, sizeof(text)),
@@ -249,7 +249,7 @@ static void test_empty_body(void **state)
     free(up);
 }
 
-/* Answers before the body has been read, closes, and lets the kernel reset what is still coming. */
+/* Answers before the body has been read and closes, so that the kernel resets the connection. */
 static void refuse_early(struct server_conn *c)
 {
     if (server_read_request(c)) {
@@ -309,7 +309,7 @@ static void test_connections_are_reused(void **state)
     server_free(s);
 }
 
-/* F21: closes a kept connection at the moment when its second request has been sent. */
+/* Closes a kept connection when its second request has been sent. */
 static void close_on_second(struct server_conn *c)
 {
     char body[5];
@@ -349,7 +349,7 @@ static void test_request_on_dead_connection_is_repeated(void **state)
     server_free(s);
 }
 
-/* Takes its time over the second request, and closes the connection instead of answering. */
+/* Works on the second request for a while, and closes the connection without an answer. */
 static void close_late_on_second(struct server_conn *c)
 {
     for (int i = 0; server_read_request(c); i++) {
@@ -361,8 +361,8 @@ static void close_late_on_second(struct server_conn *c)
     }
 }
 
-/* What a server has worked on for long and then cut off is not asked for again: a CPU profile that
- * the target's WriteTimeout forbids would be taken twice. */
+/* A request on which a server has worked for long before it closed the connection is not repeated:
+ * a CPU profile that the target's WriteTimeout forbids would be taken twice. */
 static void test_late_cut_is_not_repeated(void **state)
 {
     (void)state;
@@ -393,7 +393,7 @@ struct gate {
     unsigned waiting;
 };
 
-/* Answers only when all are there: so they were in flight together. */
+/* Answers only when all requests have arrived: they were in flight together. */
 static void wait_for_all(struct server_conn *c)
 {
     struct gate *gate = server_arg(c);
@@ -455,7 +455,7 @@ static void stream_lines(struct server_conn *c)
     }
 }
 
-/* What a stream did, found through the call's then_arg. */
+/* The record of a stream, found through the call's then_arg. */
 struct stream {
     size_t bytes;
     size_t stop_after; /* 0 = never */
@@ -567,7 +567,7 @@ static int client_socket(const struct server *s)
     return -1;
 }
 
-/* F05: a watch asks TCP to notice a dead peer: after 15 s without a word, within 30 s. */
+/* A watch makes TCP detect a dead peer: after 15 s without data, within 30 s. */
 static void test_dead_peer_options(void **state)
 {
     (void)state;
@@ -582,7 +582,7 @@ static void test_dead_peer_options(void **state)
     fixture_start(
         &f, &waiting,
         &(struct http_request){.url = server_url(s, "/wait", url), .detect_dead_peer = true});
-    /* No callback of ours marks the moment when the client begins to wait. */
+    /* No callback marks the moment when the client begins to wait. */
     for (int i = 0; i < 10000 && socket_option(fd, SOL_SOCKET, SO_KEEPALIVE) == 0; i++) {
         loop_run_once(f.loop);
         usleep(1000);
@@ -637,7 +637,7 @@ static void test_cancel_and_start_from_callbacks(void **state)
     static const char *const rows[] = {"on_head", "on_data", "on_done"};
     struct server *s = server_new(answer_or_wait, NULL);
     for (size_t i = 0; i < 6; i++) {
-        /* In one shard and in many: libcurl may not be entered from its own callbacks. */
+        /* In one shard and in many: libcurl must not be entered from its own callbacks. */
         struct fixture f;
         char wait_url[URL_SIZE], url[URL_SIZE], bad_url[] = "nonsense";
         struct call waiting = {0}, next = {0}, call = {0};
@@ -670,7 +670,7 @@ static void test_cancel_and_start_from_callbacks(void **state)
     server_free(s);
 }
 
-/* Two that have ended in the same turn: the first cancels the second before its on_done. */
+/* Two transfers end in the same turn, and the first one cancels the second before its on_done. */
 static void test_cancel_of_an_ended_one(void **state)
 {
     (void)state;
@@ -741,7 +741,7 @@ static void count_turn(void *arg)
     loop_timer_at(turns->timer, 0);
 }
 
-/* One that fails at once and is started again from its on_done: others get their turn. */
+/* A transfer that fails at once and is started again by its on_done does not block others. */
 static void test_failing_at_once_does_not_stop_the_loop(void **state)
 {
     (void)state;
@@ -758,7 +758,7 @@ static void test_failing_at_once_does_not_stop_the_loop(void **state)
     fixture_start(&f, &call, &(struct http_request){.url = "bad"});
     fixture_wait(&f);
     CHECK_INT(retry.left, 0, "");
-    assert_true(turns.count >= 25); /* once or so for each attempt, and not once for all */
+    assert_true(turns.count >= 25); /* about once for each attempt, and not once for all */
     loop_timer_free(turns.timer);
     call_clear(&call);
     call_clear(&retry.again);

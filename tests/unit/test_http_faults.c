@@ -1,5 +1,5 @@
-/* The HTTP client against servers that do not behave: each fault has its result, its sentence, and
- * costs the neighbours nothing. */
+/* The HTTP client against misbehaving servers: each fault has its result and its message, and does
+ * not affect other transfers. */
 #include "tests/unit/http_server.h"
 
 #include "http/private.h"
@@ -143,7 +143,7 @@ static void test_header_floods(void **state)
     free(endless);
 }
 
-/* As many as are allowed. */
+/* The highest number that is allowed. */
 static void send_99_headers(struct server_conn *c)
 {
     if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 2\r\n")) {
@@ -232,7 +232,7 @@ static void send_without_end(struct server_conn *c)
 
 #define BODY_BYTES "profpull_http_body_bytes{client=\"test\"}"
 
-/* At the end of a transfer: what all hold is below the ceiling, its own body included. */
+/* At the end of a transfer, all bodies together, with its own, are below the ceiling. */
 static void check_bytes(struct call *call)
 {
     long *most = call->then_arg;
@@ -240,7 +240,7 @@ static void check_bytes(struct call *call)
     *most = now > *most ? now : *most;
 }
 
-/* All bodies together have a ceiling: who needs more fails, and the others go on. */
+/* All bodies together have a ceiling: a transfer that needs more fails, the others go on. */
 static void test_bodies_together(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_bodies_together(void **state)
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"no_room\"}"), 3,
         "");
-    /* A hint is no reason to fail. */
+    /* A size hint must not fail a transfer. */
     server_free(s);
     s = server_new(send_script, OK_HEAD "Content-Length: 5\r\n\r\n12345");
     fixture_do(&f, &calls[0],
@@ -401,7 +401,7 @@ static void test_refused_and_unknown(void **state)
     struct call call = {0};
     char url[URL_SIZE], want[URL_SIZE + 64];
     struct server s = {0};
-    close(server_listen(&s.port)); /* a port where nobody listens */
+    close(server_listen(&s.port)); /* a port that does not listen */
     fixture_init(&f, 1);
     fixture_do(&f, &call, &(struct http_request){.url = server_url(&s, "/debug/pprof/heap", url)});
     check_result(&call, HTTP_ERR_CONNECT, "");
@@ -410,7 +410,7 @@ static void test_refused_and_unknown(void **state)
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"connect\"}"), 1,
         "");
-    /* Two dots in a row: no name server is asked. */
+    /* With two dots in a row, no name server is asked. */
     fixture_do(&f, &call, &(struct http_request){.url = "http://no..host/"});
     check_result(&call, HTTP_ERR_RESOLVE, "");
     CHECK_CONTAINS(call.error, "GET http://no..host/: Could not resolve host", "");
@@ -441,7 +441,7 @@ static void redirect(struct server_conn *c)
     }
 }
 
-/* The text with the port in place of "%u". */
+/* The text with "%u" replaced by the port. */
 static void put_port(const char *text, unsigned port, char out[URL_SIZE])
 {
     const char *at = strstr(text, "%u");
@@ -460,7 +460,7 @@ static void test_redirects(void **state)
         const char *method;
         long follow;
         long status;
-        const char *target; /* %u stands for the server's port */
+        const char *target; /* with %u for the server's port */
         enum http_result result;
         const char *body;
         const char *location;

@@ -1,12 +1,12 @@
-/* The HTTP client when memory runs out, its own and libcurl's: each allocation fails once. Whatever
- * fails, on_done() comes once or http_start() says no, and the next request works. */
+/* The HTTP client out of memory: each allocation, also of libcurl, fails once. on_done() is called
+ * once or http_start() returns NULL, and the next request works. */
 #include "tests/unit/http_server.h"
 
 #include <curl/curl.h>
 
 #include "tests/unit/failing_malloc.h"
 
-/* /start leads to /end. */
+/* /start redirects to /end. */
 static void serve(struct server_conn *c)
 {
     char body[256];
@@ -30,7 +30,7 @@ static void serve(struct server_conn *c)
     }
 }
 
-/* Scenarios have no parameter: what they need stands here. */
+/* The parameters of the scenarios. */
 static struct {
     struct server *server;
     char dir[256];
@@ -69,7 +69,8 @@ static bool run_one(struct http_client *client, struct loop *l, const struct htt
     return o.whole;
 }
 
-/* As somebody else: what failed for want of memory within libcurl is not tried again at once. */
+/* With another client_id: a fetch that failed out of memory within libcurl is not retried at once.
+ */
 static bool run_again(struct http_client *client, struct loop *l, const struct http_request *r,
                       const char *as)
 {
@@ -79,9 +80,9 @@ static bool run_again(struct http_client *client, struct loop *l, const struct h
     return run_one(client, l, r);
 }
 
-/* With one allocation failing the first request may go wrong, but not the client: it has memory
- * again for the next one. (Or the one after that: a handle whose curl_easy_reset() found no memory
- * is good for nothing, cannot be told from others, and is repaired by the next reset.) */
+/* If an allocation fails, the first request may fail, but not the client: it has memory again for
+ * the next one. (Or the one after that: a handle whose curl_easy_reset() was out of
+ * memory is unusable, cannot be recognised, and is repaired by the next reset.) */
 static void run_twice(const struct http_request *r, bool *ret_complete)
 {
     struct err err = ERR_INIT;
@@ -215,7 +216,7 @@ int main(void)
         cmocka_unit_test(test_post),
         cmocka_unit_test(test_token),
     };
-    /* Before anything else initialises libcurl: its allocations fail as well. */
+    /* First of all, so that the allocations of libcurl fail too. */
     if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, free, realloc, strdup, calloc) !=
         CURLE_OK) {
         return 1;

@@ -1,12 +1,12 @@
-/* Tokens by client credentials: when they are fetched, what is asked, who waits, who is told. */
+/* Tokens by client credentials: when they are fetched, the form, waiting transfers, failures. */
 #include "tests/unit/http_server.h"
 
 #include "http/private.h"
 
-/* What the token server does; its requests come one after the other. */
+/* The behaviour of the token server, whose requests come one after the other. */
 struct issuer {
     atomic_int asked;
-    int refuse;          /* so many with HTTP 401, then it issues */
+    int refuse;          /* the number of requests that it answers with 401 */
     const char *expires; /* ",\"expires_in\":3600" */
     const char *answer;  /* instead of a token */
     char form[512];      /* of the last request */
@@ -47,7 +47,7 @@ static void issue(struct server_conn *c)
     }
 }
 
-/* A server that takes the token in its argument (any if NULL). */
+/* A server that accepts the token in its argument (any if NULL). */
 static void guarded(struct server_conn *c)
 {
     const char *want = server_arg(c);
@@ -120,7 +120,7 @@ static void test_fetched_once(void **state)
     rig_done(&r);
 }
 
-/* Many that need it at once wait for one fetch. */
+/* Transfers that need the token at the same time wait for one fetch. */
 static void test_shared_fetch(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_shared_fetch(void **state)
             &r.f, &calls[i],
             &(struct http_request){.url = server_url(r.server, "/", url), .settings = &r.settings});
     }
-    /* The first one goes: the fetch was made with its settings, and begins anew. */
+    /* The first one is cancelled: the fetch used its settings, and is started again. */
     http_cancel(calls[0].transfer);
     http_cancel(calls[5].transfer);
     r.f.waiting -= 2;
@@ -147,7 +147,7 @@ static void test_shared_fetch(void **state)
     rig_done(&r);
 }
 
-/* A server that wants the credentials in the form gets them there, from then on at once. */
+/* A server that wants the credentials in the form gets them there, the next time immediately. */
 static void test_credentials_in_form(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_credentials_in_form(void **state)
     rig_done(&r);
 }
 
-/* All that need a token that is not to be had fail with the reason, and not each asks again. */
+/* Without a token, all transfers that need it fail with the reason, and not each one asks again. */
 static void test_refused_client(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_bad_answers(void **state)
     }
 }
 
-/* A token with a line break would smuggle in a header. */
+/* A token with a line break would inject a header. */
 static void test_token_of_two_lines(void **state)
 {
     (void)state;
@@ -258,7 +258,8 @@ static void test_secret_file(void **state)
     free(dir);
 }
 
-/* A token that is over is fetched again: a life of one millisecond is one before the next request.
+/* A token that has expired is fetched again: a life of one millisecond ends before the next
+ * request.
  */
 static void test_expiry(void **state)
 {
@@ -279,7 +280,7 @@ static void test_expiry(void **state)
     rig_done(&r);
 }
 
-/* What waits when the client goes is ended like all else. */
+/* Freeing the client ends waiting transfers like all others. */
 static void test_client_freed(void **state)
 {
     (void)state;

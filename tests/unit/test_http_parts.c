@@ -24,7 +24,7 @@ static void test_retry_after(void **state)
         {"1", 1000},
         {"120", 120000},
         {"31622400", INT64_C(31622400000)}, /* 366 days */
-        {"31622401", INT64_C(31622400000)}, /* F25: beyond the bound is the bound */
+        {"31622401", INT64_C(31622400000)}, /* the longest pause that is accepted */
         {"1000000000", INT64_C(31622400000)},
         {"99999999999999999999", INT64_C(31622400000)},
         {"1e9", -1},
@@ -105,7 +105,7 @@ static void files_done(struct files *f)
     testing_log_done(f->log);
 }
 
-/* Reads at this time and compares; want NULL: an error with this part is expected. */
+/* Reads at this time and compares; want NULL: expects an error with this part. */
 static void check_file(struct files *f, const char *want, const char *error, const char *row)
 {
     struct err err = ERR_INIT;
@@ -122,7 +122,7 @@ static void check_file(struct files *f, const char *want, const char *error, con
     assert_null(http_file_unref(file));
 }
 
-/* As Kubernetes does it: another file in the same place. */
+/* As Kubernetes does: puts another file in the same place. */
 static void replace(struct files *f, const char *text)
 {
     char fresh[300];
@@ -161,7 +161,7 @@ static void test_file_content_outlives_a_change(void **state)
     replace(&f, "two");
     f.now_ms += HTTP_FILE_CHECK_MS;
     check_file(&f, "two", "", "");
-    CHECK_STR(held->data, "one", "whoever holds it keeps it");
+    CHECK_STR(held->data, "one", "a reference keeps the content");
     http_file_unref(held);
     files_done(&f);
 }
@@ -179,7 +179,7 @@ static void check_ca(struct files *f, const char *want, long failures, const cha
     http_file_unref(file);
 }
 
-/* F14: a CA file that becomes bad PEM is counted and the old one kept; a good one comes into use.
+/* A CA file that becomes bad PEM is counted and the old content kept; a good one is used again.
  */
 static void test_ca_file_goes_bad(void **state)
 {
@@ -205,7 +205,7 @@ static void test_pem(void **state)
     (void)state;
     static const struct {
         const char *text;
-        const char *want; /* "" is good */
+        const char *want; /* "": valid */
     } certs[] = {
         {GOOD_PEM, ""},
         {"text\n" GOOD_PEM "more\n" GOOD_PEM, ""},
@@ -267,7 +267,7 @@ static void test_bad_files(void **state)
         check_file(&f, NULL, rows[i].error, rows[i].name);
         f.now_ms += HTTP_FILE_CHECK_MS;
         check_file(&f, "good", "", rows[i].name);
-        /* Bad again: the good one stays, and that is logged once. */
+        /* Bad again: the valid content stays in use, which is logged once. */
         assert_int_equal(unlink(f.path), 0);
         if (rows[i].text != NULL) {
             replace(&f, rows[i].text);

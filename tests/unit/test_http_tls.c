@@ -10,7 +10,7 @@
 
 #define ARGS_MAX 32
 
-/* Where the certificates lie, and a path in it. */
+/* The directory of the certificates, and a path in it. */
 static char *dir;
 
 static const char *in_dir(const char *name, char out[256])
@@ -320,7 +320,7 @@ static void test_client_certificate(void **state)
     free(key);
 }
 
-/* A CA that is replaced on the disk is used for the next connection. */
+/* A CA that is replaced on disk is used for the next connection. */
 static void test_ca_rotation(void **state)
 {
     (void)state;
@@ -340,7 +340,7 @@ static void test_ca_rotation(void **state)
     http_files_forget(f.client->files, file);
     tls_get(&f, &call, &s, &settings);
     check_result(&call, HTTP_DONE, "");
-    /* Gone: the old one stays in use. */
+    /* Removed: the old content stays in use. */
     assert_int_equal(unlink(file), 0);
     http_files_forget(f.client->files, file);
     testing_log_expect(f.log, "cannot re-read a file, keeping its old content");
@@ -375,7 +375,7 @@ static void test_server_without_tls(void **state)
     server_free(s);
 }
 
-/* The server is told the name that stands in the URL, whatever name is in its certificate. */
+/* The Host header has the name of the URL, whatever name the certificate has. */
 static void test_host_beside_server_name(void **state)
 {
     (void)state;

@@ -235,7 +235,7 @@ static void test_url_redact(void **state)
         {"http://h/a?s3cret", "http://h/a?..."},
         {"http://h/a?pin=12345678901", "http://h/a?pin=..."},
         {"http://h/a#s3cret", "http://h/a"},
-        /* Not URLs, but they may hold a secret all the same. */
+        /* Not URLs, but they may contain a secret. */
         {"h:80/x", "h:80/x"},
         {"http://user:s3c ret@h/x", "...@h/x"},
         {"http://user:s3/cr@et@h/x", "...@h/x"},
