@@ -27,7 +27,7 @@ struct buf {
 void buf_init(struct buf *b, size_t max);
 /* Frees the storage; the buffer is empty and usable again, with the same ceiling. */
 void buf_done(struct buf *b);
-/* buf_done() for secrets: zeroes the storage first. (Storage that was freed by growing is not zeroed.) */
+/* buf_done() for secrets: zeroes the storage first, except what growing has freed. */
 void buf_wipe(struct buf *b);
 /* Empties the buffer and clears a failure; keeps the storage. */
 void buf_clear(struct buf *b);

@@ -108,7 +108,7 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
     loop_free(l);
 }
 
-/* The deadlines, which nothing else here comes near, are for such a handle: it does not send its
+/* The deadlines, which nothing else here reaches, are for such a handle: it does not send its
  * body, and with some versions of libcurl (8.5) a GET may come to no end either. */
 static void get_scenario(bool *ret_complete)
 {
