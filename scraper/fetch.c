@@ -213,7 +213,7 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
     }
     if (gone) {
-        log_scrape(e, sc, LOG_INFO, "profile type is absent, asking rarely", reason, err->msg);
+        log_scrape(e, sc, LOG_INFO, "profile type is absent, backing off", reason, err->msg);
     }
 }
 

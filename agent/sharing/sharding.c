@@ -142,7 +142,7 @@ static bool review(struct sharding *s)
                  LOG_INT("of", owned_targets_total(s->targets)));
     }
     if (moves.failed > 0) {
-        log_error(s->options.log, "sharding: out of memory, telling moved targets again soon",
+        log_error(s->options.log, "sharding: out of memory, handing over moved targets again soon",
                   LOG_INT("groups", moves.failed));
     }
     return moves.failed == 0;
