@@ -59,49 +59,58 @@ static bool check_interactive(struct loader *l, const struct yaml_node *exec,
            fail_key(l, exec, "interactiveMode", "\"Never\" or \"IfAvailable\"");
 }
 
+/* A list, empty if the key is missing; NULL after an error. */
 static const struct yaml_node *get_list(struct loader *l, const struct yaml_node *exec,
-                                        const char *key, bool *ret_ok)
+                                        const char *key)
 {
+    static const struct yaml_node empty = {.kind = YAML_LIST};
     const struct yaml_node *list = yaml_get(exec, key);
-    *ret_ok = list == NULL || yaml_is_null(list) || list->kind == YAML_LIST ||
-              fail_key(l, exec, key, "a list");
-    return *ret_ok && list != NULL && list->kind == YAML_LIST ? list : NULL;
+    if (list == NULL || yaml_is_null(list)) {
+        return &empty;
+    }
+    return list->kind == YAML_LIST || fail_key(l, exec, key, "a list") ? list : NULL;
+}
+
+static bool copy_args(struct loader *l, const struct yaml_node *exec, const struct yaml_node *args,
+                      const char **ret_argv)
+{
+    for (const struct yaml_item *i = args->items; i != NULL; i = i->next) {
+        if (i->value->kind != YAML_SCALAR || i->value->problem != NULL) {
+            return fail_key(l, exec, "args", "strings");
+        }
+        *ret_argv = arena_strndup(l->arena, i->value->text.p, i->value->text.n);
+        if (*ret_argv++ == NULL) {
+            return loader_fail_memory(l);
+        }
+    }
+    *ret_argv = NULL;
+    return true;
 }
 
 static bool read_argv(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
 {
     const char *command;
-    bool ok;
     if (!loader_text(l, exec, "command", &command)) {
         return false;
     }
     if (command == NULL) {
         return fail_key(l, exec, "command", "the name or the path of a program");
     }
-    const struct yaml_node *args = get_list(l, exec, "args", &ok);
-    size_t n = args == NULL ? 0 : args->n_items;
-    const char **argv = ok ? arena_array(l->arena, n + 2, sizeof(*argv)) : NULL;
-    /* A bare name is looked for in PATH. */
+    const struct yaml_node *args = get_list(l, exec, "args");
+    if (args == NULL) {
+        return false;
+    }
+    const char **argv = arena_array(l->arena, args->n_items + 2, sizeof(*argv));
+    /* A bare name is searched in PATH. */
     if (strchr(command, '/') != NULL) {
         command = loader_resolve(l, command);
     }
-    if (!ok || argv == NULL || command == NULL) {
-        return ok && loader_fail_memory(l);
+    if (argv == NULL || command == NULL) {
+        return loader_fail_memory(l);
     }
-    n = 0;
-    argv[n++] = command;
-    for (const struct yaml_item *i = args == NULL ? NULL : args->items; i != NULL; i = i->next) {
-        if (i->value->kind != YAML_SCALAR || i->value->problem != NULL) {
-            return fail_key(l, exec, "args", "strings");
-        }
-        argv[n] = arena_strndup(l->arena, i->value->text.p, i->value->text.n);
-        if (argv[n++] == NULL) {
-            return loader_fail_memory(l);
-        }
-    }
-    argv[n] = NULL;
+    argv[0] = command;
     e->argv = argv;
-    return true;
+    return copy_args(l, exec, args, argv + 1);
 }
 
 /* Does the name of a variable suggest a secret? */
@@ -116,34 +125,42 @@ static bool is_secret(const char *name)
     return false;
 }
 
+/* "NAME=value" of one element of env; its value goes to *secrets too if it is one. */
+static bool read_variable(struct loader *l, const struct yaml_node *exec,
+                          const struct yaml_node *element, const char **ret_variable,
+                          const char ***secrets)
+{
+    const char *name;
+    const char *value;
+    if (!loader_text(l, element, "name", &name) || !loader_text(l, element, "value", &value)) {
+        return false;
+    }
+    if (name == NULL || strchr(name, '=') != NULL) {
+        return fail_key(l, exec, "env", "mappings with a name and a value");
+    }
+    *ret_variable = arena_printf(l->arena, "%s=%s", name, value == NULL ? "" : value);
+    if (value != NULL && is_secret(name)) {
+        *(*secrets)++ = value;
+    }
+    return *ret_variable != NULL || loader_fail_memory(l);
+}
+
 static bool read_env(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
 {
-    bool ok;
-    const struct yaml_node *list = get_list(l, exec, "env", &ok);
-    size_t n = list == NULL ? 0 : list->n_items;
-    const char **env = ok ? arena_array(l->arena, n + 1, sizeof(*env)) : NULL;
-    const char **secrets = ok ? arena_array(l->arena, n + 1, sizeof(*secrets)) : NULL;
+    const struct yaml_node *list = get_list(l, exec, "env");
+    if (list == NULL) {
+        return false;
+    }
+    const char **env = arena_array(l->arena, list->n_items + 1, sizeof(*env));
+    const char **secrets = arena_array(l->arena, list->n_items + 1, sizeof(*secrets));
     if (env == NULL || secrets == NULL) {
-        return ok && loader_fail_memory(l);
+        return loader_fail_memory(l);
     }
     e->env = env;
     e->secrets = secrets;
-    for (const struct yaml_item *i = list == NULL ? NULL : list->items; i != NULL; i = i->next) {
-        const char *name;
-        const char *value;
-        if (!loader_text(l, i->value, "name", &name) ||
-            !loader_text(l, i->value, "value", &value)) {
+    for (const struct yaml_item *i = list->items; i != NULL; i = i->next) {
+        if (!read_variable(l, exec, i->value, env++, &secrets)) {
             return false;
-        }
-        if (name == NULL || strchr(name, '=') != NULL) {
-            return fail_key(l, exec, "env", "mappings with a name and a value");
-        }
-        *env = arena_printf(l->arena, "%s=%s", name, value == NULL ? "" : value);
-        if (*env++ == NULL) {
-            return loader_fail_memory(l);
-        }
-        if (value != NULL && is_secret(name)) {
-            *secrets++ = value;
         }
     }
     *env = NULL;
@@ -173,20 +190,25 @@ static bool is_json_number(struct sv v)
     return digits > 0 && digits < 16 && !(digits > 1 && v.p[v.n - digits] == '0');
 }
 
+static void put_scalar(struct buf *out, const struct yaml_node *n)
+{
+    bool bare = n->plain && (sv_eq_str(n->text, "true") || sv_eq_str(n->text, "false") ||
+                             is_json_number(n->text));
+    if (yaml_is_null(n)) {
+        buf_puts(out, "null");
+    } else if (bare) {
+        buf_append(out, n->text.p, n->text.n);
+    } else {
+        put_string(out, n->text);
+    }
+}
+
 /* A part of the file, as JSON. */
 static void put_node(struct buf *out, const struct yaml_node *n)
 {
     bool mapping = n->kind == YAML_MAPPING;
     if (n->kind == YAML_SCALAR) {
-        bool bare = n->plain && (sv_eq_str(n->text, "true") || sv_eq_str(n->text, "false") ||
-                                 is_json_number(n->text));
-        if (yaml_is_null(n)) {
-            buf_puts(out, "null");
-        } else if (bare) {
-            buf_append(out, n->text.p, n->text.n);
-        } else {
-            put_string(out, n->text);
-        }
+        put_scalar(out, n);
         return;
     }
     buf_putc(out, mapping ? '{' : '[');
