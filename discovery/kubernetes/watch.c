@@ -84,11 +84,6 @@ int64_t watch_next_at(const struct watch *w)
     return w->next_at;
 }
 
-bool watch_synced(const struct watch *w)
-{
-    return w->synced;
-}
-
 /* ---- pace ------------------------------------------------------------------------------------ */
 
 static void forget_old_failures(struct watch *w, int64_t now_ms)
@@ -288,23 +283,15 @@ bool watch_tick(struct watch *w, int64_t now_ms)
 
 /* ---- the result of a request ----------------------------------------------------------------- */
 
-static enum watch_result result_of_code(long code)
-{
-    switch (code) {
-    case 401:
-        return WATCH_UNAUTHORIZED;
-    case 403:
-        return WATCH_FORBIDDEN;
-    case 429:
-        return WATCH_THROTTLED;
-    default:
-        return WATCH_FAILED;
-    }
-}
-
 static enum watch_result result_of_status(const struct api_status *s, long code)
 {
-    return s->expired || s->too_large_version || code == 410 ? WATCH_EXPIRED : result_of_code(code);
+    if (s->expired || s->too_large_version || code == 410) {
+        return WATCH_EXPIRED;
+    }
+    return code == 401   ? WATCH_UNAUTHORIZED
+           : code == 403 ? WATCH_FORBIDDEN
+           : code == 429 ? WATCH_THROTTLED
+                         : WATCH_FAILED;
 }
 
 /* An answer other than 200, or an ERROR event (already in w->problem). */
@@ -326,23 +313,8 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
     return result_of_status(&w->problem, status);
 }
 
-/* A streamed list ended before it was complete. */
-static enum watch_result check_stream(struct watch *w, struct err *err)
-{
-    if (w->stream_err.kind != ERR_NONE) {
-        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
-    } else {
-        err_set(err, ERR_NETWORK, "the streamed list broke off before its end");
-    }
-    return WATCH_FAILED;
-}
-
 static enum watch_result check_list(struct watch *w, const struct watch_outcome *o, struct err *err)
 {
-    if (w->stream_err.kind != ERR_NONE) {
-        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
-        return WATCH_FAILED;
-    }
     if (o->result != HTTP_DONE) {
         err_set(err, ERR_NETWORK, "the list broke off: %s", o->error);
         return WATCH_FAILED;
@@ -358,10 +330,6 @@ static enum watch_result check_list(struct watch *w, const struct watch_outcome 
 static enum watch_result check_watch(struct watch *w, int64_t now_ms, struct err *err)
 {
     int64_t lasted_ms = now_ms - w->started_ms;
-    if (w->stream_err.kind != ERR_NONE) {
-        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
-        return WATCH_FAILED;
-    }
     if (w->events == 0 && lasted_ms < WATCH_SHORT_MS) {
         err_set(err, ERR_NETWORK, "the watch ended after %" PRId64 " ms without an event",
                 lasted_ms);
@@ -386,8 +354,13 @@ static enum watch_result check_end(struct watch *w, const struct watch_outcome *
         err_set(err, ERR_NETWORK, "%s", o->error);
         return WATCH_UNREACHABLE;
     }
+    if (w->stream_err.kind != ERR_NONE) {
+        err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
+        return WATCH_FAILED;
+    }
     if (w->streaming) {
-        return check_stream(w, err);
+        err_set(err, ERR_NETWORK, "the streamed list broke off before its end");
+        return WATCH_FAILED;
     }
     return w->watching ? check_watch(w, now_ms, err) : check_list(w, o, err);
 }
@@ -403,7 +376,6 @@ static bool copy_text(struct buf *to, const struct buf *from)
 void watch_listed(struct watch *w)
 {
     w->watching = true;
-    w->synced = true;
     w->page = 0;
     w->from = FROM_NOT_OLDER;
     w->unpaged = false;

@@ -165,7 +165,4 @@ enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome
  * read or retried; not within the handler. */
 bool watch_relist(struct watch *w);
 
-/* Has a list been completed? */
-bool watch_synced(const struct watch *w);
-
 #endif

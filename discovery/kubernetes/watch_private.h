@@ -29,10 +29,9 @@ struct watch {
     struct buf version;        /* the last one seen */
     struct buf list_version;   /* of the list's first page */
     struct buf continue_token; /* "" for the first page */
-    bool synced;
-    bool no_streams; /* the server never streams lists */
-    bool forbidden;  /* a streamed list was refused with 403, as any list may be */
-    bool list_paged; /* a streamed list failed: this one is paged */
+    bool no_streams;           /* the server never streams lists */
+    bool forbidden;            /* a streamed list was refused with 403, as any list may be */
+    bool list_paged;           /* a streamed list failed: this one is paged */
 
     /* The time of the next request. */
     int64_t next_at;

@@ -36,7 +36,7 @@ static void test_streamed(void **state)
     CHECK_STR(s.query.data, STREAM_QUERY "&resourceVersion=0", "");
     check_out(&s, "begin L:a bookmark L:b bookmark end M:a D:b ",
               "another bookmark is not the end of the list");
-    CHECK_INT(watch_synced(s.w), true, "");
+    CHECK_INT(s.synced, true, "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("12"), "goes on as any watch");
     CHECK_INT(s.waited, 0, "");
@@ -266,7 +266,7 @@ static void test_no_memory(void **state)
     CHECK_INT(s.result, WATCH_FAILED, "");
     CHECK_STR(s.err.msg, "out of memory", "");
     check_out(&s, "begin ", "");
-    CHECK_INT(watch_synced(s.w), false, "");
+    CHECK_INT(s.synced, false, "");
     teardown(&s);
 }
 

@@ -8,12 +8,12 @@ static void test_list_then_watch(void **state)
     (void)state;
     struct sim s;
     setup(&s, "");
-    CHECK_INT(watch_synced(s.w), false, "");
+    CHECK_INT(s.synced, false, "");
     list_two(&s);
     CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "the first list takes any version");
     CHECK_INT(s.waited, 0, "");
     CHECK_INT(s.timeout_ms, WATCH_LIST_TIMEOUT_MS, "");
-    CHECK_INT(watch_synced(s.w), true, "");
+    CHECK_INT(s.synced, true, "");
     STEP(&s, .status = 200, .lasted_ms = 300000,
          .body = EVENT("ADDED", POD("c", "11")) EVENT("MODIFIED", POD("a", "12"))
              EVENT("DELETED", POD("b", "13")));
@@ -77,7 +77,7 @@ static void test_pages(void **state)
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t=1", POD("a", "1")));
     check_out(&s, "begin L:a ", "nothing is removed by a part");
-    CHECK_INT(watch_synced(s.w), false, "");
+    CHECK_INT(s.synced, false, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t=2", POD("b", "1")));
     CHECK_STR(s.query.data, "limit=500&continue=t%3D1", "no version with a continue token");
     STEP(&s, .status = 200, .body = PAGE("12", "", POD("c", "1")));

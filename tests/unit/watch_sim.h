@@ -14,6 +14,7 @@
 /* A scripted server: each step begins the next request and answers it. */
 struct sim {
     struct watch *w;
+    bool synced; /* a list has been completed */
     struct rng rng;
     int64_t now;
     int64_t waited; /* before the current request */
@@ -35,7 +36,9 @@ static inline void on_list_begin(void *arg)
 
 static inline void on_list_end(void *arg)
 {
-    buf_puts(&((struct sim *)arg)->out, "end ");
+    struct sim *s = arg;
+    s->synced = true;
+    buf_puts(&s->out, "end ");
 }
 
 static inline bool on_object(void *arg, enum watch_event event, const json_t *object)
