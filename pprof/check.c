@@ -2,12 +2,12 @@
 
 #include "pprof/fields.h"
 
-/* One pass. What can only be judged at the end (the strings may stand there) is remembered. */
+/* One pass. Remembers what can only be checked at the end, since the strings may stand there. */
 struct pass {
     struct sv plain;
     struct err *err;
     struct pprof_summary *summary;
-    uint64_t string_max; /* the largest index that was named, where, and by what */
+    uint64_t string_max; /* the largest index that was referred to, where, and by which message */
     size_t string_max_at;
     const char *string_max_in;
     size_t values; /* of the sample at hand */
@@ -85,7 +85,7 @@ static bool check_field(struct pass *p, const struct field_table *table, const s
     return true;
 }
 
-/* All samples have as many values as the first one; that this is the number of types is checked at
+/* All samples have as many values as the first one. That this is the number of types is checked at
  * the end. */
 static bool check_values(struct pass *p, size_t at)
 {

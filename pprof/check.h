@@ -1,9 +1,8 @@
-/* The shape of a whole plain pprof profile: one pass that says exactly what is wrong.
+/* The check of a whole plain pprof profile, in one pass that says exactly what is wrong.
  *
- * Knows the messages of perftools.profiles; fields that it does not know are skipped, repeated
- * numbers may be packed or not. What the pass cannot see without memory (whether an id that is
- * named is there) is checked when the profile is indexed (pprof/index.h). Pure functions,
- * any thread, no allocation.
+ * Knows the messages of perftools.profiles; unknown fields are skipped, repeated numbers may be
+ * packed or not. Whether each id exists cannot be seen without memory: pprof_index() checks it
+ * (pprof/index.h). Pure functions, any thread, no allocation.
  */
 #ifndef PROFPULL_PPROF_CHECK_H
 #define PROFPULL_PPROF_CHECK_H
@@ -17,7 +16,7 @@
 #include "pprof/summary.h"
 
 /* Checks a profile that is not compressed. False with the place and the reason: a field of a wrong
- * wire type, a length behind the end, a string that is not there, a sample with too few values, an
+ * wire type, a length beyond the end, a missing string, a sample with too few values, an
  * id of 0, two profiles in one, ... */
 bool pprof_check(struct sv plain, struct pprof_summary *ret, struct err *err);
 

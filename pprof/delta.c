@@ -21,8 +21,8 @@ struct columns {
 
 struct making {
     const struct delta_input *in;
-    const struct delta_state *old; /* NULL: none, or not to be used */
-    struct scratch *scratch;       /* all memory but the result */
+    const struct delta_state *old; /* NULL: none */
+    struct scratch *scratch;       /* all memory except the result */
     struct pprof_index x;
     struct columns columns;
     struct delta_stack *stacks;
@@ -30,7 +30,7 @@ struct making {
     size_t n;
     uint32_t *slots; /* stack + 1 by key, 0 where free */
     size_t mask;
-    bool *seen; /* slots of the baseline whose stacks are there */
+    bool *seen; /* slots of the baseline whose stacks are in this profile */
     struct err *err;
 };
 
@@ -55,7 +55,7 @@ static bool is_known_counter(struct sv type, struct sv unit)
     return false;
 }
 
-/* The known counters; if there are none and any may be, all but inuse_*. */
+/* The known counters. Without one, and if any name may be a counter, all columns except inuse_*. */
 static void choose_columns(const struct pprof_index *x, bool any_counter, struct columns *ret)
 {
     const struct pprof_value_type *types = x->summary.types;
@@ -85,7 +85,7 @@ static void choose_columns(const struct pprof_index *x, bool any_counter, struct
 /* A sample that is being read. */
 struct reading {
     struct pprof_key frames;
-    struct pprof_key labels; /* a sum: their order does not matter */
+    struct pprof_key labels; /* a sum, since their order does not matter */
     uint64_t n_frames;
     uint64_t n_labels;
     int64_t values[DELTA_TYPES_MAX];
@@ -278,8 +278,8 @@ static bool none_fell(struct making *m, uint64_t *totals)
     return ok;
 }
 
-/* False if the counters fell as a whole, or if most of what was counted before is no longer there:
- * another process, whose frames have other addresses. */
+/* False if a total fell, or if the stacks that made up most of one are gone: another process, whose
+ * frames have other addresses. */
 static bool none_gone(const struct making *m, const uint64_t *totals)
 {
     uint64_t before[DELTA_TYPES_MAX] = {0};
@@ -334,7 +334,7 @@ static bool has_counts(const struct making *m, size_t row)
     return false;
 }
 
-/* A stack of the baseline that this profile does not have, and is not forgotten yet. */
+/* Is it a stack that this profile does not have, and that is not to be forgotten yet? */
 static bool is_kept(const struct making *m, size_t slot)
 {
     return !delta_state_is_free(m->old, slot) && !m->seen[slot] &&
@@ -350,7 +350,7 @@ static size_t count_kept(const struct making *m)
     return n;
 }
 
-/* keep: the stacks of the baseline that are not there now are kept for a while. */
+/* keep: stacks of the baseline that this profile does not have are kept for a while. */
 static struct delta_state *make_next(const struct making *m, bool keep)
 {
     const struct columns *c = &m->columns;
@@ -383,9 +383,9 @@ static struct delta_state *make_next(const struct making *m, bool keep)
     return next;
 }
 
-/* ---- what goes out --------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* The counters become their growth, or 0 where that is not known. */
+/* Replaces the counters by their growth, or by 0 if it is unknown. */
 static void subtract(struct making *m, bool known)
 {
     const struct columns *c = &m->columns;
@@ -434,7 +434,7 @@ static bool finish(struct making *m, struct delta_output *ret, enum delta_result
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* What is needed to work on a profile is bounded by its counts, and these here. */
+/* The memory for a delta is bounded by the counts of the profile, and those by these limits. */
 static bool is_small_enough(const size_t *n, struct err *err)
 {
     const struct {
@@ -478,7 +478,7 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
     return read_stacks(m) && finish(m, ret, ret_result);
 }
 
-/* What a failure means; damaged: what was read when the input turned out to be wrong. */
+/* The result of a failure; damaged: the one to use if the input is wrong. */
 static enum delta_result failure(const struct err *err, enum delta_result damaged)
 {
     if (err->kind == ERR_LIMIT) {
@@ -491,7 +491,7 @@ static enum delta_result make(struct making *m, struct delta_output *ret)
 {
     struct sv plain;
     size_t last = m->old == NULL ? 0 : m->old->plain_size;
-    enum delta_result r;
+    enum delta_result r = DELTA_PASSED;
     if (m->scratch == NULL) {
         err_memory(m->err);
         return DELTA_NO_MEMORY;

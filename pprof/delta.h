@@ -1,13 +1,13 @@
-/* Deltas of cumulative profiles: what a profile counted since the one before.
+/* Deltas of cumulative profiles: the growth since the profile before.
  *
  * A column (sample type) is a counter or a gauge. Counters are replaced by their growth stack by
- * stack, gauges (inuse_*) stay as they are in the newer profile. A stack is the content of its
- * frames and labels, whatever their ids. Samples of one stack become one; samples of which nothing
- * is left are removed, with what only they referred to.
+ * stack; gauges (inuse_*) stay as they are in the newer profile. A stack is the content of its
+ * frames and labels, whatever their ids. Samples of one stack become one; samples that are all zero
+ * are removed, with everything that only they referred to.
  *
- * When anything fell, the process has been restarted and the growth is not known: that profile
- * gives its gauges only, and counting starts anew from it. No negative value, no spike. What comes
- * out is the difference as Google's pprof makes it (a merge with the older one times -1).
+ * If any counter fell, the process was restarted and the growth is unknown: that profile yields its
+ * gauges only and becomes the new baseline. No negative value, no spike. The result is the
+ * difference as Google's pprof makes it (a merge with the older one times -1).
  *
  * Pure: bytes and a baseline in, bytes and a new baseline out. Any thread.
  */
@@ -22,8 +22,8 @@
 #include "pprof/delta_state.h"
 #include "pprof/scratch.h"
 
-/* A profile that inflates to more is refused, as is one with more entries of a kind: what is needed
- * to work on it grows with them. The largest real ones have 3 MB and 41,000 samples. */
+/* A profile that inflates to more, or has more entries of a kind, is refused: the memory for a
+ * delta grows with them. The largest real ones have 3 MB and 41,000 samples. */
 #define DELTA_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define DELTA_ENTRIES_MAX 500000
 #define DELTA_VALUES_MAX 2000000
@@ -32,8 +32,8 @@
 enum delta_result {
     DELTA_MADE,     /* growth since the baseline */
     DELTA_FIRST,    /* there was no baseline: gauges only */
-    DELTA_REBASED,  /* counters fell, or are others: gauges only */
-    DELTA_PASSED,   /* no counters: as it came */
+    DELTA_REBASED,  /* counters fell, or the columns changed: gauges only */
+    DELTA_PASSED,   /* no counters: pass it on as it came */
     DELTA_BAD_GZIP, /* failures; the baseline stays */
     DELTA_BAD_PPROF,
     DELTA_TOO_LARGE,
@@ -43,15 +43,15 @@ enum delta_result {
 struct delta_input {
     struct sv body;                     /* gzip or plain */
     const struct delta_state *baseline; /* NULL: none */
-    /* The type may have counters of any name: if none of the known ones is there, all columns but
-     * inuse_* are counters. Else such a profile is passed on. */
+    /* The type may have counters of any name: without a known one, all columns except inuse_*
+     * are counters. Otherwise such a profile is passed on. */
     bool any_counter;
     uint64_t seed;           /* for the hashes; the same from profile to profile */
-    struct scratch *scratch; /* to work in; what it held is gone afterwards. NULL: one of its own */
+    struct scratch *scratch; /* to work in, and reset afterwards; NULL: one of its own */
 };
 
 struct delta_output {
-    char *data; /* gzip, from malloc(); NULL if there is nothing to pass on (all zero), or
+    char *data; /* gzip, from malloc(); NULL if all values are zero, or with
                  * DELTA_PASSED */
     size_t size;
     struct delta_state *next; /* the new baseline; NULL with DELTA_PASSED and failures */

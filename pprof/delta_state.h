@@ -1,9 +1,8 @@
-/* The baseline of one scrape: what its counters were, stack by stack, when they were last passed
- * on.
+/* The baseline of one scrape: the values of its counters, stack by stack, at the last delta.
  *
- * Immutable once it is complete: each profile makes a new one beside the old, and the old one goes
- * only when the new profile has been handed on. So a failure costs nothing but time, and a worker
- * may read it without a lock. Reference-counted (atomic).
+ * Immutable once it is complete: each profile makes a new one, and the old one is released
+ * only when the new profile has been handed on. So a failure loses nothing, and a worker may read
+ * it without a lock. Reference-counted (atomic).
  *
  * Open addressing at a load of four fifths, laid out at its final size: a stack with two counters
  * takes (16 + 2 x 8 + 1) x 5/4 = 41 bytes.
@@ -18,8 +17,8 @@
 
 #include "pprof/index.h"
 
-/* A stack that the last so many profiles did not have is forgotten. A stack that comes back after
- * that would count from zero again; Go never takes a stack out of its cumulative profiles. */
+/* A stack missing from so many profiles in a row is forgotten. If it came back later, it would
+ * count from zero again; Go never removes a stack from its cumulative profiles. */
 #define DELTA_AGE_MAX 10
 
 struct delta_state {
@@ -29,7 +28,7 @@ struct delta_state {
     int64_t time_nanos;     /* of the profile */
     int64_t until_ns;       /* wall clock: the end of its window */
     size_t plain_size;      /* of the profile when inflated: a hint for the next one */
-    size_t bytes;           /* of all this */
+    size_t bytes;           /* of the whole block */
     size_t n;               /* stacks */
     size_t cap;             /* slots */
     struct pprof_key *keys; /* both halves 0 where free */
@@ -37,13 +36,13 @@ struct delta_state {
     uint8_t *ages;          /* profiles since the stack was seen */
 };
 
-/* A state with room for n stacks. NULL if out of memory. */
+/* An empty state with room for n stacks. NULL if out of memory. */
 struct delta_state *delta_state_new(size_t n, size_t columns);
 struct delta_state *delta_state_ref(struct delta_state *s);
 struct delta_state *delta_state_unref(struct delta_state *s); /* accepts NULL, returns NULL */
 /* The slot of a stack. False if it is not there. s may be NULL. */
 bool delta_state_find(const struct delta_state *s, struct pprof_key key, size_t *ret_slot);
-/* Adds a stack that is not there yet, of those that there is room for. */
+/* Adds a stack that is not there yet; there must be room. */
 void delta_state_add(struct delta_state *s, struct pprof_key key, const int64_t *values,
                      uint8_t age);
 

@@ -1,6 +1,6 @@
-/* A profile with other samples: what they do not use is left out. Ids and the numbers of strings
- * stay (a string that is not used becomes empty), so that all else is copied as it is. Only a
- * string that is not UTF-8 is repaired: servers refuse the whole profile for one. */
+/* Writes a profile with other samples, without the entries that they do not use. Ids and indexes of
+ * strings stay (an unused string becomes empty), so everything else is copied as it is. Only
+ * strings that are not UTF-8 are repaired: servers refuse the whole profile for one. */
 #include "base/utf8.h"
 #include "pprof/delta_private.h"
 #include "pprof/fields.h"
@@ -9,7 +9,7 @@
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
-    struct buf message; /* the sample, or the string, in the making */
+    struct buf message; /* the sample or string being made */
 };
 
 static void use_string(struct pprof_index *x, uint64_t i)
@@ -75,7 +75,7 @@ static void use_locations(struct pprof_index *x, const struct wire_field *f)
     }
 }
 
-/* The sample as it was, with these values. */
+/* Copies a sample with these values. */
 static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
 {
     struct wire_reader r = wire_reader_of(pprof_span_of(w->x, sample));
@@ -115,7 +115,7 @@ static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks
     return written;
 }
 
-/* ---- what they use --------------------------------------------------------------------------- */
+/* ---- used entries ---------------------------------------------------------------------------- */
 
 static void use_function(struct pprof_index *x, struct sv line)
 {
@@ -187,7 +187,7 @@ static void put_types(struct writer_out *w)
     }
 }
 
-/* True if a string is to be copied as it is. */
+/* Writes a string that is unused or not UTF-8. True if it is to be copied as it is. */
 static bool put_other_string(struct writer_out *w, size_t i)
 {
     if (!w->x->string_used[i]) {
@@ -204,7 +204,7 @@ static bool put_other_string(struct writer_out *w, size_t i)
     return false;
 }
 
-/* All but types, samples, duration: what is used, as it is. */
+/* Copies the used entries, except for types, samples and the duration. */
 static void put_rest(struct writer_out *w)
 {
     struct pprof_index *x = w->x;

@@ -1,5 +1,4 @@
-/* What the fields of pprof's messages hold: a table for each message of perftools.profiles.
- */
+/* The fields of pprof's messages: one table for each message of perftools.profiles. */
 #ifndef PROFPULL_PPROF_FIELDS_H
 #define PROFPULL_PPROF_FIELDS_H
 

@@ -1,5 +1,5 @@
 /* Whole bodies go through libdeflate, which takes a third of zlib's time: inflating is half of what
- * a delta costs. It cannot inflate a part; that is zlib's. */
+ * a delta costs. Only zlib can inflate a part of one. */
 #include "pprof/gzip.h"
 
 #include <libdeflate.h>
@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #define LEVEL 1
-/* The first guess of how much comes out, as a multiple of what goes in. */
+/* The first guess of the inflated size, as a multiple of the body's. */
 #define RATIO_GUESS 4
 #define CAP_MIN ((size_t)4096)
 
@@ -32,7 +32,7 @@ struct growing {
 static bool grow(struct growing *g, size_t cap, struct err *err)
 {
     if (cap > g->limit + 1) {
-        cap = g->limit + 1; /* one byte more shows that there is too much */
+        cap = g->limit + 1; /* one more byte shows that the body is too large */
     }
     char *data = scratch_grow(g->scratch, g->data, g->n, cap);
     if (data == NULL) {

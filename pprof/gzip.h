@@ -1,6 +1,6 @@
 /* Whole gzip bodies in and out, bounded; and the start of one.
  *
- * What is compressed comes from outside: the size that a gzip claims in its trailer is not trusted
+ * Bodies come from outside: the size that a gzip claims in its trailer is not trusted
  * beforehand, only checked afterwards, as is its checksum. Members may follow each other. Any
  * thread.
  */

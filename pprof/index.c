@@ -1,9 +1,9 @@
 #include "pprof/index.h"
 
-/* The hashes of texts have a seed of their own. */
+/* Hashes of texts have a seed of their own. */
 #define SEED_TEXT UINT64_C(0x9ddfea08eb382d69)
 
-/* What a location's key is made of. */
+/* The two kinds of a location's key. */
 enum { BY_ADDRESS = 1, BY_LINES = 2 };
 
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span)
@@ -51,7 +51,7 @@ static bool in_order(const struct pprof_ids *ids)
     return true;
 }
 
-/* Builds what pprof_ids_find() needs, once all ids are there. */
+/* Builds the table for pprof_ids_find() once all ids are known. */
 static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *what, struct err *err)
 {
     if (in_order(ids)) {
@@ -210,8 +210,8 @@ static bool add_line(struct pprof_index *x, struct sv message, struct pprof_key 
     return true;
 }
 
-/* Where the address is in the file that is mapped there, so that it is the same after a restart
- * that maps the file elsewhere. What has no name is known by the address alone. */
+/* Where the address is in the file that is mapped there, so that the key survives a restart
+ * that maps the file elsewhere. Without a name, the address alone is the key. */
 static struct pprof_key address_key(const struct pprof_index *x, const struct pprof_mapping *m,
                                     uint64_t address)
 {

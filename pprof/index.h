@@ -1,9 +1,9 @@
-/* What a profile that was checked consists of: tables of its strings, mappings, functions and
- * locations, each location with a key of what it is.
+/* Tables of the strings, mappings, functions and locations of a checked profile, with a key for the
+ * content of each location.
  *
- * The key does not depend on ids, which each profile gives out anew: it is the address relative to
- * the mapping's file, with the file's build id or name; where there is no address, the lines
- * (function name, file, number). Any thread; memory in proportion to the profile.
+ * The key does not depend on ids, which differ from profile to profile: it is the address relative
+ * to the mapping's file, with the file's build id or name; without an address, the lines (function
+ * name, file, number). Any thread; memory in proportion to the profile.
  */
 #ifndef PROFPULL_PPROF_INDEX_H
 #define PROFPULL_PPROF_INDEX_H
@@ -22,7 +22,7 @@ struct pprof_span {
     uint32_t n;
 };
 
-/* Ids to places in a table. Nearly all writers give out 1, 2, 3, ...: then nothing is built. */
+/* Ids to places in a table. Nearly all writers use 1, 2, 3, ...: then no table is built. */
 struct pprof_ids {
     uint64_t *at; /* by place */
     size_t n;
@@ -39,7 +39,7 @@ struct pprof_location {
 };
 
 struct pprof_function {
-    struct pprof_key key; /* of name and file; made when it is needed first */
+    struct pprof_key key; /* of name and file; computed on first use */
     struct pprof_span span;
     uint32_t name; /* a string */
     uint32_t file;
@@ -62,7 +62,7 @@ struct pprof_index {
     uint64_t seed;
     struct pprof_span *strings;
     struct pprof_location *locations;
-    struct pprof_key *location_keys; /* apart, since they alone are looked at for each frame */
+    struct pprof_key *location_keys; /* separate, since only they are read for each frame */
     struct pprof_function *functions;
     struct pprof_mapping *mappings;
     bool *string_used;
@@ -73,7 +73,7 @@ struct pprof_index {
 
 /* Tables of a profile of less than 4 GiB that pprof_check() has found good, in memory of the
  * scratch. plain must live as long. seed: the same for all profiles whose keys are to be compared,
- * and not known to who makes them. False if an id is there twice or not at all, or out of memory.
+ * and unknown to those who make them. False if an id is duplicate or missing, or out of memory.
  */
 bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
                  const struct pprof_summary *summary, uint64_t seed, struct err *err);
@@ -109,7 +109,7 @@ static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)
 #define PPROF_ODD_1 UINT64_C(0xbb67ae8584caa73b)
 #define PPROF_ODD_2 UINT64_C(0x3c6ef372fe94f82b)
 
-/* A key of some numbers: a different one for other numbers, another order, another seed. */
+/* A key of some numbers, which depends on their values and order and on the seed. */
 static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbers, size_t n)
 {
     struct pprof_key key = {{seed + n, ~seed}};

@@ -19,7 +19,7 @@ struct block {
 
 struct scratch {
     struct scratch *next; /* in a pool */
-    struct block *blocks; /* the first one is where pieces come from */
+    struct block *blocks; /* pieces come from the first one */
     size_t bytes;         /* of all blocks */
     struct buf buf;
 };
@@ -107,7 +107,7 @@ static size_t round_up(size_t size)
     return (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
 }
 
-/* As much again as there is, so that there are few. */
+/* Doubles the memory, so that there are few blocks. */
 static size_t block_size(const struct scratch *s, size_t size)
 {
     size_t more = s->bytes < BLOCK_MIN ? BLOCK_MIN : s->bytes;
@@ -149,7 +149,7 @@ void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size)
     return larger;
 }
 
-/* What several blocks held is one block the next time. */
+/* Several blocks become one for the next round. */
 void scratch_reset(struct scratch *s)
 {
     size_t bytes = s->bytes;

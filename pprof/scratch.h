@@ -1,12 +1,12 @@
-/* Memory that one delta after the other is made in.
+/* Working memory that is reused from delta to delta.
  *
- * Making a delta takes a few blocks in proportion to the profile, which all die together. Taken
- * from malloc() each time, large ones would go back to the system and come again page by page, a
- * tenth of the whole work. A scratch hands out pieces of one block, and has one that is large
- * enough after the first round. Built with ARENA_DEBUG (the sanitizer builds) each piece is a real
- * malloc, so that overruns are seen.
+ * A delta takes a few blocks in proportion to the profile, which are all freed together. Taken from
+ * malloc() each time, large ones would be returned to the system and faulted in again page by page,
+ * a tenth of the whole work. A scratch hands out pieces of one block, which is large enough after
+ * the first round. With ARENA_DEBUG (the sanitizer builds) each piece is a malloc of its own, so
+ * that overruns are seen.
  *
- * A scratch has one user at a time and no lock. A pool of them has a lock; any thread.
+ * One thread uses a scratch, without a lock. A pool of them has a lock; any thread.
  */
 #ifndef PROFPULL_PPROF_SCRATCH_H
 #define PROFPULL_PPROF_SCRATCH_H
@@ -22,16 +22,16 @@ struct scratch *scratch_new(void);
 /* Accepts NULL, returns NULL. */
 struct scratch *scratch_free(struct scratch *s);
 
-/* n elements of so many bytes, aligned for any type; with what was there before in them. NULL if
- * out of memory. Valid until scratch_reset(). */
+/* n elements of so many bytes, aligned for any type, not cleared. NULL if out of memory. Valid
+ * until scratch_reset(). */
 void *scratch_array(struct scratch *s, size_t n, size_t size);
 /* The same, all zero. */
 void *scratch_zeroed(struct scratch *s, size_t n, size_t size);
-/* Makes a piece of old_size bytes one of size > old_size; p may move, and is NULL for none yet.
- * NULL if out of memory: p stays as it was. */
+/* Grows a piece of old_size bytes to size > old_size; it may move, and p may be NULL. NULL if out
+ * of memory: p stays as it was. */
 void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size);
-/* An empty buffer that keeps its storage from round to round, of at most SCRATCH_BUF_MAX bytes.
- * There is one; buf_done() is the scratch's. */
+/* The one buffer of the scratch, empty, of at most SCRATCH_BUF_MAX bytes. It keeps its storage from
+ * round to round and is freed with the scratch. */
 struct buf *scratch_buf(struct scratch *s);
 #define SCRATCH_BUF_MAX ((size_t)128 * 1024 * 1024)
 /* Takes back all pieces. */
@@ -39,8 +39,8 @@ void scratch_reset(struct scratch *s);
 /* Bytes that it holds, used or not. */
 size_t scratch_bytes(const struct scratch *s);
 
-/* What the scratches that nobody uses may hold together: enough for two profiles of 40,000
- * samples at a time. What is beyond goes back to the system. */
+/* Bytes that idle scratches may hold together, enough for two profiles of 40,000 samples; the rest
+ * goes back to the system. */
 #define SCRATCH_POOL_MAX ((size_t)32 * 1024 * 1024)
 
 struct scratch_pool;
@@ -48,7 +48,7 @@ struct scratch_pool;
 struct scratch_pool *scratch_pool_new(void);
 struct scratch_pool *scratch_pool_ref(struct scratch_pool *p);
 struct scratch_pool *scratch_pool_unref(struct scratch_pool *p); /* accepts NULL, returns NULL */
-/* One that nobody uses, or a new one. NULL if out of memory. */
+/* An idle one, or a new one. NULL if out of memory. */
 struct scratch *scratch_pool_take(struct scratch_pool *p);
 /* Gives it back; accepts NULL. */
 void scratch_pool_give(struct scratch_pool *p, struct scratch *s);

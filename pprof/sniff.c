@@ -1,5 +1,5 @@
-/* Judges bodies by what they are. The work is bounded: of a gzip only the start is inflated, of a
- * plain profile only so many fields are walked. */
+/* The work is bounded: only the start of a gzip is inflated, and only so many fields of a plain
+ * profile are walked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +14,9 @@
 #define OUTPUT_MAX 4096
 /* Most top-level fields that are walked. */
 #define FIELDS_MAX 4096
-/* As many printable bytes at the start make it a text. */
+/* So many printable bytes at the start make it a text. */
 #define TEXT_PREFIX 64
-/* What an error shows of a body. */
+/* Characters of a body that an error shows. */
 #define EXCERPT_MAX 80
 /* A chunk of a recording of Java's Flight Recorder begins with the magic, two shorts for the
  * version and eight longs. */
@@ -112,7 +112,7 @@ static bool is_legacy_profile(struct sv v)
     return false;
 }
 
-/* SNIFF_PPROF_PLAIN if it is none of the texts that are known. */
+/* SNIFF_PPROF_PLAIN if it is no known text. */
 static enum sniff_result check_text(struct sv v, struct err *err)
 {
     if (looks_like_html(v)) {
@@ -143,11 +143,11 @@ static enum sniff_result fail_wire(struct sv v, const struct wire_reader *r, str
     return SNIFF_BAD_WIRE;
 }
 
-/* Walks the top-level fields. whole: v is all there is, so that no field may end behind it. */
+/* Walks the top-level fields. whole: v is all there is, so no field may end beyond it. */
 static enum sniff_result check_wire(struct sv v, bool whole, struct err *err)
 {
     struct wire_reader r = wire_reader_of(v);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     for (size_t i = 0; i < FIELDS_MAX && wire_next(&r, &f); i++) {
         if (!profile_field_fits(&f)) {
             r.problem = "a known field of another wire type";
@@ -160,8 +160,8 @@ static enum sniff_result check_wire(struct sv v, bool whole, struct err *err)
     return SNIFF_PPROF_PLAIN;
 }
 
-/* Words of 4 or 8 bytes in either order, 0 and 3 at first: the family that the CPU profiles of
- * gperftools belong to. What comes here of it is cut, or is of another kind. */
+/* Words of 4 or 8 bytes in either order, 0 and 3 at first: the family of the CPU profiles of
+ * gperftools. A profile that comes here is cut, or of another kind. */
 static bool is_old_binary(struct sv v)
 {
     static const struct {
@@ -181,7 +181,7 @@ static bool is_old_binary(struct sv v)
     return false;
 }
 
-/* What is not compressed, or no longer. */
+/* A body that is not compressed, or inflated already. */
 static enum sniff_result check_plain(struct sv v, bool whole, struct err *err)
 {
     if (v.n <= 2) {
@@ -209,7 +209,7 @@ static enum sniff_result fail_gzip(struct err *err, enum err_kind kind, const ch
     return SNIFF_BAD_GZIP;
 }
 
-/* out: what came of the first bytes. whole: it is all there is. */
+/* out: the start, inflated. whole: it is all there is. */
 static enum sniff_result check_inflated(struct sv out, bool whole, struct err *err)
 {
     if (out.n == 0 && whole) {

@@ -69,7 +69,7 @@ static void name_type(struct pprof_value_type *t, uint64_t index, struct sv text
 void pprof_summary_name_types(struct sv plain, struct pprof_summary *s)
 {
     struct wire_reader r = wire_reader_of(plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     uint64_t index = 0;
     while (wire_next(&r, &f)) {
         if (f.number != PROFILE_STRING) {
@@ -88,7 +88,7 @@ void pprof_summary_name_types(struct sv plain, struct pprof_summary *s)
 static bool read_fields(struct sv plain, uint64_t until, struct pprof_summary *ret, struct err *err)
 {
     struct wire_reader r = wire_reader_of(plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     *ret = (struct pprof_summary){.plain_size = plain.n};
     while ((until == 0 || ret->n[until] == 0) && wire_next(&r, &f)) {
         if (!profile_field_fits(&f)) {
@@ -112,14 +112,14 @@ bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
     return true;
 }
 
-/* Reads what stands in the first bytes of a profile. */
+/* Reads the fields in the first bytes of a profile. */
 static void peek(struct sv plain, bool end, uint64_t until, struct pprof_summary *ret)
 {
     (void)read_fields(plain, until, ret, NULL);
     ret->whole = ret->whole && end && plain.n > 0;
 }
 
-/* Inflates size bytes into room. True if no more are needed, or there are none. */
+/* Inflates size bytes into room. True if that is enough, or all there is. */
 static bool peek_gzip(struct sv body, uint64_t until, char *room, size_t size,
                       struct pprof_summary *ret)
 {

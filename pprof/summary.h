@@ -1,7 +1,7 @@
 /* The head of a profile: its types, period, times, and how many entries of each kind it has.
  *
- * Reads bytes from outside and trusts none of them. The one place that knows what these fields
- * mean: pprof_check() fills in the same struct on its way. Any thread.
+ * Reads bytes from outside and trusts none of them. pprof_check() fills in the same struct. Any
+ * thread.
  */
 #ifndef PROFPULL_PPROF_SUMMARY_H
 #define PROFPULL_PPROF_SUMMARY_H
@@ -49,7 +49,7 @@ void pprof_summary_name_types(struct sv plain, struct pprof_summary *s);
 bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
                         struct pprof_summary *ret, struct err *err);
 /* Reads a profile, gzip or plain or damaged, until the first field of this number (PROFILE_*): most
- * writers put what is asked for near the beginning. Reads at most SUMMARY_PEEK_MAX bytes;
+ * writers put them near the beginning. Reads at most SUMMARY_PEEK_MAX bytes;
  * ret->whole says whether that was all. No texts. Allocates and frees if the first few KiB are not
  * enough. */
 void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *ret);

@@ -39,7 +39,7 @@ static inline struct wire_reader wire_reader_of(struct sv in)
  * time that a delta takes is spent here. */
 
 struct wire_varint {
-    const char *next; /* behind the number; NULL if there is none */
+    const char *next; /* after the number; NULL if there is none */
     uint64_t value;   /* the number; without one: is the input cut? */
 };
 
@@ -73,7 +73,7 @@ static inline bool wire_fail_number(struct wire_reader *r, uint64_t cut)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* What follows the tag: sets value and bytes. */
+/* Reads what follows the tag into value and bytes. */
 static inline __attribute__((always_inline)) bool wire_value(struct wire_reader *r, const char *p,
                                                              struct wire_field *ret)
 {
@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *
 static inline void wire_read_numbers(struct sv message, uint64_t *ret, size_t n)
 {
     struct wire_reader r = wire_reader_of(message);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number < n && f.type == WIRE_VARINT) {
             ret[f.number] = f.value;

@@ -52,7 +52,7 @@ static const char *contention_type(struct sv plain)
         "runtime.blockTimerChan", NULL,
     };
     struct wire_reader r = wire_reader_of(plain);
-    struct wire_field f;
+    struct wire_field f = {.number = 0};
     const char *type = NULL;
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_STRING && is_one_of(f.bytes, unlocks)) {

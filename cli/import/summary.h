@@ -1,4 +1,4 @@
-/* What import needs to know of a file with a profile: format, type, time.
+/* The facts about a profile in a file that import needs: format, type, time.
  *
  * Reads bytes from outside and trusts none of them. Pure functions, any thread; they allocate,
  * since a profile is inflated to be read.

@@ -9,10 +9,10 @@
 #include "pprof/legacy/text.h"
 
 #define HEADER_WORDS 5
-/* A longer period between two samples is none; the usual one is 10 ms. */
+/* A longer period between two samples is an error; the usual one is 10 ms. */
 #define PERIOD_MAX_US (UINT64_C(3600) * 1000 * 1000)
 #define NS_PER_US 1000
-/* Of so many samples one may have another second frame, and it still is the signal handler's. */
+/* One of so many samples may have another second frame, and it still is the signal handler's. */
 #define HANDLER_SHARE 32
 /* At most so many frames are the signal handler's. */
 #define HANDLER_FRAMES 2
@@ -38,7 +38,7 @@ static size_t words_left(const struct words *w)
     return (w->in.n - w->at) / w->size;
 }
 
-/* There must be one. */
+/* Reads a word; there must be one. */
 static uint64_t next_word(struct words *w)
 {
     const unsigned char *p = (const unsigned char *)w->in.p + w->at;
@@ -50,7 +50,7 @@ static uint64_t next_word(struct words *w)
     return value;
 }
 
-/* Is it a header in this form? Leaves w behind it. */
+/* Reads the header, if it is one in this form, and leaves w after it. */
 static bool read_header(struct words *w, uint64_t *ret_period)
 {
     static const uint64_t want[HEADER_WORDS] = {0, 3, 0, 0, 0};
@@ -109,10 +109,24 @@ static bool is_end(struct words w, uint64_t count, uint64_t depth)
     return count == 0 && depth == 1 && next_word(&w) == 0;
 }
 
+/* Checks the head of a sample at byte `at`. left: how much may still be counted. */
+static bool check_sample(const struct legacy_profile *p, size_t at, uint64_t count, uint64_t depth,
+                         uint64_t left, struct err *err)
+{
+    if (count > left) {
+        return err_set(err, ERR_INPUT, "a count that cannot be in the sample at byte %zu", at);
+    }
+    if (p->n_samples == LEGACY_SAMPLES_MAX || depth > LEGACY_FRAMES_MAX - p->n_frames) {
+        return err_set(err, ERR_LIMIT, "more than %d samples, or %d frames in all",
+                       LEGACY_SAMPLES_MAX, LEGACY_FRAMES_MAX);
+    }
+    return true;
+}
+
 /* Reads up to the end of the samples, and leaves w after it. */
 static bool read_samples(struct legacy_profile *p, struct words *w, struct err *err)
 {
-    uint64_t left = (uint64_t)INT64_MAX / (uint64_t)p->period; /* of what can be counted */
+    uint64_t left = (uint64_t)INT64_MAX / (uint64_t)p->period;
     for (;;) {
         size_t at = w->at;
         bool cut = words_left(w) < 2;
@@ -130,21 +144,17 @@ static bool read_samples(struct legacy_profile *p, struct words *w, struct err *
             (void)next_word(w);
             return true;
         }
-        if (count > left) {
-            return err_set(err, ERR_INPUT, "a count that cannot be in the sample at byte %zu", at);
-        }
-        if (p->n_samples == LEGACY_SAMPLES_MAX || depth > LEGACY_FRAMES_MAX - p->n_frames) {
-            return err_set(err, ERR_LIMIT, "more than %d samples, or %d frames in all",
-                           LEGACY_SAMPLES_MAX, LEGACY_FRAMES_MAX);
+        if (!check_sample(p, at, count, depth, left, err)) {
+            return false;
         }
         left -= count;
         add_sample(p, w, count, (size_t)depth);
     }
 }
 
-/* ---- frames that are none -------------------------------------------------------------------- */
+/* ---- spurious frames ------------------------------------------------------------------------- */
 
-/* Takes out the frame behind the leaf. */
+/* Removes the frame after the leaf. */
 static void drop_second(struct legacy_profile *p, struct legacy_sample *s)
 {
     p->frames[s->first + 1] = p->frames[s->first];
@@ -152,7 +162,7 @@ static void drop_second(struct legacy_profile *p, struct legacy_sample *s)
     s->depth--;
 }
 
-/* The address that most samples have behind their leaf, if any has a majority. */
+/* The address that most samples have after their leaf, if any has a majority. */
 static uint64_t majority(const struct legacy_profile *p)
 {
     uint64_t candidate = 0;
@@ -176,7 +186,7 @@ static bool is_second(const struct legacy_profile *p, const struct legacy_sample
     return s->depth > 1 && p->frames[s->first + 1] == address;
 }
 
-/* A frame that nearly all samples have behind their leaf was pushed by the signal handler that took
+/* A frame that nearly all samples have after their leaf was pushed by the signal handler that took
  * the sample. */
 static void drop_handler(struct legacy_profile *p)
 {
@@ -195,8 +205,8 @@ static void drop_handler(struct legacy_profile *p)
     }
 }
 
-/* The leaf may be there twice, from the signal's context and from the stack; the second one was
- * taken for a caller, and is one less. */
+/* The leaf may be there twice, from the signal's context and from the stack. The second one was
+ * taken for a return address, so it is one less. */
 static void drop_duplicates(struct legacy_profile *p)
 {
     for (size_t i = 0; i < p->n_samples; i++) {

@@ -16,7 +16,7 @@
 #include "pprof/legacy/profile.h"
 #include "pprof/legacy/text.h"
 
-/* The line that says what follows has at most so many bytes. */
+/* Most bytes of the header line. */
 #define HEADER_MAX 256
 /* More than any program has, and far from an overflow. */
 #define NUMBER_LARGEST ((uint64_t)1 << 53)
@@ -37,7 +37,7 @@ static const struct legacy_kind in_use_only = {
     .columns = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}},
     .period = {"space", "bytes"},
 };
-/* Of address space, not of a heap. */
+/* Growth of the address space, not a heap. */
 static const struct legacy_kind growth = {
     .n_columns = 2,
     .columns = {{"objects", "count"}, {"space", "bytes"}},
@@ -129,8 +129,8 @@ struct header {
     int64_t sums[NUMBERS];
 };
 
-/* "heapprofile", "heap_v2/524288", "growthz". Go's own text (heap/1048576) is none: it has names,
- * which its protobuf keeps. */
+/* "heapprofile", "heap_v2/524288", "growthz". Not Go's own text (heap/1048576): it has names, which
+ * its protobuf keeps. */
 static bool read_method(struct sv in, struct header *h)
 {
     if (text_take(&in, SV("heap_v2/")) || text_take(&in, SV("heapz_v2/"))) {
@@ -165,7 +165,7 @@ bool legacy_is_heap(struct sv start)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Of small blocks few are sampled: what is there stands for so many more. */
+/* Few small blocks are sampled: each one counts for so many more. */
 static bool correct(int64_t *count, int64_t *bytes, int64_t rate)
 {
     if (*count == 0) {

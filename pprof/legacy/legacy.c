@@ -33,7 +33,7 @@ static bool write_out(const struct legacy_profile *p, const struct legacy_input 
                       struct legacy_output *ret, struct err *err)
 {
     struct buf *out = scratch_buf(p->scratch);
-    legacy_write(p, in->time_ns, p->kind->samples_time ? in->duration_ns : 0, out);
+    legacy_write(p, in->time_ns, in->duration_ns, out);
     if (buf_too_big(out)) {
         return err_set(err, ERR_LIMIT, "more than %zu bytes when converted", SCRATCH_BUF_MAX);
     }
@@ -41,7 +41,7 @@ static bool write_out(const struct legacy_profile *p, const struct legacy_input 
     return (buf_ok(out) && gzip_pack(p->scratch, plain, &ret->data, &ret->size)) || err_memory(err);
 }
 
-/* What a failure means; damaged: what was read when the input turned out to be wrong. */
+/* The result of a failure; damaged: the one to use if the input is wrong. */
 static enum legacy_result failure(const struct err *err, enum legacy_result damaged)
 {
     if (err->kind == ERR_LIMIT) {

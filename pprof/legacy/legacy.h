@@ -1,8 +1,8 @@
 /* Profiles in the forms that pprof had before it was a protobuf: CPU and heap profiles of programs
- * with gperftools or jemalloc. No server reads them; converted they are what Google's pprof makes
- * of them: the same samples, addresses and mappings.
+ * with gperftools or jemalloc. No server reads them. They are converted to what Google's pprof
+ * makes of them: the same samples, addresses and mappings.
  *
- * There are no names in them: what comes out has addresses, and the files that they are in. Pure:
+ * There are no names in them: the result has addresses, and the files that contain them. Pure:
  * bytes in, bytes out. Any thread.
  */
 #ifndef PROFPULL_PPROF_LEGACY_LEGACY_H
@@ -16,8 +16,8 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* What is larger, or holds more, is refused: what is needed to work on it grows with it. A minute
- * of a busy program has some 10,000 samples and 1 MB. */
+/* A larger profile is refused: the memory to convert it grows with it. A minute of a busy program
+ * has some 10,000 samples and 1 MB. */
 #define LEGACY_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define LEGACY_SAMPLES_MAX 500000
 #define LEGACY_LOCATIONS_MAX 250000
@@ -35,10 +35,10 @@ enum legacy_result {
 
 struct legacy_input {
     struct sv body;      /* gzip or plain */
-    int64_t time_ns;     /* wall clock: when it was asked for; 0: not told */
-    int64_t duration_ns; /* how long the answer took: so long it sampled, if it did; 0: not told */
-    uint64_t seed;       /* not known to who makes profiles */
-    struct scratch *scratch; /* to work in; what it held is gone afterwards. NULL: one of its own */
+    int64_t time_ns;     /* wall clock: when it was requested; 0: unknown */
+    int64_t duration_ns; /* how long the answer took, which is how long it sampled; 0: unknown */
+    uint64_t seed;       /* unknown to those who make profiles */
+    struct scratch *scratch; /* to work in, and reset afterwards; NULL: one of its own */
 };
 
 struct legacy_output {

@@ -58,7 +58,7 @@ static bool read_line(struct sv line, struct legacy_mapping *ret)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Are they two parts of one? What is not told contradicts nothing. */
+/* Are they two parts of one mapping? Missing facts contradict nothing. */
 static bool continues(const struct legacy_mapping *a, const struct legacy_mapping *b)
 {
     return a->limit == b->start && (a->file.n == 0 || b->file.n == 0 || sv_eq(a->file, b->file)) &&
@@ -90,7 +90,7 @@ static bool is_library(struct sv file)
     return false;
 }
 
-/* What is read first is the program: a file, and no library. */
+/* The program comes first: the first file that is no library. */
 static void put_program_first(struct legacy_maps *m)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -104,8 +104,8 @@ static void put_program_first(struct legacy_maps *m)
     }
 }
 
-/* The start of a program that was moved to huge pages is a mapping of its own, without its name;
- * and one whose first pages are mapped apart still begins where it was linked to. */
+/* The start of a program that was moved to huge pages is a mapping of its own, without its name. A
+ * program whose first pages are mapped separately still begins at its link address. */
 static void mend_program(struct legacy_maps *m)
 {
     if (m->n > 1 && sv_starts_with(m->at[0].file, SV("/anon_hugepage")) &&
@@ -150,7 +150,7 @@ bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* The part of a mapping before its start in the file was left out of the list. */
+/* Extends a mapping to an address before it, if the list left out that part of the file. */
 static bool widen(struct legacy_mapping *m, uint64_t address)
 {
     if (m->offset == 0 || m->start - m->offset > address || address >= m->start) {

@@ -1,7 +1,7 @@
-/* The mappings of a process, from the text of its /proc/<pid>/maps: which file an address is of.
+/* The mappings of a process, from the text of its /proc/<pid>/maps: which file contains an address.
  *
- * Only what can be executed counts. The rules are those of Google's pprof, so that the same profile
- * read by either says the same. Pure, any thread.
+ * Only executable mappings count. The rules are those of Google's pprof, so that both read the same
+ * in a profile. Pure, any thread.
  */
 #ifndef PROFPULL_PPROF_LEGACY_MAPS_H
 #define PROFPULL_PPROF_LEGACY_MAPS_H
@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* Further ones are ignored: what lies in them belongs to no file. Large programs have some 300. */
+/* Further ones are ignored: addresses in them belong to no file. Large programs have some 300. */
 #define LEGACY_MAPPINGS_MAX 2048
 
 struct legacy_mapping {
@@ -29,8 +29,8 @@ struct legacy_maps {
     uint32_t unknown; /* id of the mapping of addresses that no other one holds; 0: none yet */
 };
 
-/* Reads all lines that are mappings, in memory of the scratch; what is none is skipped. The first
- * one is the program itself, as far as can be told. False if out of memory. */
+/* Reads all lines that are mappings into memory of the scratch, and skips the others. The first
+ * mapping is the program itself, as far as can be seen. False if out of memory. */
 bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret);
 /* The id of the mapping that an address is in; 0 for the address 0. May widen a mapping, or add
  * the one for all that is unknown: take the mappings when all addresses have been placed. */

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "pprof/put.h"
 
-/* A table of locations begins with as many slots; a power of two. */
+/* The first size of a table of locations; a power of two. */
 #define SLOTS_MIN 256
 
 bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err)
@@ -35,7 +35,7 @@ static uint32_t *find_slot(const struct legacy_profile *p, const struct table *t
     return &t->slots[at];
 }
 
-/* Twice as many slots. */
+/* Doubles the number of slots. */
 static bool grow(struct legacy_profile *p, struct table *t)
 {
     size_t n = t->slots == NULL ? SLOTS_MIN : 2 * (t->mask + 1);
@@ -99,7 +99,7 @@ struct writer_out {
     const struct legacy_profile *p;
     struct buf *out;
     struct buf message; /* in the making */
-    struct buf strings; /* the table, behind all else */
+    struct buf strings; /* the table of strings, written last */
     uint64_t n_strings;
 };
 
@@ -136,7 +136,7 @@ static void put_value_type(struct writer_out *w, uint64_t field, struct legacy_v
     put_message(w, field);
 }
 
-/* Numbers one behind the other, with their length in front. */
+/* Packed numbers. */
 static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *numbers, size_t n)
 {
     unsigned char bytes[WIRE_NUMBER_MAX];
@@ -215,7 +215,7 @@ void legacy_write(const struct legacy_profile *p, int64_t time_ns, int64_t durat
     if (time_ns != 0) {
         wire_put_number(out, PROFILE_TIME_NANOS, (uint64_t)time_ns);
     }
-    if (duration_ns != 0) {
+    if (p->kind->samples_time && duration_ns != 0) {
         wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_ns);
     }
     buf_done(&w.message);

@@ -1,7 +1,8 @@
-/* What is in an old profile, whatever its form, and how it is written. Private to legacy*.c.
+/* The content of an old profile, whatever its format, and how it is written. Private to
+ * pprof/legacy.
  *
  * A reader fills in samples and frames; then legacy_locate() finds the location and the mapping
- * of each address, and all is written.
+ * of each address, and legacy_write() writes all.
  */
 #ifndef PROFPULL_PPROF_LEGACY_PROFILE_H
 #define PROFPULL_PPROF_LEGACY_PROFILE_H
@@ -16,7 +17,7 @@ struct legacy_value_type {
     const char *unit;
 };
 
-/* What its numbers mean. */
+/* The meaning of the numbers of a profile. */
 struct legacy_kind {
     size_t n_columns;
     struct legacy_value_type columns[LEGACY_COLUMNS_MAX];
@@ -49,16 +50,16 @@ struct legacy_profile {
     struct legacy_maps maps;
 };
 
-/* Makes room for so many samples and frames, but for no more than the limits allow. */
+/* Makes room for so many samples and frames, within the limits. */
 bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err);
 /* Turns the addresses of all frames into ids of locations, in the order in which they come, and
  * finds the mapping of each location. maps: the text of /proc/<pid>/maps. */
 bool legacy_locate(struct legacy_profile *p, struct sv maps, struct err *err);
-/* Appends the profile, not compressed. */
+/* Appends the profile, not compressed; the duration only if its kind has one. */
 void legacy_write(const struct legacy_profile *p, int64_t time_ns, int64_t duration_ns,
                   struct buf *out);
 
-/* The readers: of a whole plain body. What err says follows from its kind. */
+/* Read a whole plain body. ERR_LIMIT if it is too large, ERR_INPUT if it is wrong. */
 bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err);
 bool legacy_read_heap(struct legacy_profile *p, struct sv body, struct err *err);
 /* Does it begin as one? */

@@ -1,5 +1,5 @@
-/* Any bytes as a whole profile: the checker, the index, and gzip around it. What the checker finds
- * good, the index must walk without a fault. */
+/* Any bytes as a whole profile: the checker, the index, and gzip around it. The index must
+ * walk every profile that passes the checker without a fault. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
  *
  * The first byte says which: even, then two profiles as bytes (two bytes for the length of the
  * first); odd, then the bytes describe a small world of stacks from which both are written, and a
- * model of a few lines knows what must come out. Whatever the input, a delta has no negative
- * counter and passes the checker, its counters add up to what the newer profile has more, its
- * gauges are those of the newer one, and the same profile again has nothing to add. */
+ * model of a few lines knows the right result. Whatever the input, a delta has no negative
+ * counter and passes the checker, its counters add up to the growth of the newer profile, its
+ * gauges are those of the newer one, and the delta of the same profile again is zero. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static struct sums sum_up(struct sv plain)
     return s;
 }
 
-/* The output, plain; nothing if nothing was left. */
+/* The output, plain; empty if no sample was left. */
 static struct sv inflate_output(struct scratch *s, const struct delta_output *out)
 {
     struct sv plain = {.p = "", .n = 0};
@@ -142,7 +142,7 @@ static void check_again(struct sv body, bool any_counter, const struct delta_sta
     struct delta_input in = {
         .body = body, .baseline = baseline, .any_counter = any_counter, .seed = 3};
     must(delta_make(&in, &out, &err) == DELTA_MADE);
-    must(out.next->n <= baseline->n); /* what is missing is forgotten some day */
+    must(out.next->n <= baseline->n); /* missing stacks are forgotten some day */
     struct delta_output third;
     in.baseline = out.next;
     must(delta_make(&in, &third, &err) == DELTA_MADE);

@@ -1,5 +1,5 @@
-/* What passes as a recording: a verdict and its error belong together, and nothing is a recording
- * and a profile at once. */
+/* Recognition of recordings: a verdict has its error, and no body is a recording and a profile at
+ * once. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/* Old profiles: whatever comes in, what comes out is a whole pprof profile, and verdict and error
- * belong together. */
+/* Old profiles: whatever the input, the result is a whole pprof profile or an error. */
 #include <stdlib.h>
 
 #include "pprof/gzip.h"
@@ -44,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must((r == LEGACY_MADE) == (err.kind == ERR_NONE));
     must((r == LEGACY_MADE) == (out.data != NULL));
     if (r == LEGACY_MADE) {
-        /* What can be converted is known as such. (Of the header of a gzip the checker reads more
-         * than what inflates it afterwards.) */
+        /* A body that can be converted is recognised. (Of the header of a gzip the checker reads
+         * more than what inflates it afterwards.) */
         must(gzip_is(in.body) || sniff_profile(in.body, NULL) == SNIFF_LEGACY);
         check_output(&out);
     }

@@ -1,4 +1,4 @@
-/* The judgement of a scraped body, and the summary that `profpull scrape` prints of one. */
+/* Recognition of a scraped body, and the summary that `profpull scrape` prints. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A look into any bytes: it ends, and a search for one field finds what a search for another does.
+/* A peek into any bytes ends, and searches for different fields agree on what they have seen.
  */
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* The delta of two profiles by hand, for tests and figures.
  *
- *   delta-tool BEFORE AFTER OUT     writes the delta; prints how it went and the number of samples
- *   delta-tool -b N BEFORE AFTER    makes it N times; prints what one takes
+ *   delta-tool BEFORE AFTER OUT     writes the delta; prints the result and the number of samples
+ *   delta-tool -b N BEFORE AFTER    makes it N times; prints the time of one
  *
- * OUT is empty when nothing is left to pass on. Exit status 1 when a profile is bad.
+ * OUT is empty if all values are zero. Exit status 1 when a profile is bad.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One delta after the other in one scratch, as a worker makes them. took[n]: what each cost. */
+/* Deltas in one scratch, as a worker makes them. took[n]: the time of each. */
 static bool measure(const struct buf *after, const struct delta_state *baseline, double *took,
                     size_t n, struct delta_output *out, size_t *ret_scratch)
 {

@@ -75,7 +75,7 @@ static const struct {
      "line at byte 12: id 0"},
     {"two profiles", BYTES(TYPE STRINGS "\x48\x01" TYPE STRINGS "\x48\x01"),
      "profile at byte 30: a second time_nanos: these are several profiles in one"},
-    /* What only the index sees. */
+    /* Errors that only the index sees. */
     {"an unknown location", BYTES(TYPE "\x12\x04\x08\x02\x10\x05" LOCATION FUNCTION STRINGS), ""},
     {"an unknown function", BYTES(TYPE LOCATION STRINGS),
      "line at byte 12: function 1 is not there"},
@@ -106,7 +106,8 @@ static void checks(void **state)
     }
 }
 
-/* Every start of a good profile is judged without a crash, and only the whole has all its parts. */
+/* Every start of a good profile is checked without a crash, and only the whole has all its parts.
+ */
 static void cut(void **state)
 {
     (void)state;

@@ -14,13 +14,13 @@
 #define ROWS(...) ((const struct pprof_row[]){__VA_ARGS__}), COUNT_ROWS(__VA_ARGS__)
 #define COUNT_ROWS(...) (sizeof((const struct pprof_row[]){__VA_ARGS__}) / sizeof(struct pprof_row))
 
-/* A scrape that goes on: each profile against what is left of those before. */
+/* A series of scrapes: each profile against the baseline of those before. */
 struct series {
     struct delta_state *baseline;
     bool any_counter;
-    bool keep_baseline; /* as if what came out had been lost */
+    bool keep_baseline; /* as if the delta had been lost */
     struct scratch *scratch;
-    struct buf text; /* what came out last */
+    struct buf text; /* the last result */
     struct delta_output out;
     struct err err;
 };
@@ -150,9 +150,9 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
 
 /* ---- what comes out -------------------------------------------------------------------------- */
 
-/* Delta cases F01 and F03: the first profile gives its gauges, the second the difference; gauges
- * stay; the time is that of the newer one, the duration the difference. */
-static void heap(void **state)
+/* The first profile yields its gauges, the second the difference; gauges stay; the time is that of
+ * the newer profile, the duration the difference. */
+static void heap_counters_and_gauges(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -167,9 +167,9 @@ static void heap(void **state)
     series_done(&s);
 }
 
-/* Delta cases F02 and F03, by hand (`make delta-diff` compares with google/pprof): nothing but
- * counters, so nothing goes out at first, nor when nothing happens. */
-static void locks(void **state)
+/* Profiles with nothing but counters: nothing is written at first, nor when nothing happens. (`make
+ * delta-diff` compares with google/pprof.) */
+static void locks_have_only_counters(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -182,8 +182,8 @@ static void locks(void **state)
     series_done(&s);
 }
 
-/* Delta case F04: what no sample needs is gone, so a profile that did not change shrinks. */
-static void lean(void **state)
+/* Entries that no sample needs are removed, so a profile that did not change shrinks. */
+static void unused_entries_are_removed(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -219,8 +219,7 @@ static void lean(void **state)
     buf_done(&plain);
 }
 
-/* Delta case F05: ids and the order of labels do not matter; labels, the order of frames and the
- * file do. */
+/* Ids and the order of labels do not matter; labels, the order of frames and the file do. */
 static void what_a_stack_is(void **state)
 {
     (void)state;
@@ -256,7 +255,7 @@ static void mapped_elsewhere(void **state)
     series_done(&s);
 }
 
-/* Delta case F10: frames without address are told apart by their functions. */
+/* Frames without address are distinguished by their functions. */
 static void no_addresses(void **state)
 {
     (void)state;
@@ -268,7 +267,7 @@ static void no_addresses(void **state)
     series_done(&s);
 }
 
-/* Delta case F06: samples of one stack and the same labels are added up. */
+/* Samples of one stack with the same labels are added up. */
 static void duplicates(void **state)
 {
     (void)state;
@@ -281,8 +280,8 @@ static void duplicates(void **state)
     series_done(&s);
 }
 
-/* Delta case F01: plain, compressed, in two members: the same comes out, and always as gzip. Nor
- * does it matter what a scratch was used for before. */
+/* Plain, compressed, in two members: the result is the same, and always gzip. Nor does the earlier
+ * use of a scratch matter. */
 static void raw_or_gzip(void **state)
 {
     (void)state;
@@ -323,7 +322,7 @@ static void raw_or_gzip(void **state)
     buf_done(&plain[1]);
 }
 
-/* A name that is not UTF-8 is repaired in what goes out: servers refuse the whole profile for it.
+/* A name that is not UTF-8 is repaired in the delta: servers refuse the whole profile for one.
  */
 static void not_utf8(void **state)
 {
@@ -337,7 +336,7 @@ static void not_utf8(void **state)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* Delta case F07: a bad profile in between costs nothing, the next delta covers both intervals. */
+/* A bad profile in between loses nothing: the next delta covers both intervals. */
 static void bad_in_between(void **state)
 {
     (void)state;
@@ -405,7 +404,7 @@ static void bad_values(void **state)
     }
 }
 
-/* Totals beyond 64 bits are no reason to be wrong. */
+/* Totals beyond 64 bits are handled. */
 static void large_values(void **state)
 {
     (void)state;
@@ -446,8 +445,8 @@ static void limits(void **state)
 
 /* ---- restarts -------------------------------------------------------------------------------- */
 
-/* Delta case F09: when anything fell it is another process: gauges only, nothing negative. */
-static void restart(void **state)
+/* If anything fell, it is another process: gauges only, nothing negative. */
+static void restarted_process(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -460,9 +459,9 @@ static void restart(void **state)
          {"b@2", NULL, {90, 90, 0, 0}});
     STEP(&s, spec, DELTA_MADE, "a; 1 1 1 1\nduration 3\n", {"a@1", NULL, {10, 901, 1, 1}},
          {"b@2", NULL, {90, 90, 0, 0}});
-    /* The total fell: a stack is gone, and those that are left did not make up for it. */
+    /* The total fell: a stack is gone, and the others did not make up for it. */
     STEP(&s, spec, DELTA_REBASED, "", {"a@1", NULL, {20, 910, 0, 0}});
-    /* Another program: its stacks are others, with more on them. */
+    /* Another program: other stacks, with higher counts. */
     STEP(&s, spec, DELTA_REBASED, "c; 0 0 1 1\nduration 3\n", {"c@7", NULL, {5000, 5000, 1, 1}});
     STEP(&s, spec, DELTA_MADE, "c; 1 0 0 0\nduration 3\n", {"c@7", NULL, {5001, 5000, 0, 0}});
     /* Nothing at all any more. */
@@ -472,7 +471,7 @@ static void restart(void **state)
 }
 
 /* A stack that is missing for a while is remembered, but not for ever. */
-static void missing(void **state)
+static void missing_stacks_are_remembered(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -498,7 +497,7 @@ static void missing(void **state)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* Delta case F11: any number of counters and gauges in any order. */
+/* Any number of counters and gauges in any order. */
 static void many_columns(void **state)
 {
     (void)state;
@@ -542,7 +541,7 @@ static void unknown_columns(void **state)
     STEP(&s, spec, DELTA_MADE, "a; 4 6\nduration 0\n", {"a", NULL, {5, 6}});
     spec.types = "inuse_space/bytes";
     STEP(&s, spec, DELTA_PASSED, "", {"a", NULL, {5}});
-    /* Where known ones are there, it is these alone. */
+    /* If there are known counters, only they count. */
     spec.types = "delay/nanoseconds x/count";
     STEP(&s, spec, DELTA_REBASED, "a; 0 2\nduration 0\n", {"a", NULL, {1, 2}});
     series_done(&s);
@@ -598,9 +597,9 @@ static void size_of_baseline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heap),
-        cmocka_unit_test(locks),
-        cmocka_unit_test(lean),
+        cmocka_unit_test(heap_counters_and_gauges),
+        cmocka_unit_test(locks_have_only_counters),
+        cmocka_unit_test(unused_entries_are_removed),
         cmocka_unit_test(what_a_stack_is),
         cmocka_unit_test(mapped_elsewhere),
         cmocka_unit_test(no_addresses),
@@ -612,8 +611,8 @@ int main(void)
         cmocka_unit_test(bad_values),
         cmocka_unit_test(large_values),
         cmocka_unit_test(limits),
-        cmocka_unit_test(restart),
-        cmocka_unit_test(missing),
+        cmocka_unit_test(restarted_process),
+        cmocka_unit_test(missing_stacks_are_remembered),
         cmocka_unit_test(many_columns),
         cmocka_unit_test(other_columns),
         cmocka_unit_test(unknown_columns),

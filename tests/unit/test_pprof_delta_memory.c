@@ -1,4 +1,4 @@
-/* Deltas without memory: each allocation fails once, and nothing is lost but the delta. */
+/* Deltas without memory: each allocation fails once, and only the delta is lost. */
 /* Before cmocka, which has a macro of the name of a function here. */
 /* clang-format off */
 #include "tests/unit/torture.h"
@@ -21,7 +21,7 @@ static struct buf profile(int64_t n)
                                     .time_nanos = n};
     const struct pprof_row rows[] = {
         {"a@1 m@2", "k=v", {n, 1}}, {"b m", "n=7", {n, 0}}, {"c m", NULL, {n, 0}}};
-    /* Made in peace. */
+    /* Made without failures. */
     bool armed = torture_state.armed;
     torture_state.armed = false;
     struct buf b = pprof_make(&spec, rows, 3);

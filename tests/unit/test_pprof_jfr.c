@@ -1,4 +1,4 @@
-/* What is a recording of Java's Flight Recorder and what is not. */
+/* Recognition of recordings of Java's Flight Recorder. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static size_t gzip(const char *data, size_t size, char *out, size_t room)
     return n;
 }
 
-/* In a block of its own size, so that a sanitizer sees a read behind it. */
+/* In a block of its own size, so that a sanitizer sees a read past its end. */
 static enum sniff_result check(const char *data, size_t size, struct err *err)
 {
     char *copy = malloc(size == 0 ? 1 : size);
@@ -82,7 +82,7 @@ static void other_ones(void **state)
     }
 }
 
-/* What only begins like the binary format of gperftools is told by name. */
+/* A body that only begins like the binary format of gperftools is named in the error. */
 static void gperftools(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void gperftools(void **state)
     }
 }
 
-/* A type of pprof does not take a recording. */
+/* A recording is not accepted for a type of pprof. */
 static void not_for_pprof(void **state)
 {
     (void)state;

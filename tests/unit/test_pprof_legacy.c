@@ -1,5 +1,5 @@
-/* Old profiles converted: what is read in them, and what is refused. `make delta-diff` compares
- * with google/pprof; here is what each rule is for. */
+/* Conversion of old profiles, and their errors, rule by rule. (`make delta-diff` compares with
+ * google/pprof.) */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -167,7 +167,7 @@ static void check_bad(struct sv body, enum legacy_result want, const char *messa
 #define HEADER 0, 3, 0, 10000, 0
 #define TRAILER 0, 1, 0
 
-/* The words, and the text behind them. */
+/* The words, followed by the text. */
 static struct buf cpu(const uint64_t *words, size_t size, bool big_endian, const char *maps)
 {
     struct buf b;
@@ -300,7 +300,7 @@ static void bad_cpu(void **state)
     }
 }
 
-/* A file of one sample is none, wherever it is cut before its end. */
+/* A file that is cut anywhere before its end is refused. */
 static void cut_anywhere(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void heaps(void **state)
          "alloc_objects/count\nalloc_space/bytes\ninuse_objects/count\ninuse_space/bytes\n"
          "4 400 1 100 @ 401000/1 402000/1\n5 500 2 200 @ 70000010/2\n" MAPS_DUMP
          "period space/bytes\n1\nat 1000\n"},
-        /* Nothing is known of what was allocated. A block of 1 KiB stands for some 512. */
+        /* Allocations are unknown. A block of 1 KiB stands for some 512. */
         {"heap profile: 1: 1024 [1: 1024] @ heap_v2/524288\n 1: 1024 [1: 1024] @ 0x401001\n",
          "inuse_objects/count\ninuse_space/bytes\n512 524800 @ 401000/1\n"},
         {"heap profile: 1: 1024 [1: 1024] @ heap_v2/1\n 1: 1024 [0: 0] @ 0x401001\n"
@@ -428,7 +428,7 @@ static void bad_heaps(void **state)
     }
 }
 
-/* Other texts stay what they were: Go's own, for one, whose protobuf has the names. */
+/* Other texts are not converted, such as Go's own, whose protobuf has the names. */
 static void other_texts(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Memory that is used again: pieces, what a reset keeps, and the pool. */
+/* Reused memory: pieces, the memory that a reset keeps, and the pool. */
 #include "tests/unit/testing.h"
 
 #include <stdint.h>
@@ -53,7 +53,7 @@ static void growing(void **state)
     scratch_free(s);
 }
 
-/* After one round a scratch holds what the round needed, and no more with each. */
+/* After one round a scratch holds what the round needed, and does not grow with more rounds. */
 static void used_again(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void pool(void **state)
     for (size_t i = 0; i < 3; i++) {
         s[i] = scratch_pool_take(p);
         assert_non_null(s[i]);
-        struct buf *b = scratch_buf(s[i]); /* what it holds in sanitizer builds, too */
+        struct buf *b = scratch_buf(s[i]); /* memory in sanitizer builds, too */
         buf_reserve(b, SCRATCH_POOL_MAX / 2 - 1000);
         assert_true(scratch_bytes(s[i]) > SCRATCH_POOL_MAX / 3);
     }

@@ -1,4 +1,4 @@
-/* What bodies are: profiles and everything else that targets answer with. */
+/* Recognition of bodies: profiles and everything else that targets answer with; and summaries. */
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void plain_profiles(void **state)
     CHECK_TEXT_BODY("\xa2\x06\x01x", SNIFF_PPROF_PLAIN, ""); /* an unknown field */
     CHECK_TEXT_BODY("\xa5\x06\x01\x02\x03\x04", SNIFF_PPROF_PLAIN, "");
     CHECK_TEXT_BODY("\xa1\x06\x01\x02\x03\x04\x05\x06\x07\x08", SNIFF_PPROF_PLAIN, "");
-    /* Cut at any byte that is no border of a field, it is not a profile. */
+    /* Cut anywhere except between two fields, it is not a profile. */
     check("cut", PROFILE, sizeof(PROFILE) - 1, SNIFF_BAD_WIRE, "at byte");
     check("cut in a field", PROFILE, 10, SNIFF_BAD_WIRE, "runs past the end at byte 6");
 }
@@ -181,12 +181,12 @@ static void members(void **state)
     free(hollow.p);
     struct bytes trail = join(gzip(PROFILE, sizeof(PROFILE)), gzip("", 0));
     trail.p[trail.n - 20] = 'x';
-    check("something else behind", trail.p, trail.n, SNIFF_BAD_GZIP, "incorrect header check");
-    check("a byte behind", trail.p, trail.n - 19, SNIFF_BAD_GZIP, "");
+    check("garbage after the member", trail.p, trail.n, SNIFF_BAD_GZIP, "incorrect header check");
+    check("a byte after the member", trail.p, trail.n - 19, SNIFF_BAD_GZIP, "");
     free(trail.p);
 }
 
-/* Only the start of a large gzip is looked at: neither a bomb nor damage far behind costs work. */
+/* Only the start of a large gzip is looked at: neither a bomb nor damage farther on costs work. */
 static void large_gzips(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void large_gzips(void **state)
     assert_non_null(big);
     memset(big, 0, n);
     static const unsigned char head[] = {0x0a, 0x02, 0x08, 0x01, 0x12, 0x80, 0x80, 0x04};
-    memcpy(big, head, sizeof(head)); /* a sample of 64 KiB: runs past what is looked at */
+    memcpy(big, head, sizeof(head)); /* a sample of 64 KiB: runs past the bytes that are read */
     check_gzipped("a field past the prefix", big, n, SNIFF_PPROF_GZIP, "");
     uint32_t x = 1;
     for (size_t i = sizeof(head); i < n; i++) {
@@ -205,7 +205,7 @@ static void large_gzips(void **state)
     struct bytes z = gzip(big, n);
     check("does not compress", z.p, z.n, SNIFF_PPROF_GZIP, "");
     memset(z.p + z.n / 2, 0xff, z.n / 2);
-    check("damage behind the prefix", z.p, z.n, SNIFF_PPROF_GZIP, "");
+    check("damage after the prefix", z.p, z.n, SNIFF_PPROF_GZIP, "");
     free(z.p);
     memset(big, 'a', n);
     check_gzipped("text", big, n, SNIFF_TEXT, "inflated");
