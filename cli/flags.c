@@ -314,7 +314,8 @@ static void put_flag(struct buf *out, const struct command *c, const struct flag
     for (size_t i = 0; f->kind == FLAG_CHOICE && f->choice(i) != NULL; i++) {
         buf_printf(&text, "%s%s", i == 0 ? ": " : ", ", f->choice(i));
     }
-    if (f->kind == FLAG_NUMBER || f->kind == FLAG_SIZE || f->kind == FLAG_DURATION) {
+    bool counts = f->kind == FLAG_NUMBER || f->kind == FLAG_SIZE || f->kind == FLAG_DURATION;
+    if (counts && c->defaults != NULL) {
         char value[32];
         uint64_t number;
         memcpy(&number, (const char *)c->defaults + f->offset, sizeof(number));

@@ -58,13 +58,13 @@ struct flag {
 };
 
 /* A row of a table: the flag's kind without "FLAG_", and a field of that type in a struct of
- * arguments, which the compiler checks. More designators may follow the help. */
-#define FLAG(k, n, l, args, field, a, h, ...)                                                      \
+ * arguments, which the compiler checks. The help comes last; more designators may follow it. */
+#define FLAG(k, n, l, args, field, a, ...)                                                         \
     {                                                                                              \
         .name = (n), .letter = (l), .kind = FLAG_##k,                                              \
         .offset = offsetof(struct args, field) +                                                   \
                   0 * sizeof((FLAG_TYPE_##k *)NULL == &((struct args *)NULL)->field),              \
-        .argument = (a), .help = (h), __VA_ARGS__                                                  \
+        .argument = (a), .help = __VA_ARGS__                                                       \
     }
 
 struct command {
