@@ -116,10 +116,8 @@ static void launch(struct engine *e, struct scrape *sc)
         metric_set(e->metrics.in_flight, e->in_flight);
         return;
     }
-    struct err err = ERR_INIT;
-    err_memory(&err);
     status_state(e, sc, STATE_IDLE);
-    fetch_failed(e, sc, REASON_MEMORY, &err);
+    fetch_no_memory(e, sc);
 }
 
 static void wait_for_slot(struct engine *e, struct scrape *sc)
@@ -169,14 +167,12 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
     sc->due_ms = due_ms;
     if (is_exclusive(scrape_type(sc))) {
-        struct err err = ERR_INIT;
         switch (process_gate_enter(&e->gate, sc)) {
         case GATE_WAITS:
             status_state(e, sc, STATE_WAITS_GATE);
             return;
         case GATE_NO_MEMORY:
-            err_memory(&err);
-            fetch_failed(e, sc, REASON_MEMORY, &err);
+            fetch_no_memory(e, sc);
             return;
         case GATE_ENTERED:
             break;

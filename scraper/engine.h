@@ -128,8 +128,8 @@ void groups_free_quota(struct job_quota *quota); /* accepts NULL */
 bool fetch_start(struct engine *e, struct scrape *sc);
 /* Cancels it. */
 void fetch_cancel(struct engine *e, struct scrape *sc);
-/* Counts and logs a failure. err: the sentence. */
-void fetch_failed(struct engine *e, struct scrape *sc, enum reason reason, const struct err *err);
+/* Counts and logs a scrape that was not started because memory ran out. */
+void fetch_no_memory(struct engine *e, struct scrape *sc);
 
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);

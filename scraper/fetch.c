@@ -217,9 +217,11 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-void fetch_failed(struct engine *e, struct scrape *sc, enum reason reason, const struct err *err)
+void fetch_no_memory(struct engine *e, struct scrape *sc)
 {
-    report_failure(e, sc, -1, reason, err);
+    struct err err = ERR_INIT;
+    err_memory(&err);
+    report_failure(e, sc, -1, REASON_MEMORY, &err);
 }
 
 static void report_success(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
