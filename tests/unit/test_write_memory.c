@@ -3,21 +3,10 @@
  */
 #include "tests/unit/testing.h"
 
-#include "tests/unit/torture.h"
+#include "tests/unit/failing_malloc.h"
 #include "write/protocols/table.h"
-
-#undef fail /* cmocka's */
-
-/* NOLINTBEGIN(bugprone-suspicious-include) */
-#include "base/arena.c"
-#include "base/buf.c"
-#include "write/protocols/ingest.c"
-#include "write/protocols/profefe.c"
-#include "write/protocols/push.c"
-#include "write/queue/send_queue.c"
-#include "write/request.c"
-#include "write/series.c"
-/* NOLINTEND(bugprone-suspicious-include) */
+#include "write/queue/send_queue.h"
+#include "write/request.h"
 
 /* What scenarios need, since they have no parameter. */
 static struct {
@@ -40,8 +29,7 @@ static void balance(struct send_queue *e)
 static struct profile *make(void)
 {
     static const char data[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
-    bool armed = torture_state.armed;
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     struct labels *l =
         testing_labels(place.intern, "__name__", "memory", "service_name", "ns/a\xff",
                        "app.kubernetes.io/name", "x,y", "__tenant_id__", "t", "z", "\xff", NULL);
@@ -50,7 +38,7 @@ static struct profile *make(void)
     assert_non_null(p);
     p->from_ns = p->until_ns = INT64_C(1795230000) * NS_PER_S;
     p->format = place.format;
-    torture_state.armed = armed;
+    failing_malloc_resume(armed);
     return p;
 }
 
@@ -110,9 +98,9 @@ static void scenario(bool *ret_complete)
     send_queue_put(e, make(), 0);
     balance(e);
     *ret_complete = send_one(e, &config, 0);
-    assert_true(*ret_complete || torture_state.failed);
+    assert_true(*ret_complete || failing_malloc_failed());
     /* There is memory again for the next one. */
-    if (torture_state.failed) {
+    if (failing_malloc_failed()) {
         send_queue_put(e, make(), 1);
         assert_true(send_one(e, &config, 1));
         CHECK_INT(send_queue_status(e).ledger.queued, 0, "");
@@ -120,12 +108,12 @@ static void scenario(bool *ret_complete)
     send_queue_free(e);
 }
 
-static void torture_protocol(const struct protocol *protocol, enum profile_format format)
+static void each_allocation_fails(const struct protocol *protocol, enum profile_format format)
 {
     place.protocol = protocol;
     place.format = format;
     place.intern = intern_new();
-    size_t n = torture(scenario);
+    size_t n = failing_malloc_each(FAIL_OURS, scenario);
     print_message("%s: %zu allocations\n", protocol->config.name, n);
     assert_true(n >= 8);
     place.intern = intern_free(place.intern);
@@ -134,20 +122,20 @@ static void torture_protocol(const struct protocol *protocol, enum profile_forma
 static void test_push(void **state)
 {
     (void)state;
-    torture_protocol(&protocol_push, PROFILE_PPROF);
+    each_allocation_fails(&protocol_push, PROFILE_PPROF);
 }
 
 static void test_ingest(void **state)
 {
     (void)state;
-    torture_protocol(&protocol_ingest, PROFILE_PPROF);
-    torture_protocol(&protocol_ingest, PROFILE_JFR);
+    each_allocation_fails(&protocol_ingest, PROFILE_PPROF);
+    each_allocation_fails(&protocol_ingest, PROFILE_JFR);
 }
 
 static void test_profefe(void **state)
 {
     (void)state;
-    torture_protocol(&protocol_profefe, PROFILE_PPROF);
+    each_allocation_fails(&protocol_profefe, PROFILE_PPROF);
 }
 
 int main(void)

@@ -4,14 +4,7 @@
 
 #include <stdlib.h>
 
-#include "tests/unit/torture.h"
-
-#include "write/queue/send_queue.c"
-#include "write/queue/spooling.c"
-#include "write/spool/spool.c"
-#include "write/spool/store.c"
-#include "write/spool/store_done.c"
-#include "write/spool/walk.c"
+#include "tests/unit/failing_malloc.h"
 
 static char *scenario_dir;
 
@@ -42,13 +35,12 @@ static void scenario(bool *ret_complete)
     r.quiet = true;
     r.max_bytes = 24 * 1024;
     /* Tables of strings are not what is tested here. */
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     r.in = intern_new();
-    torture_state.armed = true;
+    failing_malloc_resume(armed);
     one_life(&r, 0, seen);
     one_life(&r, 12, seen);
-    bool failed = torture_state.failed;
-    torture_state.armed = false;
+    bool failed = failing_malloc_stop();
     /* The last process has all the memory that it needs, and nothing remains after it. */
     assert_true(rig_open_all(&r, NULL));
     for (int i = 0; i < 5; i++) {
@@ -72,11 +64,11 @@ static void every_allocation_fails(void **state)
 {
     (void)state;
     scenario_dir = testing_mkdtemp();
-    size_t runs = torture(scenario);
+    size_t runs = failing_malloc_each(FAIL_OURS, scenario);
     printf("%zu allocations\n", runs);
     assert_true(runs > 60);
     testing_rmdir(scenario_dir);
-    (free)(scenario_dir);
+    free(scenario_dir);
 }
 
 int main(void)

@@ -7,42 +7,11 @@
  */
 #include "tests/unit/testing.h"
 
-#include <jansson.h>
+#include <stdlib.h>
 
-#include "tests/unit/torture.h"
+#include "tests/unit/failing_malloc.h"
 #include "write/protocols/table.h"
-
-#undef fail /* cmocka's */
-
-/* NOLINTBEGIN(bugprone-suspicious-include) */
-#include "base/arena.c"
-#include "base/buf.c"
-#include "write/protocols/ingest.c"
-#include "write/protocols/profefe.c"
-#include "write/protocols/push.c"
-#include "write/queue/send_queue.c"
-#include "write/request.c"
-#include "write/series.c"
-
-/* Fails as a whole: what Jansson does when its own buffers cannot grow is not ours to test. */
-static json_t *torture_json_loadb(const char *data, size_t n, size_t flags, json_error_t *error)
-{
-    return torture_fails() ? NULL : json_loadb(data, n, flags, error);
-}
-
-#define json_loadb torture_json_loadb
-#include "write/answer.c"
-#undef json_loadb
-#include "write/export.c"
-#include "write/report.c"
-/* Names that two of the files use for themselves. */
-#define drop_reason drop_reason_of_attempt
-#define finish finish_attempt
-#include "write/attempt.c"
-#define put_string put_string_of_file
-#include "write/protocols/file.c"
-#include "write/writer.c"
-/* NOLINTEND(bugprone-suspicious-include) */
+#include "write/write.h"
 
 #define PROFILES 2
 
@@ -53,9 +22,9 @@ struct http_transfer {
     bool used;
 };
 
-struct http_client {
+static struct http_client {
     struct http_transfer at[PROFILES];
-};
+} * client; /* of the writer */
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
 {
@@ -64,6 +33,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     if (c == NULL) {
         err_memory(err);
     }
+    client = c;
     return c;
 }
 
@@ -73,6 +43,7 @@ struct http_client *http_client_free(struct http_client *c)
         assert_false(c->at[i].used);
     }
     free(c);
+    client = NULL;
     return NULL;
 }
 
@@ -83,7 +54,7 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
         i++;
     }
     assert_true(i < PROFILES);
-    if (torture_fails()) {
+    if (failing_malloc_now()) {
         return NULL;
     }
     c->at[i] = (struct http_transfer){.request = *request, .used = true};
@@ -162,8 +133,7 @@ struct attempts {
 static struct profile *make(struct intern *in)
 {
     static const char data[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
-    bool armed = torture_state.armed;
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     struct labels *l = testing_labels(in, "__name__", "memory", "service_name", "ns/a\xff",
                                       "app.kubernetes.io/name", "x,y", "z", "\xff", NULL);
     struct profile *p =
@@ -172,7 +142,7 @@ static struct profile *make(struct intern *in)
     /* No two of one time: files would have the same name. */
     p->from_ns = p->until_ns = (INT64_C(1795230000) + place.made++) * NS_PER_S;
     p->scraped_ms = clock_mono_ms();
-    torture_state.armed = armed;
+    failing_malloc_resume(armed);
     return p;
 }
 
@@ -210,7 +180,7 @@ static bool check_end(const struct write_ledger *l, const struct attempts *seen)
     CHECK_INT(l->accepted, PROFILES, "accepted");
     CHECK_INT(l->queued + l->in_flight, 0, "left over");
     CHECK_INT(l->sent + refused + lost, PROFILES, "for no other reason");
-    CHECK_INT(lost <= (torture_state.failed ? 1 : 0), true, "lost");
+    CHECK_INT(lost <= (failing_malloc_failed() ? 1 : 0), true, "lost");
     CHECK_INT(seen->sent, l->sent, "reported");
     assert_true(seen->dropped <= refused + lost && seen->dropped >= refused);
     if (place.refused < WRITE_DROPS) {
@@ -237,7 +207,7 @@ static bool use(struct writer *w, struct loop *loop, struct intern *in, struct a
     balance(w);
     loop_run_once(loop);
     balance(w);
-    answer_all(w->http, &place.first);
+    answer_all(client, &place.first);
     balance(w);
     if (place.abandon) {
         return true;
@@ -247,7 +217,7 @@ static bool use(struct writer *w, struct loop *loop, struct intern *in, struct a
     int64_t end = clock_mono_ms() + 20000;
     while (!seen->drained && clock_mono_ms() < end) {
         loop_run_once(loop);
-        answer_all(w->http, place.refused < WRITE_DROPS ? &place.first : &good);
+        answer_all(client, place.refused < WRITE_DROPS ? &place.first : &good);
         balance(w);
     }
     CHECK_INT(seen->drained, true, "the drain has an end");
@@ -271,7 +241,7 @@ static void scenario(bool *ret_complete)
                                        .concurrency = 4,
                                        .external_labels = {external, 1}};
     struct config config = {.endpoints = &endpoint, .n_endpoints = 1};
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     struct intern *in = intern_new();
     struct metrics *metrics = metrics_new();
     struct testing_log *log = testing_log_new();
@@ -287,7 +257,7 @@ static void scenario(bool *ret_complete)
                                      .user_agent = "profpull/test",
                                      .on_attempt = on_attempt,
                                      .attempt_arg = &seen};
-    torture_state.armed = true;
+    failing_malloc_resume(armed);
     struct writer *w = writer_new(&options, &err);
     if (w != NULL) {
         *ret_complete = use(w, loop, in, &seen);
@@ -297,11 +267,11 @@ static void scenario(bool *ret_complete)
         (void)metrics_render(metrics, &out);
         buf_done(&out);
     } else {
-        assert_true(torture_state.failed);
+        assert_true(failing_malloc_failed());
         CHECK_CONTAINS(err.msg, "out of memory", "a clean error");
     }
     writer_free(w);
-    torture_state.armed = false;
+    armed = failing_malloc_pause();
     loop_free(loop);
     metrics_free(metrics);
     size_t count = 1;
@@ -310,12 +280,12 @@ static void scenario(bool *ret_complete)
     CHECK_INT(count, 0, "a profile was not released");
     intern_free(in);
     testing_log_done(log);
-    torture_state.armed = true;
+    failing_malloc_resume(armed);
 }
 
 static void run(const char *name)
 {
-    size_t n = torture(scenario);
+    size_t n = failing_malloc_each(FAIL_OURS, scenario);
     print_message("%s: %zu allocations\n", name, n);
     assert_true(n >= 10);
 }
@@ -323,7 +293,7 @@ static void run(const char *name)
 static int setup(void **state)
 {
     (void)state;
-    torture_state.armed = false; /* if the last test failed */
+    (void)failing_malloc_stop(); /* if the last test failed */
     place.protocol = &protocol_push;
     place.refused = WRITE_DROPS;
     (void)snprintf(place.url, sizeof(place.url), "http://h/base");
