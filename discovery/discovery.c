@@ -108,7 +108,7 @@ static void count_groups(struct discovery *d)
 }
 
 /* A watch serves several jobs: labels that one of them wants are built. */
-static bool wants_label(void *arg, struct sv name)
+static bool discovery_wants_label(void *arg, struct sv name)
 {
     const struct kube_source *source = arg;
     const struct discovery *d = source->d;
@@ -121,7 +121,7 @@ static bool wants_label(void *arg, struct sv name)
     return false;
 }
 
-static void on_object(void *arg, const struct target_group *found)
+static void discovery_on_object(void *arg, const struct target_group *found)
 {
     struct kube_source *source = arg;
     struct discovery *d = source->d;
@@ -140,7 +140,7 @@ static void on_object(void *arg, const struct target_group *found)
     count_groups(d);
 }
 
-static void on_counts(void *arg)
+static void discovery_on_counts(void *arg)
 {
     const struct kube_source *source = arg;
     const struct discovery *d = source->d;
@@ -161,14 +161,15 @@ static void check_synced(struct discovery *d)
     }
 }
 
-static void on_source_synced(void *arg)
+static void discovery_on_source_synced(void *arg)
 {
     struct kube_source *source = arg;
     source->d->n_pending--;
     check_synced(source->d);
 }
 
-static void on_list(void *arg, const char *source, struct labels *const *targets, size_t n)
+static void discovery_on_list(void *arg, const char *source, struct labels *const *targets,
+                              size_t n)
 {
     struct list_source *s = arg;
     struct target_group group = {
@@ -182,14 +183,15 @@ static void on_list(void *arg, const char *source, struct labels *const *targets
 }
 
 /* Of files and URLs, which may have no targets any more. */
-static void on_list_change(void *arg, const char *source, struct labels *const *targets, size_t n)
+static void discovery_on_list_change(void *arg, const char *source, struct labels *const *targets,
+                                     size_t n)
 {
     struct list_source *s = arg;
-    on_list(arg, source, targets, n);
+    discovery_on_list(arg, source, targets, n);
     count_lists(s->d);
 }
 
-static void on_list_synced(void *arg)
+static void discovery_on_list_synced(void *arg)
 {
     struct list_source *s = arg;
     s->d->n_pending--;
@@ -203,7 +205,7 @@ static void start_list(struct list_source *s)
     } else if (s->url != NULL) {
         http_sd_start(s->url);
     } else {
-        on_list(s, s->name, s->fixed.at, s->fixed.n);
+        discovery_on_list(s, s->name, s->fixed.at, s->fixed.n);
         static_group_done(&s->fixed);
     }
 }
@@ -231,7 +233,7 @@ static void discovery_start(void *arg)
     }
 }
 
-static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
+static void discovery_on_members(void *arg, const struct sv *names, size_t n, size_t self)
 {
     struct discovery *d = arg;
     d->sharing.on_members(d->sharing.arg, names, n, self);
@@ -246,7 +248,7 @@ static void on_members(void *arg, const struct sv *names, size_t n, size_t self)
     }
 }
 
-static void on_reachable(void *arg, bool reachable)
+static void discovery_on_reachable(void *arg, bool reachable)
 {
     struct discovery *d = arg;
     d->sharing.on_reachable(d->sharing.arg, reachable);
@@ -313,11 +315,11 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .server_id = server_id(d, config),
             .reflectors = &d->reflectors,
             .intern = d->options.intern,
-            .on_change = on_object,
+            .on_change = discovery_on_object,
             .sharing = shared ? &d->sharing : NULL,
-            .on_counts = on_counts,
-            .wants_label = d->options.wants_label == NULL ? NULL : wants_label,
-            .on_synced = on_source_synced,
+            .on_counts = discovery_on_counts,
+            .wants_label = d->options.wants_label == NULL ? NULL : discovery_wants_label,
+            .on_synced = discovery_on_source_synced,
             .arg = source,
         },
         err);
@@ -366,8 +368,8 @@ static bool add_list(struct discovery *d, size_t job, size_t index, struct err *
         .intern = d->options.intern,
         .log = d->options.log,
         .counters = &d->counters,
-        .on_change = on_list_change,
-        .on_synced = on_list_synced,
+        .on_change = discovery_on_list_change,
+        .on_synced = discovery_on_list_synced,
         .arg = s,
     };
     switch (config->kind) {
@@ -431,8 +433,8 @@ static bool add_peers(struct discovery *d, struct err *err)
             .access = access,
             .set = {.self = d->sharing.self, .self_ip = d->sharing.self_ip},
             .env = d->reflectors.env,
-            .on_members = on_members,
-            .on_reachable = on_reachable,
+            .on_members = discovery_on_members,
+            .on_reachable = discovery_on_reachable,
             .arg = d,
         },
         err);

@@ -53,8 +53,8 @@ static bool is_plain_pods(const struct kubernetes *k)
     return k->options.config->role == ROLE_POD && k->join == NULL;
 }
 
-static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
-                      const char *ip, bool moved)
+static void kubernetes_on_change(void *arg, const char *key, struct labels *const *targets,
+                                 size_t n, const char *ip, bool moved)
 {
     struct kubernetes *k = arg;
     char source[SOURCE_PREFIX_MAX + OBJECT_KEY_MAX];
@@ -233,8 +233,8 @@ static enum store_result put_fact(struct part *p, const struct object_id *id, co
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
-static enum reflector_result on_object(void *arg, enum reflector_event event,
-                                       const struct object_id *id, const json_t *object)
+static enum reflector_result kubernetes_on_object(void *arg, enum reflector_event event,
+                                                  const struct object_id *id, const json_t *object)
 {
     struct part *p = arg;
     enum store_result result;
@@ -253,7 +253,7 @@ static enum reflector_result on_object(void *arg, enum reflector_event event,
                                      : REFLECTOR_UNCHANGED;
 }
 
-static void on_list_begin(void *arg)
+static void kubernetes_on_list_begin(void *arg)
 {
     struct part *p = arg;
     if (p->k->join == NULL) {
@@ -263,7 +263,7 @@ static void on_list_begin(void *arg)
     }
 }
 
-static void on_list_end(void *arg)
+static void kubernetes_on_list_end(void *arg)
 {
     struct part *p = arg;
     struct kubernetes *k = p->k;
@@ -329,8 +329,10 @@ static bool listen(struct part *p)
     if (p->reflector == NULL) {
         return false;
     }
-    p->listener = (struct reflector_listener){
-        .list_begin = on_list_begin, .list_end = on_list_end, .object = on_object, .arg = p};
+    p->listener = (struct reflector_listener){.list_begin = kubernetes_on_list_begin,
+                                              .list_end = kubernetes_on_list_end,
+                                              .object = kubernetes_on_object,
+                                              .arg = p};
     reflector_listen(p->reflector, &p->listener);
     return true;
 }
@@ -352,8 +354,8 @@ static bool add_part(struct kubernetes *k, const struct part *model, const char 
     p->list = (unsigned)k->n_parts++;
     p->namespace = namespace;
     if (k->join == NULL) {
-        p->store = store_new(
-            &(struct store_options){.max = STORE_OBJECTS_MAX, .on_change = on_change, .arg = k});
+        p->store = store_new(&(struct store_options){
+            .max = STORE_OBJECTS_MAX, .on_change = kubernetes_on_change, .arg = k});
         if (p->store == NULL) {
             return false;
         }
@@ -376,7 +378,7 @@ static bool add_parts(struct kubernetes *k, const struct part *model)
 }
 
 /* The join itself reads the service's name, which may be one of an object's labels. */
-static bool wants_label(void *arg, struct sv name)
+static bool kubernetes_wants_label(void *arg, struct sv name)
 {
     const struct kubernetes *k = arg;
     const char *service = k->join == NULL ? NULL : k->role->join.service;
@@ -390,7 +392,7 @@ static bool init_filter(struct kubernetes *k)
         return true;
     }
     k->filter = label_filter_new(&(struct label_filter_options){
-        .wants_label = wants_label, .arg = k, .metadata_only = k->join != NULL});
+        .wants_label = kubernetes_wants_label, .arg = k, .metadata_only = k->join != NULL});
     k->targets.filter = k->filter;
     return k->filter != NULL;
 }
@@ -403,7 +405,7 @@ static bool init_join(struct kubernetes *k)
         .max = STORE_OBJECTS_MAX,
         .intern = k->options.intern,
         .too_many_labels = k->counters->skips[SKIP_TOO_MANY_LABELS],
-        .on_change = on_change,
+        .on_change = kubernetes_on_change,
         .arg = k,
     };
     bool any = false;

@@ -259,8 +259,8 @@ static bool report(struct peers *p)
     return true;
 }
 
-static enum reflector_result on_object(void *arg, enum reflector_event event,
-                                       const struct object_id *id, const json_t *object)
+static enum reflector_result peers_on_object(void *arg, enum reflector_event event,
+                                             const struct object_id *id, const json_t *object)
 {
     struct peers *p = arg;
     if (event == OBJECT_GONE) {
@@ -271,14 +271,14 @@ static enum reflector_result on_object(void *arg, enum reflector_event event,
     return p->listing || report(p) ? REFLECTOR_CHANGED : REFLECTOR_NO_MEMORY;
 }
 
-static void on_list_begin(void *arg)
+static void peers_on_list_begin(void *arg)
 {
     struct peers *p = arg;
     p->listing = true;
     peer_set_list_begin(p->set);
 }
 
-static void on_list_end(void *arg)
+static void peers_on_list_end(void *arg)
 {
     struct peers *p = arg;
     p->listing = false;
@@ -288,7 +288,7 @@ static void on_list_end(void *arg)
     }
 }
 
-static void on_reachable(void *arg, bool reachable)
+static void peers_on_reachable(void *arg, bool reachable)
 {
     const struct peers *p = arg;
     p->options.on_reachable(p->options.arg, reachable);
@@ -337,10 +337,10 @@ struct peers *peers_new(const struct peers_options *options, struct err *err)
         err_memory(err);
         return peers_free(p);
     }
-    p->listener = (struct reflector_listener){.list_begin = on_list_begin,
-                                              .list_end = on_list_end,
-                                              .object = on_object,
-                                              .reachable = on_reachable,
+    p->listener = (struct reflector_listener){.list_begin = peers_on_list_begin,
+                                              .list_end = peers_on_list_end,
+                                              .object = peers_on_object,
+                                              .reachable = peers_on_reachable,
                                               .arg = p};
     reflector_listen(r, &p->listener);
     return p;

@@ -49,7 +49,7 @@ static const char *namespace_text(const struct reflector *r)
 
 /* ---- events of the state machine ------------------------------------------------------------- */
 
-static void on_list_begin(void *arg)
+static void reflector_on_list_begin(void *arg)
 {
     struct reflector *r = arg;
     r->listed = 0;
@@ -67,7 +67,7 @@ static void arm_relist(struct reflector *r, int64_t within_ms)
     loop_timer_at(r->relist_timer, at > soonest ? at : soonest);
 }
 
-static void on_list_end(void *arg)
+static void reflector_on_list_end(void *arg)
 {
     struct reflector *r = arg;
     if (!r->synced) {
@@ -98,7 +98,7 @@ static void count_event(struct reflector *r, enum watch_event event, bool change
     }
 }
 
-static bool on_object(void *arg, enum watch_event event, const json_t *object)
+static bool reflector_on_object(void *arg, enum watch_event event, const json_t *object)
 {
     struct reflector *r = arg;
     struct object_id id;
@@ -123,7 +123,7 @@ static bool on_object(void *arg, enum watch_event event, const json_t *object)
     return true;
 }
 
-static void on_other(void *arg, enum watch_event event, struct sv type)
+static void reflector_on_other(void *arg, enum watch_event event, struct sv type)
 {
     struct reflector *r = arg;
     enum discovery_event counted = event == WATCH_BOOKMARK ? EVENT_BOOKMARK
@@ -137,7 +137,7 @@ static void on_other(void *arg, enum watch_event event, struct sv type)
     }
 }
 
-static void on_skipped(void *arg, enum json_skip why)
+static void reflector_on_skipped(void *arg, enum json_skip why)
 {
     static const enum discovery_skip names[] = {
         [JSON_SKIP_TOO_LARGE] = SKIP_TOO_LARGE,
@@ -149,7 +149,7 @@ static void on_skipped(void *arg, enum json_skip why)
     metric_inc(r->env->counters->skips[names[why]]);
 }
 
-static void on_relist(void *arg, enum watch_relist reason)
+static void reflector_on_relist(void *arg, enum watch_relist reason)
 {
     const struct reflector *r = arg;
     const char *name = watch_relist_name(reason);
@@ -159,7 +159,7 @@ static void on_relist(void *arg, enum watch_relist reason)
              LOG_STR("namespace", namespace_text(r)));
 }
 
-static void on_slow(void *arg)
+static void reflector_on_slow(void *arg)
 {
     const struct reflector *r = arg;
     log_warn(r->env->log,
@@ -198,7 +198,7 @@ static void log_forbidden(const struct reflector *r, const struct err *err)
 static void log_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
                      const struct err *err)
 {
-    /* An expired version is listed again at once, which on_relist() logs. */
+    /* An expired version is listed again at once, which reflector_on_relist() logs. */
     if (result == WATCH_EXPIRED ||
         (r->lost && r->problem == result && r->logged_no_login == r->no_login)) {
         return;
@@ -271,7 +271,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
     loop_timer_at(r->timer, watch_next_at(r->machine));
 }
 
-static bool on_head(void *arg, long status, const char *content_type)
+static bool reflector_on_head(void *arg, long status, const char *content_type)
 {
     struct reflector *r = arg;
     (void)content_type;
@@ -283,7 +283,7 @@ static bool on_head(void *arg, long status, const char *content_type)
     return true;
 }
 
-static bool on_data(void *arg, const char *data, size_t len)
+static bool reflector_on_data(void *arg, const char *data, size_t len)
 {
     struct reflector *r = arg;
     bool go_on = watch_data(r->machine, data, len);
@@ -294,7 +294,7 @@ static bool on_data(void *arg, const char *data, size_t len)
     return go_on;
 }
 
-static void on_done(void *arg, const struct http_response *response)
+static void reflector_on_done(void *arg, const struct http_response *response)
 {
     struct reflector *r = arg;
     r->transfer = NULL;
@@ -328,9 +328,9 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
                                   .max_body = UNSTREAMED_MAX,
                                   .receive_buffer = RECEIVE_BUFFER,
                                   .detect_dead_peer = true,
-                                  .on_head = on_head,
-                                  .on_data = on_data,
-                                  .on_done = on_done,
+                                  .on_head = reflector_on_head,
+                                  .on_data = reflector_on_data,
+                                  .on_done = reflector_on_done,
                                   .arg = r,
                               });
     }
@@ -367,7 +367,7 @@ static void fail_request(struct reflector *r, enum http_result result, const cha
 }
 
 /* The plugin has ended, well or not. */
-static void on_login(void *arg)
+static void reflector_on_login(void *arg)
 {
     struct reflector *r = arg;
     r->waiting = false;
@@ -417,7 +417,7 @@ static void begin_request(struct reflector *r)
 }
 
 /* The next request is due, or a check of the current one. */
-static void on_request_timer(void *arg)
+static void reflector_on_request_timer(void *arg)
 {
     struct reflector *r = arg;
     if (r->transfer != NULL) {
@@ -435,10 +435,10 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
     }
 }
 
-static void on_relist_due(void *arg)
+static void reflector_on_relist_due(void *arg)
 {
     struct reflector *r = arg;
-    /* A list that is being read ends first, see on_list_end(). */
+    /* A list that is being read ends first, see reflector_on_list_end(). */
     if (!r->relist_requested || !watch_relist(r->machine)) {
         return;
     }
@@ -498,19 +498,19 @@ static struct reflector *reflector_new(const struct reflector_env *env,
     }
     r->env = env;
     r->options = *options;
-    r->waiter = (struct exec_waiter){.fn = on_login, .arg = r};
+    r->waiter = (struct exec_waiter){.fn = reflector_on_login, .arg = r};
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
-    r->timer = loop_timer_new(env->loop, on_request_timer, r);
-    r->relist_timer = loop_timer_new(env->loop, on_relist_due, r);
+    r->timer = loop_timer_new(env->loop, reflector_on_request_timer, r);
+    r->relist_timer = loop_timer_new(env->loop, reflector_on_relist_due, r);
     r->machine = watch_new(&(struct watch_options){
-        .handler = {.list_begin = on_list_begin,
-                    .list_end = on_list_end,
-                    .object = on_object,
-                    .other = on_other,
-                    .skipped = on_skipped,
-                    .relist = on_relist,
-                    .slow = on_slow,
+        .handler = {.list_begin = reflector_on_list_begin,
+                    .list_end = reflector_on_list_end,
+                    .object = reflector_on_object,
+                    .other = reflector_on_other,
+                    .skipped = reflector_on_skipped,
+                    .relist = reflector_on_relist,
+                    .slow = reflector_on_slow,
                     .arg = r},
         .rng = env->rng,
         .selectors = options->selectors,

@@ -224,7 +224,7 @@ static void file_sd_scan(void *arg)
 }
 
 /* Reads all files, not only the changed one: an unchanged text has no effect. */
-static void on_event(evutil_socket_t fd, short what, void *arg)
+static void file_sd_on_event(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
     struct file_sd *f = arg;
@@ -265,7 +265,7 @@ static void init_notify(struct file_sd *f)
     f->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (f->notify >= 0) {
         f->event = event_new(loop_event_base(f->options.loop), f->notify, EV_READ | EV_PERSIST,
-                             on_event, f);
+                             file_sd_on_event, f);
     }
     if (f->event == NULL || event_add(f->event, NULL) != 0) {
         struct err err = ERR_INIT;

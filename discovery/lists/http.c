@@ -70,7 +70,7 @@ static void finish(struct http_sd *h, const struct sv *text, struct err *err)
     }
 }
 
-static void on_done(void *arg, const struct http_response *response)
+static void http_sd_on_done(void *arg, const struct http_response *response)
 {
     struct http_sd *h = arg;
     h->transfer = NULL;
@@ -98,7 +98,7 @@ static void http_sd_request(void *arg)
                                                   .n_headers = 2,
                                                   .timeout_ms = config->refresh_ms,
                                                   .max_body = CONFIG_FILE_MAX,
-                                                  .on_done = on_done,
+                                                  .on_done = http_sd_on_done,
                                                   .arg = h,
                                               });
     if (h->transfer == NULL) {

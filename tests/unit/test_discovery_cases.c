@@ -35,7 +35,7 @@ struct world {
     const char *show;
     bool synced;
     const char *ours; /* last digits of the addresses that are ours */
-    size_t n_left;    /* calls of on_counts */
+    size_t n_counts;  /* calls of on_counts */
     size_t n_keys;    /* calls of sharing_key */
     size_t n_reported;
     size_t n_gone;
@@ -109,7 +109,7 @@ static bool sharing_is_assigned(void *arg, uint64_t key)
 
 static void on_counts(void *arg)
 {
-    ((struct world *)arg)->n_left++;
+    ((struct world *)arg)->n_counts++;
 }
 
 static void setup_shared(struct world *w, const struct config_kubernetes *config,
@@ -515,7 +515,7 @@ static void test_shares(void **state)
     list_end(&w, &kube_pods.resource);
     check_reported(&w, "pod/ns/a: 10.0.0.1:80\n", "only ours");
     check_shares(&w, 1, 1, 0, "pods without an address have no owner");
-    CHECK_INT(w.n_left, 1, "");
+    CHECK_INT(w.n_counts, 1, "");
     CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2")),
               REFLECTOR_UNCHANGED, "an update of a foreign pod");
     kubernetes_reassign(w.k, 77);
@@ -564,7 +564,7 @@ static void test_not_shared(void **state)
     list(&w, &kube_pods.resource, POD_ON("n"));
     kubernetes_reassign(w.k, 77);
     check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "what is joined");
-    CHECK_INT(w.n_keys + w.n_left, 0, "no key is computed");
+    CHECK_INT(w.n_keys + w.n_counts, 0, "no key is computed");
     check_shares(&w, 1, 0, 0, "");
     teardown(&w);
     struct config_kubernetes nodes = {.role = ROLE_NODE};
