@@ -32,7 +32,7 @@ static void read_protocol(struct reader *r, const struct place *at, const void *
     }
     names[n] = "auto";
     unsigned index = (unsigned)n;
-    read_choice(r, at, &(struct choices){names, n + 1}, &index);
+    kind_choice.read(r, at, &(struct choices){names, n + 1}, &index);
     if (index < n) {
         *(const struct config_protocol **)out = all[index];
     }

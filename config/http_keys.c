@@ -123,7 +123,7 @@ static void read_bearer(struct reader *r, const struct place *at, const void *ar
     struct http_settings *http = out;
     http->auth = HTTP_AUTH_HEADER;
     const struct text_kind *kind = arg;
-    read_text(r, at, kind, kind->file_name ? &http->credentials_file : &http->credentials);
+    kind_text.read(r, at, kind, kind->file_name ? &http->credentials_file : &http->credentials);
 }
 
 static const struct kind kind_bearer = {.read = read_bearer};

@@ -38,7 +38,7 @@ static void read_seconds(struct reader *r, const struct place *at, const void *a
     (void)arg;
     static const struct range range = {1000, UINT64_C(24) * 60 * 60 * 1000};
     int64_t ms = 0;
-    read_duration(r, at, &range, &ms);
+    kind_duration.read(r, at, &range, &ms);
     if (ms % MS_PER_S != 0) {
         reader_error(r, at, "expected whole seconds, got %s", reader_got(r, at->node));
     } else if (ms != 0) {

@@ -200,10 +200,7 @@ extern const struct kind kind_deferred; /* as kind_list, but another function re
 extern const struct kind kind_later;    /* not supported yet: always an error */
 extern const struct kind kind_ignored;  /* read and written by other rows */
 
-read_fn read_text;
-read_fn read_duration;
-read_fn read_choice;
-read_fn read_mapping;
+/* For kinds that share one direction with these. */
 read_fn read_nothing;
 write_fn write_text;
 write_fn write_unsigned;

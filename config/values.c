@@ -109,7 +109,7 @@ const char *reader_text(struct reader *r, const struct place *at, const struct t
     return joined;
 }
 
-void read_text(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_text(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const char *text = reader_text(r, at, arg == NULL ? &text_any : arg);
     if (text != NULL) {
@@ -184,7 +184,7 @@ static void read_unsigned(struct reader *r, const struct place *at, const void *
     }
 }
 
-void read_duration(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_duration(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     static const struct text_kind kind = {.expected = "a duration such as \"15s\""};
     const struct range *range = arg;
@@ -249,7 +249,7 @@ bool choice_find(const struct choices *c, struct sv name, unsigned *ret_value)
     return false;
 }
 
-void read_choice(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_choice(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct choices *choices = arg;
     struct text_kind kind = {.expected = reader_choices(r, choices->names, choices->n)};
@@ -281,7 +281,7 @@ static void read_strings(struct reader *r, const struct place *at, const void *a
     read_array(r, at, sizeof(const char *), read_text, arg, out);
 }
 
-void read_mapping(struct reader *r, const struct place *at, const void *arg, void *out)
+static void read_mapping(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     schema_read(r, at, arg, out);
 }
