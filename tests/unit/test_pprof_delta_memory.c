@@ -1,19 +1,9 @@
 /* Deltas without memory: each allocation fails once, and only the delta is lost. */
-/* Before cmocka, which has a macro of the name of a function here. */
-/* clang-format off */
-#include "tests/unit/torture.h"
-
-/* NOLINTBEGIN(bugprone-suspicious-include): with failing allocators */
-#include "base/buf.c"
-#include "pprof/delta.c"
-#include "pprof/delta_state.c"
-#include "pprof/scratch.c"
-/* NOLINTEND(bugprone-suspicious-include) */
-
 #include "tests/unit/testing.h"
 
+#include "pprof/delta.h"
+#include "tests/unit/failing_malloc.h"
 #include "tests/unit/pprof_writer.h"
-/* clang-format on */
 
 static struct buf profile(int64_t n)
 {
@@ -21,11 +11,9 @@ static struct buf profile(int64_t n)
                                     .time_nanos = n};
     const struct pprof_row rows[] = {
         {"a@1 m@2", "k=v", {n, 1}}, {"b m", "n=7", {n, 0}}, {"c m", NULL, {n, 0}}};
-    /* Made without failures. */
-    bool armed = torture_state.armed;
-    torture_state.armed = false;
+    bool armed = failing_malloc_pause();
     struct buf b = pprof_make(&spec, rows, 3);
-    torture_state.armed = armed;
+    failing_malloc_resume(armed);
     return b;
 }
 
@@ -89,8 +77,8 @@ static void pooled_scratch(bool *complete)
 static void each_fails_once(void **state)
 {
     (void)state;
-    assert_true(torture(own_scratch) >= 8);
-    assert_true(torture(pooled_scratch) >= 8);
+    assert_true(failing_malloc_each(FAIL_OURS, own_scratch) >= 8);
+    assert_true(failing_malloc_each(FAIL_OURS, pooled_scratch) >= 8);
 }
 
 int main(void)
