@@ -71,7 +71,7 @@ static const char *guess(const struct pprof_summary *s, struct sv plain)
         const char *sample;
         const char *type;
     } table[] = {
-        /* in this order: the first sample type that is there decides */
+        /* in this order: the first sample type that the profile has decides */
         {"alloc_space", "memory"},
         {"alloc_objects", "memory"},
         {"inuse_space", "memory"},
@@ -99,7 +99,7 @@ static const char *guess(const struct pprof_summary *s, struct sv plain)
     return has_type(s, "space") && has_type(s, "objects") ? "memory" : NULL;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static bool read_content(struct scratch *scratch, struct sv body, struct import_summary *ret,
                          struct err *err)
@@ -114,7 +114,7 @@ static bool read_content(struct scratch *scratch, struct sv body, struct import_
     }
     if (ret->format == PROFILE_JFR) {
         jfr_summary_read(plain, &s);
-        /* A recording holds samples of many kinds; servers take it apart by themselves. */
+        /* A recording holds samples of many kinds, which servers separate. */
         ret->type = "process_cpu";
         snprintf(ret->types, sizeof(ret->types), "%s", "a JFR recording");
     } else {

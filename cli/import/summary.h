@@ -26,7 +26,7 @@ struct import_summary {
 
 enum import_verdict {
     IMPORT_PROFILE,
-    IMPORT_OTHER,   /* something else than a profile: HTML, text, an image */
+    IMPORT_OTHER,   /* not a profile but HTML, text, an image */
     IMPORT_DAMAGED, /* a profile, or a gzip, that is damaged or cannot be read */
 };
 
