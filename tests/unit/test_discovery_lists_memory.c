@@ -80,7 +80,7 @@ static void teardown(struct world *w)
     buf_done(&w->reported);
 }
 
-static void run_until_told(struct world *w)
+static void run_until_reported(struct world *w)
 {
     if (strstr(w->reported.data, w->until) == NULL) {
         loop_timer_after(w->watchdog, PATIENCE_MS);
@@ -148,11 +148,11 @@ static void files_scenario(bool *ret_complete)
                                              });
     if (f != NULL) {
         file_sd_start(f);
-        run_until_told(&w);
+        run_until_reported(&w);
         CHECK_CONTAINS(w.reported.data, "two: b:1\n", "");
         for (int i = 0; i < 1000 && strstr(w.reported.data, "one: a:1\n") == NULL; i++) {
             w.until = "one: a:1\n";
-            run_until_told(&w);
+            run_until_reported(&w);
         }
         CHECK_INT(file_sd_count(f), 2, "");
     } else {
@@ -220,7 +220,7 @@ static void url_scenario(bool *ret_complete)
                                                                     .arg = &w});
     if (h != NULL) {
         http_sd_start(h);
-        run_until_told(&w);
+        run_until_reported(&w);
         CHECK_INT(http_sd_has_targets(h), true, "");
     } else {
         assert_true(failing_malloc_failed());
