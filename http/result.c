@@ -211,11 +211,12 @@ static const struct {
     [HTTP_ERR_REDIRECT] = {"redirect", .put = put_redirect},
     [HTTP_ERR_CUT] = {"cut", .put = put_cut},
     [HTTP_ERR_PROTOCOL] = {"protocol", .put = put_protocol},
-    [HTTP_ERR_ABORTED] = {"aborted", "given up by the reader"},
+    [HTTP_ERR_ABORTED] = {"aborted", .text = "given up by the reader"},
     [HTTP_ERR_DESCRIPTORS] = {"descriptors",
-                              "no file descriptor left (the limit is that of this program)"},
+                              .text =
+                                  "no file descriptor left (the limit is that of this program)"},
     [HTTP_ERR_CONFIG] = {"config", .put = put_curl_words},
-    [HTTP_ERR_MEMORY] = {"memory", "out of memory"},
+    [HTTP_ERR_MEMORY] = {"memory", .text = "out of memory"},
 };
 
 const char *http_result_name(enum http_result r)
