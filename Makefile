@@ -3,7 +3,7 @@
 #   make                 build/profpull
 #   make V=1             show the commands
 #   make CC=clang        another compiler
-#   make BUILD=dir       another place for everything that is made
+#   make BUILD=dir       another directory for everything that is built
 #   make ERR=            without -Werror
 
 BUILD    ?= build
@@ -17,7 +17,7 @@ FUZZ_SECONDS ?= 60
 
 VERSION := $(shell cat VERSION)
 
-# What the linker and compiler need of each library.
+# The libraries, as pkg-config names them.
 PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent libmd
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
@@ -35,15 +35,15 @@ HARDEN   := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
 HARDEN_LD := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 OPT      ?= $(HARDEN)
 
-# CFLAGS and LDFLAGS are the user's; ours stand apart so that both hold.
+# CFLAGS and LDFLAGS are the user's; ours are separate, so that both apply.
 ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$(BUILD)/gen \
               -g -fPIE -pthread $(WARNINGS) $(OPT) $(SANITIZE) $(PKG_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
-# The rooms, in link order: each may use those that stand behind it.
+# The rooms, in link order: each may use those after it.
 ROOMS := cli server agent write scraper relabel discovery config model pprof http base
-# What the tests of a room need besides the room and what stands under all stages.
+# The rooms that the tests of a room are linked with; UNDER is what all stages use.
 UNDER := config model pprof http base
 DEPS_base      := base
 DEPS_http      := http base
@@ -88,7 +88,7 @@ $(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
 	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
 $(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
 
-# Everything is made again when the compiler or its options change.
+# Everything is rebuilt when the compiler or its options change.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CC) $(subst ','\'',$(ALL_CFLAGS) $(ALL_LDFLAGS))' | cmp -s - $@ || \
@@ -106,15 +106,15 @@ $(BUILD)/profpull: $(BUILD)/obj/profpull.o $(call libs,all)
 
 TEST_SRC := $(sort $(wildcard tests/unit/test_*.c))
 TEST_BIN := $(TEST_SRC:tests/unit/%.c=$(BUILD)/tests/%)
-# The room is the first word behind "test_".
+# The room is the first word after "test_".
 room_of = $(word 2,$(subst _, ,$(1)))
 CMOCKA  := -lcmocka
-# Tests that make allocations fail: tests/unit/failing_malloc.h. What is wrapped is also listed there.
+# Tests that make allocations fail: tests/unit/failing_malloc.h lists the wrapped functions too.
 FAILING_MALLOC := malloc calloc realloc reallocarray strdup strndup asprintf vasprintf \
                   __asprintf_chk __vasprintf_chk json_loadb
 FAILING_TESTS  := $(shell grep -l 'unit/failing_malloc\.h"' tests/unit/test_*.c)
 failing_objects = $(if $(filter tests/unit/$(1).c,$(FAILING_TESTS)),$(BUILD)/obj/tests/unit/failing_malloc.o)
-# It stands in front of the sanitizer's malloc(), from before the sanitizer has started.
+# It replaces the malloc() of the sanitizer, and runs before the sanitizer has started.
 $(BUILD)/obj/tests/unit/failing_malloc.o: private override SANITIZE := \
     $(if $(findstring -fsanitize=,$(SANITIZE)),-DSANITIZED)
 failing_flags   = $(if $(call failing_objects,$(1)),$(FAILING_MALLOC:%=-Wl,--wrap=%))
@@ -219,7 +219,7 @@ bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
 bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh
 
-bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, beside google/pprof
+bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, next to google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-delta.sh
 
 bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
@@ -235,11 +235,11 @@ install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local)
 	install -m 755 $(BUILD)/profpull $(DESTDIR)$(PREFIX)/bin/profpull
 	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/profpull
 
-uninstall: ## what install has put there
+uninstall: ## remove what install has installed
 	rm -f $(DESTDIR)$(PREFIX)/bin/profpull
 	rm -rf $(DESTDIR)$(PREFIX)/share/doc/profpull
 
-clean: ## remove all that was made
+clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 help: ## this list

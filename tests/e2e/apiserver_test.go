@@ -383,7 +383,7 @@ func realExpired(t *testing.T, c *controlPlane) {
 		t.Errorf("%v new lists because the version had expired, expected one", n)
 	}
 	if now := p.scrape(stays.Addr()); now.Successes < before.Successes || now.Failures != before.Failures {
-		t.Errorf("the target that did not change began anew: %+v, before %+v", now, before)
+		t.Errorf("the target that did not change started over: %+v, before %+v", now, before)
 	}
 	p.stop()
 	c.deletePod("stays")

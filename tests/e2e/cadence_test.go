@@ -106,7 +106,7 @@ write:
 	}
 }
 
-// F20: somebody else profiles the target: it is tried twice in an interval, and the page says so.
+// Somebody else profiles the target: it is tried twice in an interval, and the page says so.
 func TestProfiledBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
@@ -232,7 +232,7 @@ write:
 	}
 }
 
-// F36: the program is stopped for some intervals: what it missed is counted and not made up for.
+// The program is stopped for some intervals: what it missed is counted and not made up for.
 func TestStoppedAndContinued(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})

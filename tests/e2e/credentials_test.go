@@ -92,7 +92,7 @@ func rotated(t *testing.T, user func(token secretFile) map[string]any, change fu
 	return p, cluster
 }
 
-// F13: a token file that is replaced is used with at most one refused request, and an empty one on
+// A token file that is replaced is used with at most one refused request, and an empty one on
 // the way costs nothing.
 func TestTokenFileRotates(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestTokenFileRotates(t *testing.T) {
 	p.stop()
 }
 
-// F13: an exec plugin is run once for its credentials, and once more when they are refused.
+// An exec plugin is run once for its credentials, and once more when they are refused.
 func TestExecPluginRefresh(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -154,7 +154,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta
 	p.stop()
 }
 
-// F12: a streamed list that does not come to its end is said to be late after 10 s, and read in pages
+// A streamed list that does not come to its end is said to be late after 10 s, and read in pages
 // after 60 s; what is a target stays one until then.
 func TestStreamStalls(t *testing.T) {
 	t.Parallel()

@@ -168,7 +168,7 @@ scrape_configs:
     profiles:
       process_cpu: {enabled: false}
       goroutine: {enabled: false}
-      # Without a collection Go's heap profile is behind; /allocs does not know gc=1.
+      # Without a collection Go's heap profile lags; /allocs does not know gc=1.
       memory: {path: /debug/pprof/heap, params: {gc: "1"}}
     static_configs:
       - {targets: ["`+address+`"], labels: {service_name: loadgen}}

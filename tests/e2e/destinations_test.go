@@ -91,7 +91,7 @@ write:
 	}
 	for _, name := range []string{"push", "ingest", "deepflow", "profefe", "files"} {
 		if n := m.sum("profpull_write_queued_profiles", "endpoint", name); n > 6 {
-			t.Errorf("%s: %.0f profiles wait behind the hung one", name, n)
+			t.Errorf("%s: %.0f profiles wait for the hung one", name, n)
 		}
 	}
 	if m.sum("profpull_write_breaker_state", "endpoint", "hung") == 0 || m.sum("profpull_write_breaker_state", "endpoint", "push") != 0 {

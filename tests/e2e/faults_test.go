@@ -200,7 +200,7 @@ func expectNewest(t *testing.T, tg *target.Target, got []pyroscope.Received, n i
 	}
 }
 
-// F27: one of two endpoints takes requests and never answers. The other gets every profile at once, the
+// One of two endpoints takes requests and never answers. The other gets every profile at once, the
 // hanging one never more requests than its concurrency.
 func TestOneEndpointHangs(t *testing.T) {
 	t.Parallel()
@@ -439,7 +439,7 @@ write:
 	}
 }
 
-// Every way in which a target can fail is told apart in /api/v1/targets and in the metrics, costs no
+// Every way in which a target can fail is distinguished in /api/v1/targets and in the metrics, costs no
 // other target anything, and none of the rubbish is pushed.
 func TestBadTargets(t *testing.T) {
 	t.Parallel()
@@ -453,8 +453,8 @@ func TestBadTargets(t *testing.T) {
 		says   string // part of lastError
 	}{
 		{target.CPUInUse, "cpu_in_use", "500"},
-		{target.Hang, "timeout", ""}, // F18
-		{target.Drip, "timeout", ""}, // F19
+		{target.Hang, "timeout", ""}, // never answers
+		{target.Drip, "timeout", ""}, // sends a byte now and then
 		{target.CutBody, "cut", ""},
 		{target.HTML, "not_pprof_html", "<!DOCTYPE"},
 		{target.JSON, "not_pprof_json", ""},

@@ -151,8 +151,8 @@ func TestMostPodsVanishAtOnce(t *testing.T) {
 }
 
 // A thousand updates of pods that change nothing that a rule reads (new versions, conditions, an
-// annotation) cause no work behind discovery: nothing is relabelled and no scrape disturbed. A change
-// of one label is told for that pod alone, and its scrape goes on.
+// annotation) cause no work after discovery: nothing is relabelled and no scrape disturbed. A change
+// of one label is reported for that pod alone, and its scrape goes on.
 func TestIrrelevantUpdates(t *testing.T) {
 	t.Parallel()
 	const n, rounds = 50, 20

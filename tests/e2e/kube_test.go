@@ -192,7 +192,7 @@ func (w *watched) lists(want int) {
 	}
 }
 
-// A watch that is cut within an object continues behind the last whole one, without a new list.
+// A watch that is cut within an object continues after the last whole one, without a new list.
 func TestWatchCut(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t, kube.Options{})
@@ -286,7 +286,7 @@ func TestWatchExpired(t *testing.T) {
 			w.waitPods("a c")
 			w.lists(2)
 			if now := w.scrape(w.target.Addr()); now.Successes < since.Successes || now.Failures != since.Failures {
-				t.Errorf("the target that did not change began anew: %+v, before %+v", now, since)
+				t.Errorf("the target that did not change started over: %+v, before %+v", now, since)
 			}
 			w.stop()
 		})
@@ -314,7 +314,7 @@ func TestWatchEvents(t *testing.T) {
 	w.stop()
 }
 
-// A list in pages gives every pod; when a page has expired, the list is read anew.
+// A list in pages gives every pod; when a page has expired, the list is read again.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
 	for _, expired := range []int{0, 1} {

@@ -25,7 +25,7 @@ func (p *program) cpuTime() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// F31: with fewer descriptors than targets the program does what it can: it neither spins nor floods its
+// With fewer descriptors than targets the program does what it can: it neither spins nor floods its
 // log, answers on its admin server, and scrapes most targets.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ func TestLargePassthrough(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		w.(http.Flusher).Flush() // the size is not told beforehand
+		w.(http.Flusher).Flush() // the size is not announced
 		w.Write(body)
 	})
 	sink := serveOn(t, func(w http.ResponseWriter, r *http.Request) {

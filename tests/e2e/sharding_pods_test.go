@@ -10,7 +10,7 @@ import (
 	"profpull.test/e2e/fakes/loop"
 )
 
-// podLists is how many lists of pods were asked for, streamed or in pages, but for those that failed.
+// podLists is the number of lists of pods that were requested, streamed or in pages, and did not fail.
 func podLists(cluster *kube.Server) int {
 	n := 0
 	stats := cluster.Stats()
@@ -87,7 +87,7 @@ write:`, 1)
 		t.Errorf("a share of %d, at first %d", got, share)
 	}
 	lists(first+1, "after a loss")
-	f.cluster.Put(kube.Annotated("pod-0", targets.addrs[0], "cpu", "memory")) // news of one is told to one replica
+	f.cluster.Put(kube.Annotated("pod-0", targets.addrs[0], "cpu", "memory")) // the change of one pod is sent to one replica
 	time.Sleep(300 * time.Millisecond)
 	has("its share still", half)
 

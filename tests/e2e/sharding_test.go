@@ -22,7 +22,7 @@ import (
 
 // ---- many targets that know who asks ------------------------------------------------------------
 
-// visit is one scrape of a target. Replicas tell their name as the user of basic_auth, which changes
+// visit is one scrape of a target. Replicas give their name as the user of basic_auth, which changes
 // nothing of a scrape's identity and phase.
 type visit struct {
 	replica    string

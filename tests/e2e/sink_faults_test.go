@@ -37,7 +37,7 @@ func finalLedger(t *testing.T, p *program, name string) map[string]int {
 	return s
 }
 
-// F23: an endpoint without a spool is down for long (ten minutes with E2E_LONG). What waits stays
+// An endpoint without a spool is down for long (ten minutes with E2E_LONG). What waits stays
 // within the queue, the oldest are dropped and counted, scrapes stay on schedule, and what has
 // gathered does not fall upon the server at once when it is back.
 func TestLongOutageWithoutSpool(t *testing.T) {
@@ -140,7 +140,7 @@ write:
 	}
 	t.Logf("%d requests within the first step after the outage, %d with all places", early, concurrency)
 	if early > 1 {
-		t.Errorf("%d requests at once behind an outage", early)
+		t.Errorf("%d requests at once after an outage", early)
 	}
 	server.Faults.Set(nil)
 	s := finalLedger(t, p, "main")
@@ -161,7 +161,7 @@ write:
 	}
 }
 
-// F25: the time in Retry-After is honoured as seconds and as a date, up to a cap; nonsense is not.
+// The time in Retry-After is honoured as seconds and as a date, up to a cap; nonsense is not.
 // At the end nothing waits for it any more, and everything arrives.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ scrape_configs:
 `+staticTargets("later", tg)+"write:\n"+config)
 	line := regexp.MustCompile(`endpoint fails, retrying.* endpoint=(\w+) .*retry_in_s=([0-9.e+-]+)`)
 	said := map[string]float64{}
-	p.wait("all to be told", func() string {
+	p.wait("all answers", func() string {
 		for _, m := range line.FindAllStringSubmatch(p.stderr.String(), -1) {
 			if _, known := said[m[1]]; !known {
 				said[m[1]], _ = strconv.ParseFloat(m[2], 64)
@@ -227,7 +227,7 @@ scrape_configs:
 }
 
 // F26: 422 may be the server's fault or the profile's. The profile is sent again, a bounded number of
-// times, and those behind it are not held up; 400 and 413 are for good.
+// times, and those after it are not held up; 400 and 413 are for good.
 func TestDoubtfulAnswers(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -345,7 +345,7 @@ func (h *hasty) answered() int {
 	return h.answers
 }
 
-// F28: a server answers while the body is still on its way and then resets the connection. The status
+// A server answers while the body is still on its way and then resets the connection. The status
 // line decides, and no profile is counted or sent twice.
 func TestAnswerBeforeTheBody(t *testing.T) {
 	t.Parallel()

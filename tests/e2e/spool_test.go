@@ -243,7 +243,7 @@ func (p *program) emptied() {
 
 // ---- tests --------------------------------------------------------------------------------------
 
-// F24: the program is killed at random moments under load, the server up or down. What was on disk and
+// The program is killed at random moments under load, the server up or down. What was on disk and
 // not acknowledged arrives, every time; what was reported as stored was on disk; no more come twice
 // than may have been in flight; and the ledger balances in every life.
 func TestSpoolSurvivesKills(t *testing.T) {
@@ -460,7 +460,7 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	}
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 	noneRefused(t, server)
-	// A flipped bit is found, and its place is told.
+	// A flipped bit is found, and its place is reported.
 	n := makeSpool(t, filepath.Join(root, "main"), 100000, pprof.Gzip(pprof.Make("heap", pprof.Options{Functions: 60})))
 	file := filepath.Join(root, "main", fmt.Sprintf("%016x.seg", 1))
 	b, err := os.ReadFile(file)
@@ -486,7 +486,7 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	}
 }
 
-// F29: a disk that is full costs nothing but durability, and is used again when there is room.
+// A disk that is full costs nothing but durability, and is used again when there is room.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	bin(t)

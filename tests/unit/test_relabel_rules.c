@@ -25,75 +25,92 @@ struct verdict {
 #define ONLY_SOURCES(action)                                                                       \
     action " action requires only 'source_labels' and 'target_label', and no other fields"
 
-/* Numbered like the list of differences between naming schemes: Prometheus has a legacy scheme
- * (letters, digits, underscore) and the UTF-8 scheme, its default, which we follow. Grafana Alloy
- * is between the two. V06, V08, V09, V11 and V18 are where they part. */
+/* Prometheus has a legacy naming scheme (letters, digits, underscore) and the UTF-8 scheme, its
+ * default, which we follow. Grafana Alloy is between the two. Rows on which the schemes differ have
+ * a comment. */
 static const struct verdict verdicts[] = {
     /* Both refuse. An action that is empty in the file never becomes a rule: the reader of the
      * configuration says the same words. */
-    {"V01",
+    {"no action",
      {.has_action = true, .action = (enum config_action)99},
      "relabel action cannot be empty"},
-    {"V02", {.action = ACTION_REPLACE}, NEEDS_TARGET("replace")},
-    {"V02 empty", {.action = ACTION_REPLACE, .target_label = ""}, NEEDS_TARGET("replace")},
-    {"V03", {.action = ACTION_LOWERCASE}, NEEDS_TARGET("lowercase")},
-    {"V04 keepequal", {.action = ACTION_KEEPEQUAL}, NEEDS_TARGET("keepequal")},
-    {"V04 dropequal", {.action = ACTION_DROPEQUAL}, NEEDS_TARGET("dropequal")},
-    {"V04 uppercase", {.action = ACTION_UPPERCASE}, NEEDS_TARGET("uppercase")},
-    {"V04 hashmod", {.action = ACTION_HASHMOD, .modulus = 2}, NEEDS_TARGET("hashmod")},
-    {"V05",
+    {"replace without target", {.action = ACTION_REPLACE}, NEEDS_TARGET("replace")},
+    {"replace with an empty target",
+     {.action = ACTION_REPLACE, .target_label = ""},
+     NEEDS_TARGET("replace")},
+    {"lowercase without target", {.action = ACTION_LOWERCASE}, NEEDS_TARGET("lowercase")},
+    {"keepequal without target", {.action = ACTION_KEEPEQUAL}, NEEDS_TARGET("keepequal")},
+    {"dropequal without target", {.action = ACTION_DROPEQUAL}, NEEDS_TARGET("dropequal")},
+    {"uppercase without target", {.action = ACTION_UPPERCASE}, NEEDS_TARGET("uppercase")},
+    {"hashmod without target", {.action = ACTION_HASHMOD, .modulus = 2}, NEEDS_TARGET("hashmod")},
+    {"hashmod without modulus",
      {.action = ACTION_HASHMOD, .target_label = "a"},
      "relabel configuration for hashmod requires non-zero modulus"},
     /* UTF-8 scheme: a name like any other (no reference is expanded here). Legacy: refused. */
-    {"V06", {.action = ACTION_LOWERCASE, .target_label = "${3}"}, NULL},
+    {"lowercase, target with a reference",
+     {.action = ACTION_LOWERCASE, .target_label = "${3}"},
+     NULL},
     /* Both accept. */
-    {"V07", {.action = ACTION_REPLACE, .target_label = "${3}"}, NULL},
+    {"replace, target is a reference", {.action = ACTION_REPLACE, .target_label = "${3}"}, NULL},
     /* UTF-8 scheme. Legacy and Alloy: "0${3}" is invalid 'target_label'. */
-    {"V08", {.action = ACTION_REPLACE, .target_label = "0${3}"}, NULL},
-    {"V09", {.action = ACTION_REPLACE, .target_label = "-${3}"}, NULL},
+    {"replace, target starts with a digit",
+     {.action = ACTION_REPLACE, .target_label = "0${3}"},
+     NULL},
+    {"replace, target starts with a dash",
+     {.action = ACTION_REPLACE, .target_label = "-${3}"},
+     NULL},
     /* Both accept. */
-    {"V10", {.action = ACTION_LABELMAP, .replacement = "$1"}, NULL},
-    {"V10 braces", {.action = ACTION_LABELMAP, .replacement = "${1}"}, NULL},
+    {"labelmap to a reference", {.action = ACTION_LABELMAP, .replacement = "$1"}, NULL},
+    {"labelmap to a reference in braces", {.action = ACTION_LABELMAP, .replacement = "${1}"}, NULL},
     /* UTF-8 scheme. Legacy and Alloy: "a-$1" is invalid 'replacement' for labelmap action. */
-    {"V11", {.action = ACTION_LABELMAP, .replacement = "a-$1"}, NULL},
-    /* From here on both agree again, up to V18. */
-    {"V12",
+    {"labelmap to a name with a dash", {.action = ACTION_LABELMAP, .replacement = "a-$1"}, NULL},
+    /* Both agree again. */
+    {"lowercase with replacement",
      {.action = ACTION_LOWERCASE, .target_label = "a", .replacement = "x"},
      "'replacement' can not be set for lowercase action"},
-    {"V12 uppercase",
+    {"uppercase with an empty replacement",
      {.action = ACTION_UPPERCASE, .target_label = "a", .replacement = ""},
      "'replacement' can not be set for uppercase action"},
-    {"V12 default", {.action = ACTION_LOWERCASE, .target_label = "a", .replacement = "$1"}, NULL},
-    {"V13", {.action = ACTION_LABELDROP, .source_labels = ONE_SOURCE}, ONLY_REGEX("labeldrop")},
-    {"V14 target", {.action = ACTION_LABELKEEP, .target_label = "a"}, ONLY_REGEX("labelkeep")},
-    {"V14 separator", {.action = ACTION_LABELKEEP, .separator = ","}, ONLY_REGEX("labelkeep")},
-    {"V14 replacement", {.action = ACTION_LABELKEEP, .replacement = "x"}, ONLY_REGEX("labelkeep")},
-    {"V14 modulus", {.action = ACTION_LABELKEEP, .modulus = 3}, ONLY_REGEX("labelkeep")},
-    {"V14 defaults",
+    {"lowercase with the default replacement",
+     {.action = ACTION_LOWERCASE, .target_label = "a", .replacement = "$1"},
+     NULL},
+    {"labeldrop with source_labels",
+     {.action = ACTION_LABELDROP, .source_labels = ONE_SOURCE},
+     ONLY_REGEX("labeldrop")},
+    {"labelkeep with target",
+     {.action = ACTION_LABELKEEP, .target_label = "a"},
+     ONLY_REGEX("labelkeep")},
+    {"labelkeep with separator",
+     {.action = ACTION_LABELKEEP, .separator = ","},
+     ONLY_REGEX("labelkeep")},
+    {"labelkeep with replacement",
+     {.action = ACTION_LABELKEEP, .replacement = "x"},
+     ONLY_REGEX("labelkeep")},
+    {"labelkeep with modulus", {.action = ACTION_LABELKEEP, .modulus = 3}, ONLY_REGEX("labelkeep")},
+    {"labelkeep with defaults",
      {.action = ACTION_LABELKEEP, .separator = ";", .replacement = "$1", .regex = "a"},
      NULL},
-    {"V15 regex",
+    {"keepequal with regex",
      {.action = ACTION_KEEPEQUAL, .target_label = "a", .regex = "(.*)"},
      ONLY_SOURCES("keepequal")},
-    {"V15 separator",
+    {"dropequal with separator",
      {.action = ACTION_DROPEQUAL, .target_label = "a", .separator = "/"},
      ONLY_SOURCES("dropequal")},
-    {"V15 modulus",
+    {"dropequal with modulus",
      {.action = ACTION_DROPEQUAL, .target_label = "a", .modulus = 1},
      ONLY_SOURCES("dropequal")},
-    {"V15 good",
+    {"dropequal with sources and target",
      {.action = ACTION_DROPEQUAL, .target_label = "a", .source_labels = ONE_SOURCE},
      NULL},
-    {"V16",
+    {"missing parenthesis",
      {.target_label = "a", .regex = "("},
      "regex: error parsing regexp: missing closing ): `(` at byte 0"},
-    {"V17 lookahead",
+    {"lookahead",
      {.target_label = "a", .regex = "(?!x)"},
      "regex: error parsing regexp: invalid or unsupported Perl syntax: `(?!` at byte 0"},
-    {"V17 reference",
+    {"back-reference",
      {.target_label = "a", .regex = "(a)\\1"},
      "regex: error parsing regexp: invalid escape sequence: `\\1` at byte 3"},
-    /* Not in the list. */
     {"any UTF-8 target", {.target_label = "utf-8.label"}, NULL},
     {"any UTF-8 target with a reference", {.target_label = "utf-8.label${1}"}, NULL},
     {"bad UTF-8 target",
@@ -138,7 +155,7 @@ static void validation(void **state)
     }
 }
 
-/* V18: Prometheus lower-cases the action, Alloy does not; we do. */
+/* Prometheus lower-cases the action and Alloy does not; we do. */
 static void action_case(void **state)
 {
     (void)state;
@@ -149,7 +166,7 @@ static void action_case(void **state)
     assert_false(config_action_parse(SV("keeps"), &action));
 }
 
-/* V19 */
+/* What Prometheus' legacy scheme and Alloy accept as a name. */
 static void legacy_names(void **state)
 {
     (void)state;

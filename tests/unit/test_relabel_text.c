@@ -261,7 +261,7 @@ static void class_names(void **state)
         const struct unicode_class *class_of = unicode_class_find(sv_from(rows[i][0]));
         CHECK_STR(class_of == NULL ? NULL : class_of->pcre, rows[i][1], rows[i][0]);
     }
-    /* Sorted, as the search needs it; and known to the PCRE2 of this system, but for what is newer.
+    /* Sorted, as the search needs it; and known to the PCRE2 of this system, unless newer.
      */
     size_t unknown = 0;
     for (size_t i = 0; i < unicode_n_classes; i++) {
@@ -527,7 +527,7 @@ static void long_captures(void **state)
     test_free(text);
 }
 
-/* Groups behind the last one that took part are unset, also after a match that had more. */
+/* Groups after the last one that took part are unset, also after a match that had more. */
 static void stale_groups(void **state)
 {
     (void)state;

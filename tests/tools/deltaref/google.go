@@ -39,7 +39,7 @@ func googleDelta(before *google.Profile, after []byte) (*google.Profile, error) 
 	return google.Merge([]*google.Profile{p, before})
 }
 
-// googleKey is a stack as google/pprof tells it, with names instead of ids.
+// googleKey is a stack as google/pprof shows it, with names instead of ids.
 func googleKey(s *google.Sample) string {
 	var b strings.Builder
 	for _, l := range s.Location {

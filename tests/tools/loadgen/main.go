@@ -1,5 +1,5 @@
 // Command loadgen is a Go program with something to profile: it burns CPU, allocates, blocks and
-// fights for locks in functions with telling names, and serves net/http/pprof.
+// contends for locks in functions with distinctive names, and serves net/http/pprof.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	if *countsFile != "" {
 		handler = counting(*countsFile, handler)
 		// Only the collections that are asked for (?gc=1): one that begins by itself at that moment
-		// leaves the heap profile behind the counts.
+		// lets the heap profile lag the counts.
 		debug.SetGCPercent(-1)
 		debug.SetMemoryLimit(512 << 20)
 	}

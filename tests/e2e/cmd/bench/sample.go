@@ -51,7 +51,7 @@ func takeSample(p, fakes *process) sample {
 func cpu(pid int) (user, system float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	check(err)
-	// The name may hold spaces; behind its parenthesis come state and numbers.
+	// The name may hold spaces; after its parenthesis come state and numbers.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	number := func(i int) float64 {
 		v, err := strconv.ParseFloat(fields[i], 64)

@@ -85,7 +85,7 @@ func max(a, b int) int {
 	return b
 }
 
-// cpu is the seconds that all threads that are alive have run, to the nanosecond, but for the admin
+// cpu is the seconds that all threads that are alive have run, to the nanosecond, except the admin
 // server, which works for this program only.
 func (p *program) cpu() float64 {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))

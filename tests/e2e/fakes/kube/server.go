@@ -135,7 +135,7 @@ func (s *Server) Advance(n int) {
 	s.store.version += uint64(n)
 }
 
-// Compact forgets all history: watches from an older version are told 410, and so is every open
+// Compact forgets all history: watches from an older version get 410, and so is every open
 // paged list.
 func (s *Server) Compact() {
 	s.mu.Lock()

@@ -80,7 +80,7 @@ func (s *store) list(match matcher) []*stored {
 	return all
 }
 
-// since returns the events behind a version for one watch: an object that begins to match is ADDED
+// since returns the events after a version for one watch: an object that begins to match is ADDED
 // and one that ceases to match DELETED, whatever happened to it in truth.
 func (s *store) since(version uint64, match matcher) (events []event) {
 	for _, c := range s.history {

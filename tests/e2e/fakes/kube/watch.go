@@ -230,7 +230,7 @@ func (s *Server) count(n int) {
 	s.stats.OpenWatches += n
 }
 
-// next returns what there is to do, the version that is reached with it, and what tells of more.
+// next returns the events to send, the version that they lead to, and a channel that announces more.
 func (wt *watcher) next() ([]event, []signal, uint64, chan struct{}) {
 	s := wt.s
 	s.mu.Lock()

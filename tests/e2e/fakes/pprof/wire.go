@@ -87,7 +87,7 @@ func Each(b []byte, fn func(Field) error) error {
 	return nil
 }
 
-// Ints reads a repeated integer, packed or not, behind what is there already.
+// Ints reads a repeated integer, packed or not, and appends it.
 func Ints(into []uint64, f Field) ([]uint64, error) {
 	if f.Type == 0 {
 		return append(into, f.Value), nil

@@ -63,7 +63,7 @@ func (s *Server) validateLabel(p pair, text string) error {
 }
 
 // ParseName reads the grammar of the parameter `name`: app{key=value,...}. Without quoting or
-// escaping; what stands behind an unclosed brace is lost, without an error. wide takes the charset
+// escaping; the text after an unclosed brace is lost, without an error. wide takes the charset
 // of today's server (dots in keys, slashes in the app); DeepFlow's is narrower.
 func ParseName(text string, wide bool) (app string, labels map[string]string, err error) {
 	const (
@@ -112,7 +112,7 @@ func ParseName(text string, wide bool) (app string, labels map[string]string, er
 			}
 			key.Reset()
 			word.Reset()
-			state = inKey // also behind "}": the real scanner goes on reading keys
+			state = inKey // also after "}": the real scanner goes on reading keys
 		}
 	}
 	return app, labels, nil

@@ -1,7 +1,7 @@
 // Package target serves /debug/pprof/* as a Go program would, and misbehaves on request.
 //
 // Bodies are compressed once; each answer still differs from every other (a comment in the gzip
-// header), so that a test can tell by its hash which answer arrived where. Every target has an
+// header), so that a test knows by its hash which answer arrived where. Every target has an
 // address of its own.
 package target
 
@@ -19,7 +19,7 @@ import (
 	"profpull.test/e2e/fakes/pprof"
 )
 
-// Paths of the types that a target serves, and the kind of profile behind each.
+// Paths of the types that a target serves, and the kind of profile at each.
 var Paths = map[string]string{
 	"/debug/pprof/profile":   "cpu",
 	"/debug/pprof/heap":      "heap",
