@@ -226,7 +226,8 @@ const char *http_result_name(enum http_result r)
 
 /* ---- classification -------------------------------------------------------------------------- */
 
-/* Tells the deadline of the request from that of connecting. libcurl rounds to milliseconds. */
+/* Distinguishes the deadline of the request from that of connecting. libcurl rounds to
+ * milliseconds. */
 static enum http_result timeout_result(const struct http_transfer *t)
 {
     int64_t passed_ms = (t->end_ns - t->start_ns) / NS_PER_MS;

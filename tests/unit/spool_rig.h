@@ -251,7 +251,7 @@ static inline void rig_done(struct rig *r)
     r->log = NULL;
 }
 
-/* A profile number n of so many bytes, each telling the number. NULL if out of memory. */
+/* A profile number n of so many bytes, each containing the number. NULL if out of memory. */
 static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size)
 {
     char name[16];

@@ -161,7 +161,7 @@ static void moved_by_one(struct file *f)
     memmove(f->data + f->starts[2] + 1, f->data + f->starts[2], f->size - f->starts[2]);
     f->size++;
 }
-/* A head that is right but for the size, which would lead far out of the file. */
+/* A head that is right except for the size, which would lead far out of the file. */
 static void endless_record(struct file *f)
 {
     uint8_t *p = f->data + f->starts[2];

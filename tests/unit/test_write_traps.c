@@ -414,7 +414,7 @@ static void test_status_is_not_all(void **state)
 }
 
 /* What the server dislikes within a profile will not get better. It is
- * refused once, in the server's words, and a time out of the window is told apart. */
+ * refused once, in the server's words, and a time out of the window is distinguished. */
 static void test_refused_for_what_is_within(void **state)
 {
     (void)state;
