@@ -124,6 +124,7 @@ check_circles() {
 }
 
 # Tests link the product as it is built: see tests/unit/failing_malloc.h.
+# shellcheck disable=SC2086
 check_tests_include() {
   ! grep -nE '#include "[a-z_0-9/]+\.c"' $tests
 }
