@@ -1,4 +1,4 @@
-/* What answers mean: the table of docs/writing.md, row by row. */
+/* What answers mean: the table of docs/destinations.md, row by row. */
 #include "tests/unit/testing.h"
 
 #include "write/answer.h"
