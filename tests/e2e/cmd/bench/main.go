@@ -17,11 +17,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
+	"profpull.test/e2e/cmd/internal/measure"
 	"profpull.test/e2e/fakes/loop"
 )
 
@@ -71,37 +71,22 @@ type process struct {
 
 // launch starts a program, on one core if wanted, with its stderr in a file.
 func launch(core int, name string, args ...string) *process {
-	if *pinned && runtime.NumCPU() > 1 {
-		if taskset, err := exec.LookPath("taskset"); err == nil {
-			args = append([]string{"-c", fmt.Sprint(core), name}, args...)
-			name = taskset
-		}
-	}
-	p := &process{cmd: exec.Command(name, args...)}
-	out, err := p.cmd.StdoutPipe()
+	cmd, err := measure.Command(*pinned, core, logName(core), name, args...)
 	check(err)
-	p.stdout = bufio.NewReader(out)
-	p.cmd.Stderr, err = os.Create(p.logName(core))
+	out, err := cmd.StdoutPipe()
 	check(err)
-	// If this program dies, so do its children. The signal belongs to the thread that starts them.
-	runtime.LockOSThread()
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	check(p.cmd.Start())
-	return p
+	check(cmd.Start())
+	return &process{cmd: cmd, stdout: bufio.NewReader(out)}
 }
 
-func (p *process) logName(core int) string {
+func logName(core int) string {
 	return filepath.Join(*dir, fmt.Sprintf("bench-%d.log", core))
 }
 
 // failed ends everything, with the last that the process said.
 func (p *process) failed(core int, what string, err error) {
 	_ = p.cmd.Process.Kill()
-	text, _ := os.ReadFile(p.logName(core))
-	if len(text) > 2000 {
-		text = text[len(text)-2000:]
-	}
-	log.Fatalf("%s: %v\n%s", what, err, text)
+	log.Fatalf("%s: %v\n%s", what, err, measure.Tail(logName(core)))
 }
 
 func (p *process) end() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"profpull.test/e2e/cmd/internal/measure"
 )
 
 // sample is the state of everything at one moment.
@@ -93,18 +94,12 @@ func (s *sample) readMetrics() {
 	check(err)
 	defer resp.Body.Close()
 	buckets := map[float64]float64{}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		line := lines.Text()
-		s.metricsSize += len(line) + 1
-		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
-			value, err := strconv.ParseFloat(line[i+1:], 64)
-			check(err)
-			s.nSamples++
-			name, labels, _ := strings.Cut(line[:i], "{")
-			s.take(name, labels, value, buckets)
-		}
-	}
+	s.metricsSize, err = measure.Samples(resp.Body, func(sample string, value float64) {
+		s.nSamples++
+		name, labels, _ := strings.Cut(sample, "{")
+		s.take(name, labels, value, buckets)
+	})
+	check(err)
 	s.metricsTime = time.Since(begin)
 	for le, count := range buckets {
 		s.late = append(s.late, bucket{le, count})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"log"
 	"math"
@@ -9,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"profpull.test/e2e/cmd/internal/measure"
 )
 
 // program is profpull under test.
@@ -50,22 +50,13 @@ func startProgram(server, sink string, interval time.Duration, more string) *pro
 	file := filepath.Join(*dir, "discovery.yaml")
 	check(os.WriteFile(file, []byte(fmt.Sprintf(configText, interval, p.admin, server, sink)+more), 0o600))
 	name, args := *programPath, []string{"run", "--config", file}
-	if *pinned && runtime.NumCPU() > 1 {
-		if taskset, err := exec.LookPath("taskset"); err == nil {
-			name, args = taskset, append([]string{"-c", "0", name}, args...)
-		}
-	}
 	if *wrapper != "" {
 		args = append(append(strings.Fields(*wrapper)[1:], name), args...)
 		name = strings.Fields(*wrapper)[0]
 	}
-	p.cmd = exec.Command(name, args...)
 	var err error
-	p.cmd.Stderr, err = os.Create(p.log)
+	p.cmd, err = measure.Command(*pinned, 0, p.log, name, args...)
 	check(err)
-	// If this program dies, so does its child. The signal belongs to the thread that starts it.
-	runtime.LockOSThread()
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(p.cmd.Start())
 	return p
 }
@@ -73,16 +64,8 @@ func startProgram(server, sink string, interval time.Duration, more string) *pro
 func (p *program) end() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if err := p.cmd.Wait(); err != nil {
-		text, _ := os.ReadFile(p.log)
-		log.Printf("profpull: %v\n%s", err, text[max(0, len(text)-2000):])
+		log.Printf("profpull: %v\n%s", err, measure.Tail(p.log))
 	}
-}
-
-func max(a, b int) int {
-	if a > b {
-		return a
-	}
-	return b
 }
 
 // cpu is the seconds that all threads that are alive have run, to the nanosecond, except the admin
@@ -132,13 +115,8 @@ func (p *program) metrics() metrics {
 	}
 	defer resp.Body.Close()
 	m := metrics{}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if i := strings.LastIndexByte(lines.Text(), ' '); i > 0 && lines.Text()[0] != '#' {
-			m[lines.Text()[:i]], err = strconv.ParseFloat(lines.Text()[i+1:], 64)
-			check(err)
-		}
-	}
+	_, err = measure.Samples(resp.Body, func(name string, value float64) { m[name] = value })
+	check(err)
 	return m
 }
 
@@ -187,8 +165,7 @@ func (p *program) wait(what string, done func(m metrics) bool) metrics {
 			return m
 		}
 		if time.Now().After(deadline) {
-			text, _ := os.ReadFile(p.log)
-			log.Fatalf("waited too long: %s\n%s", what, text[max(0, len(text)-2000):])
+			log.Fatalf("waited too long: %s\n%s", what, measure.Tail(p.log))
 		}
 	}
 }
