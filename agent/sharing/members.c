@@ -93,6 +93,24 @@ static bool is_still_self(const struct members *m, const struct sv *names, size_
            sv_eq_str(names[self], m->at[m->self].name);
 }
 
+/* Fills at with the names that are present and with the members that are still handing over. */
+static bool add_all(const struct members *m, struct member *at, size_t *n_all,
+                    const struct sv *names, size_t n, int64_t now_ms)
+{
+    bool ok = at != NULL;
+    for (size_t i = 0; i < n && ok; i++) {
+        ok = add(at, n_all, names[i], NEVER);
+    }
+    for (size_t i = 0; i < m->n && ok; i++) {
+        const struct member *old = &m->at[i];
+        int64_t until = old->until_ms == NEVER ? now_ms + m->options.handover_ms : old->until_ms;
+        if (until > now_ms && !is_named(names, n, old->name)) {
+            ok = add(at, n_all, sv_from(old->name), until);
+        }
+    }
+    return ok;
+}
+
 enum members_result members_set(struct members *m, const struct sv *names, size_t n, size_t self,
                                 int64_t now_ms)
 {
@@ -103,18 +121,7 @@ enum members_result members_set(struct members *m, const struct sv *names, size_
     }
     struct member *at = calloc(n + m->n + 1, sizeof(*at));
     size_t n_all = 0;
-    bool ok = at != NULL;
-    for (size_t i = 0; i < n && ok; i++) {
-        ok = add(at, &n_all, names[i], NEVER);
-    }
-    for (size_t i = 0; i < m->n && ok; i++) {
-        const struct member *old = &m->at[i];
-        int64_t until = old->until_ms == NEVER ? now_ms + m->options.handover_ms : old->until_ms;
-        if (until > now_ms && !is_named(names, n, old->name)) {
-            ok = add(at, &n_all, sv_from(old->name), until);
-        }
-    }
-    if (!ok) {
+    if (!add_all(m, at, &n_all, names, n, now_ms)) {
         free_members(at, n_all);
         return MEMBERS_NO_MEMORY;
     }

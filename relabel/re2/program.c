@@ -1,6 +1,7 @@
 #include "relabel/re2/program.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <assert.h>
 #include <pcre2.h>
 #include <stdlib.h>
 
@@ -292,6 +293,7 @@ static uint32_t compile_children(struct compiler *c, const struct re2_node *node
 
 static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_t next)
 {
+    assert(node != NULL);
     if (c->too_large) {
         return 0;
     }
