@@ -49,6 +49,96 @@ void clock_format_rfc3339(int64_t wall_ns, char *out, size_t size)
     (void)snprintf(out, size, "%s", text);
 }
 
+static bool take_one_of(struct sv *v, const char *chars)
+{
+    if (v->n == 0 || v->p[0] == '\0' || strchr(chars, v->p[0]) == NULL) {
+        return false;
+    }
+    *v = sv_skip(*v, 1);
+    return true;
+}
+
+/* Takes a number of exactly this many digits. */
+static bool take_number(struct sv *v, size_t digits, uint64_t max, int64_t *ret)
+{
+    uint64_t number;
+    if (v->n < digits || !parse_u64((struct sv){v->p, digits}, max, &number)) {
+        return false;
+    }
+    *ret = (int64_t)number;
+    *v = sv_skip(*v, digits);
+    return true;
+}
+
+static bool take_date_time(struct sv *v, int64_t *ret_s)
+{
+    char text[sizeof("2026-11-21T03:23:34")];
+    size_t n = sizeof(text) - 1;
+    struct tm tm = {0};
+    if (v->n < n || memchr("Tt ", v->p[10], 3) == NULL) {
+        return false;
+    }
+    memcpy(text, v->p, n);
+    text[10] = 'T';
+    text[n] = '\0';
+    /* strptime() skips spaces before a number. */
+    const char *end = strchr(text, ' ') == NULL ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (end != text + n || tm.tm_year < 70) {
+        return false;
+    }
+    *ret_s = timegm(&tm);
+    *v = sv_skip(*v, n);
+    return true;
+}
+
+static bool take_fraction(struct sv *v, size_t digits_max, int64_t *ret_ns)
+{
+    int64_t digit;
+    int64_t unit_ns = NS_PER_S;
+    size_t n = 0;
+    *ret_ns = 0;
+    if (!take_one_of(v, ".")) {
+        return true;
+    }
+    while (n < digits_max && take_number(v, 1, 9, &digit)) {
+        unit_ns /= 10;
+        *ret_ns += digit * unit_ns;
+        n++;
+    }
+    return n > 0;
+}
+
+static bool take_offset(struct sv *v, int64_t *ret_s)
+{
+    int64_t hours, minutes;
+    int sign = v->n > 0 && v->p[0] == '-' ? -1 : 1;
+    *ret_s = 0;
+    if (take_one_of(v, "Zz")) {
+        return true;
+    }
+    if (!take_one_of(v, "+-") || !take_number(v, 2, 23, &hours)) {
+        return false;
+    }
+    (void)take_one_of(v, ":");
+    if (!take_number(v, 2, 59, &minutes)) {
+        return false;
+    }
+    *ret_s = sign * (hours * 60 + minutes) * 60;
+    return true;
+}
+
+bool clock_take_rfc3339(struct sv *v, size_t fraction_max, int64_t *ret_ns)
+{
+    int64_t seconds, fraction_ns, offset_s;
+    if (!take_date_time(v, &seconds) || !take_fraction(v, fraction_max, &fraction_ns) ||
+        !take_offset(v, &offset_s)) {
+        return false;
+    }
+    seconds -= offset_s;
+    *ret_ns = seconds < INT64_MAX / NS_PER_S ? seconds * NS_PER_S + fraction_ns : INT64_MAX;
+    return true;
+}
+
 void rng_seed(struct rng *r, uint64_t seed)
 {
     r->state = seed;

@@ -5,8 +5,11 @@
 #ifndef PROFPULL_BASE_CLOCK_H
 #define PROFPULL_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/str.h"
 
 #define MS_PER_S INT64_C(1000)
 #define NS_PER_MS INT64_C(1000000)
@@ -21,6 +24,10 @@ int64_t clock_wall_offset_ns(void);
 
 /* RFC 3339 in UTC with milliseconds ("2026-11-21T03:23:34.123Z"); size >= 25. */
 void clock_format_rfc3339(int64_t wall_ns, char *out, size_t size);
+/* Takes such a time from the start of *v, in ns since 1970: years 1970 to 9999, "T", "t" or a space
+ * before the hour, a fraction of at most fraction_max digits (those after the ninth count nothing),
+ * and "Z", "z", "+01:00" or "+0100". What does not fit an int64_t is INT64_MAX. */
+bool clock_take_rfc3339(struct sv *v, size_t fraction_max, int64_t *ret_ns);
 
 /* A random generator whose state is the caller's, so that tests are repeatable. */
 struct rng {

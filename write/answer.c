@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -64,17 +63,12 @@ static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
     if (at == NULL) {
         return -1;
     }
-    char text[sizeof("2026-11-21T04:00:00")] = "";
-    size_t left = message.n - (size_t)(at - message.p) - (sizeof(mark) - 1);
-    memcpy(text, at + sizeof(mark) - 1, left < sizeof(text) - 1 ? left : sizeof(text) - 1);
-    struct tm tm = {0};
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (end == NULL || *end != '\0') {
+    struct sv time = sv_skip(message, (size_t)(at - message.p) + sizeof(mark) - 1);
+    int64_t reset_ns;
+    if (!clock_take_rfc3339(&time, SIZE_MAX, &reset_ns)) {
         return -1;
     }
-    /* In milliseconds: a year of four digits does not fit in nanoseconds. */
-    int64_t ms = (int64_t)timegm(&tm) * MS_PER_S - wall_ns / NS_PER_MS;
-    return ms > 0 ? ms : 0;
+    return reset_ns > wall_ns ? reset_ns / NS_PER_MS - wall_ns / NS_PER_MS : 0;
 }
 
 /* "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB": true if that is more than the burst.

@@ -5,106 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/ascii.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "http/pem.h"
 
-/* ---- time ------------------------------------------------------------------------------------ */
-
-/* The number of n digits at *at; -1 if they are not there. */
-static int take_digits(struct sv v, size_t *at, size_t n)
-{
-    int value = 0;
-    if (v.n - *at < n) {
-        return -1;
-    }
-    for (size_t i = 0; i < n; i++) {
-        char c = v.p[*at + i];
-        if (!ascii_is_digit(c)) {
-            return -1;
-        }
-        value = value * 10 + (c - '0');
-    }
-    *at += n;
-    return value;
-}
-
-static bool take_char(struct sv v, size_t *at, const char *any)
-{
-    return *at < v.n && v.p[*at] != '\0' && strchr(any, v.p[(*at)++]) != NULL;
-}
-
-/* The offset from UTC in seconds, with which the text must end. */
-static bool take_offset(struct sv v, size_t *at, int64_t *ret_s)
-{
-    *ret_s = 0;
-    if (*at < v.n && (v.p[*at] == 'Z' || v.p[*at] == 'z')) {
-        return *at + 1 == v.n;
-    }
-    bool minus = *at < v.n && v.p[*at] == '-';
-    if (!take_char(v, at, "+-")) {
-        return false;
-    }
-    int hours = take_digits(v, at, 2);
-    bool colon = take_char(v, at, ":");
-    int minutes = colon ? take_digits(v, at, 2) : -1;
-    *ret_s = (int64_t)(hours * 60 + minutes) * 60 * (minus ? -1 : 1);
-    return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *at == v.n;
-}
-
-/* Date and time of day, up to the seconds. */
-static bool take_date_time(struct sv text, size_t *at, struct tm *tm)
-{
-    const struct {
-        int *value;
-        size_t digits;
-        int min;
-        int max;
-        const char *separators; /* one of which follows; NULL for none */
-    } fields[] = {
-        {&tm->tm_year, 4, 1970, 9999, "-"}, {&tm->tm_mon, 2, 1, 12, "-"},
-        {&tm->tm_mday, 2, 1, 31, "Tt "},    {&tm->tm_hour, 2, 0, 23, ":"},
-        {&tm->tm_min, 2, 0, 59, ":"},       {&tm->tm_sec, 2, 0, 60, NULL},
-    };
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        int value = take_digits(text, at, fields[i].digits);
-        if (value < fields[i].min || value > fields[i].max ||
-            (fields[i].separators != NULL && !take_char(text, at, fields[i].separators))) {
-            return false;
-        }
-        *fields[i].value = value;
-    }
-    tm->tm_year -= 1900;
-    tm->tm_mon--;
-    return true;
-}
-
 bool exec_parse_time(struct sv text, int64_t *ret_ns)
 {
-    size_t at = 0;
-    struct tm tm = {0};
-    int64_t offset_s;
-    if (!take_date_time(text, &at, &tm)) {
-        return false;
-    }
-    /* The fraction of a second is ignored. */
-    if (at < text.n && text.p[at] == '.') {
-        size_t first = ++at;
-        while (take_digits(text, &at, 1) >= 0) {
-        }
-        if (at == first) {
-            return false;
-        }
-    }
-    if (!take_offset(text, &at, &offset_s)) {
-        return false;
-    }
-    int64_t seconds = (int64_t)timegm(&tm) - offset_s;
-    *ret_ns = seconds > INT64_MAX / NS_PER_S ? INT64_MAX : seconds * NS_PER_S;
-    return true;
+    return clock_take_rfc3339(&text, SIZE_MAX, ret_ns) && text.n == 0;
 }
 
 /* ---- credentials ----------------------------------------------------------------------------- */

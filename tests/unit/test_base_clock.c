@@ -28,6 +28,45 @@ static void formats_times(void **state)
     }
 }
 
+static void takes_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t fraction_max;
+        bool ok;
+        int64_t ns;
+        const char *rest;
+    } cases[] = {
+        {"2026-11-21T03:23:34Z", 9, true, 1795231414 * NS_PER_S, ""},
+        {"2026-11-21t04:23:34.25+01:00, or so", 9, true, 1795231414 * NS_PER_S + NS_PER_S / 4,
+         ", or so"},
+        {"2026-11-20 22:53:34-0430", 9, true, 1795231414 * NS_PER_S, ""},
+        {"1970-01-01T00:00:00+00:01", 9, true, -60 * NS_PER_S, ""},
+        {"9999-12-31T23:59:59Z", 9, true, INT64_MAX, ""},
+        {"2026-11-21T03:23:34.12345678987z", SIZE_MAX, true, 1795231414 * NS_PER_S + 123456789, ""},
+        {"2026-11-21T03:23:34.12345678987Z", 9, false, 0, ""},
+        {"2026-11-21T03:23:34.Z", 9, false, 0, ""},
+        {"2026-11-21T03:23:34", 9, false, 0, ""},
+        {"2026-11-21_03:23:34Z", 9, false, 0, ""},
+        {"2026-11- 1T03:23:34Z", 9, false, 0, ""},
+        {"2026-11-1T03:23:34ZZ", 9, false, 0, ""},
+        {"2026-11-21T03:23:34+24:00", 9, false, 0, ""},
+        {"2026-11-21T03:23:34+01:60", 9, false, 0, ""},
+        {"2026-11-21T03:23:34+01", 9, false, 0, ""},
+        {"1969-12-31T23:59:59Z", 9, false, 0, ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sv v = sv_from(cases[i].text);
+        int64_t ns = 0;
+        CHECK_INT(clock_take_rfc3339(&v, cases[i].fraction_max, &ns), cases[i].ok, cases[i].text);
+        if (cases[i].ok) {
+            CHECK_INT(ns, cases[i].ns, cases[i].text);
+            CHECK_STR(v.p, cases[i].rest, cases[i].text);
+        }
+    }
+}
+
 static void clocks_agree(void **state)
 {
     (void)state;
@@ -103,9 +142,9 @@ static void ranges_are_uniform(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats_times),          cmocka_unit_test(clocks_agree),
-        cmocka_unit_test(random_repeats_by_seed), cmocka_unit_test(ranges_hold),
-        cmocka_unit_test(ranges_are_uniform),
+        cmocka_unit_test(formats_times), cmocka_unit_test(takes_times),
+        cmocka_unit_test(clocks_agree),  cmocka_unit_test(random_repeats_by_seed),
+        cmocka_unit_test(ranges_hold),   cmocka_unit_test(ranges_are_uniform),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
