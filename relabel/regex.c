@@ -14,8 +14,8 @@
 /* Go allows 1,000 levels; the pattern for PCRE2 has up to three parentheses for each. */
 #define NEST_LIMIT (4 * RE2_HEIGHT_MAX)
 #define JIT_STACK_MIN ((size_t)32 * 1024)
-/* Texts that outlive the tree: the pattern, its literals and their tables. */
-#define KEPT_MAX ((size_t)1024 * 1024)
+/* What outlives the tree: the pattern, its literals and classes, and their tables. */
+#define KEPT_MAX ((size_t)16 * 1024 * 1024)
 
 struct regex {
     struct arena *arena;
@@ -60,7 +60,7 @@ static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
 
 static bool compile(struct regex *re, const struct re2 *tree, unsigned flags, struct err *err)
 {
-    re->program = re2_program_new(tree, err);
+    re->program = re2_program_new(tree, re->arena, err);
     if (re->program == NULL) {
         return false;
     }
@@ -227,55 +227,43 @@ static uint32_t steps_for(struct sv subject)
 
 /* False if PCRE2 gave up. */
 static bool match_pcre2(const struct regex *re, struct regex_scratch *s, struct sv subject,
-                        enum regex_result *ret)
+                        bool *ret_matches)
 {
     pcre2_set_match_limit(s->limits, steps_for(subject));
     int code = pcre2_match(re->code, (PCRE2_SPTR)subject.p, subject.n, 0, PCRE2_NO_UTF_CHECK,
                            s->match, s->limits);
-    if (code == PCRE2_ERROR_NOMATCH) {
-        *ret = REGEX_NO_MATCH;
-        return true;
-    }
-    if (code <= 0) {
-        return false;
-    }
+    *ret_matches = code > 0;
     const size_t *offsets = pcre2_get_ovector_pointer(s->match);
-    for (size_t i = 0; i < re->n_groups; i++) {
+    for (size_t i = 0; i < re->n_groups && code > 0; i++) {
         s->groups[i] = (struct regex_span){offsets[2 * i], offsets[2 * i + 1]};
     }
-    *ret = REGEX_MATCH;
-    return true;
+    return code > 0 || code == PCRE2_ERROR_NOMATCH;
 }
 
-static enum regex_result match_program(const struct regex *re, struct regex_scratch *s,
-                                       struct sv subject, struct err *err)
+/* False if out of memory. */
+static bool match(const struct regex *re, struct regex_scratch *s, struct sv subject,
+                  bool *ret_matches)
 {
-    switch (re2_program_match(re->program, s->linear, subject, &s->groups[0].start, re->n_groups)) {
-    case RE2_MATCH:
-        return REGEX_MATCH;
-    case RE2_NO_MATCH:
-        return REGEX_NO_MATCH;
-    default:
-        err_memory(err);
-        return REGEX_FAILED;
+    if (!reserve(s, re->n_groups)) {
+        return false;
     }
+    if (re->fast.kind != REGEX_FAST_NONE) {
+        *ret_matches = regex_fast_match(&re->fast, subject, s->groups);
+        return true;
+    }
+    return (re->code != NULL && match_pcre2(re, s, subject, ret_matches)) ||
+           re2_program_match(re->program, s->linear, subject, &s->groups[0].start, ret_matches);
 }
 
 enum regex_result regex_match(const struct regex *re, struct regex_scratch *s, struct sv subject,
                               struct err *err)
 {
-    if (!reserve(s, re->n_groups)) {
+    bool matches;
+    if (!match(re, s, subject, &matches)) {
         err_memory(err);
         return REGEX_FAILED;
     }
-    if (re->fast.kind != REGEX_FAST_NONE) {
-        return regex_fast_match(&re->fast, subject, s->groups) ? REGEX_MATCH : REGEX_NO_MATCH;
-    }
-    enum regex_result result;
-    if (re->code != NULL && match_pcre2(re, s, subject, &result)) {
-        return result;
-    }
-    return match_program(re, s, subject, err);
+    return matches ? REGEX_MATCH : REGEX_NO_MATCH;
 }
 
 struct regex_span regex_group(const struct regex_scratch *s, size_t group)

@@ -243,9 +243,7 @@ static enum relabel_outcome change_case(const struct run *run, struct sv value)
 {
     struct buf *text = &run->s->text;
     buf_clear(text);
-    bool ok = run->rule->action == ACTION_LOWERCASE ? lower_append(value, text)
-                                                    : upper_append(value, text);
-    if (!ok) {
+    if (!append_in_case(value, run->rule->action == ACTION_UPPERCASE, text)) {
         fail_buf(run, text, "the value is");
         return RELABEL_FAILED;
     }

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/ascii.h"
 #include "base/utf8.h"
 #include "relabel/relabel.h"
 
@@ -137,35 +136,6 @@ bool relabel_check_rule(const struct config_rule *rule, struct err *err)
     struct regex *re = check_rule(rule, err);
     regex_free(re);
     return re != NULL;
-}
-
-/* Length of $name or ${name} at the start of v; 0 if there is none. */
-static size_t reference_length(struct sv v)
-{
-    size_t brace = v.n > 1 && v.p[1] == '{';
-    size_t end = 1 + brace;
-    while (end < v.n && ascii_is_word(v.p[end])) {
-        end++;
-    }
-    bool closed = brace == 0 || (end < v.n && v.p[end] == '}');
-    return end > 1 + brace && closed ? end + brace : 0;
-}
-
-bool relabel_legacy_target_ok(struct sv text)
-{
-    size_t at = 0;
-    while (at < text.n) {
-        char c = text.p[at];
-        size_t n = ascii_is_word(c) && (at > 0 || !ascii_is_digit(c));
-        if (c == '$') {
-            n = reference_length(sv_skip(text, at));
-        }
-        if (n == 0) {
-            return false;
-        }
-        at += n;
-    }
-    return text.n > 0;
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */

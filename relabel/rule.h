@@ -42,9 +42,4 @@ void rule_done(struct rule *r);
 /* Appends `replace source_labels=[a,b] regex="x" -> c`. */
 bool rule_describe(const struct rule *r, struct buf *out);
 
-/* Whether Prometheus' legacy naming scheme (and Grafana Alloy) takes this target_label of a replace
- * rule or replacement of a labelmap rule: letters, digits, underscores and references, no digit
- * first. We follow the UTF-8 scheme, which takes any text. */
-bool relabel_legacy_target_ok(struct sv text);
-
 #endif

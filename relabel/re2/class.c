@@ -354,6 +354,7 @@ static struct re2_node *end_class(struct re2_parser *p, bool negated)
         node->set.n_ranges = set->n;
         node->set.properties = p->properties;
         node->set.negated = negated;
+        node->set.index = p->n_classes++;
     }
     return node;
 }

@@ -35,17 +35,13 @@ static void emit_ranges(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* The runes from lo up to, but not including, end. Surrogates are in no class and in no text, and
- * PCRE2 refuses them. */
+/* The runes from lo up to, but not including, end. PCRE2 refuses surrogates, and no class has one:
+ * a gap holds all of them or none. */
 static void emit_gap(uint32_t lo, uint32_t end, struct buf *out)
 {
-    if (lo < SURROGATE_MIN && end > SURROGATE_MAX) {
+    if (lo <= SURROGATE_MIN && end > SURROGATE_MAX) {
         emit_gap(lo, SURROGATE_MIN, out);
         lo = SURROGATE_MAX + 1;
-    } else if (lo >= SURROGATE_MIN && lo <= SURROGATE_MAX) {
-        lo = SURROGATE_MAX + 1;
-    } else if (end > SURROGATE_MIN && end <= SURROGATE_MAX + 1) {
-        end = SURROGATE_MIN;
     }
     if (lo < end) {
         emit_range(lo, end - 1, out);

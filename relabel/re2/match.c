@@ -10,7 +10,7 @@
 #include "relabel/re2/program.h"
 
 #define NO_ROW UINT32_MAX
-/* More rows than this many slots are given back after a match. */
+/* More memory for rows than this is given back after a match. */
 #define SLOTS_KEPT ((size_t)64 * 1024)
 
 /* A place in the program, and the row of captures that led there. */
@@ -24,17 +24,18 @@ struct threads {
     size_t n;
 };
 
-/* Rows of capture slots, reference-counted: threads share a row until one of them writes to it. */
+/* Rows of capture slots, reference-counted: threads share a row until one of them writes to it. A
+ * row begins with its count, or with the next free row. */
 struct rows {
-    size_t *slots;
-    uint32_t *refs;
-    uint32_t *free;
-    size_t n_free;
+    size_t *at;
+    size_t n; /* rows that were in use or are */
     size_t cap;
     size_t width;
+    size_t free; /* NO_ROW if none */
 };
 
 struct re2_scratch {
+    struct thread *threads; /* the storage of the next three */
     struct threads now;
     struct threads next;
     struct thread *stack;
@@ -64,30 +65,12 @@ struct re2_scratch *re2_scratch_new(void)
     return s == NULL || s->match == NULL ? re2_scratch_free(s) : s;
 }
 
-static void free_threads(struct re2_scratch *s)
-{
-    free(s->now.at);
-    free(s->next.at);
-    free(s->stack);
-    free(s->seen);
-    s->now.at = s->next.at = s->stack = NULL;
-    s->seen = NULL;
-    s->cap = 0;
-}
-
-static void free_rows(struct rows *r)
-{
-    free(r->slots);
-    free(r->refs);
-    free(r->free);
-    *r = (struct rows){0};
-}
-
 struct re2_scratch *re2_scratch_free(struct re2_scratch *s)
 {
     if (s != NULL) {
-        free_threads(s);
-        free_rows(&s->rows);
+        free(s->threads);
+        free(s->seen);
+        free(s->rows.at);
         pcre2_match_data_free(s->match);
         free(s);
     }
@@ -99,78 +82,79 @@ static bool reserve_threads(struct re2_scratch *s, size_t n)
     if (n <= s->cap) {
         return true;
     }
-    free_threads(s);
-    s->now.at = calloc(n, sizeof(*s->now.at));
-    s->next.at = calloc(n, sizeof(*s->next.at));
-    s->stack = calloc(2 * n + 1, sizeof(*s->stack));
+    free(s->threads);
+    free(s->seen);
+    s->threads = calloc(4 * n + 1, sizeof(*s->threads));
     s->seen = calloc(n, sizeof(*s->seen));
     s->step = 0;
-    if (s->now.at == NULL || s->next.at == NULL || s->stack == NULL || s->seen == NULL) {
-        free_threads(s);
+    s->cap = 0;
+    if (s->threads == NULL || s->seen == NULL) {
         return false;
     }
+    s->now.at = s->threads;
+    s->next.at = s->threads + n;
+    s->stack = s->threads + 2 * n;
     s->cap = n;
     return true;
+}
+
+/* ---- rows of captures ------------------------------------------------------------------------ */
+
+/* Starts with all rows free, as wide as this program needs. */
+static void reset_rows(struct rows *r, size_t n_slots)
+{
+    r->cap = r->cap * r->width / (n_slots + 1);
+    r->width = n_slots + 1;
+    r->n = 0;
+    r->free = NO_ROW;
+}
+
+static size_t *row_slots(const struct rows *r, size_t row)
+{
+    return r->at + row * r->width + 1;
 }
 
 static bool grow_rows(struct rows *r)
 {
     size_t cap = r->cap == 0 ? 16 : 2 * r->cap;
-    size_t *slots = realloc(r->slots, cap * r->width * sizeof(*slots));
-    r->slots = slots == NULL ? r->slots : slots;
-    uint32_t *refs = realloc(r->refs, cap * sizeof(*refs));
-    r->refs = refs == NULL ? r->refs : refs;
-    uint32_t *free_list = realloc(r->free, cap * sizeof(*free_list));
-    r->free = free_list == NULL ? r->free : free_list;
-    if (slots == NULL || refs == NULL || free_list == NULL) {
+    size_t *at = realloc(r->at, cap * r->width * sizeof(*at));
+    if (at == NULL) {
         return false;
     }
-    for (size_t i = cap; i > r->cap; i--) {
-        r->free[r->n_free++] = (uint32_t)(i - 1);
-    }
+    r->at = at;
     r->cap = cap;
     return true;
 }
 
-/* Starts with all rows free, as wide as this program needs. */
-static void reset_rows(struct rows *r, size_t width)
-{
-    if (r->width != width) {
-        free_rows(r);
-        r->width = width;
-    }
-    r->n_free = 0;
-    for (size_t i = r->cap; i > 0; i--) {
-        r->free[r->n_free++] = (uint32_t)(i - 1);
-    }
-}
-
-/* ---- rows of captures ------------------------------------------------------------------------ */
-
 static uint32_t new_row(struct machine *m)
 {
     struct rows *r = &m->s->rows;
-    if (r->n_free == 0 && !grow_rows(r)) {
+    size_t row = r->free;
+    if (row != NO_ROW) {
+        r->free = r->at[row * r->width];
+    } else if (r->n < r->cap || grow_rows(r)) {
+        row = r->n++;
+    } else {
         m->failed = true;
         return NO_ROW;
     }
-    uint32_t row = r->free[--r->n_free];
-    r->refs[row] = 1;
-    return row;
+    r->at[row * r->width] = 1;
+    return (uint32_t)row;
 }
 
 static void ref_row(struct machine *m, uint32_t row)
 {
     if (row != NO_ROW) {
-        m->s->rows.refs[row]++;
+        m->s->rows.at[row * m->s->rows.width]++;
     }
 }
 
 static void unref_row(struct machine *m, uint32_t row)
 {
     struct rows *r = &m->s->rows;
-    if (row != NO_ROW && --r->refs[row] == 0) {
-        r->free[r->n_free++] = row;
+    if (row != NO_ROW && --r->at[row * r->width] == 0) {
+        r->at[row * r->width] = r->free;
+        r->free = row;
     }
 }
 
@@ -178,17 +162,16 @@ static void unref_row(struct machine *m, uint32_t row)
 static uint32_t write_slot(struct machine *m, uint32_t row, uint32_t slot, size_t pos)
 {
     struct rows *r = &m->s->rows;
-    if (row != NO_ROW && r->refs[row] > 1) {
+    if (row != NO_ROW && r->at[row * r->width] > 1) {
         uint32_t copy = new_row(m);
         if (copy != NO_ROW) {
-            memcpy(r->slots + copy * r->width, r->slots + row * r->width,
-                   r->width * sizeof(*r->slots));
+            memcpy(row_slots(r, copy), row_slots(r, row), (r->width - 1) * sizeof(*r->at));
         }
         unref_row(m, row);
         row = copy;
     }
     if (row != NO_ROW) {
-        r->slots[row * r->width + slot] = pos;
+        row_slots(r, row)[slot] = pos;
     }
     return row;
 }
@@ -335,10 +318,10 @@ static size_t step(struct machine *m, size_t pos)
     return pos + length;
 }
 
-/* The captures of the thread of highest priority that has come to the end of program and text. */
-static enum re2_result result(const struct machine *m, size_t *slots, size_t n_groups)
+/* Reports the captures of the thread of highest priority that has come to the end of program and
+ * text. False if there is none. */
+static bool report(const struct machine *m, size_t *slots)
 {
-    const struct rows *r = &m->s->rows;
     for (size_t i = 0; i < m->s->now.n; i++) {
         struct thread t = m->s->now.at[i];
         if (m->p->at[t.pc].op != RE2_I_MATCH) {
@@ -346,25 +329,25 @@ static enum re2_result result(const struct machine *m, size_t *slots, size_t n_g
         }
         slots[0] = 0;
         slots[1] = m->text.n;
-        for (size_t j = 2; j < 2 * n_groups; j++) {
-            slots[j] = t.row == NO_ROW ? SIZE_MAX : r->slots[t.row * r->width + j - 2];
+        for (size_t j = 0; j < m->p->n_slots; j++) {
+            slots[j + 2] = row_slots(&m->s->rows, t.row)[j];
         }
-        return RE2_MATCH;
+        return true;
     }
-    return RE2_NO_MATCH;
+    return false;
 }
 
-enum re2_result re2_program_match(const struct re2_program *p, struct re2_scratch *s,
-                                  struct sv text, size_t *slots, size_t n_groups)
+bool re2_program_match(const struct re2_program *p, struct re2_scratch *s, struct sv text,
+                       size_t *slots, bool *ret_matches)
 {
     struct machine m = {.p = p, .s = s, .text = text};
     if (!reserve_threads(s, p->n)) {
-        return RE2_NO_MEMORY;
+        return false;
     }
     reset_rows(&s->rows, p->n_slots);
     uint32_t row = p->n_slots == 0 ? NO_ROW : new_row(&m);
     for (size_t i = 0; i < p->n_slots && row != NO_ROW; i++) {
-        s->rows.slots[row * p->n_slots + i] = SIZE_MAX;
+        row_slots(&s->rows, row)[i] = SIZE_MAX;
     }
     begin_step(s);
     s->now.n = 0;
@@ -372,9 +355,10 @@ enum re2_result re2_program_match(const struct re2_program *p, struct re2_scratc
     for (size_t pos = 0; pos < text.n && s->now.n > 0 && !m.failed;) {
         pos = step(&m, pos);
     }
-    enum re2_result r = m.failed ? RE2_NO_MEMORY : result(&m, slots, n_groups);
+    *ret_matches = !m.failed && report(&m, slots);
     if (s->rows.cap * s->rows.width > SLOTS_KEPT) {
-        free_rows(&s->rows);
+        free(s->rows.at);
+        s->rows = (struct rows){0};
     }
-    return r;
+    return !m.failed;
 }

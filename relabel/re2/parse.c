@@ -437,6 +437,7 @@ static struct re2_node *dot(struct re2_parser *p)
     if (node != NULL) {
         node->set.ranges = not_newline;
         node->set.n_ranges = 3;
+        node->set.index = p->n_classes++;
     }
     return node;
 }
@@ -533,5 +534,6 @@ struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
     runeset_done(&p.part);
     re->names = p.names;
     re->n_groups = p.n_groups;
+    re->n_classes = p.n_classes;
     return re->root == NULL ? NULL : re;
 }

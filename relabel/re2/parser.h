@@ -40,6 +40,7 @@ struct re2_parser {
     const char *last_repeat;
     struct sv *names;
     size_t n_groups;
+    uint32_t n_classes;
     /* The class that is being read, and storage for one of its members; used by class.c only. */
     struct runeset set;
     struct runeset part;

@@ -13,52 +13,15 @@
 
 struct compiler {
     struct re2_program *program;
-    const struct re2_node **class_nodes; /* sorted by address; i has program->classes[i] */
-    size_t n_ranges;
+    struct arena *arena;
     size_t cap;
-    bool too_large;
-    struct err *err;
+    enum err_kind failure; /* ERR_LIMIT: too large; ERR_MEMORY */
 };
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-static void count_classes(const struct re2_node *node, size_t *n, size_t *n_ranges)
-{
-    for (; node != NULL; node = node->next) {
-        if (node->op == RE2_CLASS) {
-            *n += 1;
-            *n_ranges += node->set.n_ranges;
-        }
-        count_classes(node->first, n, n_ranges);
-    }
-}
-
-static void collect_classes(struct compiler *c, const struct re2_node *node)
-{
-    for (; node != NULL; node = node->next) {
-        if (node->op == RE2_CLASS) {
-            c->class_nodes[c->program->n_classes++] = node;
-        }
-        collect_classes(c, node->first);
-    }
-}
-
-static int compare_nodes(const void *a, const void *b)
-{
-    const struct re2_node *x = *(const struct re2_node *const *)a;
-    const struct re2_node *y = *(const struct re2_node *const *)b;
-    return (x > y) - (x < y);
-}
-
-static uint32_t class_index(const struct compiler *c, const struct re2_node *node)
-{
-    const struct re2_node **found = bsearch(&node, c->class_nodes, c->program->n_classes,
-                                            sizeof(const struct re2_node *), compare_nodes);
-    return found == NULL ? 0 : (uint32_t)(found - c->class_nodes);
-}
-
-static bool compile_properties(struct compiler *c, struct re2_class_set *set,
-                               const struct re2_node *node)
+static bool compile_properties(struct re2_class_set *set, const struct re2_node *node,
+                               struct err *err)
 {
     struct buf text;
     buf_init(&text, CLASS_PATTERN_MAX);
@@ -76,10 +39,10 @@ static bool compile_properties(struct compiler *c, struct re2_class_set *set,
         return true;
     }
     if (code == PCRE2_ERROR_UNKNOWN_UNICODE_PROPERTY) {
-        return err_set(c->err, ERR_INPUT,
+        return err_set(err, ERR_INPUT,
                        "the PCRE2 library of this system does not know that Unicode class");
     }
-    return err_memory(c->err);
+    return err_memory(err);
 }
 
 static void set_ascii(struct re2_class_set *set, uint32_t rune)
@@ -87,19 +50,12 @@ static void set_ascii(struct re2_class_set *set, uint32_t rune)
     set->ascii[rune / 32] |= UINT32_C(1) << rune % 32;
 }
 
-static bool fill_ascii(struct compiler *c, struct re2_class_set *set)
+/* Properties are matched by PCRE2, which is asked once for each ASCII character. */
+static bool fill_ascii_of_properties(struct re2_class_set *set, struct err *err)
 {
-    if (set->properties == NULL) {
-        for (size_t i = 0; i < set->n_ranges; i++) {
-            for (uint32_t r = set->ranges[i].lo; r <= set->ranges[i].hi && r < 0x80; r++) {
-                set_ascii(set, r);
-            }
-        }
-        return true;
-    }
     pcre2_match_data *match = pcre2_match_data_create(1, NULL);
     if (match == NULL) {
-        return err_memory(c->err);
+        return err_memory(err);
     }
     for (uint32_t r = 0; r < 0x80; r++) {
         unsigned char byte = (unsigned char)r;
@@ -111,32 +67,35 @@ static bool fill_ascii(struct compiler *c, struct re2_class_set *set)
     return true;
 }
 
-static bool make_class(struct compiler *c, struct re2_class_set *set, const struct re2_node *node)
+static bool make_class(struct compiler *c, const struct re2_node *node, struct err *err)
 {
-    set->ranges = c->program->ranges + c->n_ranges;
-    set->n_ranges = node->set.n_ranges;
-    for (size_t i = 0; i < node->set.n_ranges; i++) {
-        c->program->ranges[c->n_ranges++] = node->set.ranges[i];
+    struct re2_class_set *set = &c->program->classes[node->set.index];
+    size_t n = node->set.n_ranges;
+    struct rune_range *ranges = arena_array(c->arena, n, sizeof(*ranges));
+    if (ranges == NULL) {
+        return err_memory(err);
     }
-    return (node->set.properties == NULL || compile_properties(c, set, node)) && fill_ascii(c, set);
+    for (size_t i = 0; i < n; i++) {
+        ranges[i] = node->set.ranges[i];
+    }
+    set->ranges = ranges;
+    set->n_ranges = n;
+    if (node->set.properties != NULL) {
+        return compile_properties(set, node, err) && fill_ascii_of_properties(set, err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t r = ranges[i].lo; r <= ranges[i].hi && r < 0x80; r++) {
+            set_ascii(set, r);
+        }
+    }
+    return true;
 }
 
-static bool make_classes(struct compiler *c, const struct re2_node *root)
+static bool make_classes(struct compiler *c, const struct re2_node *node, struct err *err)
 {
-    struct re2_program *p = c->program;
-    size_t n = 0;
-    size_t n_ranges = 0;
-    count_classes(root, &n, &n_ranges);
-    p->classes = calloc(n + 1, sizeof(*p->classes));
-    p->ranges = calloc(n_ranges + 1, sizeof(*p->ranges));
-    c->class_nodes = calloc(n + 1, sizeof(const struct re2_node *));
-    if (p->classes == NULL || p->ranges == NULL || c->class_nodes == NULL) {
-        return err_memory(c->err);
-    }
-    collect_classes(c, root);
-    qsort(c->class_nodes, n, sizeof(const struct re2_node *), compare_nodes);
-    for (size_t i = 0; i < n; i++) {
-        if (!make_class(c, &p->classes[i], c->class_nodes[i])) {
+    for (; node != NULL; node = node->next) {
+        if ((node->op == RE2_CLASS && !make_class(c, node, err)) ||
+            !make_classes(c, node->first, err)) {
             return false;
         }
     }
@@ -154,15 +113,15 @@ static uint32_t emit(struct compiler *c, enum re2_instruction_op op, uint32_t ne
 {
     struct re2_program *p = c->program;
     if (p->n >= RE2_PROGRAM_MAX) {
-        c->too_large = true;
+        c->failure = ERR_LIMIT;
         return 0;
     }
     if (p->n == c->cap) {
         size_t cap = c->cap == 0 ? 64 : 2 * c->cap;
         struct re2_instruction *at = realloc(p->at, cap * sizeof(*at));
         if (at == NULL) {
-            c->too_large = true;
-            return (uint32_t)err_memory(c->err);
+            c->failure = ERR_MEMORY;
+            return 0;
         }
         p->at = at;
         c->cap = cap;
@@ -175,7 +134,7 @@ static uint32_t emit(struct compiler *c, enum re2_instruction_op op, uint32_t ne
 static void set_split(struct compiler *c, uint32_t split, uint32_t first, uint32_t second,
                       bool lazy)
 {
-    if (!c->too_large) {
+    if (c->failure == ERR_NONE) {
         struct re2_instruction *i = &c->program->at[split];
         i->next = (lazy ? second : first) & 0x1fffffffu;
         i->arg = lazy ? first : second;
@@ -248,11 +207,11 @@ static uint32_t compile_repeat(struct compiler *c, const struct re2_node *node, 
         at = compile_plus(c, body, next, node->repeat.lazy);
         copies--;
     } else {
-        for (uint32_t i = copies; i < node->repeat.max && !c->too_large; i++) {
+        for (uint32_t i = copies; i < node->repeat.max && c->failure == ERR_NONE; i++) {
             at = compile_quest(c, compile(c, body, at), next, node->repeat.lazy);
         }
     }
-    for (uint32_t i = 0; i < copies && !c->too_large; i++) {
+    for (uint32_t i = 0; i < copies && c->failure == ERR_NONE; i++) {
         at = compile(c, body, at);
     }
     return at;
@@ -265,36 +224,25 @@ static uint32_t compile_capture(struct compiler *c, const struct re2_node *node,
     return emit(c, RE2_I_SAVE, compile(c, node->first, end), slot);
 }
 
-/* Children from the last to the first. */
-static uint32_t compile_children(struct compiler *c, const struct re2_node *node, uint32_t next)
+/* Siblings from the last to the first, as deep as there are: a pattern has few thousand. */
+static uint32_t compile_concat(struct compiler *c, const struct re2_node *node, uint32_t next)
 {
-    size_t n = 0;
-    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
-        n++;
+    return compile(c, node, node->next == NULL ? next : compile_concat(c, node->next, next));
+}
+
+static uint32_t compile_alternate(struct compiler *c, const struct re2_node *node, uint32_t next)
+{
+    if (node->next == NULL) {
+        return compile(c, node, next);
     }
-    const struct re2_node **children = calloc(n + 1, sizeof(const struct re2_node *));
-    if (children == NULL) {
-        c->too_large = true;
-        return (uint32_t)err_memory(c->err);
-    }
-    size_t i = 0;
-    for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
-        children[i++] = child;
-    }
-    uint32_t at = compile(c, children[--i], next);
-    while (i > 0 && !c->too_large) {
-        i--;
-        at = node->op == RE2_CONCAT ? compile(c, children[i], at)
-                                    : emit(c, RE2_I_SPLIT, compile(c, children[i], next), at);
-    }
-    free(children);
-    return at;
+    uint32_t others = compile_alternate(c, node->next, next);
+    return emit(c, RE2_I_SPLIT, compile(c, node, next), others);
 }
 
 static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_t next)
 {
     assert(node != NULL);
-    if (c->too_large) {
+    if (c->failure != ERR_NONE) {
         return 0;
     }
     switch (node->op) {
@@ -303,7 +251,7 @@ static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_
     case RE2_LITERAL:
         return emit(c, RE2_I_RUNE, next, node->rune);
     case RE2_CLASS:
-        return emit(c, RE2_I_CLASS, next, class_index(c, node));
+        return emit(c, RE2_I_CLASS, next, node->set.index);
     case RE2_ANY:
         return emit(c, RE2_I_ANY, next, 0);
     case RE2_CAPTURE:
@@ -311,8 +259,9 @@ static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_
     case RE2_REPEAT:
         return compile_repeat(c, node, next);
     case RE2_CONCAT:
+        return compile_concat(c, node->first, next);
     case RE2_ALTERNATE:
-        return compile_children(c, node, next);
+        return compile_alternate(c, node->first, next);
     default:
         return emit(c, RE2_I_ASSERT, next, (uint32_t)node->op);
     }
@@ -328,19 +277,24 @@ static size_t most_threads(const struct re2_program *p)
     return n;
 }
 
-static bool build(struct compiler *c, const struct re2 *re)
+static bool build(struct compiler *c, const struct re2 *re, struct err *err)
 {
     struct re2_program *p = c->program;
-    if (!make_classes(c, re->root)) {
-        return false;
+    p->classes = arena_array(c->arena, re->n_classes, sizeof(*p->classes));
+    if (p->classes == NULL) {
+        return err_memory(err);
     }
+    p->n_classes = re->n_classes;
     p->n_slots = 2 * (re->n_groups - 1);
-    p->start = compile(c, re->root, emit(c, RE2_I_MATCH, 0, 0));
-    if (c->err != NULL && c->err->kind != ERR_NONE) {
+    if (!make_classes(c, re->root, err)) {
         return false;
     }
-    if (c->too_large || most_threads(p) * p->n_slots > RE2_PROGRAM_SLOTS_MAX) {
-        return err_set(c->err, ERR_LIMIT,
+    p->start = compile(c, re->root, emit(c, RE2_I_MATCH, 0, 0));
+    if (c->failure == ERR_MEMORY) {
+        return err_memory(err);
+    }
+    if (c->failure == ERR_LIMIT || most_threads(p) * p->n_slots > RE2_PROGRAM_SLOTS_MAX) {
+        return err_set(err, ERR_LIMIT,
                        "the regex is too large: at most %d steps with repetitions written out, and "
                        "%d when multiplied by the capture groups, are allowed",
                        RE2_PROGRAM_MAX, RE2_PROGRAM_SLOTS_MAX / 2);
@@ -348,20 +302,15 @@ static bool build(struct compiler *c, const struct re2 *re)
     return true;
 }
 
-struct re2_program *re2_program_new(const struct re2 *re, struct err *err)
+struct re2_program *re2_program_new(const struct re2 *re, struct arena *arena, struct err *err)
 {
-    struct err failure = ERR_INIT;
-    struct compiler c = {.program = calloc(1, sizeof(*c.program)), .err = &failure};
-    if (c.program == NULL) {
+    struct re2_program *p = calloc(1, sizeof(*p));
+    struct compiler c = {.program = p, .arena = arena};
+    if (p == NULL) {
         err_memory(err);
         return NULL;
     }
-    if (!build(&c, re)) {
-        err_set(err, failure.kind, "%s", failure.msg);
-        c.program = re2_program_free(c.program);
-    }
-    free(c.class_nodes);
-    return c.program;
+    return build(&c, re, err) ? p : re2_program_free(p);
 }
 
 struct re2_program *re2_program_free(struct re2_program *p)
@@ -370,8 +319,6 @@ struct re2_program *re2_program_free(struct re2_program *p)
         for (size_t i = 0; i < p->n_classes; i++) {
             pcre2_code_free(p->classes[i].properties);
         }
-        free(p->classes);
-        free(p->ranges);
         free(p->at);
         free(p);
     }

@@ -55,12 +55,12 @@ struct re2_program {
     size_t n_slots; /* two for each group but group 0, which is the whole text */
     struct re2_class_set *classes;
     size_t n_classes;
-    struct rune_range *ranges; /* of all classes */
 };
 
-/* Copies what it needs of the tree. NULL with ERR_LIMIT if the program would be larger than the
- * limits above, with ERR_INPUT if PCRE2 does not know one of its Unicode classes, or ERR_MEMORY. */
-struct re2_program *re2_program_new(const struct re2 *re, struct err *err);
+/* Copies what it needs of the tree; its classes live in the arena, which must outlive it. NULL with
+ * ERR_LIMIT if the program would be larger than the limits above, with ERR_INPUT if PCRE2 does not
+ * know one of its Unicode classes, or ERR_MEMORY. */
+struct re2_program *re2_program_new(const struct re2 *re, struct arena *arena, struct err *err);
 struct re2_program *re2_program_free(struct re2_program *p); /* accepts NULL, returns NULL */
 
 /* Whether a repetition in the tree can match nothing and sets captures, such as (a*)*: PCRE2 leaves
@@ -72,12 +72,10 @@ struct re2_scratch;
 struct re2_scratch *re2_scratch_new(void);                   /* NULL if out of memory */
 struct re2_scratch *re2_scratch_free(struct re2_scratch *s); /* accepts NULL, returns NULL */
 
-enum re2_result { RE2_NO_MATCH, RE2_MATCH, RE2_NO_MEMORY };
-
-/* Matches the whole text, which must be valid UTF-8. On RE2_MATCH slots[2 * i] and
+/* Matches the whole text, which must be valid UTF-8. If it matches, slots[2 * i] and
  * slots[2 * i + 1] are the bounds of group i in bytes, SIZE_MAX where it took no part; slots has
- * 2 * n_groups elements. */
-enum re2_result re2_program_match(const struct re2_program *p, struct re2_scratch *s,
-                                  struct sv text, size_t *slots, size_t n_groups);
+ * two elements for each group, group 0 included. False if out of memory. */
+bool re2_program_match(const struct re2_program *p, struct re2_scratch *s, struct sv text,
+                       size_t *slots, bool *ret_matches);
 
 #endif

@@ -74,6 +74,7 @@ struct re2_node {
             size_t n_ranges;
             const struct re2_property *properties; /* in no order */
             bool negated;                          /* only with properties */
+            uint32_t index;                        /* below n_classes; its own */
         } set;
         /* RE2_REPEAT: min to max times, as often as possible unless lazy. */
         struct {
@@ -89,6 +90,7 @@ struct re2 {
     const struct re2_node *root;
     size_t n_groups;        /* with group 0, the whole */
     const struct sv *names; /* of each group, views of the pattern; empty if it has none */
+    size_t n_classes;
 };
 
 /* All memory comes from the arena and is released with it; pattern must outlive the result. NULL

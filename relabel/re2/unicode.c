@@ -16,34 +16,19 @@ static int case_range_cmp(const void *key, const void *element)
     return rune < r->lo ? -1 : rune > r->hi;
 }
 
-static const struct case_range *case_range_find(uint32_t rune)
+uint32_t rune_to_case(uint32_t rune, bool upper)
 {
-    return bsearch(&rune, unicode_case_ranges, unicode_n_case_ranges,
-                   sizeof(unicode_case_ranges[0]), case_range_cmp);
-}
-
-uint32_t rune_lower(uint32_t rune)
-{
-    const struct case_range *r = case_range_find(rune);
+    const struct case_range *r = bsearch(&rune, unicode_case_ranges, unicode_n_case_ranges,
+                                         sizeof(unicode_case_ranges[0]), case_range_cmp);
     if (r == NULL) {
         return rune;
     }
-    if (r->to_lower == CASE_PAIRS) {
-        return r->lo + ((rune - r->lo) | 1u);
+    int32_t distance = upper ? r->to_upper : r->to_lower;
+    if (distance == CASE_PAIRS) {
+        uint32_t pair = (rune - r->lo) & ~1u;
+        return r->lo + (upper ? pair : pair + 1);
     }
-    return (uint32_t)((int32_t)rune + r->to_lower);
-}
-
-uint32_t rune_upper(uint32_t rune)
-{
-    const struct case_range *r = case_range_find(rune);
-    if (r == NULL) {
-        return rune;
-    }
-    if (r->to_upper == CASE_PAIRS) {
-        return r->lo + ((rune - r->lo) & ~1u);
-    }
-    return (uint32_t)((int32_t)rune + r->to_upper);
+    return (uint32_t)((int32_t)rune + distance);
 }
 
 static int orbit_cmp(const void *key, const void *element)
@@ -60,31 +45,19 @@ uint32_t rune_fold(uint32_t rune)
     if (o != NULL) {
         return o->next;
     }
-    uint32_t lower = rune_lower(rune);
-    return lower != rune ? lower : rune_upper(rune);
+    uint32_t lower = rune_to_case(rune, false);
+    return lower != rune ? lower : rune_to_case(rune, true);
 }
 
-static bool map_append(struct sv v, uint32_t (*map)(uint32_t), struct buf *out)
+bool append_in_case(struct sv v, bool upper, struct buf *out)
 {
     while (v.n > 0) {
         uint32_t rune = 0;
-        size_t n = utf8_decode(v, &rune);
         char bytes[UTF8_BYTES_MAX];
-        buf_append(out, bytes, utf8_encode(map(rune), bytes));
-        v.p += n;
-        v.n -= n;
+        v = sv_skip(v, utf8_decode(v, &rune));
+        buf_append(out, bytes, utf8_encode(rune_to_case(rune, upper), bytes));
     }
     return buf_ok(out);
-}
-
-bool lower_append(struct sv v, struct buf *out)
-{
-    return map_append(v, rune_lower, out);
-}
-
-bool upper_append(struct sv v, struct buf *out)
-{
-    return map_append(v, rune_upper, out);
 }
 
 static int class_cmp(const void *key, const void *element)

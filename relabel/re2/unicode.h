@@ -17,15 +17,14 @@
 #define SURROGATE_MIN 0xd800u
 #define SURROGATE_MAX 0xdfffu
 
-/* The simple mappings, one rune to one rune; a rune without a mapping is returned unchanged. */
-uint32_t rune_lower(uint32_t rune);
-uint32_t rune_upper(uint32_t rune);
+/* The simple mappings to upper or lower case, one rune to one rune; a rune without a mapping is
+ * returned unchanged. */
+uint32_t rune_to_case(uint32_t rune, bool upper);
 /* The next rune in the cycle of those that are equal when case is ignored: K, k, KELVIN SIGN, K. */
 uint32_t rune_fold(uint32_t rune);
 
 /* Appends v, which must be valid UTF-8, with each rune mapped (strings.ToLower, ToUpper). */
-bool lower_append(struct sv v, struct buf *out);
-bool upper_append(struct sv v, struct buf *out);
+bool append_in_case(struct sv v, bool upper, struct buf *out);
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 

@@ -166,46 +166,6 @@ static void action_case(void **state)
     assert_false(config_action_parse(SV("keeps"), &action));
 }
 
-/* What Prometheus' legacy scheme and Alloy accept as a name. */
-static void legacy_names(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        bool ok;
-    } rows[] = {
-        {"label", true},
-        {"label${1}", true},
-        {"${1}label", true},
-        {"${1}", true},
-        {"$1", true},
-        {"asd$2asd", true},
-        {"_${1}_", true},
-        {"foo${bar}foo", true},
-        {"-label", false},
-        {"${", false},
-        {"$", false},
-        {"${}", false},
-        {"foo${", false},
-        {"-foo${1}bar-", false},
-        {"bar.foo${1}bar", false},
-        {"", false},
-        {"0a", false},
-        {"a0", true},
-        {"$1-", false},
-        {"${1}0", true},
-        {"a$$", false},
-        {"${1}${2}", true},
-        {"$1$2", true},
-        {"${a-b}", false},
-        {"a.b", false},
-        {"\xc3\xa9", false},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        CHECK_INT(relabel_legacy_target_ok(sv_from(rows[i].text)), rows[i].ok, rows[i].text);
-    }
-}
-
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 struct fixture {
@@ -642,7 +602,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validation),
         cmocka_unit_test(action_case),
-        cmocka_unit_test(legacy_names),
         cmocka_unit_test(errors_name_the_rule),
         cmocka_unit_test(too_many_rules),
         cmocka_unit_test_setup_teardown(empty_list, set_up, tear_down),

@@ -211,11 +211,11 @@ static void letter_case(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         buf_clear(&out);
         buf_puts(&out, "");
-        assert_true(lower_append(sv_from(rows[i].text), &out));
+        assert_true(append_in_case(sv_from(rows[i].text), false, &out));
         CHECK_STR(out.data, rows[i].lower, rows[i].text);
         buf_clear(&out);
         buf_puts(&out, "");
-        assert_true(upper_append(sv_from(rows[i].text), &out));
+        assert_true(append_in_case(sv_from(rows[i].text), true, &out));
         CHECK_STR(out.data, rows[i].upper, rows[i].text);
     }
     buf_done(&out);
@@ -229,8 +229,8 @@ static void case_tables(void **state)
     uint64_t upper = 0;
     uint64_t fold = 0;
     for (uint64_t rune = 0; rune <= RUNE_MAX; rune++) {
-        lower = lower * 31 + rune_lower((uint32_t)rune);
-        upper = upper * 31 + rune_upper((uint32_t)rune);
+        lower = lower * 31 + rune_to_case((uint32_t)rune, false);
+        upper = upper * 31 + rune_to_case((uint32_t)rune, true);
         fold = fold * 31 + rune_fold((uint32_t)rune);
     }
     assert_true(lower == UINT64_C(6667803932044710544));
