@@ -5,7 +5,8 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-int base64_value(char c)
+/* The six bits of a character, or -1. */
+static int six_bits(char c)
 {
     const char *at = c == '\0' ? NULL : strchr(alphabet, c);
     return at == NULL ? -1 : (int)(at - alphabet);
@@ -33,7 +34,7 @@ bool base64_decode(struct sv text, struct buf *out)
     size_t padding = 0;
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        int value = base64_value(c);
+        int value = six_bits(c);
         if (is_space(c)) {
             continue;
         }

@@ -7,8 +7,6 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* The six bits of a character, or -1. */
-int base64_value(char c);
 /* Appends the decoded text: the standard alphabet with padding; white space between the characters
  * is allowed (folded YAML). False on anything else, or when out is full. */
 bool base64_decode(struct sv text, struct buf *out);

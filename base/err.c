@@ -31,20 +31,11 @@ compose(struct err *err, enum err_kind kind, const char *fmt, va_list ap, const 
 {
     /* Larger than a message, so that one that is too long is noticed. */
     char text[2 * ERR_MSG_MAX];
-    int n = vsnprintf(text, sizeof(text), fmt, ap);
-    size_t len = n < 0 ? 0 : (size_t)n;
-    if (len >= sizeof(text)) {
-        len = sizeof(text) - 1;
-    }
-    text[len] = '\0';
-    n = snprintf(text + len, sizeof(text) - len, "%s%s", sep, tail);
-    if (n > 0) {
-        len += (size_t)n;
-    }
-    if (len >= sizeof(text)) {
-        len = sizeof(text) - 1;
-    }
-    store(err, kind, text, len);
+    text[0] = '\0';
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    size_t len = strlen(text);
+    (void)snprintf(text + len, sizeof(text) - len, "%s%s", sep, tail);
+    store(err, kind, text, strlen(text));
 }
 
 bool err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
@@ -75,12 +66,9 @@ bool err_sys(struct err *err, const char *fmt, ...)
 bool err_wrap(struct err *err, const char *fmt, ...)
 {
     if (err != NULL) {
-        char tail[ERR_MSG_MAX];
-        memcpy(tail, err->msg, sizeof(tail));
-        tail[sizeof(tail) - 1] = '\0';
         va_list ap;
         va_start(ap, fmt);
-        compose(err, err->kind, fmt, ap, ": ", tail);
+        compose(err, err->kind, fmt, ap, ": ", err->msg);
         va_end(ap);
     }
     return false;
@@ -94,15 +82,12 @@ bool err_memory(struct err *err)
 bool err_append(struct err *err, const char *fmt, ...)
 {
     if (err != NULL) {
-        char head[ERR_MSG_MAX];
-        memcpy(head, err->msg, sizeof(head));
-        head[sizeof(head) - 1] = '\0';
         char tail[ERR_MSG_MAX];
         va_list ap;
         va_start(ap, fmt);
-        vsnprintf(tail, sizeof(tail), fmt, ap);
+        (void)vsnprintf(tail, sizeof(tail), fmt, ap);
         va_end(ap);
-        err_set(err, err->kind, "%s%s", head, tail);
+        err_set(err, err->kind, "%s%s", err->msg, tail);
     }
     return false;
 }

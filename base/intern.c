@@ -51,11 +51,11 @@ struct intern *intern_new(void)
 
 struct intern *intern_free(struct intern *in)
 {
-    size_t left = 0;
+    size_t left, bytes;
     if (in == NULL) {
         return NULL;
     }
-    intern_stats(in, &left, NULL);
+    intern_stats(in, &left, &bytes);
     if (left > 0) {
         return NULL; /* a label set still exists: a leak is better than a use after free */
     }
@@ -69,20 +69,14 @@ struct intern *intern_free(struct intern *in)
 
 void intern_stats(struct intern *in, size_t *ret_count, size_t *ret_bytes)
 {
-    size_t count = 0;
-    size_t bytes = 0;
+    *ret_count = 0;
+    *ret_bytes = 0;
     for (size_t i = 0; i < N_SHARDS; i++) {
         struct shard *sh = &in->shards[i];
         pthread_mutex_lock(&sh->lock);
-        count += sh->count;
-        bytes += sh->bytes + sh->n_buckets * sizeof(struct istr *);
+        *ret_count += sh->count;
+        *ret_bytes += sh->bytes + sh->n_buckets * sizeof(struct istr *);
         pthread_mutex_unlock(&sh->lock);
-    }
-    if (ret_count != NULL) {
-        *ret_count = count;
-    }
-    if (ret_bytes != NULL) {
-        *ret_bytes = bytes;
     }
 }
 

@@ -1,4 +1,4 @@
-/* The table of interned strings of label sets. Private to base.
+/* Label sets on the inside: the table of interned strings. Private to base.
  *
  * Equal bytes in one table are one struct istr, so strings are compared by comparing pointers. An
  * istr lives as long as it has references. Any thread.
@@ -31,5 +31,13 @@ struct istr *intern_get(struct intern *in, struct sv text);
 struct istr *istr_ref(struct istr *s);
 /* Releases a reference to a string of this table. */
 void intern_put(struct intern *in, struct istr *s);
+
+/* One allocation each: the header and two pointers per label. */
+struct labels {
+    atomic_uint refs;
+    uint32_t count;
+    struct intern *in;
+    struct istr *strings[]; /* name, value, name, value, ..., sorted by name */
+};
 
 #endif

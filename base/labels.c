@@ -1,34 +1,8 @@
 #include "base/labels.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/labels_make.h"
-
-static struct istr *name_at(const struct labels *l, size_t i)
-{
-    return l->strings[2 * i];
-}
-
-static struct istr *value_at(const struct labels *l, size_t i)
-{
-    return l->strings[2 * i + 1];
-}
-
-struct labels *labels_make(struct intern *in, struct istr *const *strings, size_t count)
-{
-    struct labels *l = malloc(sizeof(*l) + 2 * count * sizeof(struct istr *));
-    if (l == NULL) {
-        return NULL;
-    }
-    atomic_init(&l->refs, 1);
-    l->count = (uint32_t)count;
-    l->in = in;
-    if (count > 0) {
-        memcpy(l->strings, strings, 2 * count * sizeof(struct istr *));
-    }
-    return l;
-}
+#include "base/intern.h"
 
 struct labels *labels_ref(struct labels *l)
 {
@@ -54,26 +28,22 @@ size_t labels_count(const struct labels *l)
 
 struct label labels_at(const struct labels *l, size_t i)
 {
-    return (struct label){.name = istr_sv(name_at(l, i)), .value = istr_sv(value_at(l, i))};
+    return (struct label){.name = istr_sv(l->strings[2 * i]),
+                          .value = istr_sv(l->strings[2 * i + 1])};
+}
+
+/* Compares the name that is searched with the one of a label. */
+static int compare_name(const void *name, const void *label)
+{
+    struct istr *const *strings = label;
+    return sv_cmp(*(const struct sv *)name, istr_sv(strings[0]));
 }
 
 struct sv labels_get(const struct labels *l, struct sv name)
 {
-    size_t low = 0;
-    size_t high = l->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int order = sv_cmp(istr_sv(name_at(l, mid)), name);
-        if (order == 0) {
-            return istr_sv(value_at(l, mid));
-        }
-        if (order < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return SV("");
+    struct istr *const *strings =
+        bsearch(&name, l->strings, l->count, 2 * sizeof(struct istr *), compare_name);
+    return strings != NULL ? istr_sv(strings[1]) : SV("");
 }
 
 bool labels_equal(const struct labels *a, const struct labels *b)

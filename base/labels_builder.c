@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/labels_make.h"
+#include "base/intern.h"
 
-#define ENTRIES_FIRST 64
 /* Replaced values count until the reset. */
 #define ARENA_MAX ((size_t)4 * LABELS_BYTES_MAX)
 
@@ -23,69 +22,44 @@ struct labels_builder {
     struct intern *in;
     struct arena *arena;
     struct labels *base; /* a reference, or NULL */
-    struct entry *entries;
     size_t count;
-    size_t cap;
     size_t bytes; /* of all names and values in entries */
     bool failed;
-    bool changed;                         /* differs from base, or there is none */
-    struct istr *strings[2 * LABELS_MAX]; /* of the set that is being built */
+    bool changed; /* differs from base, or there is none */
+    struct entry entries[LABELS_MAX];
 };
 
 struct labels_builder *labels_builder_new(struct intern *in)
 {
-    struct labels_builder *b = calloc(1, sizeof(*b));
+    /* Not zeroed: most of the entries are never touched. */
+    struct labels_builder *b = malloc(sizeof(*b));
     if (b == NULL) {
         return NULL;
     }
     b->in = in;
-    b->changed = true;
+    b->base = NULL;
     b->arena = arena_new(ARENA_MAX);
-    b->cap = ENTRIES_FIRST;
-    b->entries = calloc(b->cap, sizeof(*b->entries));
-    return b->arena == NULL || b->entries == NULL ? labels_builder_free(b) : b;
+    if (b->arena == NULL) {
+        return labels_builder_free(b);
+    }
+    labels_builder_reset(b, NULL);
+    return b;
 }
 
 struct labels_builder *labels_builder_free(struct labels_builder *b)
 {
     if (b != NULL) {
         labels_unref(b->base);
-        b->arena = arena_free(b->arena);
-        free(b->entries);
+        arena_free(b->arena);
         free(b);
     }
     return NULL;
 }
 
-/* Room for n entries; fails the builder past LABELS_MAX and out of memory. */
-static bool make_room(struct labels_builder *b, size_t n)
-{
-    if (n <= b->cap) {
-        return true;
-    }
-    size_t cap = b->cap;
-    while (cap < n) {
-        cap *= 2;
-    }
-    struct entry *entries = n > LABELS_MAX ? NULL : realloc(b->entries, cap * sizeof(*entries));
-    if (entries == NULL) {
-        b->failed = true;
-        return false;
-    }
-    b->entries = entries;
-    b->cap = cap;
-    return true;
-}
-
-/* Taking a reference changes nothing but the atomic count, so the caller's set may be const. */
-static struct labels *ref_base(const struct labels *base)
-{
-    return base == NULL ? NULL : labels_ref((struct labels *)(uintptr_t)base);
-}
-
 void labels_builder_reset(struct labels_builder *b, const struct labels *base)
 {
-    struct labels *held = ref_base(base);
+    /* A reference changes nothing but the atomic count, so the caller's set may be const. */
+    struct labels *held = base == NULL ? NULL : labels_ref((struct labels *)(uintptr_t)base);
     labels_unref(b->base);
     b->base = held;
     arena_reset(b->arena);
@@ -93,7 +67,7 @@ void labels_builder_reset(struct labels_builder *b, const struct labels *base)
     b->bytes = 0;
     b->failed = false;
     b->changed = true;
-    if (base == NULL || !make_room(b, base->count)) {
+    if (base == NULL) {
         return;
     }
     bool same_table = base->in == b->in;
@@ -169,7 +143,7 @@ static void add(struct labels_builder *b, size_t at, struct sv name, struct sv v
         b->failed = true;
         return;
     }
-    if (!make_room(b, b->count + 1) || !copy(b, name, &e.name) || !copy(b, value, &e.value)) {
+    if (!copy(b, name, &e.name) || !copy(b, value, &e.value)) {
         return;
     }
     memmove(&b->entries[at + 1], &b->entries[at], (b->count - at) * sizeof(*b->entries));
@@ -238,35 +212,33 @@ bool labels_builder_ok(const struct labels_builder *b)
     return !b->failed;
 }
 
-static struct istr *intern_or_ref(struct intern *in, struct istr *known, struct sv text)
-{
-    return known != NULL ? istr_ref(known) : intern_get(in, text);
-}
-
 struct labels *labels_builder_build(struct labels_builder *b)
 {
-    struct labels *l = NULL;
-    size_t n = 0;
     if (b->failed) {
         return NULL;
     }
     if (!b->changed) {
         return labels_ref(b->base);
     }
-    while (n < 2 * b->count) {
+    struct labels *l = malloc(sizeof(*l) + 2 * b->count * sizeof(struct istr *));
+    if (l == NULL) {
+        return NULL;
+    }
+    atomic_init(&l->refs, 1);
+    l->count = (uint32_t)b->count;
+    l->in = b->in;
+    for (size_t n = 0; n < 2 * b->count; n++) {
         const struct entry *e = &b->entries[n / 2];
-        b->strings[n] = n % 2 == 0 ? intern_or_ref(b->in, e->name_istr, e->name)
-                                   : intern_or_ref(b->in, e->value_istr, e->value);
-        if (b->strings[n] == NULL) {
-            break;
+        struct istr *known = n % 2 == 0 ? e->name_istr : e->value_istr;
+        l->strings[n] =
+            known != NULL ? istr_ref(known) : intern_get(b->in, n % 2 == 0 ? e->name : e->value);
+        if (l->strings[n] == NULL) {
+            while (n > 0) {
+                intern_put(b->in, l->strings[--n]);
+            }
+            free(l);
+            return NULL;
         }
-        n++;
-    }
-    if (n == 2 * b->count) {
-        l = labels_make(b->in, b->strings, b->count);
-    }
-    for (size_t i = 0; l == NULL && i < n; i++) {
-        intern_put(b->in, b->strings[i]);
     }
     return l;
 }

@@ -1,6 +1,5 @@
 #include "base/loop.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,16 +39,6 @@ struct loop_thread {
     pthread_t thread;
 };
 
-static void wake(struct loop *l)
-{
-    uint64_t one = 1;
-    /* EAGAIN means that the counter is full, and then the loop wakes anyway. */
-    ssize_t n;
-    do {
-        n = write(l->wake_fd, &one, sizeof(one));
-    } while (n < 0 && errno == EINTR);
-}
-
 static struct loop_task *detach_tasks(struct loop *l)
 {
     pthread_mutex_lock(&l->lock);
@@ -80,12 +69,9 @@ static void loop_on_wake(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
     struct loop *l = arg;
-    uint64_t count;
-    ssize_t n;
+    eventfd_t count;
     /* Drained before the list is detached: a task posted in between wakes the loop again. */
-    do {
-        n = read(fd, &count, sizeof(count));
-    } while (n < 0 && errno == EINTR);
+    (void)eventfd_read(fd, &count);
     run_tasks(l);
     if (l->running && atomic_load(&l->stop)) {
         event_base_loopbreak(l->base);
@@ -167,7 +153,7 @@ void loop_run(struct loop *l)
 void loop_stop(struct loop *l)
 {
     atomic_store(&l->stop, true);
-    wake(l);
+    (void)eventfd_write(l->wake_fd, 1);
 }
 
 void loop_run_once(struct loop *l)
@@ -187,9 +173,10 @@ void loop_post(struct loop *l, struct loop_task *task)
     bool was_empty = l->first == NULL;
     *l->end = task;
     l->end = &task->next;
-    /* Under the lock: as soon as the task can run, another thread may free the loop. */
+    /* Under the lock: as soon as the task can run, another thread may free the loop. It fails only
+     * if the counter is full, and then the loop wakes anyway. */
     if (was_empty) {
-        wake(l);
+        (void)eventfd_write(l->wake_fd, 1);
     }
     pthread_mutex_unlock(&l->lock);
 }

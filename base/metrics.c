@@ -17,14 +17,13 @@
 
 /* The limit of all label values of a cell; beyond it, the cell "other" counts. */
 #define CELL_KEY_MAX ((size_t)16 * 1024)
-#define OVERFLOW_VALUE "other"
 
 struct metric_cell {
     struct metric *family;
     STAILQ_ENTRY(metric_cell) link;
     char *labels;               /* a="b",c="d" as the text format has it; "" without labels */
     _Atomic uint64_t value;     /* counter; gauge in two's complement */
-    _Atomic uint64_t sum_bits;  /* histogram: the double's bits */
+    _Atomic double sum;         /* histogram */
     _Atomic uint64_t buckets[]; /* histogram: not cumulative; one more than the family has bounds */
 };
 
@@ -35,7 +34,7 @@ struct metric {
     pthread_mutex_t lock; /* guards the rest */
     struct map *by_key;   /* cells by their label values, each followed by a NUL */
     STAILQ_HEAD(, metric_cell) cells;
-    struct metric_cell *other;
+    struct metric_cell *other; /* for everything beyond the limits; NULL until it is needed */
     double bounds[];
 };
 
@@ -237,15 +236,6 @@ struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, con
     return metric_only(metrics_family(m, type, name, help, NULL, NULL));
 }
 
-/* The key of a cell: its label values, each followed by a NUL. */
-static bool cell_key(const struct metric *m, const char *const *values, struct buf *out)
-{
-    for (size_t i = 0; i < m->n_labels; i++) {
-        buf_append(out, values[i], strlen(values[i]) + 1);
-    }
-    return buf_ok(out);
-}
-
 static char *cell_labels(const struct metric *m, const char *const *values)
 {
     struct buf text;
@@ -276,53 +266,36 @@ static struct metric_cell *add_cell(struct metric *m, struct sv key, const char 
     return c;
 }
 
-static struct metric_cell *find_cell(struct metric *m, const char *const *values)
+/* The cell of these label values, under the lock; made if the family then has at most max cells. */
+static struct metric_cell *find_or_add(struct metric *m, const char *const *values, size_t max)
 {
-    struct buf key;
-    buf_init(&key, CELL_KEY_MAX);
     struct metric_cell *c = NULL;
-    bool room = cell_key(m, values, &key) && map_count(m->by_key) + 1 < METRIC_CELLS_MAX;
-    if (buf_ok(&key)) {
-        struct sv k = {.p = key.data, .n = key.len};
-        c = map_get(m->by_key, k);
-        if (c == NULL && room) {
-            c = add_cell(m, k, values);
-        }
+    struct buf text;
+    buf_init(&text, CELL_KEY_MAX);
+    for (size_t i = 0; i < m->n_labels; i++) {
+        buf_append(&text, values[i], strlen(values[i]) + 1);
     }
-    buf_done(&key);
+    if (buf_ok(&text)) {
+        struct sv key = {.p = text.data, .n = text.len};
+        c = map_get(m->by_key, key);
+        c = c == NULL && map_count(m->by_key) < max ? add_cell(m, key, values) : c;
+    }
+    buf_done(&text);
     return c;
-}
-
-/* The cell for everything beyond the limits; the last of METRIC_CELLS_MAX. */
-static struct metric_cell *overflow_cell(struct metric *m)
-{
-    if (m->other == NULL) {
-        const char *values[METRIC_LABELS_MAX];
-        char key[METRIC_LABELS_MAX * sizeof(OVERFLOW_VALUE)];
-        struct sv k = {.p = key, .n = 0};
-        for (size_t i = 0; i < m->n_labels; i++) {
-            values[i] = OVERFLOW_VALUE;
-            memcpy(key + k.n, OVERFLOW_VALUE, sizeof(OVERFLOW_VALUE));
-            k.n += sizeof(OVERFLOW_VALUE);
-        }
-        m->other = map_get(m->by_key, k);
-        if (m->other == NULL) {
-            m->other = add_cell(m, k, values);
-        }
-    }
-    return m->other;
 }
 
 struct metric_cell *metric_cell(struct metric *m, const char *const *values)
 {
+    static const char *const other[METRIC_LABELS_MAX] = {"other", "other", "other", "other"};
     if (m == NULL) {
         return NULL;
     }
     pthread_mutex_lock(&m->lock);
-    struct metric_cell *c = find_cell(m, values);
-    if (c == NULL) {
-        c = overflow_cell(m);
+    struct metric_cell *c = find_or_add(m, values, METRIC_CELLS_MAX - 1);
+    if (c == NULL && m->other == NULL) {
+        m->other = find_or_add(m, other, METRIC_CELLS_MAX);
     }
+    c = c == NULL ? m->other : c;
     pthread_mutex_unlock(&m->lock);
     return c;
 }
@@ -334,8 +307,7 @@ struct metric_cell *metric_cell_of(struct metric *m, const char *value)
 
 struct metric_cell *metric_only(struct metric *m)
 {
-    static const char *const none[METRIC_LABELS_MAX] = {"", "", "", ""};
-    return m == NULL || m->n_labels > 0 ? NULL : metric_cell(m, none);
+    return m == NULL || m->n_labels > 0 ? NULL : metric_cell(m, NULL);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -364,20 +336,6 @@ void metric_gauge_add(struct metric_cell *c, int64_t delta)
     metric_add(c, (uint64_t)delta);
 }
 
-static double from_bits(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static uint64_t to_bits(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 void metric_observe(struct metric_cell *c, double value)
 {
     /* A single NaN would spoil the sum forever. */
@@ -390,10 +348,9 @@ void metric_observe(struct metric_cell *c, double value)
         i++;
     }
     atomic_fetch_add_explicit(&c->buckets[i], 1, memory_order_relaxed);
-    uint64_t sum = atomic_load_explicit(&c->sum_bits, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&c->sum_bits, &sum,
-                                                  to_bits(from_bits(sum) + value),
-                                                  memory_order_relaxed, memory_order_relaxed)) {
+    double sum = atomic_load_explicit(&c->sum, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&c->sum, &sum, sum + value, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
     }
 }
 
@@ -416,7 +373,7 @@ static void render_histogram(const struct metric_cell *c, struct buf *out)
         buf_printf(out, "%llu\n", (unsigned long long)count);
     }
     put_name(out, d->name, "_sum", c->labels, NULL);
-    put_double(out, from_bits(atomic_load_explicit(&c->sum_bits, memory_order_relaxed)));
+    put_double(out, atomic_load_explicit(&c->sum, memory_order_relaxed));
     /* The count equals the last bucket by construction, whatever is observed meanwhile. */
     put_name(out, d->name, "_count", c->labels, NULL);
     buf_printf(out, "%llu\n", (unsigned long long)count);

@@ -11,10 +11,7 @@
 /* The limit of a wrong text that an error repeats. */
 #define SHOWN_MAX 100
 
-static struct sv shown(struct sv v)
-{
-    return v.n > SHOWN_MAX ? (struct sv){.p = v.p, .n = SHOWN_MAX} : v;
-}
+#define SHOWN_ARG(v) ((v).n > SHOWN_MAX ? SHOWN_MAX : (int)(v).n), (v).p
 
 static size_t count_digits(struct sv v)
 {
@@ -67,27 +64,15 @@ static const struct unit duration_units[] = {
 
 static bool bad_duration(struct sv v, struct err *err)
 {
-    v = shown(v);
-    return err_set(err, ERR_INPUT, "expected a duration such as \"15s\", got \"%.*s\"", SV_ARG(v));
+    return err_set(err, ERR_INPUT, "expected a duration such as \"15s\", got \"%.*s\"",
+                   SHOWN_ARG(v));
 }
 
-static bool long_duration(struct sv v, struct err *err)
+/* The index of the unit, or n. */
+static size_t find_unit(const struct unit *units, size_t n, struct sv name)
 {
-    v = shown(v);
-    return err_set(err, ERR_INPUT, "duration \"%.*s\" is longer than 292 years", SV_ARG(v));
-}
-
-/* The letters at the start of v as an index into the units, or N_DURATION_UNITS. */
-static size_t duration_unit(struct sv v, size_t *ret_len)
-{
-    size_t len = 0;
-    while (len < v.n && ascii_is_lower(v.p[len])) {
-        len++;
-    }
-    *ret_len = len;
-    struct sv name = {.p = v.p, .n = len};
     size_t i = 0;
-    while (i < N_DURATION_UNITS && !sv_eq_str(name, duration_units[i].name)) {
+    while (i < n && !sv_eq_str(name, units[i].name)) {
         i++;
     }
     return i;
@@ -112,13 +97,16 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
         *ret_ms = 0;
         return true;
     }
-    if (v.n == 0) {
-        return bad_duration(v, err);
-    }
-    for (struct sv rest = v; rest.n > 0;) {
+    struct sv rest = v;
+    do {
         size_t digits = count_digits(rest);
-        size_t unit_len;
-        size_t unit = duration_unit(sv_skip(rest, digits), &unit_len);
+        struct sv name = sv_skip(rest, digits);
+        size_t letters = 0;
+        while (letters < name.n && ascii_is_lower(name.p[letters])) {
+            letters++;
+        }
+        name.n = letters;
+        size_t unit = find_unit(duration_units, N_DURATION_UNITS, name);
         if (digits == 0 || unit == N_DURATION_UNITS || unit < next_unit) {
             return bad_duration(v, err);
         }
@@ -128,10 +116,10 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
             too_long = true; /* but a wrong form further on is the better message */
         }
         next_unit = unit + 1;
-        rest = sv_skip(rest, digits + unit_len);
-    }
+        rest = sv_skip(rest, digits + letters);
+    } while (rest.n > 0);
     if (too_long) {
-        return long_duration(v, err);
+        return err_set(err, ERR_INPUT, "duration \"%.*s\" is longer than 292 years", SHOWN_ARG(v));
     }
     *ret_ms = (int64_t)ms;
     return true;
@@ -177,21 +165,16 @@ static const struct unit size_units[] = {
 bool parse_size(struct sv v, uint64_t *ret_bytes, struct err *err)
 {
     size_t digits = count_digits(v);
-    struct sv unit_name = sv_skip(v, digits);
-    size_t unit = 0;
-    while (unit < N_SIZE_UNITS && !sv_eq_str(unit_name, size_units[unit].name)) {
-        unit++;
-    }
-    struct sv text = shown(v);
+    size_t unit = find_unit(size_units, N_SIZE_UNITS, sv_skip(v, digits));
     if (digits == 0 || unit == N_SIZE_UNITS) {
         return err_set(err, ERR_INPUT, "expected a size such as \"16MiB\", got \"%.*s\"",
-                       SV_ARG(text));
+                       SHOWN_ARG(v));
     }
     uint64_t value = 0;
     uint64_t bytes = 0;
     if (!parse_u64((struct sv){.p = v.p, .n = digits}, UINT64_MAX, &value) ||
         !add_scaled(&bytes, value, size_units[unit].factor, UINT64_MAX)) {
-        return err_set(err, ERR_INPUT, "size \"%.*s\" is above 16777215TiB", SV_ARG(text));
+        return err_set(err, ERR_INPUT, "size \"%.*s\" is above 16777215TiB", SHOWN_ARG(v));
     }
     *ret_bytes = bytes;
     return true;
@@ -226,16 +209,13 @@ static bool is_ipv6(struct sv v)
     return inet_pton(AF_INET6, text, &addr) == 1;
 }
 
-/* The characters of host names; none of them has a meaning in a URL. */
-static bool is_host_char(char c)
-{
-    return ascii_is_word(c) || c == '-' || c == '.';
-}
-
+/* Only characters of host names, none of which has a meaning in a URL, and these. */
 static bool is_host_text(struct sv v, const char *more)
 {
     for (size_t i = 0; i < v.n; i++) {
-        if (!is_host_char(v.p[i]) && (v.p[i] == '\0' || strchr(more, v.p[i]) == NULL)) {
+        char c = v.p[i];
+        if (!ascii_is_word(c) &&
+            (c == '\0' || (strchr("-.", c) == NULL && strchr(more, c) == NULL))) {
             return false;
         }
     }
@@ -270,15 +250,14 @@ bool split_host_port(struct sv v, struct sv *ret_host, uint16_t *ret_port, struc
 {
     struct sv host;
     struct sv rest;
-    struct sv text = shown(v);
     if (!cut_host(v, &host, &rest) || (rest.n > 0 && rest.p[0] != ':')) {
-        return err_set(err, ERR_INPUT, "expected host or host:port, got \"%.*s\"", SV_ARG(text));
+        return err_set(err, ERR_INPUT, "expected host or host:port, got \"%.*s\"", SHOWN_ARG(v));
     }
     uint64_t port = 0;
     if (rest.n > 0 && (rest.n > sizeof(":65535") - 1 ||
                        !parse_u64(sv_skip(rest, 1), UINT16_MAX, &port) || port == 0)) {
         return err_set(err, ERR_INPUT, "expected a port within 1-65535, got \"%.*s\"",
-                       SV_ARG(text));
+                       SHOWN_ARG(v));
     }
     *ret_host = host;
     *ret_port = (uint16_t)port;

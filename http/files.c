@@ -10,19 +10,9 @@
 #include "base/clock.h"
 #include "base/map.h"
 
-/* Differs between two contents of a file: Kubernetes swaps a symbolic link, which changes the
- * inode; an editor changes the time. */
-struct stamp {
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    int64_t mtime_ns;
-    int64_t ctime_ns;
-};
-
 struct entry {
     struct http_file *content; /* the last valid one; NULL if there never was one */
-    struct stamp stamp;        /* of the last content that was read, valid or not */
+    struct stat stamp;         /* of the last content that was read, valid or not */
     bool stamped;
     bool bad;          /* the last content was not valid, or could not be read */
     struct err reason; /* why */
@@ -86,23 +76,6 @@ static struct entry *find_or_add(struct http_files *f, const char *path)
     return e;
 }
 
-static struct stamp stamp_of(const struct stat *st)
-{
-    return (struct stamp){
-        .device = st->st_dev,
-        .inode = st->st_ino,
-        .size = st->st_size,
-        .mtime_ns = (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec,
-        .ctime_ns = (int64_t)st->st_ctim.tv_sec * NS_PER_S + st->st_ctim.tv_nsec,
-    };
-}
-
-static bool stamp_equal(const struct stamp *a, const struct stamp *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
-}
-
 static ssize_t read_full(int fd, char *out, size_t size)
 {
     size_t len = 0;
@@ -163,14 +136,12 @@ static struct http_file *read_content(int fd, const struct http_file_rule *rule,
 static struct http_file *read_file(struct entry *e, const char *path,
                                    const struct http_file_rule *rule, struct err *err)
 {
-    struct stat st;
     struct http_file *file = NULL;
     /* Without O_NONBLOCK a FIFO in place of the file would stop the loop. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    e->stamped = fd >= 0 && fstat(fd, &st) == 0;
+    e->stamped = fd >= 0 && fstat(fd, &e->stamp) == 0;
     if (e->stamped) {
-        e->stamp = stamp_of(&st);
-        file = read_content(fd, rule, &st, err);
+        file = read_content(fd, rule, &e->stamp, err);
     } else {
         err_sys(err, "cannot open");
     }
@@ -183,14 +154,18 @@ static struct http_file *read_file(struct entry *e, const char *path,
     return file;
 }
 
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Kubernetes swaps a symbolic link, which changes the inode; an editor changes the time. */
 static bool is_unchanged(const struct entry *e, const char *path)
 {
-    struct stat st;
-    if (!e->stamped || stat(path, &st) != 0) {
-        return false;
-    }
-    struct stamp now = stamp_of(&st);
-    return stamp_equal(&now, &e->stamp);
+    struct stat now;
+    return e->stamped && stat(path, &now) == 0 && now.st_dev == e->stamp.st_dev &&
+           now.st_ino == e->stamp.st_ino && now.st_size == e->stamp.st_size &&
+           same_time(now.st_mtim, e->stamp.st_mtim) && same_time(now.st_ctim, e->stamp.st_ctim);
 }
 
 static void refresh(struct http_files *f, struct entry *e, const char *path,

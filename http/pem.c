@@ -43,67 +43,32 @@ static bool next_block(struct sv *text, struct block *ret, bool *ret_whole)
     return true;
 }
 
-/* Decodes the first bytes of base64 with line breaks, and counts all of them. */
-static bool decode_head(struct sv body, unsigned char head[6], size_t *ret_len)
-{
-    uint32_t bits = 0;
-    size_t digits = 0;
-    size_t padding = 0;
-    memset(head, 0, 6);
-    for (size_t i = 0; i < body.n; i++) {
-        char c = body.p[i];
-        if (c == '\n' || c == '\r' || c == ' ' || c == '\t') {
-            continue;
-        }
-        if (c == '=') {
-            padding++;
-            continue;
-        }
-        int six = base64_value(c);
-        if (six < 0 || padding > 0) {
-            return false;
-        }
-        bits = bits << 6 | (uint32_t)six;
-        digits++;
-        size_t done = digits * 6 / 8;
-        if (done > 0 && done <= 6 && digits % 4 != 1) {
-            head[done - 1] = (unsigned char)(bits >> (digits * 6 % 8));
-        }
-    }
-    *ret_len = digits * 6 / 8;
-    return (digits + padding) % 4 == 0 && padding <= 2;
-}
-
 /* The length of the DER sequence that begins with these bytes; 0 if none does. */
-static size_t der_length(const unsigned char head[6])
+static size_t der_length(const char *data, size_t n)
 {
-    if (head[0] != 0x30) {
+    const unsigned char *head = (const unsigned char *)data;
+    size_t digits = n > 1 && head[1] >= 0x80 ? head[1] & 0x7fU : 0;
+    if (n < 2 + digits || head[0] != 0x30 || digits > 4 || head[1] == 0x80) {
         return 0;
     }
-    if (head[1] < 0x80) {
-        return (size_t)head[1] + 2;
-    }
-    size_t n = head[1] & 0x7fU;
-    size_t len = 0;
-    if (n < 1 || n > 4) {
-        return 0;
-    }
-    for (size_t i = 0; i < n; i++) {
+    size_t len = digits == 0 ? head[1] : 0;
+    for (size_t i = 0; i < digits; i++) {
         len = len << 8 | head[2 + i];
     }
-    return len + 2 + n;
+    return len + 2 + digits;
 }
 
-static bool check_certificate(struct sv body)
+static bool check_certificate(struct sv body, size_t number, struct err *err)
 {
-    unsigned char head[6];
-    size_t len = 0;
-    return decode_head(body, head, &len) && der_length(head) == len && len > 0;
-}
-
-static bool is_certificate(struct sv name)
-{
-    return sv_ends_with(name, SV("CERTIFICATE"));
+    struct buf der;
+    buf_init(&der, body.n);
+    bool ok = base64_decode(body, &der) && der.len > 0 && der_length(der.data, der.len) == der.len;
+    bool memory = !buf_ok(&der);
+    buf_done(&der);
+    if (memory) {
+        return err_memory(err);
+    }
+    return ok || err_set(err, ERR_INPUT, "certificate %zu is not a whole one", number);
 }
 
 bool pem_check_certificates(struct sv text, struct err *err)
@@ -115,10 +80,12 @@ bool pem_check_certificates(struct sv text, struct err *err)
         if (!whole) {
             return err_set(err, ERR_INPUT, "PEM block %zu is cut off", n + 1);
         }
-        if (is_certificate(b.name) && !check_certificate(b.body)) {
-            return err_set(err, ERR_INPUT, "certificate %zu is not a whole one", n + 1);
+        if (!sv_ends_with(b.name, SV("CERTIFICATE"))) {
+            continue;
         }
-        n += is_certificate(b.name) ? 1 : 0;
+        if (!check_certificate(b.body, ++n, err)) {
+            return false;
+        }
     }
     return n > 0 || err_set(err, ERR_INPUT, "expected certificates in PEM, found none");
 }

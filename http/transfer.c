@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -38,23 +37,18 @@ void http_transfer_reset_response(struct http_transfer *t)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static bool is_name(struct sv name, struct sv want)
-{
-    return name.n == want.n && strncasecmp(name.p, want.p, want.n) == 0;
-}
-
 /* False if out of memory. */
 static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
 {
-    if (is_name(name, SV("location"))) {
+    if (sv_eq_nocase(name, "location")) {
         free(t->location);
         t->location = strndup(value.p, value.n);
         return t->location != NULL;
     }
-    if (is_name(name, SV("retry-after"))) {
+    if (sv_eq_nocase(name, "retry-after")) {
         t->retry_after_ms = http_retry_after(value, clock_wall_ns());
     }
-    if (is_name(name, SV("content-length")) && !parse_u64(value, INT64_MAX, &t->content_length)) {
+    if (sv_eq_nocase(name, "content-length") && !parse_u64(value, INT64_MAX, &t->content_length)) {
         t->content_length = UINT64_MAX;
     }
     return true;

@@ -44,7 +44,8 @@ static void use_labels(bool *ret_complete)
     }
     labels_builder_free(b);
     if (in != NULL) {
-        intern_stats(in, &strings, NULL);
+        size_t bytes;
+        intern_stats(in, &strings, &bytes);
         CHECK_INT(strings, 0, "failures leak nothing");
     }
     *ret_complete = made == 2 * SETS;
