@@ -33,100 +33,83 @@ bool loader_fail_memory(struct loader *l)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-bool loader_text(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
-{
-    const struct yaml_node *value = yaml_get(n, key);
-    *ret = NULL;
-    if (value == NULL || yaml_is_null(value)) {
-        return true;
-    }
-    if (value->kind != YAML_SCALAR || value->problem != NULL) {
-        return loader_fail(l, value, "%s: expected a string, got %s", key,
-                           value->problem == NULL ? yaml_what(value)
-                                                  : "a text that is not allowed");
-    }
-    if (value->text.n == 0) {
-        return true;
-    }
-    *ret = arena_strndup(l->arena, value->text.p, value->text.n);
-    return *ret != NULL ? true : loader_fail_memory(l);
-}
-
-bool loader_bool(struct loader *l, const struct yaml_node *n, const char *key, bool *ret)
-{
-    const struct yaml_node *value = yaml_get(n, key);
-    *ret = false;
-    if (value == NULL || yaml_is_null(value)) {
-        return true;
-    }
-    bool scalar = value->kind == YAML_SCALAR && value->plain;
-    *ret = scalar && sv_eq_str(value->text, "true");
-    if (*ret || (scalar && sv_eq_str(value->text, "false"))) {
-        return true;
-    }
-    return loader_fail(l, value, "%s: expected true or false", key);
-}
-
 const char *loader_resolve(struct loader *l, const char *file)
 {
     const char *slash = strrchr(l->name, '/');
     if (file[0] == '/' || slash == NULL) {
         return file;
     }
-    const char *path = arena_printf(l->arena, "%.*s/%s", (int)(slash - l->name), l->name, file);
-    if (path == NULL) {
-        loader_fail_memory(l);
-    }
-    return path;
+    return arena_printf(l->arena, "%.*s/%s", (int)(slash - l->name), l->name, file);
 }
 
-/* A file name, relative to the directory of the kubeconfig. */
-static bool get_file(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
+static bool read_bool(struct loader *l, const char *key, const struct yaml_node *n, bool *ret)
 {
-    if (!loader_text(l, n, key, ret)) {
-        return false;
-    }
-    if (*ret != NULL) {
-        *ret = loader_resolve(l, *ret);
-        return *ret != NULL;
-    }
-    return true;
+    bool scalar = n->kind == YAML_SCALAR && n->plain;
+    *ret = scalar && sv_eq_str(n->text, "true");
+    return *ret || (scalar && sv_eq_str(n->text, "false")) ||
+           loader_fail(l, n, "%s: expected true or false", key);
 }
 
-/* PEM text in base64. */
-static bool get_data(struct loader *l, const struct yaml_node *n, const char *key, const char **ret)
+static bool read_pem(struct loader *l, const char *key, const struct yaml_node *n, const char **ret)
 {
-    const char *encoded;
-    if (!loader_text(l, n, key, &encoded)) {
-        return false;
-    }
-    *ret = NULL;
-    if (encoded == NULL) {
-        return true;
-    }
     struct buf b;
-    buf_init(&b, strlen(encoded) + 1);
-    bool ok = base64_decode(sv_from(encoded), &b) && memchr(b.data, '\0', b.len) == NULL;
+    buf_init(&b, n->text.n + 1);
+    bool ok = base64_decode(n->text, &b) && memchr(b.data, '\0', b.len) == NULL;
     *ret = ok ? arena_strndup(l->arena, b.data, b.len) : NULL;
     buf_done(&b);
     if (!ok) {
-        const struct yaml_node *value = yaml_get(n, key);
-        return loader_fail(l, value, "%s: expected PEM in base64", key);
+        return loader_fail(l, n, "%s: expected PEM in base64", key);
     }
-    return *ret != NULL ? true : loader_fail_memory(l);
+    return *ret != NULL || loader_fail_memory(l);
 }
 
-/* Inline data takes precedence over a file, as in kubectl. */
-static bool get_pem(struct loader *l, const struct yaml_node *n, const char *data_key,
-                    const char *file_key, const char **ret_pem, const char **ret_file)
+static bool read_value(struct loader *l, const struct loader_row *row, const struct yaml_node *n,
+                       void *out)
 {
-    if (!get_data(l, n, data_key, ret_pem) || !get_file(l, n, file_key, ret_file)) {
-        return false;
+    if (row->kind == LOAD_BOOL) {
+        return read_bool(l, row->key, n, out);
     }
-    if (*ret_pem != NULL) {
-        *ret_file = NULL;
+    if (n->kind != YAML_SCALAR || n->problem != NULL) {
+        return loader_fail(l, n, "%s: expected a string, got %s", row->key,
+                           n->problem == NULL ? yaml_what(n) : "a text that is not allowed");
+    }
+    if (n->text.n == 0) {
+        return true;
+    }
+    const char **text = out;
+    if (row->kind == LOAD_PEM) {
+        return read_pem(l, row->key, n, text);
+    }
+    *text = arena_strndup(l->arena, n->text.p, n->text.n);
+    if (*text != NULL && row->kind == LOAD_FILE) {
+        *text = loader_resolve(l, *text);
+    }
+    return *text != NULL || loader_fail_memory(l);
+}
+
+bool loader_read(struct loader *l, const struct yaml_node *n, const struct loader_row *rows,
+                 void *out)
+{
+    for (; rows->key != NULL; rows++) {
+        const struct yaml_node *value = yaml_get(n, rows->key);
+        if (value != NULL && !yaml_is_null(value) &&
+            !read_value(l, rows, value, (char *)out + rows->offset)) {
+            return false;
+        }
     }
     return true;
+}
+
+const struct yaml_node *loader_find(const struct yaml_node *list, const char *name)
+{
+    bool is_list = list != NULL && list->kind == YAML_LIST;
+    for (const struct yaml_item *i = is_list ? list->items : NULL; i != NULL; i = i->next) {
+        const struct yaml_node *n = yaml_get(i->value, "name");
+        if (n != NULL && n->kind == YAML_SCALAR && sv_eq_str(n->text, name)) {
+            return i->value;
+        }
+    }
+    return NULL;
 }
 
 /* ---- the parts of the file ------------------------------------------------------------------- */
@@ -135,62 +118,63 @@ static bool get_pem(struct loader *l, const struct yaml_node *n, const char *dat
 static const struct yaml_node *find_named(struct loader *l, const struct yaml_node *root,
                                           const char *list, const char *key, const char *name)
 {
-    const struct yaml_node *elements = yaml_get(root, list);
-    const struct yaml_item *i =
-        elements != NULL && elements->kind == YAML_LIST ? elements->items : NULL;
-    for (; i != NULL; i = i->next) {
-        const struct yaml_node *n = yaml_get(i->value, "name");
-        if (n == NULL || n->kind != YAML_SCALAR || !sv_eq_str(n->text, name)) {
-            continue;
-        }
-        const struct yaml_node *found = yaml_get(i->value, key);
-        if (found != NULL && (found->kind == YAML_MAPPING || yaml_is_null(found))) {
-            return found;
-        }
-        loader_fail(l, n, "%s \"%.128s\" has no mapping \"%s\"", key, name, key);
+    const struct yaml_node *element = loader_find(yaml_get(root, list), name);
+    if (element == NULL) {
+        loader_fail(l, NULL, "no %s with the name \"%.128s\" in %s", key, name, list);
         return NULL;
     }
-    loader_fail(l, NULL, "no %s with the name \"%.128s\" in %s", key, name, list);
+    const struct yaml_node *found = yaml_get(element, key);
+    if (found != NULL && (found->kind == YAML_MAPPING || yaml_is_null(found))) {
+        return found;
+    }
+    loader_fail(l, yaml_get(element, "name"), "%s \"%.128s\" has no mapping \"%s\"", key, name,
+                key);
     return NULL;
 }
 
-static bool check_server(struct loader *l, const struct yaml_node *cluster, char *server)
+/* Inline data takes precedence over a file, as in kubectl. */
+static void prefer_data(const char *data, const char **file)
 {
-    size_t n = server == NULL ? 0 : strlen(server);
-    while (n > 0 && server[n - 1] == '/') {
-        server[--n] = '\0';
+    if (data != NULL) {
+        *file = NULL;
     }
-    if (n == 0) {
+}
+
+static bool check_server(struct loader *l, const struct yaml_node *cluster, struct kubeconfig *k)
+{
+    struct sv server = sv_from(k->server);
+    while (server.n > 0 && server.p[server.n - 1] == '/') {
+        server.n--;
+    }
+    if (server.n == 0) {
         return loader_fail(l, cluster, "the cluster has no \"server\"");
     }
-    if (!check_http_url(sv_from(server))) {
+    if (!check_http_url(server)) {
         return loader_fail(
             l, yaml_get(cluster, "server"),
             "server: expected a URL such as \"https://host:6443\" without user, query and "
             "fragment");
     }
-    return true;
+    k->server = arena_strndup(l->arena, server.p, server.n);
+    return k->server != NULL || loader_fail_memory(l);
 }
 
 static bool read_cluster(struct loader *l, const struct yaml_node *cluster, struct kubeconfig *k)
 {
-    const char *server;
-    if (!loader_text(l, cluster, "server", &server)) {
+    static const struct loader_row rows[] = {
+        {"server", LOAD_TEXT, offsetof(struct kubeconfig, server)},
+        {"certificate-authority-data", LOAD_PEM, offsetof(struct kubeconfig, http.tls.ca_pem)},
+        {"certificate-authority", LOAD_FILE, offsetof(struct kubeconfig, http.tls.ca_file)},
+        {"insecure-skip-tls-verify", LOAD_BOOL,
+         offsetof(struct kubeconfig, http.tls.insecure_skip_verify)},
+        {"tls-server-name", LOAD_TEXT, offsetof(struct kubeconfig, http.tls.server_name)},
+        {"proxy-url", LOAD_TEXT, offsetof(struct kubeconfig, http.proxy_url)},
+        {0},
+    };
+    if (!loader_read(l, cluster, rows, k) || !check_server(l, cluster, k)) {
         return false;
     }
-    char *copy = server == NULL ? NULL : arena_strdup(l->arena, server);
-    if (server != NULL && copy == NULL) {
-        return loader_fail_memory(l);
-    }
-    k->server = copy;
-    if (!check_server(l, cluster, copy) ||
-        !get_pem(l, cluster, "certificate-authority-data", "certificate-authority",
-                 &k->http.tls.ca_pem, &k->http.tls.ca_file) ||
-        !loader_bool(l, cluster, "insecure-skip-tls-verify", &k->http.tls.insecure_skip_verify) ||
-        !loader_text(l, cluster, "tls-server-name", &k->http.tls.server_name) ||
-        !loader_text(l, cluster, "proxy-url", &k->http.proxy_url)) {
-        return false;
-    }
+    prefer_data(k->http.tls.ca_pem, &k->http.tls.ca_file);
     if (k->http.proxy_url != NULL && !text_proxy_url.ok(sv_from(k->http.proxy_url))) {
         return loader_fail(l, yaml_get(cluster, "proxy-url"), "proxy-url: expected a proxy URL");
     }
@@ -198,7 +182,7 @@ static bool read_cluster(struct loader *l, const struct yaml_node *cluster, stru
 }
 
 /* Features that we lack and that must not be ignored. */
-static bool refuse_plugins(struct loader *l, const struct yaml_node *user, const char *name)
+static bool refuse_plugins(struct loader *l, const struct yaml_node *user)
 {
     static const struct {
         const char *key;
@@ -211,35 +195,28 @@ static bool refuse_plugins(struct loader *l, const struct yaml_node *user, const
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         const struct yaml_node *n = yaml_get(user, refused[i].key);
         if (n != NULL && !yaml_is_null(n)) {
-            return loader_fail(l, NULL, "user \"%.128s\" %s", name, refused[i].what);
+            return loader_fail(l, NULL, "user \"%.128s\" %s", l->user, refused[i].what);
         }
     }
     return true;
 }
 
 /* Token or password; tokenFile takes precedence over token, as in kubectl. */
-static bool read_login(struct loader *l, const struct yaml_node *user, const char *name,
-                       struct http_settings *http)
+static bool check_login(struct loader *l, const struct yaml_node *user, struct http_settings *http)
 {
-    const char *token;
-    if (!loader_text(l, user, "token", &token) ||
-        !get_file(l, user, "tokenFile", &http->credentials_file) ||
-        !loader_text(l, user, "username", &http->username) ||
-        !loader_text(l, user, "password", &http->password)) {
-        return false;
-    }
-    http->credentials = http->credentials_file == NULL ? token : NULL;
-    bool bearer = http->credentials != NULL || http->credentials_file != NULL;
+    const char *token = http->credentials;
+    bool bearer = token != NULL || http->credentials_file != NULL;
     if (bearer && http->username != NULL) {
-        return err_set(l->err, ERR_INPUT,
-                       "kubeconfig %s: user \"%.128s\" has both a token and a username; only one "
-                       "is allowed",
-                       l->name, name);
+        return loader_fail(l, NULL,
+                           "user \"%.128s\" has both a token and a username; only one is allowed",
+                           l->user);
     }
     if (token != NULL && !check_header_value(sv_from(token))) {
         return loader_fail(l, yaml_get(user, "token"),
-                           "token: line breaks and control characters are not "
-                           "allowed");
+                           "token: line breaks and control characters are not allowed");
+    }
+    if (http->credentials_file != NULL) {
+        http->credentials = NULL;
     }
     http->auth = bearer                   ? HTTP_AUTH_HEADER
                  : http->username != NULL ? HTTP_AUTH_BASIC
@@ -247,69 +224,89 @@ static bool read_login(struct loader *l, const struct yaml_node *user, const cha
     return true;
 }
 
-static bool read_user(struct loader *l, const struct yaml_node *user, const char *name,
-                      struct http_settings *http)
+static bool read_user(struct loader *l, const struct yaml_node *user, struct http_settings *http)
 {
-    if (!refuse_plugins(l, user, name) || !read_login(l, user, name, http) ||
-        !get_pem(l, user, "client-certificate-data", "client-certificate", &http->tls.cert_pem,
-                 &http->tls.cert_file) ||
-        !get_pem(l, user, "client-key-data", "client-key", &http->tls.key_pem,
-                 &http->tls.key_file)) {
+    static const struct loader_row rows[] = {
+        {"token", LOAD_TEXT, offsetof(struct http_settings, credentials)},
+        {"tokenFile", LOAD_FILE, offsetof(struct http_settings, credentials_file)},
+        {"username", LOAD_TEXT, offsetof(struct http_settings, username)},
+        {"password", LOAD_TEXT, offsetof(struct http_settings, password)},
+        {"client-certificate-data", LOAD_PEM, offsetof(struct http_settings, tls.cert_pem)},
+        {"client-certificate", LOAD_FILE, offsetof(struct http_settings, tls.cert_file)},
+        {"client-key-data", LOAD_PEM, offsetof(struct http_settings, tls.key_pem)},
+        {"client-key", LOAD_FILE, offsetof(struct http_settings, tls.key_file)},
+        {0},
+    };
+    if (!refuse_plugins(l, user) || !loader_read(l, user, rows, http) ||
+        !check_login(l, user, http)) {
         return false;
     }
+    prefer_data(http->tls.cert_pem, &http->tls.cert_file);
+    prefer_data(http->tls.key_pem, &http->tls.key_file);
     bool cert = http->tls.cert_pem != NULL || http->tls.cert_file != NULL;
     bool key = http->tls.key_pem != NULL || http->tls.key_file != NULL;
     if (cert != key) {
-        return loader_fail(l, NULL,
-                           "user \"%.128s\" has a client %s without "
-                           "a client %s",
-                           name, cert ? "certificate" : "key", cert ? "key" : "certificate");
+        return loader_fail(l, NULL, "user \"%.128s\" has a client %s without a client %s", l->user,
+                           cert ? "certificate" : "key", cert ? "key" : "certificate");
     }
     return true;
 }
 
-/* The context of the caller, else the current one. */
-static bool choose_context(struct loader *l, const struct yaml_node *root, const char **context)
+/* The names that a context consists of. */
+struct context {
+    const char *cluster;
+    const char *user;
+    const char *namespace;
+};
+
+static bool read_context(struct loader *l, const struct yaml_node *n, struct context *c)
 {
-    if (*context == NULL && !loader_text(l, root, "current-context", context)) {
+    static const struct loader_row rows[] = {
+        {"cluster", LOAD_TEXT, offsetof(struct context, cluster)},
+        {"user", LOAD_TEXT, offsetof(struct context, user)},
+        {"namespace", LOAD_TEXT, offsetof(struct context, namespace)},
+        {0},
+    };
+    if (!loader_read(l, n, rows, c)) {
         return false;
     }
-    return *context != NULL ? true : loader_fail(l, NULL, "no current-context is set");
+    if (c->cluster == NULL) {
+        return loader_fail(l, n, "the context has no \"cluster\"");
+    }
+    return c->namespace == NULL || text_namespace.ok(sv_from(c->namespace)) ||
+           loader_fail(l, yaml_get(n, "namespace"), "namespace: expected the name of a namespace");
 }
 
+/* context: NULL for the current one. */
 static bool read_tree(struct loader *l, const struct yaml_node *root, const char *context,
                       struct kubeconfig *k)
 {
-    const char *cluster_name;
-    const char *user_name;
+    static const struct loader_row rows[] = {{"current-context", LOAD_TEXT, 0}, {0}};
+    struct context c = {0};
     if (root == NULL || root->kind != YAML_MAPPING) {
         return loader_fail(l, root, "expected a mapping");
     }
-    if (!choose_context(l, root, &context)) {
+    if (context == NULL && !loader_read(l, root, rows, &context)) {
         return false;
     }
-    const struct yaml_node *c = find_named(l, root, "contexts", "context", context);
-    if (c == NULL || !loader_text(l, c, "cluster", &cluster_name) ||
-        !loader_text(l, c, "user", &user_name) || !loader_text(l, c, "namespace", &k->namespace)) {
+    if (context == NULL) {
+        return loader_fail(l, NULL, "no current-context is set");
+    }
+    const struct yaml_node *n = find_named(l, root, "contexts", "context", context);
+    if (n == NULL || !read_context(l, n, &c)) {
         return false;
     }
-    if (cluster_name == NULL) {
-        return loader_fail(l, c, "the context has no \"cluster\"");
-    }
-    if (k->namespace != NULL && !text_namespace.ok(sv_from(k->namespace))) {
-        return loader_fail(l, yaml_get(c, "namespace"),
-                           "namespace: expected the name of a namespace");
-    }
-    const struct yaml_node *cluster = find_named(l, root, "clusters", "cluster", cluster_name);
+    k->namespace = c.namespace;
+    const struct yaml_node *cluster = find_named(l, root, "clusters", "cluster", c.cluster);
     if (cluster == NULL || !read_cluster(l, cluster, k)) {
         return false;
     }
-    if (user_name == NULL) {
+    if (c.user == NULL) {
         return true;
     }
-    const struct yaml_node *user = find_named(l, root, "users", "user", user_name);
-    return user != NULL && read_user(l, user, user_name, &k->http) &&
-           loader_exec(l, user, cluster, user_name, k);
+    l->user = c.user;
+    const struct yaml_node *user = find_named(l, root, "users", "user", c.user);
+    return user != NULL && read_user(l, user, &k->http) && loader_exec(l, user, cluster, k);
 }
 
 bool kubeconfig_parse(const char *name, struct sv text, const char *context, struct arena *arena,

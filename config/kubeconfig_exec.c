@@ -1,7 +1,6 @@
 /* The exec credential plugin of a user: its command, and the input that it gets. */
 #include <string.h>
 
-#include "base/ascii.h"
 #include "base/base64.h"
 #include "config/config.h"
 #include "config/file.h"
@@ -14,49 +13,44 @@
 /* The most bytes of KUBERNETES_EXEC_INFO: Linux limits the size of a variable. */
 #define INFO_MAX ((size_t)100 * 1024)
 
+/* The keys of a plugin. */
+struct plugin {
+    struct kubeconfig_exec exec;
+    const char *mode;
+    const char *command;
+    bool provide_cluster;
+};
+
 static bool fail_key(struct loader *l, const struct yaml_node *n, const char *key,
                      const char *expected)
 {
     const struct yaml_node *value = yaml_get(n, key);
-    if (value == NULL) {
-        value = n;
-    }
-    return loader_fail(l, value, "exec.%s: expected %s", key, expected);
+    return loader_fail(l, value == NULL ? n : value, "exec.%s: expected %s", key, expected);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static bool read_version(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
+static bool check_version(struct loader *l, const struct yaml_node *exec, const char *version)
 {
-    if (!loader_text(l, exec, "apiVersion", &e->api_version)) {
-        return false;
-    }
-    if (e->api_version == NULL ||
-        (strcmp(e->api_version, API "v1") != 0 && strcmp(e->api_version, API "v1beta1") != 0)) {
-        return fail_key(l, exec, "apiVersion", "\"" API "v1\" or \"" API "v1beta1\"");
-    }
-    return true;
+    bool known =
+        version != NULL && (strcmp(version, API "v1") == 0 || strcmp(version, API "v1beta1") == 0);
+    return known || fail_key(l, exec, "apiVersion", "\"" API "v1\" or \"" API "v1beta1\"");
 }
 
 /* Nobody can answer the questions of a plugin. */
 static bool check_interactive(struct loader *l, const struct yaml_node *exec,
-                              const struct kubeconfig_exec *e)
+                              const struct plugin *p)
 {
-    const char *mode;
-    if (!loader_text(l, exec, "interactiveMode", &mode)) {
-        return false;
+    bool is_beta = strcmp(p->exec.api_version, API "v1beta1") == 0;
+    const char *mode = p->mode == NULL && is_beta ? "Never" : p->mode;
+    if (mode != NULL && (strcmp(mode, "Never") == 0 || strcmp(mode, "IfAvailable") == 0)) {
+        return true;
     }
-    if (mode == NULL) {
-        return strcmp(e->api_version, API "v1beta1") == 0 ||
-               fail_key(l, exec, "interactiveMode", "\"Never\" or \"IfAvailable\"");
-    }
-    if (strcmp(mode, "Always") == 0) {
-        return fail_key(l, exec, "interactiveMode",
-                        "\"Never\" or \"IfAvailable\", got \"Always\": there is no terminal to ask "
-                        "on");
-    }
-    return strcmp(mode, "Never") == 0 || strcmp(mode, "IfAvailable") == 0 ||
-           fail_key(l, exec, "interactiveMode", "\"Never\" or \"IfAvailable\"");
+    bool always = mode != NULL && strcmp(mode, "Always") == 0;
+    return fail_key(l, exec, "interactiveMode",
+                    always ? "\"Never\" or \"IfAvailable\", got \"Always\": there is no terminal "
+                             "to ask on"
+                           : "\"Never\" or \"IfAvailable\"");
 }
 
 /* A list, empty if the key is missing; NULL after an error. */
@@ -87,12 +81,9 @@ static bool copy_args(struct loader *l, const struct yaml_node *exec, const stru
     return true;
 }
 
-static bool read_argv(struct loader *l, const struct yaml_node *exec, struct kubeconfig_exec *e)
+static bool read_argv(struct loader *l, const struct yaml_node *exec, struct plugin *p)
 {
-    const char *command;
-    if (!loader_text(l, exec, "command", &command)) {
-        return false;
-    }
+    const char *command = p->command;
     if (command == NULL) {
         return fail_key(l, exec, "command", "the name or the path of a program");
     }
@@ -109,7 +100,7 @@ static bool read_argv(struct loader *l, const struct yaml_node *exec, struct kub
         return loader_fail_memory(l);
     }
     argv[0] = command;
-    e->argv = argv;
+    p->exec.argv = argv;
     return copy_args(l, exec, args, argv + 1);
 }
 
@@ -130,17 +121,24 @@ static bool read_variable(struct loader *l, const struct yaml_node *exec,
                           const struct yaml_node *element, const char **ret_variable,
                           const char ***secrets)
 {
-    const char *name;
-    const char *value;
-    if (!loader_text(l, element, "name", &name) || !loader_text(l, element, "value", &value)) {
+    struct variable {
+        const char *name;
+        const char *value;
+    } v = {0};
+    static const struct loader_row rows[] = {
+        {"name", LOAD_TEXT, offsetof(struct variable, name)},
+        {"value", LOAD_TEXT, offsetof(struct variable, value)},
+        {0},
+    };
+    if (!loader_read(l, element, rows, &v)) {
         return false;
     }
-    if (name == NULL || strchr(name, '=') != NULL) {
+    if (v.name == NULL || strchr(v.name, '=') != NULL) {
         return fail_key(l, exec, "env", "mappings with a name and a value");
     }
-    *ret_variable = arena_printf(l->arena, "%s=%s", name, value == NULL ? "" : value);
-    if (value != NULL && is_secret(name)) {
-        *(*secrets)++ = value;
+    *ret_variable = arena_printf(l->arena, "%s=%s", v.name, v.value == NULL ? "" : v.value);
+    if (v.value != NULL && is_secret(v.name)) {
+        *(*secrets)++ = v.value;
     }
     return *ret_variable != NULL || loader_fail_memory(l);
 }
@@ -170,24 +168,13 @@ static bool read_env(struct loader *l, const struct yaml_node *exec, struct kube
 
 /* ---- KUBERNETES_EXEC_INFO -------------------------------------------------------------------- */
 
-static void put_string(struct buf *out, struct sv v)
-{
-    buf_putc(out, '"');
-    json_escape(v, out);
-    buf_putc(out, '"');
-}
-
+/* An integer that JSON and every reader of it can hold exactly. */
 static bool is_json_number(struct sv v)
 {
-    size_t digits = 0;
-    for (size_t i = 0; i < v.n; i++) {
-        if (ascii_is_digit(v.p[i])) {
-            digits++;
-        } else if (!(v.p[i] == '-' && i == 0)) {
-            return false;
-        }
-    }
-    return digits > 0 && digits < 16 && !(digits > 1 && v.p[v.n - digits] == '0');
+    struct sv digits = sv_skip(v, sv_starts_with(v, SV("-")) ? 1 : 0);
+    uint64_t value;
+    return parse_u64(digits, UINT64_C(999999999999999), &value) &&
+           (digits.n == 1 || digits.p[0] != '0');
 }
 
 static void put_scalar(struct buf *out, const struct yaml_node *n)
@@ -199,7 +186,7 @@ static void put_scalar(struct buf *out, const struct yaml_node *n)
     } else if (bare) {
         buf_append(out, n->text.p, n->text.n);
     } else {
-        put_string(out, n->text);
+        json_quote(n->text, out);
     }
 }
 
@@ -217,20 +204,12 @@ static void put_node(struct buf *out, const struct yaml_node *n)
             buf_putc(out, ',');
         }
         if (mapping) {
-            put_string(out, i->key->kind == YAML_SCALAR ? i->key->text : SV(""));
+            json_quote(i->key->kind == YAML_SCALAR ? i->key->text : SV(""), out);
             buf_putc(out, ':');
         }
         put_node(out, i->value);
     }
     buf_putc(out, mapping ? '}' : ']');
-}
-
-static void put_member(struct buf *out, const char *name, const char *value)
-{
-    if (value != NULL) {
-        buf_printf(out, ",\"%s\":", name);
-        put_string(out, sv_from(value));
-    }
 }
 
 static bool put_ca(struct loader *l, const struct http_settings *http, struct buf *out)
@@ -247,7 +226,8 @@ static bool put_ca(struct loader *l, const struct http_settings *http, struct bu
         }
     }
     if (ok && pem.n > 0) {
-        buf_puts(out, ",\"certificate-authority-data\":\"");
+        json_key("certificate-authority-data", out);
+        buf_putc(out, '"');
         base64_encode(pem, out);
         buf_putc(out, '"');
     }
@@ -255,27 +235,19 @@ static bool put_ca(struct loader *l, const struct http_settings *http, struct bu
     return ok;
 }
 
-static const struct yaml_node *find_extension(const struct yaml_node *cluster)
-{
-    const struct yaml_node *list = yaml_get(cluster, "extensions");
-    bool is_list = list != NULL && list->kind == YAML_LIST;
-    for (const struct yaml_item *i = is_list ? list->items : NULL; i != NULL; i = i->next) {
-        const struct yaml_node *name = yaml_get(i->value, "name");
-        if (name != NULL && name->kind == YAML_SCALAR && sv_eq_str(name->text, EXTENSION)) {
-            return yaml_get(i->value, "extension");
-        }
-    }
-    return NULL;
-}
-
 static bool put_cluster(struct loader *l, const struct yaml_node *cluster,
                         const struct kubeconfig *k, struct buf *out)
 {
-    const struct yaml_node *config = find_extension(cluster);
-    buf_puts(out, ",\"cluster\":{\"server\":");
-    put_string(out, sv_from(k->server));
-    put_member(out, "tls-server-name", k->http.tls.server_name);
-    put_member(out, "proxy-url", k->http.proxy_url);
+    const struct yaml_node *extension = loader_find(yaml_get(cluster, "extensions"), EXTENSION);
+    const struct yaml_node *config = yaml_get(extension, "extension");
+    buf_puts(out, ",\"cluster\":{");
+    json_member("server", sv_from(k->server), out);
+    if (k->http.tls.server_name != NULL) {
+        json_member("tls-server-name", sv_from(k->http.tls.server_name), out);
+    }
+    if (k->http.proxy_url != NULL) {
+        json_member("proxy-url", sv_from(k->http.proxy_url), out);
+    }
     if (k->http.tls.insecure_skip_verify) {
         buf_puts(out, ",\"insecure-skip-tls-verify\":true");
     }
@@ -283,30 +255,30 @@ static bool put_cluster(struct loader *l, const struct yaml_node *cluster,
         return false;
     }
     if (config != NULL) {
-        buf_puts(out, ",\"config\":");
+        json_key("config", out);
         put_node(out, config);
     }
     buf_putc(out, '}');
     return true;
 }
 
-static bool make_info(struct loader *l, const struct yaml_node *cluster, bool provide,
-                      const struct kubeconfig *k, struct kubeconfig_exec *e)
+static bool make_info(struct loader *l, const struct yaml_node *cluster, struct plugin *p,
+                      const struct kubeconfig *k)
 {
     struct buf out;
     buf_init(&out, INFO_MAX);
-    buf_puts(&out, "{\"kind\":\"ExecCredential\",\"apiVersion\":");
-    put_string(&out, sv_from(e->api_version));
+    buf_puts(&out, "{\"kind\":\"ExecCredential\"");
+    json_member("apiVersion", sv_from(p->exec.api_version), &out);
     buf_puts(&out, ",\"spec\":{\"interactive\":false");
-    bool ok = !provide || put_cluster(l, cluster, k, &out);
+    bool ok = !p->provide_cluster || put_cluster(l, cluster, k, &out);
     buf_puts(&out, "}}");
     if (ok && buf_too_big(&out)) {
         ok = loader_fail(l, cluster,
                          "the cluster is too large to be told to the exec plugin "
                          "(provideClusterInfo)");
     } else if (ok) {
-        e->info = buf_ok(&out) ? arena_strndup(l->arena, out.data, out.len) : NULL;
-        ok = e->info != NULL || loader_fail_memory(l);
+        p->exec.info = buf_ok(&out) ? arena_strndup(l->arena, out.data, out.len) : NULL;
+        ok = p->exec.info != NULL || loader_fail_memory(l);
     }
     buf_done(&out);
     return ok;
@@ -315,10 +287,18 @@ static bool make_info(struct loader *l, const struct yaml_node *cluster, bool pr
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 bool loader_exec(struct loader *l, const struct yaml_node *user, const struct yaml_node *cluster,
-                 const char *user_name, struct kubeconfig *k)
+                 struct kubeconfig *k)
 {
+    static const struct loader_row rows[] = {
+        {"apiVersion", LOAD_TEXT, offsetof(struct plugin, exec.api_version)},
+        {"interactiveMode", LOAD_TEXT, offsetof(struct plugin, mode)},
+        {"command", LOAD_TEXT, offsetof(struct plugin, command)},
+        {"installHint", LOAD_TEXT, offsetof(struct plugin, exec.install_hint)},
+        {"provideClusterInfo", LOAD_BOOL, offsetof(struct plugin, provide_cluster)},
+        {0},
+    };
     const struct yaml_node *exec = yaml_get(user, "exec");
-    bool provide;
+    struct plugin p = {.exec.install_hint = ""};
     if (exec == NULL || yaml_is_null(exec)) {
         return true;
     }
@@ -326,25 +306,21 @@ bool loader_exec(struct loader *l, const struct yaml_node *user, const struct ya
         return loader_fail(l, exec, "exec: expected a mapping");
     }
     if (k->http.auth != HTTP_AUTH_NONE) {
-        return err_set(l->err, ERR_INPUT,
-                       "kubeconfig %s: user \"%.128s\" has both an exec plugin and a token or "
-                       "password; only one is allowed",
-                       l->name, user_name);
+        return loader_fail(l, NULL,
+                           "user \"%.128s\" has both an exec plugin and a token or password; only "
+                           "one is allowed",
+                           l->user);
     }
-    struct kubeconfig_exec *e = arena_alloc(l->arena, sizeof(*e));
-    if (e == NULL) {
+    struct kubeconfig_exec *copy = arena_alloc(l->arena, sizeof(*copy));
+    if (copy == NULL) {
         return loader_fail_memory(l);
     }
-    *e = (struct kubeconfig_exec){0};
-    if (!read_version(l, exec, e) || !check_interactive(l, exec, e) || !read_argv(l, exec, e) ||
-        !read_env(l, exec, e) || !loader_text(l, exec, "installHint", &e->install_hint) ||
-        !loader_bool(l, exec, "provideClusterInfo", &provide) ||
-        !make_info(l, cluster, provide, k, e)) {
+    if (!loader_read(l, exec, rows, &p) || !check_version(l, exec, p.exec.api_version) ||
+        !check_interactive(l, exec, &p) || !read_argv(l, exec, &p) || !read_env(l, exec, &p.exec) ||
+        !make_info(l, cluster, &p, k)) {
         return false;
     }
-    if (e->install_hint == NULL) {
-        e->install_hint = "";
-    }
-    k->exec = e;
+    *copy = p.exec;
+    k->exec = copy;
     return true;
 }
