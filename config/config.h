@@ -98,8 +98,6 @@ const char *config_delta_name(enum config_delta delta);
 
 /* The format of the target's response. */
 enum config_format { FORMAT_PPROF, FORMAT_JFR };
-/* "pprof", "jfr" */
-const char *config_format_name(enum config_format format);
 
 /* One profile type of one job, complete: defaults and job-wide settings are filled in. */
 struct config_type {
@@ -280,8 +278,6 @@ struct config_endpoint {
 
 /* How several replicas share the targets. */
 enum config_sharding_mode { SHARDING_NONE, SHARDING_STATIC, SHARDING_KUBERNETES };
-/* "none", "static", "kubernetes". */
-const char *config_sharding_mode_name(enum config_sharding_mode mode);
 
 struct config_sharding {
     enum config_sharding_mode mode;

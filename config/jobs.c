@@ -38,10 +38,8 @@ static void unknown_endpoint(struct reader *r, const struct place *at, const str
             names[n++] = c->endpoints[i].name;
         }
     }
-    const char *near = suggest(sv_from(name), names, n);
-    reader_error(r, at, "no endpoint in write has the name %s%s%s%s",
-                 reader_quote(r, sv_from(name)), near == NULL ? "" : "; did you mean \"",
-                 near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    reader_error(r, at, "no endpoint in write has the name %s%s", reader_quote(r, sv_from(name)),
+                 reader_hint(r, sv_from(name), names, n));
 }
 
 static void read_forward_to(struct reader *r, const struct place *job_place, const struct config *c,

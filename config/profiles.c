@@ -27,11 +27,6 @@ const char *config_delta_name(enum config_delta delta)
 static const char *const format_names[] = {[FORMAT_PPROF] = "pprof", [FORMAT_JFR] = "jfr"};
 static const struct choices formats = CHOICES(format_names);
 
-const char *config_format_name(enum config_format format)
-{
-    return choice_name(&formats, format);
-}
-
 /* Whole seconds from 1s to a day. */
 static void read_seconds(struct reader *r, const struct place *at, const void *arg, void *out)
 {

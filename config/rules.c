@@ -50,10 +50,8 @@ static void read_action(struct reader *r, const struct place *at, const void *ar
         reader_error(r, at, "relabel action cannot be empty");
         return;
     }
-    const char *near = v.n > 20 ? NULL : suggest(v, action_names, actions.n);
-    reader_error(r, at, "expected %s, got %s%s%s%s", reader_choices(r, action_names, actions.n),
-                 reader_quote(r, v), near == NULL ? "" : "; did you mean \"",
-                 near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    reader_error(r, at, "expected %s, got %s%s", reader_choices(r, action_names, actions.n),
+                 reader_quote(r, v), reader_hint(r, v, action_names, actions.n));
 }
 
 static void write_action(struct dumper *d, const char *key, const void *arg, const void *value)

@@ -10,9 +10,8 @@
 #define SHOWN_MAX 80
 #define PATH_MAX_LEN 512
 #define MESSAGE_MAX 1024
-/* The most keys of a schema, and the longest unknown key that gets a suggestion. */
+/* The most keys of a schema. */
 #define KEYS_MAX 64
-#define SUGGEST_MAX 40
 
 struct place place_of_key(const struct place *at, const char *key)
 {
@@ -123,6 +122,14 @@ const char *reader_choices(struct reader *r, const char *const *names, size_t n)
     return text == NULL ? "another value" : text;
 }
 
+const char *reader_hint(struct reader *r, struct sv word, const char *const *names, size_t n)
+{
+    const char *near = suggest(word, names, n);
+    const char *hint =
+        near == NULL ? NULL : arena_printf(r->scratch, "; did you mean \"%s\"?", near);
+    return hint == NULL ? "" : hint;
+}
+
 void *reader_alloc(struct reader *r, size_t count, size_t size)
 {
     void *p = arena_array(r->arena, count == 0 ? 1 : count, size);
@@ -223,12 +230,7 @@ static void refuse_unknown(struct reader *r, const struct place *at, const struc
             continue;
         }
         struct place key = {.parent = at, .key = text.p, .node = i->key};
-        const char *near = text.n > SUGGEST_MAX ? NULL : suggest(text, keys, n);
-        if (near != NULL) {
-            reader_error(r, &key, "unknown key; did you mean \"%s\"?", near);
-        } else {
-            reader_error(r, &key, "unknown key");
-        }
+        reader_error(r, &key, "unknown key%s", reader_hint(r, text, keys, n));
     }
 }
 

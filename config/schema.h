@@ -54,6 +54,8 @@ const char *reader_got(struct reader *r, const struct yaml_node *n);
 const char *reader_quote(struct reader *r, struct sv v);
 /* "one", "one or two", "one, two or three", each in quotes. */
 const char *reader_choices(struct reader *r, const char *const *names, size_t n);
+/* `; did you mean "name"?` with the closest of the names; "" if none is close. */
+const char *reader_hint(struct reader *r, struct sv word, const char *const *names, size_t n);
 /* Arena memory; NULL notes out_of_memory. */
 void *reader_alloc(struct reader *r, size_t count, size_t size);
 const char *reader_strndup(struct reader *r, const char *s, size_t n);

@@ -13,11 +13,6 @@ static const char *const mode_names[] = {
     [SHARDING_NONE] = "none", [SHARDING_STATIC] = "static", [SHARDING_KUBERNETES] = "kubernetes"};
 static const struct choices modes = CHOICES(mode_names);
 
-const char *config_sharding_mode_name(enum config_sharding_mode mode)
-{
-    return choice_name(&modes, mode);
-}
-
 static bool check_service(struct sv v)
 {
     return check_dns_name(v, false, DNS_LABEL_MAX);

@@ -121,10 +121,8 @@ static void read_role(struct reader *r, const struct place *at, const void *arg,
     if (role[0] == '\0') {
         role_missing(r, at);
     } else {
-        const char *near = suggest(sv_from(role), role_names + 1, CONFIG_ROLES - 1);
-        reader_error(r, at, "unknown Kubernetes SD role %s%s%s%s", reader_quote(r, sv_from(role)),
-                     near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
-                     near == NULL ? "" : "\"?");
+        reader_error(r, at, "unknown Kubernetes SD role %s%s", reader_quote(r, sv_from(role)),
+                     reader_hint(r, sv_from(role), role_names + 1, CONFIG_ROLES - 1));
     }
 }
 
