@@ -4,6 +4,7 @@
 
 #include "base/metrics.h"
 
+/* Events of a watch. */
 enum discovery_event {
     EVENT_ADDED,
     EVENT_MODIFIED,
@@ -13,8 +14,10 @@ enum discovery_event {
     EVENT_UNKNOWN,
     EVENT_UNCHANGED, /* the object of the event changed no target */
     EVENT_COUNT,
+    EVENT_LISTED = EVENT_COUNT, /* an object of a list: not counted */
 };
 
+/* Why an object could not be used. */
 enum discovery_skip {
     SKIP_TOO_LARGE,
     SKIP_TOO_DEEP,
@@ -25,6 +28,7 @@ enum discovery_skip {
     SKIP_TOO_MANY_LABELS,
     SKIP_TOO_MANY_OBJECTS,
     SKIP_COUNT,
+    SKIP_NONE = SKIP_COUNT, /* it can be used */
 };
 
 enum discovery_groups { GROUPS_STATIC, GROUPS_FILE, GROUPS_HTTP, GROUPS_KUBERNETES, GROUPS_COUNT };

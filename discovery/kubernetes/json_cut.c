@@ -25,39 +25,30 @@ static const bool delimiter[256] = {
 
 void json_cut_init(struct json_cut *c, size_t max, unsigned depth_max)
 {
-    *c = (struct json_cut){.max = max, .depth_max = depth_max};
+    *c = (struct json_cut){.max = max, .depth_max = depth_max, .state = AT_END};
     buf_init(&c->text, max);
-    c->state = AT_END;
-}
-
-void json_cut_done(struct json_cut *c)
-{
-    buf_done(&c->text);
 }
 
 void json_cut_begin(struct json_cut *c, bool keep)
 {
     buf_clear(&c->text);
-    c->state = AT_START;
-    c->raw = 0;
-    c->depth = 0;
-    c->objects = 0;
-    c->members_at[0] = c->members;
-    c->next_members = NULL;
-    c->omit_depth = 0;
-    c->name_len = 0;
-    c->name_next = false;
-    c->in_name = false;
-    c->comma = false;
-    c->keep = keep;
-    c->too_deep = false;
-    c->broken = false;
-    c->no_memory = false;
+    *c = (struct json_cut){
+        .text = c->text,
+        .skip = SKIP_NONE,
+        .max = c->max,
+        .depth_max = c->depth_max,
+        .newline_ends = c->newline_ends,
+        .members = c->members,
+        .members_at[0] = c->members,
+        .keep = keep,
+        .state = AT_START,
+    };
 }
 
 /* Stops keeping: from here on only the end of the value matters. */
-static void give_up(struct json_cut *c)
+static void give_up(struct json_cut *c, enum discovery_skip why)
 {
+    c->skip = why;
     c->keep = false;
     c->omit_depth = 0;
     buf_clear(&c->text);
@@ -65,12 +56,8 @@ static void give_up(struct json_cut *c)
 
 static void keep_bytes(struct json_cut *c, const char *p, size_t n)
 {
-    if (!c->keep || c->omit_depth != 0 || n == 0) {
-        return;
-    }
-    if (!buf_append(&c->text, p, n)) {
-        c->no_memory = !buf_too_big(&c->text);
-        give_up(c);
+    if (c->keep && c->omit_depth == 0 && n > 0 && !buf_append(&c->text, p, n)) {
+        give_up(c, buf_too_big(&c->text) ? SKIP_TOO_LARGE : SKIP_MEMORY);
     }
 }
 
@@ -125,8 +112,7 @@ static void open_container(struct json_cut *c, const char *data, size_t *run, si
     c->depth++;
     c->name_next = object;
     if (c->depth > c->depth_max) {
-        c->too_deep = true;
-        give_up(c);
+        give_up(c, SKIP_TOO_DEEP);
         return;
     }
     if (c->depth > JSON_CUT_NAMES_DEPTH) {
@@ -279,7 +265,7 @@ static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t
     } else if (data[i] == '\\') {
         c->state = IN_ESCAPE;
     } else if (c->newline_ends) {
-        c->broken = true;
+        c->skip = SKIP_SYNTAX;
         c->state = AT_END;
     }
     return i + 1;
@@ -359,29 +345,10 @@ size_t json_cut_feed(struct json_cut *c, const char *data, size_t len, bool *ret
         add_to_name(c, data, &run, i);
     }
     flush(c, data, &run, i);
-    c->raw += i;
-    if (c->raw > c->max && c->keep) {
-        give_up(c);
+    c->size += i;
+    if (c->size > c->max && c->skip != SKIP_SYNTAX) {
+        give_up(c, SKIP_TOO_LARGE);
     }
     *ret_ended = c->state == AT_END;
     return i;
-}
-
-enum json_cut_verdict json_cut_verdict(const struct json_cut *c)
-{
-    if (c->broken) {
-        return JSON_CUT_BROKEN;
-    }
-    if (c->raw > c->max) {
-        return JSON_CUT_TOO_LARGE;
-    }
-    if (c->too_deep) {
-        return JSON_CUT_TOO_DEEP;
-    }
-    return c->no_memory ? JSON_CUT_NO_MEMORY : JSON_CUT_KEPT;
-}
-
-size_t json_cut_size(const struct json_cut *c)
-{
-    return c->raw;
 }

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "discovery/counters.h"
 
 /* Names are followed to this depth; nothing is dropped further in. */
 #define JSON_CUT_NAMES_DEPTH 64
@@ -28,17 +29,12 @@ struct json_keep {
     const struct json_keep *members; /* of the value, if it is an object; NULL keeps all of it */
 };
 
-enum json_cut_verdict {
-    JSON_CUT_KEPT,
-    JSON_CUT_TOO_LARGE,
-    JSON_CUT_TOO_DEEP,
-    JSON_CUT_BROKEN, /* a line break within a string, with newline_ends */
-    JSON_CUT_NO_MEMORY,
-};
-
 struct json_cut {
-    /* Readable: the text of the value when json_cut_verdict() is JSON_CUT_KEPT. */
+    /* Readable: the text of the value, or why it has none: SKIP_TOO_LARGE, _TOO_DEEP, _MEMORY, or
+     * SKIP_SYNTAX for a line break within a string, with newline_ends. */
     struct buf text;
+    enum discovery_skip skip;
+    size_t size; /* bytes of the value so far */
     /* Settings, changed between values only. */
     size_t max; /* bytes of the value as received, dropped ones included */
     unsigned depth_max;
@@ -46,7 +42,6 @@ struct json_cut {
     const struct json_keep *members; /* of the value; NULL keeps all of it */
     /* Private. */
     int state;
-    size_t raw;
     size_t depth;
     uint64_t objects;
     /* The members to keep of the object at each depth, or of the objects in an array; at depth 0,
@@ -60,22 +55,14 @@ struct json_cut {
     bool in_name;
     bool comma;
     bool keep;
-    bool too_deep;
-    bool broken;
-    bool no_memory;
 };
 
-/* Allocates nothing. */
+/* Allocates nothing. The text is freed with buf_done(). */
 void json_cut_init(struct json_cut *c, size_t max, unsigned depth_max);
-void json_cut_done(struct json_cut *c);
 /* Begins a value; keep = false only looks for its end. */
 void json_cut_begin(struct json_cut *c, bool keep);
 /* Takes bytes, the very first being the first of the value. Returns how many belong to it;
  * *ret_ended: it ended there. A number or a word ends before the byte that follows it. */
 size_t json_cut_feed(struct json_cut *c, const char *data, size_t len, bool *ret_ended);
-/* The result for the value that has ended. */
-enum json_cut_verdict json_cut_verdict(const struct json_cut *c);
-/* Bytes of the value so far. */
-size_t json_cut_size(const struct json_cut *c);
 
 #endif

@@ -4,11 +4,8 @@
 #include <string.h>
 
 #include "base/ascii.h"
-
 #include "base/utf8.h"
 
-/* Longer than any member name of a list that matters. */
-#define NAME_MAX_LEN 16
 /* How much deeper an object is nested in an event of a watch. */
 #define EVENT_DEPTH 1
 
@@ -20,8 +17,6 @@ enum stream_state {
     LIST_START,
     LIST_FIRST_NAME,
     LIST_NAME,
-    IN_NAME,
-    IN_NAME_ESCAPE,
     LIST_COLON,
     LIST_VALUE,
     LIST_AFTER_VALUE,
@@ -30,8 +25,9 @@ enum stream_state {
     LIST_AFTER_ITEM,
     LIST_END,
     BROKEN,
-    /* in a value */
+    /* in a value, or in the name of a member */
     IN_EVENT,
+    IN_NAME,
     IN_ITEM,
     IN_METADATA,
     IN_OTHER,
@@ -42,8 +38,6 @@ struct json_stream {
     struct json_cut cut;
     struct json_keep event[3]; /* the members of an event */
     enum stream_state state;
-    char name[NAME_MAX_LEN];
-    size_t name_len; /* NAME_MAX_LEN: too long to matter */
     bool items_seen;
 };
 
@@ -64,7 +58,7 @@ struct json_stream *json_stream_new(const struct json_stream_options *options)
 struct json_stream *json_stream_free(struct json_stream *s)
 {
     if (s != NULL) {
-        json_cut_done(&s->cut);
+        buf_done(&s->cut.text);
         free(s);
     }
     return NULL;
@@ -75,7 +69,6 @@ void json_stream_begin(struct json_stream *s, enum json_stream_form form)
     bool list = form == JSON_STREAM_LIST;
     s->state = list ? LIST_START : BETWEEN_OBJECTS;
     s->items_seen = false;
-    s->name_len = 0;
     /* A watch writes one event per line, so after a line break in a string the next event follows;
      * in a list nothing would. An event holds the object one level deeper. */
     s->cut.newline_ends = !list;
@@ -142,40 +135,41 @@ static bool repair_surrogates(struct sv in, struct buf *out)
     return buf_append(out, in.p + run, in.n - run);
 }
 
-static json_t *parse(struct sv text, bool *ret_no_memory)
+/* SKIP_NONE with the tree in *ret, else NULL there. */
+static enum discovery_skip parse(struct sv text, json_t **ret)
 {
     /* Out of memory, jansson mostly reports nothing at all (and leaves the code as it was). For the
      * text of a string it reports "invalid token", which looks like bad syntax; then the text is
      * parsed once more, which must suffice. */
     json_error_t error = {0};
-    json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
-    *ret_no_memory = json == NULL &&
-                     (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory);
-    return json;
+    *ret = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
+    if (*ret != NULL) {
+        return SKIP_NONE;
+    }
+    bool no_memory = error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory;
+    return no_memory ? SKIP_MEMORY : SKIP_SYNTAX;
 }
 
 /* jansson rejects what Go's decoder replaces by U+FFFD. That is rare, so the text is simply parsed
  * again. */
-static json_t *parse_repaired(struct sv text, bool *ret_no_memory)
+static enum discovery_skip parse_repaired(struct sv text, json_t **ret)
 {
     /* One byte becomes three at most. */
     struct buf utf8;
     struct buf repaired;
     buf_init(&utf8, 3 * text.n);
     buf_init(&repaired, 3 * text.n);
-    json_t *json = NULL;
+    enum discovery_skip result = SKIP_MEMORY;
     if (utf8_repair(text, &utf8) &&
         repair_surrogates((struct sv){.p = utf8.data, .n = utf8.len}, &repaired)) {
-        json = parse((struct sv){.p = repaired.data, .n = repaired.len}, ret_no_memory);
-    } else {
-        *ret_no_memory = true;
+        result = parse((struct sv){.p = repaired.data, .n = repaired.len}, ret);
     }
     buf_done(&utf8);
     buf_done(&repaired);
-    return json;
+    return result;
 }
 
-static void skip(struct json_stream *s, enum json_skip why)
+static void skip(struct json_stream *s, enum discovery_skip why)
 {
     s->options.on_skip(s->options.arg, why);
 }
@@ -183,36 +177,20 @@ static void skip(struct json_stream *s, enum json_skip why)
 /* The value is complete: hands it out as a tree. */
 static void deliver(struct json_stream *s, void (*fn)(void *arg, const json_t *json))
 {
-    switch (json_cut_verdict(&s->cut)) {
-    case JSON_CUT_TOO_LARGE:
-        skip(s, JSON_SKIP_TOO_LARGE);
+    if (s->cut.skip != SKIP_NONE) {
+        skip(s, s->cut.skip);
         return;
-    case JSON_CUT_TOO_DEEP:
-        skip(s, JSON_SKIP_TOO_DEEP);
-        return;
-    case JSON_CUT_BROKEN:
-        skip(s, JSON_SKIP_SYNTAX);
-        return;
-    case JSON_CUT_NO_MEMORY:
-        skip(s, JSON_SKIP_MEMORY);
-        return;
-    case JSON_CUT_KEPT:
-        break;
     }
     struct sv text = {.p = s->cut.text.data, .n = s->cut.text.len};
-    bool no_memory;
-    json_t *json = parse(text, &no_memory);
-    if (json == NULL && !no_memory) {
-        json = parse_repaired(text, &no_memory);
-    }
-    if (json == NULL) {
-        skip(s, no_memory ? JSON_SKIP_MEMORY : JSON_SKIP_SYNTAX);
-        return;
+    json_t *json;
+    enum discovery_skip result = parse(text, &json);
+    if (result == SKIP_SYNTAX) {
+        result = parse_repaired(text, &json);
     }
     if (json_is_object(json)) {
         fn(s->options.arg, json);
     } else {
-        skip(s, JSON_SKIP_SYNTAX);
+        skip(s, result == SKIP_NONE ? SKIP_SYNTAX : result);
     }
     json_decref(json);
 }
@@ -236,50 +214,34 @@ static void begin_cut(struct json_stream *s, enum stream_state state)
     s->state = state;
 }
 
-static bool runs_away(const struct json_stream *s)
-{
-    return json_cut_size(&s->cut) / JSON_STREAM_RUNAWAY > s->options.object_max;
-}
-
 /* Feeds the current value; returns the bytes it took. */
 static size_t feed_cut(struct json_stream *s, const char *data, size_t len, struct err *err)
 {
+    static const enum stream_state after[] = {
+        [IN_EVENT] = BETWEEN_OBJECTS,  [IN_NAME] = LIST_COLON,
+        [IN_ITEM] = LIST_AFTER_ITEM,   [IN_METADATA] = LIST_AFTER_VALUE,
+        [IN_OTHER] = LIST_AFTER_VALUE,
+    };
     bool ended;
+    enum stream_state state = s->state;
     size_t used = json_cut_feed(&s->cut, data, len, &ended);
-    if (s->state == IN_EVENT && runs_away(s)) {
-        err_set(err, ERR_LIMIT, "an event of the watch has no end after %zu bytes",
-                json_cut_size(&s->cut));
+    if (state == IN_EVENT && s->cut.size / JSON_STREAM_RUNAWAY > s->options.object_max) {
+        err_set(err, ERR_LIMIT, "an event of the watch has no end after %zu bytes", s->cut.size);
         s->state = BROKEN;
         return used;
     }
     if (!ended) {
         return used;
     }
-    switch (s->state) {
-    case IN_EVENT:
-        s->state = BETWEEN_OBJECTS;
-        deliver(s, s->options.on_object);
-        break;
-    case IN_ITEM:
-        s->state = LIST_AFTER_ITEM;
-        deliver(s, s->options.on_object);
-        break;
-    case IN_METADATA:
-        s->state = LIST_AFTER_VALUE;
+    s->state = after[state];
+    if (state == IN_METADATA) {
         deliver(s, s->options.on_metadata);
-        break;
-    default:
-        s->state = LIST_AFTER_VALUE;
-        break;
+    } else if (state == IN_EVENT || state == IN_ITEM) {
+        deliver(s, s->options.on_object);
+    } else if (s->cut.skip == SKIP_MEMORY) {
+        skip(s, SKIP_MEMORY); /* whose value this is is not known */
     }
     return used;
-}
-
-static bool broken(struct json_stream *s, char got, const char *expected, struct err *err)
-{
-    s->state = BROKEN;
-    return err_set(err, ERR_INPUT, "the answer is not a list in JSON: expected %s, got byte 0x%02x",
-                   expected, (unsigned)(unsigned char)got);
 }
 
 /* Returns the bytes taken: garbage extends to the end of its line, where the next event may begin.
@@ -299,116 +261,75 @@ static size_t between_objects(struct json_stream *s, const char *data, size_t le
         return 0;
     }
     if (!is_space(data[0])) {
-        skip(s, JSON_SKIP_SYNTAX);
+        skip(s, SKIP_SYNTAX);
         s->state = IN_GARBAGE;
         return 0;
     }
     return 1;
 }
 
-static void name_byte(struct json_stream *s, char c)
-{
-    if (s->state == IN_NAME_ESCAPE) {
-        s->state = IN_NAME;
-        s->name_len = NAME_MAX_LEN;
-    } else if (c == '\\') {
-        s->state = IN_NAME_ESCAPE;
-    } else if (c == '"') {
-        s->state = LIST_COLON;
-    } else if (s->name_len < NAME_MAX_LEN) {
-        s->name[s->name_len++] = c;
-    }
-}
-
+/* The name of the current member, with its quotes. */
 static bool name_is(const struct json_stream *s, const char *name)
 {
-    return s->name_len < NAME_MAX_LEN && sv_eq_str((struct sv){s->name, s->name_len}, name);
-}
-
-static bool begins_value(char c)
-{
-    return c != ',' && c != ']' && c != '}' && c != ':';
+    return sv_eq_str((struct sv){s->cut.text.data, s->cut.text.len}, name);
 }
 
 /* The first byte of a member's value, which is not taken, except for the bracket of the items. */
-static bool list_value(struct json_stream *s, char c, size_t *used, struct err *err)
+static size_t list_value(struct json_stream *s, char c)
 {
-    *used = 0;
-    if (!begins_value(c)) {
-        return broken(s, c, "a value", err);
+    bool items = name_is(s, "\"items\"");
+    s->items_seen = s->items_seen || items;
+    if (items && c == '[') {
+        s->state = LIST_FIRST_ITEM;
+        return 1;
     }
-    if (name_is(s, "items")) {
-        s->items_seen = true;
-        if (c == '[') {
-            s->state = LIST_FIRST_ITEM;
-            *used = 1;
-            return true;
-        }
-    }
-    begin_cut(s, name_is(s, "metadata") && c == '{' ? IN_METADATA : IN_OTHER);
-    return true;
+    begin_cut(s, name_is(s, "\"metadata\"") && c == '{' ? IN_METADATA : IN_OTHER);
+    return 0;
 }
 
-static bool list_item(struct json_stream *s, char c, size_t *used, struct err *err)
+/* One byte of a list outside of its values and names; returns 0 if it was not taken. */
+static size_t list_byte(struct json_stream *s, char c, struct err *err)
 {
-    if (c == ']' && s->state == LIST_FIRST_ITEM) {
-        s->state = LIST_AFTER_VALUE;
-        return true;
-    }
-    if (!begins_value(c)) {
-        return broken(s, c, "an object", err);
-    }
-    begin_cut(s, IN_ITEM);
-    *used = 0;
-    return true;
-}
-
-/* Changes to one of two states, depending on the byte. */
-static bool either(struct json_stream *s, char c, const char *bytes, const enum stream_state *next,
-                   struct err *err)
-{
-    for (size_t i = 0; bytes[i] != '\0'; i++) {
-        if (bytes[i] == c) {
-            s->state = next[i];
-            return true;
-        }
-    }
-    return broken(s, c, bytes[1] == '\0' ? bytes : "a comma or a closing bracket", err);
-}
-
-/* One byte of a list outside of its values; *used is 0 if it was not taken. */
-static bool list_byte(struct json_stream *s, char c, size_t *used, struct err *err)
-{
-    *used = 1;
-    if (s->state == IN_NAME || s->state == IN_NAME_ESCAPE) {
-        name_byte(s, c);
-        return true;
-    }
+    static const struct {
+        const char *bytes;    /* one of which is expected */
+        const char *expected; /* the same in words */
+        enum stream_state next[2];
+    } steps[] = {
+        [LIST_START] = {"{", "{", {LIST_FIRST_NAME}},
+        [LIST_FIRST_NAME] = {"\"}", "a comma or a closing bracket", {IN_NAME, LIST_END}},
+        [LIST_NAME] = {"\"", "\"", {IN_NAME}},
+        [LIST_COLON] = {":", ":", {LIST_VALUE}},
+        [LIST_VALUE] = {"", "a value", {0}},
+        [LIST_AFTER_VALUE] = {",}", "a comma or a closing bracket", {LIST_NAME, LIST_END}},
+        [LIST_FIRST_ITEM] = {"]", "an object", {LIST_AFTER_VALUE}},
+        [LIST_ITEM] = {"", "an object", {0}},
+        [LIST_AFTER_ITEM] = {",]", "a comma or a closing bracket", {LIST_ITEM, LIST_AFTER_VALUE}},
+        [LIST_END] = {"", "the end", {0}},
+    };
     if (is_space(c)) {
-        return true;
+        return 1;
     }
-    switch (s->state) {
-    case LIST_START:
-        return either(s, c, "{", (const enum stream_state[]){LIST_FIRST_NAME}, err);
-    case LIST_FIRST_NAME:
-    case LIST_NAME:
-        s->name_len = 0;
-        return either(s, c, s->state == LIST_NAME ? "\"" : "\"}",
-                      (const enum stream_state[]){IN_NAME, LIST_END}, err);
-    case LIST_COLON:
-        return either(s, c, ":", (const enum stream_state[]){LIST_VALUE}, err);
-    case LIST_VALUE:
-        return list_value(s, c, used, err);
-    case LIST_AFTER_VALUE:
-        return either(s, c, ",}", (const enum stream_state[]){LIST_NAME, LIST_END}, err);
-    case LIST_FIRST_ITEM:
-    case LIST_ITEM:
-        return list_item(s, c, used, err);
-    case LIST_AFTER_ITEM:
-        return either(s, c, ",]", (const enum stream_state[]){LIST_ITEM, LIST_AFTER_VALUE}, err);
-    default:
-        return broken(s, c, "the end", err);
+    bool begins_value = c != ',' && c != ']' && c != '}' && c != ':';
+    if (s->state == LIST_VALUE && begins_value) {
+        return list_value(s, c);
     }
+    if ((s->state == LIST_FIRST_ITEM || s->state == LIST_ITEM) && begins_value) {
+        begin_cut(s, IN_ITEM);
+        return 0;
+    }
+    const char *found = c == '\0' ? NULL : strchr(steps[s->state].bytes, c);
+    if (found == NULL) {
+        err_set(err, ERR_INPUT, "the answer is not a list in JSON: expected %s, got byte 0x%02x",
+                steps[s->state].expected, (unsigned)(unsigned char)c);
+        s->state = BROKEN;
+        return 1;
+    }
+    s->state = steps[s->state].next[found - steps[s->state].bytes];
+    if (s->state == IN_NAME) {
+        begin_cut(s, IN_NAME);
+        return 0;
+    }
+    return 1;
 }
 
 bool json_stream_feed(struct json_stream *s, const char *data, size_t len, struct err *err)
@@ -421,7 +342,7 @@ bool json_stream_feed(struct json_stream *s, const char *data, size_t len, struc
         } else if (s->state == BETWEEN_OBJECTS || s->state == IN_GARBAGE) {
             used = between_objects(s, data + i, len - i);
         } else {
-            list_byte(s, data[i], &used, err);
+            used = list_byte(s, data[i], err);
         }
         i += used;
     }

@@ -20,8 +20,6 @@
 
 enum json_stream_form { JSON_STREAM_OBJECTS, JSON_STREAM_LIST };
 
-enum json_skip { JSON_SKIP_TOO_LARGE, JSON_SKIP_TOO_DEEP, JSON_SKIP_SYNTAX, JSON_SKIP_MEMORY };
-
 /* A watch in which one object exceeds the limit this many times has lost its framing. */
 #define JSON_STREAM_RUNAWAY 8
 
@@ -33,7 +31,7 @@ struct json_stream_options {
     void (*on_object)(void *arg, const json_t *object);
     /* The member "metadata" of a list; borrowed. */
     void (*on_metadata)(void *arg, const json_t *metadata);
-    void (*on_skip)(void *arg, enum json_skip why);
+    void (*on_skip)(void *arg, enum discovery_skip why);
     void *arg;
 };
 

@@ -5,9 +5,7 @@
 
 #include "discovery/callbacks.h"
 #include "discovery/kubernetes/join.h"
-#include "discovery/kubernetes/roles/node.h"
-#include "discovery/kubernetes/roles/pod.h"
-#include "discovery/kubernetes/roles/service.h"
+#include "discovery/kubernetes/roles.h"
 #include "http/url.h"
 
 #define SELECTORS_MAX ((size_t)300 * 1024)
@@ -176,11 +174,6 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
                            : join_put(k->join, p->list, id, &k->targets);
 }
 
-static enum store_result remove_primary(struct part *p, const struct object_id *id)
-{
-    return p->k->join == NULL ? store_remove(p->store, id) : join_remove(p->k->join, id);
-}
-
 /* ---- joined objects -------------------------------------------------------------------------- */
 
 /* The family of a dual-stack service whose slices are used: its first one. */
@@ -233,13 +226,22 @@ static enum store_result put_fact(struct part *p, const struct object_id *id, co
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
-static enum reflector_result kubernetes_on_object(void *arg, enum reflector_event event,
-                                                  const struct object_id *id, const json_t *object)
+static enum store_result remove_object(struct part *p, const struct object_id *id)
+{
+    struct join *join = p->k->join;
+    if (join == NULL) {
+        return store_remove(p->store, id);
+    }
+    return p->primary ? join_remove(join, id) : join_fact_remove(join, p->kind, id);
+}
+
+static enum store_result kubernetes_on_object(void *arg, const struct object_id *id,
+                                              const json_t *object)
 {
     struct part *p = arg;
     enum store_result result;
-    if (event == OBJECT_GONE) {
-        result = p->primary ? remove_primary(p, id) : join_fact_remove(p->k->join, p->kind, id);
+    if (object == NULL) {
+        result = remove_object(p, id);
     } else {
         result = p->primary ? put_primary(p, id, object) : put_fact(p, id, object);
     }
@@ -248,9 +250,7 @@ static enum reflector_result kubernetes_on_object(void *arg, enum reflector_even
     if (result == STORE_FULL) {
         warn_full(p);
     }
-    return result == STORE_NO_MEMORY ? REFLECTOR_NO_MEMORY
-           : result == STORE_CHANGED ? REFLECTOR_CHANGED
-                                     : REFLECTOR_UNCHANGED;
+    return result;
 }
 
 static void kubernetes_on_list_begin(void *arg)

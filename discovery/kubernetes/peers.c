@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "discovery/kubernetes/roles/endpointslice.h"
+#include "discovery/kubernetes/roles.h"
 #include "http/url.h"
 
 #define SERVICE_LABEL "kubernetes.io/service-name"
@@ -259,16 +259,16 @@ static bool report(struct peers *p)
     return true;
 }
 
-static enum reflector_result peers_on_object(void *arg, enum reflector_event event,
-                                             const struct object_id *id, const json_t *object)
+static enum store_result peers_on_object(void *arg, const struct object_id *id,
+                                         const json_t *object)
 {
     struct peers *p = arg;
-    if (event == OBJECT_GONE) {
+    if (object == NULL) {
         peer_set_remove(p->set, id);
     } else if (!peer_set_put(p->set, id, object)) {
-        return REFLECTOR_NO_MEMORY;
+        return STORE_NO_MEMORY;
     }
-    return p->listing || report(p) ? REFLECTOR_CHANGED : REFLECTOR_NO_MEMORY;
+    return p->listing || report(p) ? STORE_CHANGED : STORE_NO_MEMORY;
 }
 
 static void peers_on_list_begin(void *arg)

@@ -86,19 +86,7 @@ static void reflector_on_list_end(void *arg)
     }
 }
 
-static void count_event(struct reflector *r, enum watch_event event, bool changed)
-{
-    static const enum discovery_event names[] = {
-        [WATCH_ADDED] = EVENT_ADDED,
-        [WATCH_MODIFIED] = EVENT_MODIFIED,
-        [WATCH_DELETED] = EVENT_DELETED,
-    };
-    if (event != WATCH_LISTED) {
-        metric_inc(r->env->counters->events[changed ? names[event] : EVENT_UNCHANGED]);
-    }
-}
-
-static bool reflector_on_object(void *arg, enum watch_event event, const json_t *object)
+static bool reflector_on_object(void *arg, enum discovery_event event, const json_t *object)
 {
     struct reflector *r = arg;
     struct object_id id;
@@ -106,47 +94,37 @@ static bool reflector_on_object(void *arg, enum watch_event event, const json_t 
         metric_inc(r->env->counters->skips[SKIP_WRONG_KIND]);
         return true;
     }
-    enum reflector_event what = event == WATCH_DELETED  ? OBJECT_GONE
-                                : event == WATCH_LISTED ? OBJECT_LISTED
-                                                        : OBJECT_PUT;
     bool changed = false;
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
-        enum reflector_result result = l->object(l->arg, what, &id, object);
-        if (result == REFLECTOR_NO_MEMORY) {
+        enum store_result result = l->object(l->arg, &id, event == EVENT_DELETED ? NULL : object);
+        if (result == STORE_NO_MEMORY) {
             metric_inc(r->env->counters->skips[SKIP_MEMORY]);
             return false;
         }
-        changed = changed || result == REFLECTOR_CHANGED;
+        changed = changed || result == STORE_CHANGED;
     }
     r->listed++;
-    count_event(r, event, changed);
+    if (event != EVENT_LISTED) {
+        metric_inc(r->env->counters->events[changed ? event : EVENT_UNCHANGED]);
+    }
     return true;
 }
 
-static void reflector_on_other(void *arg, enum watch_event event, struct sv type)
+static void reflector_on_other(void *arg, enum discovery_event event, struct sv type)
 {
     struct reflector *r = arg;
-    enum discovery_event counted = event == WATCH_BOOKMARK ? EVENT_BOOKMARK
-                                   : event == WATCH_ERROR  ? EVENT_ERROR
-                                                           : EVENT_UNKNOWN;
-    metric_inc(r->env->counters->events[counted]);
-    if (counted == EVENT_UNKNOWN && !r->warned_unknown) {
+    metric_inc(r->env->counters->events[event]);
+    if (event == EVENT_UNKNOWN && !r->warned_unknown) {
         r->warned_unknown = true;
         log_warn(r->env->log, "kubernetes: watch event of an unknown type, ignoring it",
                  LOG_SV("type", type), LOG_STR("namespace", namespace_text(r)));
     }
 }
 
-static void reflector_on_skipped(void *arg, enum json_skip why)
+static void reflector_on_skipped(void *arg, enum discovery_skip why)
 {
-    static const enum discovery_skip names[] = {
-        [JSON_SKIP_TOO_LARGE] = SKIP_TOO_LARGE,
-        [JSON_SKIP_TOO_DEEP] = SKIP_TOO_DEEP,
-        [JSON_SKIP_SYNTAX] = SKIP_SYNTAX,
-        [JSON_SKIP_MEMORY] = SKIP_MEMORY,
-    };
     const struct reflector *r = arg;
-    metric_inc(r->env->counters->skips[names[why]]);
+    metric_inc(r->env->counters->skips[why]);
 }
 
 static void reflector_on_relist(void *arg, enum watch_relist reason)

@@ -13,6 +13,7 @@
 #include "discovery/kubernetes/access.h"
 #include "discovery/kubernetes/object.h"
 #include "discovery/kubernetes/roles.h"
+#include "discovery/kubernetes/store.h"
 #include "discovery/kubernetes/watch.h"
 #include "http/http.h"
 
@@ -20,18 +21,15 @@
 #define RELIST_BURST 3
 #define RELIST_PERIOD_MS 30000
 
-enum reflector_event { OBJECT_LISTED, OBJECT_PUT, OBJECT_GONE };
-enum reflector_result { REFLECTOR_UNCHANGED, REFLECTOR_CHANGED, REFLECTOR_NO_MEMORY };
-
 struct reflector_listener {
     struct reflector_listener *next; /* private */
     /* A list begins: objects that it does not name by its end are gone. May be called again before
      * list_end. */
     void (*list_begin)(void *arg);
     void (*list_end)(void *arg);
-    /* On REFLECTOR_NO_MEMORY the object comes again later. */
-    enum reflector_result (*object)(void *arg, enum reflector_event event,
-                                    const struct object_id *id, const json_t *object);
+    /* The current state of an object; NULL: it was deleted. On STORE_NO_MEMORY the object comes
+     * again later. */
+    enum store_result (*object)(void *arg, const struct object_id *id, const json_t *object);
     /* The API server has accepted a request, or a request has failed: whether the known state is
      * current. Called repeatedly. May be NULL. */
     void (*reachable)(void *arg, bool reachable);

@@ -1,12 +1,5 @@
 #include "discovery/kubernetes/roles.h"
 
-#include "discovery/kubernetes/roles/endpoints.h"
-#include "discovery/kubernetes/roles/endpointslice.h"
-#include "discovery/kubernetes/roles/ingress.h"
-#include "discovery/kubernetes/roles/node.h"
-#include "discovery/kubernetes/roles/pod.h"
-#include "discovery/kubernetes/roles/service.h"
-
 static const struct kube_role *const roles[CONFIG_ROLES] = {
     [ROLE_POD] = &kube_pods,
     [ROLE_SERVICE] = &kube_services,

@@ -1,7 +1,7 @@
 /* The roles of Kubernetes: for each, which resource it reads, and how an object becomes targets.
  *
- * The names of the roles are those of enum config_role. A new role is a row in roles.c and a file
- * in roles/ that defines its struct kube_role.
+ * The names of the roles are those of enum config_role. A new role is a row in roles.c, a
+ * declaration below and a file in roles/ that defines its struct kube_role.
  *
  * Reference: Prometheus discovery/kubernetes.
  */
@@ -46,7 +46,16 @@ struct kube_role {
 
 /* Not for ROLE_NONE. */
 const struct kube_role *kube_role(enum config_role role);
+extern const struct kube_role kube_pods;
+extern const struct kube_role kube_services;
+extern const struct kube_role kube_endpoints;
+extern const struct kube_role kube_endpointslices;
+extern const struct kube_role kube_nodes;
+extern const struct kube_role kube_ingresses;
 /* Only joined to other objects. */
 extern const struct kube_resource kube_namespaces;
+
+/* The address of a pod, into the pod; NULL if it has none that is an IP address. */
+const char *pod_ip(const json_t *pod);
 
 #endif

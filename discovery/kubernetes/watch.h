@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "discovery/counters.h"
 #include "discovery/kubernetes/json_stream.h"
 #include "http/http.h"
 
@@ -61,16 +62,6 @@
 #define WATCH_VERSION_MAX 4096
 #define WATCH_CONTINUE_MAX ((size_t)64 * 1024)
 
-enum watch_event {
-    WATCH_LISTED,
-    WATCH_ADDED,
-    WATCH_MODIFIED,
-    WATCH_DELETED,
-    WATCH_BOOKMARK,
-    WATCH_ERROR,
-    WATCH_UNKNOWN,
-};
-
 enum watch_relist {
     WATCH_RELIST_EXPIRED,   /* the version is older than the server's history */
     WATCH_RELIST_TOO_LARGE, /* the version is newer than what the server has */
@@ -88,10 +79,10 @@ struct watch_handler {
     void (*list_end)(void *arg);
     /* LISTED, ADDED, MODIFIED or DELETED, with its object (borrowed). False if memory ran out: the
      * request is then ended and repeated, so that the object comes again. */
-    bool (*object)(void *arg, enum watch_event event, const json_t *object);
+    bool (*object)(void *arg, enum discovery_event event, const json_t *object);
     /* The rest is for counting and logging. BOOKMARK, ERROR, UNKNOWN; type as received. */
-    void (*other)(void *arg, enum watch_event event, struct sv type);
-    void (*skipped)(void *arg, enum json_skip why);
+    void (*other)(void *arg, enum discovery_event event, struct sv type);
+    void (*skipped)(void *arg, enum discovery_skip why);
     void (*relist)(void *arg, enum watch_relist reason);
     /* A streamed list has not ended within WATCH_STREAM_SLOW_MS. */
     void (*slow)(void *arg);

@@ -1,5 +1,4 @@
-#include <string.h>
-
+#include "discovery/kubernetes/object.h"
 #include "discovery/kubernetes/watch_private.h"
 
 /* Reading on would lose an object: the request is ended, and repeated from before it. */
@@ -38,29 +37,24 @@ void watch_on_list_metadata(void *arg, const json_t *metadata)
     }
 }
 
-static enum watch_event event_of(struct sv type)
+static enum discovery_event event_of(struct sv type)
 {
-    static const struct {
-        const char *name;
-        enum watch_event event;
-    } types[] = {
-        {"ADDED", WATCH_ADDED},       {"MODIFIED", WATCH_MODIFIED}, {"DELETED", WATCH_DELETED},
-        {"BOOKMARK", WATCH_BOOKMARK}, {"ERROR", WATCH_ERROR},
+    static const char *const names[EVENT_UNKNOWN] = {
+        [EVENT_ADDED] = "ADDED",       [EVENT_MODIFIED] = "MODIFIED", [EVENT_DELETED] = "DELETED",
+        [EVENT_BOOKMARK] = "BOOKMARK", [EVENT_ERROR] = "ERROR",
     };
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (sv_eq_str(type, types[i].name)) {
-            return types[i].event;
-        }
+    int event = 0;
+    while (event < EVENT_UNKNOWN && !sv_eq_str(type, names[event])) {
+        event++;
     }
-    return WATCH_UNKNOWN;
+    return (enum discovery_event)event;
 }
 
 /* The bookmark that ends a streamed list. */
 static bool is_end_of_list(const json_t *object)
 {
     const json_t *annotations = json_object_get(json_object_get(object, "metadata"), "annotations");
-    const char *text = json_string_value(json_object_get(annotations, WATCH_END_ANNOTATION));
-    return text != NULL && strcmp(text, "true") == 0;
+    return sv_eq_str(object_string(annotations, WATCH_END_ANNOTATION), "true");
 }
 
 static void keep_version(struct watch *w, struct buf *version, const json_t *object)
@@ -95,22 +89,22 @@ static void end_streamed_list(struct watch *w, const json_t *object)
 
 /* An event of a streamed list. Its objects come in no order, so a watch cannot continue from their
  * versions. */
-static void on_streamed(struct watch *w, enum watch_event event, const json_t *object)
+static void on_streamed(struct watch *w, enum discovery_event event, const json_t *object)
 {
     const struct watch_handler *h = &w->options.handler;
-    if (event == WATCH_BOOKMARK) {
+    if (event == EVENT_BOOKMARK) {
         if (is_end_of_list(object)) {
             end_streamed_list(w, object);
         }
-    } else if (!h->object(h->arg, event == WATCH_DELETED ? event : WATCH_LISTED, object)) {
+    } else if (!h->object(h->arg, event == EVENT_DELETED ? event : EVENT_LISTED, object)) {
         out_of_memory(w);
     }
 }
 
-static void on_watched(struct watch *w, enum watch_event event, const json_t *object)
+static void on_watched(struct watch *w, enum discovery_event event, const json_t *object)
 {
     const struct watch_handler *h = &w->options.handler;
-    if (event != WATCH_BOOKMARK && !h->object(h->arg, event, object)) {
+    if (event != EVENT_BOOKMARK && !h->object(h->arg, event, object)) {
         out_of_memory(w);
         return;
     }
@@ -120,28 +114,24 @@ static void on_watched(struct watch *w, enum watch_event event, const json_t *ob
 static void on_event(struct watch *w, const json_t *json)
 {
     const struct watch_handler *h = &w->options.handler;
-    const json_t *type_json = json_object_get(json, "type");
-    struct sv type = SV("");
-    if (json_is_string(type_json)) {
-        type = (struct sv){json_string_value(type_json), json_string_length(type_json)};
-    }
+    struct sv type = object_string(json, "type");
     const json_t *object = json_object_get(json, "object");
-    enum watch_event event = event_of(type);
-    if (event == WATCH_UNKNOWN) {
+    enum discovery_event event = event_of(type);
+    if (event == EVENT_UNKNOWN) {
         h->other(h->arg, event, type);
         return;
     }
     if (!json_is_object(object)) {
-        h->skipped(h->arg, JSON_SKIP_SYNTAX);
+        h->skipped(h->arg, SKIP_SYNTAX);
         return;
     }
-    if (event == WATCH_ERROR) {
+    if (event == EVENT_ERROR) {
         api_status_read(object, &w->problem);
     }
-    if (event == WATCH_ERROR || event == WATCH_BOOKMARK) {
+    if (event == EVENT_ERROR || event == EVENT_BOOKMARK) {
         h->other(h->arg, event, type);
     }
-    if (event == WATCH_ERROR) {
+    if (event == EVENT_ERROR) {
         return;
     }
     w->events++;
@@ -161,16 +151,16 @@ void watch_on_object(void *arg, const json_t *object)
     }
     if (w->watching || w->streaming) {
         on_event(w, object);
-    } else if (!h->object(h->arg, WATCH_LISTED, object)) {
+    } else if (!h->object(h->arg, EVENT_LISTED, object)) {
         out_of_memory(w);
     }
 }
 
-void watch_on_skip(void *arg, enum json_skip why)
+void watch_on_skip(void *arg, enum discovery_skip why)
 {
     struct watch *w = arg;
     w->options.handler.skipped(w->options.handler.arg, why);
-    if (why == JSON_SKIP_MEMORY && w->stream_err.kind == ERR_NONE) {
+    if (why == SKIP_MEMORY && w->stream_err.kind == ERR_NONE) {
         out_of_memory(w);
     }
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "discovery/kubernetes/json_stream.h"
-#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -72,7 +72,7 @@ static void ignore_metadata(void *arg, const json_t *json)
     (void)json;
 }
 
-static void ignore_skip(void *arg, enum json_skip why)
+static void ignore_skip(void *arg, enum discovery_skip why)
 {
     (void)arg;
     (void)why;

@@ -6,12 +6,7 @@
 #include <string.h>
 
 #include "discovery/kubernetes/join.h"
-#include "discovery/kubernetes/roles/endpoints.h"
-#include "discovery/kubernetes/roles/endpointslice.h"
-#include "discovery/kubernetes/roles/ingress.h"
-#include "discovery/kubernetes/roles/node.h"
-#include "discovery/kubernetes/roles/pod.h"
-#include "discovery/kubernetes/roles/service.h"
+#include "discovery/kubernetes/roles.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

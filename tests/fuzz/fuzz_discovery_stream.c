@@ -48,7 +48,7 @@ static void on_metadata(void *arg, const json_t *json)
     add(arg, "metadata", json);
 }
 
-static void on_skip(void *arg, enum json_skip why)
+static void on_skip(void *arg, enum discovery_skip why)
 {
     static const char *const names[] = {"large", "deep", "syntax", "memory"};
     add(arg, names[why], NULL);
@@ -103,24 +103,24 @@ static void watch_list_end(void *arg)
     seen->ends++;
 }
 
-static bool watch_object(void *arg, enum watch_event event, const json_t *object)
+static bool watch_object(void *arg, enum discovery_event event, const json_t *object)
 {
     (void)arg;
-    if (event > WATCH_DELETED || !json_is_object(object)) {
+    if ((event > EVENT_DELETED && event != EVENT_LISTED) || !json_is_object(object)) {
         abort();
     }
     return true;
 }
 
-static void watch_other(void *arg, enum watch_event event, struct sv type)
+static void watch_other(void *arg, enum discovery_event event, struct sv type)
 {
     (void)arg;
-    if (event < WATCH_BOOKMARK || type.p == NULL) {
+    if (event < EVENT_BOOKMARK || event > EVENT_UNKNOWN || type.p == NULL) {
         abort();
     }
 }
 
-static void watch_skipped(void *arg, enum json_skip why)
+static void watch_skipped(void *arg, enum discovery_skip why)
 {
     (void)arg;
     (void)why;

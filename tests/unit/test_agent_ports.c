@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "config/config.h"
-#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles.h"
 #include "relabel/relabel.h"
 #include "scraper/targets/ports.h"
 

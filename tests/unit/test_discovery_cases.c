@@ -7,10 +7,7 @@
 #include "discovery/callbacks.h"
 #include "discovery/kubernetes/kubernetes.h"
 #include "discovery/kubernetes/object.h"
-#include "discovery/kubernetes/roles/endpointslice.h"
-#include "discovery/kubernetes/roles/node.h"
-#include "discovery/kubernetes/roles/pod.h"
-#include "discovery/kubernetes/roles/service.h"
+#include "discovery/kubernetes/roles.h"
 
 #define SLOTS 16
 
@@ -158,8 +155,8 @@ static struct reflector *slot(struct world *w, const struct kube_resource *resou
 }
 
 /* text: JSON with ' for ". */
-static enum reflector_result feed(struct world *w, const struct kube_resource *resource,
-                                  enum reflector_event event, const char *text)
+static enum store_result feed(struct world *w, const struct kube_resource *resource, bool deleted,
+                              const char *text)
 {
     char *copy = strdup(text);
     assert_non_null(copy);
@@ -171,7 +168,7 @@ static enum reflector_result feed(struct world *w, const struct kube_resource *r
     struct object_id id;
     assert_true(object_identify(object, resource->kind, resource->namespaced, &id));
     struct reflector_listener *l = slot(w, resource)->listener;
-    enum reflector_result result = l->object(l->arg, event, &id, object);
+    enum store_result result = l->object(l->arg, &id, deleted ? NULL : object);
     json_decref(object);
     free(copy);
     return result;
@@ -194,7 +191,7 @@ static void list(struct world *w, const struct kube_resource *resource, const ch
 {
     list_begin(w, resource);
     if (text != NULL) {
-        feed(w, resource, OBJECT_LISTED, text);
+        feed(w, resource, false, text);
     }
     list_end(w, resource);
 }
@@ -266,11 +263,11 @@ static void test_pod_goes(void **state)
     list(&w, &kube_pods.resource, POD_ON("n"));
     assert_true(w.synced);
     check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "");
-    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_GONE, POD_ON("n")), REFLECTOR_CHANGED, "");
+    CHECK_INT(feed(&w, &kube_pods.resource, true, POD_ON("n")), STORE_CHANGED, "");
     check_reported(&w, "pod/default/p:\n", "");
-    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_GONE, POD_ON("n")), REFLECTOR_UNCHANGED, "once");
-    feed(&w, &kube_pods.resource, OBJECT_PUT, POD_ON("n"));
-    feed(&w, &kube_pods.resource, OBJECT_PUT,
+    CHECK_INT(feed(&w, &kube_pods.resource, true, POD_ON("n")), STORE_UNCHANGED, "once");
+    feed(&w, &kube_pods.resource, false, POD_ON("n"));
+    feed(&w, &kube_pods.resource, false,
          "{'kind':'Pod','metadata':{'namespace':'default','name':'p','uid':'1'},'spec':{},"
          "'status':{}}");
     check_reported(&w, "pod/default/p: 10.0.0.1:80\npod/default/p:\n", "");
@@ -292,9 +289,9 @@ static void test_node_of_pod(void **state)
     list(&w, &kube_nodes.resource, NODE("testnode", "v1"));
     assert_true(w.synced);
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
-    feed(&w, &kube_nodes.resource, OBJECT_PUT, NODE("testnode", "v2"));
+    feed(&w, &kube_nodes.resource, false, NODE("testnode", "v2"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
-    feed(&w, &kube_nodes.resource, OBJECT_GONE, NODE("testnode", "v2"));
+    feed(&w, &kube_nodes.resource, true, NODE("testnode", "v2"));
     check_reported(&w, "pod/default/p:\n", "not known any more");
     teardown(&w);
 }
@@ -314,7 +311,7 @@ static void test_node_selector(void **state)
     list(&w, &kube_nodes.resource, NODE("good", "worker"));
     list(&w, &kube_pods.resource, POD_ON("good"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
-    feed(&w, &kube_pods.resource, OBJECT_PUT, POD_ON("filtered"));
+    feed(&w, &kube_pods.resource, false, POD_ON("filtered"));
     check_reported(&w, "pod/default/p:\n", "");
     teardown(&w);
 }
@@ -338,7 +335,7 @@ static void test_namespace_of_pod(void **state)
     list(&w, &kube_namespaces, NAMESPACE("frontend"));
     list(&w, &kube_pods.resource, POD_ON("n"));
     check_reported(&w, WITH("frontend"), "");
-    feed(&w, &kube_namespaces, OBJECT_PUT, NAMESPACE("backend"));
+    feed(&w, &kube_namespaces, false, NAMESPACE("backend"));
     check_reported(&w, WITH("backend"), "");
     teardown(&w);
 }
@@ -360,8 +357,8 @@ static void setup_slices(struct world *w, const struct config_kubernetes *config
     list(w, &kube_services.resource, service);
     list(w, &kube_pods.resource, NULL);
     list_begin(w, &kube_endpointslices.resource);
-    feed(w, &kube_endpointslices.resource, OBJECT_LISTED, SLICE("IPv4", "10.0.0.1"));
-    feed(w, &kube_endpointslices.resource, OBJECT_LISTED, SLICE("IPv6", "fd00::1"));
+    feed(w, &kube_endpointslices.resource, false, SLICE("IPv4", "10.0.0.1"));
+    feed(w, &kube_endpointslices.resource, false, SLICE("IPv6", "fd00::1"));
     list_end(w, &kube_endpointslices.resource);
 }
 
@@ -403,7 +400,7 @@ static void test_service_changes(void **state)
     setup_slices(&w, &config, SERVICE("old", ""));
     buf_clear(&w.reported);
     w.show = "__meta_kubernetes_service_label_";
-    feed(&w, &kube_services.resource, OBJECT_PUT, SERVICE("new", ""));
+    feed(&w, &kube_services.resource, false, SERVICE("new", ""));
     CHECK_CONTAINS(w.reported.data,
                    "endpointslice/default/s-IPv4: 10.0.0.1:80 "
                    "__meta_kubernetes_service_label_app=new\n",
@@ -433,7 +430,7 @@ static void list_pods(struct world *w, int from, int to)
     list_begin(w, &kube_pods.resource);
     for (int i = from; i < to; i++) {
         format_pod(text, sizeof(text), i, 1);
-        feed(w, &kube_pods.resource, OBJECT_LISTED, text);
+        feed(w, &kube_pods.resource, false, text);
     }
     list_end(w, &kube_pods.resource);
 }
@@ -453,7 +450,7 @@ static void test_many_vanish(void **state)
     char text[512];
     for (int i = 7000; i < 10000; i++) {
         format_pod(text, sizeof(text), i, 2);
-        feed(&w, &kube_pods.resource, OBJECT_LISTED, text);
+        feed(&w, &kube_pods.resource, false, text);
     }
     CHECK_INT(w.n_reported, 0, "the list is not complete");
     list_end(&w, &kube_pods.resource);
@@ -475,7 +472,7 @@ static void test_heartbeats(void **state)
     char text[512];
     for (int i = 0; i < 2000; i++) {
         format_pod(text, sizeof(text), i % 500, 100 + i);
-        CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, text), REFLECTOR_UNCHANGED, "");
+        CHECK_INT(feed(&w, &kube_pods.resource, false, text), STORE_UNCHANGED, "");
     }
     CHECK_INT(w.n_reported, 0, "");
     teardown(&w);
@@ -508,16 +505,16 @@ static void test_shares(void **state)
     setup_shared(&w, &config, &sharing);
     w.ours = "1";
     list_begin(&w, &kube_pods.resource);
-    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
-    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
-    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("c", ""));
-    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("d", "none"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("b", "10.0.0.2"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("c", ""));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("d", "none"));
     list_end(&w, &kube_pods.resource);
     check_reported(&w, "pod/ns/a: 10.0.0.1:80\n", "only ours");
     check_shares(&w, 1, 1, 0, "pods without an address have no owner");
     CHECK_INT(w.n_counts, 1, "");
-    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2")),
-              REFLECTOR_UNCHANGED, "an update of a foreign pod");
+    CHECK_INT(feed(&w, &kube_pods.resource, false, SHARED_POD("b", "10.0.0.2")), STORE_UNCHANGED,
+              "an update of a foreign pod");
     kubernetes_reassign(w.k, 77);
     CHECK_INT(w.slots[0].n_relists, 0, "nothing has moved");
 
@@ -527,8 +524,8 @@ static void test_shares(void **state)
     check_reported(&w, "", "not known yet");
     check_shares(&w, 1, 0, 1, "a gain");
     list_begin(&w, &kube_pods.resource);
-    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("a", "10.0.0.1"));
-    feed(&w, &kube_pods.resource, OBJECT_LISTED, SHARED_POD("b", "10.0.0.2"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("b", "10.0.0.2"));
     list_end(&w, &kube_pods.resource);
     check_reported(&w, "moved pod/ns/b: 10.0.0.2:80\n", "listed");
     check_shares(&w, 2, 0, 0, "listed");
@@ -539,13 +536,13 @@ static void test_shares(void **state)
     check_reported(&w, "pod/ns/a:\n", "a loss");
     check_shares(&w, 1, 1, 0, "a loss");
 
-    CHECK_INT(feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.1")),
-              REFLECTOR_CHANGED, "its address is another one's");
+    CHECK_INT(feed(&w, &kube_pods.resource, false, SHARED_POD("b", "10.0.0.1")), STORE_CHANGED,
+              "its address is another one's");
     check_reported(&w, "pod/ns/b:\n", "its address is another one's");
-    feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", "10.0.0.2"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("b", "10.0.0.2"));
     check_reported(&w, "moved pod/ns/b: 10.0.0.2:80\n", "and ours again");
-    feed(&w, &kube_pods.resource, OBJECT_GONE, SHARED_POD("a", "10.0.0.1"));
-    feed(&w, &kube_pods.resource, OBJECT_PUT, SHARED_POD("b", ""));
+    feed(&w, &kube_pods.resource, true, SHARED_POD("a", "10.0.0.1"));
+    feed(&w, &kube_pods.resource, false, SHARED_POD("b", ""));
     check_reported(&w, "pod/ns/b:\n", "the one that was reported is removed");
     check_shares(&w, 0, 0, 0, "all gone");
     teardown(&w);

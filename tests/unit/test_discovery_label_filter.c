@@ -3,7 +3,7 @@
 
 #include "discovery/kubernetes/json_stream.h"
 #include "discovery/kubernetes/label_filter.h"
-#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles.h"
 #include "discovery/kubernetes/store.h"
 #include "tests/unit/testing.h"
 
@@ -115,7 +115,7 @@ static void on_metadata(void *arg, const json_t *json)
     fail();
 }
 
-static void on_skip(void *arg, enum json_skip why)
+static void on_skip(void *arg, enum discovery_skip why)
 {
     (void)arg;
     (void)why;

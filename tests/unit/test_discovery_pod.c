@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "discovery/kubernetes/roles/pod.h"
+#include "discovery/kubernetes/roles.h"
 
 #define META "__meta_kubernetes_"
 

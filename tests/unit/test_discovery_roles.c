@@ -5,12 +5,7 @@
 #include <stdlib.h>
 
 #include "discovery/kubernetes/join.h"
-#include "discovery/kubernetes/roles/endpoints.h"
-#include "discovery/kubernetes/roles/endpointslice.h"
-#include "discovery/kubernetes/roles/ingress.h"
-#include "discovery/kubernetes/roles/node.h"
-#include "discovery/kubernetes/roles/pod.h"
-#include "discovery/kubernetes/roles/service.h"
+#include "discovery/kubernetes/roles.h"
 
 struct fixture {
     struct intern *intern;

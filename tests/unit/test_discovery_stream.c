@@ -40,7 +40,7 @@ static void on_metadata(void *arg, const json_t *json)
     record_json(arg, "M", json);
 }
 
-static void on_skip(void *arg, enum json_skip why)
+static void on_skip(void *arg, enum discovery_skip why)
 {
     static const char *const names[] = {"large", "deep", "syntax", "memory"};
     struct record *r = arg;

@@ -41,10 +41,15 @@ static inline void on_list_end(void *arg)
     buf_puts(&s->out, "end ");
 }
 
-static inline bool on_object(void *arg, enum watch_event event, const json_t *object)
+static inline bool on_object(void *arg, enum discovery_event event, const json_t *object)
 {
     struct sim *s = arg;
-    static const char *const marks[] = {"L:", "A:", "M:", "D:"};
+    static const char *const marks[] = {
+        [EVENT_LISTED] = "L:",
+        [EVENT_ADDED] = "A:",
+        [EVENT_MODIFIED] = "M:",
+        [EVENT_DELETED] = "D:",
+    };
     const char *name =
         json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
     if (name != NULL && strcmp(name, "heavy") == 0 && s->no_memory) {
@@ -54,17 +59,17 @@ static inline bool on_object(void *arg, enum watch_event event, const json_t *ob
     return true;
 }
 
-static inline void on_other(void *arg, enum watch_event event, struct sv type)
+static inline void on_other(void *arg, enum discovery_event event, struct sv type)
 {
     struct sim *s = arg;
-    if (event == WATCH_UNKNOWN) {
+    if (event == EVENT_UNKNOWN) {
         buf_printf(&s->out, "unknown:%.*s ", SV_ARG(type));
     } else {
-        buf_puts(&s->out, event == WATCH_BOOKMARK ? "bookmark " : "error ");
+        buf_puts(&s->out, event == EVENT_BOOKMARK ? "bookmark " : "error ");
     }
 }
 
-static inline void on_skipped(void *arg, enum json_skip why)
+static inline void on_skipped(void *arg, enum discovery_skip why)
 {
     buf_printf(&((struct sim *)arg)->out, "skip%d ", (int)why);
 }

@@ -1,4 +1,7 @@
-#include "discovery/kubernetes/roles/endpoints.h"
+/* The targets of an Endpoints object, as in Prometheus' kubernetes_sd role "endpoints"; services,
+ * pods and nodes are joined later (join.h). An address that is not an IP address is no target.
+ * Pure. */
+#include "discovery/kubernetes/roles.h"
 
 #define ENDPOINT META "endpoint_"
 #define ENDPOINTS_TARGETS_MAX 10000

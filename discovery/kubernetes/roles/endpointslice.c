@@ -1,4 +1,7 @@
-#include "discovery/kubernetes/roles/endpointslice.h"
+/* The targets of an EndpointSlice, as in Prometheus' kubernetes_sd role "endpointslice"; services,
+ * pods and nodes are joined later (join.h). An address that is not an IP address is no target,
+ * except in slices of the type FQDN. Pure. */
+#include "discovery/kubernetes/roles.h"
 
 #define SLICE META "endpointslice_"
 #define SLICE_TARGETS_MAX 10000

@@ -1,4 +1,6 @@
-#include "discovery/kubernetes/roles/ingress.h"
+/* A target for each path of an ingress, as in Prometheus' kubernetes_sd role "ingress". The address
+ * is the host of the rule. Pure. */
+#include "discovery/kubernetes/roles.h"
 
 #define INGRESS META "ingress_"
 

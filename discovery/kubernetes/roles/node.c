@@ -1,4 +1,9 @@
-#include "discovery/kubernetes/roles/node.h"
+/* One target for each node, as in Prometheus' kubernetes_sd role "node". Pure.
+ *
+ * The address is the first of InternalIP, InternalDNS, ExternalIP, ExternalDNS, LegacyHostIP and
+ * Hostname that the node has, with the port of the kubelet. A node without an address has no target
+ * (in Prometheus the last one stays). */
+#include "discovery/kubernetes/roles.h"
 
 #define NODE META "node_"
 

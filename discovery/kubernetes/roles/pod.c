@@ -1,4 +1,10 @@
-#include "discovery/kubernetes/roles/pod.h"
+/* The targets of a pod, as in Prometheus' kubernetes_sd role "pod". Pure.
+ *
+ * It differs from Prometheus on purpose: an IPv6 address without port is bracketed; of two label
+ * names that sanitising makes equal the one that sorts last wins (there: a random one); an address
+ * that is not an IP address, and a port outside of 1-65535, are no target.
+ */
+#include "discovery/kubernetes/roles.h"
 
 #define POD META "pod_"
 #define CONTAINER POD "container_"

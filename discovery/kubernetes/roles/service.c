@@ -1,4 +1,6 @@
-#include "discovery/kubernetes/roles/service.h"
+/* A target for each port of a service, as in Prometheus' kubernetes_sd role "service". The address
+ * is the name of the service in the DNS of the cluster. Pure. */
+#include "discovery/kubernetes/roles.h"
 
 #define SERVICE META "service_"
 
