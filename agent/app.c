@@ -168,6 +168,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .user_agent = USER_AGENT,
+        .n_jobs = app->config->n_jobs,
         .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
         .max_idle_connections = share,
         .workers = app->workers,

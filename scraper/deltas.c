@@ -16,7 +16,7 @@ struct kept {
     int64_t until_ms;
 };
 
-bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, size_t max_bytes)
+bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
 {
     struct rng rng;
     rng_seed_random(&rng);
@@ -24,7 +24,6 @@ bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, siz
         .seed = rng_next(&rng),
         .max_bytes = max_bytes == 0 ? DELTAS_STATE_DEFAULT : max_bytes,
         .next_expiry_ms = INT64_MAX,
-        .log = log,
         .kept = map_new(),
         .scratches = scratch_pool_new(),
         .results = metrics_family(
@@ -156,9 +155,9 @@ static bool has_room(struct deltas *d, size_t bytes)
 static void log_no_room(struct engine *e)
 {
     uint32_t suppressed;
-    if (log_enabled(e->log, LOG_WARN) &&
+    if (log_enabled(e->options.log, LOG_WARN) &&
         log_limit_allow(&e->deltas.room_limit, engine_now_ms(e), ROOM_PERIOD_MS, 1, &suppressed)) {
-        log_warn(e->log, "no room for the baseline of a delta: only gauges are passed on",
+        log_warn(e->options.log, "no room for the baseline of a delta: only gauges are passed on",
                  LOG_INT("delta_state_max_bytes", e->deltas.max_bytes),
                  LOG_INT("suppressed", suppressed));
     }

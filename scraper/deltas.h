@@ -39,7 +39,6 @@ struct deltas {
     struct scratch_pool *scratches;
     struct map *kept;       /* identity -> struct kept: baselines of removed scrapes */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
-    struct log *log;
     struct log_limit room_limit;
     struct metric *results;
     struct metric_cell *bytes_cell;
@@ -47,7 +46,7 @@ struct deltas {
 };
 
 /* False if out of memory; deltas_done() in any case. max_bytes: 0 = DELTAS_STATE_DEFAULT. */
-bool deltas_init(struct deltas *d, struct log *log, struct metrics *metrics, size_t max_bytes);
+bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes);
 void deltas_done(struct deltas *d);
 
 /* Starts the delta of a body against the baseline of the scrape and takes the body over if it

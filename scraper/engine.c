@@ -5,34 +5,16 @@
 
 #include "base/clock.h"
 
-static struct engine *engine_done(struct engine *e)
-{
-    schedule_done(&e->schedule);
-    process_gate_done(&e->gate);
-    conversions_done(&e->conversions);
-    deltas_done(&e->deltas);
-    scrape_metrics_done(&e->metrics);
-    map_free(e->groups, NULL);
-    labels_builder_free(e->builder);
-    table_done(&e->table);
-    for (size_t i = 0; i < e->n_jobs; i++) {
-        groups_free_quota(e->jobs[i]);
-    }
-    free(e->jobs);
-    free(e);
-    return NULL;
-}
-
-struct engine *engine_new(const struct engine_options *options, struct err *err)
+struct engine *engine_new(const struct scraper_options *options, const struct engine_io *io,
+                          struct err *err)
 {
     struct engine *e = calloc(1, sizeof(*e));
     if (e == NULL) {
         err_memory(err);
         return NULL;
     }
-    e->io = options->io;
-    e->intern = options->intern;
-    e->log = options->log;
+    e->options = *options;
+    e->io = *io;
     e->max_in_flight =
         options->max_in_flight == 0 ? ENGINE_IN_FLIGHT_DEFAULT : options->max_in_flight;
     e->armed_ms = INT64_MAX;
@@ -43,17 +25,17 @@ struct engine *engine_new(const struct engine_options *options, struct err *err)
     }
     schedule_init(&e->schedule);
     TAILQ_INIT(&e->slot_line);
-    e->groups = map_new();
     e->builder = labels_builder_new(options->intern);
-    bool ok = table_init(&e->table);
+    bool ok = e->builder != NULL;
+    ok = table_init(&e->table) && ok;
+    ok = groups_init(e) && ok;
     ok = process_gate_init(&e->gate) && ok;
-    ok = deltas_init(&e->deltas, options->log, options->metrics, options->delta_state_max_bytes) &&
-         ok;
+    ok = deltas_init(&e->deltas, options->metrics, options->delta_state_max_bytes) && ok;
     conversions_init(&e->conversions, e->deltas.scratches, options->metrics);
     ok = scrape_metrics_init(&e->metrics, options->metrics) && ok;
-    if (!ok || e->groups == NULL || e->builder == NULL) {
+    if (!ok) {
         err_memory(err);
-        return engine_done(e);
+        return engine_free(e);
     }
     return e;
 }
@@ -64,8 +46,16 @@ struct engine *engine_free(struct engine *e)
         return NULL;
     }
     engine_stop(e);
-    groups_clear(e);
-    return engine_done(e);
+    groups_done(e);
+    schedule_done(&e->schedule);
+    process_gate_done(&e->gate);
+    conversions_done(&e->conversions);
+    deltas_done(&e->deltas);
+    scrape_metrics_done(&e->metrics);
+    labels_builder_free(e->builder);
+    table_done(&e->table);
+    free(e);
+    return NULL;
 }
 
 int64_t engine_now_ms(struct engine *e)
@@ -105,8 +95,6 @@ bool engine_schedule(struct engine *e, struct scrape *sc)
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
-
-static void pump(struct engine *e);
 
 static void launch(struct engine *e, struct scrape *sc)
 {

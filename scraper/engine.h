@@ -33,26 +33,17 @@ struct engine_io {
     void (*cancel)(void *arg, struct http_transfer *transfer);
     /* Calls engine_wake() once at this instant; replaces the instant set before. */
     void (*wake_at)(void *arg, int64_t mono_ms);
-    void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     /* Runs work->run() on some thread, then work->done() on the engine's, never within this call.
      * NULL: no deltas are made, and profiles in older formats are refused. */
     void (*submit)(void *arg, struct work *work);
     void *arg;
 };
 
-struct engine_options {
-    struct engine_io io;
-    struct intern *intern;
-    struct log *log;
-    struct metrics *metrics;
-    unsigned max_in_flight;       /* 0 = ENGINE_IN_FLIGHT_DEFAULT */
-    size_t delta_state_max_bytes; /* 0 = DELTAS_STATE_DEFAULT */
-    uint64_t seed;                /* of the random numbers; 0: from the system */
-};
-
 struct engine;
 
-struct engine *engine_new(const struct engine_options *options, struct err *err);
+/* Loop, workers and what belongs to the HTTP client are not used. Copies both. */
+struct engine *engine_new(const struct scraper_options *options, const struct engine_io *io,
+                          struct err *err);
 /* Cancels everything in flight. Accepts NULL, returns NULL. */
 struct engine *engine_free(struct engine *e);
 /* The timer fired. */
@@ -83,9 +74,8 @@ struct job_quota {
 };
 
 struct engine {
+    struct scraper_options options;
     struct engine_io io;
-    struct intern *intern;
-    struct log *log;
     struct labels_builder *builder;
     struct scrape_metrics metrics;
     struct schedule schedule;
@@ -96,8 +86,7 @@ struct engine {
     struct rng rng;
     struct scrape_line slot_line; /* due, waiting for a transfer to end */
     struct map *groups;           /* "<job>/<source>" -> struct group */
-    struct job_quota **jobs;      /* by index, NULL where not needed yet; shared */
-    size_t n_jobs;
+    struct job_quota *jobs;       /* options.n_jobs */
     unsigned in_flight;
     unsigned max_in_flight;
     uint32_t round;   /* number of the current update */
@@ -120,9 +109,10 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
 /* A transfer has ended: its slot and its gate go to the next scrapes. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
+/* False if out of memory; groups_done() in any case. */
+bool groups_init(struct engine *e);
 /* Removes all groups and scrapes. */
-void groups_clear(struct engine *e);
-void groups_free_quota(struct job_quota *quota); /* accepts NULL */
+void groups_done(struct engine *e);
 
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);

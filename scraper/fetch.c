@@ -179,7 +179,7 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
                        enum reason reason, const char *sentence)
 {
     uint32_t suppressed = 0;
-    if (!log_enabled(e->log, level) ||
+    if (!log_enabled(e->options.log, level) ||
         !log_limit_allow(&e->failures_limit, engine_now_ms(e), FAILURES_PERIOD_MS, FAILURES_LOGGED,
                          &suppressed)) {
         return;
@@ -196,7 +196,7 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
         LOG_INT("suppressed", suppressed),
         LOG_END,
     };
-    log_write(e->log, level, msg, fields);
+    log_write(e->options.log, level, msg, fields);
     buf_done(&url);
 }
 
@@ -269,7 +269,7 @@ static void finish(struct fetch *f, struct profile *profile, enum reason reason,
         report_success(e, sc, duration, size);
     }
     if (profile != NULL) {
-        e->io.on_profile(e->io.arg, profile, forward_to);
+        e->options.on_profile(e->options.arg, profile, forward_to);
     }
     engine_landed(e, sc);
     engine_rearm(e);

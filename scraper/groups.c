@@ -16,6 +16,8 @@
 #define LIMIT_LOGGED 10
 #define LIMIT_PERIOD_MS 60000
 
+#define KEY_MAX ((size_t)64 * 1024)
+
 struct group {
     TAILQ_ENTRY(group) link; /* in quota->over_quota if n_admitted < n */
     struct offer *offer;     /* to the job's sampler; NULL if the job has none */
@@ -28,19 +30,19 @@ struct group {
 
 /* ---- scrapes --------------------------------------------------------------------------------- */
 
-static void free_claim(struct claim *c)
+static void drop_claim(struct engine *e, struct claim **at)
 {
+    struct claim *c = *at;
+    *at = c->next;
+    metric_gauge_add(e->metrics.duplicates, -1);
     target_unref(c->target);
     free(c);
 }
 
 static void free_scrape(struct engine *e, struct scrape *sc)
 {
-    struct claim *next;
-    for (struct claim *c = sc->waiting; c != NULL; c = next) {
-        next = c->next;
-        metric_gauge_add(e->metrics.duplicates, -1);
-        free_claim(c);
+    while (sc->waiting != NULL) {
+        drop_claim(e, &sc->waiting);
     }
     target_unref(sc->target);
     labels_unref(sc->series);
@@ -119,14 +121,24 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
 static void log_duplicate(struct engine *e, const struct scrape *sc, const struct group *g,
                           const struct target *t, size_t i)
 {
-    if (!log_enabled(e->log, LOG_DEBUG)) {
+    if (!log_enabled(e->options.log, LOG_DEBUG)) {
         return;
     }
-    log_debug(e->log, "duplicate scrape set aside", LOG_STR("address", target_address(t, i)),
-              LOG_STR("path", target_path(t, i)), LOG_STR("type", target_scrape_type(t, i)->name),
-              LOG_STR("job", t->job_config->name), LOG_STR("source", g->source),
-              LOG_STR("scraped_by_job", sc->target->job_config->name),
+    log_debug(e->options.log, "duplicate scrape set aside",
+              LOG_STR("address", target_address(t, i)), LOG_STR("path", target_path(t, i)),
+              LOG_STR("type", target_scrape_type(t, i)->name), LOG_STR("job", t->job_config->name),
+              LOG_STR("source", g->source), LOG_STR("scraped_by_job", sc->target->job_config->name),
               LOG_STR("scraped_by_source", sc->group->source));
+}
+
+/* Where the list has the first claim of a group, or its end. */
+static struct claim **find_claim(struct scrape *sc, const struct group *g)
+{
+    struct claim **at = &sc->waiting;
+    while (*at != NULL && (*at)->group != g) {
+        at = &(*at)->next;
+    }
+    return at;
 }
 
 static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, struct target *t,
@@ -137,40 +149,11 @@ static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, stru
         return false;
     }
     *c = (struct claim){.group = g, .target = target_ref(t), .entry = (uint32_t)i};
-    struct claim **at = &sc->waiting;
-    while (*at != NULL) {
-        at = &(*at)->next;
-    }
-    *at = c;
+    *find_claim(sc, NULL) = c;
     metric_gauge_add(e->metrics.duplicates, 1);
     metric_inc(e->metrics.refused_duplicate);
     log_duplicate(e, sc, g, t, i);
     return true;
-}
-
-static void drop_claims(struct engine *e, struct scrape *sc, const struct group *g)
-{
-    struct claim **at = &sc->waiting;
-    while (*at != NULL) {
-        struct claim *c = *at;
-        if (c->group != g) {
-            at = &c->next;
-            continue;
-        }
-        *at = c->next;
-        metric_gauge_add(e->metrics.duplicates, -1);
-        free_claim(c);
-    }
-}
-
-static bool has_claim(const struct scrape *sc, const struct group *g)
-{
-    for (const struct claim *c = sc->waiting; c != NULL; c = c->next) {
-        if (c->group == g) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* The owner releases the scrape, to the first claim if there is one. A request in flight was made
@@ -183,13 +166,11 @@ static void release(struct engine *e, struct scrape *sc)
         remove_scrape(e, sc);
         return;
     }
-    sc->waiting = heir->next;
-    metric_gauge_add(e->metrics.duplicates, -1);
     if (!labels_equal(target_labels(sc->target), target_labels(heir->target))) {
         engine_abort(e, sc);
     }
     adopt(e, sc, heir->group, heir->target, heir->entry);
-    free_claim(heir);
+    drop_claim(e, &sc->waiting);
 }
 
 /* ---- targets of a group ---------------------------------------------------------------------- */
@@ -217,8 +198,9 @@ static void drop_claims_of(struct engine *e, struct group *g, const struct targe
 {
     for (size_t i = 0; i < t->n; i++) {
         struct scrape *sc = table_find(&e->table, t, i);
-        if (sc != NULL) {
-            drop_claims(e, sc, g);
+        struct claim **at;
+        while (sc != NULL && *(at = find_claim(sc, g)) != NULL) {
+            drop_claim(e, at);
         }
     }
 }
@@ -238,8 +220,8 @@ static void release_target(struct engine *e, struct group *g, const struct targe
 static bool is_known(const struct engine *e, const struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const struct scrape *sc = table_find(&e->table, t, i);
-        if (sc != NULL && (sc->group == g || has_claim(sc, g))) {
+        struct scrape *sc = table_find(&e->table, t, i);
+        if (sc != NULL && (sc->group == g || *find_claim(sc, g) != NULL)) {
             return true;
         }
     }
@@ -247,34 +229,6 @@ static bool is_known(const struct engine *e, const struct group *g, const struct
 }
 
 /* ---- target_limit ---------------------------------------------------------------------------- */
-
-static struct job_quota *quota_of(struct engine *e, size_t job)
-{
-    if (job >= e->n_jobs) {
-        table_lock(&e->table);
-        struct job_quota **jobs = reallocarray(e->jobs, job + 1, sizeof(struct job_quota *));
-        if (jobs != NULL) {
-            memset(jobs + e->n_jobs, 0, (job + 1 - e->n_jobs) * sizeof(struct job_quota *));
-            e->jobs = jobs;
-            e->n_jobs = job + 1;
-        }
-        table_unlock(&e->table);
-        if (jobs == NULL) {
-            return NULL;
-        }
-    }
-    if (e->jobs[job] == NULL) {
-        struct job_quota *quota = calloc(1, sizeof(*quota));
-        if (quota == NULL) {
-            return NULL;
-        }
-        TAILQ_INIT(&quota->over_quota);
-        table_lock(&e->table);
-        e->jobs[job] = quota;
-        table_unlock(&e->table);
-    }
-    return e->jobs[job];
-}
 
 /* Sorts the targets, admitted ones first, and returns how many are admitted: all known ones (a
  * limit refuses only new targets), then new ones up to max. targets and sorted have n elements. */
@@ -300,8 +254,7 @@ static size_t admit(const struct engine *e, const struct group *g, struct target
     return n_known + (n_new < more ? n_new : more);
 }
 
-static void note_refused(struct engine *e, const struct group *g, const struct job_quota *quota,
-                         size_t refused_before)
+static void note_refused(struct engine *e, const struct group *g, size_t refused_before)
 {
     size_t refused = g->n - g->n_admitted;
     uint32_t suppressed = 0;
@@ -312,9 +265,9 @@ static void note_refused(struct engine *e, const struct group *g, const struct j
     metric_add(e->metrics.refused_limit, refused - refused_before);
     if (log_limit_allow(&e->targets_limit, engine_now_ms(e), LIMIT_PERIOD_MS, LIMIT_LOGGED,
                         &suppressed)) {
-        log_warn(e->log, "target_limit reached: new targets wait until others are gone",
+        log_warn(e->options.log, "target_limit reached: new targets wait until others are gone",
                  LOG_STR("job", g->targets[0]->job_config->name), LOG_STR("source", g->source),
-                 LOG_INT("limit", quota->limit), LOG_INT("refused", refused),
+                 LOG_INT("limit", e->jobs[g->job].limit), LOG_INT("refused", refused),
                  LOG_INT("suppressed", suppressed));
     }
 }
@@ -336,19 +289,7 @@ static void admit_waiting(struct engine *e, struct job_quota *quota)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static bool group_key(struct buf *key, size_t job, const char *source)
-{
-    buf_init(key, (size_t)64 * 1024);
-    return buf_printf(key, "%zu/%s", job, source);
-}
-
-static struct group *find_group(struct engine *e, const struct buf *key)
-{
-    return map_get(e->groups, (struct sv){.p = key->data, .n = key->len});
-}
-
-static struct group *make_group(struct engine *e, const struct buf *key, size_t job,
-                                const char *source)
+static struct group *make_group(struct engine *e, struct sv key, size_t job, const char *source)
 {
     size_t size = strlen(source) + 1;
     struct group *g = calloc(1, sizeof(*g) + size);
@@ -357,7 +298,7 @@ static struct group *make_group(struct engine *e, const struct buf *key, size_t 
     }
     g->job = (uint32_t)job;
     memcpy(g->source, source, size);
-    if (!map_put(e->groups, (struct sv){.p = key->data, .n = key->len}, g, NULL)) {
+    if (!map_put(e->groups, key, g, NULL)) {
         free(g);
         return NULL;
     }
@@ -388,11 +329,17 @@ static void replace(struct engine *e, struct group *g, struct target **sorted, s
     free(old);
 }
 
-static void update(struct engine *e, struct group *g, struct job_quota *quota,
-                   struct target **sorted, struct target *const *targets, size_t n)
+/* The targets of a source that are to be scraped; takes over the references. */
+static bool set_targets(struct engine *e, struct group *g, struct target *const *targets, size_t n)
 {
+    struct job_quota *quota = &e->jobs[g->job];
     size_t refused_before = g->n - g->n_admitted;
     size_t admitted_before = g->n_admitted;
+    struct target **sorted = NULL;
+    if (n > 0 && (sorted = calloc(n, sizeof(struct target *))) == NULL) {
+        targets_unref(targets, n);
+        return false;
+    }
     if (n > 0) {
         quota->limit = (size_t)targets[0]->job_config->target_limit;
     }
@@ -408,161 +355,143 @@ static void update(struct engine *e, struct group *g, struct job_quota *quota,
     }
     quota->admitted = others + n_admitted;
     metric_gauge_add(e->metrics.targets, (int64_t)n_admitted - (int64_t)admitted_before);
-    note_refused(e, g, quota, refused_before);
+    note_refused(e, g, refused_before);
     admit_waiting(e, quota);
-}
-
-/* Removes a group without targets. */
-static void forget(struct engine *e, struct group *g, const struct buf *key)
-{
-    map_remove(e->groups, (struct sv){.p = key->data, .n = key->len});
-    free(g->targets);
-    free(g);
-}
-
-/* The targets of a source that are to be scraped; takes over the references. */
-static bool set_targets(struct engine *e, struct job_quota *quota, struct group *g,
-                        struct target *const *targets, size_t n)
-{
-    struct target **sorted = NULL;
-    if (n > 0 && (sorted = calloc(n, sizeof(struct target *))) == NULL) {
-        targets_unref(targets, n);
-        return false;
-    }
-    update(e, g, quota, sorted, targets, n);
     return true;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */
-
-/* The argument of the sampler's callbacks. */
-struct sampled_job {
-    struct engine *engine;
-    struct job_quota *quota;
-    bool ok;
-};
-
-static void groups_on_keep(void *arg, void *owner, struct target *const *targets, size_t n)
-{
-    struct sampled_job *j = arg;
-    for (size_t i = 0; i < n; i++) {
-        target_ref(targets[i]);
-    }
-    j->ok = set_targets(j->engine, j->quota, owner, targets, n) && j->ok;
-}
-
-static void groups_lock(void *arg)
-{
-    table_lock(&((struct sampled_job *)arg)->engine->table);
-}
-
-static void groups_unlock(void *arg)
-{
-    table_unlock(&((struct sampled_job *)arg)->engine->table);
-}
-
-static bool make_sampler(struct engine *e, struct job_quota *quota, const char *name)
-{
-    struct sampler *sampler = sampler_new();
-    char *copy = strdup(name);
-    if (sampler == NULL || copy == NULL) {
-        sampler_free(sampler);
-        free(copy);
-        return false;
-    }
-    table_lock(&e->table);
-    quota->sampler = sampler;
-    quota->name = copy;
-    table_unlock(&e->table);
-    return true;
-}
-
-static bool offer(struct engine *e, struct job_quota *quota, struct group *g,
-                  struct target *const *targets, size_t n)
-{
-    struct sampled_job j = {.engine = e, .quota = quota, .ok = true};
-    const struct sampler_calls calls = {
-        .keep = groups_on_keep, .lock = groups_lock, .unlock = groups_unlock, .arg = &j};
-    size_t before = sampler_left_out(quota->sampler);
-    if (n > 0) {
-        quota->sample_percent = targets[0]->job_config->sample_percent;
-        quota->sample_max = targets[0]->job_config->sample_max;
-    }
-    bool ok = sampler_set(quota->sampler, &g->offer, g, quota->sample_percent, quota->sample_max,
-                          targets, n, &calls);
-    size_t after = sampler_left_out(quota->sampler);
-    metric_gauge_add(e->metrics.targets_left_out, (int64_t)after - (int64_t)before);
-    return ok && j.ok;
-}
 
 static bool is_sampled(const struct config_job *job)
 {
     return job->sample_percent % 100 != 0 || job->sample_max > 0;
 }
 
-/* The quota of a job, with a sampler if these targets need one. NULL if out of memory. */
-static struct job_quota *prepare_quota(struct engine *e, size_t job, struct target *const *targets,
-                                       size_t n)
+/* Gives a job its sampler, once a target needs one. False if out of memory. */
+static bool make_sampler(struct engine *e, struct job_quota *quota, const struct config_job *job)
 {
-    struct job_quota *quota = quota_of(e, job);
-    if (quota != NULL && quota->sampler == NULL && n > 0 && is_sampled(targets[0]->job_config) &&
-        !make_sampler(e, quota, targets[0]->job_config->name)) {
-        return NULL;
+    if (quota->sampler != NULL || !is_sampled(job)) {
+        return true;
     }
-    return quota;
+    struct sampler *sampler = sampler_new();
+    char *name = strdup(job->name);
+    if (sampler == NULL || name == NULL) {
+        sampler_free(sampler);
+        free(name);
+        return false;
+    }
+    table_lock(&e->table);
+    quota->sampler = sampler;
+    quota->name = name;
+    table_unlock(&e->table);
+    return true;
+}
+
+static bool offer(struct engine *e, struct group *g, struct target *const *targets, size_t n)
+{
+    struct job_quota *quota = &e->jobs[g->job];
+    struct sampler *sampler = quota->sampler;
+    size_t before = sampler_left_out(sampler);
+    if (n > 0) {
+        quota->sample_percent = targets[0]->job_config->sample_percent;
+        quota->sample_max = targets[0]->job_config->sample_max;
+    }
+    table_lock(&e->table);
+    bool ok =
+        sampler_set(sampler, &g->offer, g, quota->sample_percent, quota->sample_max, targets, n);
+    table_unlock(&e->table);
+    if (ok && n == 0) {
+        set_targets(e, g, NULL, 0);
+    }
+    void *owner;
+    struct target *const *kept;
+    size_t n_kept;
+    while (sampler_next(sampler, &owner, &kept, &n_kept)) {
+        for (size_t i = 0; i < n_kept; i++) {
+            target_ref(kept[i]);
+        }
+        ok = set_targets(e, owner, kept, n_kept) && ok;
+    }
+    metric_gauge_add(e->metrics.targets_left_out,
+                     (int64_t)sampler_left_out(sampler) - (int64_t)before);
+    return ok;
+}
+
+/* ---- all groups ------------------------------------------------------------------------------ */
+
+static bool set_group(struct engine *e, struct sv key, size_t job, const char *source,
+                      struct target *const *targets, size_t n)
+{
+    bool ok = !e->stopped && (n == 0 || make_sampler(e, &e->jobs[job], targets[0]->job_config));
+    struct group *g = ok ? map_get(e->groups, key) : NULL;
+    if (ok && g == NULL && n > 0) {
+        g = make_group(e, key, job, source);
+    }
+    if (g == NULL) {
+        targets_unref(targets, n);
+        return ok && n == 0; /* the group is gone already */
+    }
+    ok = e->jobs[job].sampler != NULL ? offer(e, g, targets, n) : set_targets(e, g, targets, n);
+    if (g->n == 0 && g->offer == NULL) {
+        map_remove(e->groups, key);
+        free(g->targets);
+        free(g);
+    }
+    return ok;
 }
 
 bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n)
 {
     struct buf key;
-    bool ok = group_key(&key, job, source);
-    struct job_quota *quota = e->stopped || !ok ? NULL : prepare_quota(e, job, targets, n);
-    struct group *g = quota == NULL ? NULL : find_group(e, &key);
-    if (quota != NULL && g == NULL && n > 0) {
-        g = make_group(e, &key, job, source);
-    }
-    if (g == NULL) {
-        targets_unref(targets, n);
-        ok = quota != NULL && n == 0; /* the group is gone already */
-    } else if (quota->sampler != NULL) {
-        ok = offer(e, quota, g, targets, n);
+    buf_init(&key, KEY_MAX);
+    bool ok = buf_printf(&key, "%zu/%s", job, source);
+    if (ok) {
+        ok = set_group(e, (struct sv){.p = key.data, .n = key.len}, job, source, targets, n);
     } else {
-        ok = set_targets(e, quota, g, targets, n);
-    }
-    if (g != NULL && g->n == 0 && g->offer == NULL) {
-        forget(e, g, &key);
+        targets_unref(targets, n);
     }
     buf_done(&key);
     engine_rearm(e);
     return ok;
 }
 
-void groups_free_quota(struct job_quota *quota)
+bool groups_init(struct engine *e)
 {
-    if (quota != NULL) {
-        sampler_free(quota->sampler);
-        free(quota->name);
-        free(quota);
+    e->groups = map_new();
+    e->jobs = calloc(e->options.n_jobs + 1, sizeof(*e->jobs));
+    for (size_t i = 0; e->jobs != NULL && i < e->options.n_jobs; i++) {
+        TAILQ_INIT(&e->jobs[i].over_quota);
     }
+    return e->groups != NULL && e->jobs != NULL;
 }
 
-void groups_clear(struct engine *e)
+static void free_group(struct engine *e, struct group *g)
+{
+    e->round++;
+    for (size_t i = 0; i < g->n_admitted; i++) {
+        drop_claims_of(e, g, g->targets[i]);
+        release_target(e, g, g->targets[i]);
+    }
+    targets_unref(g->targets, g->n);
+    offer_free(g->offer);
+    free(g->targets);
+    free(g);
+}
+
+void groups_done(struct engine *e)
 {
     size_t cursor = 0;
     struct sv key;
     void *value;
-    while (map_next(e->groups, &cursor, &key, &value)) {
-        struct group *g = value;
-        e->round++;
-        for (size_t i = 0; i < g->n_admitted; i++) {
-            drop_claims_of(e, g, g->targets[i]);
-            release_target(e, g, g->targets[i]);
-        }
-        targets_unref(g->targets, g->n);
-        offer_free(g->offer);
-        free(g->targets);
-        free(g);
+    while (e->groups != NULL && map_next(e->groups, &cursor, &key, &value)) {
         map_remove_at(e->groups, cursor);
+        free_group(e, value);
     }
+    map_free(e->groups, NULL);
+    for (size_t i = 0; e->jobs != NULL && i < e->options.n_jobs; i++) {
+        sampler_free(e->jobs[i].sampler);
+        free(e->jobs[i].name);
+    }
+    free(e->jobs);
 }

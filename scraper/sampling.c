@@ -22,10 +22,10 @@ struct member {
 
 struct offer {
     TAILQ_ENTRY(offer) dirty_link;
-    bool is_dirty; /* keep() is due */
+    bool is_dirty; /* sampler_next() has not returned it yet */
     void *owner;
     size_t n;
-    struct target **kept; /* up to n of them, while keep() is called */
+    struct target **kept; /* up to n of them, from sampler_next() */
     struct member members[];
 };
 
@@ -298,44 +298,38 @@ static void exchange(struct sampler *s, struct offer *old, struct offer *next)
     }
 }
 
-static void report_kept(struct sampler *s, const struct sampler_calls *calls)
-{
-    struct offer *o;
-    while ((o = TAILQ_FIRST(&s->dirty)) != NULL) {
-        TAILQ_REMOVE(&s->dirty, o, dirty_link);
-        o->is_dirty = false;
-        size_t n = 0;
-        for (size_t i = 0; i < o->n; i++) {
-            if (o->members[i].kept) {
-                o->kept[n++] = o->members[i].target;
-            }
-        }
-        calls->keep(calls->arg, o->owner, o->kept, n);
-    }
-}
-
 bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned percent,
-                 unsigned max, struct target *const *targets, size_t n,
-                 const struct sampler_calls *calls)
+                 unsigned max, struct target *const *targets, size_t n)
 {
-    struct offer *old = *offer;
-    calls->lock(calls->arg);
     struct offer *next = n == 0 ? NULL : make_offer(s, owner, targets, n);
     bool ok = n == 0 || next != NULL;
     if (ok) {
-        exchange(s, old, next);
+        exchange(s, *offer, next);
+        offer_free(*offer);
         *offer = next;
     }
     settle(s, percent, max);
-    calls->unlock(calls->arg);
-    if (ok && n == 0) {
-        calls->keep(calls->arg, owner, NULL, 0);
-    }
-    report_kept(s, calls);
-    if (ok) {
-        offer_free(old);
-    }
     return ok;
+}
+
+bool sampler_next(struct sampler *s, void **ret_owner, struct target *const **ret_kept,
+                  size_t *ret_n)
+{
+    struct offer *o = TAILQ_FIRST(&s->dirty);
+    if (o == NULL) {
+        return false;
+    }
+    TAILQ_REMOVE(&s->dirty, o, dirty_link);
+    o->is_dirty = false;
+    *ret_owner = o->owner;
+    *ret_kept = o->kept;
+    *ret_n = 0;
+    for (size_t i = 0; i < o->n; i++) {
+        if (o->members[i].kept) {
+            o->kept[(*ret_n)++] = o->members[i].target;
+        }
+    }
+    return true;
 }
 
 /* ---- for other threads ----------------------------------------------------------------------- */

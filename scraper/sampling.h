@@ -6,8 +6,7 @@
  * every replica makes the same choice.
  *
  * The sampler knows the targets by rank, not by source: the owner of a source keeps the handle of
- * its offer. One thread, no locking; what sampler_list() reads changes only between lock() and
- * unlock().
+ * its offer. One thread, no locking; what sampler_list() reads changes only in sampler_set().
  */
 #ifndef PROFPULL_SCRAPER_SAMPLING_H
 #define PROFPULL_SCRAPER_SAMPLING_H
@@ -23,23 +22,17 @@ struct offer; /* the targets of one source */
 struct sampler *sampler_new(void);               /* NULL if out of memory */
 struct sampler *sampler_free(struct sampler *s); /* accepts NULL, returns NULL; offers remain */
 
-struct sampler_calls {
-    /* The targets of a source that are kept, after each change of them. Borrowed. */
-    void (*keep)(void *arg, void *owner, struct target *const *targets, size_t n);
-    void (*lock)(void *arg);
-    void (*unlock)(void *arg);
-    void *arg;
-};
-
 /* Replaces the targets of one source; takes over the references, also on failure. *offer is the
  * handle of what the source offered before (NULL: nothing) and becomes the new one, or NULL if n is
- * 0. Calls keep() with this source's owner, and with the owner of each other source whose choice
- * has changed. The share applies to the whole job: percent of the processes of each service,
- * rounded up (0: all), and no more than max (0: any number). False if out of memory: nothing has
- * changed then. */
+ * 0. Call sampler_next() next, also on failure. The share applies to the whole job: percent of the
+ * processes of each service, rounded up (0: all), and no more than max (0: any number). False if
+ * out of memory: nothing has changed then. */
 bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned percent,
-                 unsigned max, struct target *const *targets, size_t n,
-                 const struct sampler_calls *calls);
+                 unsigned max, struct target *const *targets, size_t n);
+/* The owner of a source whose choice has changed (one that has just been set has), and the targets
+ * that are kept, valid until the next sampler_set(). False if there are no more. */
+bool sampler_next(struct sampler *s, void **ret_owner, struct target *const **ret_kept,
+                  size_t *ret_n);
 /* Frees an offer whose sampler is not used any more. Accepts NULL. */
 void offer_free(struct offer *o);
 

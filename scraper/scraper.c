@@ -18,14 +18,10 @@
 
 struct scraper {
     atomic_uint refs; /* the owner's, and one for each posted task */
-    struct loop *loop;
-    struct log *log;
+    struct scraper_options options;
     struct loop_timer *timer;
     struct http_client *http;
-    struct worker_pool *workers;
     struct engine *engine; /* NULL once freed: later tasks do nothing */
-    void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
-    void *arg;
     atomic_bool stopping;
     struct loop_task stop_task;
 };
@@ -69,17 +65,11 @@ static void io_wake_at(void *arg, int64_t mono_ms)
     loop_timer_at(s->timer, mono_ms);
 }
 
-static void io_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
-{
-    struct scraper *s = arg;
-    s->on_profile(s->arg, profile, forward_to);
-}
-
 static void io_submit(void *arg, struct work *work)
 {
     struct scraper *s = arg;
-    work->home = s->loop;
-    worker_submit(s->workers, work);
+    work->home = s->options.loop;
+    worker_submit(s->options.workers, work);
 }
 
 static void scraper_on_timer(void *arg)
@@ -90,27 +80,18 @@ static void scraper_on_timer(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static bool make_engine(struct scraper *s, const struct scraper_options *options, struct err *err)
+static bool make_engine(struct scraper *s, struct err *err)
 {
-    struct engine_options engine = {
-        .io =
-            {
-                .mono_ns = io_mono_ns,
-                .wall_offset_ns = io_wall_offset_ns,
-                .start = io_start,
-                .cancel = io_cancel,
-                .wake_at = io_wake_at,
-                .on_profile = io_on_profile,
-                .submit = options->workers == NULL ? NULL : io_submit,
-                .arg = s,
-            },
-        .intern = options->intern,
-        .log = options->log,
-        .metrics = options->metrics,
-        .max_in_flight = options->max_in_flight,
-        .delta_state_max_bytes = options->delta_state_max_bytes,
+    const struct engine_io io = {
+        .mono_ns = io_mono_ns,
+        .wall_offset_ns = io_wall_offset_ns,
+        .start = io_start,
+        .cancel = io_cancel,
+        .wake_at = io_wake_at,
+        .submit = s->options.workers == NULL ? NULL : io_submit,
+        .arg = s,
     };
-    s->engine = engine_new(&engine, err);
+    s->engine = engine_new(&s->options, &io, err);
     return s->engine != NULL;
 }
 
@@ -121,8 +102,9 @@ static unsigned count_shards(unsigned max_in_flight)
     return shards < 1 ? 1 : shards > HTTP_SHARDS_MAX ? HTTP_SHARDS_MAX : shards;
 }
 
-static bool make_client(struct scraper *s, const struct scraper_options *options, struct err *err)
+static bool make_client(struct scraper *s, struct err *err)
 {
+    const struct scraper_options *options = &s->options;
     unsigned idle = options->max_idle_connections;
     struct http_client_options client = {
         .loop = options->loop,
@@ -152,20 +134,13 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
     }
     atomic_init(&s->refs, 1);
     atomic_init(&s->stopping, false);
-    s->loop = options->loop;
-    s->workers = options->workers;
-    s->log = options->log;
-    s->on_profile = options->on_profile;
-    s->arg = options->arg;
-    s->timer = loop_timer_new(s->loop, scraper_on_timer, s);
+    s->options = *options;
+    s->timer = loop_timer_new(options->loop, scraper_on_timer, s);
     if (s->timer == NULL) {
         err_memory(err);
         return scraper_free(s);
     }
-    if (!make_client(s, options, err) || !make_engine(s, options, err)) {
-        return scraper_free(s);
-    }
-    return s;
+    return make_client(s, err) && make_engine(s, err) ? s : scraper_free(s);
 }
 
 struct scraper *scraper_free(struct scraper *s)
@@ -199,7 +174,8 @@ static void scraper_run_update(struct loop_task *task)
         targets_unref(u->targets, u->n);
     } else if (!engine_set_group(s->engine, u->job, u->source, u->targets, u->n) &&
                !atomic_load(&s->stopping)) {
-        log_error(s->log, "out of memory: targets left as they were", LOG_STR("source", u->source));
+        log_error(s->options.log, "out of memory: targets left as they were",
+                  LOG_STR("source", u->source));
     }
     free(u);
     unref(s);
@@ -223,7 +199,7 @@ bool scraper_set_group(struct scraper *s, size_t job, const char *source,
     }
     u->source = memcpy(&u->targets[n_targets], source, source_size);
     atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-    loop_post(s->loop, &u->task);
+    loop_post(s->options.loop, &u->task);
     return true;
 }
 
@@ -242,7 +218,7 @@ void scraper_stop(struct scraper *s)
     if (!atomic_exchange(&s->stopping, true)) {
         s->stop_task.run = scraper_run_stop;
         atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-        loop_post(s->loop, &s->stop_task);
+        loop_post(s->options.loop, &s->stop_task);
     }
 }
 

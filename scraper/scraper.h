@@ -37,6 +37,7 @@ struct scraper_options {
     struct log *log;
     struct metrics *metrics;
     const char *user_agent;
+    size_t n_jobs; /* of the configuration */
     /* Concurrent transfers; further ones wait. 0 = 16384: enough for ten thousand targets that are
      * sampled nearly all the time, besides short scrapes. */
     unsigned max_in_flight;
@@ -44,6 +45,7 @@ struct scraper_options {
     struct worker_pool *workers;   /* NULL: no deltas are made, counters pass through unchanged */
     size_t delta_state_max_bytes;  /* of the baselines of deltas; 0 = 256 MiB */
     size_t bodies_max_bytes;       /* of all bodies being received; 0 = 256 MiB */
+    uint64_t seed;                 /* of the random numbers; 0: from the system */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
     void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
@@ -55,10 +57,11 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
  * NULL. */
 struct scraper *scraper_free(struct scraper *s);
 
-/* Replaces the targets of one source (n 0 removes it). Any thread; takes over the references in
- * targets, not the array. Unchanged scrapes keep phase, state and connection. Two targets with the
- * same address, path and type are scraped once; the second is reported as a duplicate. Targets
- * beyond the job's target_limit are refused and counted. False if out of memory. */
+/* Replaces the targets of one source of a job (n 0 removes it); job < n_jobs. Any thread; takes
+ * over the references in targets, not the array. Unchanged scrapes keep phase, state and
+ * connection. Two targets with the same address, path and type are scraped once; the second is
+ * reported as a duplicate. Targets beyond the job's target_limit are refused and counted. False if
+ * out of memory. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
 /* Posts to the loop: cancels everything in flight, starts nothing more and ignores later targets.

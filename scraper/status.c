@@ -182,7 +182,7 @@ static bool complete(struct engine *e, struct copy *c, struct labels_builder *b,
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max)
 {
     struct copy copies[PAGE];
-    struct labels_builder *b = labels_builder_new(e->intern);
+    struct labels_builder *b = labels_builder_new(e->options.intern);
     size_t n = 0;
     size_t got;
     do {
@@ -200,9 +200,9 @@ size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max)
 {
     size_t n = 0;
     table_lock(&e->table);
-    for (size_t i = 0; i < e->n_jobs; i++) {
-        const struct job_quota *quota = e->jobs[i];
-        if (quota == NULL || quota->sampler == NULL) {
+    for (size_t i = 0; i < e->options.n_jobs; i++) {
+        const struct job_quota *quota = &e->jobs[i];
+        if (quota->sampler == NULL) {
             continue;
         }
         size_t got = sampler_list(quota->sampler, out + n, max - n);

@@ -108,23 +108,27 @@ static inline void forget_profiles(struct world *w)
 
 static inline void make_engine(struct world *w, unsigned max_in_flight)
 {
-    struct engine_options options = {
-        .io = {.mono_ns = world_mono,
-               .wall_offset_ns = world_offset,
-               .start = world_start,
-               .cancel = world_cancel,
-               .wake_at = world_wake_at,
-               .on_profile = world_profile,
-               .arg = w},
+    const struct engine_io io = {
+        .mono_ns = world_mono,
+        .wall_offset_ns = world_offset,
+        .start = world_start,
+        .cancel = world_cancel,
+        .wake_at = world_wake_at,
+        .arg = w,
+    };
+    const struct scraper_options options = {
         .intern = w->intern,
         .log = testing_log(w->log),
         .metrics = w->metrics,
+        .n_jobs = 2,
         .max_in_flight = max_in_flight,
         .seed = 1,
+        .on_profile = world_profile,
+        .arg = w,
     };
     struct err err = ERR_INIT;
     w->armed_ms = INT64_MAX;
-    w->e = engine_new(&options, &err);
+    w->e = engine_new(&options, &io, &err);
     assert_non_null(w->e);
 }
 

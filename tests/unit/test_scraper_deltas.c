@@ -103,23 +103,27 @@ static void work(struct world *w)
 
 static void make_engine(struct world *w, size_t max_bytes)
 {
-    struct engine_options options = {
-        .io = {.mono_ns = world_mono,
-               .wall_offset_ns = world_offset,
-               .start = world_start,
-               .cancel = world_cancel,
-               .wake_at = world_wake_at,
-               .on_profile = world_profile,
-               .submit = world_submit,
-               .arg = w},
+    const struct engine_io io = {
+        .mono_ns = world_mono,
+        .wall_offset_ns = world_offset,
+        .start = world_start,
+        .cancel = world_cancel,
+        .wake_at = world_wake_at,
+        .submit = world_submit,
+        .arg = w,
+    };
+    const struct scraper_options options = {
         .intern = w->intern,
         .log = testing_log(w->log),
         .metrics = w->metrics,
+        .n_jobs = 2,
         .delta_state_max_bytes = max_bytes,
+        .on_profile = world_profile,
+        .arg = w,
     };
     struct err err = ERR_INIT;
     w->armed_ms = INT64_MAX;
-    w->e = engine_new(&options, &err);
+    w->e = engine_new(&options, &io, &err);
     assert_non_null(w->e);
 }
 

@@ -12,30 +12,17 @@ struct chosen {
     struct offer *offers[PODS_MAX]; /* of the source of process N; NULL if it has no targets */
     bool kept[PODS_MAX];
     int calls;
-    bool locked;
 };
 
-static void on_keep(void *arg, void *owner, struct target *const *targets, size_t n)
+static void keep(struct chosen *c, void *owner, struct target *const *targets, size_t n)
 {
-    struct chosen *c = arg;
     ptrdiff_t i = (struct offer **)owner - c->offers;
-    assert_false(c->locked);
     assert_in_range(i, 0, PODS_MAX - 1);
     c->kept[i] = n > 0;
     for (size_t k = 0; k < n; k++) {
         assert_non_null(target_labels(targets[k]));
     }
     c->calls++;
-}
-
-static void on_lock(void *arg)
-{
-    ((struct chosen *)arg)->locked = true;
-}
-
-static void on_unlock(void *arg)
-{
-    ((struct chosen *)arg)->locked = false;
 }
 
 /* Adds process i of a service with n targets (paths), or removes it (0). */
@@ -45,7 +32,6 @@ static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, uns
     struct target *targets[4];
     char address[32];
     struct err err = ERR_INIT;
-    const struct sampler_calls calls = {on_keep, on_lock, on_unlock, c};
     snprintf(address, sizeof(address), "10.0.%u.%u:80", i / 250, i % 250);
     for (size_t k = 0; k < n; k++) {
         char path[32];
@@ -57,9 +43,18 @@ static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, uns
         targets[k] = target_make(NULL, 0, &c->w->jobs[0], c->w->b, NULL, &err);
         assert_non_null(targets[k]);
     }
-    bool ok = sampler_set(c->s, &c->offers[i], &c->offers[i], percent, max, targets, n, &calls);
+    bool ok = sampler_set(c->s, &c->offers[i], &c->offers[i], percent, max, targets, n);
     if (ok) {
         assert_int_equal(c->offers[i] != NULL, n > 0);
+    }
+    if (ok && n == 0) {
+        keep(c, &c->offers[i], NULL, 0);
+    }
+    void *owner;
+    struct target *const *kept;
+    size_t n_kept;
+    while (sampler_next(c->s, &owner, &kept, &n_kept)) {
+        keep(c, owner, kept, n_kept);
     }
     return ok;
 }

@@ -54,6 +54,7 @@ static int setup(void **state)
                                       .intern = f->intern,
                                       .metrics = f->metrics,
                                       .user_agent = "test",
+                                      .n_jobs = 1,
                                       .on_profile = drop_profile};
     f->scraper = scraper_new(&scraper, &err);
     assert_non_null(f->scraper);
