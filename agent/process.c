@@ -14,10 +14,8 @@
 
 static double cpu_seconds(void)
 {
-    struct timespec ts;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) != 0) {
-        return 0;
-    }
+    struct timespec ts = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -62,21 +60,21 @@ static double max_fds(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (double)limit.rlim_cur : 0;
 }
 
-static void gauge(struct metrics_out *o, const char *name, const char *help, double value)
+static void put(struct metrics_out *o, const char *name, const char *help, enum metric_type type,
+                double value)
 {
-    metrics_out_family(o, name, help, METRIC_GAUGE);
+    metrics_out_family(o, name, help, type);
     metrics_out_sample(o, NULL, 0, value);
 }
 
 static void process_collect(struct metrics_out *o, void *arg)
 {
     (void)arg;
-    metrics_out_family(o, "process_cpu_seconds_total", "CPU time spent, user and system.",
-                       METRIC_COUNTER);
-    metrics_out_sample(o, NULL, 0, cpu_seconds());
-    gauge(o, "process_resident_memory_bytes", "Resident memory.", resident_bytes());
-    gauge(o, "process_open_fds", "Open file descriptors.", open_fds());
-    gauge(o, "process_max_fds", "Limit of open file descriptors.", max_fds());
+    put(o, "process_cpu_seconds_total", "CPU time spent, user and system.", METRIC_COUNTER,
+        cpu_seconds());
+    put(o, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE, resident_bytes());
+    put(o, "process_open_fds", "Open file descriptors.", METRIC_GAUGE, open_fds());
+    put(o, "process_max_fds", "Limit of open file descriptors.", METRIC_GAUGE, max_fds());
     static const char *const version[][2] = {{"version", PROFPULL_VERSION}};
     metrics_out_family(o, "profpull_build_info", "Always 1; the label says which build this is.",
                        METRIC_GAUGE);

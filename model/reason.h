@@ -11,6 +11,11 @@
 #include "pprof/legacy/legacy.h"
 #include "pprof/sniff.h"
 
+/* Statuses with a reason of their own, REASON_HTTP_<status>, that only its name tells apart. */
+#define REASON_STATUSES(ROW)                                                                       \
+    ROW(400), ROW(401), ROW(403), ROW(405), ROW(406), ROW(407), ROW(408), ROW(410), ROW(413),      \
+        ROW(414), ROW(421), ROW(429), ROW(431), ROW(500), ROW(501), ROW(502), ROW(503), ROW(504)
+
 enum reason {
     REASON_NONE, /* it did not fail */
     /* No usable answer came. */
@@ -31,25 +36,10 @@ enum reason {
     /* The answer is an error. The first two are recognised by the text of its body. */
     REASON_CPU_IN_USE,
     REASON_DURATION_TOO_LONG,
-    REASON_HTTP_400,
-    REASON_HTTP_401,
-    REASON_HTTP_403,
     REASON_HTTP_404,
-    REASON_HTTP_405,
-    REASON_HTTP_406,
-    REASON_HTTP_407,
-    REASON_HTTP_408,
-    REASON_HTTP_410,
-    REASON_HTTP_413,
-    REASON_HTTP_414,
-    REASON_HTTP_421,
-    REASON_HTTP_429,
-    REASON_HTTP_431,
-    REASON_HTTP_500,
-    REASON_HTTP_501,
-    REASON_HTTP_502,
-    REASON_HTTP_503,
-    REASON_HTTP_504,
+#define REASON_OF_STATUS(status) REASON_HTTP_##status
+    REASON_STATUSES(REASON_OF_STATUS),
+#undef REASON_OF_STATUS
     REASON_HTTP_4XX,
     REASON_HTTP_5XX,
     REASON_HTTP_OTHER,

@@ -82,15 +82,20 @@ static int64_t phase_from(struct engine *e, const struct scrape *sc, int64_t now
     return schedule_first(now_ms, offset_ms, scrape_interval_ms(sc), sc->hash);
 }
 
+/* Moves a scrape in the schedule. */
+static void reschedule(struct engine *e, struct scrape *sc, int64_t due_ms)
+{
+    schedule_move(&e->schedule, &sc->item, due_ms);
+    status_next_due(e, sc, due_ms);
+}
+
 bool engine_schedule(struct engine *e, struct scrape *sc)
 {
     int64_t due = phase_from(e, sc, engine_now_ms(e));
-    if (sc->item.place != 0) {
-        schedule_move(&e->schedule, &sc->item, due);
-    } else if (!schedule_add(&e->schedule, &sc->item, due)) {
+    if (sc->item.place == 0 && !schedule_add(&e->schedule, &sc->item, due)) {
         return false;
     }
-    status_next_due(e, sc, due);
+    reschedule(e, sc, due);
     return true;
 }
 
@@ -173,8 +178,7 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_t now_ms)
 {
     struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_interval_ms(sc));
-    schedule_move(&e->schedule, &sc->item, tick.next_ms);
-    status_next_due(e, sc, tick.next_ms);
+    reschedule(e, sc, tick.next_ms);
     if (sc->state != STATE_IDLE && scrape_type(sc)->continuous) {
         return; /* the end of the running one starts the next */
     }
@@ -222,9 +226,7 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
         .interval_ms = scrape_interval_ms(sc),
         .sampling_ms = (int64_t)scrape_seconds(sc) * MS_PER_S,
     };
-    int64_t due = next_scrape_at(&history, &in, &e->rng);
-    schedule_move(&e->schedule, &sc->item, due);
-    status_next_due(e, sc, due);
+    reschedule(e, sc, next_scrape_at(&history, &in, &e->rng));
     status_history(e, sc, history);
 }
 
@@ -241,21 +243,21 @@ void engine_abort(struct engine *e, struct scrape *sc)
 {
     switch ((enum scrape_state)sc->state) {
     case STATE_IDLE:
-        return;
+        break;
     case STATE_WAITS_GATE:
         process_gate_give_up(&e->gate, sc);
         status_state(e, sc, STATE_IDLE);
-        return;
+        break;
     case STATE_WAITS_SLOT:
         leave_slot_line(e, sc);
         status_state(e, sc, STATE_IDLE);
         leave_gate(e, sc);
         pump(e);
-        return;
+        break;
     case STATE_IN_FLIGHT:
         fetch_cancel(e, sc);
         engine_landed(e, sc);
-        return;
+        break;
     }
 }
 

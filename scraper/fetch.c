@@ -238,21 +238,9 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-/* We cannot see who else profiles the process, only how often we collide. */
-static void report_conflict(struct engine *e, struct scrape *sc, int64_t duration_ns,
-                            enum reason reason, const struct err *err)
-{
-    const struct scrape_history *c = &sc->history;
-    struct err longer = ERR_INIT;
-    err_set(&longer, err->kind,
-            "%s; somebody else profiles this process (so in %u of the last %u attempts)", err->msg,
-            scrape_history_conflicts(c), (unsigned)c->attempts);
-    report_failure(e, sc, duration_ns, reason, &longer);
-}
-
-/* The end of a scrape. profile may be NULL after a success too, if there is nothing to pass on. */
-static void finish(struct fetch *f, struct profile *profile, enum reason reason,
-                   const struct err *err)
+/* The end of a scrape. profile may be NULL after a success too, if there is nothing to pass on; err
+ * is for failures. */
+static void finish(struct fetch *f, struct profile *profile, enum reason reason, struct err *err)
 {
     struct engine *e = f->engine;
     struct scrape *sc = f->scrape;
@@ -262,23 +250,20 @@ static void finish(struct fetch *f, struct profile *profile, enum reason reason,
     engine_plan(e, sc, reason, f->start_ns / NS_PER_MS);
     sc->fetch = fetch_free(f);
     if (reason_kind(reason) == REASON_KIND_CONFLICT) {
-        report_conflict(e, sc, duration, reason, err);
-    } else if (reason != REASON_NONE) {
-        report_failure(e, sc, duration, reason, err);
-    } else {
+        /* We cannot see who else profiles the process, only how often we collide. */
+        err_append(err, "; somebody else profiles this process (so in %u of the last %u attempts)",
+                   scrape_history_conflicts(&sc->history), (unsigned)sc->history.attempts);
+    }
+    if (reason == REASON_NONE) {
         report_success(e, sc, duration, size);
+    } else {
+        report_failure(e, sc, duration, reason, err);
     }
     if (profile != NULL) {
         e->options.on_profile(e->options.arg, profile, forward_to);
     }
     engine_landed(e, sc);
     engine_rearm(e);
-}
-
-static void finish_good(struct fetch *f, struct profile *profile)
-{
-    const struct err none = ERR_INIT;
-    finish(f, profile, REASON_NONE, &none);
 }
 
 static void finish_without(struct fetch *f, enum reason reason)
@@ -346,13 +331,7 @@ static void fetch_on_delta(void *arg, struct offload *o)
         w->out.next = NULL;
     }
     deltas_count(&e->deltas, result);
-    finish_good(f, p);
-}
-
-static bool wants_delta(const struct fetch *f)
-{
-    return target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO &&
-           f->engine->io.submit != NULL;
+    finish(f, p, REASON_NONE, NULL);
 }
 
 /* ---- good bodies ----------------------------------------------------------------------------- */
@@ -360,21 +339,22 @@ static bool wants_delta(const struct fetch *f)
 /* Takes over the body. */
 static void take_body(struct fetch *f, char *data, size_t size)
 {
-    enum reason reason = REASON_MEMORY;
-    if (data != NULL && wants_delta(f)) {
-        f->work = deltas_start(f->engine, f->scrape, data, size, fetch_on_delta, f, &reason);
+    struct engine *e = f->engine;
+    if (target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO && e->io.submit != NULL) {
+        enum reason reason;
+        f->work = deltas_start(e, f->scrape, data, size, fetch_on_delta, f, &reason);
         if (f->work == NULL) {
-            deltas_count(&f->engine->deltas, "failed");
+            deltas_count(&e->deltas, "failed");
             free(data);
             finish_without(f, reason);
         }
         return;
     }
-    struct profile *p = data == NULL ? NULL : make_profile(f, data, size);
+    struct profile *p = make_profile(f, data, size);
     if (p == NULL) {
-        finish_without(f, reason);
+        finish_without(f, REASON_MEMORY);
     } else {
-        finish_good(f, p);
+        finish(f, p, REASON_NONE, NULL);
     }
 }
 
@@ -398,7 +378,7 @@ static void fetch_on_converted(void *arg, struct offload *o)
 static void convert_body(struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
-    enum reason reason = REASON_MEMORY;
+    enum reason reason;
     if (e->io.submit == NULL) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_LIMIT, "an old format of pprof, and nobody to convert it");
@@ -406,10 +386,8 @@ static void convert_body(struct fetch *f, char *data, size_t size)
         finish(f, NULL, REASON_BAD_LEGACY, &err);
         return;
     }
-    if (data != NULL) {
-        f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
-                                    f->end_ns - f->sent_ns, fetch_on_converted, f, &reason);
-    }
+    f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
+                                f->end_ns - f->sent_ns, fetch_on_converted, f, &reason);
     if (f->work == NULL) {
         free(data);
         finish_without(f, reason);
@@ -445,10 +423,14 @@ static void fetch_on_done(void *arg, const struct http_response *response)
     f->size = response->body->len;
     bool legacy = false;
     enum reason reason = check_response(f, response, &legacy, &err);
-    if (reason == REASON_NONE) {
-        char *data = buf_take(response->body, NULL);
-        (legacy ? convert_body : take_body)(f, data, f->size);
-    } else {
+    if (reason != REASON_NONE) {
         finish(f, NULL, find_timeout_hint(f, response, reason, &err), &err);
+        return;
+    }
+    char *data = buf_take(response->body, NULL);
+    if (data == NULL) {
+        finish_without(f, REASON_MEMORY);
+    } else {
+        (legacy ? convert_body : take_body)(f, data, f->size);
     }
 }

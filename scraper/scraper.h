@@ -79,6 +79,7 @@ const char *scrape_health_name(enum scrape_health health);
 struct scrape_status {
     struct labels *labels; /* a reference: of its profiles, with `__name__` */
     struct target *target; /* a reference; holds job and type */
+    size_t entry;          /* which of the target's scrapes */
     const char *job;
     const char *type;
     char *url;

@@ -6,7 +6,7 @@
 #include "scraper/engine.h"
 
 /* Scrapes copied in one go while the lock is held. */
-#define PAGE 32
+#define PAGE ((size_t)32)
 #define URL_MAX ((size_t)16 * 1024)
 
 /* ---- changes (the engine's thread) ----------------------------------------------------------- */
@@ -112,45 +112,36 @@ const char *scrape_health_name(enum scrape_health health)
 
 /* ---- copies (any thread) --------------------------------------------------------------------- */
 
-/* Taken under the lock; the rest of the status is derived from the target afterwards. */
-struct copy {
-    struct scrape_status st;
-    size_t entry;
-    int64_t next_due_ms;
-};
-
-static void copy_scrape(const struct scrape *sc, struct copy *c)
+/* Takes what is shared; derive() adds the rest, which takes longer, without the lock. */
+static void copy_scrape(const struct scrape *sc, struct scrape_status *st)
 {
-    *c = (struct copy){
+    *st = (struct scrape_status){
+        .target = target_ref(sc->target),
         .entry = sc->entry,
-        .next_due_ms = sc->next_due_ms,
-        .st =
-            {
-                .target = target_ref(sc->target),
-                .health = (enum scrape_health)sc->health,
-                .in_flight = sc->state == STATE_IN_FLIGHT,
-                .reason = (enum reason)sc->reason,
-                .last_error = strdup(sc->last_error == NULL ? "" : sc->last_error),
-                .last_start_ns = sc->last_start_ns,
-                .last_duration_ms = sc->last_duration_ms,
-                .last_size = sc->last_size,
-                .successes = sc->successes,
-                .failures = sc->failures,
-                .skipped = sc->skipped,
-                .conflicts = scrape_history_conflicts(&sc->history),
-                .attempts = sc->history.attempts,
-            },
+        .health = (enum scrape_health)sc->health,
+        .in_flight = sc->state == STATE_IN_FLIGHT,
+        .reason = (enum reason)sc->reason,
+        .last_error = strdup(sc->last_error == NULL ? "" : sc->last_error),
+        .last_start_ns = sc->last_start_ns,
+        .last_duration_ms = sc->last_duration_ms,
+        .last_size = sc->last_size,
+        .next_due_ns = sc->next_due_ms * NS_PER_MS, /* on the monotonic clock yet */
+        .successes = sc->successes,
+        .failures = sc->failures,
+        .skipped = sc->skipped,
+        .conflicts = scrape_history_conflicts(&sc->history),
+        .attempts = sc->history.attempts,
     };
 }
 
-static size_t copy_page(struct engine *e, size_t *cursor, struct copy *copies, size_t max)
+static size_t copy_page(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max)
 {
     size_t n = 0;
     table_lock(&e->table);
     while (n < max && *cursor < e->table.n_slots) {
         const struct scrape *sc = e->table.slots[(*cursor)++];
         if (sc != NULL) {
-            copy_scrape(sc, &copies[n++]);
+            copy_scrape(sc, &out[n++]);
         }
     }
     table_unlock(&e->table);
@@ -158,38 +149,36 @@ static size_t copy_page(struct engine *e, size_t *cursor, struct copy *copies, s
 }
 
 /* False if out of memory: the entry is left out. */
-static bool complete(struct engine *e, struct copy *c, struct labels_builder *b,
-                     struct scrape_status *out)
+static bool derive(struct engine *e, struct scrape_status *st, struct labels_builder *b)
 {
-    struct scrape_status *st = &c->st;
     struct buf url;
     buf_init(&url, URL_MAX);
-    target_scrape_url(st->target, c->entry, &url);
+    target_scrape_url(st->target, st->entry, &url);
     st->url = buf_take(&url, NULL);
     st->job = st->target->job_config->name;
-    st->type = target_scrape_type(st->target, c->entry)->name;
-    st->next_due_ns = c->next_due_ms * NS_PER_MS + e->io.wall_offset_ns(e->io.arg);
-    st->labels = b == NULL ? NULL : target_series(st->target, c->entry, b);
+    st->type = target_scrape_type(st->target, st->entry)->name;
+    st->next_due_ns += e->io.wall_offset_ns(e->io.arg);
+    st->labels = b == NULL ? NULL : target_series(st->target, st->entry, b);
     buf_done(&url);
     if (st->labels == NULL || st->last_error == NULL || st->url == NULL) {
         scrape_status_done(st);
         return false;
     }
-    *out = *st;
     return true;
 }
 
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max)
 {
-    struct copy copies[PAGE];
     struct labels_builder *b = labels_builder_new(e->options.intern);
     size_t n = 0;
     size_t got;
     do {
-        size_t want = max - n < PAGE ? max - n : PAGE;
-        got = copy_page(e, cursor, copies, want);
-        for (size_t i = 0; i < got; i++) {
-            n += complete(e, &copies[i], b, &out[n]);
+        size_t start = n;
+        got = copy_page(e, cursor, out + start, max - start < PAGE ? max - start : PAGE);
+        for (size_t i = start; i < start + got; i++) {
+            if (derive(e, &out[i], b)) {
+                out[n++] = out[i];
+            }
         }
     } while (got > 0 && n < max);
     labels_builder_free(b);

@@ -19,22 +19,21 @@ static void advise(const struct timeout_hint_input *in, int64_t limit_ms, const 
     if (fits < 1) {
         fits = 1;
     }
-    err_set(err, err->kind,
-            "%s; something on the way allows an answer about %.1f s: set seconds of the profile "
-            "type %s (now %us) to at most %" PRId64 "s, or raise %s over %us",
-            err->msg, (double)limit_ms / 1000.0, in->type, (unsigned)in->seconds, fits, whose,
-            (unsigned)in->seconds);
+    err_append(err,
+               "; something on the way allows an answer about %.1f s: set seconds of the profile "
+               "type %s (now %us) to at most %" PRId64 "s, or raise %s over %us",
+               (double)limit_ms / 1000.0, in->type, in->seconds, fits, whose, in->seconds);
 }
 
 static enum reason of_cut(const struct timeout_hint_input *in, struct err *err)
 {
     int64_t asked_ms = (int64_t)in->seconds * MS_PER_S;
     if (in->lasted_ms >= asked_ms) {
-        err_set(err, err->kind,
-                "%s; the profile was done and the answer came too late: set seconds of the profile "
-                "type %s (now %us) below the WriteTimeout of the target's server, or raise that "
-                "over %us",
-                err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
+        err_append(err,
+                   "; the profile was done and the answer came too late: set seconds of the "
+                   "profile type %s (now %us) below the WriteTimeout of the target's server, or "
+                   "raise that over %us",
+                   in->type, in->seconds, in->seconds);
         return REASON_DURATION_TOO_LONG;
     }
     if (in->lasted_ms >= TIMEOUT_HINT_CUT_MIN_MS && in->last_cut_ms >= 0 &&
@@ -51,10 +50,10 @@ enum reason timeout_hint_find(const struct timeout_hint_input *in, struct err *e
         return in->reason;
     }
     if (in->reason == REASON_DURATION_TOO_LONG) {
-        err_set(err, err->kind,
-                "%s: set seconds of the profile type %s (now %us) below that WriteTimeout, or "
-                "raise it over %us",
-                err->msg, in->type, (unsigned)in->seconds, (unsigned)in->seconds);
+        err_append(err,
+                   ": set seconds of the profile type %s (now %us) below that WriteTimeout, or "
+                   "raise it over %us",
+                   in->type, in->seconds, in->seconds);
     } else if (in->reason == REASON_CUT && in->status == 0) {
         return of_cut(in, err);
     } else if (in->reason == REASON_HTTP_504 && in->lasted_ms >= TIMEOUT_HINT_CUT_MIN_MS) {

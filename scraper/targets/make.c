@@ -185,25 +185,24 @@ static bool check_utf8(const struct labels_builder *b, struct err *err)
     return true;
 }
 
-static struct sv param_name(struct sv label)
-{
-    struct sv prefix = SV(LABEL_PARAM_PREFIX);
-    if (!sv_starts_with(label, prefix)) {
-        return (struct sv){.p = "", .n = 0};
-    }
-    return (struct sv){.p = label.p + prefix.n, .n = label.n - prefix.n};
-}
-
 static bool collect_overrides(struct maker *m, struct err *err)
 {
+    struct sv prefix = SV(LABEL_PARAM_PREFIX);
     for (size_t i = 0; i < labels_builder_count(m->b); i++) {
         struct label l = labels_builder_at(m->b, i);
-        struct sv name = param_name(l.name);
-        if (name.n > 0 && !url_query_add(&m->overrides, name, l.value)) {
+        if (sv_starts_with(l.name, prefix) && l.name.n > prefix.n &&
+            !url_query_add(&m->overrides, sv_skip(l.name, prefix.n), l.value)) {
             return err_memory(err);
         }
     }
     return true;
+}
+
+/* Appends a string with its NUL at *ret_offset. */
+static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
+{
+    *ret_offset = (uint32_t)m->strings.len;
+    return buf_append(&m->strings, v.p, v.n) && buf_putc(&m->strings, '\0');
 }
 
 static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
@@ -227,7 +226,11 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
         m->prefix = sv_from(m->job->path_prefix);
         labels_builder_set(m->b, SV(LABEL_PROFILE_PATH_PREFIX), m->prefix);
     }
-    return true;
+    /* The strings begin with an empty one and the address shared by most types. */
+    bool ok = buf_putc(&m->strings, '\0') &&
+              add_string(m, sv_from(m->address.text), &m->address_at) &&
+              add_string(m, sv_from(m->address.canonical), &m->process_at);
+    return ok || err_memory(err);
 }
 
 /* The labels that all profiles of the target share. `__meta_*` and the settings are not needed any
@@ -278,13 +281,6 @@ static bool collect_params(struct maker *m, const struct config_type *type)
     }
     url_query_del(&m->query, SV("seconds"));
     return ok;
-}
-
-/* Appends a string with its NUL at *ret_offset. */
-static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
-{
-    *ret_offset = (uint32_t)m->strings.len;
-    return buf_append(&m->strings, v.p, v.n) && buf_putc(&m->strings, '\0');
 }
 
 /* Adds path and query of a type. */
@@ -440,37 +436,13 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
         memcpy(t->entries, m->entries, entries_size);
     }
     memcpy((char *)&t->entries[m->n], m->strings.data, m->strings.len);
-    bool any = m->n_problems > 0;
     t->n_problems = (uint32_t)m->n_problems;
-    t->problems = any ? m->problems : NULL;
-    t->problem_texts = any ? buf_take(&m->texts, NULL) : NULL;
-    m->problems = any ? NULL : m->problems;
-    return t;
-}
-
-/* The strings begin with an empty one and the address shared by most types. */
-static bool begin_strings(struct maker *m)
-{
-    return buf_putc(&m->strings, '\0') && add_string(m, sv_from(m->address.text), &m->address_at) &&
-           add_string(m, sv_from(m->address.canonical), &m->process_at);
-}
-
-static struct target *make(struct maker *m, const struct config *owner, size_t index,
-                           const char *pinned_host, struct err *err)
-{
-    if (!resolve(m, pinned_host, err)) {
-        return NULL;
-    }
-    if (!begin_strings(m)) {
-        err_memory(err);
-        return NULL;
-    }
-    if (!add_types(m, err)) {
-        return NULL;
-    }
-    struct target *t = assemble(m, owner, index);
-    if (t == NULL) {
-        err_set(err, ERR_MEMORY, "too many labels, or out of memory");
+    t->problems = NULL;
+    t->problem_texts = NULL;
+    if (m->n_problems > 0) {
+        t->problems = m->problems;
+        t->problem_texts = buf_take(&m->texts, NULL);
+        m->problems = NULL;
     }
     return t;
 }
@@ -484,11 +456,11 @@ struct target *target_make(const struct config *owner, size_t index, const struc
     buf_init(&m.texts, PROBLEM_BYTES_MAX);
     m.entries = calloc(job->n_types + 1, sizeof(*m.entries));
     m.problems = calloc(job->n_types + UNKNOWN_MAX, sizeof(*m.problems));
-    struct target *t = NULL;
-    if (m.entries == NULL || m.problems == NULL) {
-        err_memory(err);
-    } else {
-        t = make(&m, owner, index, pinned_host, err);
+    bool ok = (m.entries != NULL && m.problems != NULL) || err_memory(err);
+    ok = ok && resolve(&m, pinned_host, err) && add_types(&m, err);
+    struct target *t = ok ? assemble(&m, owner, index) : NULL;
+    if (ok && t == NULL) {
+        err_set(err, ERR_MEMORY, "too many labels, or out of memory");
     }
     free(m.entries);
     free(m.problems);

@@ -162,12 +162,10 @@ static void settle(struct port_choice *choices, size_t n, size_t i, size_t n_typ
 
 static void set_address(struct labels_builder *b, struct sv host, uint32_t port)
 {
-    char number[16];
     struct buf text;
     bool ipv6 = host.n > 0 && memchr(host.p, ':', host.n) != NULL && host.p[0] != '[';
     buf_init(&text, LABELS_BYTES_MAX);
-    snprintf(number, sizeof(number), "%u", port);
-    if (buf_printf(&text, ipv6 ? "[%.*s]:%s" : "%.*s:%s", SV_ARG(host), number)) {
+    if (buf_printf(&text, ipv6 ? "[%.*s]:%u" : "%.*s:%u", SV_ARG(host), port)) {
         labels_builder_set(b, SV(LABEL_ADDRESS), (struct sv){text.data, text.len});
     }
     buf_done(&text);

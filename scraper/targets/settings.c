@@ -32,7 +32,7 @@ static bool split_label(struct sv label, struct sv *ret_type, enum setting *ret_
     if (!sv_starts_with(label, TYPE_PREFIX)) {
         return false;
     }
-    struct sv rest = {.p = label.p + TYPE_PREFIX.n, .n = label.n - TYPE_PREFIX.n};
+    struct sv rest = sv_skip(label, TYPE_PREFIX.n);
     for (size_t i = 0; i < SETTINGS; i++) {
         char suffix[SUFFIX_MAX];
         snprintf(suffix, sizeof(suffix), "_%s__", names[i]);
