@@ -95,11 +95,12 @@ struct reading {
 static bool read_frames(const struct making *m, const struct wire_field *f, size_t at,
                         struct reading *s)
 {
+    const struct pprof_ids *known = &m->x.entries[PROFILE_LOCATION].ids;
     struct wire_numbers ids = wire_numbers_of(f);
     uint64_t id;
     size_t place;
     while (wire_numbers_next(&ids, &id)) {
-        if (!pprof_ids_find(&m->x.location_ids, id, &place)) {
+        if (!pprof_ids_find(known, id, &place)) {
             return err_set(m->err, ERR_INPUT, "sample at byte %zu: location %llu is not there", at,
                            (unsigned long long)id);
         }
@@ -222,12 +223,7 @@ static bool add_sample(struct making *m, struct sv message)
 static bool make_stacks(struct making *m)
 {
     size_t n = m->x.summary.n[PROFILE_SAMPLE];
-    size_t slots = 16;
-    while (slots < 2 * n) {
-        slots *= 2;
-    }
-    m->mask = slots - 1;
-    m->slots = scratch_zeroed(m->scratch, slots, sizeof(*m->slots));
+    m->slots = scratch_slots(m->scratch, n, &m->mask);
     m->stacks = scratch_array(m->scratch, n, sizeof(*m->stacks));
     m->values = scratch_array(m->scratch, n, m->columns.types * sizeof(*m->values));
     return m->slots != NULL && m->stacks != NULL && m->values != NULL;

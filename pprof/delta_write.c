@@ -12,42 +12,75 @@ struct writer_out {
     struct buf message; /* the sample or string being made */
 };
 
-static void use_string(struct pprof_index *x, uint64_t i)
+/* ---- used entries ---------------------------------------------------------------------------- */
+
+static void use_message(struct pprof_index *x, const struct field_table *table, struct sv message);
+
+/* Marks an entry, and all that it refers to. */
+static inline __attribute__((always_inline)) void use_entry(struct pprof_index *x, unsigned field,
+                                                            uint64_t id)
 {
-    x->string_used[i] = true;
+    struct pprof_entries *e = &x->entries[field];
+    size_t place;
+    if (pprof_ids_find(&e->ids, id, &place) && !e->used[place]) {
+        e->used[place] = true;
+        use_message(x, profile_table.sub[field], pprof_span_of(x, e->spans[place]));
+    }
 }
 
-static void use_strings(struct pprof_index *x, const struct field_table *table, struct sv message);
-
-static void use_strings_of_field(struct pprof_index *x, const struct field_table *table,
-                                 const struct wire_field *f)
+/* Marks what a field refers to. */
+static inline __attribute__((always_inline)) void
+use_field(struct pprof_index *x, const struct field_table *table, const struct wire_field *f)
 {
     struct wire_numbers numbers = wire_numbers_of(f);
-    uint64_t string;
+    uint64_t number;
     switch (field_kind_of(table, f)) {
     case FIELD_STRING:
-        use_string(x, f->value);
+        x->entries[PROFILE_STRING].used[f->value] = true;
         break;
     case FIELD_STRINGS:
-        while (wire_numbers_next(&numbers, &string)) {
-            use_string(x, string);
+        while (wire_numbers_next(&numbers, &number)) {
+            x->entries[PROFILE_STRING].used[number] = true;
+        }
+        break;
+    case FIELD_NUMBER:
+    case FIELD_ID:
+        if (table->ref[f->number] != 0) {
+            use_entry(x, table->ref[f->number], f->value);
+        }
+        break;
+    case FIELD_IDS:
+        while (wire_numbers_next(&numbers, &number)) {
+            use_entry(x, table->ref[f->number], number);
         }
         break;
     case FIELD_MESSAGE:
-        use_strings(x, table->sub[f->number], f->bytes);
+        use_message(x, table->sub[f->number], f->bytes);
         break;
     default:
         break;
     }
 }
 
-/* Marks the strings that a message refers to. */
-static void use_strings(struct pprof_index *x, const struct field_table *table, struct sv message)
+static void use_message(struct pprof_index *x, const struct field_table *table, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
-        use_strings_of_field(x, table, &f);
+        use_field(x, table, &f);
+    }
+}
+
+/* What the profile itself refers to. */
+static void use_profile(struct pprof_index *x)
+{
+    struct wire_reader r = wire_reader_of(x->plain);
+    struct wire_field f = {.number = 0};
+    x->entries[PROFILE_STRING].used[0] = true;
+    while (wire_next(&r, &f)) {
+        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_FUNCTION) {
+            use_field(x, &profile_table, &f);
+        }
     }
 }
 
@@ -63,18 +96,6 @@ static bool all_zero(const int64_t *values, size_t n)
     return true;
 }
 
-static void use_locations(struct pprof_index *x, const struct wire_field *f)
-{
-    struct wire_numbers ids = wire_numbers_of(f);
-    uint64_t id;
-    size_t place;
-    while (wire_numbers_next(&ids, &id)) {
-        if (pprof_ids_find(&x->location_ids, id, &place)) {
-            x->locations[place].used = true;
-        }
-    }
-}
-
 /* Copies a sample with these values. */
 static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
 {
@@ -87,11 +108,7 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
         if (f.number == SAMPLE_VALUE) {
             continue;
         }
-        if (f.number == SAMPLE_LOCATION_ID) {
-            use_locations(w->x, &f);
-        } else if (f.number == SAMPLE_LABEL) {
-            use_strings_of_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
-        }
+        use_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
         buf_append(&w->message, r.in.p + r.field_start, r.at - r.field_start);
     }
     for (size_t i = 0; i < w->x->summary.n[PROFILE_SAMPLE_TYPE]; i++) {
@@ -115,63 +132,6 @@ static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks
     return written;
 }
 
-/* ---- used entries ---------------------------------------------------------------------------- */
-
-static void use_function(struct pprof_index *x, struct sv line)
-{
-    struct wire_reader r = wire_reader_of(line);
-    struct wire_field f = {.number = 0};
-    size_t place;
-    while (wire_next(&r, &f)) {
-        if (f.number == LINE_FUNCTION_ID && pprof_ids_find(&x->function_ids, f.value, &place) &&
-            !x->functions[place].used) {
-            x->functions[place].used = true;
-            use_strings(x, profile_table.sub[PROFILE_FUNCTION],
-                        pprof_span_of(x, x->functions[place].span));
-        }
-    }
-}
-
-static void use_mapping(struct pprof_index *x, uint64_t id)
-{
-    size_t place;
-    if (id != 0 && pprof_ids_find(&x->mapping_ids, id, &place) && !x->mappings[place].used) {
-        x->mappings[place].used = true;
-        use_strings(x, profile_table.sub[PROFILE_MAPPING],
-                    pprof_span_of(x, x->mappings[place].span));
-    }
-}
-
-static void use_parts_of_locations(struct pprof_index *x)
-{
-    for (size_t i = 0; i < x->location_ids.n; i++) {
-        if (!x->locations[i].used) {
-            continue;
-        }
-        use_mapping(x, x->locations[i].mapping);
-        struct wire_reader r = wire_reader_of(pprof_span_of(x, x->locations[i].span));
-        struct wire_field f = {.number = 0};
-        while (wire_next(&r, &f)) {
-            if (f.number == LOCATION_LINE) {
-                use_function(x, f.bytes);
-            }
-        }
-    }
-}
-
-/* The strings that the profile itself refers to. */
-static void use_strings_of_profile(struct pprof_index *x)
-{
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    use_string(x, 0);
-    while (wire_next(&r, &f)) {
-        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_FUNCTION) {
-            use_strings_of_field(x, &profile_table, &f);
-        }
-    }
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static void put_types(struct writer_out *w)
@@ -190,7 +150,7 @@ static void put_types(struct writer_out *w)
 /* Writes a string that is unused or not UTF-8. True if it is to be copied as it is. */
 static bool put_other_string(struct writer_out *w, size_t i)
 {
-    if (!w->x->string_used[i]) {
+    if (!w->x->entries[PROFILE_STRING].used[i]) {
         wire_put_bytes(w->out, PROFILE_STRING, "", 0);
         return false;
     }
@@ -221,13 +181,9 @@ static void put_rest(struct writer_out *w)
             keep = false;
             break;
         case PROFILE_MAPPING:
-            keep = x->mappings[i].used;
-            break;
         case PROFILE_LOCATION:
-            keep = x->locations[i].used;
-            break;
         case PROFILE_FUNCTION:
-            keep = x->functions[i].used;
+            keep = x->entries[f.number].used[i];
             break;
         case PROFILE_STRING:
             keep = put_other_string(w, i);
@@ -248,8 +204,7 @@ size_t delta_write(struct pprof_index *x, const struct delta_stack *stacks, cons
     buf_init(&w.message, 3 * x->plain.n + DELTA_TYPES_MAX * WIRE_NUMBER_MAX + 32);
     put_types(&w);
     size_t written = put_samples(&w, stacks, values, n);
-    use_parts_of_locations(x);
-    use_strings_of_profile(x);
+    use_profile(x);
     put_rest(&w);
     out->failed = out->failed || !buf_ok(&w.message);
     buf_done(&w.message);

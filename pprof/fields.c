@@ -16,6 +16,7 @@ static const struct field_table sample_table = {
              [SAMPLE_VALUE] = FIELD_NUMBERS,
              [SAMPLE_LABEL] = FIELD_MESSAGE},
     .sub = {[SAMPLE_LABEL] = &label_table},
+    .ref = {[SAMPLE_LOCATION_ID] = PROFILE_LOCATION},
 };
 static const struct field_table mapping_table = {
     .name = "mapping",
@@ -36,6 +37,7 @@ static const struct field_table line_table = {
     .id = LINE_FUNCTION_ID,
     .kind =
         {[LINE_FUNCTION_ID] = FIELD_ID, [LINE_LINE] = FIELD_NUMBER, [LINE_COLUMN] = FIELD_NUMBER},
+    .ref = {[LINE_FUNCTION_ID] = PROFILE_FUNCTION},
 };
 static const struct field_table location_table = {
     .name = "location",
@@ -46,6 +48,7 @@ static const struct field_table location_table = {
              [LOCATION_LINE] = FIELD_MESSAGE,
              [5] = FIELD_NUMBER /* is_folded */},
     .sub = {[LOCATION_LINE] = &line_table},
+    .ref = {[LOCATION_MAPPING_ID] = PROFILE_MAPPING},
 };
 static const struct field_table function_table = {
     .name = "function",

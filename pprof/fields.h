@@ -24,6 +24,8 @@ struct field_table {
     const struct field_table *sub[PROFILE_FIELDS]; /* of fields that are messages */
     uint8_t kind[PROFILE_FIELDS];                  /* enum field_kind, by number */
     uint8_t id;                                    /* the field that must be there, or 0 */
+    /* Of fields with the ids of mappings, locations or functions: their field of the profile. */
+    uint8_t ref[PROFILE_FIELDS];
 };
 
 /* The outermost message; the others are reached through it. */

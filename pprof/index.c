@@ -1,5 +1,7 @@
 #include "pprof/index.h"
 
+#include "pprof/fields.h"
+
 /* Hashes of texts have a seed of their own. */
 #define SEED_TEXT UINT64_C(0x9ddfea08eb382d69)
 
@@ -13,7 +15,7 @@ struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span)
 
 struct sv pprof_string(const struct pprof_index *x, uint64_t i)
 {
-    return pprof_span_of(x, x->strings[i]);
+    return pprof_span_of(x, x->entries[PROFILE_STRING].spans[i]);
 }
 
 static uint64_t hash_text(const struct pprof_index *x, uint64_t string)
@@ -57,12 +59,7 @@ static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *wha
     if (in_order(ids)) {
         return true;
     }
-    size_t slots = 16;
-    while (slots < 2 * ids->n) {
-        slots *= 2;
-    }
-    ids->mask = slots - 1;
-    ids->slots = scratch_zeroed(s, slots, sizeof(*ids->slots));
+    ids->slots = scratch_slots(s, ids->n, &ids->mask);
     if (ids->slots == NULL) {
         return err_memory(err);
     }
@@ -82,89 +79,70 @@ static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *wha
 static bool make_tables(struct pprof_index *x, struct scratch *s)
 {
     const size_t *n = x->summary.n;
-    x->strings = scratch_array(s, n[PROFILE_STRING], sizeof(*x->strings));
-    x->string_used = scratch_zeroed(s, n[PROFILE_STRING], sizeof(*x->string_used));
+    bool ok = true;
+    for (size_t field = PROFILE_MAPPING; field <= PROFILE_STRING; field++) {
+        struct pprof_entries *e = &x->entries[field];
+        size_t ids = field == PROFILE_STRING ? 0 : n[field];
+        e->spans = scratch_array(s, n[field], sizeof(*e->spans));
+        e->used = scratch_zeroed(s, n[field], sizeof(*e->used));
+        e->ids.at = scratch_array(s, ids, sizeof(*e->ids.at));
+        e->ids.seed = x->seed;
+        ok = ok && e->spans != NULL && e->used != NULL && e->ids.at != NULL;
+    }
     x->locations = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->locations));
     x->location_keys = scratch_array(s, n[PROFILE_LOCATION], sizeof(*x->location_keys));
     x->functions = scratch_array(s, n[PROFILE_FUNCTION], sizeof(*x->functions));
     x->mappings = scratch_array(s, n[PROFILE_MAPPING], sizeof(*x->mappings));
-    x->location_ids.at = scratch_array(s, n[PROFILE_LOCATION], sizeof(uint64_t));
-    x->function_ids.at = scratch_array(s, n[PROFILE_FUNCTION], sizeof(uint64_t));
-    x->mapping_ids.at = scratch_array(s, n[PROFILE_MAPPING], sizeof(uint64_t));
-    x->location_ids.seed = x->function_ids.seed = x->mapping_ids.seed = x->seed;
-    return x->strings != NULL && x->string_used != NULL && x->locations != NULL &&
-           x->location_keys != NULL && x->functions != NULL && x->mappings != NULL &&
-           x->location_ids.at != NULL && x->function_ids.at != NULL && x->mapping_ids.at != NULL;
+    return ok && x->locations != NULL && x->location_keys != NULL && x->functions != NULL &&
+           x->mappings != NULL;
 }
 
-static struct pprof_span span_of(const struct pprof_index *x, struct sv v)
-{
-    return (struct pprof_span){.at = (uint32_t)(v.p - x->plain.p), .n = (uint32_t)v.n};
-}
-
-static void add_location(struct pprof_index *x, struct sv message)
-{
-    uint64_t v[LOCATION_ADDRESS + 1] = {0};
-    size_t i = x->location_ids.n++;
-    wire_read_numbers(message, v, LOCATION_ADDRESS + 1);
-    x->location_ids.at[i] = v[LOCATION_ID];
-    x->locations[i] = (struct pprof_location){
-        .span = span_of(x, message),
-        .mapping = v[LOCATION_MAPPING_ID],
-        .address = v[LOCATION_ADDRESS],
-    };
-}
-
-static void add_function(struct pprof_index *x, struct sv message)
-{
-    uint64_t v[FUNCTION_FILENAME + 1] = {0};
-    size_t i = x->function_ids.n++;
-    wire_read_numbers(message, v, FUNCTION_FILENAME + 1);
-    x->function_ids.at[i] = v[FUNCTION_ID];
-    x->functions[i] = (struct pprof_function){
-        .span = span_of(x, message),
-        .name = (uint32_t)v[FUNCTION_NAME],
-        .file = (uint32_t)v[FUNCTION_FILENAME],
-    };
-}
-
-/* The strings may come later: the key is made at the end, of the string whose index it is here. */
-static void add_mapping(struct pprof_index *x, struct sv message)
+/* Fills in an entry with an id. The strings may come later: what depends on them has only their
+ * numbers so far, in place of the key of a mapping too. */
+static void fill_entry(struct pprof_index *x, uint64_t field, size_t i, struct sv message)
 {
     uint64_t v[MAPPING_BUILD_ID + 1] = {0};
-    size_t i = x->mapping_ids.n++;
     wire_read_numbers(message, v, MAPPING_BUILD_ID + 1);
-    x->mapping_ids.at[i] = v[MAPPING_ID];
-    x->mappings[i] = (struct pprof_mapping){
-        .key = v[MAPPING_BUILD_ID] != 0 ? v[MAPPING_BUILD_ID] : v[MAPPING_FILENAME],
-        .start = v[MAPPING_START],
-        .limit = v[MAPPING_LIMIT],
-        .offset = v[MAPPING_OFFSET],
-        .span = span_of(x, message),
-    };
+    x->entries[field].ids.at[i] = v[profile_table.sub[field]->id];
+    switch (field) {
+    case PROFILE_MAPPING:
+        x->mappings[i] = (struct pprof_mapping){
+            .key = v[MAPPING_BUILD_ID] != 0 ? v[MAPPING_BUILD_ID] : v[MAPPING_FILENAME],
+            .start = v[MAPPING_START],
+            .limit = v[MAPPING_LIMIT],
+            .offset = v[MAPPING_OFFSET],
+        };
+        break;
+    case PROFILE_LOCATION:
+        x->locations[i] = (struct pprof_location){
+            .mapping = v[LOCATION_MAPPING_ID],
+            .address = v[LOCATION_ADDRESS],
+        };
+        break;
+    default:
+        x->functions[i] = (struct pprof_function){
+            .name = (uint32_t)v[FUNCTION_NAME],
+            .file = (uint32_t)v[FUNCTION_FILENAME],
+        };
+    }
 }
 
 static void fill_tables(struct pprof_index *x)
 {
     struct wire_reader r = wire_reader_of(x->plain);
     struct wire_field f = {.number = 0};
-    size_t n_strings = 0;
     while (wire_next(&r, &f)) {
-        switch (f.number) {
-        case PROFILE_MAPPING:
-            add_mapping(x, f.bytes);
-            break;
-        case PROFILE_LOCATION:
-            add_location(x, f.bytes);
-            break;
-        case PROFILE_FUNCTION:
-            add_function(x, f.bytes);
-            break;
-        case PROFILE_STRING:
-            x->strings[n_strings++] = span_of(x, f.bytes);
-            break;
-        default:
-            break;
+        if (f.number < PROFILE_MAPPING || f.number > PROFILE_STRING) {
+            continue;
+        }
+        struct pprof_entries *e = &x->entries[f.number];
+        size_t i = e->ids.n++;
+        e->spans[i] = (struct pprof_span){
+            .at = (uint32_t)(f.bytes.p - x->plain.p),
+            .n = (uint32_t)f.bytes.n,
+        };
+        if (f.number != PROFILE_STRING) {
+            fill_entry(x, f.number, i, f.bytes);
         }
     }
 }
@@ -173,7 +151,7 @@ static void fill_tables(struct pprof_index *x)
 
 static void key_mappings(struct pprof_index *x)
 {
-    for (size_t i = 0; i < x->mapping_ids.n; i++) {
+    for (size_t i = 0; i < x->entries[PROFILE_MAPPING].ids.n; i++) {
         struct pprof_mapping *m = &x->mappings[i];
         bool named = pprof_string(x, m->key).n > 0;
         m->key = named ? hash_text(x, m->key) | 1 : 0;
@@ -198,7 +176,7 @@ static bool add_line(struct pprof_index *x, struct sv message, struct pprof_key 
     uint64_t v[LINE_LINE + 1] = {0};
     size_t place;
     wire_read_numbers(message, v, LINE_LINE + 1);
-    if (!pprof_ids_find(&x->function_ids, v[LINE_FUNCTION_ID], &place)) {
+    if (!pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place)) {
         return err_set(err, ERR_INPUT, "line at byte %zu: function %llu is not there",
                        (size_t)(message.p - x->plain.p), (unsigned long long)v[LINE_FUNCTION_ID]);
     }
@@ -229,19 +207,20 @@ static struct pprof_key address_key(const struct pprof_index *x, const struct pp
 static bool key_location(struct pprof_index *x, size_t i, struct err *err)
 {
     const struct pprof_location *l = &x->locations[i];
+    struct pprof_span span = x->entries[PROFILE_LOCATION].spans[i];
     struct pprof_key *key = &x->location_keys[i];
     const struct pprof_mapping *m = NULL;
     size_t place;
     if (l->mapping != 0) {
-        if (!pprof_ids_find(&x->mapping_ids, l->mapping, &place)) {
+        if (!pprof_ids_find(&x->entries[PROFILE_MAPPING].ids, l->mapping, &place)) {
             return err_set(err, ERR_INPUT, "location at byte %u: mapping %llu is not there",
-                           (unsigned)l->span.at, (unsigned long long)l->mapping);
+                           (unsigned)span.at, (unsigned long long)l->mapping);
         }
         m = &x->mappings[place];
     }
     const uint64_t start[] = {BY_LINES, l->address == 0 && m != NULL ? m->key : 0};
     *key = l->address != 0 ? address_key(x, m, l->address) : pprof_key_of(x->seed, start, 2);
-    struct wire_reader r = wire_reader_of(pprof_span_of(x, l->span));
+    struct wire_reader r = wire_reader_of(pprof_span_of(x, span));
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number == LOCATION_LINE && !add_line(x, f.bytes, key, l->address == 0, err)) {
@@ -259,13 +238,13 @@ bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
         return err_memory(err);
     }
     fill_tables(x);
-    if (!finish_ids(&x->mapping_ids, s, "mapping", err) ||
-        !finish_ids(&x->function_ids, s, "function", err) ||
-        !finish_ids(&x->location_ids, s, "location", err)) {
-        return false;
+    for (size_t field = PROFILE_MAPPING; field <= PROFILE_FUNCTION; field++) {
+        if (!finish_ids(&x->entries[field].ids, s, profile_table.sub[field]->name, err)) {
+            return false;
+        }
     }
     key_mappings(x);
-    for (size_t i = 0; i < x->location_ids.n; i++) {
+    for (size_t i = 0; i < x->entries[PROFILE_LOCATION].ids.n; i++) {
         if (!key_location(x, i, err)) {
             return false;
         }

@@ -31,20 +31,23 @@ struct pprof_ids {
     uint64_t seed;
 };
 
+/* The mappings, locations or functions, or the strings, which have no ids. */
+struct pprof_entries {
+    struct pprof_ids ids; /* ids.n: how many there are */
+    struct pprof_span *spans;
+    bool *used; /* for delta_write() */
+};
+
 struct pprof_location {
     uint64_t mapping; /* id, or 0 */
     uint64_t address;
-    struct pprof_span span; /* of the message */
-    bool used;
 };
 
 struct pprof_function {
     struct pprof_key key; /* of name and file; computed on first use */
-    struct pprof_span span;
-    uint32_t name; /* a string */
+    uint32_t name;        /* a string */
     uint32_t file;
     bool has_key;
-    bool used;
 };
 
 struct pprof_mapping {
@@ -52,23 +55,17 @@ struct pprof_mapping {
     uint64_t start;
     uint64_t limit;
     uint64_t offset;
-    struct pprof_span span;
-    bool used;
 };
 
 struct pprof_index {
     struct sv plain;
     struct pprof_summary summary;
     uint64_t seed;
-    struct pprof_span *strings;
+    struct pprof_entries entries[PROFILE_STRING + 1]; /* by field: PROFILE_MAPPING to STRING */
     struct pprof_location *locations;
     struct pprof_key *location_keys; /* separate, since only they are read for each frame */
     struct pprof_function *functions;
     struct pprof_mapping *mappings;
-    bool *string_used;
-    struct pprof_ids location_ids;
-    struct pprof_ids function_ids;
-    struct pprof_ids mapping_ids;
 };
 
 /* Tables of a profile of less than 4 GiB that pprof_check() has found good, in memory of the
@@ -81,7 +78,7 @@ bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
 /* Private: of ids that are not 1, 2, 3, ... */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
 
-/* The place of an id. False if it is not there. */
+/* The place of an id. False if it is not there, and for 0. */
 static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
 {
     if (ids->slots != NULL) {
@@ -91,6 +88,7 @@ static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size
     return id - 1 < ids->n;
 }
 
+/* The bytes of a piece, and of a string. */
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span);
 struct sv pprof_string(const struct pprof_index *x, uint64_t i);
 

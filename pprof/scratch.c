@@ -4,7 +4,6 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,7 +121,7 @@ static bool has_room(const struct block *b, size_t size)
 
 void *scratch_array(struct scratch *s, size_t n, size_t size)
 {
-    if (n > SIZE_MAX / 4 / size) {
+    if (s == NULL || n > SIZE_MAX / 4 / size) {
         return NULL;
     }
     size = round_up(n * size);
@@ -138,6 +137,16 @@ void *scratch_zeroed(struct scratch *s, size_t n, size_t size)
 {
     void *p = scratch_array(s, n, size);
     return p == NULL ? NULL : memset(p, 0, n * size);
+}
+
+uint32_t *scratch_slots(struct scratch *s, size_t n, size_t *ret_mask)
+{
+    size_t slots = 16;
+    while (slots < 2 * n) {
+        slots *= 2;
+    }
+    *ret_mask = slots - 1;
+    return scratch_zeroed(s, slots, sizeof(uint32_t));
 }
 
 void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size)

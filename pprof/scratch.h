@@ -12,6 +12,7 @@
 #define PROFPULL_PPROF_SCRATCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 
@@ -22,11 +23,14 @@ struct scratch *scratch_new(void);
 /* Accepts NULL, returns NULL. */
 struct scratch *scratch_free(struct scratch *s);
 
-/* n elements of so many bytes, aligned for any type, not cleared. NULL if out of memory. Valid
- * until scratch_reset(). */
+/* n elements of so many bytes, aligned for any type, not cleared. NULL if out of memory, and for a
+ * scratch of NULL, which could not be made. Valid until scratch_reset(). */
 void *scratch_array(struct scratch *s, size_t n, size_t size);
 /* The same, all zero. */
 void *scratch_zeroed(struct scratch *s, size_t n, size_t size);
+/* A table of places + 1 with open addressing, all free (0) and at most half full with n entries.
+ * Its size is a power of two, *ret_mask one less. */
+uint32_t *scratch_slots(struct scratch *s, size_t n, size_t *ret_mask);
 /* Grows a piece of old_size bytes to size > old_size; it may move, and p may be NULL. NULL if out
  * of memory: p stays as it was. */
 void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size);

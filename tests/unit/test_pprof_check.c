@@ -169,12 +169,12 @@ static void ids(void **state)
         assert_true(pprof_index(&x, scratch, plain, &summary, 99, &err));
         size_t place;
         for (uint64_t i = 1; i <= 100; i++) {
-            assert_true(pprof_ids_find(&x.function_ids, i * step, &place));
+            assert_true(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, i * step, &place));
             CHECK_INT(place, i - 1, "");
         }
-        assert_false(pprof_ids_find(&x.function_ids, 0, &place));
-        assert_false(pprof_ids_find(&x.function_ids, 101 * step, &place));
-        assert_false(pprof_ids_find(&x.function_ids, UINT64_MAX, &place));
+        assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, 0, &place));
+        assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, 101 * step, &place));
+        assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, UINT64_MAX, &place));
         scratch_free(scratch);
         buf_done(&b);
         buf_done(&m);

@@ -46,13 +46,14 @@ static void put_frame(const struct pprof_index *x, struct buf *b, uint64_t id)
     size_t place;
     struct wire_field f = {.number = 0};
     struct wire_field line = {.number = 0};
-    assert_true(pprof_ids_find(&x->location_ids, id, &place));
-    struct wire_reader r = wire_reader_of(pprof_span_of(x, x->locations[place].span));
+    assert_true(pprof_ids_find(&x->entries[PROFILE_LOCATION].ids, id, &place));
+    struct wire_reader r =
+        wire_reader_of(pprof_span_of(x, x->entries[PROFILE_LOCATION].spans[place]));
     while (wire_next(&r, &f)) {
         if (f.number == LOCATION_LINE) {
             struct wire_reader l = wire_reader_of(f.bytes);
             assert_true(wire_next(&l, &line));
-            assert_true(pprof_ids_find(&x->function_ids, line.value, &place));
+            assert_true(pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, line.value, &place));
             struct sv name = pprof_string(x, x->functions[place].name);
             buf_printf(b, "%.*s;", SV_ARG(name));
         }
