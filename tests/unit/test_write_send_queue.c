@@ -227,15 +227,18 @@ static void test_expiry(void **state)
 {
     (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
+    send_queue_put(e, make(0, 50), 50);
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
+    struct send_item *slow = take(e, 200, 0); /* the only slot */
     CHECK_INT(send_queue_wake_ms(e), 100 + HOUR_MS, "");
-    send_queue_expire(e, 99 + HOUR_MS);
+    assert_null(send_queue_take(e, 99 + HOUR_MS));
     CHECK_INT(ledger(e).queued, 2, "");
-    send_queue_expire(e, 100 + HOUR_MS);
+    assert_null(send_queue_take(e, 100 + HOUR_MS));
     CHECK_INT(ledger(e).queued, 1, "");
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    assert_null(send_queue_take(e, 200 + HOUR_MS)); /* checked when taken */
+    done(e, slow, &sent, 100 + HOUR_MS);
+    assert_null(send_queue_take(e, 200 + HOUR_MS)); /* with a slot as well */
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 2, "");
     send_queue_free(e);
 }
@@ -247,9 +250,9 @@ static void test_expiry_behind_the_head(void **state)
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
     done(e, take(e, 200, 1), &unavailable, 200); /* 2, 1 */
-    send_queue_expire(e, 100 + HOUR_MS);
+    struct send_item *it = take(e, 100 + HOUR_MS, 2);
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    done(e, take(e, 150 + HOUR_MS, 2), &sent, 150 + HOUR_MS);
+    done(e, it, &sent, 150 + HOUR_MS);
     send_queue_free(e);
 }
 
@@ -261,7 +264,7 @@ static void test_expired_on_return(void **state)
     struct send_item *it = take(e, HOUR_MS - 1, 1);
     done(e, it, &refused, HOUR_MS + 10);
     assert_true(send_queue_wake_ms(e) <= HOUR_MS + 10);
-    send_queue_expire(e, HOUR_MS + 10);
+    assert_null(send_queue_take(e, HOUR_MS + 10));
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
     send_queue_free(e);
 }

@@ -27,6 +27,7 @@ struct send_queue *send_queue_new(const struct send_queue_options *options)
     TAILQ_INIT(&q->backed);
     TAILQ_INIT(&q->loading);
     TAILQ_INIT(&q->loaded);
+    TAILQ_INIT(&q->dropped);
     q->recovered_ms = INT64_MIN;
     /* Profiles of an earlier process come before all others. */
     q->next_seq = UINT64_C(1) << 62;
@@ -35,7 +36,7 @@ struct send_queue *send_queue_new(const struct send_queue_options *options)
 }
 
 /* What is on disk stays there: the spool owns the entries. */
-static void forget(struct item_list *list)
+static void free_items(struct item_list *list)
 {
     struct send_item *it;
     while ((it = TAILQ_FIRST(list)) != NULL) {
@@ -53,9 +54,9 @@ struct send_queue *send_queue_free(struct send_queue *q)
     if (q == NULL) {
         return NULL;
     }
-    forget(&q->by_send);
-    forget(&q->loading);
-    forget(&q->loaded);
+    free_items(&q->by_send);
+    free_items(&q->loading);
+    free_items(&q->loaded);
     pthread_mutex_destroy(&q->lock);
     free(q);
     return NULL;
@@ -95,12 +96,12 @@ static void insert_by_age(struct send_queue *q, struct send_item *it)
 /* `bare` is in the order of age. */
 static void insert_bare(struct send_queue *q, struct send_item *it)
 {
-    struct send_item *at = TAILQ_LAST(&q->bare, item_list);
-    if (at == NULL || at->scraped_ms <= it->scraped_ms) {
+    struct send_item *last = TAILQ_LAST(&q->bare, item_list);
+    if (last == NULL || last->scraped_ms <= it->scraped_ms) {
         TAILQ_INSERT_TAIL(&q->bare, it, kept);
         return;
     }
-    at = TAILQ_FIRST(&q->bare);
+    struct send_item *at = TAILQ_FIRST(&q->bare);
     while (at->scraped_ms <= it->scraped_ms) {
         at = TAILQ_NEXT(at, kept);
     }
@@ -133,10 +134,11 @@ void send_queue_keep(struct send_queue *q, struct send_item *it)
     if (it->profile == NULL) {
         return;
     }
-    it->memory = it->on_disk ? &q->backed : &q->bare;
     if (it->on_disk) {
+        it->memory = &q->backed;
         insert_backed(q, it);
     } else {
+        it->memory = &q->bare;
         insert_bare(q, it);
     }
 }
@@ -185,29 +187,25 @@ bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold)
     return spool_release(q->spool, entry, hold);
 }
 
-void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason,
-                            struct item_list *dropped)
+void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
     q->ledger.dropped[reason]++;
     (void)send_queue_release(q, it, false);
-    TAILQ_INSERT_TAIL(dropped, it, send);
+    TAILQ_INSERT_TAIL(&q->dropped, it, send);
 }
 
-void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason,
-                            struct item_list *dropped)
+void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
     send_queue_dequeue(q, it);
-    send_queue_drop_landed(q, it, reason, dropped);
+    send_queue_drop_landed(q, it, reason);
 }
 
-void send_items_free(struct item_list *dropped)
+void send_queue_unlock(struct send_queue *q)
 {
-    struct send_item *it;
-    while ((it = TAILQ_FIRST(dropped)) != NULL) {
-        TAILQ_REMOVE(dropped, it, send);
-        profile_unref(it->profile);
-        free(it);
-    }
+    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    TAILQ_CONCAT(&dropped, &q->dropped, send);
+    pthread_mutex_unlock(&q->lock);
+    free_items(&dropped);
 }
 
 static bool is_expired(const struct send_queue *q, const struct send_item *it, int64_t now_ms)
@@ -215,11 +213,11 @@ static bool is_expired(const struct send_queue *q, const struct send_item *it, i
     return q->options.max_age_ms > 0 && now_ms - it->scraped_ms >= q->options.max_age_ms;
 }
 
-static void expire(struct send_queue *q, int64_t now_ms, struct item_list *dropped)
+static void expire(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it;
     while ((it = TAILQ_FIRST(&q->by_age)) != NULL && is_expired(q, it, now_ms)) {
-        send_queue_drop_queued(q, it, DROP_EXPIRED, dropped);
+        send_queue_drop_queued(q, it, DROP_EXPIRED);
     }
 }
 
@@ -245,42 +243,36 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
 
 /* Makes room in any case: drops first what is only in memory, then what is on disk, which takes
  * memory for its index. */
-static void make_room(struct send_queue *q, uint64_t n, struct item_list *dropped)
+static void make_room(struct send_queue *q, uint64_t n)
 {
     while (!send_queue_evict(q, n)) {
         struct send_item *oldest = TAILQ_FIRST(&q->bare);
         if (oldest == NULL) {
             oldest = TAILQ_FIRST(&q->by_age);
         }
-        send_queue_drop_queued(q, oldest, DROP_QUEUE_FULL, dropped);
+        send_queue_drop_queued(q, oldest, DROP_QUEUE_FULL);
     }
 }
 
-/* Whether a new profile cannot be queued even if all others were dropped, and why. */
-static bool refuse(const struct send_queue *q, uint64_t cost, enum write_drop *ret_reason)
+/* Whether a new profile cannot be queued even if all others were dropped. */
+static bool is_refused(const struct send_queue *q, uint64_t cost)
 {
-    if (q->closed) {
-        *ret_reason = DROP_SHUTDOWN;
-        return true;
-    }
-    *ret_reason = DROP_QUEUE_FULL;
-    return cost > q->options.max_bytes || q->in_flight_bytes > q->options.max_bytes - cost;
+    return q->closed || cost > q->options.max_bytes ||
+           q->in_flight_bytes > q->options.max_bytes - cost;
 }
 
-static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms,
-                     struct item_list *dropped)
+static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms)
 {
-    enum write_drop reason;
     q->ledger.accepted++;
-    if (refuse(q, it->cost, &reason)) {
-        q->ledger.dropped[reason]++;
+    if (is_refused(q, it->cost)) {
+        q->ledger.dropped[q->closed ? DROP_SHUTDOWN : DROP_QUEUE_FULL]++;
         spool_entry_free(it->entry);
         it->entry = NULL;
-        TAILQ_INSERT_TAIL(dropped, it, send);
+        TAILQ_INSERT_TAIL(&q->dropped, it, send);
         return;
     }
-    expire(q, now_ms, dropped);
-    make_room(q, it->cost, dropped);
+    expire(q, now_ms);
+    make_room(q, it->cost);
     it->seq = q->next_seq++;
     send_queue_enqueue(q, it, NULL);
     if (it->entry != NULL) {
@@ -291,7 +283,6 @@ static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms,
 
 void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_item *it = calloc(1, sizeof(*it));
     /* If no entry can be allocated, it is in memory only. */
     struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
@@ -301,16 +292,15 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
         it->entry = entry;
         it->cost = profile_cost(p);
         it->scraped_ms = p->scraped_ms;
-        put_item(q, it, now_ms, &dropped);
+        put_item(q, it, now_ms);
     } else {
         q->ledger.accepted++;
         q->ledger.dropped[DROP_MEMORY]++;
     }
-    pthread_mutex_unlock(&q->lock);
+    send_queue_unlock(q);
     if (it == NULL) {
         profile_unref(p);
     }
-    send_items_free(&dropped);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -412,16 +402,14 @@ static struct send_item *take(struct send_queue *q, int64_t now_ms)
 
 struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&q->lock);
-    expire(q, now_ms, &dropped);
+    expire(q, now_ms);
     struct send_item *it = take(q, now_ms);
     if (it != NULL) {
         it->attempts++;
         it->generation = q->generation;
     }
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_unlock(q);
     return it;
 }
 
@@ -429,9 +417,7 @@ void send_queue_land(struct send_queue *q, struct send_item *it)
 {
     q->ledger.in_flight--;
     q->in_flight_bytes -= it->cost;
-    if (it->probe) {
-        q->probing = false;
-    }
+    q->probing = q->probing && !it->probe;
     it->probe = false;
 }
 
@@ -488,27 +474,18 @@ static bool note_answer(struct send_queue *q, const struct send_item *it, const 
     return false;
 }
 
-/* The first queued profile that arrived later. */
-static struct send_item *first_younger(const struct send_queue *q, const struct send_item *it)
-{
-    struct send_item *at = TAILQ_FIRST(&q->by_send);
-    while (at != NULL && at->seq < it->seq) {
-        at = TAILQ_NEXT(at, send);
-    }
-    return at;
-}
-
 void send_queue_put_back(struct send_queue *q, struct send_item *it)
 {
-    send_queue_enqueue(q, it, first_younger(q, it));
+    struct send_item *younger = TAILQ_FIRST(&q->by_send);
+    while (younger != NULL && younger->seq < it->seq) {
+        younger = TAILQ_NEXT(younger, send);
+    }
+    send_queue_enqueue(q, it, younger);
 }
 
 static void send_again(struct send_queue *q, struct send_item *it, const struct answer *a)
 {
-    if (!a->answered) {
-        it->unanswered++;
-    }
-    if (!a->answered && it->unanswered < SEND_QUEUE_UNANSWERED_MAX) {
+    if (!a->answered && ++it->unanswered < SEND_QUEUE_UNANSWERED_MAX) {
         send_queue_put_back(q, it);
     } else {
         send_queue_enqueue(q, it, NULL);
@@ -532,7 +509,7 @@ static enum write_drop drop_reason(const struct answer *a, bool enough)
 
 /* Moves the item to where the answer sends it. */
 static void settle(struct send_queue *q, struct send_item *it, const struct answer *a,
-                   struct send_result *r, struct item_list *dropped)
+                   struct send_result *r)
 {
     bool enough = a->class == ANSWER_RETRY_DOUBTFUL && ++it->doubts >= a->tries;
     r->fate = FATE_QUEUED;
@@ -540,11 +517,11 @@ static void settle(struct send_queue *q, struct send_item *it, const struct answ
         r->fate = FATE_SENT;
         q->ledger.sent++;
         q->acknowledging += send_queue_release(q, it, true);
-        TAILQ_INSERT_TAIL(dropped, it, send);
+        TAILQ_INSERT_TAIL(&q->dropped, it, send);
     } else if (a->class == ANSWER_REJECTED || enough) {
         r->fate = FATE_DROPPED;
         r->reason = drop_reason(a, enough);
-        send_queue_drop_landed(q, it, r->reason, dropped);
+        send_queue_drop_landed(q, it, r->reason);
     } else {
         send_again(q, it, a);
     }
@@ -553,54 +530,39 @@ static void settle(struct send_queue *q, struct send_item *it, const struct answ
 struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
                                    const struct answer *a, int64_t now_ms)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_result r = {0};
     pthread_mutex_lock(&q->lock);
     send_queue_land(q, it);
     r.recovered = note_answer(q, it, a, now_ms);
-    settle(q, it, a, &r, &dropped);
+    settle(q, it, a, &r);
     r.failures = q->failures;
     r.wait_ms = q->failures > 0 && q->rest_until > now_ms ? q->rest_until - now_ms : 0;
     r.queued = q->ledger.queued;
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_unlock(q);
     return r;
 }
 
 void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&q->lock);
     send_queue_land(q, it);
-    send_queue_drop_landed(q, it, reason, &dropped);
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_drop_landed(q, it, reason);
+    send_queue_unlock(q);
 }
 
 void send_queue_abandon(struct send_queue *q, struct send_item *it)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&q->lock);
     send_queue_land(q, it);
     if (it->entry != NULL) {
         send_queue_put_back(q, it);
     } else {
-        send_queue_drop_landed(q, it, DROP_SHUTDOWN, &dropped);
+        send_queue_drop_landed(q, it, DROP_SHUTDOWN);
     }
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_unlock(q);
 }
 
 /* ---- time and the end ------------------------------------------------------------------------ */
-
-void send_queue_expire(struct send_queue *q, int64_t now_ms)
-{
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
-    pthread_mutex_lock(&q->lock);
-    expire(q, now_ms, &dropped);
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
-}
 
 int64_t send_queue_wake_ms(struct send_queue *q)
 {

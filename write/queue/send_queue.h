@@ -100,10 +100,8 @@ struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
 /* Gives up a profile that was taken, without effect on the back-off. */
 void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop reason);
 
-/* Drops what is over max_age. */
-void send_queue_expire(struct send_queue *q, int64_t now_ms);
-/* When send_queue_take() or send_queue_expire() has something to do next even if nothing else
- * happens; INT64_MAX for never. */
+/* When send_queue_take() has something to send or to drop next even if nothing else happens;
+ * INT64_MAX for never. */
 int64_t send_queue_wake_ms(struct send_queue *q);
 
 /* From now on, each profile that is put is dropped (DROP_SHUTDOWN). */

@@ -55,6 +55,7 @@ struct send_queue {
     struct item_list backed;  /* and in memory and on disk, the next to be sent first */
     struct item_list loading; /* in flight: taken, and on their way from the disk */
     struct item_list loaded;  /* in flight: from the disk, the sender may have them */
+    struct item_list dropped; /* to be freed outside of the lock */
     /* The last item that was replayed: the next one belongs after it. */
     struct send_item *last_replayed;
     uint64_t next_seq;
@@ -78,12 +79,10 @@ struct send_queue {
 /* All under the lock. */
 void send_queue_enqueue(struct send_queue *q, struct send_item *it, struct send_item *before);
 void send_queue_dequeue(struct send_queue *q, struct send_item *it);
-/* Moves a queued item to the dropped, who are buried outside of the lock. */
-void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason,
-                            struct item_list *dropped);
+/* Moves a queued item to the dropped ones, which send_queue_unlock() frees. */
+void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason);
 /* The same for one in flight that has landed. */
-void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason,
-                            struct item_list *dropped);
+void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason);
 /* Takes an item out of flight; the caller says where it goes. */
 void send_queue_land(struct send_queue *q, struct send_item *it);
 /* Puts one that has landed back to its place at the front. */
@@ -95,6 +94,7 @@ bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold);
 bool send_queue_evict(struct send_queue *q, uint64_t n);
 /* Moves a queued item to the memory list that it belongs to now. */
 void send_queue_keep(struct send_queue *q, struct send_item *it);
-void send_items_free(struct item_list *dropped);
+/* Ends the critical section, and frees what was dropped in it. */
+void send_queue_unlock(struct send_queue *q);
 
 #endif

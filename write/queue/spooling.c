@@ -54,12 +54,6 @@ static void send_queue_on_unread_lost(void *arg, bool for_memory)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Queued, with its bytes. An item in flight is in no list; its list is found when it comes back. */
-static bool has_kept(const struct send_item *it)
-{
-    return it->memory != NULL;
-}
-
 static void send_queue_on_written(void *arg, struct spool_entry *entry)
 {
     struct send_queue *q = arg;
@@ -67,7 +61,8 @@ static void send_queue_on_written(void *arg, struct spool_entry *entry)
     struct send_item *it = entry->owner;
     if (it != NULL) {
         it->on_disk = true;
-        if (has_kept(it)) {
+        /* An item in flight is in no list; its list is found when it comes back. */
+        if (it->memory != NULL) {
             send_queue_keep(q, it);
         }
     }
@@ -76,25 +71,23 @@ static void send_queue_on_written(void *arg, struct spool_entry *entry)
 
 static void send_queue_on_lost(void *arg, struct spool_entry *entry)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_queue *q = arg;
     pthread_mutex_lock(&q->lock);
     struct send_item *it = entry->owner;
     if (it != NULL && it->on_disk) {
         it->on_disk = false;
-        if (has_kept(it)) {
+        if (it->memory != NULL) {
             send_queue_keep(q, it);
         } else if (it->profile == NULL && !it->loading) {
-            send_queue_drop_queued(q, it, DROP_SPOOL_FULL, &dropped);
+            send_queue_drop_queued(q, it, DROP_SPOOL_FULL);
         }
     }
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_unlock(q);
 }
 
 /* Retries an item that could not be loaded, or drops it. */
 static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_load result,
-                       int64_t now_ms, struct item_list *dropped)
+                       int64_t now_ms)
 {
     bool passing = result == SPOOL_LOAD_FAILED || result == SPOOL_LOAD_MEMORY;
     send_queue_land(q, it);
@@ -102,8 +95,7 @@ static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_lo
         send_queue_drop_landed(q, it,
                                result == SPOOL_LOAD_GONE && !it->on_disk ? DROP_SPOOL_FULL
                                : result == SPOOL_LOAD_MEMORY             ? DROP_MEMORY
-                                                                         : DROP_DAMAGED,
-                               dropped);
+                                                                         : DROP_DAMAGED);
         return;
     }
     q->load_rest_until = now_ms + SEND_QUEUE_LOAD_REST_MS;
@@ -113,7 +105,6 @@ static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_lo
 static void send_queue_on_loaded(void *arg, struct spool_entry *entry, enum spool_load result,
                                  struct profile *p, int64_t now_ms)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_queue *q = arg;
     pthread_mutex_lock(&q->lock);
     struct send_item *it = entry->owner;
@@ -124,10 +115,9 @@ static void send_queue_on_loaded(void *arg, struct spool_entry *entry, enum spoo
         it->load_failures = 0;
         TAILQ_INSERT_TAIL(&q->loaded, it, send);
     } else {
-        not_loaded(q, it, result, now_ms, &dropped);
+        not_loaded(q, it, result, now_ms);
     }
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_unlock(q);
 }
 
 static void send_queue_on_acknowledged(void *arg, unsigned n)
@@ -174,12 +164,10 @@ void send_queue_stop(struct send_queue *q)
 
 void send_queue_drop_unsafe(struct send_queue *q, enum write_drop reason)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_item *it;
     pthread_mutex_lock(&q->lock);
     while ((it = TAILQ_FIRST(&q->bare)) != NULL) {
-        send_queue_drop_queued(q, it, reason, &dropped);
+        send_queue_drop_queued(q, it, reason);
     }
-    pthread_mutex_unlock(&q->lock);
-    send_items_free(&dropped);
+    send_queue_unlock(q);
 }
