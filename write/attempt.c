@@ -42,23 +42,12 @@ static void attempt_free(struct attempt *a)
     free(a);
 }
 
-static void notify(struct attempt *a, const struct answer *answer,
-                   const struct send_result *outcome)
+static void notify(const struct destination *d, struct write_attempt event)
 {
-    struct destination *d = a->destination;
-    if (d->on_attempt == NULL) {
-        return;
+    event.endpoint = d->index;
+    if (d->options->on_attempt != NULL) {
+        d->options->on_attempt(d->options->attempt_arg, &event);
     }
-    struct write_attempt event = {.profile = a->profile,
-                                  .endpoint = d->index,
-                                  .outcome = outcome->fate == FATE_SENT      ? WRITE_SENT
-                                             : outcome->fate == FATE_DROPPED ? WRITE_DROPPED
-                                                                             : WRITE_RETRIED,
-                                  .reason = outcome->reason,
-                                  .result = a->result,
-                                  .status = a->status,
-                                  .text = answer->text};
-    d->on_attempt(d->attempt_arg, &event);
 }
 
 /* Drops a profile that never got as far as an attempt. */
@@ -86,14 +75,10 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
     if (causes[status].log != NULL) {
         report_dropped(&d->report, p->labels, reason, causes[status].log, now_ms);
     }
-    if (d->on_attempt != NULL) {
-        struct write_attempt event = {.profile = p,
-                                      .endpoint = d->index,
-                                      .outcome = WRITE_DROPPED,
-                                      .reason = reason,
-                                      .text = causes[status].text};
-        d->on_attempt(d->attempt_arg, &event);
-    }
+    notify(d, (struct write_attempt){.profile = p,
+                                     .outcome = WRITE_DROPPED,
+                                     .reason = reason,
+                                     .text = causes[status].text});
     send_queue_drop(d->queue, it, reason);
 }
 
@@ -110,9 +95,14 @@ static void finish(struct attempt *a, const struct answer *answer, const char *r
     struct send_result outcome = send_queue_done(d->queue, a->item, answer, done.now_ms);
     done.outcome = &outcome;
     report_done(&d->report, &done);
-    notify(a, answer, &outcome);
+    notify(d, (struct write_attempt){.profile = a->profile,
+                                     .outcome = outcome.outcome,
+                                     .reason = outcome.reason,
+                                     .result = a->result,
+                                     .status = a->status,
+                                     .text = answer->text});
     attempt_free(a);
-    d->on_change(d->arg, d);
+    destination_pump(d);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
@@ -204,8 +194,8 @@ static enum request_status start_delivery(struct attempt *a)
     a->protocol = a->destination->protocol;
     a->sink = sink_ref(a->destination->sink);
     a->work = (struct work){
-        .home = a->destination->loop, .run = attempt_deliver, .done = attempt_delivered};
-    worker_submit(a->destination->workers, &a->work);
+        .home = a->destination->options->loop, .run = attempt_deliver, .done = attempt_delivered};
+    worker_submit(a->destination->options->workers, &a->work);
     return REQUEST_OK;
 }
 

@@ -22,8 +22,7 @@
 struct attempt;
 struct destination;
 
-/* ---- metrics and log (report.c)
- * ---------------------------------------------------- */
+/* ---- metrics and log (report.c) -------------------------------------------------------------- */
 
 /* Causes of lost profiles that are distinguished at the same time. */
 #define REPORT_CAUSES_MAX 16
@@ -81,26 +80,25 @@ void report_lost(struct report *r, const struct send_queue_status *s, int64_t no
 TAILQ_HEAD(attempt_list, attempt);
 
 struct destination {
+    struct writer *writer;
+    const struct writer_options *options; /* the writer's */
     const struct config_endpoint *config;
+    size_t index; /* of the endpoint in the configuration */
     struct send_queue *queue;
     struct spool *spool; /* NULL: none */
     atomic_bool flushed; /* what waited at the end of the drain has been written */
     const struct protocol *protocol;
     struct sink *sink; /* NULL: HTTP */
     struct http_client *http;
-    struct worker_pool *workers;
-    struct loop *loop;
     struct boundary boundary;
     struct rng rng;
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
     struct report report;
-    void (*on_change)(void *arg, struct destination *d); /* an attempt is over */
-    void *arg;
-    size_t index; /* of the endpoint in the configuration */
-    void (*on_attempt)(void *arg, const struct write_attempt *attempt); /* see writer_options */
-    void *attempt_arg;
 };
+
+/* Sends all that may be sent now, and ends a drain that is over (writer.c). */
+void destination_pump(struct destination *d);
 
 /* Sends an item that was taken from the destination's queue; it comes back to the queue in any
  * case. */

@@ -14,12 +14,15 @@ struct export_row {
     const char *endpoint;
     uint64_t limit_bytes;
     struct send_queue_status status;
-    bool has_spool;
+    uint64_t up;      /* 0 or 1 */
+    uint64_t breaker; /* 0 closed, 1 half open (a probe is in flight), 2 open */
+    uint64_t age_ms;  /* of the oldest queued profile */
+    bool has_spool;   /* the rest counts only then */
+    uint64_t spool_up;
+    uint64_t spool_reading;
     struct spool_status spool;
 };
 
-/* now_ms: monotonic, for the age. */
-void export_ledgers(struct metrics_out *out, const struct export_row *rows, size_t n,
-                    int64_t now_ms);
+void export_ledgers(struct metrics_out *out, const struct export_row *rows, size_t n);
 
 #endif

@@ -13,24 +13,6 @@
 
 static const double buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 
-static const struct metric_desc requests_desc = {
-    .name = "profpull_write_requests_total",
-    .help = "Attempts to write a profile, by status class or kind of failure.",
-    .type = METRIC_COUNTER,
-    .labels = {"endpoint", "result"},
-};
-static const struct metric_desc retries_desc = {
-    .name = "profpull_write_retries_total",
-    .help = "Attempts after the first one of a profile.",
-    .type = METRIC_COUNTER,
-    .labels = {"endpoint"},
-};
-static const struct metric_desc sent_bytes_desc = {
-    .name = "profpull_write_sent_bytes_total",
-    .help = "Bytes of the profiles that were written.",
-    .type = METRIC_COUNTER,
-    .labels = {"endpoint"},
-};
 static const struct metric_desc duration_desc = {
     .name = "profpull_write_request_duration_seconds",
     .help = "How long one attempt took.",
@@ -39,22 +21,25 @@ static const struct metric_desc duration_desc = {
     .buckets = buckets,
     .n_buckets = sizeof(buckets) / sizeof(buckets[0]),
 };
-static const struct metric_desc changes_desc = {
-    .name = "profpull_write_label_changes_total",
-    .help = "Labels that were rewritten, cut or dropped for the protocol or its limits.",
-    .type = METRIC_COUNTER,
-    .labels = {"endpoint", "change"},
-};
-
 void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint)
 {
-    const char *const name[] = {endpoint};
     *r = (struct report){.log = log, .endpoint = endpoint};
-    r->requests = metrics_register(m, &requests_desc);
-    r->retries = metric_cell(metrics_register(m, &retries_desc), name);
-    r->sent_bytes = metric_cell(metrics_register(m, &sent_bytes_desc), name);
-    r->duration = metric_cell(metrics_register(m, &duration_desc), name);
-    struct metric *changes = metrics_register(m, &changes_desc);
+    r->requests = metrics_family(m, METRIC_COUNTER, "profpull_write_requests_total",
+                                 "Attempts to write a profile, by status class or kind of failure.",
+                                 "endpoint", "result");
+    struct metric *retries =
+        metrics_family(m, METRIC_COUNTER, "profpull_write_retries_total",
+                       "Attempts after the first one of a profile.", "endpoint", NULL);
+    struct metric *sent_bytes =
+        metrics_family(m, METRIC_COUNTER, "profpull_write_sent_bytes_total",
+                       "Bytes of the profiles that were written.", "endpoint", NULL);
+    r->duration = metric_cell_of(metrics_register(m, &duration_desc), endpoint);
+    struct metric *changes =
+        metrics_family(m, METRIC_COUNTER, "profpull_write_label_changes_total",
+                       "Labels that were rewritten, cut or dropped for the protocol or its limits.",
+                       "endpoint", "change");
+    r->retries = metric_cell_of(retries, endpoint);
+    r->sent_bytes = metric_cell_of(sent_bytes, endpoint);
     for (size_t i = 0; i < SERIES_CHANGES; i++) {
         const char *const values[] = {endpoint, series_change_name((enum series_change)i)};
         r->changes[i] = metric_cell(changes, values);
@@ -205,10 +190,10 @@ void report_done(struct report *r, const struct report_attempt *a)
     if (a->attempt > 1) {
         metric_inc(r->retries);
     }
-    if (a->outcome->fate == FATE_SENT) {
+    if (a->outcome->outcome == WRITE_SENT) {
         metric_add(r->sent_bytes, a->profile->size);
     }
-    if (a->outcome->fate == FATE_DROPPED) {
+    if (a->outcome->outcome == WRITE_DROPPED) {
         report_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
     }
     bool failed = a->answer->class == ANSWER_RETRY || a->answer->class == ANSWER_RETRY_DOUBTFUL;

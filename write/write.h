@@ -44,7 +44,7 @@ enum write_drop {
     DROP_BURST,      /* larger than the burst of the server's rate limit */
     WRITE_DROPS      /* count */
 };
-const char *write_drop_name(enum write_drop d); /* "queue_full", ... */
+const char *write_drop_name(unsigned d); /* "queue_full", ... */
 
 struct write_ledger {
     uint64_t accepted; /* from the scraper */
@@ -58,11 +58,13 @@ struct write_ledger {
 
 struct writer;
 
+enum write_outcome { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED };
+
 /* The result of one attempt at one endpoint, for commands that wait for it. */
 struct write_attempt {
     const struct profile *profile;
     size_t endpoint; /* index in the configuration */
-    enum { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED } outcome;
+    enum write_outcome outcome;
     enum write_drop reason;  /* WRITE_DROPPED */
     enum http_result result; /* HTTP_DONE for files, and if there was no request at all */
     long status;             /* of the answer; 0 if none came */

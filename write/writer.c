@@ -22,14 +22,13 @@ struct wake {
 };
 
 struct drain {
-    bool requested;
     int64_t deadline_ms;
-    void (*done)(void *arg);
+    void (*done)(void *arg); /* NULL: not requested */
     void *arg;
 };
 
 struct writer {
-    struct loop *loop;
+    struct writer_options options;
     struct http_client *http; /* NULL if no endpoint speaks HTTP */
     struct destination *destinations;
     size_t n_destinations;
@@ -39,13 +38,16 @@ struct writer {
     struct drain drain;
 
     /* Only on the loop's thread. */
-    bool draining;
-    bool flushing; /* the deadline has passed, the rest is being written to disk */
-    bool drained;
+    enum {
+        RUNNING,
+        DRAINING,
+        FLUSHING, /* the deadline has passed, the rest is being written to disk */
+        DRAINED,
+    } phase;
     struct loop_timer *deadline;
 };
 
-const char *write_drop_name(enum write_drop d)
+const char *write_drop_name(unsigned d)
 {
     static const char *const names[WRITE_DROPS] = {
         [DROP_QUEUE_FULL] = "queue_full", [DROP_EXPIRED] = "expired",
@@ -87,7 +89,7 @@ static bool is_flushed(struct writer *w)
 
 static void finish_drain(struct writer *w)
 {
-    w->drained = true;
+    w->phase = DRAINED;
     loop_timer_cancel(w->deadline);
     w->drain.done(w->drain.arg);
 }
@@ -121,37 +123,29 @@ static void give_up_the_rest(struct writer *w)
 /* The drain is over when the queues are empty, or when the rest is safe on disk. */
 static void check_drain(struct writer *w)
 {
-    if (!w->draining || w->drained) {
-        return;
-    }
-    if (is_empty(w)) {
+    bool draining = w->phase == DRAINING || w->phase == FLUSHING;
+    if (draining && is_empty(w)) {
         finish_drain(w);
-    } else if (w->flushing && is_flushed(w)) {
+    } else if (w->phase == FLUSHING && is_flushed(w)) {
         give_up_the_rest(w);
     }
 }
 
-static void pump_and_check(struct writer *w, struct destination *d)
+void destination_pump(struct destination *d)
 {
     pump(d);
-    check_drain(w);
-}
-
-static void writer_on_change(void *arg, struct destination *d)
-{
-    pump_and_check(arg, d);
+    check_drain(d->writer);
 }
 
 static void writer_on_timer(void *arg)
 {
-    struct destination *d = arg;
-    pump_and_check(d->arg, d);
+    destination_pump(arg);
 }
 
 static void writer_on_deadline(void *arg)
 {
     struct writer *w = arg;
-    if (w->flushing) {
+    if (w->phase == FLUSHING) {
         give_up_the_rest(w);
         return;
     }
@@ -163,7 +157,7 @@ static void writer_on_deadline(void *arg)
             spool_flush(d->spool);
         }
     }
-    w->flushing = true;
+    w->phase = FLUSHING;
     loop_timer_after(w->deadline, FLUSH_MS);
     check_drain(w);
 }
@@ -171,7 +165,7 @@ static void writer_on_deadline(void *arg)
 static void begin_drain(struct writer *w)
 {
     int64_t now = clock_mono_ms();
-    w->draining = true;
+    w->phase = DRAINING;
     for (size_t i = 0; i < w->n_destinations; i++) {
         send_queue_drain(w->destinations[i].queue, now);
     }
@@ -189,7 +183,7 @@ static void writer_on_wake(struct loop_task *task)
     /* Before reading the queues: whoever puts a profile after that must post again. */
     atomic_store(&wake->posted, false);
     pthread_mutex_lock(&w->lock);
-    bool drain = w->drain.requested && !w->draining;
+    bool drain = w->drain.done != NULL && w->phase == RUNNING;
     pthread_mutex_unlock(&w->lock);
     if (drain) {
         begin_drain(w);
@@ -205,7 +199,7 @@ static void writer_on_wake(struct loop_task *task)
 static void wake(struct writer *w)
 {
     if (!atomic_exchange(&w->wake->posted, true)) {
-        loop_post(w->loop, &w->wake->task);
+        loop_post(w->options.loop, &w->wake->task);
     }
 }
 
@@ -232,9 +226,8 @@ void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg)
         send_queue_close(w->destinations[i].queue);
     }
     pthread_mutex_lock(&w->lock);
-    if (!w->drain.requested) {
-        w->drain =
-            (struct drain){.requested = true, .deadline_ms = deadline_ms, .done = done, .arg = arg};
+    if (w->drain.done == NULL) {
+        w->drain = (struct drain){.deadline_ms = deadline_ms, .done = done, .arg = arg};
     }
     pthread_mutex_unlock(&w->lock);
     wake(w);
@@ -252,27 +245,36 @@ static void writer_collect(struct metrics_out *out, void *arg)
 {
     struct writer *w = arg;
     struct export_row rows[CONFIG_ENDPOINTS_MAX];
+    int64_t now = clock_mono_ms();
     for (size_t i = 0; i < w->n_destinations; i++) {
-        rows[i] = (struct export_row){.endpoint = w->destinations[i].config->name,
-                                      .limit_bytes = w->destinations[i].config->queue_max_bytes,
-                                      .status = send_queue_status(w->destinations[i].queue),
-                                      .has_spool = w->destinations[i].spool != NULL};
-        if (rows[i].has_spool) {
-            rows[i].spool = spool_status(w->destinations[i].spool);
+        const struct destination *d = &w->destinations[i];
+        struct export_row *r = &rows[i];
+        *r = (struct export_row){.endpoint = d->config->name,
+                                 .limit_bytes = d->config->queue_max_bytes,
+                                 .status = send_queue_status(d->queue),
+                                 .has_spool = d->spool != NULL};
+        r->up = r->status.failures == 0;
+        r->breaker = r->up ? 0 : r->status.probing ? 1 : 2;
+        r->age_ms = r->status.oldest_ms < now ? (uint64_t)(now - r->status.oldest_ms) : 0;
+        if (r->has_spool) {
+            r->spool = spool_status(d->spool);
+            r->spool_up = r->spool.up;
+            r->spool_reading = r->spool.reading;
         }
     }
-    export_ledgers(out, rows, w->n_destinations, clock_mono_ms());
+    export_ledgers(out, rows, w->n_destinations);
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-static bool make_http(struct writer *w, const struct writer_options *o, struct err *err)
+static bool make_http(struct writer *w, struct err *err)
 {
+    const struct writer_options *o = &w->options;
     unsigned connections = 0;
     for (size_t i = 0; i < w->n_destinations; i++) {
         const struct config_endpoint *endpoint = &o->config->endpoints[i];
         if (protocol_of(endpoint)->build != NULL) {
-            connections += endpoint->concurrency > 0 ? endpoint->concurrency : 1;
+            connections += endpoint->concurrency;
         }
     }
     if (connections == 0) {
@@ -290,24 +292,10 @@ static bool make_http(struct writer *w, const struct writer_options *o, struct e
     return w->http != NULL;
 }
 
-static bool make_queue(struct destination *d, struct err *err)
-{
-    const struct config_endpoint *c = d->config;
-    struct send_queue_options options = {.max_bytes = c->queue_max_bytes,
-                                         .concurrency = c->concurrency,
-                                         .min_backoff_ms = c->min_backoff_ms,
-                                         .max_backoff_ms = c->max_backoff_ms,
-                                         .max_age_ms = c->max_age_ms,
-                                         .seed = rng_next(&d->rng)};
-    d->queue = send_queue_new(&options);
-    d->timer = loop_timer_new(d->loop, writer_on_timer, d);
-    return (d->queue != NULL && d->timer != NULL) || err_memory(err);
-}
-
 static void writer_on_spool_changed(void *arg)
 {
     struct destination *d = arg;
-    wake(d->arg);
+    wake(d->writer);
 }
 
 static void writer_on_spool_flushed(void *arg)
@@ -316,7 +304,7 @@ static void writer_on_spool_flushed(void *arg)
     atomic_store(&d->flushed, true);
 }
 
-static bool make_spool(struct destination *d, const struct writer_options *o, struct err *err)
+static bool make_spool(struct destination *d, struct err *err)
 {
     const struct config_endpoint *c = d->config;
     struct spool_options options = {
@@ -326,8 +314,8 @@ static bool make_spool(struct destination *d, const struct writer_options *o, st
         .fsync_ms = c->spool_fsync_ms,
         .flush_threshold = c->queue_max_bytes / 4 < SPOOL_FLUSH_THRESHOLD ? c->queue_max_bytes / 4
                                                                           : SPOOL_FLUSH_THRESHOLD,
-        .intern = o->intern,
-        .log = o->log,
+        .intern = d->options->intern,
+        .log = d->options->log,
         .events = send_queue_spool_events(d->queue),
         .seed = rng_next(&d->rng)};
     options.events.wake_arg = d;
@@ -341,25 +329,26 @@ static bool make_spool(struct destination *d, const struct writer_options *o, st
     return true;
 }
 
-static bool make_destination(struct writer *w, size_t i, const struct writer_options *o,
-                             struct err *err)
+static bool make_destination(struct writer *w, size_t i, struct err *err)
 {
     struct destination *d = &w->destinations[i];
-    d->config = &o->config->endpoints[i];
+    d->writer = w;
+    d->options = &w->options;
+    d->config = &w->options.config->endpoints[i];
+    d->index = i;
     d->protocol = protocol_of(d->config);
     d->http = w->http;
-    d->workers = o->workers;
-    d->loop = o->loop;
-    d->on_change = writer_on_change;
-    d->arg = w;
-    d->index = i;
-    d->on_attempt = o->on_attempt;
-    d->attempt_arg = o->attempt_arg;
+    TAILQ_INIT(&d->attempts);
     rng_seed_random(&d->rng);
     boundary_new(&d->boundary, &d->rng);
-    report_init(&d->report, o->log, o->metrics, d->config->name);
+    report_init(&d->report, w->options.log, w->options.metrics, d->config->name);
     atomic_init(&d->flushed, false);
-    if (!make_queue(d, err) || (d->config->spool_directory != NULL && !make_spool(d, o, err))) {
+    d->queue = send_queue_new(d->config, rng_next(&d->rng));
+    d->timer = loop_timer_new(w->options.loop, writer_on_timer, d);
+    if (d->queue == NULL || d->timer == NULL) {
+        return err_memory(err);
+    }
+    if (d->config->spool_directory != NULL && !make_spool(d, err)) {
         return false;
     }
     if (d->protocol->open != NULL) {
@@ -368,29 +357,28 @@ static bool make_destination(struct writer *w, size_t i, const struct writer_opt
     return d->protocol->open == NULL || d->sink != NULL;
 }
 
-static bool make_destinations(struct writer *w, const struct writer_options *o, struct err *err)
+static bool make_destinations(struct writer *w, struct err *err)
 {
-    w->destinations = calloc(o->config->n_endpoints + 1, sizeof(w->destinations[0]));
+    const struct config *config = w->options.config;
+    w->destinations = calloc(config->n_endpoints + 1, sizeof(w->destinations[0]));
     if (w->destinations == NULL) {
         return err_memory(err);
     }
-    w->n_destinations = o->config->n_endpoints;
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        TAILQ_INIT(&w->destinations[i].attempts);
-    }
-    if (!make_http(w, o, err)) {
+    w->n_destinations = config->n_endpoints;
+    if (!make_http(w, err)) {
         return false;
     }
     for (size_t i = 0; i < w->n_destinations; i++) {
-        if (!make_destination(w, i, o, err)) {
-            return err_wrap(err, "endpoint \"%s\"", o->config->endpoints[i].name);
+        if (!make_destination(w, i, err)) {
+            return err_wrap(err, "endpoint \"%s\"", config->endpoints[i].name);
         }
     }
     return true;
 }
 
-static bool init(struct writer *w, const struct writer_options *o, struct err *err)
+static bool init(struct writer *w, struct err *err)
 {
+    const struct writer_options *o = &w->options;
     w->wake = calloc(1, sizeof(*w->wake));
     w->deadline = loop_timer_new(o->loop, writer_on_deadline, w);
     if (w->wake == NULL || w->deadline == NULL) {
@@ -399,7 +387,7 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
     w->wake->task.run = writer_on_wake;
     w->wake->writer = w;
     atomic_init(&w->wake->posted, false);
-    if (!make_destinations(w, o, err)) {
+    if (!make_destinations(w, err)) {
         return false;
     }
     for (size_t i = 0; i < w->n_destinations; i++) {
@@ -408,10 +396,8 @@ static bool init(struct writer *w, const struct writer_options *o, struct err *e
         }
     }
     /* Last: it must not outlive a writer that failed. */
-    if (o->metrics != NULL && !metrics_collector(o->metrics, writer_collect, w)) {
-        return err_memory(err);
-    }
-    return true;
+    return o->metrics == NULL || metrics_collector(o->metrics, writer_collect, w) ||
+           err_memory(err);
 }
 
 struct writer *writer_new(const struct writer_options *options, struct err *err)
@@ -426,9 +412,9 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
         err_set(err, ERR_MEMORY, "out of memory for the writer");
         return NULL;
     }
-    w->loop = options->loop;
+    w->options = *options;
     pthread_mutex_init(&w->lock, NULL);
-    return init(w, options, err) ? w : writer_free(w);
+    return init(w, err) ? w : writer_free(w);
 }
 
 static void free_destination(struct destination *d)

@@ -32,6 +32,7 @@ struct rig {
     struct spool_io io;
     struct intern *in;
     struct testing_log *log;
+    struct config_endpoint config;
     struct send_queue *e;
     struct spool *s;
     int64_t now;
@@ -167,13 +168,12 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
         r->log = testing_log_new();
     if (r->in == NULL)
         r->in = intern_new();
-    struct send_queue_options options = {.max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
+    r->config = (struct config_endpoint){.queue_max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
                                          .concurrency = r->concurrency ? r->concurrency : 4,
                                          .min_backoff_ms = 100,
                                          .max_backoff_ms = 1000,
-                                         .max_age_ms = r->max_age_ms,
-                                         .seed = 1};
-    r->e = send_queue_new(&options);
+                                         .max_age_ms = r->max_age_ms};
+    r->e = send_queue_new(&r->config, 1);
     if (r->e == NULL || r->in == NULL)
         return false;
     struct spool_options spool = {.directory = r->dir,

@@ -90,8 +90,8 @@ static void scenario(bool *ret_complete)
                                      .tenant_id = "t",
                                      .headers = {headers, 1},
                                      .external_labels = {external, 2}};
-    struct send_queue_options options = {.max_bytes = 1 << 20, .concurrency = 2, .seed = 1};
-    struct send_queue *e = send_queue_new(&options);
+    struct config_endpoint limits = {.queue_max_bytes = 1 << 20, .concurrency = 2};
+    struct send_queue *e = send_queue_new(&limits, 1);
     if (e == NULL) {
         return;
     }

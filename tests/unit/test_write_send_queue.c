@@ -62,13 +62,14 @@ static int id_of(const struct send_item *it)
 
 static struct send_queue *new_endpoint(unsigned concurrency, uint64_t max_bytes)
 {
-    struct send_queue_options options = {.max_bytes = max_bytes,
-                                         .concurrency = concurrency,
-                                         .min_backoff_ms = 500,
-                                         .max_backoff_ms = 300000,
-                                         .max_age_ms = HOUR_MS,
-                                         .seed = 7};
-    struct send_queue *e = send_queue_new(&options);
+    /* One queue at a time. */
+    static struct config_endpoint config;
+    config = (struct config_endpoint){.queue_max_bytes = max_bytes,
+                                      .concurrency = concurrency,
+                                      .min_backoff_ms = 500,
+                                      .max_backoff_ms = 300000,
+                                      .max_age_ms = HOUR_MS};
+    struct send_queue *e = send_queue_new(&config, 7);
     assert_non_null(e);
     return e;
 }
@@ -131,7 +132,7 @@ static void test_first_in_first_out(void **state)
     struct send_item *two = take(e, 0, 2);
     assert_null(send_queue_take(e, 0)); /* concurrency */
     CHECK_INT(send_item_attempt(one), 1, "");
-    CHECK_INT(done(e, two, &sent, 0).fate, FATE_SENT, "");
+    CHECK_INT(done(e, two, &sent, 0).outcome, WRITE_SENT, "");
     struct send_item *three = take(e, 0, 3);
     done(e, one, &sent, 0);
     done(e, three, &sent, 0);
@@ -286,7 +287,7 @@ static void test_backoff_grows_and_is_capped(void **state)
         CHECK_INT(r.failures, k, row);
         CHECK_INT(r.wait_ms >= (low < 150000 ? low : 150000), true, row);
         CHECK_INT(r.wait_ms <= (high < 300000 ? high : 300000), true, row);
-        CHECK_INT(r.fate, FATE_QUEUED, row);
+        CHECK_INT(r.outcome, WRITE_RETRIED, row);
         assert_null(send_queue_take(e, now + r.wait_ms - 1));
         CHECK_INT(send_queue_wake_ms(e), now + r.wait_ms < HOUR_MS ? now + r.wait_ms : HOUR_MS,
                   row);
@@ -301,12 +302,11 @@ static void test_jitter_depends_on_the_seed(void **state)
     int64_t waits[8];
     size_t different = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        struct send_queue_options options = {.max_bytes = 1 << 20,
-                                             .concurrency = 1,
-                                             .min_backoff_ms = 60000,
-                                             .max_backoff_ms = 60000,
-                                             .seed = seed};
-        struct send_queue *e = send_queue_new(&options);
+        struct config_endpoint config = {.queue_max_bytes = 1 << 20,
+                                         .concurrency = 1,
+                                         .min_backoff_ms = 60000,
+                                         .max_backoff_ms = 60000};
+        struct send_queue *e = send_queue_new(&config, seed);
         send_queue_put(e, make(1, 0), 0);
         waits[seed] = done(e, take(e, 0, 1), &refused, 0).wait_ms;
         assert_true(waits[seed] >= 30000 && waits[seed] <= 60000);
@@ -322,12 +322,11 @@ static void test_jitter_at_the_cap(void **state)
     (void)state;
     size_t low = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct send_queue_options options = {.max_bytes = 1 << 20,
-                                             .concurrency = 1,
-                                             .min_backoff_ms = 59999,
-                                             .max_backoff_ms = 60000,
-                                             .seed = seed};
-        struct send_queue *e = send_queue_new(&options);
+        struct config_endpoint config = {.queue_max_bytes = 1 << 20,
+                                         .concurrency = 1,
+                                         .min_backoff_ms = 59999,
+                                         .max_backoff_ms = 60000};
+        struct send_queue *e = send_queue_new(&config, seed);
         send_queue_put(e, make(1, 0), 0);
         int64_t wait = done(e, take(e, 0, 1), &refused, 0).wait_ms;
         assert_true(wait >= 30000 && wait <= 60000);
@@ -499,7 +498,7 @@ static void test_rejection_shows_that_it_lives(void **state)
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &refused, 0);
     struct send_result r = done(e, take(e, 5000, 1), &rejected, 5000);
-    CHECK_INT(r.fate, FATE_DROPPED, "");
+    CHECK_INT(r.outcome, WRITE_DROPPED, "");
     CHECK_INT(r.reason, DROP_REJECTED, "");
     CHECK_INT(r.recovered, true, "");
     CHECK_INT(ledger(e).dropped[DROP_REJECTED], 1, "");
@@ -570,7 +569,7 @@ static void test_doubtful_has_an_end(void **state)
     struct send_result r = {0};
     for (int i = 1; i <= ANSWER_TRIES; i++) {
         r = done(e, take(e, now, 1), &doubtful, now);
-        CHECK_INT(r.fate, i < ANSWER_TRIES ? FATE_QUEUED : FATE_DROPPED, "");
+        CHECK_INT(r.outcome, i < ANSWER_TRIES ? WRITE_RETRIED : WRITE_DROPPED, "");
         now += r.wait_ms;
     }
     CHECK_INT(r.reason, DROP_RETRIES, "");

@@ -4,22 +4,13 @@
 
 #include "write/queue/send_queue_private.h"
 
-struct send_queue *send_queue_new(const struct send_queue_options *options)
+struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t seed)
 {
     struct send_queue *q = calloc(1, sizeof(*q));
     if (q == NULL) {
         return NULL;
     }
-    q->options = *options;
-    if (q->options.concurrency == 0) {
-        q->options.concurrency = 1;
-    }
-    if (q->options.min_backoff_ms < 1) {
-        q->options.min_backoff_ms = 1;
-    }
-    if (q->options.max_backoff_ms < q->options.min_backoff_ms) {
-        q->options.max_backoff_ms = q->options.min_backoff_ms;
-    }
+    q->config = config;
     pthread_mutex_init(&q->lock, NULL);
     TAILQ_INIT(&q->by_send);
     TAILQ_INIT(&q->by_age);
@@ -31,7 +22,7 @@ struct send_queue *send_queue_new(const struct send_queue_options *options)
     q->recovered_ms = INT64_MIN;
     /* Profiles of an earlier process come before all others. */
     q->next_seq = UINT64_C(1) << 62;
-    rng_seed(&q->rng, options->seed);
+    rng_seed(&q->rng, seed);
     return q;
 }
 
@@ -210,7 +201,7 @@ void send_queue_unlock(struct send_queue *q)
 
 static bool is_expired(const struct send_queue *q, const struct send_item *it, int64_t now_ms)
 {
-    return q->options.max_age_ms > 0 && now_ms - it->scraped_ms >= q->options.max_age_ms;
+    return q->config->max_age_ms > 0 && now_ms - it->scraped_ms >= q->config->max_age_ms;
 }
 
 static void expire(struct send_queue *q, int64_t now_ms)
@@ -225,7 +216,7 @@ static void expire(struct send_queue *q, int64_t now_ms)
 
 static bool has_room(const struct send_queue *q, uint64_t cost)
 {
-    return q->ledger.queued_bytes + q->in_flight_bytes + cost <= q->options.max_bytes;
+    return q->ledger.queued_bytes + q->in_flight_bytes + cost <= q->config->queue_max_bytes;
 }
 
 bool send_queue_evict(struct send_queue *q, uint64_t n)
@@ -257,8 +248,8 @@ static void make_room(struct send_queue *q, uint64_t n)
 /* Whether a new profile cannot be queued even if all others were dropped. */
 static bool is_refused(const struct send_queue *q, uint64_t cost)
 {
-    return q->closed || cost > q->options.max_bytes ||
-           q->in_flight_bytes > q->options.max_bytes - cost;
+    return q->closed || cost > q->config->queue_max_bytes ||
+           q->in_flight_bytes > q->config->queue_max_bytes - cost;
 }
 
 static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms)
@@ -317,7 +308,7 @@ static bool is_paced(const struct send_queue *q, int64_t now_ms)
 
 static bool has_slot(const struct send_queue *q)
 {
-    return q->ledger.in_flight + q->acknowledging < q->options.concurrency;
+    return q->ledger.in_flight + q->acknowledging < q->config->concurrency;
 }
 
 static bool may_send(const struct send_queue *q, int64_t now_ms)
@@ -424,14 +415,14 @@ void send_queue_land(struct send_queue *q, struct send_item *it)
 /* How long to back off after the present failure. */
 static int64_t backoff_ms(struct send_queue *q)
 {
-    int64_t high = q->options.min_backoff_ms;
-    for (unsigned i = 0; i < q->failures && high < q->options.max_backoff_ms; i++) {
+    int64_t high = q->config->min_backoff_ms;
+    for (unsigned i = 0; i < q->failures && high < q->config->max_backoff_ms; i++) {
         high = high < INT64_MAX / 2 ? 2 * high : INT64_MAX;
     }
     int64_t low = high / 2;
     /* Jitter at the cap as well: many replicas may wait for one server. */
-    if (high > q->options.max_backoff_ms) {
-        high = q->options.max_backoff_ms;
+    if (high > q->config->max_backoff_ms) {
+        high = q->config->max_backoff_ms;
         low = low < high / 2 ? low : high / 2;
     }
     int64_t wait = rng_range(&q->rng, low, high);
@@ -512,14 +503,14 @@ static void settle(struct send_queue *q, struct send_item *it, const struct answ
                    struct send_result *r)
 {
     bool enough = a->class == ANSWER_RETRY_DOUBTFUL && ++it->doubts >= a->tries;
-    r->fate = FATE_QUEUED;
+    r->outcome = WRITE_RETRIED;
     if (a->class == ANSWER_SENT) {
-        r->fate = FATE_SENT;
+        r->outcome = WRITE_SENT;
         q->ledger.sent++;
         q->acknowledging += send_queue_release(q, it, true);
         TAILQ_INSERT_TAIL(&q->dropped, it, send);
     } else if (a->class == ANSWER_REJECTED || enough) {
-        r->fate = FATE_DROPPED;
+        r->outcome = WRITE_DROPPED;
         r->reason = drop_reason(a, enough);
         send_queue_drop_landed(q, it, r->reason);
     } else {
@@ -569,8 +560,8 @@ int64_t send_queue_wake_ms(struct send_queue *q)
     int64_t wake = INT64_MAX;
     pthread_mutex_lock(&q->lock);
     const struct send_item *oldest = TAILQ_FIRST(&q->by_age);
-    if (oldest != NULL && q->options.max_age_ms > 0) {
-        wake = oldest->scraped_ms + q->options.max_age_ms;
+    if (oldest != NULL && q->config->max_age_ms > 0) {
+        wake = oldest->scraped_ms + q->config->max_age_ms;
     }
     /* A finished probe, or a finished attempt of a full set, wakes the sender anyway. */
     bool waits_for_time =

@@ -46,27 +46,16 @@
 
 struct send_queue;
 
-struct send_queue_options {
-    uint64_t max_bytes;
-    unsigned concurrency; /* 0 = 1 */
-    int64_t min_backoff_ms;
-    int64_t max_backoff_ms;
-    int64_t max_age_ms; /* 0 = for ever */
-    uint64_t seed;      /* of the jitter */
-};
-
 /* A profile that is being sent. */
 struct send_item;
 struct profile *send_item_profile(const struct send_item *it); /* borrowed */
 /* 1 for the first attempt. */
 unsigned send_item_attempt(const struct send_item *it);
 
-enum send_fate { FATE_SENT, FATE_QUEUED, FATE_DROPPED };
-
 /* The outcome of an attempt, for logs and metrics. */
 struct send_result {
-    enum send_fate fate;
-    enum write_drop reason; /* FATE_DROPPED */
+    enum write_outcome outcome;
+    enum write_drop reason; /* WRITE_DROPPED */
     bool recovered;         /* the endpoint works again */
     unsigned failures;      /* in a row, of the endpoint */
     int64_t wait_ms;        /* until the next attempt, if the queue backs off */
@@ -82,8 +71,9 @@ struct send_queue_status {
     bool probing; /* one is in flight to see whether the endpoint works again */
 };
 
-struct send_queue *
-send_queue_new(const struct send_queue_options *options); /* NULL if out of memory */
+/* NULL if out of memory. config is referenced: its concurrency, queue_max_bytes and times count.
+ * seed: of the jitter. */
+struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t seed);
 /* Nothing may be in flight, and a spool must have been stopped. What is queued is forgotten; what
  * of it is on disk stays there. Accepts NULL, returns NULL. */
 struct send_queue *send_queue_free(struct send_queue *q);

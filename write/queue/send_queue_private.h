@@ -45,8 +45,8 @@ struct send_item {
 TAILQ_HEAD(item_list, send_item);
 
 struct send_queue {
-    struct send_queue_options options; /* constant */
-    struct spool *spool;               /* NULL: none; constant once anything is put */
+    const struct config_endpoint *config;
+    struct spool *spool; /* NULL: none; constant once anything is put */
 
     pthread_mutex_t lock;     /* guards all that follows */
     struct item_list by_send; /* queued profiles, in the order of sending */

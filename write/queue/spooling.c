@@ -8,7 +8,7 @@
 /* The index of profiles that are only on disk may take half of the memory. */
 static bool index_has_room(const struct send_queue *q)
 {
-    return (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST <= q->options.max_bytes / 2;
+    return (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST <= q->config->queue_max_bytes / 2;
 }
 
 /* The first one in the queue that was not replayed. */

@@ -7,7 +7,7 @@
 #include "write/spool/crc32c.h"
 #include "write/spool/store_private.h"
 
-const char *spool_error_name(enum spool_error e)
+const char *spool_error_name(unsigned e)
 {
     static const char *const names[SPOOL_ERRORS] = {
         [SPOOL_ERR_OPEN] = "open", [SPOOL_ERR_WRITE] = "write", [SPOOL_ERR_SYNC] = "sync",
@@ -16,7 +16,7 @@ const char *spool_error_name(enum spool_error e)
     return names[e];
 }
 
-const char *spool_skip_name(enum spool_skip k)
+const char *spool_skip_name(unsigned k)
 {
     static const char *const names[SPOOL_SKIPS] = {
         [SPOOL_SKIP_FOREIGN] = "foreign",

@@ -153,7 +153,7 @@ bool spool_store_retry(struct spool_store *s, struct err *err);
 
 const struct spool_counts *spool_store_counts(const struct spool_store *s);
 /* "open", "write", ...; "foreign", ... */
-const char *spool_error_name(enum spool_error e);
-const char *spool_skip_name(enum spool_skip k);
+const char *spool_error_name(unsigned e);
+const char *spool_skip_name(unsigned k);
 
 #endif
