@@ -226,7 +226,7 @@ scrape_configs:
 	}
 }
 
-// F26: 422 may be the server's fault or the profile's. The profile is sent again, a bounded number of
+// A 422 may be the server's fault or the profile's. The profile is sent again, a bounded number of
 // times, and those after it are not held up; 400 and 413 are for good.
 func TestDoubtfulAnswers(t *testing.T) {
 	t.Parallel()

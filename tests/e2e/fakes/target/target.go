@@ -197,11 +197,11 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		http.NotFound(w, r)
 	default:
-		status, sum = t.profile(w, r, body, fault == Plain)
+		status, sum = t.profile(w, r, req, body, fault == Plain)
 	}
 }
 
-func (t *Target) profile(w http.ResponseWriter, r *http.Request, gz []byte, plain bool) (status int, sum string) {
+func (t *Target) profile(w http.ResponseWriter, r *http.Request, req *Request, gz []byte, plain bool) (status int, sum string) {
 	seconds, err := strconv.Atoi(r.URL.Query().Get("seconds"))
 	sampling := Paths[r.URL.Path] == "cpu" || Paths[r.URL.Path] == "fgprof"
 	if sampling && err != nil {
@@ -225,14 +225,20 @@ func (t *Target) profile(w http.ResponseWriter, r *http.Request, gz []byte, plai
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="profile"`)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if _, err := w.Write(body); err != nil {
-		return http.StatusOK, ""
-	}
 	if t.opts.Quiet {
+		_, _ = w.Write(body)
 		return http.StatusOK, ""
 	}
 	digest := sha256.Sum256(body)
-	return http.StatusOK, hex.EncodeToString(digest[:])
+	sum = hex.EncodeToString(digest[:])
+	// On record before it is sent: it may arrive elsewhere before Write returns.
+	t.mu.Lock()
+	req.SHA256 = sum
+	t.mu.Unlock()
+	if _, err := w.Write(body); err != nil {
+		return http.StatusOK, ""
+	}
+	return http.StatusOK, sum
 }
 
 // body makes an answer that differs from every other.
