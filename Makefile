@@ -118,6 +118,11 @@ failing_objects = $(if $(filter tests/unit/$(1).c,$(FAILING_TESTS)),$(BUILD)/obj
 $(BUILD)/obj/tests/unit/failing_malloc.o: private override SANITIZE := \
     $(if $(findstring -fsanitize=,$(SANITIZE)),-DSANITIZED)
 failing_flags   = $(if $(call failing_objects,$(1)),$(FAILING_MALLOC:%=-Wl,--wrap=%))
+# The disk of the spool, as tests/unit/spool_rig.h and a fuzz target replace it.
+wrapped     = $(shell sed -n 's/^[a-z_]* __wrap_\(spool_io_[a-z_]*\).*/-Wl,--wrap=\1/p' $(1))
+SPOOL_TESTS := $(shell grep -l 'unit/spool_rig\.h"' tests/unit/test_*.c)
+SPOOL_FLAGS := $(call wrapped,tests/unit/spool_rig.h)
+spool_flags = $(if $(filter tests/unit/$(1).c,$(SPOOL_TESTS)),$(SPOOL_FLAGS))
 
 define test_rules
 $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/testing.o \
@@ -125,7 +130,7 @@ $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/t
                       $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
 endef
 $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 
@@ -155,11 +160,11 @@ $$(BUILD)/replay/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(BUILD)/obj/tests/fuzz/
                        $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -o $$@ $$^ $$(LIBS)
 $$(BUILD)/fuzz/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 endef
 $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 

@@ -306,14 +306,10 @@ static void writer_on_spool_flushed(void *arg)
 
 static bool make_spool(struct destination *d, struct err *err)
 {
-    const struct config_endpoint *c = d->config;
+    uint64_t threshold = d->config->queue_max_bytes / 4;
     struct spool_options options = {
-        .directory = c->spool_directory,
-        .endpoint = c->name,
-        .max_bytes = c->spool_max_bytes,
-        .fsync_ms = c->spool_fsync_ms,
-        .flush_threshold = c->queue_max_bytes / 4 < SPOOL_FLUSH_THRESHOLD ? c->queue_max_bytes / 4
-                                                                          : SPOOL_FLUSH_THRESHOLD,
+        .config = d->config,
+        .flush_threshold = threshold < SPOOL_FLUSH_THRESHOLD ? threshold : SPOOL_FLUSH_THRESHOLD,
         .intern = d->options->intern,
         .log = d->options->log,
         .events = send_queue_spool_events(d->queue),

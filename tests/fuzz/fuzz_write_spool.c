@@ -3,6 +3,7 @@
  * are what is tested; with a byte of damage. Whatever it is, a walk covers every byte of the file
  * once, and nothing is read outside of it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,20 +30,24 @@ struct memory {
     size_t size;
 };
 
-static int memory_open(void *arg, int dir, const char *name, enum spool_open how, uint64_t *size)
+/* In place of the disk; the linker puts these in the place of the functions of the same name. */
+static struct memory *disk;
+__typeof__(spool_io_open) __wrap_spool_io_open;
+__typeof__(spool_io_read) __wrap_spool_io_read;
+
+int __wrap_spool_io_open(int dir, const char *name, enum spool_open how, uint64_t *size)
 {
-    struct memory *m = arg;
     (void)dir;
     (void)name;
     (void)how;
-    *size = m->size;
-    return 3;
+    *size = disk->size;
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* Short reads, as a file system may give them. */
-static ssize_t memory_read(void *arg, int fd, void *p, size_t n, uint64_t offset)
+ssize_t __wrap_spool_io_read(int fd, void *p, size_t n, uint64_t offset)
 {
-    struct memory *m = arg;
+    struct memory *m = disk;
     (void)fd;
     if (offset >= m->size) {
         return 0;
@@ -52,12 +57,6 @@ static ssize_t memory_read(void *arg, int fd, void *p, size_t n, uint64_t offset
     n = n > 5000 ? 5000 : n;
     memcpy(p, m->data + offset, n);
     return (ssize_t)n;
-}
-
-static void memory_close(void *arg, int fd)
-{
-    (void)arg;
-    (void)fd;
 }
 
 /* Each record: two bytes of label size, two of data size, flags, then the bytes. */
@@ -114,13 +113,12 @@ static void make_file(struct memory *m, const uint8_t *data, size_t size)
     }
 }
 
-static void read_body(const struct spool_io *io, const struct spool_found *found,
-                      struct labels_builder *b)
+static void read_body(const struct spool_found *found, struct labels_builder *b)
 {
     uint8_t *labels = NULL;
     char *data = NULL;
     bool memory;
-    enum spool_body result = spool_body_read(io, 3, found->offset, &found->head, &labels, &data);
+    enum spool_body result = spool_body_read(3, found->offset, &found->head, &labels, &data);
     REQUIRE(result == SPOOL_BODY_OK || result == SPOOL_BODY_DAMAGED);
     if (result != SPOOL_BODY_OK) {
         return;
@@ -145,14 +143,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     struct memory m = {.data = calloc(1, FILE_MAX)};
-    struct spool_io io = {
-        .arg = &m, .open = memory_open, .read = memory_read, .close = memory_close};
+    disk = &m;
     struct intern *in = intern_new();
     struct labels_builder *b = labels_builder_new(in);
     struct spool_walk w;
     REQUIRE(m.data && in && b);
     make_file(&m, data, size);
-    if (spool_walk_open(&w, &io, 3, 1) == SPOOL_WALK_OPEN) {
+    if (spool_walk_open(&w, 3, 1) == SPOOL_WALK_OPEN) {
         struct spool_found found;
         uint64_t covered = SPOOL_HEADER_SIZE;
         enum spool_step step;
@@ -162,21 +159,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             covered += found.size;
             REQUIRE(covered <= m.size);
             if (step == SPOOL_STEP_RECORD) {
-                read_body(&io, &found, b);
+                read_body(&found, b);
             }
         }
         REQUIRE(covered == m.size || m.size < SPOOL_HEADER_SIZE);
         spool_walk_close(&w);
     }
-    uint32_t *offsets;
-    size_t n, bad;
+    struct spool_numbers acks;
+    size_t bad;
     uint64_t end;
-    REQUIRE(spool_acks_read(&io, 3, 1, SALT, &offsets, &n, &end, &bad));
-    REQUIRE((end - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE == n + bad);
-    for (size_t i = 0; i < n; i++) {
-        REQUIRE(spool_acks_have(offsets, n, offsets[i]));
+    REQUIRE(spool_acks_read(3, 1, SALT, &acks, &end, &bad));
+    REQUIRE((end - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE == acks.n + bad);
+    for (size_t i = 0; i < acks.n; i++) {
+        REQUIRE(spool_numbers_have(&acks, acks.at[i]));
     }
-    free(offsets);
+    free(acks.at);
     labels_builder_free(b);
     intern_free(in);
     free(m.data);

@@ -17,7 +17,6 @@
 
 /* Calls of the disk are counted; that number `fail_at` fails, or all from it on. */
 struct faults {
-    struct spool_io real;
     uint64_t calls;
     uint64_t fail_at; /* 0: none */
     bool for_ever;
@@ -27,9 +26,11 @@ struct faults {
     uint64_t failed;
 };
 
+/* Those of the rig that was made last. */
+static struct faults *rig_faults;
+
 struct rig {
     struct faults faults;
-    struct spool_io io;
     struct intern *in;
     struct testing_log *log;
     struct config_endpoint config;
@@ -48,9 +49,10 @@ struct rig {
     bool quiet; /* no log: the test cannot know what will be said */
 };
 
-static inline bool rig_fails(struct faults *f, bool writes)
+static inline bool rig_fails(bool writes)
 {
-    if (f->writes_only && !writes)
+    struct faults *f = rig_faults;
+    if (f == NULL || (f->writes_only && !writes))
         return false;
     f->calls++;
     if (f->fail_at == 0 || (f->for_ever ? f->calls < f->fail_at : f->calls != f->fail_at))
@@ -60,71 +62,66 @@ static inline bool rig_fails(struct faults *f, bool writes)
     return true;
 }
 
-static inline int rig_make_directory(void *arg, const char *path)
+/* The linker puts these in the place of the functions of the same name (see the Makefile). */
+#define RIG_WRAPS(name) __typeof__(name) __wrap_##name, __real_##name
+RIG_WRAPS(spool_io_make_directory);
+RIG_WRAPS(spool_io_open_directory);
+RIG_WRAPS(spool_io_open);
+RIG_WRAPS(spool_io_read);
+RIG_WRAPS(spool_io_write);
+RIG_WRAPS(spool_io_truncate);
+RIG_WRAPS(spool_io_sync);
+RIG_WRAPS(spool_io_remove);
+RIG_WRAPS(spool_io_list);
+RIG_WRAPS(spool_io_lock);
+
+int __wrap_spool_io_make_directory(const char *path)
 {
-    struct faults *f = arg;
-    return rig_fails(f, true) ? -1 : f->real.make_directory(f->real.arg, path);
+    return rig_fails(true) ? -1 : __real_spool_io_make_directory(path);
 }
-static inline int rig_open_directory(void *arg, const char *path)
+int __wrap_spool_io_open_directory(const char *path)
 {
-    struct faults *f = arg;
-    return rig_fails(f, false) ? -1 : f->real.open_directory(f->real.arg, path);
+    return rig_fails(false) ? -1 : __real_spool_io_open_directory(path);
 }
-static inline int rig_open(void *arg, int dir, const char *name, enum spool_open how,
-                           uint64_t *size)
+int __wrap_spool_io_open(int dir, const char *name, enum spool_open how, uint64_t *size)
 {
-    struct faults *f = arg;
-    return rig_fails(f, how != SPOOL_OPEN_READ) ? -1
-                                                : f->real.open(f->real.arg, dir, name, how, size);
+    return rig_fails(how != SPOOL_OPEN_READ) ? -1 : __real_spool_io_open(dir, name, how, size);
 }
-static inline ssize_t rig_read(void *arg, int fd, void *p, size_t n, uint64_t offset)
+ssize_t __wrap_spool_io_read(int fd, void *p, size_t n, uint64_t offset)
 {
-    struct faults *f = arg;
-    return rig_fails(f, false) ? -1 : f->real.read(f->real.arg, fd, p, n, offset);
+    return rig_fails(false) ? -1 : __real_spool_io_read(fd, p, n, offset);
 }
-static inline ssize_t rig_write(void *arg, int fd, const struct iovec *parts, int n,
-                                uint64_t offset)
+ssize_t __wrap_spool_io_write(int fd, const struct iovec *parts, int n, uint64_t offset)
 {
-    struct faults *f = arg;
     struct iovec one = parts[0].iov_len > 0 ? parts[0] : parts[1];
-    if (f->short_writes) {
+    if (rig_faults != NULL && rig_faults->short_writes) {
         one.iov_len = one.iov_len / 2 + one.iov_len % 2;
         parts = &one;
         n = 1;
     }
-    return rig_fails(f, true) ? -1 : f->real.write(f->real.arg, fd, parts, n, offset);
+    return rig_fails(true) ? -1 : __real_spool_io_write(fd, parts, n, offset);
 }
-static inline int rig_truncate(void *arg, int fd, uint64_t size)
+int __wrap_spool_io_truncate(int fd, uint64_t size)
 {
-    struct faults *f = arg;
-    return rig_fails(f, true) ? -1 : f->real.truncate(f->real.arg, fd, size);
+    return rig_fails(true) ? -1 : __real_spool_io_truncate(fd, size);
 }
-static inline int rig_sync(void *arg, int fd)
+int __wrap_spool_io_sync(int fd)
 {
-    struct faults *f = arg;
     (void)fd;
     /* No test loses its power. */
-    return rig_fails(f, true) ? -1 : 0;
+    return rig_fails(true) ? -1 : 0;
 }
-static inline int rig_remove(void *arg, int dir, const char *name)
+int __wrap_spool_io_remove(int dir, const char *name)
 {
-    struct faults *f = arg;
-    return rig_fails(f, true) ? -1 : f->real.remove(f->real.arg, dir, name);
+    return rig_fails(true) ? -1 : __real_spool_io_remove(dir, name);
 }
-static inline int rig_list(void *arg, int dir, bool (*fn)(void *, const char *), void *fn_arg)
+int __wrap_spool_io_list(int dir, bool (*fn)(void *, const char *), void *arg)
 {
-    struct faults *f = arg;
-    return rig_fails(f, false) ? -1 : f->real.list(f->real.arg, dir, fn, fn_arg);
+    return rig_fails(false) ? -1 : __real_spool_io_list(dir, fn, arg);
 }
-static inline int rig_lock(void *arg, int fd, bool exclusive)
+int __wrap_spool_io_lock(int fd, bool exclusive)
 {
-    struct faults *f = arg;
-    return rig_fails(f, false) ? -1 : f->real.lock(f->real.arg, fd, exclusive);
-}
-static inline void rig_close(void *arg, int fd)
-{
-    struct faults *f = arg;
-    f->real.close(f->real.arg, fd);
+    return rig_fails(false) ? -1 : __real_spool_io_lock(fd, exclusive);
 }
 
 static inline void rig_changed(void *arg)
@@ -142,20 +139,8 @@ static inline void rig_flushed(void *arg)
 static inline void rig_init(struct rig *r, const char *dir)
 {
     memset(r, 0, sizeof(*r));
-    r->faults.real = spool_io_posix;
     r->faults.error = EIO;
-    r->io = (struct spool_io){.arg = &r->faults,
-                              .make_directory = rig_make_directory,
-                              .open_directory = rig_open_directory,
-                              .open = rig_open,
-                              .read = rig_read,
-                              .write = rig_write,
-                              .truncate = rig_truncate,
-                              .sync = rig_sync,
-                              .remove = rig_remove,
-                              .list = rig_list,
-                              .lock = rig_lock,
-                              .close = rig_close};
+    rig_faults = &r->faults;
     r->now = RIG_START_MS;
     r->dir = dir;
     r->fsync_ms = 500;
@@ -168,20 +153,21 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
         r->log = testing_log_new();
     if (r->in == NULL)
         r->in = intern_new();
-    r->config = (struct config_endpoint){.queue_max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
-                                         .concurrency = r->concurrency ? r->concurrency : 4,
-                                         .min_backoff_ms = 100,
-                                         .max_backoff_ms = 1000,
-                                         .max_age_ms = r->max_age_ms};
+    r->config =
+        (struct config_endpoint){.name = "main",
+                                 .spool_directory = r->dir,
+                                 .spool_max_bytes = r->spool_bytes ? r->spool_bytes : 16 << 20,
+                                 .spool_fsync_ms = r->fsync_ms,
+                                 .queue_max_bytes = r->max_bytes ? r->max_bytes : 1 << 20,
+                                 .concurrency = r->concurrency ? r->concurrency : 4,
+                                 .min_backoff_ms = 100,
+                                 .max_backoff_ms = 1000,
+                                 .max_age_ms = r->max_age_ms};
     r->e = send_queue_new(&r->config, 1);
     if (r->e == NULL || r->in == NULL)
         return false;
-    struct spool_options spool = {.directory = r->dir,
-                                  .endpoint = "main",
-                                  .max_bytes = r->spool_bytes ? r->spool_bytes : 16 << 20,
-                                  .fsync_ms = r->fsync_ms,
+    struct spool_options spool = {.config = &r->config,
                                   .flush_threshold = 1 << 30,
-                                  .io = &r->io,
                                   .intern = r->in,
                                   .log = r->log != NULL ? testing_log(r->log) : NULL,
                                   .events = send_queue_spool_events(r->e),
@@ -244,6 +230,7 @@ static inline void rig_close_all(struct rig *r)
 static inline void rig_done(struct rig *r)
 {
     rig_close_all(r);
+    rig_faults = NULL;
     intern_free(r->in);
     r->in = NULL;
     if (r->log != NULL)

@@ -65,7 +65,7 @@ static void fsync_always(void **state)
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
-    r.fsync_ms = SPOOL_FSYNC_ALWAYS;
+    r.fsync_ms = CONFIG_FSYNC_ALWAYS;
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
     rig_put(&r, 1, 100);
@@ -342,11 +342,8 @@ static void flush_at_the_end(void **state)
     testing_log_expect(r.log, "spool fails");
     rig_settle(&r);
     rig_put(&r, 2, 10);
-    r.faults = (struct faults){.real = spool_io_posix,
-                               .writes_only = true,
-                               .for_ever = true,
-                               .fail_at = 1,
-                               .error = ENOSPC};
+    r.faults =
+        (struct faults){.writes_only = true, .for_ever = true, .fail_at = 1, .error = ENOSPC};
     send_queue_stop(r.e);
     spool_flush(r.s);
     spool_step(r.s, r.now);

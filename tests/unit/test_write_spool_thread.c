@@ -57,7 +57,7 @@ static void threads(void **state)
         struct rig r;
         pthread_t putter;
         rig_init(&r, dir);
-        r.fsync_ms = life % 2 == 0 ? 1 : SPOOL_FSYNC_ALWAYS;
+        r.fsync_ms = life % 2 == 0 ? 1 : CONFIG_FSYNC_ALWAYS;
         r.max_bytes = life % 2 == 0 ? 1 << 20 : 8 << 20;
         assert_true(rig_open_all(&r, NULL));
         assert_true(spool_start(r.s, NULL));

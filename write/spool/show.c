@@ -1,7 +1,6 @@
 #include "write/spool/show.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +28,7 @@ struct look {
     struct spool_shown *shown;
     int dir;
     struct labels_builder *builder;
-    struct spool_ids segments; /* in order */
+    struct spool_numbers segments; /* in order */
     bool out_of_memory;
     bool is_spool;
 };
@@ -52,18 +51,13 @@ static void see_failure(struct look *l, const char *name)
 
 /* ---- one segment ----------------------------------------------------------------------------- */
 
-struct acks {
-    uint32_t *offsets;
-    size_t n;
-};
-
 static void see_body(struct look *l, const struct spool_walk *w, struct spool_seen *seen)
 {
     uint8_t *labels = NULL;
     char *data = NULL;
     struct labels *parsed = NULL;
     bool memory;
-    switch (spool_body_read(w->io, w->fd, seen->offset, seen->head, &labels, &data)) {
+    switch (spool_body_read(w->fd, seen->offset, seen->head, &labels, &data)) {
     case SPOOL_BODY_OK:
         parsed = spool_labels_parse(labels, seen->head->labels_size, l->builder, &memory);
         seen->labels = parsed;
@@ -90,7 +84,7 @@ static void see_body(struct look *l, const struct spool_walk *w, struct spool_se
     labels_unref(parsed);
 }
 
-static void see_record(struct look *l, const struct spool_walk *w, const struct acks *acks,
+static void see_record(struct look *l, const struct spool_walk *w, const struct spool_numbers *acks,
                        const char *name, const struct spool_found *found)
 {
     struct spool_seen seen = {.what = SPOOL_FINDING_RECORD,
@@ -98,7 +92,7 @@ static void see_record(struct look *l, const struct spool_walk *w, const struct 
                               .offset = found->offset,
                               .size = found->size,
                               .head = &found->head};
-    seen.done = spool_acks_have(acks->offsets, acks->n, found->offset);
+    seen.done = spool_numbers_have(acks, found->offset);
     l->shown->records++;
     l->shown->done += seen.done;
     l->shown->waiting_bytes += seen.done ? 0 : found->head.data_size;
@@ -110,8 +104,8 @@ static void see_record(struct look *l, const struct spool_walk *w, const struct 
     }
 }
 
-static void walk(struct look *l, struct spool_walk *w, const struct acks *acks, const char *name,
-                 bool newest)
+static void walk(struct look *l, struct spool_walk *w, const struct spool_numbers *acks,
+                 const char *name, bool newest)
 {
     struct spool_found found;
     for (;;) {
@@ -162,11 +156,11 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
 {
     char name[SPOOL_NAME_SIZE];
     struct spool_walk w;
-    struct acks acks = {.offsets = NULL};
+    struct spool_numbers acks;
     uint64_t ack_size;
     size_t bad;
     spool_name_format(name, id, false);
-    enum spool_walk_open kind = spool_walk_open(&w, &spool_io_posix, l->dir, id);
+    enum spool_walk_open kind = spool_walk_open(&w, l->dir, id);
     if (kind != SPOOL_WALK_OPEN) {
         see_unopened(l, name, kind, newest);
         return;
@@ -176,13 +170,13 @@ static void see_segment(struct look *l, uint64_t id, bool newest)
     if (w.header_damaged) {
         see(l, &(struct spool_seen){.what = SPOOL_FINDING_HEADER, .name = name});
     }
-    if (!spool_acks_read(w.io, l->dir, id, w.salt, &acks.offsets, &acks.n, &ack_size, &bad)) {
+    if (!spool_acks_read(l->dir, id, w.salt, &acks, &ack_size, &bad)) {
         see_failure(l, name);
     } else if (bad > 0) {
         see(l, &(struct spool_seen){.what = SPOOL_FINDING_ACKS, .name = name, .size = bad});
     }
     walk(l, &w, &acks, name, newest);
-    free(acks.offsets);
+    free(acks.at);
     spool_walk_close(&w);
 }
 
@@ -194,7 +188,7 @@ static bool show_on_name(void *arg, const char *name)
     uint64_t id;
     enum spool_name kind = spool_name_parse(name, &id);
     l->is_spool = l->is_spool || kind != SPOOL_NAME_OTHER;
-    l->out_of_memory = kind == SPOOL_NAME_SEGMENT && !spool_ids_add(&l->segments, id);
+    l->out_of_memory = kind == SPOOL_NAME_SEGMENT && !spool_numbers_add(&l->segments, id);
     return !l->out_of_memory;
 }
 
@@ -209,7 +203,7 @@ static bool show_on_foreign(void *arg, const char *name)
 
 static bool is_live(int dir)
 {
-    int fd = openat(dir, SPOOL_LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = spool_io_open(dir, SPOOL_LOCK_NAME, SPOOL_OPEN_READ, NULL);
     bool live = fd >= 0 && spool_io_is_locked(fd);
     if (fd >= 0) {
         close(fd);
@@ -219,8 +213,7 @@ static bool is_live(int dir)
 
 static bool look(struct look *l, const char *directory, struct err *err)
 {
-    const struct spool_io *io = &spool_io_posix;
-    if (io->list(io->arg, l->dir, show_on_name, l) != 0) {
+    if (spool_io_list(l->dir, show_on_name, l) != 0) {
         return err_sys(err, "cannot read the directory %s", directory);
     }
     if (l->out_of_memory) {
@@ -230,11 +223,11 @@ static bool look(struct look *l, const char *directory, struct err *err)
         return true;
     }
     l->shown->live = is_live(l->dir);
-    spool_ids_sort(&l->segments);
+    spool_numbers_sort(&l->segments);
     for (size_t i = 0; i < l->segments.n; i++) {
         see_segment(l, l->segments.at[i], i + 1 == l->segments.n);
     }
-    (void)io->list(io->arg, l->dir, show_on_foreign, l);
+    (void)spool_io_list(l->dir, show_on_foreign, l);
     return true;
 }
 
@@ -244,7 +237,7 @@ bool spool_show(const char *directory, const struct spool_show *show, struct spo
     struct look l = {.show = show, .shown = ret};
     *ret = (struct spool_shown){.live = false};
     *ret_is_spool = false;
-    l.dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    l.dir = spool_io_open_directory(directory);
     if (l.dir < 0) {
         return err_sys(err, "cannot open the directory %s", directory);
     }

@@ -15,21 +15,18 @@
 #define READ_RETRY_MS INT64_C(1000)
 #define LOG_PERIOD_MS INT64_C(60000)
 #define LINES 2
-#define DIRECTORY_BYTES_MAX ((size_t)4096)
 
 /* Where an entry is. */
 enum {
-    ENTRY_NEW,
+    ENTRY_STORED,  /* with the store, as is one that the store has found */
     ENTRY_WAITING, /* in `waiting` */
     ENTRY_BUSY,    /* being written by the thread, which checks its wants afterwards */
-    ENTRY_STORED,  /* with the store */
 };
 /* What the queue wants done with it. */
 enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
 
 struct spool {
     struct spool_options options;
-    const struct spool_io *io;
     pthread_t thread;
 
     pthread_mutex_t lock; /* guards what follows up to the status */
@@ -51,8 +48,8 @@ struct spool {
     int64_t backoff_ms;
     int64_t read_ms; /* not before */
     uint64_t said_damaged;
-    uint64_t too_large;
     uint64_t stored;
+    uint64_t too_large;
     struct log_limit failure_limit;
     struct log_limit read_limit;
     unsigned read_failures;
@@ -96,17 +93,6 @@ static struct spool_entry *pop(struct spool_entry_list *list)
     return e;
 }
 
-static void push(struct spool_entry_list *list, struct spool_entry *e)
-{
-    TAILQ_INSERT_TAIL(list, e, link);
-}
-
-/* Moves all of a list to the end of another. */
-static void move_all(struct spool_entry_list *to, struct spool_entry_list *from)
-{
-    TAILQ_CONCAT(to, from, link);
-}
-
 /* Under the lock. */
 static void poke(struct spool *s)
 {
@@ -117,7 +103,7 @@ static void poke(struct spool *s)
 static void add_waiting(struct spool *s, struct spool_entry *e)
 {
     e->state = ENTRY_WAITING;
-    push(&s->waiting, e);
+    TAILQ_INSERT_TAIL(&s->waiting, e, link);
     s->n_waiting++;
     s->waiting_bytes += e->profile->size;
 }
@@ -152,7 +138,7 @@ static void request(struct spool *s, struct spool_entry *e, unsigned wants)
         return;
     }
     e->wants |= IS_REQUESTED;
-    push(&s->requests, e);
+    TAILQ_INSERT_TAIL(&s->requests, e, link);
     poke(s);
 }
 
@@ -214,7 +200,7 @@ static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
     s->retry_ms = now_ms + s->backoff_ms;
     if (news && log_limit_allow(&s->failure_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
         log_warn(s->options.log, "spool fails, profiles are kept in memory only",
-                 LOG_STR("endpoint", s->options.endpoint), LOG_ERR(err),
+                 LOG_STR("endpoint", s->options.config->name), LOG_ERR(err),
                  LOG_INT("suppressed", suppressed));
     }
 }
@@ -222,7 +208,7 @@ static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
 static void recover(struct spool *s)
 {
     if (s->failing) {
-        log_info(s->options.log, "spool works again", LOG_STR("endpoint", s->options.endpoint));
+        log_info(s->options.log, "spool works again", LOG_STR("endpoint", s->options.config->name));
     }
     s->failing = false;
     s->backoff_ms = 0;
@@ -232,8 +218,9 @@ static void say_read_failure(struct spool *s, const struct err *err, int64_t now
 {
     uint32_t suppressed = 0;
     if (log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
-        log_warn(s->options.log, "spool cannot be read", LOG_STR("endpoint", s->options.endpoint),
-                 LOG_ERR(err), LOG_INT("suppressed", suppressed));
+        log_warn(s->options.log, "spool cannot be read",
+                 LOG_STR("endpoint", s->options.config->name), LOG_ERR(err),
+                 LOG_INT("suppressed", suppressed));
     }
 }
 
@@ -246,7 +233,7 @@ static void say_damage(struct spool *s, int64_t now_ms)
         return;
     }
     log_warn(s->options.log, "damage in the spool, skipped",
-             LOG_STR("endpoint", s->options.endpoint),
+             LOG_STR("endpoint", s->options.config->name),
              LOG_INT("places", c->damaged - s->said_damaged), LOG_INT("bytes", c->damaged_bytes));
     s->said_damaged = c->damaged;
 }
@@ -304,7 +291,7 @@ static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
     struct spool_entry *e;
     TAILQ_INIT(ret_batch);
     pthread_mutex_lock(&s->lock);
-    move_all(ret_batch, &s->waiting);
+    TAILQ_CONCAT(ret_batch, &s->waiting, link);
     TAILQ_FOREACH(e, ret_batch, link)
     {
         e->state = ENTRY_BUSY;
@@ -338,7 +325,7 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
     if (s->n_waiting == 0) {
         s->waiting_since_ms = now_ms;
     }
-    move_all(&newer, &s->waiting);
+    TAILQ_CONCAT(&newer, &s->waiting, link);
     while ((e = pop(batch)) != NULL) {
         if ((e->wants & WANTS_RELEASE) != 0) {
             free_released(s, e, e->wants);
@@ -346,7 +333,7 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
             add_waiting(s, e);
         }
     }
-    move_all(&s->waiting, &newer);
+    TAILQ_CONCAT(&s->waiting, &newer, link);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -376,7 +363,7 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
         }
         switch (spool_store_append(s->store, e, wall_offset, err)) {
         case SPOOL_APPENDED:
-            push(ret_written, e);
+            TAILQ_INSERT_TAIL(ret_written, e, link);
             break;
         case SPOOL_APPEND_TOO_LARGE:
             s->too_large++;
@@ -432,7 +419,8 @@ struct plan {
 static struct plan make_plan(struct spool *s, int64_t now_ms)
 {
     struct plan p = {.write_ms = INT64_MAX};
-    int64_t delay = s->options.fsync_ms < 0 ? SPOOL_WRITE_DELAY_MS : s->options.fsync_ms;
+    int64_t fsync_ms = s->options.config->spool_fsync_ms;
+    int64_t delay = fsync_ms == CONFIG_FSYNC_NEVER ? SPOOL_WRITE_DELAY_MS : fsync_ms;
     pthread_mutex_lock(&s->lock);
     p.flush = s->flush;
     p.stop = s->stop;
@@ -472,7 +460,7 @@ static void say_found(struct spool *s)
     uint64_t skipped = c->skipped[0] + c->skipped[1] + c->skipped[2];
     if (!s->said_found && c->segments + skipped > 0) {
         log_info(s->options.log, "spool of an earlier process",
-                 LOG_STR("endpoint", s->options.endpoint), LOG_INT("segments", c->segments),
+                 LOG_STR("endpoint", s->options.config->name), LOG_INT("segments", c->segments),
                  LOG_INT("bytes", c->bytes), LOG_INT("skipped_files", skipped));
     }
     s->said_found = true;
@@ -625,51 +613,6 @@ void spool_stop(struct spool *s, int64_t now_ms)
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-static bool store_found(void *arg, struct spool_entry *e)
-{
-    struct spool *s = arg;
-    e->state = ENTRY_STORED;
-    return s->options.events.found(s->options.events.arg, e);
-}
-
-static void store_unread_lost(void *arg, bool for_memory)
-{
-    struct spool *s = arg;
-    s->options.events.unread_lost(s->options.events.arg, for_memory);
-}
-
-static void store_lost(void *arg, struct spool_entry *e)
-{
-    struct spool *s = arg;
-    s->options.events.lost(s->options.events.arg, e);
-}
-
-static bool make_store(struct spool *s, struct err *err)
-{
-    struct buf directory;
-    buf_init(&directory, DIRECTORY_BYTES_MAX);
-    bool ok = (buf_puts(&directory, s->options.directory) && buf_putc(&directory, '/') &&
-               spool_directory_name(s->options.endpoint, &directory)) ||
-              err_set(err, ERR_INPUT, "the name of the spool's directory is too long");
-    struct spool_store_options o = {
-        .directory = directory.data,
-        .endpoint = s->options.endpoint,
-        .max_bytes = s->options.max_bytes,
-        .sync = s->options.fsync_ms != SPOOL_FSYNC_NEVER,
-        .io = s->io,
-        .events = {.arg = s,
-                   .found = store_found,
-                   .unread_lost = store_unread_lost,
-                   .lost = store_lost},
-        .seed = s->options.seed,
-    };
-    if (ok) {
-        s->store = spool_store_open(&o, err);
-    }
-    buf_done(&directory);
-    return s->store != NULL;
-}
-
 struct spool *spool_open(const struct spool_options *o, struct err *err)
 {
     struct spool *s = calloc(1, sizeof(*s));
@@ -679,8 +622,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     }
     pthread_condattr_t attr;
     s->options = *o;
-    s->io = o->io != NULL ? o->io : &spool_io_posix;
-    s->status.limit = o->max_bytes;
+    s->status.limit = o->config->spool_max_bytes;
     s->status.up = true;
     s->status.reading = true;
     TAILQ_INIT(&s->waiting);
@@ -693,8 +635,10 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     s->builder = labels_builder_new(o->intern);
     if (s->builder == NULL) {
         err_memory(err);
+        return spool_free(s);
     }
-    return s->builder != NULL && make_store(s, err) ? s : spool_free(s);
+    s->store = spool_store_open(&s->options, err);
+    return s->store != NULL ? s : spool_free(s);
 }
 
 struct spool *spool_free(struct spool *s)

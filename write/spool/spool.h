@@ -31,8 +31,6 @@
 
 /* How long writing waits with fsync "never". */
 #define SPOOL_WRITE_DELAY_MS INT64_C(500)
-#define SPOOL_FSYNC_NEVER INT64_C(-1)
-#define SPOOL_FSYNC_ALWAYS INT64_C(0)
 /* This many waiting bytes are written at once (or a quarter of the queue, if that is less). */
 #define SPOOL_FLUSH_THRESHOLD (UINT64_C(8) * 1024 * 1024)
 /* Between attempts while the disk fails. */
@@ -42,41 +40,6 @@
 #define SPOOL_READ_TRIES 5
 
 struct spool;
-
-struct spool_events {
-    void *arg;
-    /* A profile of an earlier process is on disk. False: no room for it now, ask again. */
-    bool (*found)(void *arg, struct spool_entry *e);
-    /* A profile was lost before it was reported as found: spool full, or out of memory. */
-    void (*unread_lost)(void *arg, bool for_memory);
-    /* It is on disk, and synced as configured. */
-    void (*written)(void *arg, struct spool_entry *e);
-    /* It is not on disk any more: the spool was full, and it was among the oldest. */
-    void (*lost)(void *arg, struct spool_entry *e);
-    /* Answers spool_load(); the reference of p is the receiver's. p is NULL unless LOADED. */
-    void (*loaded)(void *arg, struct spool_entry *e, enum spool_load result, struct profile *p,
-                   int64_t now_ms);
-    /* n profiles that were released with `hold` are now acknowledged on disk. */
-    void (*acknowledged)(void *arg, unsigned n);
-    void *wake_arg; /* of the two that follow */
-    /* After the other events, once a round: there may be something to do. */
-    void (*changed)(void *arg);
-    /* Answers spool_flush(). */
-    void (*flushed)(void *arg);
-};
-
-struct spool_options {
-    const char *directory; /* that of all endpoints; this one's is in it */
-    const char *endpoint;
-    uint64_t max_bytes;
-    int64_t fsync_ms;
-    uint64_t flush_threshold;  /* this many waiting bytes are written at once */
-    const struct spool_io *io; /* NULL: the real one */
-    struct intern *intern;
-    struct log *log; /* may be NULL */
-    struct spool_events events;
-    uint64_t seed;
-};
 
 /* Makes the directory and locks it; blocks. NULL if it is used by another process or cannot be
  * right. A disk that is full, read-only or fails is no error. */

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "write/spool/crc32c.h"
 #include "write/spool/store_private.h"
+
+#define DIRECTORY_BYTES_MAX ((size_t)4096)
 
 const char *spool_error_name(unsigned e)
 {
@@ -45,13 +48,39 @@ bool spool_store_failed(struct spool_store *s, enum spool_error what, const char
 void spool_store_close_file(struct spool_store *s, struct spool_file *f)
 {
     if (f->fd >= 0) {
-        if (f->dirty && s->options.sync && s->io->sync(s->io->arg, f->fd) != 0) {
+        if (f->dirty && s->sync && spool_io_sync(f->fd) != 0) {
             s->counts.errors[SPOOL_ERR_SYNC]++;
             s->unsafe = s->unsafe || f == &s->active;
         }
-        s->io->close(s->io->arg, f->fd);
+        close(f->fd);
     }
     *f = (struct spool_file){.fd = -1};
+}
+
+int spool_write_full(int fd, const void *a, size_t a_size, const void *b, size_t b_size,
+                     uint64_t offset)
+{
+    while (a_size + b_size > 0) {
+        struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)a, .iov_len = a_size},
+                                 {.iov_base = (void *)(uintptr_t)b, .iov_len = b_size}};
+        ssize_t got = spool_io_write(fd, parts, 2, offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            /* A disk that takes nothing and gives no reason is full. */
+            errno = got == 0 ? ENOSPC : errno;
+            return -1;
+        }
+        size_t n = (size_t)got;
+        offset += n;
+        size_t of_a = n < a_size ? n : a_size;
+        a = (const char *)a + of_a;
+        a_size -= of_a;
+        b = (const char *)b + (n - of_a);
+        b_size -= n - of_a;
+    }
+    return 0;
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -143,10 +172,10 @@ void spool_store_seal(struct spool_store *s)
 static void close_directory(struct spool_store *s)
 {
     if (s->lock >= 0) {
-        s->io->close(s->io->arg, s->lock);
+        close(s->lock);
     }
     if (s->dir >= 0) {
-        s->io->close(s->io->arg, s->dir);
+        close(s->dir);
     }
     s->lock = s->dir = -1;
     s->listed = false;
@@ -155,11 +184,11 @@ static void close_directory(struct spool_store *s)
 static int open_lock(struct spool_store *s, bool *ret_exclusive)
 {
     *ret_exclusive = true;
-    int fd = s->io->open(s->io->arg, s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_MAKE, NULL);
+    int fd = spool_io_open(s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_MAKE, NULL);
     if (fd < 0 && errno == EROFS) {
         /* Nothing can be written here, but what is there can be read. */
         *ret_exclusive = false;
-        fd = s->io->open(s->io->arg, s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_READ, NULL);
+        fd = spool_io_open(s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_READ, NULL);
         errno = fd < 0 ? EROFS : errno;
     }
     return fd;
@@ -168,15 +197,15 @@ static int open_lock(struct spool_store *s, bool *ret_exclusive)
 static bool open_directory(struct spool_store *s, struct err *err)
 {
     bool exclusive;
-    if (s->io->make_directory(s->io->arg, s->directory) != 0) {
+    if (spool_io_make_directory(s->directory) != 0) {
         return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
     }
-    s->dir = s->io->open_directory(s->io->arg, s->directory);
+    s->dir = spool_io_open_directory(s->directory);
     if (s->dir < 0) {
         return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
     }
     s->lock = open_lock(s, &exclusive);
-    if (s->lock >= 0 && s->io->lock(s->io->arg, s->lock, exclusive) == 0) {
+    if (s->lock >= 0 && spool_io_lock(s->lock, exclusive) == 0) {
         return true;
     }
     int failed = errno;
@@ -200,37 +229,40 @@ static bool is_transient_errno(int failed)
            failed == ENOLCK;
 }
 
-struct spool_store *spool_store_open(const struct spool_store_options *o, struct err *err)
+/* The endpoint's directory in that of all spools. */
+static bool make_path(struct spool_store *s, struct err *err)
+{
+    const struct config_endpoint *c = s->options->config;
+    struct buf path;
+    buf_init(&path, DIRECTORY_BYTES_MAX);
+    bool ok = (buf_puts(&path, c->spool_directory) && buf_putc(&path, '/') &&
+               spool_directory_name(c->name, &path)) ||
+              err_set(err, ERR_INPUT, "the name of the spool's directory is too long");
+    s->directory = ok ? buf_take(&path, NULL) : NULL;
+    buf_done(&path);
+    return s->directory != NULL;
+}
+
+struct spool_store *spool_store_open(const struct spool_options *o, struct err *err)
 {
     struct spool_store *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         err_memory(err);
         return NULL;
     }
-    s->options = *o;
-    s->io = o->io;
+    uint64_t share = o->config->spool_max_bytes / 16;
+    s->options = o;
+    s->sync = o->config->spool_fsync_ms != CONFIG_FSYNC_NEVER;
     s->dir = s->lock = s->active.fd = s->reading.fd = s->acking.fd = s->walk.fd = -1;
     s->next_id = 1;
-    s->segment_bytes =
-        o->max_bytes / 16 < SPOOL_SEGMENT_BYTES ? o->max_bytes / 16 : SPOOL_SEGMENT_BYTES;
-    if (s->segment_bytes < SPOOL_SEGMENT_BYTES_MIN) {
-        s->segment_bytes = SPOOL_SEGMENT_BYTES_MIN;
-    }
+    s->segment_bytes = share > SPOOL_SEGMENT_BYTES       ? SPOOL_SEGMENT_BYTES
+                       : share < SPOOL_SEGMENT_BYTES_MIN ? SPOOL_SEGMENT_BYTES_MIN
+                                                         : share;
     rng_seed(&s->rng, o->seed);
     TAILQ_INIT(&s->segments);
     TAILQ_INIT(&s->orphans);
     buf_init(&s->head, SPOOL_HEAD_SIZE + (size_t)SPOOL_LABELS_MAX);
-    s->directory = strdup(o->directory);
-    s->endpoint = strdup(o->endpoint);
-    if (s->directory == NULL || s->endpoint == NULL) {
-        err_memory(err);
-        return spool_store_close(s);
-    }
-    struct err first = ERR_INIT;
-    if (!open_directory(s, &first) && !is_transient_errno(errno)) {
-        if (err != NULL) {
-            *err = first;
-        }
+    if (!make_path(s, err) || (!open_directory(s, err) && !is_transient_errno(errno))) {
         return spool_store_close(s);
     }
     return s;
@@ -254,7 +286,6 @@ struct spool_store *spool_store_close(struct spool_store *s)
     close_directory(s);
     buf_done(&s->head);
     free(s->unplaced);
-    free(s->endpoint);
     free(s->directory);
     free(s);
     return NULL;
@@ -263,8 +294,8 @@ struct spool_store *spool_store_close(struct spool_store *s)
 /* ---- listing --------------------------------------------------------------------------------- */
 
 struct listing {
-    struct spool_ids segments;
-    struct spool_ids acks;
+    struct spool_numbers segments;
+    struct spool_numbers acks;
     uint64_t highest;
     uint64_t skipped[SPOOL_SKIPS];
     bool out_of_memory;
@@ -279,13 +310,13 @@ static bool store_on_name(void *arg, const char *name)
         l->skipped[SPOOL_SKIP_FOREIGN] += kind == SPOOL_NAME_OTHER;
         return true;
     }
-    struct spool_ids *ids = kind == SPOOL_NAME_SEGMENT ? &l->segments : &l->acks;
+    struct spool_numbers *ids = kind == SPOOL_NAME_SEGMENT ? &l->segments : &l->acks;
     l->highest = id > l->highest ? id : l->highest;
     if (ids->n >= SPOOL_SEGMENTS_MAX) {
         l->skipped[SPOOL_SKIP_MANY] += kind == SPOOL_NAME_SEGMENT;
         return true;
     }
-    l->out_of_memory = !spool_ids_add(ids, id);
+    l->out_of_memory = !spool_numbers_add(ids, id);
     return !l->out_of_memory;
 }
 
@@ -307,13 +338,13 @@ static bool take_segment(struct spool_store *s, uint64_t id)
     char name[SPOOL_NAME_SIZE];
     uint64_t size = 0;
     spool_name_format(name, id, false);
-    int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, &size);
+    int fd = spool_io_open(s->dir, name, SPOOL_OPEN_READ, &size);
     if (fd < 0) {
         /* A link, a directory, a FIFO, or unreadable: left alone. */
         s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
         return true;
     }
-    s->io->close(s->io->arg, fd);
+    close(fd);
     struct spool_segment *g = spool_store_add_segment(s, id);
     if (g == NULL) {
         return false;
@@ -332,21 +363,20 @@ static void remove_lone_acks(struct spool_store *s, const struct listing *l)
         uint8_t header[SPOOL_ACK_HEADER_SIZE];
         char name[SPOOL_NAME_SIZE];
         uint64_t segment;
-        if (spool_ids_have(&l->segments, l->acks.at[i])) {
+        if (spool_numbers_have(&l->segments, l->acks.at[i])) {
             continue;
         }
         spool_name_format(name, l->acks.at[i], true);
-        int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
-        bool ours =
-            fd >= 0 &&
-            spool_io_read_full(s->io, fd, header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
-            spool_ack_header_parse(header, &segment);
+        int fd = spool_io_open(s->dir, name, SPOOL_OPEN_READ, NULL);
+        bool ours = fd >= 0 &&
+                    spool_read_full(fd, header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+                    spool_ack_header_parse(header, &segment);
         if (fd >= 0) {
-            s->io->close(s->io->arg, fd);
+            close(fd);
         }
         if (!ours) {
             s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
-        } else if (s->io->remove(s->io->arg, s->dir, name) != 0) {
+        } else if (spool_io_remove(s->dir, name) != 0) {
             s->counts.errors[SPOOL_ERR_REMOVE]++;
         }
     }
@@ -355,7 +385,7 @@ static void remove_lone_acks(struct spool_store *s, const struct listing *l)
 static bool take_listing(struct spool_store *s, struct listing *l)
 {
     bool ok = true;
-    spool_ids_sort(&l->segments);
+    spool_numbers_sort(&l->segments);
     memcpy(s->counts.skipped, l->skipped, sizeof(l->skipped));
     bool fresh = TAILQ_EMPTY(&s->segments);
     for (size_t i = 0; ok && i < l->segments.n; i++) {
@@ -383,7 +413,7 @@ bool spool_store_list(struct spool_store *s, struct err *err)
     if (s->dir < 0 && !open_directory(s, err)) {
         return false;
     }
-    bool ok = s->io->list(s->io->arg, s->dir, store_on_name, &l) == 0;
+    bool ok = spool_io_list(s->dir, store_on_name, &l) == 0;
     if (!ok) {
         spool_store_failed(s, SPOOL_ERR_READ, "the directory", err);
     } else if (l.out_of_memory || !take_listing(s, &l)) {
@@ -403,10 +433,11 @@ static bool begin_segment(struct spool_store *s, struct err *err)
     uint8_t bytes[SPOOL_HEADER_SIZE];
     struct spool_header h = {.segment = s->next_id, .created_ns = clock_wall_ns()};
     h.salt = rng_next(&s->rng);
-    memcpy(h.endpoint, s->endpoint, strnlen(s->endpoint, SPOOL_ENDPOINT_MAX));
+    const char *endpoint = s->options->config->name;
+    memcpy(h.endpoint, endpoint, strnlen(endpoint, SPOOL_ENDPOINT_MAX));
     spool_header_encode(&h, bytes);
     spool_name_format(name, h.segment, false);
-    int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_CREATE, NULL);
+    int fd = spool_io_open(s->dir, name, SPOOL_OPEN_CREATE, NULL);
     if (fd < 0) {
         bool gone = errno == ENOENT || errno == ESTALE;
         spool_store_failed(s, SPOOL_ERR_OPEN, name, err);
@@ -417,15 +448,15 @@ static bool begin_segment(struct spool_store *s, struct err *err)
         return false;
     }
     s->next_id++;
-    bool ok = spool_io_write_full(s->io, fd, bytes, sizeof(bytes), NULL, 0, 0) == 0 ||
+    bool ok = spool_write_full(fd, bytes, sizeof(bytes), NULL, 0, 0) == 0 ||
               spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
     struct spool_segment *g = ok ? spool_store_add_segment(s, h.segment) : NULL;
     if (g == NULL) {
         if (ok) {
             err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
         }
-        s->io->close(s->io->arg, fd);
-        (void)s->io->remove(s->io->arg, s->dir, name);
+        close(fd);
+        (void)spool_io_remove(s->dir, name);
         return false;
     }
     g->salt = h.salt;
@@ -453,14 +484,13 @@ static bool write_record(struct spool_store *s, struct spool_entry *e, struct er
     e->head.salt = g->salt;
     e->head.offset = g->size;
     spool_head_encode(&e->head, (uint8_t *)s->head.data);
-    if (spool_io_write_full(s->io, s->active.fd, s->head.data, s->head.len, p->data, p->size,
-                            g->size) == 0) {
+    if (spool_write_full(s->active.fd, s->head.data, s->head.len, p->data, p->size, g->size) == 0) {
         s->active.dirty = true;
         return true;
     }
     int failed = errno;
     /* A part of it must not stay: the next record goes to the same place. */
-    if (s->io->truncate(s->io->arg, s->active.fd, g->size) != 0) {
+    if (spool_io_truncate(s->active.fd, g->size) != 0) {
         spool_store_seal(s);
     }
     errno = failed;
@@ -500,7 +530,8 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
         return SPOOL_APPEND_FAILED;
     }
     uint64_t size = (uint64_t)s->head.len + p->size;
-    if (p->size > SPOOL_DATA_MAX || size + SPOOL_HEADER_SIZE > s->options.max_bytes) {
+    if (p->size > SPOOL_DATA_MAX ||
+        size + SPOOL_HEADER_SIZE > s->options->config->spool_max_bytes) {
         return refuse_entry(s, e);
     }
     const char *labels = s->head.data + SPOOL_HEAD_SIZE;
@@ -532,12 +563,12 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
 {
     bool ok = !s->unsafe;
     s->unsafe = false;
-    if (!s->options.sync) {
+    if (!s->sync) {
         return true;
     }
     if (s->active.fd >= 0 && s->active.dirty) {
         s->active.dirty = false;
-        if (s->io->sync(s->io->arg, s->active.fd) != 0) {
+        if (spool_io_sync(s->active.fd) != 0) {
             ok = spool_store_failed(s, SPOOL_ERR_SYNC, "the newest segment", err);
             /* The kernel may have forgotten what it could not write: no more into this file. */
             spool_store_seal(s);
@@ -547,13 +578,13 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
     }
     if (s->acking.fd >= 0 && s->acking.dirty) {
         s->acking.dirty = false;
-        if (s->io->sync(s->io->arg, s->acking.fd) != 0) {
+        if (spool_io_sync(s->acking.fd) != 0) {
             s->counts.errors[SPOOL_ERR_SYNC]++;
         }
     }
     if (s->dir_dirty && s->dir >= 0) {
         s->dir_dirty = false;
-        if (s->io->sync(s->io->arg, s->dir) != 0) {
+        if (spool_io_sync(s->dir) != 0) {
             ok = ok && spool_store_failed(s, SPOOL_ERR_SYNC, "the directory", err);
         }
     }
@@ -570,7 +601,7 @@ static bool open_for_reading(struct spool_store *s, struct spool_segment *g)
     }
     spool_store_close_file(s, &s->reading);
     spool_name_format(name, g->id, false);
-    int fd = s->dir < 0 ? -1 : s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_READ, NULL);
+    int fd = s->dir < 0 ? -1 : spool_io_open(s->dir, name, SPOOL_OPEN_READ, NULL);
     if (fd < 0) {
         return false;
     }
@@ -618,7 +649,7 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
         spool_store_failed(s, SPOOL_ERR_READ, "a segment", err);
         return gone ? SPOOL_LOAD_GONE : SPOOL_LOAD_FAILED;
     }
-    switch (spool_body_read(s->io, s->reading.fd, e->offset, &e->head, &labels, &data)) {
+    switch (spool_body_read(s->reading.fd, e->offset, &e->head, &labels, &data)) {
     case SPOOL_BODY_OK:
         break;
     case SPOOL_BODY_DAMAGED:

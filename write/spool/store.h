@@ -14,6 +14,8 @@
 #include <sys/queue.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "config/config.h"
 #include "model/profile.h"
 #include "write/spool/io.h"
 #include "write/spool/walk.h"
@@ -80,33 +82,57 @@ struct spool_counts {
     uint64_t skipped[SPOOL_SKIPS];
 };
 
-/* The events of the store; each on the thread of the call that caused it. */
-struct spool_store_events {
-    void *arg;
-    /* A record of an earlier process. False: no room for it now, ask again later. */
-    bool (*found)(void *arg, struct spool_entry *e);
-    /* A record of an earlier process was lost before it became an entry. */
-    void (*unread_lost)(void *arg, bool for_memory);
-    /* The segment of an entry was dropped to make room; e->segment is NULL now. */
-    void (*lost)(void *arg, struct spool_entry *e);
+/* The result of reading a profile back. GONE: its segment has been dropped or removed. FAILED: the
+ * disk. */
+enum spool_load {
+    SPOOL_LOADED,
+    SPOOL_LOAD_GONE,
+    SPOOL_LOAD_DAMAGED,
+    SPOOL_LOAD_FAILED,
+    SPOOL_LOAD_MEMORY
 };
 
-struct spool_store_options {
-    const char *directory; /* of the endpoint; copied */
-    const char *endpoint;  /* for the headers; copied */
-    uint64_t max_bytes;
-    bool sync;                 /* false: fsync(2) is never called */
-    const struct spool_io *io; /* outlives the store, as do all pointers in it */
-    struct spool_store_events events;
+/* On the thread of the call that caused it, which is the spool's; with no lock of the spool held.
+ */
+struct spool_events {
+    void *arg;
+    /* A profile of an earlier process is on disk. False: no room for it now, ask again. */
+    bool (*found)(void *arg, struct spool_entry *e);
+    /* A profile was lost before it was reported as found: spool full, or out of memory. */
+    void (*unread_lost)(void *arg, bool for_memory);
+    /* It is on disk, and synced as configured. */
+    void (*written)(void *arg, struct spool_entry *e);
+    /* It is not on disk any more: the spool was full, and it was among the oldest. */
+    void (*lost)(void *arg, struct spool_entry *e);
+    /* Answers spool_load(); the reference of p is the receiver's. p is NULL unless LOADED. */
+    void (*loaded)(void *arg, struct spool_entry *e, enum spool_load result, struct profile *p,
+                   int64_t now_ms);
+    /* n profiles that were released with `hold` are now acknowledged on disk. */
+    void (*acknowledged)(void *arg, unsigned n);
+    void *wake_arg; /* of the two that follow */
+    /* After the other events, once a round: there may be something to do. */
+    void (*changed)(void *arg);
+    /* Answers spool_flush(). */
+    void (*flushed)(void *arg);
+};
+
+struct spool_options {
+    /* Referenced: its name and spool_* count. */
+    const struct config_endpoint *config;
+    uint64_t flush_threshold; /* this many waiting bytes are written at once */
+    struct intern *intern;
+    struct log *log; /* may be NULL */
+    struct spool_events events;
     uint64_t seed; /* of the salts */
 };
 
 struct spool_store;
 
-/* Makes the directory and takes its lock. NULL with an error when another process has it, or if the
- * place cannot be right (no rights, no directory). A disk that is full, read-only or fails now is
- * no error: the store comes without its directory, and spool_store_list() tries again. */
-struct spool_store *spool_store_open(const struct spool_store_options *o, struct err *err);
+/* Makes the endpoint's directory and takes its lock; o outlives the store. NULL with an error when
+ * another process has it, or if the place cannot be right (no rights, no directory). A disk that is
+ * full, read-only or fails now is no error: the store comes without its directory, and
+ * spool_store_list() tries again. */
+struct spool_store *spool_store_open(const struct spool_options *o, struct err *err);
 /* Removes what is done, closes the files and frees all entries that it knows. Accepts NULL. */
 struct spool_store *spool_store_close(struct spool_store *s);
 
@@ -133,14 +159,7 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
  */
 bool spool_store_sync(struct spool_store *s, struct err *err);
 
-/* Reads a profile back. GONE: its segment has been dropped or removed. FAILED: the disk. */
-enum spool_load {
-    SPOOL_LOADED,
-    SPOOL_LOAD_GONE,
-    SPOOL_LOAD_DAMAGED,
-    SPOOL_LOAD_FAILED,
-    SPOOL_LOAD_MEMORY
-};
+/* Reads a profile back. */
 enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
                                  struct labels_builder *builder, struct profile **ret_profile,
                                  struct err *err);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "write/spool/store_private.h"
 
@@ -21,15 +22,15 @@ static bool open_acks(struct spool_store *s, struct spool_segment *g)
         return false;
     }
     spool_name_format(name, g->id, true);
-    int fd = s->io->open(s->io->arg, s->dir, name, SPOOL_OPEN_MAKE, NULL);
+    int fd = spool_io_open(s->dir, name, SPOOL_OPEN_MAKE, NULL);
     if (fd < 0) {
         return false;
     }
     if (g->ack_size <= SPOOL_ACK_HEADER_SIZE) {
         spool_ack_header_encode(g->id, header);
-        if (spool_io_write_full(s->io, fd, header, sizeof(header), NULL, 0, 0) != 0) {
+        if (spool_write_full(fd, header, sizeof(header), NULL, 0, 0) != 0) {
             int failed = errno;
-            s->io->close(s->io->arg, fd);
+            close(fd);
             errno = failed;
             return false;
         }
@@ -49,7 +50,7 @@ static bool write_ack(struct spool_store *s, struct spool_segment *g, const stru
     char name[SPOOL_NAME_SIZE];
     spool_ack_encode(g->salt, e->offset, ack);
     if (open_acks(s, g) &&
-        spool_io_write_full(s->io, s->acking.fd, ack, sizeof(ack), NULL, 0, g->ack_size) == 0) {
+        spool_write_full(s->acking.fd, ack, sizeof(ack), NULL, 0, g->ack_size) == 0) {
         g->ack_size += sizeof(ack);
         s->acking.dirty = true;
         return true;
@@ -64,7 +65,7 @@ static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err
     spool_name_format(name, id, ack);
     if (s->dir < 0) {
         errno = EIO;
-    } else if (s->io->remove(s->io->arg, s->dir, name) == 0 || errno == ENOENT) {
+    } else if (spool_io_remove(s->dir, name) == 0 || errno == ENOENT) {
         return true;
     }
     return spool_store_failed(s, SPOOL_ERR_REMOVE, name, err);
@@ -151,10 +152,9 @@ bool spool_store_retry(struct spool_store *s, struct err *err)
 void spool_store_end_walk(struct spool_store *s)
 {
     spool_walk_close(&s->walk);
-    free(s->acked);
+    free(s->acked.at);
     free(s->unplaced);
-    s->acked = NULL;
-    s->n_acked = 0;
+    s->acked = (struct spool_numbers){.n = 0};
     s->unplaced = NULL;
     s->walking = NULL;
 }
@@ -186,7 +186,7 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
     char name[SPOOL_NAME_SIZE];
     size_t bad = 0;
     spool_name_format(name, g->id, false);
-    switch (spool_walk_open(&s->walk, s->io, s->dir, g->id)) {
+    switch (spool_walk_open(&s->walk, s->dir, g->id)) {
     case SPOOL_WALK_OPEN:
         break;
     case SPOOL_WALK_EMPTY:
@@ -209,8 +209,7 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
         spool_store_failed(s, SPOOL_ERR_READ, name, err);
         return -1;
     }
-    if (!spool_acks_read(s->io, s->dir, g->id, s->walk.salt, &s->acked, &s->n_acked, &g->ack_size,
-                         &bad)) {
+    if (!spool_acks_read(s->dir, g->id, s->walk.salt, &s->acked, &g->ack_size, &bad)) {
         spool_store_failed(s, SPOOL_ERR_READ, name, err);
         spool_walk_close(&s->walk);
         return -1;
@@ -247,7 +246,7 @@ static bool place(struct spool_store *s, struct spool_entry *e)
     TAILQ_INSERT_TAIL(&g->entries, e, in_segment);
     g->live++;
     s->counts.profiles++;
-    if (s->options.events.found(s->options.events.arg, e)) {
+    if (s->options->events.found(s->options->events.arg, e)) {
         return true;
     }
     TAILQ_REMOVE(&g->entries, e, in_segment);
@@ -265,14 +264,14 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
         count_damage(s, found->size);
         return SPOOL_READ_MORE;
     }
-    if (spool_acks_have(s->acked, s->n_acked, found->offset)) {
+    if (spool_numbers_have(&s->acked, found->offset)) {
         return SPOOL_READ_MORE;
     }
     struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
     if (e == NULL) {
         /* It stays where it is, for the next process. */
         s->walking->live++;
-        s->options.events.unread_lost(s->options.events.arg, true);
+        s->options->events.unread_lost(s->options->events.arg, true);
         return SPOOL_READ_MORE;
     }
     return place(s, e) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
@@ -358,15 +357,15 @@ static void lose_unread(struct spool_store *s)
     struct spool_found found;
     enum spool_step step;
     if (s->unplaced != NULL) {
-        s->options.events.unread_lost(s->options.events.arg, false);
+        s->options->events.unread_lost(s->options->events.arg, false);
     }
     free(s->unplaced);
     s->unplaced = NULL;
     while ((step = spool_walk_next(&s->walk, &found)) < SPOOL_STEP_END) {
         if (step == SPOOL_STEP_DAMAGE) {
             count_damage(s, found.size);
-        } else if (!spool_acks_have(s->acked, s->n_acked, found.offset)) {
-            s->options.events.unread_lost(s->options.events.arg, false);
+        } else if (!spool_numbers_have(&s->acked, found.offset)) {
+            s->options->events.unread_lost(s->options->events.arg, false);
         }
     }
     spool_store_end_walk(s);
@@ -380,7 +379,7 @@ static void orphan_entries(struct spool_store *s, struct spool_segment *g)
         TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);
         e->segment = NULL;
         s->counts.profiles--;
-        s->options.events.lost(s->options.events.arg, e);
+        s->options->events.lost(s->options->events.arg, e);
     }
     g->live = 0;
 }
@@ -413,7 +412,8 @@ static bool drop_oldest(struct spool_store *s, struct err *err)
 
 bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err)
 {
-    while (s->counts.bytes + n > s->options.max_bytes && !TAILQ_EMPTY(&s->segments)) {
+    while (s->counts.bytes + n > s->options->config->spool_max_bytes &&
+           !TAILQ_EMPTY(&s->segments)) {
         if (!drop_oldest(s, err)) {
             return false;
         }

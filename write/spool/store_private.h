@@ -18,12 +18,11 @@ struct spool_file {
 };
 
 struct spool_store {
-    struct spool_store_options options;
-    char *directory;
-    char *endpoint;
-    const struct spool_io *io;
-    int dir;  /* -1: not there now */
-    int lock; /* -1: not taken now */
+    const struct spool_options *options;
+    char *directory; /* of the endpoint */
+    bool sync;       /* false: fsync(2) is never called */
+    int dir;         /* -1: not there now */
+    int lock;        /* -1: not taken now */
     bool listed;
     struct spool_segment_list segments; /* in order of id */
     struct spool_entry_list orphans;    /* entries whose segment is gone */
@@ -40,8 +39,7 @@ struct spool_store {
     /* The segment that is being read, of an earlier process. */
     struct spool_segment *walking;
     struct spool_walk walk;
-    uint32_t *acked;
-    size_t n_acked;
+    struct spool_numbers acked;
     struct spool_entry *unplaced; /* found, but there was no room */
 
     struct buf head; /* of the record that is being written, with its labels */
@@ -51,6 +49,9 @@ struct spool_store {
 /* ret_err gets what failed, and the counter counts. Returns false. */
 bool spool_store_failed(struct spool_store *s, enum spool_error what, const char *name,
                         struct err *err);
+/* Writes all of two parts, or -1. */
+int spool_write_full(int fd, const void *a, size_t a_size, const void *b, size_t b_size,
+                     uint64_t offset);
 void spool_store_close_file(struct spool_store *s, struct spool_file *f);
 /* Ends appending to the active segment; the next append begins another. */
 void spool_store_seal(struct spool_store *s);

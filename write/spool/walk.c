@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "write/spool/crc32c.h"
 
@@ -10,6 +11,67 @@
 #define WINDOW ((size_t)64 * 1024)
 /* More acknowledgements than a segment can have records are not read. */
 #define ACKS_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+ssize_t spool_read_full(int fd, void *p, size_t n, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = spool_io_read(fd, (char *)p + done, n - done, offset + done);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return -1;
+        }
+        if (got == 0) {
+            break;
+        }
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* ---- numbers -----------------------------------------------------------------------------------
+ */
+
+/* The array grows in powers of two. */
+bool spool_numbers_add(struct spool_numbers *numbers, uint64_t number)
+{
+    size_t n = numbers->n;
+    if (n == 0 || (n >= 64 && (n & (n - 1)) == 0)) {
+        uint64_t *more = realloc(numbers->at, (n < 64 ? 64 : n * 2) * sizeof(number));
+        if (more == NULL) {
+            return false;
+        }
+        numbers->at = more;
+    }
+    numbers->at[numbers->n++] = number;
+    return true;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+void spool_numbers_sort(struct spool_numbers *numbers)
+{
+    /* Without any, the array is NULL, which qsort(3) does not want. */
+    if (numbers->n > 0) {
+        qsort(numbers->at, numbers->n, sizeof(numbers->at[0]), compare_numbers);
+    }
+}
+
+bool spool_numbers_have(const struct spool_numbers *numbers, uint64_t number)
+{
+    return numbers->n > 0 && bsearch(&number, numbers->at, numbers->n, sizeof(numbers->at[0]),
+                                     compare_numbers) != NULL;
+}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -19,7 +81,7 @@ static bool adopt_first_record(struct spool_walk *w)
 {
     uint8_t bytes[SPOOL_HEAD_SIZE];
     struct spool_head head;
-    ssize_t n = spool_io_read_full(w->io, w->fd, bytes, sizeof(bytes), SPOOL_HEADER_SIZE);
+    ssize_t n = spool_read_full(w->fd, bytes, sizeof(bytes), SPOOL_HEADER_SIZE);
     if (n != (ssize_t)sizeof(bytes) || !spool_head_parse(bytes, SPOOL_HEADER_SIZE, &head)) {
         return false;
     }
@@ -40,7 +102,7 @@ static bool is_stump(const uint8_t *p, size_t n)
 static enum spool_walk_open judge_header(struct spool_walk *w)
 {
     uint8_t start[SPOOL_ANY_HEADER_MAX];
-    ssize_t n = spool_io_read_full(w->io, w->fd, start, sizeof(start), 0);
+    ssize_t n = spool_read_full(w->fd, start, sizeof(start), 0);
     if (n < 0) {
         return SPOOL_WALK_FAILED;
     }
@@ -59,13 +121,12 @@ static enum spool_walk_open judge_header(struct spool_walk *w)
     }
 }
 
-enum spool_walk_open spool_walk_open(struct spool_walk *w, const struct spool_io *io, int dir,
-                                     uint64_t segment)
+enum spool_walk_open spool_walk_open(struct spool_walk *w, int dir, uint64_t segment)
 {
     char name[SPOOL_NAME_SIZE];
     spool_name_format(name, segment, false);
-    *w = (struct spool_walk){.io = io, .offset = SPOOL_HEADER_SIZE};
-    w->fd = io->open(io->arg, dir, name, SPOOL_OPEN_READ, &w->size);
+    *w = (struct spool_walk){.offset = SPOOL_HEADER_SIZE};
+    w->fd = spool_io_open(dir, name, SPOOL_OPEN_READ, &w->size);
     if (w->fd < 0) {
         return SPOOL_WALK_FAILED;
     }
@@ -80,8 +141,8 @@ enum spool_walk_open spool_walk_open(struct spool_walk *w, const struct spool_io
 
 void spool_walk_close(struct spool_walk *w)
 {
-    if (w->io != NULL && w->fd >= 0) {
-        w->io->close(w->io->arg, w->fd);
+    if (w->fd >= 0) {
+        close(w->fd);
     }
     w->fd = -1;
 }
@@ -95,7 +156,7 @@ static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_h
     if (w->size - offset < sizeof(bytes)) {
         return 0;
     }
-    ssize_t n = spool_io_read_full(w->io, w->fd, bytes, sizeof(bytes), offset);
+    ssize_t n = spool_read_full(w->fd, bytes, sizeof(bytes), offset);
     if (n < 0) {
         return -1;
     }
@@ -108,7 +169,7 @@ static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_h
 static int search_window(const struct spool_walk *w, uint8_t *window, uint64_t from,
                          uint64_t *ret_at)
 {
-    ssize_t n = spool_io_read_full(w->io, w->fd, window, WINDOW, from);
+    ssize_t n = spool_read_full(w->fd, window, WINDOW, from);
     if (n < 0) {
         return -1;
     }
@@ -170,86 +231,69 @@ enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret)
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
-static int compare_offsets(const void *a, const void *b)
-{
-    const uint32_t *x = a;
-    const uint32_t *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-bool spool_acks_have(const uint32_t *offsets, size_t n, uint64_t offset)
-{
-    uint32_t key = (uint32_t)offset;
-    return n > 0 && offset <= UINT32_MAX &&
-           bsearch(&key, offsets, n, sizeof(offsets[0]), compare_offsets) != NULL;
-}
-
-static bool read_acks(const struct spool_io *io, int fd, uint64_t salt, size_t size,
-                      uint32_t *offsets, size_t *ret_n, size_t *ret_bad)
+static bool read_acks(int fd, uint64_t salt, size_t size, struct spool_numbers *ret,
+                      size_t *ret_bad)
 {
     uint8_t chunk[512 * SPOOL_ACK_SIZE];
     for (size_t at = 0; at < size; at += sizeof(chunk)) {
         size_t want = size - at < sizeof(chunk) ? size - at : sizeof(chunk);
-        ssize_t n = spool_io_read_full(io, fd, chunk, want, SPOOL_ACK_HEADER_SIZE + at);
+        ssize_t n = spool_read_full(fd, chunk, want, SPOOL_ACK_HEADER_SIZE + at);
         if (n < 0) {
             return false;
         }
         for (size_t i = 0; i + SPOOL_ACK_SIZE <= (size_t)n; i += SPOOL_ACK_SIZE) {
-            if (spool_ack_parse(chunk + i, salt, &offsets[*ret_n])) {
-                (*ret_n)++;
-            } else {
+            uint32_t offset;
+            if (!spool_ack_parse(chunk + i, salt, &offset)) {
                 (*ret_bad)++;
+            } else if (!spool_numbers_add(ret, offset)) {
+                return false;
             }
         }
     }
     return true;
 }
 
-bool spool_acks_read(const struct spool_io *io, int dir, uint64_t segment, uint64_t salt,
-                     uint32_t **ret_offsets, size_t *ret_n, uint64_t *ret_size, size_t *ret_bad)
+bool spool_acks_read(int dir, uint64_t segment, uint64_t salt, struct spool_numbers *ret,
+                     uint64_t *ret_size, size_t *ret_bad)
 {
     char name[SPOOL_NAME_SIZE];
     uint64_t size = 0;
-    *ret_offsets = NULL;
-    *ret_n = *ret_bad = 0;
+    *ret = (struct spool_numbers){.n = 0};
+    *ret_bad = 0;
     *ret_size = 0;
     spool_name_format(name, segment, true);
-    int fd = io->open(io->arg, dir, name, SPOOL_OPEN_READ, &size);
+    int fd = spool_io_open(dir, name, SPOOL_OPEN_READ, &size);
     if (fd < 0) {
         return errno == ENOENT;
     }
     size = size < ACKS_BYTES_MAX ? size : ACKS_BYTES_MAX;
     size_t n = size < SPOOL_ACK_HEADER_SIZE ? 0 : (size - SPOOL_ACK_HEADER_SIZE) / SPOOL_ACK_SIZE;
-    uint32_t *offsets = malloc((n + 1) * sizeof(offsets[0]));
-    bool ok =
-        offsets != NULL && read_acks(io, fd, salt, n * SPOOL_ACK_SIZE, offsets, ret_n, ret_bad);
-    int failed = offsets != NULL ? errno : ENOMEM;
-    io->close(io->arg, fd);
+    bool ok = read_acks(fd, salt, n * SPOOL_ACK_SIZE, ret, ret_bad);
+    int failed = errno;
+    close(fd);
     if (!ok) {
-        free(offsets);
+        free(ret->at);
+        *ret = (struct spool_numbers){.n = 0};
         errno = failed;
         return false;
     }
-    qsort(offsets, *ret_n, sizeof(offsets[0]), compare_offsets);
-    *ret_offsets = offsets;
+    spool_numbers_sort(ret);
     *ret_size = SPOOL_ACK_HEADER_SIZE + n * SPOOL_ACK_SIZE;
     return true;
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offset,
-                                const struct spool_head *head, uint8_t **ret_labels,
-                                char **ret_data)
+enum spool_body spool_body_read(int fd, uint64_t offset, const struct spool_head *head,
+                                uint8_t **ret_labels, char **ret_data)
 {
     uint8_t *labels = malloc((size_t)head->labels_size + 1);
     char *data = malloc((size_t)head->data_size + 1);
     enum spool_body result = labels != NULL && data != NULL ? SPOOL_BODY_OK : SPOOL_BODY_MEMORY;
     if (result == SPOOL_BODY_OK) {
         uint64_t at = offset + SPOOL_HEAD_SIZE;
-        ssize_t a = spool_io_read_full(io, fd, labels, head->labels_size, at);
-        ssize_t b =
-            a < 0 ? -1 : spool_io_read_full(io, fd, data, head->data_size, at + head->labels_size);
+        ssize_t a = spool_read_full(fd, labels, head->labels_size, at);
+        ssize_t b = a < 0 ? -1 : spool_read_full(fd, data, head->data_size, at + head->labels_size);
         uint32_t crc = a < 0 || b < 0 ? 0 : crc32c(crc32c(0, labels, (size_t)a), data, (size_t)b);
         if (a < 0 || b < 0) {
             result = SPOOL_BODY_FAILED;
@@ -268,41 +312,4 @@ enum spool_body spool_body_read(const struct spool_io *io, int fd, uint64_t offs
     *ret_labels = labels;
     *ret_data = data;
     return SPOOL_BODY_OK;
-}
-
-/* ---- numbers of segments --------------------------------------------------------------------- */
-
-/* The array grows in powers of two. */
-bool spool_ids_add(struct spool_ids *ids, uint64_t id)
-{
-    size_t n = ids->n;
-    if (n == 0 || (n >= 64 && (n & (n - 1)) == 0)) {
-        uint64_t *more = realloc(ids->at, (n < 64 ? 64 : n * 2) * sizeof(id));
-        if (more == NULL) {
-            return false;
-        }
-        ids->at = more;
-    }
-    ids->at[ids->n++] = id;
-    return true;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-void spool_ids_sort(struct spool_ids *ids)
-{
-    /* Without any, the array is NULL, which qsort(3) does not want. */
-    if (ids->n > 0) {
-        qsort(ids->at, ids->n, sizeof(ids->at[0]), compare_ids);
-    }
-}
-
-bool spool_ids_have(const struct spool_ids *ids, uint64_t id)
-{
-    return ids->n > 0 && bsearch(&id, ids->at, ids->n, sizeof(ids->at[0]), compare_ids) != NULL;
 }
