@@ -108,12 +108,8 @@ static bool check_proxy_url(struct sv v)
             break;
         }
     }
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        if (sv_eq_str(scheme, schemes[i])) {
-            return check_authority(authority);
-        }
-    }
-    return false;
+    return sv_in(scheme, schemes, sizeof(schemes) / sizeof(schemes[0])) &&
+           check_authority(authority);
 }
 
 const struct text_kind text_proxy_url = {
@@ -139,15 +135,15 @@ const struct text_kind text_header_value = {
     .secret = true,
 };
 
-static bool is_token(struct sv v)
+/* Only ASCII letters, digits and the other characters given. */
+static bool is_made_of(struct sv v, const char *others)
 {
     for (size_t i = 0; i < v.n; i++) {
-        if (!ascii_is_alnum(v.p[i]) &&
-            (v.p[i] == '\0' || strchr("!#$%&'*+-.^_`|~", v.p[i]) == NULL)) {
+        if (!ascii_is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr(others, v.p[i]) == NULL)) {
             return false;
         }
     }
-    return v.n > 0;
+    return true;
 }
 
 /* The headers that Prometheus reserves, as far as they concern us: we set them, or they would break
@@ -173,7 +169,7 @@ bool check_header_name(struct sv v, const char **ret_problem)
         "Upgrade",
         "Expect",
     };
-    if (!is_token(v)) {
+    if (v.n == 0 || !is_made_of(v, "!#$%&'*+-.^_`|~")) {
         *ret_problem = "not a valid header name";
         return false;
     }
@@ -188,14 +184,8 @@ bool check_header_name(struct sv v, const char **ret_problem)
     return true;
 }
 
-static bool check_not_empty(struct sv v)
-{
-    return v.n > 0;
-}
-
 /* UTF-8 names as in Prometheus 3; the text is known to be UTF-8. */
-const struct text_kind text_label_name = {.expected = "a label name that is not empty",
-                                          .ok = check_not_empty};
+const struct text_kind text_label_name = {.expected = "a label name that is not empty", .min = 1};
 
 const struct pairs_kind pairs_labels = {.name = &text_label_name, .value = &text_any};
 
@@ -203,37 +193,40 @@ const struct pairs_kind pairs_labels = {.name = &text_label_name, .value = &text
  * deltas. */
 static bool check_param_name(struct sv v)
 {
-    return v.n > 0 && !sv_eq_str(v, "seconds");
+    return !sv_eq_str(v, "seconds");
 }
 
 static const struct text_kind text_param_name = {
     .expected = "the name of a query parameter other than seconds (which is a key of the types)",
-    .ok = check_param_name};
+    .ok = check_param_name,
+    .min = 1};
 
 const struct pairs_kind pairs_params = {
     .name = &text_param_name, .value = &text_any, .lists = true};
 
 static bool check_path_prefix(struct sv v)
 {
-    return v.n <= PATH_LEN_MAX && is_graphic(v) && !has_any(v, "?#");
+    return is_graphic(v) && !has_any(v, "?#");
 }
 
 const struct text_kind text_path_prefix = {
     .expected = "a path without \"?\", \"#\", spaces and control characters (put a query into "
                 "params)",
-    .ok = check_path_prefix};
+    .ok = check_path_prefix,
+    .max = PATH_LEN_MAX};
 
 static bool check_target(struct sv v)
 {
-    return v.n > 0 && is_graphic(v) && !has_any(v, "/@?#");
+    return is_graphic(v) && !has_any(v, "/@?#");
 }
 
 #define TARGET_EXPECTED "host:port without scheme and path (see scheme, path_prefix)"
-const struct text_kind text_target = {.expected = TARGET_EXPECTED, .ok = check_target};
+const struct text_kind text_target = {.expected = TARGET_EXPECTED, .ok = check_target, .min = 1};
 const struct text_kind text_raw_target = {
-    .expected = TARGET_EXPECTED, .ok = check_target, .raw = true};
+    .expected = TARGET_EXPECTED, .ok = check_target, .min = 1, .raw = true};
 
-bool check_dns_name(struct sv v, bool dots, size_t max)
+/* The characters of an RFC 1123 label, or with dots of a subdomain. */
+static bool is_dns_name(struct sv v, bool dots)
 {
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
@@ -242,16 +235,21 @@ bool check_dns_name(struct sv v, bool dots, size_t max)
             return false;
         }
     }
-    return v.n > 0 && v.n <= max;
+    return true;
 }
 
-static bool check_namespace(struct sv v)
+bool check_dns_label(struct sv v)
 {
-    return check_dns_name(v, false, DNS_LABEL_MAX);
+    return is_dns_name(v, false);
 }
 
-const struct text_kind text_namespace = {.expected = "the name of a namespace",
-                                         .ok = check_namespace};
+bool check_dns_subdomain(struct sv v)
+{
+    return is_dns_name(v, true);
+}
+
+const struct text_kind text_namespace = {
+    .expected = "the name of a namespace", .ok = check_dns_label, .min = 1, .max = DNS_LABEL_MAX};
 
 bool check_listen(struct sv v)
 {
@@ -286,17 +284,13 @@ const struct text_kind text_listen = {
 /* The characters that Pyroscope and its relatives accept in X-Scope-OrgID. */
 static bool check_tenant(struct sv v)
 {
-    for (size_t i = 0; i < v.n; i++) {
-        if (!ascii_is_alnum(v.p[i]) && (v.p[i] == '\0' || strchr("!-_.*'()", v.p[i]) == NULL)) {
-            return false;
-        }
-    }
-    return v.n <= TENANT_LEN_MAX && !sv_eq_str(v, ".") && !sv_eq_str(v, "..");
+    return is_made_of(v, "!-_.*'()") && !sv_eq_str(v, ".") && !sv_eq_str(v, "..");
 }
 
 const struct text_kind text_tenant = {
     .expected = "at most 150 letters, digits and !-_.*'() (not \".\" or \"..\")",
-    .ok = check_tenant};
+    .ok = check_tenant,
+    .max = TENANT_LEN_MAX};
 
 const struct range range_interval = {.min = 1, .max = UINT64_C(24) * 60 * 60 * 1000};
 

@@ -75,13 +75,14 @@ static bool check_external_name(struct sv v)
             return false;
         }
     }
-    return v.n > 0 && !sv_starts_with(v, SV("__"));
+    return !sv_starts_with(v, SV("__"));
 }
 
 static const struct text_kind text_external_name = {
     .expected = "a label name of letters, digits, \"_\" and \".\" that begins with a letter or one "
                 "\"_\"",
-    .ok = check_external_name};
+    .ok = check_external_name,
+    .min = 1};
 static const struct pairs_kind pairs_external = {.name = &text_external_name, .value = &text_any};
 
 static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};

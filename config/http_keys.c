@@ -5,14 +5,10 @@
 #include "config/dump.h"
 #include "config/parts.h"
 
-static bool check_credentials(struct sv v)
-{
-    return v.n > 0 && check_header_value(v);
-}
-
 static const struct text_kind text_credentials = {
     .expected = "a text that is not empty, without line breaks and control characters",
-    .ok = check_credentials,
+    .ok = check_header_value,
+    .min = 1,
     .secret = true};
 
 static bool has(const struct place *at, const char *key)

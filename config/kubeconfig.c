@@ -175,7 +175,7 @@ static bool read_cluster(struct loader *l, const struct yaml_node *cluster, stru
         return false;
     }
     prefer_data(k->http.tls.ca_pem, &k->http.tls.ca_file);
-    if (k->http.proxy_url != NULL && !text_proxy_url.ok(sv_from(k->http.proxy_url))) {
+    if (k->http.proxy_url != NULL && !text_ok(&text_proxy_url, sv_from(k->http.proxy_url))) {
         return loader_fail(l, yaml_get(cluster, "proxy-url"), "proxy-url: expected a proxy URL");
     }
     return true;
@@ -273,7 +273,7 @@ static bool read_context(struct loader *l, const struct yaml_node *n, struct con
     if (c->cluster == NULL) {
         return loader_fail(l, n, "the context has no \"cluster\"");
     }
-    return c->namespace == NULL || text_namespace.ok(sv_from(c->namespace)) ||
+    return c->namespace == NULL || text_ok(&text_namespace, sv_from(c->namespace)) ||
            loader_fail(l, yaml_get(n, "namespace"), "namespace: expected the name of a namespace");
 }
 

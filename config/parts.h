@@ -31,10 +31,11 @@ extern const struct range range_interval;
 bool check_listen(struct sv v);
 /* http(s):// and a host. */
 bool check_http_url(struct sv v);
-/* RFC 1123: a label, or with dots a subdomain. Safe in the path of a request. */
+/* The characters of RFC 1123's names; "" too. Safe in the path of a request. */
 #define DNS_LABEL_MAX 63
 #define DNS_SUBDOMAIN_MAX 253
-bool check_dns_name(struct sv v, bool dots, size_t max);
+bool check_dns_label(struct sv v);
+bool check_dns_subdomain(struct sv v);
 /* No line breaks, no control characters. */
 bool check_header_value(struct sv v);
 /* A header name that users may set; *ret_problem says why not. */

@@ -68,13 +68,8 @@ static void read_path(struct reader *r, const struct place *at, const void *arg,
     }
 }
 
-static bool check_name(struct sv v)
-{
-    return v.n > 0 && v.n <= NAME_LEN_MAX;
-}
-
 static const struct text_kind text_name = {
-    .expected = "a name that is not empty (at most 2048 bytes)", .ok = check_name};
+    .expected = "a name that is not empty (at most 2048 bytes)", .min = 1, .max = NAME_LEN_MAX};
 
 static const struct kind kind_path = {read_path, write_text, .size = sizeof(const char *)};
 

@@ -210,23 +210,13 @@ bool schema_has_key(const struct schema *s, const struct yaml_node *n)
     return false;
 }
 
-static bool is_among(const char *const *keys, size_t n, struct sv key)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (sv_eq_str(key, keys[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void refuse_unknown(struct reader *r, const struct place *at, const struct schema *s)
 {
     const char *keys[KEYS_MAX];
     size_t n = list_keys(s, keys, 0);
     for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
         struct sv text = i->key->text;
-        if (i->key->kind != YAML_SCALAR || i->key->problem != NULL || is_among(keys, n, text)) {
+        if (i->key->kind != YAML_SCALAR || i->key->problem != NULL || sv_in(text, keys, n)) {
             continue;
         }
         struct place key = {.parent = at, .key = text.p, .node = i->key};

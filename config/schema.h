@@ -144,7 +144,9 @@ void read_list(struct reader *r, const struct place *at, size_t size, read_fn *r
 /* The form of a text. */
 struct text_kind {
     const char *expected;    /* "a URL such as ..." */
-    bool (*ok)(struct sv v); /* NULL: every text */
+    bool (*ok)(struct sv v); /* NULL: every text of this length */
+    size_t min;              /* bytes */
+    size_t max;              /* 0: any number */
     bool raw;                /* "$" is the value's own: no environment */
     bool secret;             /* never shown */
     bool url;                /* not shown if it might hold a password */
@@ -156,6 +158,7 @@ extern const struct text_kind text_nonempty;
 extern const struct text_kind text_secret;
 extern const struct text_kind text_file_name;
 
+bool text_ok(const struct text_kind *kind, struct sv v);
 /* The text of a scalar that satisfies kind, or NULL after an error. */
 const char *reader_text(struct reader *r, const struct place *at, const struct text_kind *kind);
 

@@ -13,26 +13,14 @@ static const char *const mode_names[] = {
     [SHARDING_NONE] = "none", [SHARDING_STATIC] = "static", [SHARDING_KUBERNETES] = "kubernetes"};
 static const struct choices modes = CHOICES(mode_names);
 
-static bool check_service(struct sv v)
-{
-    return check_dns_name(v, false, DNS_LABEL_MAX);
-}
-
-static bool check_own_namespace(struct sv v)
-{
-    return v.n == 0 || text_namespace.ok(v);
-}
-
-static bool check_pod(struct sv v)
-{
-    return v.n == 0 || check_dns_name(v, true, DNS_SUBDOMAIN_MAX);
-}
-
-static const struct text_kind text_service = {.expected = "the name of a Service",
-                                              .ok = check_service};
+static const struct text_kind text_service = {
+    .expected = "the name of a Service", .ok = check_dns_label, .min = 1, .max = DNS_LABEL_MAX};
 static const struct text_kind text_own_namespace = {
-    .expected = "the name of a namespace, or \"\" for the own one", .ok = check_own_namespace};
-static const struct text_kind text_pod = {.expected = "the name of a pod", .ok = check_pod};
+    .expected = "the name of a namespace, or \"\" for the own one",
+    .ok = check_dns_label,
+    .max = DNS_LABEL_MAX};
+static const struct text_kind text_pod = {
+    .expected = "the name of a pod", .ok = check_dns_subdomain, .max = DNS_SUBDOMAIN_MAX};
 
 static const struct range range_replicas = {.min = 1, .max = REPLICAS_MAX};
 static const struct range range_handover = {.min = (uint64_t)MS_PER_S,

@@ -1,4 +1,5 @@
 /* The kinds of values: how a text, a number, a duration, ... is read and written. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -9,16 +10,10 @@
 /* Longest text with its environment variables filled in. */
 #define TEXT_MAX (1 << 20)
 
-static bool not_empty(struct sv v)
-{
-    return v.n > 0;
-}
-
 const struct text_kind text_any = {.expected = "a string"};
-const struct text_kind text_nonempty = {.expected = "a string that is not empty", .ok = not_empty};
+const struct text_kind text_nonempty = {.expected = "a string that is not empty", .min = 1};
 const struct text_kind text_secret = {.expected = "a secret text", .secret = true};
-const struct text_kind text_file_name = {
-    .expected = "a file name", .ok = not_empty, .file_name = true};
+const struct text_kind text_file_name = {.expected = "a file name", .min = 1, .file_name = true};
 
 /* A scalar that is being read. */
 struct scalar {
@@ -87,13 +82,19 @@ static bool hidden(const struct text_kind *kind, struct sv text)
                                           memchr(text.p, '?', text.n) != NULL));
 }
 
+bool text_ok(const struct text_kind *kind, struct sv v)
+{
+    return v.n >= kind->min && (kind->max == 0 || v.n <= kind->max) &&
+           (kind->ok == NULL || kind->ok(v));
+}
+
 const char *reader_text(struct reader *r, const struct place *at, const struct text_kind *kind)
 {
     struct scalar s;
     if (!get_scalar(r, at, kind, &s)) {
         return NULL;
     }
-    if (kind->ok != NULL && !kind->ok(s.text)) {
+    if (!text_ok(kind, s.text)) {
         if (hidden(kind, s.text)) {
             reader_error(r, at, "expected %s", kind->expected);
         } else {
@@ -122,12 +123,7 @@ static bool is_yaml_11_bool(struct sv v)
     static const char *const words[] = {"yes",  "no",    "on",  "off", "y",  "n",   "true", "false",
                                         "True", "False", "Yes", "No",  "On", "Off", "TRUE", "FALSE",
                                         "YES",  "NO",    "ON",  "OFF", "Y",  "N"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (sv_eq_str(v, words[i])) {
-            return true;
-        }
-    }
-    return false;
+    return sv_in(v, words, sizeof(words) / sizeof(words[0]));
 }
 
 static void read_bool(struct reader *r, const struct place *at, const void *arg, void *out)
@@ -152,12 +148,13 @@ static void read_bool(struct reader *r, const struct place *at, const void *arg,
 static bool get_number(struct reader *r, const struct place *at, const struct range *range,
                        uint64_t *ret)
 {
-    const char *expected =
-        range->max == UINT64_MAX
-            ? arena_printf(r->scratch, "a whole number")
-            : arena_printf(r->scratch, "a whole number from %llu to %llu",
-                           (unsigned long long)range->min, (unsigned long long)range->max);
-    struct text_kind kind = {.expected = expected == NULL ? "a whole number" : expected};
+    struct text_kind kind = {.expected = "a whole number"};
+    if (range->max != UINT64_MAX) {
+        const char *with_range =
+            arena_printf(r->scratch, "a whole number from %llu to %llu",
+                         (unsigned long long)range->min, (unsigned long long)range->max);
+        kind.expected = with_range == NULL ? kind.expected : with_range;
+    }
     struct scalar s;
     if (!get_scalar(r, at, &kind, &s)) {
         return false;
@@ -184,50 +181,67 @@ static void read_unsigned(struct reader *r, const struct place *at, const void *
     }
 }
 
-static void read_duration(struct reader *r, const struct place *at, const void *arg, void *out)
+/* A number with a unit. */
+struct quantity {
+    const char *name;
+    const char *example;
+    bool (*parse)(struct sv text, uint64_t *ret);
+    void (*format)(uint64_t value, char *out, size_t size);
+};
+
+static bool parse_duration(struct sv text, uint64_t *ret)
 {
-    static const struct text_kind kind = {.expected = "a duration such as \"15s\""};
-    const struct range *range = arg;
+    int64_t ms = 0;
+    bool ok = parse_duration_ms(text, &ms, NULL);
+    *ret = (uint64_t)ms;
+    return ok;
+}
+
+static void format_duration(uint64_t ms, char *out, size_t size)
+{
+    format_duration_ms((int64_t)ms, out, size);
+}
+
+static bool parse_bytes(struct sv text, uint64_t *ret)
+{
+    return parse_size(text, ret, NULL);
+}
+
+static void read_quantity(struct reader *r, const struct place *at, const struct quantity *q,
+                          const struct range *range, uint64_t *ret)
+{
+    char expected[96];
+    snprintf(expected, sizeof(expected), "a %s such as \"%s\"", q->name, q->example);
+    const struct text_kind kind = {.expected = expected};
     struct scalar s;
-    int64_t ms;
+    uint64_t value;
     if (!get_scalar(r, at, &kind, &s)) {
         return;
     }
-    if (!parse_duration_ms(s.text, &ms, NULL)) {
-        reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
-    } else if (ms < (int64_t)range->min || ms > (int64_t)range->max) {
+    if (!q->parse(s.text, &value)) {
+        reader_error(r, at, "expected %s, got %s", expected, reader_quote(r, s.text));
+    } else if (value < range->min || value > range->max) {
         char min[32];
         char max[32];
-        format_duration_ms((int64_t)range->min, min, sizeof(min));
-        format_duration_ms((int64_t)range->max, max, sizeof(max));
-        reader_error(r, at, "expected a duration from %s to %s, got %s", min, max,
+        q->format(range->min, min, sizeof(min));
+        q->format(range->max, max, sizeof(max));
+        reader_error(r, at, "expected a %s from %s to %s, got %s", q->name, min, max,
                      reader_quote(r, s.text));
     } else {
-        *(int64_t *)out = ms;
+        *ret = value;
     }
+}
+
+static void read_duration(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    static const struct quantity duration = {"duration", "15s", parse_duration, format_duration};
+    read_quantity(r, at, &duration, arg, out);
 }
 
 static void read_size(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    static const struct text_kind kind = {.expected = "a size such as \"16MiB\""};
-    const struct range *range = arg;
-    struct scalar s;
-    uint64_t bytes;
-    if (!get_scalar(r, at, &kind, &s)) {
-        return;
-    }
-    if (!parse_size(s.text, &bytes, NULL)) {
-        reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
-    } else if (bytes < range->min || bytes > range->max) {
-        char min[32];
-        char max[32];
-        format_size(range->min, min, sizeof(min));
-        format_size(range->max, max, sizeof(max));
-        reader_error(r, at, "expected a size from %s to %s, got %s", min, max,
-                     reader_quote(r, s.text));
-    } else {
-        *(uint64_t *)out = bytes;
-    }
+    static const struct quantity size = {"size", "16MiB", parse_bytes, format_size};
+    read_quantity(r, at, &size, arg, out);
 }
 
 const char *choice_name(const struct choices *c, unsigned value)
@@ -367,7 +381,7 @@ static const char *pair_name(struct reader *r, const struct place *at, const str
         reader_error(r, &place, "%s", problem);
         return NULL;
     }
-    if (kind->name->ok != NULL && !kind->name->ok(key->text)) {
+    if (!text_ok(kind->name, key->text)) {
         reader_error(r, &place, "expected %s, got %s", kind->name->expected,
                      reader_quote(r, key->text));
         return NULL;
