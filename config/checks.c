@@ -251,7 +251,7 @@ bool check_dns_subdomain(struct sv v)
 const struct text_kind text_namespace = {
     .expected = "the name of a namespace", .ok = check_dns_label, .min = 1, .max = DNS_LABEL_MAX};
 
-bool check_listen(struct sv v)
+static bool check_listen(struct sv v)
 {
     if (v.n == 0) {
         return true;

@@ -144,40 +144,18 @@ void set_defaults(struct config *c)
 static void apply_listen(struct reader *r, struct config *c)
 {
     const char *listen = r->options == NULL ? NULL : r->options->listen;
-    if (listen == NULL) {
-        return;
+    if (listen != NULL) {
+        c->server.listen = reader_option(r, "--listen", &text_listen, listen);
     }
-    if (!check_listen(sv_from(listen))) {
-        reader_option_error(r, "--listen", "expected %s", text_listen.expected);
-        return;
-    }
-    c->server.listen = reader_strndup(r, listen, strlen(listen));
-}
-
-/* The root of a text, an empty one included; NULL after reporting an error. */
-static const struct yaml_node *read_tree(struct reader *r, const struct sv *text)
-{
-    static const struct yaml_node empty = {
-        .kind = YAML_SCALAR, .line = 1, .column = 1, .plain = true};
-    struct yaml_place place;
-    struct err err = ERR_INIT;
-    const struct yaml_node *root = NULL;
-    if (!yaml_parse(*text, r->scratch, &root, &place, &err)) {
-        config_errors_add(r->errors, place.line, place.column, "", err.msg);
-        r->reported++;
-        return NULL;
-    }
-    return root == NULL ? &empty : root;
 }
 
 /* The jobs of the built-in configuration. Any error in them comes from the environment variables
  * that it uses. */
 static void read_builtin_jobs(struct reader *r, struct config *c)
 {
-    const struct sv text = config_builtin();
     r->file = CONFIG_BUILTIN_NAME;
     config_errors_set_file(r->errors, r->file);
-    struct place at = {.node = read_tree(r, &text)};
+    struct place at = {.node = reader_parse(r, config_builtin())};
     if (at.node != NULL) {
         read_jobs(r, &at, c);
     }
@@ -186,7 +164,7 @@ static void read_builtin_jobs(struct reader *r, struct config *c)
 static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
     (void)out;
-    const struct yaml_node *root = read_tree(r, arg);
+    const struct yaml_node *root = reader_parse(r, *(const struct sv *)arg);
     struct place at = {.node = root};
     if (root == NULL) {
         return;
@@ -213,7 +191,7 @@ static void read_rules_root(struct reader *r, const void *arg, struct config *c,
         PART("relabel_configs", &kind_rules, .arg = &schema_rule, .required = true),
     };
     static const struct schema schema = SCHEMA(rows, 0);
-    const struct yaml_node *root = read_tree(r, arg);
+    const struct yaml_node *root = reader_parse(r, *(const struct sv *)arg);
     struct place at = {.node = root};
     if (root == NULL) {
         return;

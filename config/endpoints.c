@@ -353,9 +353,8 @@ static struct config_endpoint *find_main(const struct endpoints *all)
  */
 static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
 {
-    const char *url = r->options->write_url;
-    if (!check_url(sv_from(url))) {
-        reader_option_error(r, "--write.url", "expected %s", text_url.expected);
+    const char *url = reader_option(r, "--write.url", &text_url, r->options->write_url);
+    if (url == NULL) {
         return;
     }
     struct config_endpoint *e = find_main(all);
@@ -365,7 +364,7 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
         e->name = DEFAULT_NAME;
         e->pos = (struct config_pos){.file = r->file};
     }
-    e->url = reader_strndup(r, url, strlen(url));
+    e->url = url;
     e->protocol = reader_protocols(r)[0];
     take_protocol_of_url(r, e);
 }

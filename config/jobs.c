@@ -7,6 +7,8 @@
 /* The largest values of the limits; anything beyond is a typing error. */
 #define BODY_LIMIT_MAX (UINT64_C(1) << 30)
 #define TARGET_LIMIT_MAX 1000000
+/* The most protocols in a message. */
+#define PROTOCOLS_MAX 32
 
 static bool check_scheme(struct sv v)
 {
@@ -87,25 +89,18 @@ static void write_forward_to(struct dumper *d, const char *key, const void *arg,
 
 static const struct kind kind_forward_to = {.read = read_nothing, .write = write_forward_to};
 
-/* "a", "a and b", "a, b and c": the protocols that do or do not take JFR. */
+/* The protocols that do or do not take JFR. */
 static const char *protocol_names(struct reader *r, bool takes_jfr, const char *last)
 {
     const struct config_protocol *const *all = reader_protocols(r);
-    struct buf out;
-    size_t left = 0;
-    buf_init(&out, 4096);
-    for (size_t i = 0; all[i] != NULL; i++) {
-        left += all[i]->takes_jfr == takes_jfr;
-    }
-    for (size_t i = 0; all[i] != NULL; i++) {
+    const char *names[PROTOCOLS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; all[i] != NULL && n < PROTOCOLS_MAX; i++) {
         if (all[i]->takes_jfr == takes_jfr) {
-            buf_printf(&out, "%s%s", out.len == 0 ? "" : left == 1 ? last : ", ", all[i]->name);
-            left--;
+            names[n++] = all[i]->name;
         }
     }
-    const char *text = buf_ok(&out) ? arena_strndup(r->scratch, out.data, out.len) : NULL;
-    buf_done(&out);
-    return text == NULL ? "" : text;
+    return reader_join(r, names, n, "", last);
 }
 
 static void complain_jfr(struct reader *r, const struct place *job_place, const char *type)

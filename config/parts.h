@@ -19,7 +19,7 @@ extern const struct text_kind text_path_prefix;
 extern const struct text_kind text_target;
 extern const struct text_kind text_raw_target; /* in a file that is not the operator's */
 extern const struct text_kind text_namespace;
-extern const struct text_kind text_listen;
+extern const struct text_kind text_listen; /* host:port, :port, port 0 allowed, "" for none */
 extern const struct text_kind text_tenant;
 /* Labels and query parameters. */
 extern const struct pairs_kind pairs_labels;
@@ -27,8 +27,6 @@ extern const struct pairs_kind pairs_params;
 /* Scrape intervals and timeouts. */
 extern const struct range range_interval;
 
-/* An address to listen on: host:port, :port, port 0 allowed, "" for none. */
-bool check_listen(struct sv v);
 /* http(s):// and a host. */
 bool check_http_url(struct sv v);
 /* The characters of RFC 1123's names; "" too. Safe in the path of a request. */

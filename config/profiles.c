@@ -13,6 +13,7 @@ struct type_context {
     struct reader *r;
     const struct place *job_place;
     const struct config_job *job;
+    const char *continuous; /* the key of the first type that is, or NULL */
 };
 
 static const char *const delta_names[] = {
@@ -121,15 +122,24 @@ static struct place interval_place(const struct type_context *c, const struct pl
                : *c->job_place;
 }
 
-/* Only types that sample over time can be continuous. */
-static void finish_continuous(const struct type_context *c, const struct place *at,
-                              struct config_type *t)
+/* Only types that sample over time can be continuous. A process is sampled for one type at a time,
+ * so two continuous types would each get half the time, which is not what "continuous" promises. */
+static void finish_continuous(struct type_context *c, const struct place *at, struct config_type *t)
 {
-    if (t->continuous && !t->sampling) {
-        struct place place = place_of_key(at, "continuous");
+    if (!t->continuous) {
+        return;
+    }
+    struct place place = place_of_key(at, "continuous");
+    if (!t->sampling) {
         reader_error(c->r, &place, "%s does not sample over time",
                      reader_quote(c->r, sv_from(t->key)));
         t->continuous = false;
+    } else if (t->enabled && t->delta != DELTA_SERVER && c->continuous != NULL) {
+        reader_error(c->r, &place,
+                     "%s is continuous already: a process is sampled for one type at a time",
+                     reader_quote(c->r, sv_from(c->continuous)));
+    } else if (t->enabled && t->delta != DELTA_SERVER) {
+        c->continuous = t->key;
     }
 }
 
@@ -259,7 +269,7 @@ static void finish_params(const struct type_context *c, struct config_type *t)
 }
 
 /* at: the mapping of the type, or NULL. */
-static void read_type(const struct type_context *c, const struct place *at, bool custom,
+static void read_type(struct type_context *c, const struct place *at, bool custom,
                       struct config_type *t)
 {
     t->interval_ms = c->job->interval_ms;
@@ -297,8 +307,7 @@ static void check_custom(const struct type_context *c, const struct place *at,
     }
 }
 
-static void read_custom(const struct type_context *c, const struct place *list,
-                        struct config_type *types)
+static void read_custom(struct type_context *c, const struct place *list, struct config_type *types)
 {
     struct map *seen = map_new();
     if (seen == NULL) {
@@ -351,42 +360,9 @@ static void write_profiles(struct dumper *d, const char *key, const void *arg, c
 
 const struct kind kind_profiles = {.read = read_nothing, .write = write_profiles};
 
-/* The place of the type at this index of the job; custom types come last. */
-static struct place place_of_type(const struct place *profiles, const struct place *custom,
-                                  const struct config_type *types, size_t index)
-{
-    if (index < CONFIG_BUILTIN_TYPES) {
-        return place_of_key(profiles, types[index].key);
-    }
-    return place_of_element(custom, index - CONFIG_BUILTIN_TYPES);
-}
-
-/* A process is sampled for one type at a time, so two continuous types would each get half the
- * time, which is not what "continuous" promises. */
-static void check_continuous(struct reader *r, const struct place *profiles,
-                             const struct place *custom, const struct config_type *types, size_t n)
-{
-    const struct config_type *first = NULL;
-    for (size_t i = 0; i < n; i++) {
-        const struct config_type *t = &types[i];
-        if (!t->continuous || !t->enabled || t->delta == DELTA_SERVER || t->key == NULL) {
-            continue;
-        }
-        if (first == NULL) {
-            first = t;
-            continue;
-        }
-        struct place type = place_of_type(profiles, custom, types, i);
-        struct place at = place_of_key(&type, "continuous");
-        reader_error(r, &at,
-                     "%s is continuous already: a process is sampled for one type at a time",
-                     reader_quote(r, sv_from(first->key)));
-    }
-}
-
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job)
 {
-    const struct type_context c = {.r = r, .job_place = job_place, .job = job};
+    struct type_context c = {.r = r, .job_place = job_place, .job = job};
     struct place at = place_of_key(job_place, "profiles");
     bool given = at.node != job_place->node;
     struct place custom = {0};
@@ -413,7 +389,6 @@ void read_profiles(struct reader *r, const struct place *job_place, struct confi
     if (n_custom > 0) {
         read_custom(&c, &custom, types + CONFIG_BUILTIN_TYPES);
     }
-    check_continuous(r, &at, &custom, types, CONFIG_BUILTIN_TYPES + n_custom);
     job->types = types;
     job->n_types = CONFIG_BUILTIN_TYPES + n_custom;
 }

@@ -50,8 +50,9 @@ static void read_action(struct reader *r, const struct place *at, const void *ar
         reader_error(r, at, "relabel action cannot be empty");
         return;
     }
-    reader_error(r, at, "expected %s, got %s%s", reader_choices(r, action_names, actions.n),
-                 reader_quote(r, v), reader_hint(r, v, action_names, actions.n));
+    reader_error(r, at, "expected %s, got %s%s",
+                 reader_join(r, action_names, actions.n, "\"", " or "), reader_quote(r, v),
+                 reader_hint(r, v, action_names, actions.n));
 }
 
 static void write_action(struct dumper *d, const char *key, const void *arg, const void *value)

@@ -77,15 +77,36 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
     buf_done(&path);
 }
 
-void reader_option_error(struct reader *r, const char *option, const char *fmt, ...)
+const char *reader_option(struct reader *r, const char *option, const struct text_kind *kind,
+                          const char *value)
 {
     char message[MESSAGE_MAX];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof(message), fmt, ap);
-    va_end(ap);
+    if (text_ok(kind, sv_from(value))) {
+        return reader_strndup(r, value, strlen(value));
+    }
+    snprintf(message, sizeof(message), "expected %s", kind->expected);
     r->reported++;
     config_errors_add(r->errors, 0, 0, option, message);
+    return NULL;
+}
+
+const struct yaml_node *reader_parse(struct reader *r, struct sv text)
+{
+    static const struct yaml_node empty = {
+        .kind = YAML_SCALAR, .line = 1, .column = 1, .plain = true};
+    struct yaml_place place;
+    struct err err = ERR_INIT;
+    const struct yaml_node *root = NULL;
+    if (!yaml_parse(text, r->scratch, &root, &place, &err)) {
+        if (err.kind == ERR_MEMORY) {
+            r->out_of_memory = true;
+        } else {
+            config_errors_add(r->errors, place.line, place.column, "", err.msg);
+            r->reported++;
+        }
+        return NULL;
+    }
+    return root == NULL ? &empty : root;
 }
 
 const char *reader_quote(struct reader *r, struct sv v)
@@ -108,13 +129,18 @@ const char *reader_got(struct reader *r, const struct yaml_node *n)
     return reader_quote(r, n->text);
 }
 
-const char *reader_choices(struct reader *r, const char *const *names, size_t n)
+const char *reader_join(struct reader *r, const char *const *names, size_t n, const char *quote,
+                        const char *last)
 {
     struct buf b;
     buf_init(&b, MESSAGE_MAX);
     for (size_t i = 0; i < n; i++) {
         if (names[i] != NULL) {
-            buf_printf(&b, "%s\"%s\"", b.len == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+            buf_printf(&b, "%s%s%s%s",
+                       b.len == 0   ? ""
+                       : i + 1 == n ? last
+                                    : ", ",
+                       quote, names[i], quote);
         }
     }
     const char *text = buf_ok(&b) ? arena_strndup(r->scratch, b.data, b.len) : NULL;

@@ -46,14 +46,18 @@ struct config_pos place_pos(const struct reader *r, const struct place *at);
 /* Reports an error at a place, with its path. */
 void reader_error(struct reader *r, const struct place *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* An error about the command line, which has no place in the file. */
-void reader_option_error(struct reader *r, const char *option, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+struct text_kind;
+/* A copy of a value from the command line. NULL after an error, which has no place in the file. */
+const char *reader_option(struct reader *r, const char *option, const struct text_kind *kind,
+                          const char *value);
+/* The tree of a text; a null for one without any node. NULL after an error. */
+const struct yaml_node *reader_parse(struct reader *r, struct sv text);
 /* A value for a message: a scalar quoted, escaped and cut; of other nodes the kind. */
 const char *reader_got(struct reader *r, const struct yaml_node *n);
 const char *reader_quote(struct reader *r, struct sv v);
-/* "one", "one or two", "one, two or three", each in quotes. */
-const char *reader_choices(struct reader *r, const char *const *names, size_t n);
+/* "one", "one or two", "one, two or three" with " or " as last, each between quotes. */
+const char *reader_join(struct reader *r, const char *const *names, size_t n, const char *quote,
+                        const char *last);
 /* `; did you mean "name"?` with the closest of the names; "" if none is close. */
 const char *reader_hint(struct reader *r, struct sv word, const char *const *names, size_t n);
 /* Arena memory; NULL notes out_of_memory. */

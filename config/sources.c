@@ -147,12 +147,15 @@ static void refuse_selector(struct reader *r, const struct place *at, enum confi
     const enum config_role *may = selects[role];
     struct place place = place_of_key(at, "role");
     const char *got = reader_text(r, &place, &text_any);
-    const char *list = config_role_name(may[0]);
-    for (size_t i = 1; list != NULL && i < SELECTS_MAX && may[i] != ROLE_NONE; i++) {
-        list = arena_printf(r->scratch, "%s, %s", list, config_role_name(may[i]));
+    const char *names[SELECTS_MAX];
+    size_t n = 0;
+    while (n < SELECTS_MAX && may[n] != ROLE_NONE) {
+        names[n] = config_role_name(may[n]);
+        n++;
     }
     reader_error(r, &place, "%s role supports only %s selectors, got %s", config_role_name(role),
-                 list == NULL ? "other" : list, reader_quote(r, sv_from(got == NULL ? "" : got)));
+                 reader_join(r, names, n, "", ", "),
+                 reader_quote(r, sv_from(got == NULL ? "" : got)));
 }
 
 static void check_selector(struct reader *r, const struct place *at,

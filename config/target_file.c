@@ -64,25 +64,19 @@ static bool is_json(struct sv text)
     return v.n > 0 && v.p[0] == '[';
 }
 
-static void read_tree(struct reader *r, struct sv text, struct target_file *ret)
+static void read_groups(struct reader *r, struct sv text, struct target_file *ret)
 {
-    struct yaml_place place = {0};
-    struct err err = ERR_INIT;
-    const struct yaml_node *root = NULL;
-    if (!yaml_parse(text, r->scratch, &root, &place, &err)) {
-        config_errors_add(r->errors, place.line, place.column, "", err.msg);
-        r->reported++;
-        r->out_of_memory = r->out_of_memory || err.kind == ERR_MEMORY;
+    struct place at = {.node = reader_parse(r, text)};
+    struct array groups = {.n = 0};
+    if (at.node == NULL) {
         return;
     }
     /* A file that was just created, or truncated before it is rewritten, is not an empty list. */
-    if (root == NULL || yaml_is_null(root)) {
+    if (yaml_is_null(at.node)) {
         config_errors_add(r->errors, 1, 1, "", "expected a list, got nothing");
         r->reported++;
         return;
     }
-    struct place at = {.node = root};
-    struct array groups = {.n = 0};
     kind_list.read(r, &at, &schema_group, &groups);
     ret->groups = groups.at;
     ret->n = groups.n;
@@ -128,7 +122,7 @@ bool target_file_parse(struct sv text, struct arena *arena, struct target_file *
         text = (struct sv){joined.data, joined.len};
     }
     if (ok) {
-        read_tree(&r, text, &file);
+        read_groups(&r, text, &file);
         ok = r.reported == 0 && !r.out_of_memory;
     }
     if (ok) {

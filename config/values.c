@@ -1,5 +1,4 @@
 /* The kinds of values: how a text, a number, a duration, ... is read and written. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -181,52 +180,37 @@ static void read_unsigned(struct reader *r, const struct place *at, const void *
     }
 }
 
-/* A number with a unit. */
-struct quantity {
-    const char *name;
-    const char *example;
-    bool (*parse)(struct sv text, uint64_t *ret);
-    void (*format)(uint64_t value, char *out, size_t size);
-};
-
-static bool parse_duration(struct sv text, uint64_t *ret)
+static void format_quantity(bool is_size, uint64_t value, char *out, size_t size)
 {
-    int64_t ms = 0;
-    bool ok = parse_duration_ms(text, &ms, NULL);
-    *ret = (uint64_t)ms;
-    return ok;
+    if (is_size) {
+        format_size(value, out, size);
+    } else {
+        format_duration_ms((int64_t)value, out, size);
+    }
 }
 
-static void format_duration(uint64_t ms, char *out, size_t size)
-{
-    format_duration_ms((int64_t)ms, out, size);
-}
-
-static bool parse_bytes(struct sv text, uint64_t *ret)
-{
-    return parse_size(text, ret, NULL);
-}
-
-static void read_quantity(struct reader *r, const struct place *at, const struct quantity *q,
+/* A size in bytes, or a duration in milliseconds. */
+static void read_quantity(struct reader *r, const struct place *at, bool is_size,
                           const struct range *range, uint64_t *ret)
 {
-    char expected[96];
-    snprintf(expected, sizeof(expected), "a %s such as \"%s\"", q->name, q->example);
-    const struct text_kind kind = {.expected = expected};
+    const struct text_kind kind = {.expected = is_size ? "a size such as \"16MiB\""
+                                                       : "a duration such as \"15s\""};
     struct scalar s;
     uint64_t value;
     if (!get_scalar(r, at, &kind, &s)) {
         return;
     }
-    if (!q->parse(s.text, &value)) {
-        reader_error(r, at, "expected %s, got %s", expected, reader_quote(r, s.text));
+    bool ok = is_size ? parse_size(s.text, &value, NULL)
+                      : parse_duration_ms(s.text, (int64_t *)&value, NULL);
+    if (!ok) {
+        reader_error(r, at, "expected %s, got %s", kind.expected, reader_quote(r, s.text));
     } else if (value < range->min || value > range->max) {
         char min[32];
         char max[32];
-        q->format(range->min, min, sizeof(min));
-        q->format(range->max, max, sizeof(max));
-        reader_error(r, at, "expected a %s from %s to %s, got %s", q->name, min, max,
-                     reader_quote(r, s.text));
+        format_quantity(is_size, range->min, min, sizeof(min));
+        format_quantity(is_size, range->max, max, sizeof(max));
+        reader_error(r, at, "expected a %s from %s to %s, got %s", is_size ? "size" : "duration",
+                     min, max, reader_quote(r, s.text));
     } else {
         *ret = value;
     }
@@ -234,14 +218,12 @@ static void read_quantity(struct reader *r, const struct place *at, const struct
 
 static void read_duration(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    static const struct quantity duration = {"duration", "15s", parse_duration, format_duration};
-    read_quantity(r, at, &duration, arg, out);
+    read_quantity(r, at, false, arg, out);
 }
 
 static void read_size(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    static const struct quantity size = {"size", "16MiB", parse_bytes, format_size};
-    read_quantity(r, at, &size, arg, out);
+    read_quantity(r, at, true, arg, out);
 }
 
 const char *choice_name(const struct choices *c, unsigned value)
@@ -266,7 +248,7 @@ bool choice_find(const struct choices *c, struct sv name, unsigned *ret_value)
 static void read_choice(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct choices *choices = arg;
-    struct text_kind kind = {.expected = reader_choices(r, choices->names, choices->n)};
+    struct text_kind kind = {.expected = reader_join(r, choices->names, choices->n, "\"", " or ")};
     struct scalar s;
     unsigned value;
     if (!get_scalar(r, at, &kind, &s)) {
