@@ -1,14 +1,14 @@
 #include "server/server.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
+#include <event2/util.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "server/routes.h"
@@ -75,9 +75,20 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 
 /* ---- start and stop -------------------------------------------------------------------------- */
 
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* In the byte order of the network. */
+static in_port_t *port_of(union address *a)
+{
+    return a->any.sa_family == AF_INET6 ? &a->v6.sin6_port : &a->v4.sin_port;
+}
+
 /* Only literal addresses: a name would need a lookup. */
-static bool parse_listen(const char *listen, struct sockaddr_storage *ret, socklen_t *ret_len,
-                         struct err *err)
+static bool parse_listen(const char *listen, union address *ret, int *ret_len, struct err *err)
 {
     /* Port 0 asks the kernel for a free one; split_host_port() refuses it. */
     struct sv text = sv_from(listen);
@@ -93,66 +104,40 @@ static bool parse_listen(const char *listen, struct sockaddr_storage *ret, sockl
     if (port == 0 && !any_port) {
         return err_set(err, ERR_INPUT, "expected host:port");
     }
-    char name[INET6_ADDRSTRLEN];
     if (host.n == 0) {
         host = SV("0.0.0.0");
     } else if (sv_eq(host, SV("localhost"))) {
         host = SV("127.0.0.1");
     }
-    if (host.n >= sizeof(name)) {
+    char name[INET6_ADDRSTRLEN];
+    int n = snprintf(name, sizeof(name), "%.*s", SV_ARG(host));
+    *ret_len = sizeof(*ret);
+    if (n >= (int)sizeof(name) || evutil_parse_sockaddr_port(name, &ret->any, ret_len) != 0) {
         return err_set(err, ERR_INPUT, "expected an IP address and a port");
     }
-    memcpy(name, host.p, host.n);
-    name[host.n] = '\0';
-    memset(ret, 0, sizeof(*ret));
-    struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
-    if (inet_pton(AF_INET, name, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-        *ret_len = sizeof(*v4);
-        return true;
-    }
-    if (inet_pton(AF_INET6, name, &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(port);
-        *ret_len = sizeof(*v6);
-        return true;
-    }
-    return err_set(err, ERR_INPUT, "expected an IP address and a port");
-}
-
-static uint16_t port_of(const struct sockaddr_storage *address)
-{
-    if (address->ss_family == AF_INET6) {
-        struct sockaddr_in6 v6;
-        memcpy(&v6, address, sizeof(v6));
-        return ntohs(v6.sin6_port);
-    }
-    struct sockaddr_in v4;
-    memcpy(&v4, address, sizeof(v4));
-    return ntohs(v4.sin_port);
+    *port_of(ret) = htons(port);
+    return true;
 }
 
 static bool server_bind(struct server *s, struct err *err)
 {
-    struct sockaddr_storage address = {0};
-    socklen_t len = 0;
-    if (!parse_listen(s->options.listen, &address, &len, err)) {
+    union address address = {0};
+    int bound_len = 0;
+    if (!parse_listen(s->options.listen, &address, &bound_len, err)) {
         return false;
     }
     s->listener =
         evconnlistener_new_bind(loop_event_base(s->loop), NULL, NULL,
                                 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
-                                SERVER_CONNECTIONS_MAX, (struct sockaddr *)&address, (int)len);
+                                SERVER_CONNECTIONS_MAX, &address.any, bound_len);
     if (s->listener == NULL) {
         return err_sys(err, "cannot listen");
     }
-    len = sizeof(address);
-    if (getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&address, &len) != 0) {
+    socklen_t len = sizeof(address);
+    if (getsockname(evconnlistener_get_fd(s->listener), &address.any, &len) != 0) {
         return err_sys(err, "getsockname");
     }
-    s->port = port_of(&address);
+    s->port = ntohs(*port_of(&address));
     /* evhttp_bind_listener() takes over the listener. */
     struct evconnlistener *listener = s->listener;
     if (evhttp_bind_listener(s->http, listener) == NULL) {

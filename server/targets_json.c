@@ -19,8 +19,9 @@ struct stream {
     struct scraper *scraper;
     size_t cursor;
     bool any;
-    char *health; /* NULL: all */
-    char *job;
+    struct evkeyvalq query;
+    const char *health; /* a value of the query; NULL: all */
+    const char *job;
 };
 
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
@@ -59,8 +60,7 @@ bool targets_json_status(const struct scrape_status *st, struct buf *out)
 
 static void stream_free(struct stream *st)
 {
-    free(st->health);
-    free(st->job);
+    evhttp_clear_headers(&st->query);
     free(st);
 }
 
@@ -164,12 +164,6 @@ static void on_page_sent(struct evhttp_connection *connection, void *arg)
     evhttp_send_reply_end(req);
 }
 
-static char *query_value(const struct evkeyvalq *query, const char *name)
-{
-    const char *value = evhttp_find_header(query, name);
-    return value == NULL ? NULL : strdup(value);
-}
-
 static struct stream *stream_new(struct evhttp_request *req, struct scraper *scraper)
 {
     struct stream *st = calloc(1, sizeof(*st));
@@ -178,13 +172,10 @@ static struct stream *stream_new(struct evhttp_request *req, struct scraper *scr
     }
     st->req = req;
     st->scraper = scraper;
-    struct evkeyvalq query;
     const char *text = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
-    if (text != NULL && evhttp_parse_query_str(text, &query) == 0) {
-        st->health = query_value(&query, "health");
-        st->job = query_value(&query, "job");
-        evhttp_clear_headers(&query);
-    }
+    (void)evhttp_parse_query_str(text == NULL ? "" : text, &st->query); /* empty on failure */
+    st->health = evhttp_find_header(&st->query, "health");
+    st->job = evhttp_find_header(&st->query, "job");
     return st;
 }
 
