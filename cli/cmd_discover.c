@@ -166,25 +166,48 @@ static void discover_on_forbidden(void *arg, const struct discovery_forbidden *w
     }
 }
 
+static void discover_on_lookup(void *arg, const struct target_group *group)
+{
+    struct discover *d = arg;
+    explain_exists(d->words, group);
+}
+
+static bool run_discovery(struct discover *d, const struct discovery_options *options,
+                          struct err *err)
+{
+    struct discovery *discovery = discovery_new(options, err);
+    if (discovery == NULL) {
+        return false;
+    }
+    d->timer = loop_timer_new(d->loop, discover_on_timeout, d->loop);
+    if (d->timer != NULL) {
+        loop_timer_after(d->timer, d->timeout_ms);
+        loop_run(d->loop);
+    }
+    d->timer = loop_timer_free(d->timer);
+    discovery_free(discovery);
+    return true;
+}
+
 /* The pod was not discovered by any job: does it exist at all? */
 static void look_up(struct discover *d)
 {
-    if (d->pod == NULL || d->forbidden || explain_found(d->words) > 0) {
+    struct err err = ERR_INIT;
+    struct pod_lookup lookup;
+    if (d->pod == NULL || d->forbidden || explain_found(d->words) > 0 ||
+        !pod_lookup_init(&lookup, d->config, d->pod)) {
         return;
     }
-    struct lookup_options options = {
-        .config = d->config,
+    struct discovery_options options = {
+        .config = &lookup.config,
         .loop = d->loop,
         .intern = d->intern,
         .user_agent = USER_AGENT,
-        .pod = d->pod,
-        .timeout_ms = d->timeout_ms,
+        .on_group = discover_on_lookup,
+        .on_synced = discover_on_synced,
+        .arg = d,
     };
-    struct labels *labels = lookup_pod(&options);
-    if (labels != NULL) {
-        explain_exists(d->words, labels);
-        labels_unref(labels);
-    }
+    (void)run_discovery(d, &options, &err);
 }
 
 static int conclude(struct discover *d)
@@ -212,7 +235,7 @@ static int conclude(struct discover *d)
     return code;
 }
 
-static int run_discovery(struct discover *d)
+static int discover(struct discover *d)
 {
     struct err err = ERR_INIT;
     struct discovery_options options = {
@@ -227,17 +250,9 @@ static int run_discovery(struct discover *d)
         .arg = d,
         .sharing = sharding_of_discovery(d->sharding),
     };
-    struct discovery *discovery = discovery_new(&options, &err);
-    if (discovery == NULL) {
+    if (!run_discovery(d, &options, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
-    d->timer = loop_timer_new(d->loop, discover_on_timeout, d->loop);
-    if (d->timer != NULL) {
-        loop_timer_after(d->timer, d->timeout_ms);
-        loop_run(d->loop);
-    }
-    d->timer = loop_timer_free(d->timer);
-    discovery_free(discovery);
     return conclude(d);
 }
 
@@ -314,7 +329,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
         .pod = args->pod,
         .timeout_ms = args->timeout_ms,
     };
-    int code = prepare(&d, &err) ? run_discovery(&d) : cmd_fail(EXIT_INPUT, &err);
+    int code = prepare(&d, &err) ? discover(&d) : cmd_fail(EXIT_INPUT, &err);
     explain_free(d.words);
     pipeline_free(d.pipeline);
     sharding_free(d.sharding);

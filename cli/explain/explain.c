@@ -16,18 +16,6 @@
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
 #define KEY_MAX 512
 
-/* One label set of a pod and its outcome. */
-struct label_set {
-    struct labels *discovered;
-    struct labels *relabelled; /* NULL if a rule dropped it */
-    struct target *target;
-    bool set_aside;
-    enum relabel_outcome outcome;
-    size_t rule;
-    uint64_t key; /* of the target, which decides its owner with sharding */
-    char *error;
-};
-
 /* One pod in one job. */
 struct pod {
     struct pod *next;
@@ -37,11 +25,6 @@ struct pod {
     size_t n;
 };
 
-/* How many pods are not scraped for one reason. */
-struct tally {
-    size_t pods;
-};
-
 struct explain {
     struct explain_options options;
     struct relabel_scratch *scratch;
@@ -49,7 +32,7 @@ struct explain {
     struct pod *current; /* the pod whose verdicts are arriving */
     struct pod *matched; /* those that match the pattern */
     struct labels *exists;
-    struct map *reasons; /* "job: reason" -> struct tally */
+    struct map *reasons; /* "reason" -> size_t, the number of pods */
     size_t pods, scraped, scrapes;
     struct buf forbidden; /* sentences about missing permissions */
     bool no_memory;
@@ -69,8 +52,8 @@ static void pod_free(struct pod *s)
     }
     for (size_t i = 0; i < s->n; i++) {
         labels_unref(s->sets[i].discovered);
-        labels_unref(s->sets[i].relabelled);
-        target_unref(s->sets[i].target);
+        labels_unref(s->sets[i].v.relabelled);
+        target_unref(s->sets[i].v.target);
         free(s->sets[i].error);
     }
     free(s->sets);
@@ -145,13 +128,13 @@ static bool matches(const struct explain *e, const struct labels *labels)
  * that failed, else the one that the latest rule dropped. */
 static size_t rank(const struct label_set *p)
 {
-    if (p->target != NULL) {
+    if (p->v.target != NULL) {
         return SIZE_MAX;
     }
-    if (p->set_aside) {
+    if (p->v.set_aside) {
         return SIZE_MAX - 1;
     }
-    return p->outcome == RELABEL_FAILED ? SIZE_MAX - 2 : p->rule;
+    return p->v.outcome == RELABEL_FAILED ? SIZE_MAX - 2 : p->v.rule;
 }
 
 static const struct label_set *furthest(const struct pod *s)
@@ -173,57 +156,55 @@ static void put_reason(const struct config_job *job, const struct label_set *p, 
         [ABOUT_ANNOTATION] = "the annotations do not ask for it: ",
         [ABOUT_OTHER] = "dropped by ",
     };
-    if (p->set_aside) {
+    if (p->v.set_aside) {
         buf_puts(out, "the port that is asked for is none of the pod's, or no profile type is "
                       "switched on");
         return;
     }
-    if (p->outcome == RELABEL_FAILED) {
+    if (p->v.outcome == RELABEL_FAILED) {
         buf_puts(out, "the target was refused; the log lines say why");
         return;
     }
-    enum rule_about about = words_about(&job->relabel.at[p->rule - 1]);
+    enum rule_about about = words_about(&job->relabel.at[p->v.rule - 1]);
     buf_puts(out, words[about]);
     if (about == ABOUT_PHASE) {
         buf_printf(out, "%.*s: ", SV_ARG(get(p->discovered, POD "phase")));
     }
-    words_rule(job, p->rule, out);
+    words_rule(job, p->v.rule, out);
     buf_printf(out, " of job \"%s\"", job->name);
 }
 
-static void add_reason(struct explain *e, const char *text)
+static void add_reason(struct explain *e, struct sv text)
 {
-    struct tally *t = map_get(e->reasons, sv_from(text));
-    if (t == NULL) {
-        t = calloc(1, sizeof(*t));
-        if (t == NULL || !map_put(e->reasons, sv_from(text), t, NULL)) {
-            free(t);
+    size_t *pods = map_get(e->reasons, text);
+    if (pods == NULL) {
+        pods = calloc(1, sizeof(*pods));
+        if (pods == NULL || !map_put(e->reasons, text, pods, NULL)) {
+            free(pods);
             e->no_memory = true;
             return;
         }
     }
-    t->pods++;
+    ++*pods;
 }
 
 static void count(struct explain *e, const struct pod *s)
 {
     const struct label_set *p = furthest(s);
     e->pods++;
-    if (p->target != NULL) {
+    if (p->v.target != NULL) {
         e->scraped++;
         for (size_t i = 0; i < s->n; i++) {
-            e->scrapes += s->sets[i].target == NULL ? 0 : target_scrape_count(s->sets[i].target);
+            e->scrapes +=
+                s->sets[i].v.target == NULL ? 0 : target_scrape_count(s->sets[i].v.target);
         }
         return;
     }
     struct buf reason;
     buf_init(&reason, TEXT_MAX);
     put_reason(&e->options.config->jobs[s->job], p, &reason);
-    if (buf_ok(&reason)) {
-        add_reason(e, reason.data);
-    } else {
-        e->no_memory = true;
-    }
+    e->no_memory = e->no_memory || !buf_ok(&reason);
+    add_reason(e, (struct sv){.p = reason.data, .n = reason.len});
     buf_done(&reason);
 }
 
@@ -291,13 +272,14 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
         return;
     }
     struct label_set *p = &s->sets[s->n];
+    p->v = *v;
     p->discovered = labels_ref(group->targets[s->n]);
-    p->relabelled = v->relabelled == NULL ? NULL : labels_ref(v->relabelled);
-    p->target = v->target == NULL ? NULL : target_ref(v->target);
-    p->set_aside = v->set_aside;
-    p->outcome = v->outcome;
-    p->rule = v->rule;
-    p->key = v->key;
+    if (v->relabelled != NULL) {
+        labels_ref(v->relabelled);
+    }
+    if (v->target != NULL) {
+        target_ref(v->target);
+    }
     p->error = v->err == NULL ? NULL : strdup(v->err->msg);
     s->n++;
 }
@@ -327,11 +309,10 @@ size_t explain_found(const struct explain *e)
     return n;
 }
 
-void explain_exists(struct explain *e, const struct labels *discovered)
+void explain_exists(struct explain *e, const struct target_group *group)
 {
-    if (e->exists == NULL) {
-        labels_builder_reset(e->builder, discovered);
-        e->exists = labels_builder_build(e->builder);
+    if (e->exists == NULL && group->n_targets > 0) {
+        e->exists = labels_ref(group->targets[0]);
     }
 }
 
@@ -341,7 +322,7 @@ static void put_scraped(const struct config_job *job, const struct pod *s, struc
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct target *t = s->sets[i].target;
+        const struct target *t = s->sets[i].v.target;
         if (t == NULL) {
             continue;
         }
@@ -360,7 +341,7 @@ static void put_owner(const struct explain *e, const struct label_set *p, struct
 {
     if (e->options.sharding != NULL) {
         buf_puts(out, " With sharding it is ");
-        sharding_explain(e->options.sharding, p->key, out);
+        sharding_explain(e->options.sharding, p->v.key, out);
         buf_putc(out, '.');
     }
 }
@@ -368,7 +349,7 @@ static void put_owner(const struct explain *e, const struct label_set *p, struct
 static bool is_scraped_as(const struct pod *s, const struct config_type *type)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const struct target *t = s->sets[i].target;
+        const struct target *t = s->sets[i].v.target;
         for (size_t j = 0; t != NULL && j < target_scrape_count(t); j++) {
             if (target_scrape_type(t, j) == type) {
                 return true;
@@ -383,7 +364,7 @@ static bool is_scraped_as(const struct pod *s, const struct config_type *type)
 static void put_problems(const struct pod *s, bool built_in, struct buf *out)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const struct target *t = s->sets[i].target;
+        const struct target *t = s->sets[i].v.target;
         for (size_t j = 0; t != NULL && j < target_problem_count(t); j++) {
             const char *type;
             const char *sentence = target_problem(t, j, &type);
@@ -397,23 +378,19 @@ static void put_problems(const struct pod *s, bool built_in, struct buf *out)
 /* Enabled types whose port name no container has declared. */
 static bool put_missing_ports(const struct config_job *job, const struct pod *s, struct buf *out)
 {
-    struct words_labels *sets = calloc(s->n + 1, sizeof(*sets));
-    size_t n = 0;
     size_t before = out->len;
-    for (size_t i = 0; sets != NULL && i < s->n; i++) {
-        if (s->sets[i].relabelled != NULL) {
-            sets[n++] = (struct words_labels){.discovered = s->sets[i].discovered,
-                                              .relabelled = s->sets[i].relabelled};
-        }
+    size_t kept = 0;
+    while (kept < s->n && s->sets[kept].v.relabelled == NULL) {
+        kept++;
     }
-    for (size_t t = 0; n > 0 && t < job->n_types; t++) {
+    for (size_t t = 0; kept < s->n && t < job->n_types; t++) {
         const struct config_type *type = &job->types[t];
-        if (ports_wanted(sets[0].relabelled, type) && !is_scraped_as(s, type) &&
-            ports_wanted_name(sets[0].relabelled, type->key).n > 0) {
-            words_no_port(type, sets, n, out);
+        const struct labels *labels = s->sets[kept].v.relabelled;
+        if (ports_wanted(labels, type) && !is_scraped_as(s, type) &&
+            ports_wanted_name(labels, type->key).n > 0) {
+            words_no_port(type, labels, s->sets, s->n, out);
         }
     }
-    free(sets);
     return out->len > before;
 }
 
@@ -426,7 +403,7 @@ static void put_dropped(struct explain *e, const struct pod *s, const struct lab
     relabel_apply(rules, e->scratch, e->builder, NULL, NULL);
     struct labels *at_rule = labels_builder_build(e->builder);
     if (at_rule != NULL) {
-        words_dropped(&e->options.config->jobs[s->job], p->rule, p->discovered, at_rule, out);
+        words_dropped(&e->options.config->jobs[s->job], p->v.rule, p->discovered, at_rule, out);
     }
     labels_unref(at_rule);
 }
@@ -436,9 +413,9 @@ static void put_not_scraped(struct explain *e, const struct pod *s, struct buf *
     const struct config_job *job = &e->options.config->jobs[s->job];
     const struct label_set *p = furthest(s);
     buf_printf(out, " is not scraped by job \"%s\".", job->name);
-    if (p->outcome == RELABEL_FAILED) {
+    if (p->v.outcome == RELABEL_FAILED) {
         buf_printf(out, " It was refused: %s.", p->error == NULL ? "out of memory" : p->error);
-    } else if (!p->set_aside) {
+    } else if (!p->v.set_aside) {
         put_dropped(e, s, p, out);
     } else if (!put_missing_ports(job, s, out)) {
         buf_puts(out, " No profile type is switched on.");
@@ -453,7 +430,7 @@ static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
     bool built_in = strcmp(job->pos.file, CONFIG_BUILTIN_NAME) == 0;
     buf_puts(out, "Pod ");
     put_name(s->sets[0].discovered, out);
-    if (p->target == NULL) {
+    if (p->v.target == NULL) {
         put_not_scraped(e, s, out);
     } else {
         put_scraped(job, s, out);
@@ -462,7 +439,7 @@ static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
         put_missing_ports(job, s, out);
     }
     /* Where a rule dropped it, the annotations are explained with the rule. */
-    if (built_in && (p->target != NULL || p->set_aside || p->outcome != RELABEL_DROPPED)) {
+    if (built_in && (p->v.target != NULL || p->v.set_aside || p->v.outcome != RELABEL_DROPPED)) {
         annotations_explain(s->sets[0].discovered, out);
     }
     buf_putc(out, '\n');
@@ -480,18 +457,17 @@ static bool put_left_out(const struct explain *e, struct sv namespace, struct bu
     const struct config *config = e->options.config;
     const struct config_source *source;
     struct pod_source_cursor at = {0};
-    bool said = false;
+    size_t before = out->len;
     while ((source = pod_source_next(config, &at)) != NULL) {
         struct buf why;
         buf_init(&why, TEXT_MAX);
         if (words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
             buf_printf(out, " Job \"%s\" (%s:%d):%s", config->jobs[at.job].name, source->pos.file,
                        source->pos.line, why.data);
-            said = true;
         }
         buf_done(&why);
     }
-    return said;
+    return out->len > before;
 }
 
 /* Why no job discovered the pod. */
@@ -529,9 +505,8 @@ static void put_reasons(struct explain *e, struct buf *out)
     void *value;
     char **lines = calloc(map_count(e->reasons) + 1, sizeof(*lines));
     while (lines != NULL && map_next(e->reasons, &cursor, &key, &value)) {
-        const struct tally *t = value;
-        if (asprintf(&lines[n], "%8zu  %.*s\n", t->pods, SV_ARG(key)) < 0) {
-            lines[n] = NULL;
+        const size_t *pods = value;
+        if (asprintf(&lines[n], "%8zu  %.*s\n", *pods, SV_ARG(key)) < 0) {
             e->no_memory = true;
             break;
         }

@@ -37,8 +37,8 @@ void explain_forbidden(struct explain *e, const struct discovery_forbidden *what
 
 /* How many of the reported pods match the pattern. */
 size_t explain_found(const struct explain *e);
-/* The label set of a pod that exists but was discovered by no job (see lookup_pod()). */
-void explain_exists(struct explain *e, const struct labels *discovered);
+/* The group of a pod that exists but was discovered by no job (see pod_lookup.h). */
+void explain_exists(struct explain *e, const struct target_group *group);
 
 /* Appends the paragraphs, or the summary, in plain text. False if memory ran out. */
 bool explain_report(struct explain *e, struct buf *out);

@@ -1,11 +1,9 @@
-/* Asks the API server for one pod by its name, outside of the namespaces and selectors of the jobs:
- * to explain why no job discovered it.
+/* Finds one pod by its name, outside of the namespaces and selectors of the jobs: to explain why no
+ * job discovered it. Pure.
  */
 #ifndef PROFPULL_CLI_EXPLAIN_POD_LOOKUP_H
 #define PROFPULL_CLI_EXPLAIN_POD_LOOKUP_H
 
-#include "base/labels.h"
-#include "base/loop.h"
 #include "config/config.h"
 
 /* Walks the sources of pods in a configuration. Zeroed, it begins with the first. */
@@ -17,19 +15,24 @@ struct pod_source_cursor {
 const struct config_source *pod_source_next(const struct config *config,
                                             struct pod_source_cursor *at);
 
-struct lookup_options {
-    /* Its first source of pods names the API server and the credentials; sources with api_server
-     * are ignored. */
-    const struct config *config;
-    struct loop *loop; /* not running */
-    struct intern *intern;
-    const char *user_agent;
-    const char *pod; /* NAMESPACE/NAME; nothing else is looked up */
-    int64_t timeout_ms;
+/* The longest name of an object in Kubernetes. */
+#define POD_LOOKUP_NAME_MAX 253
+
+/* A configuration with one job and one source, which discovers one pod and nothing else. Points
+ * into itself: must not be moved. */
+struct pod_lookup {
+    struct config config;
+    struct config_job job;
+    struct config_source source;
+    struct config_selector selector;
+    const char *namespaces[1];
+    char namespace[POD_LOOKUP_NAME_MAX + 1];
+    char field[POD_LOOKUP_NAME_MAX + sizeof("metadata.name=")];
 };
 
-/* A reference to the pod's first label set, or NULL if there is no such pod, it has no address, it
- * may not be read, or no answer came in time. Runs the loop. */
-struct labels *lookup_pod(const struct lookup_options *options);
+/* The first source of pods in config, which must outlive *l, names the API server and the
+ * credentials; sources with api_server are ignored. False if there is none, or if pod is not of the
+ * form NAMESPACE/NAME. */
+bool pod_lookup_init(struct pod_lookup *l, const struct config *config, const char *pod);
 
 #endif

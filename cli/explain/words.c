@@ -165,37 +165,38 @@ void words_scrapes(const struct target *target, struct buf *out)
 }
 
 /* The declared ports: "8080 ("http", container main)", or that there are none. */
-static void put_ports(const struct words_labels *sets, size_t n, struct buf *out)
+static void put_ports(const struct label_set *sets, size_t n, struct buf *out)
 {
-    size_t found = 0;
+    const char *before = "";
     for (size_t i = 0; i < n; i++) {
         struct sv number = get(sets[i].discovered, POD "container_port_number");
         struct sv name = get(sets[i].discovered, POD "container_port_name");
         struct sv container = get(sets[i].discovered, POD "container_name");
-        if (number.n == 0) {
+        if (sets[i].v.relabelled == NULL || number.n == 0) {
             continue;
         }
-        buf_printf(out, "%s%.*s (", found++ == 0 ? "" : ", ", SV_ARG(number));
+        buf_printf(out, "%s%.*s (", before, SV_ARG(number));
+        before = ", ";
         if (name.n > 0) {
             buf_printf(out, "\"%.*s\", ", SV_ARG(name));
         }
         buf_printf(out, "container %.*s)", SV_ARG(container));
     }
-    if (found == 0) {
+    if (before[0] == '\0') {
         buf_puts(out, "none");
     }
 }
 
-void words_no_port(const struct config_type *type, const struct words_labels *sets, size_t n,
-                   struct buf *out)
+void words_no_port(const struct config_type *type, const struct labels *relabelled,
+                   const struct label_set *sets, size_t n, struct buf *out)
 {
     const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(type->key));
-    struct sv name = ports_wanted_name(sets[0].relabelled, type->key);
+    struct sv name = ports_wanted_name(relabelled, type->key);
     struct sv by_type = SV("");
     char label[128];
     int length = snprintf(label, sizeof(label), "__profile_%s_port_name__", type->key);
     if (length > 0 && (size_t)length < sizeof(label)) {
-        by_type = get(sets[0].relabelled, label);
+        by_type = get(relabelled, label);
     }
     buf_printf(out, " The profile type %s is asked for and not scraped: ", type->key);
     if (by_type.n > 0) {

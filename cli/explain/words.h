@@ -4,10 +4,18 @@
 #ifndef PROFPULL_CLI_EXPLAIN_WORDS_H
 #define PROFPULL_CLI_EXPLAIN_WORDS_H
 
+#include "agent/pipeline.h"
 #include "base/buf.h"
 #include "base/labels.h"
 #include "config/config.h"
 #include "scraper/scraper.h"
+
+/* One label set of a pod and its outcome. */
+struct label_set {
+    struct pipeline_verdict v; /* without group and err; its labels and target are references */
+    struct labels *discovered;
+    char *error;
+};
 
 /* What a rule that dropped a label set looks at. */
 enum rule_about {
@@ -26,14 +34,10 @@ void words_dropped(const struct config_job *job, size_t rule, const struct label
                    const struct labels *at_rule, struct buf *out);
 /* "process_cpu at http://..., every 15s; memory at ..." */
 void words_scrapes(const struct target *target, struct buf *out);
-/* Why an enabled type is scraped nowhere in the pod. sets: the label sets of the pod that the rules
- * kept. */
-struct words_labels {
-    const struct labels *discovered;
-    const struct labels *relabelled;
-};
-void words_no_port(const struct config_type *type, const struct words_labels *sets, size_t n,
-                   struct buf *out);
+/* Why an enabled type is scraped nowhere in the pod. relabelled: of the first label set that the
+ * rules kept; sets: all of the pod's. */
+void words_no_port(const struct config_type *type, const struct labels *relabelled,
+                   const struct label_set *sets, size_t n, struct buf *out);
 /* Which part of the source's namespaces and selectors excludes the pod. labels: those of the pod,
  * NULL if only its namespace is known. False if none is known to. */
 bool words_left_out(const struct config_kubernetes *k, struct sv namespace,

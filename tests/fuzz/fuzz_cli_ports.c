@@ -72,11 +72,11 @@ static void check_settled(const struct config_job *job, struct port_candidate *c
 
 static void write_words(const struct config_job *job, struct labels *const *sets, size_t n)
 {
-    struct words_labels words[SETS_MAX];
+    struct label_set words[SETS_MAX];
     struct buf out;
     buf_init(&out, 16 << 20);
     for (size_t i = 0; i < n; i++) {
-        words[i] = (struct words_labels){.discovered = sets[i], .relabelled = sets[i]};
+        words[i] = (struct label_set){.discovered = sets[i], .v.relabelled = sets[i]};
         annotations_explain(sets[i], &out);
         for (size_t r = 1; r <= job->relabel.n; r++) {
             words_dropped(job, r, sets[i], sets[i], &out);
@@ -87,7 +87,7 @@ static void write_words(const struct config_job *job, struct labels *const *sets
         words_left_out(&k, SV("n"), sets[i], &out);
     }
     for (size_t t = 0; n > 0 && t < job->n_types; t++) {
-        words_no_port(&job->types[t], words, n, &out);
+        words_no_port(&job->types[t], sets[0], words, n, &out);
     }
     buf_done(&out);
 }
