@@ -104,9 +104,7 @@ const struct command cmd_check = {
     .description = "Reads a configuration and reports every mistake in it as "
                    "file:line:column: key: message. Nothing is contacted.",
     .exit_codes = "Exit code: 0 the configuration is good, 1 it is not, 2 usage.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct check_args),
+    COMMAND_FLAGS(flags, check_args),
     .operands_max = 1,
     .run = run_check,
 };

@@ -365,9 +365,7 @@ const struct command cmd_discover = {
                    "Nothing is scraped.",
     .exit_codes = "Exit code: 0 done, 1 the configuration is wrong, 2 usage, 3 a source did not "
                   "answer.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct discover_args),
+    COMMAND_FLAGS(flags, discover_args),
     .defaults = &(const struct discover_args){.timeout_ms = 30 * MS_PER_S},
     .run = run_discover,
 };

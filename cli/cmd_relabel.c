@@ -18,8 +18,10 @@ struct job {
     struct intern *intern;
     struct labels_builder *builder;
     bool explain;
-    bool failed; /* a rule gave up on some label set */
-    size_t line; /* of stdin, where the object starts */
+    bool failed;      /* a rule gave up on some label set */
+    size_t next_line; /* of stdin, to be read */
+    size_t line;      /* where the object starts */
+    size_t size;      /* of the object, as far as it has been read */
     /* For --explain, the labels before the rule. */
     struct label before[LABELS_MAX];
     size_t n_before;
@@ -101,45 +103,14 @@ static bool fail_input(const struct job *j, const char *what, const char *detail
 }
 
 /* The next byte that is not white space, or EOF. */
-static int skip_space(struct job *j, size_t *line)
+static int skip_space(struct job *j)
 {
     int c;
     while ((c = getc(stdin)) != EOF && isspace(c)) {
-        *line += c == '\n';
+        j->next_line += c == '\n';
     }
-    j->line = *line;
+    j->line = j->next_line;
     return c;
-}
-
-/* Reads one object, from its { to the matching }. Advances *line. */
-static bool read_object(const struct job *j, size_t *line, struct buf *out)
-{
-    size_t depth = 1;
-    bool quoted = false;
-    bool escaped = false;
-    buf_clear(out);
-    buf_putc(out, '{');
-    while (depth > 0) {
-        int c = getc(stdin);
-        if (c == EOF) {
-            return fail_input(j, "the object does not end", "");
-        }
-        if (!buf_putc(out, (char)c)) {
-            return fail_input(j, buf_too_big(out) ? "the object is too large" : "out of memory",
-                              "");
-        }
-        *line += c == '\n';
-        if (quoted) {
-            quoted = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-        } else if (c == '"') {
-            quoted = true;
-        } else {
-            depth += c == '{';
-            depth -= c == '}';
-        }
-    }
-    return true;
 }
 
 static bool fill(const struct job *j, json_t *object)
@@ -158,10 +129,32 @@ static bool fill(const struct job *j, json_t *object)
     return labels_builder_ok(j->builder) || fail_input(j, "too many labels", "");
 }
 
-static bool parse_labels(const struct job *j, const struct buf *text)
+/* Gives jansson one byte at a time: it must not read past the object. */
+static size_t relabel_on_read(void *to, size_t size, void *arg)
+{
+    struct job *j = arg;
+    (void)size;
+    if (++j->size > OBJECT_MAX) {
+        return 0;
+    }
+    int c = getc(stdin);
+    j->next_line += c == '\n';
+    *(char *)to = (char)c;
+    return c == EOF ? 0 : 1;
+}
+
+static bool read_labels(struct job *j)
 {
     json_error_t error;
-    json_t *object = json_loadb(text->data, text->len, JSON_REJECT_DUPLICATES, &error);
+    j->size = 0;
+    json_t *object = json_load_callback(relabel_on_read, j,
+                                        JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
+    if (object == NULL && j->size > OBJECT_MAX) {
+        return fail_input(j, "the object is too large", "");
+    }
+    if (object == NULL && (feof(stdin) || ferror(stdin))) {
+        return fail_input(j, "the object does not end", "");
+    }
     if (object == NULL) {
         return fail_input(j, "not a JSON object: ", error.text);
     }
@@ -210,20 +203,18 @@ static bool relabel_one(struct job *j)
 
 static bool relabel_all(struct job *j)
 {
-    struct buf text;
-    buf_init(&text, OBJECT_MAX);
-    size_t line = 1;
-    bool ok = true;
     int c;
-    while (ok && (c = skip_space(j, &line)) != EOF) {
+    j->next_line = 1;
+    while ((c = skip_space(j)) != EOF) {
         if (c != '{') {
-            ok = fail_input(j, "expected a JSON object", "");
-        } else {
-            ok = read_object(j, &line, &text) && parse_labels(j, &text) && relabel_one(j);
+            return fail_input(j, "expected a JSON object", "");
+        }
+        ungetc(c, stdin);
+        if (!read_labels(j) || !relabel_one(j)) {
+            return false;
         }
     }
-    buf_done(&text);
-    return ok && !ferror(stdin) && !j->failed;
+    return !ferror(stdin) && !j->failed;
 }
 
 static int run_job(struct job *j, const struct config_rules *rules)
@@ -295,8 +286,6 @@ const struct command cmd_relabel = {
     .description = "Runs relabel rules on label sets: JSON objects of strings on stdin, one result "
                    "a line on stdout, an object or null for one that was dropped.",
     .exit_codes = "Exit code: 0 done, 1 the input or a rule is wrong, or a rule gave up; 2 usage.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct relabel_args),
+    COMMAND_FLAGS(flags, relabel_args),
     .run = run_relabel,
 };

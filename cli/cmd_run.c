@@ -173,9 +173,7 @@ const struct command cmd_run = {
         "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.",
     .exit_codes =
         "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct run_args),
+    COMMAND_FLAGS(flags, run_args),
     .defaults = &(const struct run_args){.drain_ms = 20 * MS_PER_S},
     .run = run_command,
 };

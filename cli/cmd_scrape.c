@@ -423,9 +423,7 @@ const struct command cmd_scrape = {
                    "the type.",
     .exit_codes = "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no "
                   "answer, an error, or something that is not a profile.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct scrape_args),
+    COMMAND_FLAGS(flags, scrape_args),
     .defaults = &(const struct scrape_args){.seconds = 10,
                                             .timeout_ms = 10 * MS_PER_S,
                                             .max_size = UINT64_C(64) * 1024 * 1024},

@@ -67,13 +67,18 @@ struct flag {
         .argument = (a), .help = __VA_ARGS__                                                       \
     }
 
+/* The table of a command's flags, and the struct of arguments that it fills. */
+#define COMMAND_FLAGS(table, args)                                                                 \
+    .flags = (table), .n_flags = sizeof(table) / sizeof((table)[0]),                               \
+    .args_size = sizeof(struct args)
+
 struct command {
     const char *name;
     const char *summary; /* for the list of commands */
     const char *usage;   /* one form a line, without "profpull" */
     const char *description;
     const char *exit_codes;
-    const struct flag *flags; /* --help is added */
+    const struct flag *flags; /* see COMMAND_FLAGS(); --help is added */
     size_t n_flags;
     size_t args_size;
     const void *defaults; /* args_size bytes; NULL: zeros */

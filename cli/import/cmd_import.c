@@ -34,7 +34,6 @@ static void summarise(const struct import_args *args, const struct one_endpoint 
 static int conclude(const struct import_args *args, const struct one_endpoint *to,
                     const struct import_totals *t)
 {
-    struct err err = ERR_INIT;
     if (!args->quiet) {
         summarise(args, to, t);
     }
@@ -46,24 +45,22 @@ static int conclude(const struct import_args *args, const struct one_endpoint *t
         return EXIT_INPUT;
     }
     if (code == EXIT_DONE && t->sent == 0) {
-        err_set(&err, ERR_INPUT, "found no profile");
-        return cmd_fail(EXIT_INPUT, &err);
+        fputs("profpull: found no profile\n", stderr);
+        return EXIT_INPUT;
     }
     return code;
 }
 
-static bool open_endpoint(const struct import_args *args, struct one_endpoint *to, bool *ret_said)
+static bool open_endpoint(const struct import_args *args, struct one_endpoint *to)
 {
     struct err err = ERR_INIT;
-    bool ok;
-    if (args->config.file != NULL) {
-        struct config *config = cmd_load_config(&args->config);
-        *ret_said = config == NULL;
-        ok = config != NULL && one_endpoint_from_config(to, config, args->endpoint_name, &err);
-    } else {
-        ok = one_endpoint_from_flags(to, &args->endpoint, &err);
+    struct config *config = NULL;
+    if (args->config.file != NULL && (config = cmd_load_config(&args->config)) == NULL) {
+        return false;
     }
-    if (!ok && !*ret_said) {
+    bool ok = config == NULL ? one_endpoint_from_flags(to, &args->endpoint, &err)
+                             : one_endpoint_from_config(to, config, args->endpoint_name, &err);
+    if (!ok) {
         (void)cmd_fail(EXIT_INPUT, &err);
     }
     return ok;
@@ -78,17 +75,15 @@ static bool wants_progress(const struct import_args *args)
 static int run_import(const void *arg, char *const *operands, size_t n)
 {
     const struct import_args *args = arg;
-
     struct one_endpoint to;
     struct import_totals totals;
     struct err err = ERR_INIT;
-    bool said = false;
     int code;
     const char *wrong = import_args_problem(args, operands, n);
     if (wrong[0] != '\0') {
         return cmd_usage_error("import", "%s", wrong);
     }
-    if (!open_endpoint(args, &to, &said)) {
+    if (!open_endpoint(args, &to)) {
         return EXIT_INPUT;
     }
     if (!import_check_labels(args, &protocol_of(&to.endpoint)->labels, &err)) {
@@ -151,9 +146,7 @@ const struct command cmd_import = {
                    "content; - is standard input.",
     .exit_codes = "Exit code: 0 all were accepted; 1 a file is bad or the endpoint is described "
                   "wrongly; 2 usage; 3 at least one was not accepted.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct import_args),
+    COMMAND_FLAGS(flags, import_args),
     .defaults = &(const struct import_args){.endpoint.name = "import",
                                             .from_ns = IMPORT_NO_TIME,
                                             .until_ns = IMPORT_NO_TIME,

@@ -55,9 +55,7 @@ const struct command cmd_verify = {
         "URL, profefe by its list, a file endpoint by its files, DeepFlow with --deepflow-querier.",
     .exit_codes = "Exit code: 0 all endpoints work; 1 the configuration is wrong; 2 usage; 3 at "
                   "least one does not work.",
-    .flags = flags,
-    .n_flags = sizeof(flags) / sizeof(flags[0]),
-    .args_size = sizeof(struct verify_args),
+    COMMAND_FLAGS(flags, verify_args),
     .defaults = &(const struct verify_args){.options.timeout_ms = 30 * MS_PER_S},
     .run = run_verify,
 };
