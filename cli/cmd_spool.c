@@ -115,11 +115,6 @@ static bool show(struct view *v, struct intern *intern, const char *directory, c
     return true;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 static int is_subdirectory(const struct dirent *e)
 {
     return e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN);
@@ -129,7 +124,7 @@ static int is_subdirectory(const struct dirent *e)
 static void show_all(struct view *v, struct intern *intern, const char *directory)
 {
     struct dirent **entries = NULL;
-    int n = scandir(directory, &entries, is_subdirectory, by_name);
+    int n = scandir(directory, &entries, is_subdirectory, alphasort);
     for (int i = 0; i < n; i++) {
         struct buf path;
         buf_init(&path, 4096);

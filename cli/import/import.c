@@ -53,7 +53,8 @@ struct import {
     struct labels_builder *builder;
     struct loop_timer *give_up_timer;
     struct file_walk *walk; /* used by the worker while it reads */
-    struct reading *reading;
+    struct reading reading;
+    bool is_reading; /* the worker has im->reading */
     bool at_end;
     struct pending pending[IMPORT_IN_FLIGHT];
     size_t n_pending;
@@ -183,13 +184,6 @@ static void import_read(struct work *work)
     r->result = read_next(r);
 }
 
-static void reading_free(struct reading *r)
-{
-    free(r->path);
-    free(r->data);
-    free(r);
-}
-
 /* ---- sending (the loop) ---------------------------------------------------------------------- */
 
 static void advance(struct import *im);
@@ -247,6 +241,13 @@ static void remove_pending(struct import *im, struct pending *p)
     *p = (struct pending){.profile = NULL};
 }
 
+static void refuse(struct import *im, struct pending *p, const char *why)
+{
+    im->totals->refused++;
+    say(im, p->path, "not accepted: ", why);
+    remove_pending(im, p);
+}
+
 static void send(struct import *im, struct reading *r)
 {
     struct profile *p = make_profile(im, r);
@@ -296,7 +297,7 @@ static void import_on_read(struct work *work)
 {
     struct reading *r = (struct reading *)(void *)work;
     struct import *im = r->import;
-    im->reading = NULL;
+    im->is_reading = false;
     im->examined += r->result != READ_END;
     switch (r->result) {
     case READ_END:
@@ -325,22 +326,18 @@ static void import_on_read(struct work *work)
     default:
         break;
     }
-    reading_free(r);
+    free(r->path);
+    free(r->data);
     draw(im);
     advance(im);
 }
 
-static bool start_reading(struct import *im)
+static void start_reading(struct import *im)
 {
-    struct reading *r = calloc(1, sizeof(*r));
-    if (r == NULL) {
-        return false;
-    }
-    r->work = (struct work){.home = im->loop, .run = import_read, .done = import_on_read};
-    r->import = im;
-    im->reading = r;
-    worker_submit(im->workers, &r->work);
-    return true;
+    im->reading = (struct reading){
+        .work = {.home = im->loop, .run = import_read, .done = import_on_read}, .import = im};
+    im->is_reading = true;
+    worker_submit(im->workers, &im->reading.work);
 }
 
 static void give_up(struct import *im, const char *text, const char *advice)
@@ -354,16 +351,14 @@ static void give_up(struct import *im, const char *text, const char *advice)
 /* Reads the next file if there is room for it, and ends the loop when all is done. */
 static void advance(struct import *im)
 {
-    if (im->reading != NULL) {
+    if (im->is_reading) {
         return;
     }
     bool room = im->n_pending < IMPORT_IN_FLIGHT && im->pending_bytes < IMPORT_BYTES;
     bool more = !im->at_end && !im->totals->gave_up;
-    if (more && room && !start_reading(im)) {
-        give_up(im, "out of memory", "");
-        more = false;
-    }
-    if (!more && (im->n_pending == 0 || im->totals->gave_up)) {
+    if (more && room) {
+        start_reading(im);
+    } else if (!more && (im->n_pending == 0 || im->totals->gave_up)) {
         loop_stop(im->loop);
     }
 }
@@ -402,9 +397,7 @@ static void import_on_attempt(void *arg, const struct write_attempt *a)
         loop_timer_cancel(im->give_up_timer);
         remove_pending(im, p);
     } else {
-        im->totals->refused++;
-        say(im, p->path, "not accepted: ", a->text);
-        remove_pending(im, p);
+        refuse(im, p, a->text);
         if (a->status >= 300 && a->status < 400) {
             give_up(im, a->text, advice_for(&im->to->endpoint, a->result, a->status));
         }
@@ -431,9 +424,7 @@ static void count_abandoned(struct import *im)
     for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
         struct pending *p = &im->pending[i];
         if (p->profile != NULL) {
-            im->totals->refused++;
-            say(im, p->path, "not accepted: ", p->text[0] == '\0' ? "given up" : p->text);
-            remove_pending(im, p);
+            refuse(im, p, p->text[0] == '\0' ? "given up" : p->text);
         }
     }
 }

@@ -8,17 +8,9 @@
 #include "pprof/restamp.h"
 #include "pprof/sniff.h"
 
-/* ---- the type of a pprof profile ------------------------------------------------------------- */
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool is_one_of(struct sv text, const char *const *names)
-{
-    for (; *names != NULL; names++) {
-        if (sv_eq_str(text, *names)) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- the type of a pprof profile ------------------------------------------------------------- */
 
 static bool has_type(const struct pprof_summary *s, const char *type)
 {
@@ -35,13 +27,9 @@ static bool has_type(const struct pprof_summary *s, const char *type)
 static const char *contention_type(struct sv plain)
 {
     static const char *const unlocks[] = {
-        "sync.(*Mutex).Unlock",
-        "sync.(*RWMutex).Unlock",
-        "sync.(*RWMutex).RUnlock",
-        "internal/sync.(*Mutex).Unlock",
-        "runtime.unlock",
-        "runtime._LostContendedRuntimeLock",
-        NULL,
+        "sync.(*Mutex).Unlock",    "sync.(*RWMutex).Unlock",
+        "sync.(*RWMutex).RUnlock", "internal/sync.(*Mutex).Unlock",
+        "runtime.unlock",          "runtime._LostContendedRuntimeLock",
     };
     static const char *const waits[] = {
         "sync.(*Mutex).Lock",     "sync.(*RWMutex).Lock",
@@ -49,16 +37,16 @@ static const char *contention_type(struct sv plain)
         "sync.(*WaitGroup).Wait", "sync.(*Cond).Wait",
         "runtime.chanrecv1",      "runtime.chanrecv2",
         "runtime.chansend1",      "runtime.selectgo",
-        "runtime.blockTimerChan", NULL,
+        "runtime.blockTimerChan",
     };
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f = {.number = 0};
     const char *type = NULL;
     while (wire_next(&r, &f)) {
-        if (f.number == PROFILE_STRING && is_one_of(f.bytes, unlocks)) {
+        if (f.number == PROFILE_STRING && sv_in(f.bytes, unlocks, COUNT(unlocks))) {
             return "mutex";
         }
-        if (f.number == PROFILE_STRING && is_one_of(f.bytes, waits)) {
+        if (f.number == PROFILE_STRING && sv_in(f.bytes, waits, COUNT(waits))) {
             type = "block";
         }
     }
@@ -82,7 +70,7 @@ static const char *guess(const struct pprof_summary *s, struct sv plain)
         {"goroutines", "goroutine"},
         {"threadcreate", "threadcreate"},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         if (has_type(s, table[i].sample)) {
             return table[i].type;
         }

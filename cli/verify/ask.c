@@ -31,9 +31,18 @@ static void retry_later(struct probe *probe)
 
 /* ---- a server -------------------------------------------------------------------------------- */
 
-static void handle_response(struct probe *probe, const struct http_response *r)
+static void verify_on_response(void *arg, const struct http_response *r)
 {
+    struct probe *probe = arg;
     struct err err = ERR_INIT;
+    if (probe->done) {
+        return;
+    }
+    if (r->result != HTTP_DONE) {
+        snprintf(probe->last, sizeof(probe->last), "%s", r->error);
+        retry_later(probe);
+        return;
+    }
     struct sv body = {.p = r->body->data, .n = r->body->len};
     switch (readback_check(probe->how, r->status, body, &err)) {
     case READBACK_FOUND:
@@ -50,20 +59,6 @@ static void handle_response(struct probe *probe, const struct http_response *r)
     default:
         verify_finish(probe, true, "", "accepted; not read back: %s", err.msg);
         break;
-    }
-}
-
-static void verify_on_response(void *arg, const struct http_response *r)
-{
-    struct probe *probe = arg;
-    if (probe->done) {
-        return;
-    }
-    if (r->result == HTTP_DONE) {
-        handle_response(probe, r);
-    } else {
-        snprintf(probe->last, sizeof(probe->last), "%s", r->error);
-        retry_later(probe);
     }
 }
 
@@ -184,14 +179,16 @@ static void verify_on_searched(struct work *work)
 
 static void search_files(struct probe *probe)
 {
-    probe->search = (struct work){
-        .home = probe->verify->loop, .run = verify_search, .done = verify_on_searched};
-    probe->verify->searches++;
-    worker_submit(probe->verify->workers, &probe->search);
+    struct verify *v = probe->verify;
+    probe->search =
+        (struct work){.home = v->loop, .run = verify_search, .done = verify_on_searched};
+    v->searches++;
+    worker_submit(v->workers, &probe->search);
 }
 
-void verify_ask(struct probe *probe)
+void verify_ask(void *arg)
 {
+    struct probe *probe = arg;
     if (probe->how == NULL) {
         verify_finish(probe, true, "", "accepted; not read back");
     } else if (probe->how->directory != NULL) {

@@ -61,7 +61,7 @@ void verify_finish(struct probe *probe, bool works, const char *advice, const ch
     __attribute__((format(printf, 4, 5)));
 /* Prints the finished probes in order, and stops the loop after the last. */
 void verify_print(struct verify *v);
-/* Looks for the profile, repeatedly until it is found or the deadline passes. */
-void verify_ask(struct probe *probe);
+/* Looks for the profile of a struct probe, repeatedly until it is found or the deadline passes. */
+void verify_ask(void *arg);
 
 #endif

@@ -97,11 +97,6 @@ static void verify_on_attempt(void *arg, const struct write_attempt *a)
     }
 }
 
-static void verify_on_retry(void *arg)
-{
-    verify_ask(arg);
-}
-
 static struct labels *make_labels(const struct probe *probe)
 {
     struct labels_builder *b = labels_builder_new(probe->verify->intern);
@@ -172,7 +167,7 @@ static bool open_probe(struct verify *v, struct probe *probe, struct err *err)
                                      .on_attempt = verify_on_attempt,
                                      .attempt_arg = probe};
     probe->service = make_service(probe);
-    probe->retry_timer = loop_timer_new(v->loop, verify_on_retry, probe);
+    probe->retry_timer = loop_timer_new(v->loop, verify_ask, probe);
     if (probe->service == NULL || probe->retry_timer == NULL) {
         return err_memory(err);
     }
