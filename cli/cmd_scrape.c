@@ -235,9 +235,11 @@ static enum legacy_result convert(struct answer *a, struct err *err)
         .time_ns = clock_wall_ns() - a->duration_ns,
         .duration_ns = a->duration_ns,
         .seed = rng_next(&rng),
+        .scratch = scratch_new(),
     };
     struct legacy_output out;
     enum legacy_result r = legacy_convert(&in, &out, err);
+    scratch_free(in.scratch);
     if (r == LEGACY_MADE) {
         free(a->data);
         a->data = out.data;
@@ -264,8 +266,7 @@ static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
     struct pprof_summary s;
     struct err err = ERR_INIT;
     char text[512];
-    if ((scratch == NULL && !err_memory(&err)) ||
-        !pprof_summary_read(scratch, body, INFLATED_MAX, &s, &err)) {
+    if (!pprof_summary_read(scratch, body, INFLATED_MAX, &s, &err)) {
         fprintf(out, "content:   cannot be read: %s\n", err.msg);
         return;
     }

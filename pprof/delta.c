@@ -488,10 +488,6 @@ static enum delta_result make(struct making *m, struct delta_output *ret)
     struct sv plain;
     size_t last = m->old == NULL ? 0 : m->old->plain_size;
     enum delta_result r = DELTA_PASSED;
-    if (m->scratch == NULL) {
-        err_memory(m->err);
-        return DELTA_NO_MEMORY;
-    }
     if (!gzip_plain(m->scratch, m->in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, m->err)) {
         return failure(m->err, DELTA_BAD_GZIP);
     }
@@ -501,22 +497,12 @@ static enum delta_result make(struct making *m, struct delta_output *ret)
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err)
 {
-    struct scratch *own = in->scratch == NULL ? scratch_new() : NULL;
-    struct err problem = ERR_INIT;
-    struct making m = {
-        .in = in, .old = in->baseline, .scratch = own == NULL ? in->scratch : own, .err = &problem};
+    struct making m = {.in = in, .old = in->baseline, .scratch = in->scratch, .err = err};
     *ret = (struct delta_output){.data = NULL};
     enum delta_result r = make(&m, ret);
     if (r > DELTA_PASSED) {
         delta_output_done(ret);
-        if (err != NULL) {
-            *err = problem;
-        }
     }
-    if (in->scratch != NULL) {
-        scratch_reset(in->scratch);
-    }
-    scratch_free(own);
     return r;
 }
 

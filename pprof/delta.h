@@ -47,7 +47,7 @@ struct delta_input {
      * are counters. Otherwise such a profile is passed on. */
     bool any_counter;
     uint64_t seed;           /* for the hashes; the same from profile to profile */
-    struct scratch *scratch; /* to work in, and reset afterwards; NULL: one of its own */
+    struct scratch *scratch; /* to work in; may be NULL, which is an error of memory */
 };
 
 struct delta_output {
@@ -59,7 +59,7 @@ struct delta_output {
     size_t samples_out;
 };
 
-/* On failure err says what is wrong and ret is empty. */
+/* On failure err, which must not be NULL, says what is wrong and ret is empty. */
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err);
 void delta_output_done(struct delta_output *o);

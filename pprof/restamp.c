@@ -42,8 +42,7 @@ bool pprof_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char **
     struct sv plain;
     struct buf out;
     buf_init(&out, RESTAMP_INFLATED_MAX + 1024);
-    bool ok = (scratch != NULL || err_memory(err)) &&
-              gzip_plain(scratch, body, RESTAMP_INFLATED_MAX, 0, &plain, err) &&
+    bool ok = gzip_plain(scratch, body, RESTAMP_INFLATED_MAX, 0, &plain, err) &&
               restamp_plain(plain, time_ns, duration_ns, &out, err);
     if (ok && gzip_is(body)) {
         struct sv stamped = {.p = out.data, .n = out.len};

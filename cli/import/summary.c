@@ -94,9 +94,6 @@ static bool read_content(struct scratch *scratch, struct sv body, struct import_
 {
     struct sv plain;
     struct pprof_summary s;
-    if (scratch == NULL) {
-        return err_memory(err);
-    }
     if (!gzip_plain(scratch, body, RESTAMP_INFLATED_MAX, 0, &plain, err)) {
         return false;
     }

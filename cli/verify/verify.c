@@ -197,7 +197,7 @@ static bool make_data(struct verify *v, struct err *err)
     struct scratch *scratch = scratch_new();
     struct buf plain;
     buf_init(&plain, (size_t)64 * 1024);
-    bool ok = scratch != NULL && readback_profile(v->time_ns, PROFILE_NS, &plain) &&
+    bool ok = readback_profile(v->time_ns, PROFILE_NS, &plain) &&
               gzip_pack(scratch, (struct sv){.p = plain.data, .n = plain.len}, &v->data, &v->size);
     buf_done(&plain);
     scratch_free(scratch);

@@ -50,37 +50,17 @@ static enum legacy_result failure(const struct err *err, enum legacy_result dama
     return err->kind == ERR_MEMORY ? LEGACY_NO_MEMORY : damaged;
 }
 
-static enum legacy_result convert(const struct legacy_input *in, struct scratch *s,
-                                  struct legacy_output *ret, struct err *err)
+enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
+                                  struct err *err)
 {
     struct sv plain;
-    struct legacy_profile p = {.scratch = s, .seed = in->seed};
-    if (s == NULL) {
-        err_memory(err);
-        return LEGACY_NO_MEMORY;
-    }
-    if (!gzip_plain(s, in->body, LEGACY_PLAIN_MAX, 0, &plain, err)) {
+    struct legacy_profile p = {.scratch = in->scratch, .seed = in->seed};
+    *ret = (struct legacy_output){.data = NULL};
+    if (!gzip_plain(in->scratch, in->body, LEGACY_PLAIN_MAX, 0, &plain, err)) {
         return failure(err, LEGACY_BAD_GZIP);
     }
     bool ok = plain.n <= LEGACY_PLAIN_MAX
                   ? read_plain(&p, plain, err) && write_out(&p, in, ret, err)
                   : err_set(err, ERR_LIMIT, "larger than %zu bytes", LEGACY_PLAIN_MAX);
     return ok ? LEGACY_MADE : failure(err, LEGACY_BAD);
-}
-
-enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
-                                  struct err *err)
-{
-    struct scratch *own = in->scratch == NULL ? scratch_new() : NULL;
-    struct err problem = ERR_INIT;
-    *ret = (struct legacy_output){.data = NULL};
-    enum legacy_result r = convert(in, own == NULL ? in->scratch : own, ret, &problem);
-    if (r != LEGACY_MADE && err != NULL) {
-        *err = problem;
-    }
-    if (in->scratch != NULL) {
-        scratch_reset(in->scratch);
-    }
-    scratch_free(own);
-    return r;
 }

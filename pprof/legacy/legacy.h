@@ -38,7 +38,7 @@ struct legacy_input {
     int64_t time_ns;     /* wall clock: when it was requested; 0: unknown */
     int64_t duration_ns; /* how long the answer took, which is how long it sampled; 0: unknown */
     uint64_t seed;       /* unknown to those who make profiles */
-    struct scratch *scratch; /* to work in, and reset afterwards; NULL: one of its own */
+    struct scratch *scratch; /* to work in; may be NULL, which is an error of memory */
 };
 
 struct legacy_output {
@@ -48,7 +48,7 @@ struct legacy_output {
 
 /* Does a plain body begin as one? Some hundred bytes are enough. */
 bool legacy_is(struct sv start);
-/* On failure err says what is wrong and where, and ret is empty. */
+/* On failure err, which must not be NULL, says what is wrong and where, and ret is empty. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);
 

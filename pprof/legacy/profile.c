@@ -5,9 +5,6 @@
 #include "base/utf8.h"
 #include "pprof/put.h"
 
-/* The first size of a table of locations; a power of two. */
-#define SLOTS_MIN 256
-
 bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err)
 {
     samples = samples < LEGACY_SAMPLES_MAX ? samples : LEGACY_SAMPLES_MAX;
@@ -19,67 +16,38 @@ bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, str
 
 /* ---- locations ------------------------------------------------------------------------------- */
 
-/* Addresses to locations: open addressing, at most half full. */
-struct table {
-    uint32_t *slots; /* id of the location, 0 where free */
-    size_t mask;
-    size_t cap; /* of the locations */
-};
-
-static uint32_t *find_slot(const struct legacy_profile *p, const struct table *t, uint64_t address)
-{
-    size_t at = (size_t)hash_bytes(&address, sizeof(address), p->seed) & t->mask;
-    while (t->slots[at] != 0 && p->locations[t->slots[at] - 1].address != address) {
-        at = (at + 1) & t->mask;
-    }
-    return &t->slots[at];
-}
-
-/* Doubles the number of slots. */
-static bool grow(struct legacy_profile *p, struct table *t)
-{
-    size_t n = t->slots == NULL ? SLOTS_MIN : 2 * (t->mask + 1);
-    uint32_t *slots = scratch_zeroed(p->scratch, n, sizeof(*slots));
-    size_t size = sizeof(*p->locations);
-    struct legacy_location *locations =
-        slots == NULL ? NULL : scratch_grow(p->scratch, p->locations, t->cap * size, n / 2 * size);
-    if (locations == NULL) {
-        return false;
-    }
-    p->locations = locations;
-    *t = (struct table){.slots = slots, .mask = n - 1, .cap = n / 2};
-    for (size_t i = 0; i < p->n_locations; i++) {
-        *find_slot(p, t, p->locations[i].address) = (uint32_t)i + 1;
-    }
-    return true;
-}
-
-/* Turns the address of a frame into the id of its location. */
-static bool number_frame(struct legacy_profile *p, struct table *t, uint64_t *frame,
+/* Turns the address of a frame into the id of its location. slots: the ids by address. */
+static bool number_frame(struct legacy_profile *p, uint32_t *slots, size_t mask, uint64_t *frame,
                          struct err *err)
 {
-    if ((t->slots == NULL || p->n_locations == t->cap) && !grow(p, t)) {
-        return err_memory(err);
+    size_t at = (size_t)hash_bytes(frame, sizeof(*frame), p->seed) & mask;
+    while (slots[at] != 0 && p->locations[slots[at] - 1].address != *frame) {
+        at = (at + 1) & mask;
     }
-    uint32_t *slot = find_slot(p, t, *frame);
-    if (*slot == 0) {
+    if (slots[at] == 0) {
         if (p->n_locations == LEGACY_LOCATIONS_MAX) {
             return err_set(err, ERR_LIMIT, "more than %d addresses", LEGACY_LOCATIONS_MAX);
         }
         p->locations[p->n_locations++] = (struct legacy_location){.address = *frame};
-        *slot = (uint32_t)p->n_locations;
+        slots[at] = (uint32_t)p->n_locations;
     }
-    *frame = *slot;
+    *frame = slots[at];
     return true;
 }
 
 bool legacy_locate(struct legacy_profile *p, struct sv maps, struct err *err)
 {
-    struct table t = {.slots = NULL};
+    size_t most = p->n_frames < LEGACY_LOCATIONS_MAX ? p->n_frames : LEGACY_LOCATIONS_MAX;
+    size_t mask;
+    uint32_t *slots = scratch_slots(p->scratch, most, &mask);
+    p->locations = scratch_array(p->scratch, most, sizeof(*p->locations));
+    if (slots == NULL || p->locations == NULL) {
+        return err_memory(err);
+    }
     for (size_t i = 0; i < p->n_samples; i++) {
         const struct legacy_sample *s = &p->samples[i];
         for (size_t j = 0; j < s->depth; j++) {
-            if (!number_frame(p, &t, &p->frames[s->first + j], err)) {
+            if (!number_frame(p, slots, mask, &p->frames[s->first + j], err)) {
                 return false;
             }
         }

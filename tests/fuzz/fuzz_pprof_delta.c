@@ -125,7 +125,9 @@ static enum delta_result step(struct sv body, struct sv before, bool any_counter
     struct err err = ERR_INIT;
     struct delta_input in = {
         .body = body, .baseline = baseline, .any_counter = any_counter, .seed = 3};
+    in.scratch = scratch_new();
     enum delta_result r = delta_make(&in, out, &err);
+    scratch_free(in.scratch);
     must((err.msg[0] != '\0') == (r > DELTA_PASSED));
     must((out->next != NULL) == (r < DELTA_PASSED));
     if (r < DELTA_PASSED && !gzip_is(body)) {
@@ -141,11 +143,14 @@ static void check_again(struct sv body, bool any_counter, const struct delta_sta
     struct err err = ERR_INIT;
     struct delta_input in = {
         .body = body, .baseline = baseline, .any_counter = any_counter, .seed = 3};
+    in.scratch = scratch_new();
     must(delta_make(&in, &out, &err) == DELTA_MADE);
+    scratch_reset(in.scratch);
     must(out.next->n <= baseline->n); /* missing stacks are forgotten some day */
     struct delta_output third;
     in.baseline = out.next;
     must(delta_make(&in, &third, &err) == DELTA_MADE);
+    scratch_free(in.scratch);
     must(third.size == out.size && (out.size == 0 || memcmp(third.data, out.data, out.size) == 0));
     delta_output_done(&third);
     delta_output_done(&out);

@@ -39,7 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct legacy_output out;
     struct legacy_input in = {
         .body = {(const char *)data, size}, .time_ns = 5, .duration_ns = 7, .seed = 3};
+    in.scratch = scratch_new();
     enum legacy_result r = legacy_convert(&in, &out, &err);
+    scratch_free(in.scratch);
     must((r == LEGACY_MADE) == (err.kind == ERR_NONE));
     must((r == LEGACY_MADE) == (out.data != NULL));
     if (r == LEGACY_MADE) {

@@ -39,12 +39,14 @@ static enum delta_result make(const struct buf *body, const struct delta_state *
                               struct scratch *scratch, struct delta_output *out)
 {
     struct err err = ERR_INIT;
+    struct scratch *own = scratch == NULL ? scratch_new() : NULL;
     struct delta_input in = {.body = {body->data, body->len},
                              .baseline = baseline,
                              .any_counter = true,
                              .seed = SEED,
-                             .scratch = scratch};
+                             .scratch = own == NULL ? scratch : own};
     enum delta_result r = delta_make(&in, out, &err);
+    scratch_free(own);
     if (r > DELTA_PASSED) {
         (void)fprintf(stderr, "%s: %s\n", delta_result_name(r), err.msg);
     }
@@ -90,6 +92,7 @@ static bool measure(const struct buf *after, const struct delta_state *baseline,
         double from = cpu_ms();
         delta_output_done(out);
         ok = make(after, baseline, scratch, out) < DELTA_PASSED;
+        scratch_reset(scratch);
         took[i] = cpu_ms() - from;
     }
     *ret_scratch = ok ? scratch_bytes(scratch) : 0;

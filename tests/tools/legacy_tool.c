@@ -50,8 +50,10 @@ int main(int argc, char **argv)
     if (!read_file(argv[1], &body)) {
         return 1;
     }
-    struct legacy_input in = {.body = {body.data, body.len}, .seed = SEED};
+    struct legacy_input in = {
+        .body = {body.data, body.len}, .seed = SEED, .scratch = scratch_new()};
     enum legacy_result r = legacy_convert(&in, &out, &err);
+    scratch_free(in.scratch);
     if (r != LEGACY_MADE) {
         (void)fprintf(stderr, "%s: %s\n", reason_name(reason_of_legacy(r)), err.msg);
     }

@@ -105,13 +105,16 @@ static void print(struct sv zipped, struct buf *b)
 
 static enum delta_result step_bytes(struct series *s, struct sv body)
 {
+    struct scratch *own = s->scratch == NULL ? scratch_new() : NULL;
     struct delta_input in = {.body = body,
                              .baseline = s->baseline,
                              .any_counter = s->any_counter,
                              .seed = 77,
-                             .scratch = s->scratch};
+                             .scratch = own == NULL ? s->scratch : own};
     err_clear(&s->err);
     enum delta_result r = delta_make(&in, &s->out, &s->err);
+    scratch_reset(in.scratch);
+    scratch_free(own);
     CHECK_INT(s->err.msg[0] != '\0', r > DELTA_PASSED, s->err.msg);
     buf_init(&s->text, 1000000);
     buf_clear(&s->text);

@@ -38,6 +38,9 @@ static void two_profiles(bool *complete, struct scratch *scratch)
         struct delta_output out;
         struct err err = ERR_INIT;
         enum delta_result r = delta_make(&in, &out, &err);
+        if (scratch != NULL) {
+            scratch_reset(scratch);
+        }
         if (r > DELTA_PASSED) {
             check_failure(r, &out, &err);
             continue;
@@ -59,7 +62,9 @@ static void two_profiles(bool *complete, struct scratch *scratch)
 
 static void own_scratch(bool *complete)
 {
-    two_profiles(complete, NULL);
+    struct scratch *scratch = scratch_new();
+    two_profiles(complete, scratch);
+    scratch_free(scratch);
 }
 
 static void pooled_scratch(bool *complete)

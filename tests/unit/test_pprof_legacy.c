@@ -135,7 +135,9 @@ static enum legacy_result convert(struct sv body, struct legacy_output *out, str
     memcpy(copy, body.p, body.n);
     struct legacy_input in = {
         .body = {copy, body.n}, .time_ns = 1000, .duration_ns = 20, .seed = 1};
+    in.scratch = scratch_new();
     enum legacy_result r = legacy_convert(&in, out, err);
+    scratch_free(in.scratch);
     free(copy);
     return r;
 }

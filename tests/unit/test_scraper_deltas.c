@@ -252,10 +252,13 @@ static void scrape(struct world *w, int64_t allocated, int64_t in_use)
 /* The values of the only sample of the last profile. */
 static void check_values(struct world *w, int64_t allocated, int64_t in_use, const char *row)
 {
-    struct delta_input in = {.body = {w->profile->data, w->profile->size}, .any_counter = true};
+    struct delta_input in = {.body = {w->profile->data, w->profile->size},
+                             .any_counter = true,
+                             .scratch = scratch_new()};
     struct delta_output out;
     struct err err = ERR_INIT;
     assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+    scratch_free(in.scratch);
     CHECK_INT(out.stacks_in, 1, row);
     size_t n = out.next->n;
     CHECK_INT(n, allocated != 0, row);
@@ -699,7 +702,9 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         struct delta_output out;
         struct err err = ERR_INIT;
         in.any_counter = true;
+        in.scratch = scratch_new();
         assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+        scratch_free(in.scratch);
         uint64_t now = RESULT(w, "delta");
         bool made = now != 999999 && now > deltas;
         deltas = made ? now : deltas;
