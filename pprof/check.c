@@ -101,25 +101,6 @@ static bool check_values(struct pass *p, size_t at)
                    p->values, p->values_first);
 }
 
-/* A message within the profile. */
-static bool check_message(struct pass *p, const struct field_table *table, struct sv message)
-{
-    struct wire_reader r = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    size_t base = (size_t)(message.p - p->plain.p);
-    bool has_id = table->id == 0;
-    while (wire_next(&r, &f)) {
-        if (!check_field(p, table, &f, base + r.field_start)) {
-            return false;
-        }
-        has_id = has_id || f.number == table->id;
-    }
-    if (r.problem != NULL) {
-        return bad(p, base + r.field_start, table, r.problem);
-    }
-    return has_id || bad(p, base, table, "id 0");
-}
-
 static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
 {
     pprof_summary_add(p->summary, f);
@@ -138,19 +119,23 @@ static bool take_top(struct pass *p, const struct wire_field *f, size_t at)
     }
 }
 
-static bool check_top(struct pass *p)
+static bool check_message(struct pass *p, const struct field_table *table, struct sv message)
 {
-    struct wire_reader r = wire_reader_of(p->plain);
+    struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
+    size_t base = (size_t)(message.p - p->plain.p);
+    bool has_id = table->id == 0;
     while (wire_next(&r, &f)) {
-        if (!check_field(p, &profile_table, &f, r.field_start)) {
+        size_t at = base + r.field_start;
+        if (!check_field(p, table, &f, at) || (table == &profile_table && !take_top(p, &f, at))) {
             return false;
         }
-        if (!take_top(p, &f, r.field_start)) {
-            return false;
-        }
+        has_id = has_id || f.number == table->id;
     }
-    return r.problem == NULL || bad(p, r.field_start, &profile_table, r.problem);
+    if (r.problem != NULL) {
+        return bad(p, base + r.field_start, table, r.problem);
+    }
+    return has_id || bad(p, base, table, "id 0");
 }
 
 static bool check_end(const struct pass *p)
@@ -178,5 +163,5 @@ bool pprof_check(struct sv plain, struct pprof_summary *ret, struct err *err)
 {
     struct pass p = {.plain = plain, .err = err, .summary = ret};
     *ret = (struct pprof_summary){.plain_size = plain.n, .whole = true};
-    return check_top(&p) && check_end(&p);
+    return check_message(&p, &profile_table, plain) && check_end(&p);
 }

@@ -8,6 +8,7 @@
 #include "pprof/fields.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
+#include "pprof/summary.h"
 
 /* Most bytes of a gzip that are looked at, and most that come out of them. */
 #define INPUT_MAX ((size_t)16 * 1024)
@@ -18,11 +19,6 @@
 #define TEXT_PREFIX 64
 /* Characters of a body that an error shows. */
 #define EXCERPT_MAX 80
-/* A chunk of a recording of Java's Flight Recorder begins with the magic, two shorts for the
- * version and eight longs. */
-#define JFR_MAGIC "FLR"
-#define JFR_MAGIC_SIZE 4 /* with its NUL */
-#define JFR_CHUNK_HEADER_SIZE 68
 /* Most bytes of a gzip that are looked at for the magic: its header may hold a file name. */
 #define JFR_INPUT_MAX ((size_t)4096)
 
@@ -41,8 +37,7 @@ static bool is_printable(unsigned char c)
 static struct sv skip_space(struct sv v)
 {
     while (v.n > 0 && is_space((unsigned char)v.p[0])) {
-        v.p++;
-        v.n--;
+        v = sv_skip(v, 1);
     }
     return v;
 }
@@ -81,25 +76,14 @@ static void excerpt(struct sv v, char out[EXCERPT_MAX + 1])
     size_t n = v.n < EXCERPT_MAX ? v.n : EXCERPT_MAX;
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)v.p[i];
-        out[i] = is_space(c) ? ' ' : v.p[i];
-        if (!is_printable(c)) {
-            out[i] = '.';
-        }
+        char printable = is_space(c) ? ' ' : v.p[i];
+        out[i] = is_printable(c) ? printable : '.';
     }
     out[n] = '\0';
 }
 
-static enum sniff_result fail_text(enum sniff_result r, const char *what, struct sv v,
-                                   struct err *err)
-{
-    char text[EXCERPT_MAX + 1];
-    excerpt(v, text);
-    err_set(err, ERR_INPUT, "not a profile but %s: \"%s\"", what, text);
-    return r;
-}
-
 /* The text forms of pprof, which `debug=1` asks for, say what they are in their first words. */
-static bool is_legacy_profile(struct sv v)
+static bool looks_like_text_of_pprof(struct sv v)
 {
     static const char *const starts[] = {
         "heap profile:", "goroutine profile:", "threadcreate profile:", "--- ", "heap_v2/",
@@ -112,20 +96,28 @@ static bool is_legacy_profile(struct sv v)
     return false;
 }
 
+/* In this order: the first one that it looks like. */
+static const struct {
+    bool (*is)(struct sv v);
+    enum sniff_result result;
+    const char *what;
+} texts[] = {
+    {looks_like_html, SNIFF_HTML, "an HTML page"},
+    {looks_like_json, SNIFF_JSON, "JSON"},
+    {looks_like_text_of_pprof, SNIFF_TEXT, "pprof's text form (is debug=1 set?)"},
+    {looks_like_text, SNIFF_TEXT, "text"},
+};
+
 /* SNIFF_PPROF_PLAIN if it is no known text. */
 static enum sniff_result check_text(struct sv v, struct err *err)
 {
-    if (looks_like_html(v)) {
-        return fail_text(SNIFF_HTML, "an HTML page", v, err);
-    }
-    if (looks_like_json(v)) {
-        return fail_text(SNIFF_JSON, "JSON", v, err);
-    }
-    if (is_legacy_profile(v)) {
-        return fail_text(SNIFF_TEXT, "pprof's text form (is debug=1 set?)", v, err);
-    }
-    if (looks_like_text(v)) {
-        return fail_text(SNIFF_TEXT, "text", v, err);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].is(v)) {
+            char text[EXCERPT_MAX + 1];
+            excerpt(v, text);
+            err_set(err, ERR_INPUT, "not a profile but %s: \"%s\"", texts[i].what, text);
+            return texts[i].result;
+        }
     }
     return SNIFF_PPROF_PLAIN;
 }
@@ -160,27 +152,6 @@ static enum sniff_result check_wire(struct sv v, bool whole, struct err *err)
     return SNIFF_PPROF_PLAIN;
 }
 
-/* Words of 4 or 8 bytes in either order, 0 and 3 at first: the family of the CPU profiles of
- * gperftools. A profile that comes here is cut, or of another kind. */
-static bool is_old_binary(struct sv v)
-{
-    static const struct {
-        size_t n;
-        size_t three; /* where the 3 stands */
-    } forms[] = {{8, 4}, {8, 7}, {16, 8}, {16, 15}};
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        size_t zeros = 0;
-        while (zeros < forms[i].n && zeros < v.n &&
-               v.p[zeros] == (zeros == forms[i].three ? 3 : 0)) {
-            zeros++;
-        }
-        if (zeros == forms[i].n) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A body that is not compressed, or inflated already. */
 static enum sniff_result check_plain(struct sv v, bool whole, struct err *err)
 {
@@ -191,7 +162,7 @@ static enum sniff_result check_plain(struct sv v, bool whole, struct err *err)
     if (legacy_is(v)) {
         return SNIFF_LEGACY;
     }
-    if (is_old_binary(v)) {
+    if (legacy_is_cut_cpu(v)) {
         err_set(err, ERR_INPUT,
                 "not a pprof profile but the start of an old binary one (a CPU profile of "
                 "gperftools that is cut, or one of another profiler)");
@@ -262,12 +233,12 @@ enum sniff_result sniff_profile(struct sv body, struct err *err)
 /* Does it begin with the magic of JFR, once inflated? */
 static bool begins_as_jfr(struct sv v)
 {
-    char start[JFR_MAGIC_SIZE];
+    char start[sizeof(JFR_MAGIC)];
     if (gzip_is(v)) {
         struct sv input = {.p = v.p, .n = v.n < JFR_INPUT_MAX ? v.n : JFR_INPUT_MAX};
         v = gzip_inflate_start(input, start, sizeof(start)).plain;
     }
-    return sv_starts_with(v, (struct sv){.p = JFR_MAGIC, .n = JFR_MAGIC_SIZE});
+    return sv_starts_with(v, (struct sv){.p = JFR_MAGIC, .n = sizeof(JFR_MAGIC)});
 }
 
 static bool is_jfr(struct sv v)

@@ -1,5 +1,6 @@
 #include "pprof/summary.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,15 +150,13 @@ void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *re
 /* ---- JFR ------------------------------------------------------------------------------------- */
 
 /* Of a chunk's header, big-endian: where its size, start and duration stand, in ns since 1970. */
-enum { CHUNK_SIZE_AT = 8, CHUNK_START_AT = 32, CHUNK_DURATION_AT = 40, CHUNK_HEADER_SIZE = 68 };
+enum { CHUNK_SIZE_AT = 8, CHUNK_START_AT = 32, CHUNK_DURATION_AT = 40 };
 
 static uint64_t read_be64(const char *p)
 {
-    uint64_t v = 0;
-    for (int i = 0; i < 8; i++) {
-        v = v << 8 | (unsigned char)p[i];
-    }
-    return v;
+    uint64_t v;
+    memcpy(&v, p, sizeof(v));
+    return be64toh(v);
 }
 
 /* A time in ns that can be one: 1970 to 2262, or 0. */
@@ -170,7 +169,7 @@ void jfr_summary_read(struct sv plain, struct pprof_summary *ret)
 {
     *ret = (struct pprof_summary){.plain_size = plain.n, .whole = true};
     int64_t end = 0;
-    while (plain.n >= CHUNK_HEADER_SIZE && memcmp(plain.p, "FLR", 4) == 0) {
+    while (plain.n >= JFR_CHUNK_HEADER_SIZE && memcmp(plain.p, JFR_MAGIC, sizeof(JFR_MAGIC)) == 0) {
         uint64_t size = read_be64(plain.p + CHUNK_SIZE_AT);
         int64_t start = plausible(read_be64(plain.p + CHUNK_START_AT));
         int64_t duration = plausible(read_be64(plain.p + CHUNK_DURATION_AT));
@@ -178,11 +177,10 @@ void jfr_summary_read(struct sv plain, struct pprof_summary *ret)
         if (start > 0 && duration <= INT64_MAX - start && start + duration > end) {
             end = start + duration;
         }
-        if (size < CHUNK_HEADER_SIZE || size > plain.n) {
+        if (size < JFR_CHUNK_HEADER_SIZE || size > plain.n) {
             break;
         }
-        plain.p += size;
-        plain.n -= (size_t)size;
+        plain = sv_skip(plain, (size_t)size);
     }
     ret->duration_ns = end > ret->time_ns ? end - ret->time_ns : 0;
 }

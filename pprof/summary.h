@@ -54,6 +54,11 @@ bool pprof_summary_read(struct scratch *scratch, struct sv body, size_t max,
  * enough. */
 void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *ret);
 
+/* A chunk of a recording of Java's Flight Recorder begins with the magic and its NUL, two shorts
+ * for the version and eight longs. */
+#define JFR_MAGIC "FLR"
+#define JFR_CHUNK_HEADER_SIZE 68
+
 /* Reads the times of a plain JFR recording: from the start of its first chunk to the end of the
  * last. The other fields stay empty. */
 void jfr_summary_read(struct sv plain, struct pprof_summary *ret);

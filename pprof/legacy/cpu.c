@@ -50,12 +50,13 @@ static uint64_t next_word(struct words *w)
     return value;
 }
 
-/* Reads the header, if it is one in this form, and leaves w after it. */
-static bool read_header(struct words *w, uint64_t *ret_period)
+/* Reads the first n words of the header, if they are those of one in this form, and leaves w after
+ * them. */
+static bool read_header(struct words *w, size_t n, uint64_t *ret_period)
 {
     static const uint64_t want[HEADER_WORDS] = {0, 3, 0, 0, 0};
-    bool ok = words_left(w) >= HEADER_WORDS;
-    for (size_t i = 0; i < HEADER_WORDS && ok; i++) {
+    bool ok = words_left(w) >= n;
+    for (size_t i = 0; i < n && ok; i++) {
         uint64_t word = next_word(w);
         if (i == 3) {
             *ret_period = word;
@@ -65,8 +66,8 @@ static bool read_header(struct words *w, uint64_t *ret_period)
     return ok;
 }
 
-/* Finds the size and the order of the words, and reads the header. */
-static bool find_words(struct sv in, struct words *ret, uint64_t *ret_period)
+/* Finds the size and the order of the words, and reads n words of the header. */
+static bool find_words(struct sv in, size_t n, struct words *ret, uint64_t *ret_period)
 {
     static const struct {
         size_t size;
@@ -74,7 +75,7 @@ static bool find_words(struct sv in, struct words *ret, uint64_t *ret_period)
     } forms[] = {{4, false}, {4, true}, {8, false}, {8, true}};
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         *ret = (struct words){.in = in, .size = forms[i].size, .big_endian = forms[i].big_endian};
-        if (read_header(ret, ret_period)) {
+        if (read_header(ret, n, ret_period)) {
             return true;
         }
     }
@@ -85,7 +86,14 @@ bool legacy_is_cpu(struct sv start)
 {
     struct words w;
     uint64_t period;
-    return find_words(start, &w, &period);
+    return find_words(start, HEADER_WORDS, &w, &period);
+}
+
+bool legacy_is_cut_cpu(struct sv start)
+{
+    struct words w;
+    uint64_t period;
+    return find_words(start, 2, &w, &period);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -224,7 +232,7 @@ bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err)
 {
     struct words w;
     uint64_t period_us;
-    if (!find_words(body, &w, &period_us)) {
+    if (!find_words(body, HEADER_WORDS, &w, &period_us)) {
         return err_set(err, ERR_INPUT, "no header of a CPU profile");
     }
     if (period_us > PERIOD_MAX_US) {

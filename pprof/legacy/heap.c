@@ -283,15 +283,6 @@ static bool read_samples(struct legacy_profile *p, struct lines *l, bool jemallo
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static size_t count(struct sv text, char c)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        n += text.p[i] == c;
-    }
-    return n;
-}
-
 /* Profilers that do not know what was allocated write zeros, or repeat what is in use. */
 static const struct legacy_kind *kind_of(const struct header *h)
 {
@@ -316,6 +307,6 @@ bool legacy_read_heap(struct legacy_profile *p, struct sv body, struct err *err)
     p->kind = kind_of(&h);
     p->period = h.rate;
     /* Each sample has an @, each address an x. */
-    return legacy_reserve(p, count(body, '@'), count(body, 'x'), err) &&
+    return legacy_reserve(p, text_count(body, '@'), text_count(body, 'x'), err) &&
            read_samples(p, &l, h.jemalloc, err) && legacy_locate(p, l.rest, err);
 }

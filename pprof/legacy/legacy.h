@@ -48,6 +48,9 @@ struct legacy_output {
 
 /* Does a plain body begin as one? Some hundred bytes are enough. */
 bool legacy_is(struct sv start);
+/* Does it begin with 0 and 3 as words of 4 or 8 bytes in either order, which is the family of the
+ * CPU profiles of gperftools? If it is none of them, it is cut, or of another kind. */
+bool legacy_is_cut_cpu(struct sv start);
 /* On failure err, which must not be NULL, says what is wrong and where, and ret is empty. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);

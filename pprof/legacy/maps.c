@@ -119,18 +119,9 @@ static void mend_program(struct legacy_maps *m)
     }
 }
 
-static size_t count_lines(struct sv text)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < text.n; i++) {
-        n += text.p[i] == '\n';
-    }
-    return n;
-}
-
 bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret)
 {
-    size_t lines = count_lines(text);
+    size_t lines = text_count(text, '\n') + 1;
     size_t cap = lines < LEGACY_MAPPINGS_MAX ? lines : LEGACY_MAPPINGS_MAX;
     struct legacy_mapping mapping;
     *ret = (struct legacy_maps){.at = scratch_array(s, cap + 1, sizeof(*ret->at))};

@@ -62,3 +62,12 @@ bool text_take_line(struct sv *in, struct sv *ret_line)
     }
     return true;
 }
+
+size_t text_count(struct sv text, char c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        n += text.p[i] == c;
+    }
+    return n;
+}

@@ -19,5 +19,7 @@ struct sv text_take_digits(struct sv *in);
 bool text_take_hex(struct sv *in, bool upper_case, uint64_t *ret);
 /* The next line, without its end. False after the last one, which may lack its end. */
 bool text_take_line(struct sv *in, struct sv *ret_line);
+/* How often a character occurs. */
+size_t text_count(struct sv text, char c);
 
 #endif

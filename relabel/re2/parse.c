@@ -518,13 +518,8 @@ struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
         re2_fail(&p, "invalid UTF-8", pattern);
         return NULL;
     }
-    /* No more groups than parentheses. */
-    size_t parens = 0;
-    for (size_t i = 0; i < pattern.n; i++) {
-        parens += pattern.p[i] == '(';
-    }
     struct re2 *re = arena_alloc(arena, sizeof(*re));
-    p.names = arena_array(arena, parens + 1, sizeof(*p.names));
+    p.names = arena_array(arena, pattern.n + 1, sizeof(*p.names)); /* each group has a '(' */
     if (re == NULL || p.names == NULL) {
         re2_fail_memory(&p);
         return NULL;
