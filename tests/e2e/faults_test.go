@@ -51,7 +51,7 @@ write:
 `)
 	waitProfiles(t, server, 40, nil)
 	before, rss := p.metrics(), p.rss()
-	server.Down()
+	server.DownBetweenRequests()
 	begin := time.Now()
 	samples, worstRSS := 0, rss
 	for time.Since(begin) < outage() {

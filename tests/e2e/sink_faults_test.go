@@ -68,7 +68,7 @@ write:
     queue: {max_bytes: 1MiB}
 `, server.URL(), concurrency))
 	waitProfiles(t, server, 16, nil)
-	server.Down()
+	server.DownBetweenRequests()
 	begin, before, rss, most := time.Now(), p.metrics(), p.rss(), int64(0)
 	full := func() bool {
 		m := p.metrics()

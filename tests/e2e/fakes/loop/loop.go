@@ -6,6 +6,7 @@
 package loop
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -92,13 +93,21 @@ func (s *Server) Up() error {
 }
 
 // Down closes the listener and cuts every connection; later connections are refused.
-func (s *Server) Down() {
+func (s *Server) Down() { s.down((*http.Server).Close) }
+
+// DownBetweenRequests is Down, except that requests that have arrived are answered first: a client
+// knows of everything that was accepted.
+func (s *Server) DownBetweenRequests() {
+	s.down(func(srv *http.Server) error { return srv.Shutdown(context.Background()) })
+}
+
+func (s *Server) down(end func(*http.Server) error) {
 	s.mu.Lock()
 	srv, done := s.http, s.done
 	s.http = nil
 	s.mu.Unlock()
 	if srv != nil {
-		_ = srv.Close()
+		_ = end(srv)
 		<-done
 	}
 }
