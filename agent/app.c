@@ -142,13 +142,7 @@ static bool make_writer(struct app *app, struct err *err)
 
 static bool make_profile_rules(struct app *app, struct err *err)
 {
-    struct profile_rules_options options = {
-        .config = app->config,
-        .intern = app->intern,
-        .log = app->log,
-        .metrics = app->metrics,
-    };
-    app->profile_rules = profile_rules_new(&options, err);
+    app->profile_rules = profile_rules_new(app->config, app->intern, app->log, app->metrics, err);
     return app->profile_rules != NULL;
 }
 

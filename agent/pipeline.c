@@ -224,7 +224,6 @@ static void make_each(struct pipeline *p, const struct target_group *group, stru
 struct pod_state {
     struct pipeline_verdict verdict;
     struct err err;
-    struct labels *relabelled;
 };
 
 static void relabel_pod(struct pipeline *p, const struct target_group *group,
@@ -238,15 +237,14 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
         if (!run_rules(p, group, &a->verdict, &a->err)) {
             continue;
         }
-        a->relabelled = labels_builder_build(p->builder);
-        if (a->relabelled == NULL) {
+        a->verdict.relabelled = labels_builder_build(p->builder);
+        if (a->verdict.relabelled == NULL) {
             a->verdict.outcome = RELABEL_FAILED;
             count(p, group->job, "failed");
             err_set(&a->err, ERR_MEMORY, "too many labels, or out of memory");
             continue;
         }
-        a->verdict.relabelled = a->relabelled;
-        candidates[i].labels = labels_ref(a->relabelled);
+        candidates[i].labels = labels_ref(a->verdict.relabelled);
     }
 }
 
@@ -261,7 +259,7 @@ static void finish_pod(struct pipeline *p, const struct target_group *group, str
         count(p, group->job, "set_aside");
     }
     conclude(p, &a->verdict, &a->err, made);
-    labels_unref(a->relabelled);
+    labels_unref(a->verdict.relabelled);
     labels_unref(c->labels);
 }
 

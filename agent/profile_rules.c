@@ -32,7 +32,8 @@ struct job_rules {
 };
 
 struct profile_rules {
-    struct profile_rules_options options;
+    const struct config *config;
+    struct log *log;
     struct job_rules *jobs;
     struct cached *cache;  /* by hash; NULL if no job has rules */
     size_t clock_hand;     /* evicts entries that were not used since its last pass */
@@ -44,11 +45,11 @@ struct profile_rules {
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-static void register_counts(struct profile_rules *r)
+static void register_counts(struct profile_rules *r, struct metrics *metrics)
 {
-    const struct config *config = r->options.config;
+    const struct config *config = r->config;
     struct metric *counts =
-        metrics_family(r->options.metrics, METRIC_COUNTER, "profpull_profile_relabel_total",
+        metrics_family(metrics, METRIC_COUNTER, "profpull_profile_relabel_total",
                        "Profiles by what profile_relabel_configs made of them.", "job", "outcome");
     for (size_t i = 0; i < config->n_jobs; i++) {
         for (size_t k = 0; k < OUTCOMES; k++) {
@@ -58,9 +59,9 @@ static void register_counts(struct profile_rules *r)
     }
 }
 
-static bool compile(struct profile_rules *r, struct err *err)
+static bool compile(struct profile_rules *r, struct intern *intern, struct err *err)
 {
-    const struct config *config = r->options.config;
+    const struct config *config = r->config;
     bool any = false;
     for (size_t i = 0; i < config->n_jobs; i++) {
         const struct config_rules *rules = &config->jobs[i].profile_relabel;
@@ -76,27 +77,26 @@ static bool compile(struct profile_rules *r, struct err *err)
     if (any) {
         r->cache = calloc(PROFILE_RULES_CACHED, sizeof(*r->cache));
         r->scratch = relabel_scratch_new();
-        r->builder = labels_builder_new(r->options.intern);
+        r->builder = labels_builder_new(intern);
     }
     return !any || (r->cache != NULL && r->scratch != NULL && r->builder != NULL) ||
            err_memory(err);
 }
 
-struct profile_rules *profile_rules_new(const struct profile_rules_options *options,
-                                        struct err *err)
+struct profile_rules *profile_rules_new(const struct config *config, struct intern *intern,
+                                        struct log *log, struct metrics *metrics, struct err *err)
 {
     struct profile_rules *r = calloc(1, sizeof(*r));
-    if (r != NULL) {
-        r->options = *options;
-        r->jobs = calloc(options->config->n_jobs + 1, sizeof(*r->jobs));
-    }
-    if (r == NULL || r->jobs == NULL) {
+    struct job_rules *jobs = calloc(config->n_jobs + 1, sizeof(*jobs));
+    if (r == NULL || jobs == NULL) {
         err_memory(err);
         free(r);
+        free(jobs);
         return NULL;
     }
-    register_counts(r);
-    return compile(r, err) ? r : profile_rules_free(r);
+    *r = (struct profile_rules){.config = config, .log = log, .jobs = jobs};
+    register_counts(r, metrics);
+    return compile(r, intern, err) ? r : profile_rules_free(r);
 }
 
 static void evict(struct cached *m)
@@ -114,7 +114,7 @@ struct profile_rules *profile_rules_free(struct profile_rules *r)
     for (size_t i = 0; r->cache != NULL && i < PROFILE_RULES_CACHED; i++) {
         evict(&r->cache[i]);
     }
-    for (size_t i = 0; i < r->options.config->n_jobs; i++) {
+    for (size_t i = 0; i < r->config->n_jobs; i++) {
         relabel_free(r->jobs[i].rules);
     }
     free(r->cache);
@@ -134,8 +134,8 @@ static void log_failed(struct profile_rules *r, const struct profile *p, const s
     if (!log_limit_allow(&r->limit, now_ms, LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
         return;
     }
-    log_warn(r->options.log, "profile dropped after profile_relabel_configs",
-             LOG_STR("job", r->options.config->jobs[p->job].name),
+    log_warn(r->log, "profile dropped after profile_relabel_configs",
+             LOG_STR("job", r->config->jobs[p->job].name),
              LOG_SV("type", labels_get(p->labels, SV(LABEL_NAME))),
              LOG_SV("instance", labels_get(p->labels, SV(LABEL_INSTANCE))), LOG_ERR(err),
              LOG_INT("suppressed", suppressed));

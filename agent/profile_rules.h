@@ -23,17 +23,11 @@
  * not used for five minutes is evicted within the next five, as long as profiles arrive. */
 #define PROFILE_RULES_CACHED 65536
 
-struct profile_rules_options {
-    const struct config *config; /* outlives the rules */
-    struct intern *intern;
-    struct log *log;
-    struct metrics *metrics;
-};
-
 struct profile_rules;
 
-struct profile_rules *profile_rules_new(const struct profile_rules_options *options,
-                                        struct err *err);
+/* All but err outlive the rules. */
+struct profile_rules *profile_rules_new(const struct config *config, struct intern *intern,
+                                        struct log *log, struct metrics *metrics, struct err *err);
 struct profile_rules *profile_rules_free(struct profile_rules *r); /* accepts NULL, returns NULL */
 /* Applies the rules of the profile's job to its labels. False: the profile is dropped and counted;
  * the caller releases it. now_ms: monotonic, for the eviction and the rate of log lines. */

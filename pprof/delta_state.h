@@ -27,6 +27,7 @@ struct delta_state {
     uint64_t columns_key;   /* of their names */
     int64_t time_nanos;     /* of the profile */
     int64_t until_ns;       /* wall clock: the end of its window */
+    int64_t kept_until_ms;  /* its owner's: when to free it, while no scrape has it */
     size_t plain_size;      /* of the profile when inflated: a hint for the next one */
     size_t bytes;           /* of the whole block */
     size_t n;               /* stacks */

@@ -11,11 +11,6 @@
 /* Kept baselines expire in steps of this. */
 #define EXPIRY_STEP_MS 1000
 
-struct kept {
-    struct delta_state *state;
-    int64_t until_ms;
-};
-
 bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
 {
     struct rng rng;
@@ -44,9 +39,7 @@ bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
 
 static void free_kept(void *value)
 {
-    struct kept *k = value;
-    delta_state_unref(k->state);
-    free(k);
+    delta_state_unref(value);
 }
 
 void deltas_done(struct deltas *d)
@@ -132,13 +125,12 @@ void deltas_expire(struct deltas *d, int64_t now_ms)
     }
     d->next_expiry_ms = INT64_MAX;
     while (map_next(d->kept, &cursor, &key, &value)) {
-        struct kept *k = value;
-        if (k->until_ms <= now_ms) {
+        struct delta_state *state = value;
+        if (state->kept_until_ms <= now_ms) {
             map_remove_at(d->kept, cursor);
-            drop(d, k->state);
-            free(k);
-        } else if (k->until_ms < d->next_expiry_ms) {
-            d->next_expiry_ms = k->until_ms;
+            drop(d, state);
+        } else if (state->kept_until_ms < d->next_expiry_ms) {
+            d->next_expiry_ms = state->kept_until_ms;
         }
     }
     /* Each pass visits all of them: thousands that expire one by one must not cost a pass each. */
@@ -206,27 +198,17 @@ void deltas_keep(struct engine *e, struct scrape *sc)
     }
     sc->baseline = NULL;
     int64_t keep_ms = 2 * scrape_interval_ms(sc);
-    struct kept *k = malloc(sizeof(*k));
+    keep_ms = keep_ms < DELTAS_KEPT_MIN_MS ? DELTAS_KEPT_MIN_MS : keep_ms;
+    state->kept_until_ms = engine_now_ms(e) + keep_ms;
     struct buf key;
-    if (k == NULL) {
-        drop(d, state);
-        return;
-    }
-    *k = (struct kept){
-        .state = state,
-        .until_ms =
-            engine_now_ms(e) + (keep_ms < DELTAS_KEPT_MIN_MS ? DELTAS_KEPT_MIN_MS : keep_ms),
-    };
     void *old = NULL;
-    if (make_key(sc, &key) && map_put(d->kept, (struct sv){key.data, key.len}, k, &old)) {
-        d->next_expiry_ms = k->until_ms < d->next_expiry_ms ? k->until_ms : d->next_expiry_ms;
+    if (make_key(sc, &key) && map_put(d->kept, (struct sv){key.data, key.len}, state, &old)) {
+        if (state->kept_until_ms < d->next_expiry_ms) {
+            d->next_expiry_ms = state->kept_until_ms;
+        }
+        drop(d, old);
     } else {
-        free(k);
         drop(d, state);
-    }
-    if (old != NULL) {
-        drop(d, ((struct kept *)old)->state);
-        free(old);
     }
     buf_done(&key);
 }
@@ -237,13 +219,8 @@ void deltas_adopt(struct engine *e, struct scrape *sc)
     if (map_count(e->deltas.kept) == 0) {
         return;
     }
-    struct kept *k = NULL;
     if (make_key(sc, &key)) {
-        k = map_remove(e->deltas.kept, (struct sv){key.data, key.len});
+        sc->baseline = map_remove(e->deltas.kept, (struct sv){key.data, key.len});
     }
     buf_done(&key);
-    if (k != NULL) {
-        sc->baseline = k->state;
-        free(k);
-    }
 }

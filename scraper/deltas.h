@@ -37,7 +37,7 @@ struct deltas {
     size_t stacks;
     struct offload_queue queue;
     struct scratch_pool *scratches;
-    struct map *kept;       /* identity -> struct kept: baselines of removed scrapes */
+    struct map *kept;       /* identity -> struct delta_state: baselines of removed scrapes */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
     struct log_limit room_limit;
     struct metric *results;

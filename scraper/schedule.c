@@ -22,46 +22,24 @@ static void put(struct schedule *s, size_t at, struct schedule_node node)
     node.item->place = (uint32_t)at + 1;
 }
 
-static void sift_up(struct schedule *s, size_t at, struct schedule_node node)
+/* Finds the place for a node, starting at the free place `at`. */
+static void settle(struct schedule *s, size_t at, struct schedule_node node)
 {
-    while (at > 0) {
-        size_t parent = (at - 1) / 2;
-        if (s->heap[parent].due_ms <= node.due_ms) {
-            break;
-        }
-        put(s, at, s->heap[parent]);
-        at = parent;
+    for (; at > 0 && node.due_ms < s->heap[(at - 1) / 2].due_ms; at = (at - 1) / 2) {
+        put(s, at, s->heap[(at - 1) / 2]);
     }
-    put(s, at, node);
-}
-
-static void sift_down(struct schedule *s, size_t at, struct schedule_node node)
-{
     for (;;) {
         size_t child = 2 * at + 1;
-        if (child >= s->n) {
-            break;
-        }
         if (child + 1 < s->n && s->heap[child + 1].due_ms < s->heap[child].due_ms) {
             child++;
         }
-        if (node.due_ms <= s->heap[child].due_ms) {
+        if (child >= s->n || node.due_ms <= s->heap[child].due_ms) {
             break;
         }
         put(s, at, s->heap[child]);
         at = child;
     }
     put(s, at, node);
-}
-
-/* Finds the place for a node, starting at the free place `at`. */
-static void settle(struct schedule *s, size_t at, struct schedule_node node)
-{
-    if (at > 0 && node.due_ms < s->heap[(at - 1) / 2].due_ms) {
-        sift_up(s, at, node);
-    } else {
-        sift_down(s, at, node);
-    }
 }
 
 bool schedule_add(struct schedule *s, struct schedule_item *item, int64_t due_ms)
@@ -76,7 +54,7 @@ bool schedule_add(struct schedule *s, struct schedule_item *item, int64_t due_ms
         s->cap = cap;
     }
     s->n++;
-    sift_up(s, s->n - 1, (struct schedule_node){.due_ms = due_ms, .item = item});
+    settle(s, s->n - 1, (struct schedule_node){.due_ms = due_ms, .item = item});
     return true;
 }
 

@@ -76,17 +76,13 @@ static void log_state(struct sharding *s)
     case MEMBERS_UNKNOWN:
         break;
     case MEMBERS_OUTSIDE:
-        if (s->was_member) {
-            log_warn(log,
-                     "sharding: this replica is no longer among the ready endpoints of the "
-                     "Service: it scrapes nothing until it is",
-                     LOG_STR("service", s->config->service), LOG_STR("self", s->self));
-        } else {
-            log_info(log,
-                     "sharding: this replica is not among the ready endpoints of the Service yet: "
-                     "it scrapes nothing until it is",
-                     LOG_STR("service", s->config->service), LOG_STR("self", s->self));
-        }
+        log_write(log, s->was_member ? LOG_WARN : LOG_INFO,
+                  s->was_member ? "sharding: this replica is no longer among the ready endpoints "
+                                  "of the Service: it scrapes nothing until it is"
+                                : "sharding: this replica is not among the ready endpoints of the "
+                                  "Service yet: it scrapes nothing until it is",
+                  (const struct log_field[]){LOG_STR("service", s->config->service),
+                                             LOG_STR("self", s->self), LOG_END});
         break;
     case MEMBERS_WAITING:
         log_info(log, "sharding: waiting for the others to let go",

@@ -82,10 +82,8 @@ void address_set_port(struct address *a, uint16_t port)
 bool address_is_host(const struct address *a, const char *host)
 {
     char canonical[HOST_MAX];
-    char own[HOST_MAX];
-    struct sv text;
+    struct sv own;
     uint16_t port;
-    return split_host_port(sv_from(a->canonical), &text, &port, NULL) &&
-           canonical_host(text, own) && canonical_host(sv_from(host), canonical) &&
-           strcmp(own, canonical) == 0;
+    return split_host_port(sv_from(a->canonical), &own, &port, NULL) &&
+           canonical_host(sv_from(host), canonical) && sv_eq_str(own, canonical);
 }

@@ -107,11 +107,7 @@ static void target_on_unknown(void *arg, struct sv label, struct sv type)
 
 bool target_reads(struct sv name)
 {
-    bool found = !sv_starts_with(name, META_PREFIX);
-    for (size_t i = 0; i < METAS && !found; i++) {
-        found = sv_eq_str(name, metas[i]);
-    }
-    return found;
+    return !sv_starts_with(name, META_PREFIX) || sv_in(name, metas, METAS);
 }
 
 static struct sv get_meta(const struct labels_builder *b, size_t i)
@@ -173,23 +169,16 @@ static bool resolve_address(struct maker *m, const char *pinned_host, struct err
     return true;
 }
 
-static bool check_utf8(const struct labels_builder *b, struct err *err)
-{
-    for (size_t i = 0; i < labels_builder_count(b); i++) {
-        struct label l = labels_builder_at(b, i);
-        if (!utf8_valid(l.name) || !utf8_valid(l.value)) {
-            return err_set(err, ERR_INPUT, "label \"%.*s\" is not valid UTF-8",
-                           (int)(l.name.n < 128 ? l.name.n : 128), l.name.p);
-        }
-    }
-    return true;
-}
-
-static bool collect_overrides(struct maker *m, struct err *err)
+/* Checks the labels and collects the parameters in them. */
+static bool read_labels(struct maker *m, struct err *err)
 {
     struct sv prefix = SV(LABEL_PARAM_PREFIX);
     for (size_t i = 0; i < labels_builder_count(m->b); i++) {
         struct label l = labels_builder_at(m->b, i);
+        if (!utf8_valid(l.name) || !utf8_valid(l.value)) {
+            return err_set(err, ERR_INPUT, "label \"%.*s\" is not valid UTF-8",
+                           (int)(l.name.n < 128 ? l.name.n : 128), l.name.p);
+        }
         if (sv_starts_with(l.name, prefix) && l.name.n > prefix.n &&
             !url_query_add(&m->overrides, sv_skip(l.name, prefix.n), l.value)) {
             return err_memory(err);
@@ -207,7 +196,7 @@ static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
 
 static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
 {
-    if (!check_utf8(m->b, err) || !collect_overrides(m, err) ||
+    if (!read_labels(m, err) ||
         !settings_read(&m->settings, m->job, m->b, target_on_unknown, m, err)) {
         return false;
     }

@@ -37,11 +37,7 @@ static void start(struct fixture *f, const char *rules)
     assert_non_null(f->config);
     config_errors_free(errors);
     struct err err = ERR_INIT;
-    struct profile_rules_options options = {.config = f->config,
-                                            .intern = f->intern,
-                                            .log = testing_log(f->log),
-                                            .metrics = f->metrics};
-    f->rules = profile_rules_new(&options, &err);
+    f->rules = profile_rules_new(f->config, f->intern, testing_log(f->log), f->metrics, &err);
     CHECK_STR(err.msg, "", text);
     assert_non_null(f->rules);
 }
