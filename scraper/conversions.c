@@ -14,11 +14,6 @@ void conversions_init(struct conversions *c, struct scratch_pool *scratches,
         "result", NULL);
 }
 
-void conversions_done(struct conversions *c)
-{
-    offload_close(&c->queue);
-}
-
 static void conversion_run(struct offload *o, struct scratch *scratch)
 {
     struct conversion *c = (struct conversion *)o;

@@ -24,7 +24,6 @@ struct conversions {
 
 void conversions_init(struct conversions *c, struct scratch_pool *scratches,
                       struct metrics *metrics);
-void conversions_done(struct conversions *c);
 
 /* Starts the conversion of a body and takes the body over if it succeeds; done(arg, o) gets a
  * struct conversion. The times: see struct legacy_input. NULL with a reason (busy, memory). */

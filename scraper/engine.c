@@ -49,7 +49,7 @@ struct engine *engine_free(struct engine *e)
     groups_done(e);
     schedule_done(&e->schedule);
     process_gate_done(&e->gate);
-    conversions_done(&e->conversions);
+    offload_close(&e->conversions.queue);
     deltas_done(&e->deltas);
     scrape_metrics_done(&e->metrics);
     labels_builder_free(e->builder);

@@ -68,9 +68,6 @@ struct job_quota {
     size_t limit;                 /* as of the last update */
     struct group_line over_quota; /* groups with targets that were refused */
     struct sampler *sampler;      /* NULL: all targets are kept. Shared under the table's lock */
-    char *name;                   /* of the job, if there is a sampler */
-    unsigned sample_percent;
-    unsigned sample_max;
 };
 
 struct engine {

@@ -373,32 +373,19 @@ static bool make_sampler(struct engine *e, struct job_quota *quota, const struct
     if (quota->sampler != NULL || !is_sampled(job)) {
         return true;
     }
-    struct sampler *sampler = sampler_new();
-    char *name = strdup(job->name);
-    if (sampler == NULL || name == NULL) {
-        sampler_free(sampler);
-        free(name);
-        return false;
-    }
+    struct sampler *sampler = sampler_new(job->name);
     table_lock(&e->table);
     quota->sampler = sampler;
-    quota->name = name;
     table_unlock(&e->table);
-    return true;
+    return sampler != NULL;
 }
 
 static bool offer(struct engine *e, struct group *g, struct target *const *targets, size_t n)
 {
-    struct job_quota *quota = &e->jobs[g->job];
-    struct sampler *sampler = quota->sampler;
+    struct sampler *sampler = e->jobs[g->job].sampler;
     size_t before = sampler_left_out(sampler);
-    if (n > 0) {
-        quota->sample_percent = targets[0]->job_config->sample_percent;
-        quota->sample_max = targets[0]->job_config->sample_max;
-    }
     table_lock(&e->table);
-    bool ok =
-        sampler_set(sampler, &g->offer, g, quota->sample_percent, quota->sample_max, targets, n);
+    bool ok = sampler_set(sampler, &g->offer, g, targets, n);
     table_unlock(&e->table);
     if (ok && n == 0) {
         set_targets(e, g, NULL, 0);
@@ -491,7 +478,6 @@ void groups_done(struct engine *e)
     map_free(e->groups, NULL);
     for (size_t i = 0; e->jobs != NULL && i < e->options.n_jobs; i++) {
         sampler_free(e->jobs[i].sampler);
-        free(e->jobs[i].name);
     }
     free(e->jobs);
 }

@@ -55,6 +55,9 @@ struct sampler {
     struct service_line touched;
     size_t n_targets;
     size_t n_kept; /* targets */
+    unsigned percent;
+    unsigned max;
+    char job[];
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -77,12 +80,14 @@ static void free_service(void *value)
     free(v);
 }
 
-struct sampler *sampler_new(void)
+struct sampler *sampler_new(const char *job)
 {
-    struct sampler *s = calloc(1, sizeof(*s));
+    size_t size = strlen(job) + 1;
+    struct sampler *s = calloc(1, sizeof(*s) + size);
     if (s == NULL) {
         return NULL;
     }
+    memcpy(s->job, job, size);
     s->services = map_new();
     TAILQ_INIT(&s->dirty);
     TAILQ_INIT(&s->touched);
@@ -196,15 +201,15 @@ static void mark_dirty(struct sampler *s, struct offer *o)
     }
 }
 
-static void decide(struct sampler *s, struct service *v, unsigned percent, unsigned max)
+static void decide(struct sampler *s, struct service *v)
 {
     v->processes = 0;
     for (size_t i = 0; i < v->n; i++) {
         v->processes += starts_process(v, i);
     }
-    v->n_kept = percent == 0 ? v->processes : (v->processes * percent + 99) / 100;
-    if (max > 0 && v->n_kept > max) {
-        v->n_kept = max;
+    v->n_kept = s->percent == 0 ? v->processes : (v->processes * s->percent + 99) / 100;
+    if (s->max > 0 && v->n_kept > s->max) {
+        v->n_kept = s->max;
     }
     size_t process = 0;
     for (size_t i = 0; i < v->n; i++) {
@@ -220,14 +225,14 @@ static void decide(struct sampler *s, struct service *v, unsigned percent, unsig
     }
 }
 
-static void settle(struct sampler *s, unsigned percent, unsigned max)
+static void settle(struct sampler *s)
 {
     struct service *v;
     while ((v = TAILQ_FIRST(&s->touched)) != NULL) {
         TAILQ_REMOVE(&s->touched, v, touched_link);
         v->is_touched = false;
         if (v->n > 0) {
-            decide(s, v, percent, max);
+            decide(s, v);
         } else {
             map_remove(s->services, sv_from(v->name));
             free_service(v);
@@ -298,9 +303,13 @@ static void exchange(struct sampler *s, struct offer *old, struct offer *next)
     }
 }
 
-bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned percent,
-                 unsigned max, struct target *const *targets, size_t n)
+bool sampler_set(struct sampler *s, struct offer **offer, void *owner,
+                 struct target *const *targets, size_t n)
 {
+    if (n > 0) {
+        s->percent = targets[0]->job_config->sample_percent;
+        s->max = targets[0]->job_config->sample_max;
+    }
     struct offer *next = n == 0 ? NULL : make_offer(s, owner, targets, n);
     bool ok = n == 0 || next != NULL;
     if (ok) {
@@ -308,7 +317,7 @@ bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned 
         offer_free(*offer);
         *offer = next;
     }
-    settle(s, percent, max);
+    settle(s);
     return ok;
 }
 
@@ -349,8 +358,10 @@ size_t sampler_list(const struct sampler *s, struct sampled_service *out, size_t
         const struct service *v = value;
         char *name = v->n_kept < v->processes ? strdup(v->name) : NULL;
         if (name != NULL) {
-            out[n++] = (struct sampled_service){
-                .service = name, .processes = v->processes, .scraped = v->n_kept};
+            out[n++] = (struct sampled_service){.job = strdup(s->job),
+                                                .service = name,
+                                                .processes = v->processes,
+                                                .scraped = v->n_kept};
         }
     }
     return n;

@@ -19,16 +19,16 @@
 struct sampler;
 struct offer; /* the targets of one source */
 
-struct sampler *sampler_new(void);               /* NULL if out of memory */
+struct sampler *sampler_new(const char *job);    /* its name; NULL if out of memory */
 struct sampler *sampler_free(struct sampler *s); /* accepts NULL, returns NULL; offers remain */
 
 /* Replaces the targets of one source; takes over the references, also on failure. *offer is the
  * handle of what the source offered before (NULL: nothing) and becomes the new one, or NULL if n is
- * 0. Call sampler_next() next, also on failure. The share applies to the whole job: percent of the
- * processes of each service, rounded up (0: all), and no more than max (0: any number). False if
- * out of memory: nothing has changed then. */
-bool sampler_set(struct sampler *s, struct offer **offer, void *owner, unsigned percent,
-                 unsigned max, struct target *const *targets, size_t n);
+ * 0. Call sampler_next() next, also on failure. The share in the job of the targets applies to the
+ * whole job: sample_percent of the processes of each service, rounded up (0: all), and no more than
+ * sample_max (0: any number). False if out of memory: nothing has changed then. */
+bool sampler_set(struct sampler *s, struct offer **offer, void *owner,
+                 struct target *const *targets, size_t n);
 /* The owner of a source whose choice has changed (one that has just been set has), and the targets
  * that are kept, valid until the next sampler_set(). False if there are no more. */
 bool sampler_next(struct sampler *s, void **ret_owner, struct target *const **ret_kept,
@@ -39,7 +39,8 @@ void offer_free(struct offer *o);
 /* Targets that are not kept. */
 size_t sampler_left_out(const struct sampler *s);
 /* Up to max services that are not kept whole, in no order; returns how many. Service names are
- * copied (a service is left out if there is no memory for its name), jobs are NULL. */
+ * copied (a service is left out if there is no memory for its name); a job is NULL if there is none
+ * for its name. */
 size_t sampler_list(const struct sampler *s, struct sampled_service *out, size_t max);
 
 #endif

@@ -191,14 +191,9 @@ size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max)
     table_lock(&e->table);
     for (size_t i = 0; i < e->options.n_jobs; i++) {
         const struct job_quota *quota = &e->jobs[i];
-        if (quota->sampler == NULL) {
-            continue;
+        if (quota->sampler != NULL) {
+            n += sampler_list(quota->sampler, out + n, max - n);
         }
-        size_t got = sampler_list(quota->sampler, out + n, max - n);
-        for (size_t k = n; k < n + got; k++) {
-            out[k].job = strdup(quota->name);
-        }
-        n += got;
     }
     table_unlock(&e->table);
     return n;

@@ -68,17 +68,14 @@ static void add_problem(struct maker *m, size_t type, const char *text)
 {
     size_t start = m->texts.len;
     for (size_t i = 0; i < m->n_problems; i++) {
-        if (m->problems[i].is_a_type && m->problems[i].type == type) {
+        if (type < m->job->n_types && m->problems[i].type == type) {
             return;
         }
     }
     if (m->n_problems < m->job->n_types + UNKNOWN_MAX &&
         buf_append(&m->texts, text, strlen(text) + 1)) {
-        m->problems[m->n_problems++] = (struct target_problem){
-            .text = (uint32_t)start,
-            .type = (uint16_t)type,
-            .is_a_type = type < m->job->n_types,
-        };
+        m->problems[m->n_problems++] =
+            (struct target_problem){.text = (uint32_t)start, .type = (uint16_t)type};
     }
 }
 

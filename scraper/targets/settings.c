@@ -349,15 +349,11 @@ bool settings_resolve(const struct settings *s, size_t type, struct type_setting
                       struct err *err)
 {
     const struct reading r = {.s = s, .type = &s->job->types[type], .index = type};
-    struct type_settings t = {.path = own(&r, SETTING_PATH)};
-    t.own_scheme = settings_has(s, type, SETTING_SCHEME);
-    if (t.own_scheme && !scheme_parse(own(&r, SETTING_SCHEME), &t.https)) {
+    *ret = (struct type_settings){.path = own(&r, SETTING_PATH)};
+    ret->own_scheme = settings_has(s, type, SETTING_SCHEME);
+    if (ret->own_scheme && !scheme_parse(own(&r, SETTING_SCHEME), &ret->https)) {
         return refuse(&r, SETTING_SCHEME, "\"http\" or \"https\"", err);
     }
-    if (!resolve_port(&r, &t, err) || !resolve_interval(&r, &t, err) ||
-        !resolve_timeout(&r, &t, err) || !resolve_seconds(&r, &t, err)) {
-        return false;
-    }
-    *ret = t;
-    return true;
+    return resolve_port(&r, ret, err) && resolve_interval(&r, ret, err) &&
+           resolve_timeout(&r, ret, err) && resolve_seconds(&r, ret, err);
 }

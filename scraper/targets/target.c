@@ -81,7 +81,7 @@ size_t target_problem_count(const struct target *t)
 const char *target_problem(const struct target *t, size_t i, const char **ret_type)
 {
     const struct target_problem *p = &t->problems[i];
-    *ret_type = p->is_a_type ? t->job_config->types[p->type].key : "unknown";
+    *ret_type = p->type < t->job_config->n_types ? t->job_config->types[p->type].key : "unknown";
     return t->problem_texts + p->text;
 }
 

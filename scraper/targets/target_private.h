@@ -27,9 +27,8 @@ struct target_entry {
 
 /* A type of this target that is not scraped because a label is wrong. */
 struct target_problem {
-    uint32_t text;  /* offset in the texts */
-    uint16_t type;  /* index in job->types */
-    bool is_a_type; /* false: the label names none */
+    uint32_t text; /* offset in the texts */
+    uint16_t type; /* index in job->types; n_types: the label names none */
 };
 
 struct target {

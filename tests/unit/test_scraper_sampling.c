@@ -43,7 +43,9 @@ static bool pod(struct chosen *c, unsigned i, const char *service, size_t n, uns
         targets[k] = target_make(NULL, 0, &c->w->jobs[0], c->w->b, NULL, &err);
         assert_non_null(targets[k]);
     }
-    bool ok = sampler_set(c->s, &c->offers[i], &c->offers[i], percent, max, targets, n);
+    c->w->jobs[0].sample_percent = percent;
+    c->w->jobs[0].sample_max = max;
+    bool ok = sampler_set(c->s, &c->offers[i], &c->offers[i], targets, n);
     if (ok) {
         assert_int_equal(c->offers[i] != NULL, n > 0);
     }
@@ -74,7 +76,7 @@ static struct chosen *begin(struct world *w)
     struct chosen *c = calloc(1, sizeof(*c));
     assert_non_null(c);
     c->w = w;
-    c->s = sampler_new();
+    c->s = sampler_new("one");
     assert_non_null(c->s);
     return c;
 }
@@ -179,7 +181,7 @@ static void processes_and_services(void **state)
     for (size_t i = 0; i < 2; i++) {
         CHECK_INT(list[i].processes, 20, list[i].service);
         CHECK_INT(list[i].scraped, 5, list[i].service);
-        free(list[i].service);
+        sampled_service_done(&list[i]);
     }
     for (unsigned i = 0; i < 40; i++) { /* all move to one service: the label changes */
         pod(c, i, "one", 1, 100, 5);
