@@ -200,11 +200,6 @@ static struct cached *slot_of(struct profile_rules *r, const struct profile *p)
     return &r->cache[(hash ^ hash >> 32) % PROFILE_RULES_CACHED];
 }
 
-static bool is_of(const struct cached *m, const struct profile *p)
-{
-    return m->before != NULL && m->job == p->job && labels_equal(m->before, p->labels);
-}
-
 /* Failures are not cached: there may be memory the next time. */
 static void store(struct cached *m, const struct profile *p, enum outcome outcome,
                   struct labels *after)
@@ -231,7 +226,7 @@ bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now
     struct cached *m = slot_of(r, p);
     struct labels *after = NULL;
     enum outcome outcome;
-    if (is_of(m, p)) {
+    if (m->before != NULL && m->job == p->job && labels_equal(m->before, p->labels)) {
         outcome = (enum outcome)m->outcome;
         after = m->after == NULL ? NULL : labels_ref(m->after);
     } else {

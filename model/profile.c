@@ -43,12 +43,7 @@ struct profile *profile_unref(struct profile *p)
     return NULL;
 }
 
-size_t profile_cost(const struct profile *p)
-{
-    return profile_size_cost(p->size);
-}
-
-size_t profile_size_cost(size_t size)
+size_t profile_cost(size_t size)
 {
     return size + FLAT_COST;
 }

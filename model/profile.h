@@ -34,9 +34,8 @@ struct profile *profile_new(struct labels *labels, char *data, size_t size);
 void profile_set_labels(struct profile *p, struct labels *labels);
 struct profile *profile_ref(struct profile *p);
 struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */
-/* The bytes that a queue accounts for this profile: its data and a constant for the rest. */
-size_t profile_cost(const struct profile *p);
-/* The same for a profile of this size that is not in memory. */
-size_t profile_size_cost(size_t size);
+/* The bytes that a queue accounts for a profile of this size: its data and a constant for the rest.
+ */
+size_t profile_cost(size_t size);
 
 #endif

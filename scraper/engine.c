@@ -159,20 +159,19 @@ static bool is_exclusive(const struct config_type *type)
 static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
     sc->due_ms = due_ms;
-    if (is_exclusive(scrape_type(sc))) {
-        switch (process_gate_enter(&e->gate, sc)) {
-        case GATE_WAITS:
-            status_state(e, sc, STATE_WAITS_GATE);
-            return;
-        case GATE_NO_MEMORY:
-            fetch_no_memory(e, sc);
-            return;
-        case GATE_ENTERED:
-            break;
-        }
+    bool exclusive = is_exclusive(scrape_type(sc));
+    switch (exclusive ? process_gate_enter(&e->gate, sc) : GATE_ENTERED) {
+    case GATE_ENTERED:
+        wait_for_slot(e, sc);
+        pump(e);
+        break;
+    case GATE_WAITS:
+        status_state(e, sc, STATE_WAITS_GATE);
+        break;
+    case GATE_NO_MEMORY:
+        fetch_no_memory(e, sc);
+        break;
     }
-    wait_for_slot(e, sc);
-    pump(e);
 }
 
 static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_t now_ms)

@@ -122,10 +122,9 @@ void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
 void status_history(struct engine *e, struct scrape *sc, struct scrape_history history);
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
-void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size);
-/* duration_ns < 0: there was no transfer. */
-void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enum reason reason,
-                   const char *message);
+/* message is for failures. duration_ns < 0: there was no transfer. */
+void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
+                  int64_t duration_ns, size_t size);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
 /* The scrape belongs to another target from now on. Takes a reference. */
 void status_target(struct engine *e, struct scrape *sc, struct target *target, size_t entry);

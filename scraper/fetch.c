@@ -208,7 +208,7 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
     bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
     metric_inc(sc->metrics->failed);
     scrape_metrics_failure(&e->metrics, reason);
-    status_failed(e, sc, duration_ns, reason, err->msg);
+    status_ended(e, sc, reason, err->msg, duration_ns, 0);
     if (news) {
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
     }
@@ -230,7 +230,7 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     metric_inc(sc->metrics->ok);
     metric_observe(sc->metrics->duration, (double)duration_ns / (double)NS_PER_S);
     metric_observe(sc->metrics->size, (double)size);
-    status_succeeded(e, sc, duration_ns, size);
+    status_ended(e, sc, REASON_NONE, NULL, duration_ns, size);
     if (before == SCRAPE_DOWN) {
         log_scrape(e, sc, LOG_INFO, "scrape works again", REASON_NONE, "");
     } else if (before == SCRAPE_ABSENT) {

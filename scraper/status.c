@@ -18,12 +18,6 @@ void status_state(struct engine *e, struct scrape *sc, enum scrape_state state)
     table_unlock(&e->table);
 }
 
-static void move_gauge(struct engine *e, struct scrape *sc, enum scrape_health health)
-{
-    metric_gauge_add(e->metrics.health[sc->health], -1);
-    metric_gauge_add(e->metrics.health[health], 1);
-}
-
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
     table_lock(&e->table);
@@ -50,27 +44,15 @@ static uint32_t clamp_u32(int64_t v)
     return v < 0 ? 0 : v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-void status_succeeded(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
+void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
+                  int64_t duration_ns, size_t size)
 {
-    move_gauge(e, sc, SCRAPE_UP);
-    table_lock(&e->table);
-    char *old = sc->last_error;
-    sc->health = SCRAPE_UP;
-    sc->reason = REASON_NONE;
-    sc->last_error = NULL;
-    sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
-    sc->last_size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
-    sc->successes++;
-    table_unlock(&e->table);
-    free(old);
-}
-
-void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enum reason reason,
-                   const char *message)
-{
-    char *text = strdup(message); /* NULL: the reason must suffice */
+    bool ok = reason == REASON_NONE;
+    char *text = ok ? NULL : strdup(message); /* if that fails, the reason must suffice */
     enum scrape_health health = sc->history.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
-    move_gauge(e, sc, health);
+    health = ok ? SCRAPE_UP : health;
+    metric_gauge_add(e->metrics.health[sc->health], -1);
+    metric_gauge_add(e->metrics.health[health], 1);
     table_lock(&e->table);
     char *old = sc->last_error;
     sc->health = (uint8_t)health;
@@ -79,7 +61,12 @@ void status_failed(struct engine *e, struct scrape *sc, int64_t duration_ns, enu
     if (duration_ns >= 0) {
         sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
     }
-    sc->failures++;
+    if (ok) {
+        sc->last_size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+        sc->successes++;
+    } else {
+        sc->failures++;
+    }
     table_unlock(&e->table);
     free(old);
 }

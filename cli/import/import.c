@@ -235,7 +235,7 @@ static struct pending *pending_of(struct import *im, const struct profile *p)
 
 static void remove_pending(struct import *im, struct pending *p)
 {
-    im->pending_bytes -= profile_cost(p->profile);
+    im->pending_bytes -= profile_cost(p->profile->size);
     im->n_pending--;
     free(p->path);
     *p = (struct pending){.profile = NULL};
@@ -261,7 +261,7 @@ static void send(struct import *im, struct reading *r)
     slot->path = r->path;
     r->path = NULL;
     im->n_pending++;
-    im->pending_bytes += profile_cost(p);
+    im->pending_bytes += profile_cost(p->size);
     writer_put(im->writer, p, 1);
 }
 

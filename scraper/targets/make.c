@@ -79,9 +79,8 @@ static void add_problem(struct maker *m, size_t type, const char *text)
     }
 }
 
-static void target_on_unknown(void *arg, struct sv label, struct sv type)
+static void add_unknown(struct maker *m, struct sv label, struct sv type)
 {
-    struct maker *m = arg;
     struct err err = ERR_INIT;
     size_t n_unknown = m->n_problems; /* they come first */
     if (n_unknown >= UNKNOWN_MAX) {
@@ -166,7 +165,7 @@ static bool resolve_address(struct maker *m, const char *pinned_host, struct err
     return true;
 }
 
-/* Checks the labels and collects the parameters in them. */
+/* Checks the labels, and collects the parameters and settings in them. */
 static bool read_labels(struct maker *m, struct err *err)
 {
     struct sv prefix = SV(LABEL_PARAM_PREFIX);
@@ -176,9 +175,14 @@ static bool read_labels(struct maker *m, struct err *err)
             return err_set(err, ERR_INPUT, "label \"%.*s\" is not valid UTF-8",
                            (int)(l.name.n < 128 ? l.name.n : 128), l.name.p);
         }
-        if (sv_starts_with(l.name, prefix) && l.name.n > prefix.n &&
-            !url_query_add(&m->overrides, sv_skip(l.name, prefix.n), l.value)) {
+        bool is_param = sv_starts_with(l.name, prefix) && l.name.n > prefix.n;
+        struct sv unknown;
+        if ((is_param && !url_query_add(&m->overrides, sv_skip(l.name, prefix.n), l.value)) ||
+            !settings_add(&m->settings, l, &unknown)) {
             return err_memory(err);
+        }
+        if (unknown.n > 0) {
+            add_unknown(m, l.name, unknown);
         }
     }
     return true;
@@ -193,8 +197,7 @@ static bool add_string(struct maker *m, struct sv v, uint32_t *ret_offset)
 
 static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
 {
-    if (!read_labels(m, err) ||
-        !settings_read(&m->settings, m->job, m->b, target_on_unknown, m, err)) {
+    if (!read_labels(m, err) || !settings_read(&m->settings, m->b, err)) {
         return false;
     }
     if (m->job->name[0] != '\0') {
@@ -436,7 +439,7 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
 struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
                            struct labels_builder *b, const char *pinned_host, struct err *err)
 {
-    struct maker m = {.job = job, .b = b, .first = ERR_INIT};
+    struct maker m = {.job = job, .b = b, .settings = {.job = job}, .first = ERR_INIT};
     buf_init(&m.url, URL_TARGET_MAX + 4 * URL_PATH_MAX);
     buf_init(&m.strings, (job->n_types + 1) * (URL_TARGET_MAX + 4 * URL_PATH_MAX));
     buf_init(&m.texts, PROBLEM_BYTES_MAX);

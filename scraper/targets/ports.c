@@ -278,10 +278,8 @@ bool ports_choose(const struct config_job *job, struct port_candidate *at, size_
     for (size_t i = 0; ok && i < n; i++) {
         if (at[i].labels != NULL) {
             settle(choices, n, i, job->n_types);
+            ok = replace(job, &at[i], &choices[i], b);
         }
-    }
-    for (size_t i = 0; ok && i < n; i++) {
-        ok = at[i].labels == NULL || replace(job, &at[i], &choices[i], b);
     }
     free(choices);
     free(ports);

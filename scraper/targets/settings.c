@@ -80,11 +80,15 @@ static bool names_type(struct sv name, const struct config_type *type)
     return true;
 }
 
-/* Stores a value in the row of each type with that name. */
-static bool put(struct settings *s, struct sv type, enum setting setting, struct sv value,
-                bool *ret_known)
+bool settings_add(struct settings *s, struct label label, struct sv *ret_unknown)
 {
-    *ret_known = false;
+    struct sv type;
+    enum setting setting;
+    *ret_unknown = SV("");
+    if (!split_label(label.name, &type, &setting)) {
+        return true;
+    }
+    *ret_unknown = type;
     for (size_t i = 0; i < s->job->n_types; i++) {
         if (!names_type(type, &s->job->types[i])) {
             continue;
@@ -95,8 +99,8 @@ static bool put(struct settings *s, struct sv type, enum setting setting, struct
         if (s->of_type == NULL) {
             return false;
         }
-        s->of_type[i][setting] = value;
-        *ret_known = true;
+        s->of_type[i][setting] = label.value;
+        *ret_unknown = SV("");
     }
     return true;
 }
@@ -124,7 +128,7 @@ static bool read_duration(const char *label, struct sv value, int64_t min, int64
                    label, from, to, shown(value), value.p);
 }
 
-static bool read_common(struct settings *s, const struct labels_builder *b, struct err *err)
+bool settings_read(struct settings *s, const struct labels_builder *b, struct err *err)
 {
     struct sv interval = labels_builder_get(b, SCRAPE_INTERVAL);
     struct sv timeout = labels_builder_get(b, SCRAPE_TIMEOUT);
@@ -135,26 +139,6 @@ static bool read_common(struct settings *s, const struct labels_builder *b, stru
     }
     int64_t max = s->interval_ms > 0 ? s->interval_ms : s->job->interval_ms;
     return read_duration(SCRAPE_TIMEOUT.p, timeout, 1, max, &s->timeout_ms, err);
-}
-
-bool settings_read(struct settings *s, const struct config_job *job, const struct labels_builder *b,
-                   void (*on_unknown)(void *arg, struct sv label, struct sv type), void *arg,
-                   struct err *err)
-{
-    *s = (struct settings){.job = job};
-    for (size_t i = 0; i < labels_builder_count(b); i++) {
-        struct label l = labels_builder_at(b, i);
-        struct sv type;
-        enum setting setting;
-        bool known = true;
-        if (split_label(l.name, &type, &setting) && !put(s, type, setting, l.value, &known)) {
-            return err_memory(err);
-        }
-        if (!known) {
-            on_unknown(arg, l.name, type);
-        }
-    }
-    return read_common(s, b, err);
 }
 
 void settings_done(struct settings *s)

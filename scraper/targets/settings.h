@@ -47,12 +47,12 @@ struct type_settings {
     bool https;
 };
 
-/* Reads the labels. Calls on_unknown for each label that has the form of a setting but names no
- * type of the job. False with an error if out of memory, or if a setting for all types is wrong; as
- * in Prometheus, a timeout must not exceed its interval. */
-bool settings_read(struct settings *s, const struct config_job *job, const struct labels_builder *b,
-                   void (*on_unknown)(void *arg, struct sv label, struct sv type), void *arg,
-                   struct err *err);
+/* Adds a label, to zeroed settings with a job. *ret_unknown is the type that it names if it has the
+ * form of a setting but the job has no such type, else empty. False if out of memory. */
+bool settings_add(struct settings *s, struct label label, struct sv *ret_unknown);
+/* Reads the settings for all types. False with an error if one is wrong; as in Prometheus, a
+ * timeout must not exceed its interval. */
+bool settings_read(struct settings *s, const struct labels_builder *b, struct err *err);
 void settings_done(struct settings *s);
 /* Whether the target has this setting of this type. */
 bool settings_has(const struct settings *s, size_t type, enum setting setting);

@@ -281,7 +281,7 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
     if (it != NULL) {
         it->profile = p;
         it->entry = entry;
-        it->cost = profile_cost(p);
+        it->cost = profile_cost(p->size);
         it->scraped_ms = p->scraped_ms;
         put_item(q, it, now_ms);
     } else {
