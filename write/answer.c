@@ -27,14 +27,21 @@ static void reply_init(struct reply *r, struct sv body)
     }
 }
 
-static void reply_done(struct reply *r)
+/* False if the text does not hold the mark. */
+static bool find_after(struct sv text, const char *mark, struct sv *ret_rest)
 {
-    json_decref(r->json);
+    size_t n = strlen(mark);
+    const char *at = text.n > 0 ? memmem(text.p, text.n, mark, n) : NULL;
+    if (at != NULL) {
+        *ret_rest = sv_skip(text, (size_t)(at - text.p) + n);
+    }
+    return at != NULL;
 }
 
 bool answer_mentions(struct sv text, const char *part)
 {
-    return text.n > 0 && memmem(text.p, text.n, part, strlen(part)) != NULL;
+    struct sv rest;
+    return find_after(text, part, &rest);
 }
 
 bool answer_type_is(const char *content_type, const char *wanted)
@@ -58,35 +65,22 @@ void answer_set_doubtful(struct answer *a, unsigned tries)
 /* "... reached, next reset at 2026-11-21T04:00:00Z": milliseconds until then, or -1. */
 static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
 {
-    static const char mark[] = "next reset at ";
-    const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
-    if (at == NULL) {
-        return -1;
-    }
-    struct sv time = sv_skip(message, (size_t)(at - message.p) + sizeof(mark) - 1);
+    struct sv time;
     int64_t reset_ns;
-    if (!clock_take_rfc3339(&time, SIZE_MAX, &reset_ns)) {
+    if (!find_after(message, "next reset at ", &time) || !clock_take_rfc3339(&time, 9, &reset_ns)) {
         return -1;
     }
-    return reset_ns > wall_ns ? reset_ns / NS_PER_MS - wall_ns / NS_PER_MS : 0;
+    return reset_ns > wall_ns ? (reset_ns - wall_ns) / NS_PER_MS : 0;
 }
 
 /* "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB": true if that is more than the burst.
  */
 static bool is_over_burst(struct sv message)
 {
-    static const char mark[] = " exceeded while adding ";
-    const char *at = message.n > 0 ? memmem(message.p, message.n, mark, sizeof(mark) - 1) : NULL;
-    if (at == NULL) {
-        return false;
-    }
-    struct sv rest = {.p = at + sizeof(mark) - 1};
-    rest.n = message.n - (size_t)(rest.p - message.p);
-    struct sv number;
-    struct sv unit;
-    struct sv whole;
+    struct sv rest, number, unit, whole;
     struct sv fraction = SV("");
-    if (!sv_cut(rest, ' ', &number, &unit)) {
+    if (!find_after(message, " exceeded while adding ", &rest) ||
+        !sv_cut(rest, ' ', &number, &unit)) {
         return false;
     }
     if (!sv_cut(number, '.', &whole, &fraction)) {
@@ -146,22 +140,29 @@ static void classify_2xx(const struct answer_input *in, const struct reply *r, s
 /* Before version 2.2, Pyroscope answers 422 to every failure; the text contains the code. */
 static void classify_422(struct sv message, struct answer *a)
 {
-    static const char *const backend[] = {"unavailable:", "deadline_exceeded:", "canceled:"};
-    for (size_t i = 0; i < sizeof(backend) / sizeof(backend[0]); i++) {
-        if (answer_mentions(message, backend[i])) {
-            a->class = ANSWER_RETRY;
-            return;
-        }
+    static const struct {
+        const char *phrase;
+        enum answer_class class;
+        unsigned tries; /* ANSWER_RETRY_DOUBTFUL */
+    } phrases[] = {
+        {"unavailable:", ANSWER_RETRY, 0},
+        {"deadline_exceeded:", ANSWER_RETRY, 0},
+        {"canceled:", ANSWER_RETRY, 0},
+        {"resource_exhausted:", ANSWER_RETRY_DOUBTFUL, ANSWER_RATE_TRIES},
+        {"internal:", ANSWER_RETRY_DOUBTFUL, ANSWER_TRIES},
+        {"invalid_argument:", ANSWER_REJECTED, 0},
+        {"parsing ", ANSWER_REJECTED, 0},
+        {"tenant", ANSWER_REJECTED, 0},
+        {"", ANSWER_RETRY_DOUBTFUL, ANSWER_FEW_TRIES}, /* everything else */
+    };
+    size_t i = 0;
+    while (phrases[i].phrase[0] != '\0' && !answer_mentions(message, phrases[i].phrase)) {
+        i++;
     }
-    if (answer_mentions(message, "resource_exhausted:")) {
+    a->class = phrases[i].class;
+    a->tries = phrases[i].tries;
+    if (a->tries == ANSWER_RATE_TRIES) {
         classify_rate(message, a);
-    } else if (answer_mentions(message, "internal:")) {
-        answer_set_doubtful(a, ANSWER_TRIES);
-    } else if (answer_mentions(message, "invalid_argument:") ||
-               answer_mentions(message, "parsing ") || answer_mentions(message, "tenant")) {
-        a->class = ANSWER_REJECTED;
-    } else {
-        answer_set_doubtful(a, ANSWER_FEW_TRIES);
     }
 }
 
@@ -201,16 +202,21 @@ static void classify_status(const struct answer_input *in, const struct reply *r
 /* Why a profile was refused for good, from the phrases that servers use. */
 static enum answer_fault fault_of(long status, struct sv message)
 {
-    static const char *const sizes[] = {
-        "exceeds the size limit",    "exceeds maximum allowed size", "payload size exceeds",
-        "exceeds the samples count", "larger than configured max",   "body too large",
+    static const struct {
+        const char *phrase;
+        enum answer_fault fault;
+    } phrases[] = {
+        {"outside of ingestion window", ANSWER_FAULT_TOO_OLD},
+        {"exceeds the size limit", ANSWER_FAULT_TOO_LARGE},
+        {"exceeds maximum allowed size", ANSWER_FAULT_TOO_LARGE},
+        {"payload size exceeds", ANSWER_FAULT_TOO_LARGE},
+        {"exceeds the samples count", ANSWER_FAULT_TOO_LARGE},
+        {"larger than configured max", ANSWER_FAULT_TOO_LARGE},
+        {"body too large", ANSWER_FAULT_TOO_LARGE},
     };
-    if (answer_mentions(message, "outside of ingestion window")) {
-        return ANSWER_FAULT_TOO_OLD;
-    }
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        if (answer_mentions(message, sizes[i])) {
-            return ANSWER_FAULT_TOO_LARGE;
+    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++) {
+        if (answer_mentions(message, phrases[i].phrase)) {
+            return phrases[i].fault;
         }
     }
     return status == 413 ? ANSWER_FAULT_TOO_LARGE : ANSWER_FAULT_OTHER;
@@ -245,13 +251,6 @@ static void copy_text(struct sv v, char *out, size_t size)
     buf_done(&text);
 }
 
-/* Without the query, which may hold a secret and explains nothing. */
-static struct sv location_shown(const char *location)
-{
-    struct sv shown = sv_from(location);
-    return (struct sv){.p = shown.p, .n = strcspn(location, "?#")};
-}
-
 static void describe(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
     char text[4 * ANSWER_TEXT_MAX + 1];
@@ -262,7 +261,9 @@ static void describe(const struct answer_input *in, const struct reply *r, struc
         return;
     }
     if (in->status >= 300 && in->status < 400) {
-        copy_text(location_shown(in->location), text, sizeof(text));
+        /* Without the query, which may hold a secret and explains nothing. */
+        struct sv shown = {.p = in->location, .n = strcspn(in->location, "?#")};
+        copy_text(shown, text, sizeof(text));
         (void)snprintf(a->text, sizeof(a->text), "HTTP %ld: redirect to %s is not followed",
                        in->status, text[0] ? text : "nowhere");
         return;
@@ -301,7 +302,7 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer)
     if (a.class != ANSWER_SENT) {
         describe(in, &r, &a);
     }
-    reply_done(&r);
+    json_decref(r.json);
     *ret_answer = a;
 }
 

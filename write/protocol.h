@@ -45,8 +45,9 @@ struct protocol {
     void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,
                     struct answer *ret_answer);
 
-    /* How a profile is read back from the destination with this URL. NULL: it cannot be. */
-    const struct readback *(*readback)(const char *url);
+    /* How a profile is read back; both NULL: it cannot be. */
+    const struct readback *readback;
+    const struct readback *(*readback_of_url)(const char *url); /* where the URL decides */
     /* For people, at a 404 or 405; NULL: the general advice. */
     const char *advice_not_found;
 };

@@ -23,7 +23,7 @@ struct candidate {
 struct build {
     struct series *series;
     const struct series_rules *rules;
-    struct config_label_limits limits;
+    const struct config_label_limits *limits;
     struct candidate *at;
     size_t n;
     bool failed; /* out of memory */
@@ -147,17 +147,22 @@ static struct sv wire_name(struct build *b, struct sv name)
 
 static uint8_t worth_of(const struct candidate *c)
 {
-    static const char *const required[] = {LABEL_NAME, LABEL_DELTA, LABEL_SERVICE_NAME};
-    static const char *const identity[] = {LABEL_INSTANCE, LABEL_JOB, "namespace", "pod",
-                                           "container"};
-    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
-        if (sv_eq_str(c->label.name, required[i])) {
-            return WORTH_REQUIRED;
-        }
-    }
-    for (size_t i = 0; i < sizeof(identity) / sizeof(identity[0]); i++) {
-        if (sv_eq_str(c->label.name, identity[i])) {
-            return WORTH_IDENTITY;
+    static const struct {
+        const char *name;
+        uint8_t worth;
+    } known[] = {
+        {LABEL_NAME, WORTH_REQUIRED},
+        {LABEL_DELTA, WORTH_REQUIRED},
+        {LABEL_SERVICE_NAME, WORTH_REQUIRED},
+        {LABEL_INSTANCE, WORTH_IDENTITY},
+        {LABEL_JOB, WORTH_IDENTITY},
+        {"namespace", WORTH_IDENTITY},
+        {"pod", WORTH_IDENTITY},
+        {"container", WORTH_IDENTITY},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (sv_eq_str(c->label.name, known[i].name)) {
+            return known[i].worth;
         }
     }
     return c->external ? WORTH_EXTERNAL : WORTH_REST;
@@ -195,7 +200,7 @@ static void add(struct build *b, struct sv name, struct sv value, bool external)
         return;
     }
     struct sv wire = wire_name(b, name);
-    if (wire.n > b->limits.max_name_length && !b->rules->unlimited) {
+    if (wire.n > b->limits->max_name_length && !b->rules->unlimited) {
         count_cut(s, SERIES_LONG_NAME, wire);
         return;
     }
@@ -260,40 +265,33 @@ static int precedence(const struct candidate *c)
     return (c->external ? 0 : 4) + (c->changed ? 2 : 0) + (dotted ? 1 : 0);
 }
 
-static int tie(const struct candidate *a, const struct candidate *b)
+static int compare_names(struct sv a, struct sv b, bool exact)
 {
-    int diff = precedence(a) - precedence(b);
+    return exact ? sv_cmp(a, b) : folded_cmp(a, b);
+}
+
+static int by_precedence(const void *x, const void *y, void *arg)
+{
+    const struct candidate *a = x;
+    const struct candidate *b = y;
+    const bool *exact = arg;
+    int diff = compare_names(a->label.name, b->label.name, *exact);
+    if (diff == 0) {
+        diff = precedence(a) - precedence(b);
+    }
     return diff != 0 ? diff : sv_cmp(a->raw, b->raw);
-}
-
-static int by_folded_name(const void *x, const void *y)
-{
-    const struct candidate *a = x;
-    const struct candidate *b = y;
-    int diff = folded_cmp(a->label.name, b->label.name);
-    return diff != 0 ? diff : tie(a, b);
-}
-
-static int by_exact_name(const void *x, const void *y)
-{
-    const struct candidate *a = x;
-    const struct candidate *b = y;
-    int diff = sv_cmp(a->label.name, b->label.name);
-    return diff != 0 ? diff : tie(a, b);
 }
 
 static void drop_collisions(struct build *b)
 {
     bool exact = b->rules->names == SERIES_NAMES_ALL;
     if (b->n > 0) {
-        qsort(b->at, b->n, sizeof(b->at[0]), exact ? by_exact_name : by_folded_name);
+        qsort_r(b->at, b->n, sizeof(b->at[0]), by_precedence, &exact);
     }
     size_t kept = 0;
     for (size_t i = 0; i < b->n; i++) {
         struct sv name = b->at[i].label.name;
-        struct sv last = kept > 0 ? b->at[kept - 1].label.name : SV("");
-        bool same = kept > 0 && (exact ? sv_eq(name, last) : folded_cmp(name, last) == 0);
-        if (same) {
+        if (kept > 0 && compare_names(name, b->at[kept - 1].label.name, exact) == 0) {
             b->series->changes[SERIES_COLLISION]++;
         } else {
             b->at[kept++] = b->at[i];
@@ -325,19 +323,19 @@ static size_t label_limit(const struct build *b)
         return s->n;
     }
     if (!b->rules->in_braces) {
-        return b->limits.max_names;
+        return b->limits->max_names;
     }
     size_t required = 0;
     for (size_t i = 0; i < s->n; i++) {
         required += s->at[i].worth == WORTH_REQUIRED;
     }
-    return b->limits.max_names - SERIES_BRACES_ADDED + required;
+    return b->limits->max_names - SERIES_BRACES_ADDED + required;
 }
 
 static void fix_value(struct build *b, struct series_label *label)
 {
     struct series *s = b->series;
-    size_t max = b->limits.max_value_length;
+    size_t max = b->limits->max_value_length;
     bool limited = !b->rules->unlimited;
     bool truncated = limited && label->value.n > max;
     if (!utf8_valid(label->value)) {
@@ -389,21 +387,6 @@ static bool finish(struct build *b)
     return !b->failed;
 }
 
-static struct config_label_limits limits_of(const struct config_label_limits *given)
-{
-    struct config_label_limits l = CONFIG_LABEL_LIMITS_DEFAULT;
-    if (given != NULL && given->max_names > 0) {
-        l.max_names = given->max_names;
-    }
-    if (given != NULL && given->max_name_length > 0) {
-        l.max_name_length = given->max_name_length;
-    }
-    if (given != NULL && given->max_value_length > 0) {
-        l.max_value_length = given->max_value_length;
-    }
-    return l;
-}
-
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
                   const struct config_label_limits *limits, const struct series_rules *rules)
 {
@@ -412,7 +395,7 @@ bool series_build(struct series *s, const struct labels *l, const struct config_
     if (s->arena == NULL) {
         return false;
     }
-    struct build b = {.series = s, .rules = rules, .limits = limits_of(limits)};
+    struct build b = {.series = s, .rules = rules, .limits = limits};
     size_t most = labels_count(l) + external->n;
     b.at = malloc((most + 1) * sizeof(b.at[0]));
     if (b.at != NULL) {

@@ -86,9 +86,8 @@ struct series {
     struct arena *arena;                /* private */
 };
 
-/* limits: NULL, or 0 in one of them, for the default. rules: those of the protocol, constant. False
- * if out of memory (nothing to free then). Views point into l and the series: keep both until
- * series_done(). */
+/* rules: those of the protocol, constant. False if out of memory (nothing to free then). Views
+ * point into l and the series: keep both until series_done(). */
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
                   const struct config_label_limits *limits, const struct series_rules *rules);
 void series_done(struct series *s);

@@ -43,7 +43,7 @@ static struct sv base_of(const char *url)
 const struct readback *readback_of(const struct config_endpoint *endpoint)
 {
     const struct protocol *p = protocol_of(endpoint);
-    return p->readback == NULL ? NULL : p->readback(endpoint->url);
+    return p->readback_of_url != NULL ? p->readback_of_url(endpoint->url) : p->readback;
 }
 
 bool readback_request(const struct readback *how, const struct readback_query *q, struct buf *url,

@@ -19,6 +19,8 @@
 #include "write/protocols/ingest.h"
 #include "write/protocols/table.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PAIRS_MAX 64
@@ -154,7 +156,7 @@ static void check_series(const struct labels *l)
     struct buf name;
     buf_init(&query, 1 << 16);
     buf_init(&name, 1 << 16);
-    REQUIRE(series_build(&s, l, &pairs, NULL, &protocol_ingest.labels));
+    REQUIRE(series_build(&s, l, &pairs, &limits, &protocol_ingest.labels));
     REQUIRE(
         ingest_query(&s, 1795230000 * NS_PER_S, 1795230015 * NS_PER_S, PROFILE_PPROF, 100, &query));
     decode_name(&query, &name);
@@ -169,7 +171,7 @@ static void check_push(const struct labels *l)
 {
     static const struct config_pairs none = {.at = NULL, .n = 0};
     struct series s;
-    REQUIRE(series_build(&s, l, &none, NULL, &protocol_push.labels));
+    REQUIRE(series_build(&s, l, &none, &limits, &protocol_push.labels));
     REQUIRE(s.n <= 30);
     for (size_t i = 0; i < s.n; i++) {
         REQUIRE(s.at[i].value.n > 0 && s.at[i].value.n <= 2048);

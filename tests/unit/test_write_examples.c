@@ -10,6 +10,8 @@
 #include "write/protocols/table.h"
 #include "write/request.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 #define BOUNDARY "pprofpull7f3a9c"
 #define T1 INT64_C(1795230000)
 #define T2 INT64_C(1795230010)
@@ -87,7 +89,7 @@ static void build(struct example *e)
     e->profile->from_ns = T1 * NS_PER_S;
     e->profile->until_ns = T2 * NS_PER_S;
     e->profile->format = e->format;
-    assert_true(series_build(&e->series, e->profile->labels, &e->endpoint.external_labels, NULL,
+    assert_true(series_build(&e->series, e->profile->labels, &e->endpoint.external_labels, &limits,
                              &protocol_of(&e->endpoint)->labels));
     struct request_input in = {.endpoint = &e->endpoint,
                                .series = &e->series,

@@ -15,6 +15,8 @@
 #include "write/protocols/file.h"
 #include "write/protocols/table.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 /* 2026-11-21T03:23:34.123Z */
 #define UNTIL_NS INT64_C(1795231414123000000)
 
@@ -68,7 +70,7 @@ static struct profile *make(struct fixture *f, const char *service, const char *
 static void write_profile(struct fixture *f, struct profile *p, struct answer *a)
 {
     struct series s;
-    assert_true(series_build(&s, p->labels, &no_external, NULL, &protocol_file.labels));
+    assert_true(series_build(&s, p->labels, &no_external, &limits, &protocol_file.labels));
     file_deliver(f->sink, &s, p, a);
     series_done(&s);
     profile_unref(p);

@@ -8,6 +8,8 @@
 #include "write/protocols/push.h"
 #include "write/protocols/table.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
 #define T1 INT64_C(1795230000)
@@ -44,7 +46,7 @@ static void build(struct series *s, const struct pair *pairs, size_t n, struct l
     *ret_labels = labels_builder_build(b);
     assert_non_null(*ret_labels);
     labels_builder_free(b);
-    assert_true(series_build(s, *ret_labels, &no_external, NULL, &protocol_ingest.labels));
+    assert_true(series_build(s, *ret_labels, &no_external, &limits, &protocol_ingest.labels));
 }
 
 static void test_names(void **state)
@@ -225,7 +227,7 @@ static void test_long_name_drops_labels(void **state)
     labels_builder_set_str(b, "service_name", "s");
     struct labels *l = labels_builder_build(b);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, NULL, &protocol_ingest.labels));
+    assert_true(series_build(&s, l, &no_external, &limits, &protocol_ingest.labels));
     struct buf out;
     buf_init(&out, 1 << 16);
     assert_true(ingest_name(&s, &out));
@@ -259,7 +261,7 @@ static void test_name_limit_is_exact(void **state)
         labels_builder_set_str(b, "service_name", service);
         struct labels *l = labels_builder_build(b);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, NULL, &protocol_ingest.labels));
+        assert_true(series_build(&s, l, &no_external, &limits, &protocol_ingest.labels));
         struct buf out;
         buf_init(&out, 1 << 16);
         assert_true(ingest_name(&s, &out));

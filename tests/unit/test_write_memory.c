@@ -8,6 +8,8 @@
 #include "write/queue/send_queue.h"
 #include "write/request.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 /* What scenarios need, since they have no parameter. */
 static struct {
     const struct protocol *protocol;
@@ -57,8 +59,8 @@ static bool send_one(struct send_queue *e, const struct config_endpoint *config,
     }
     struct profile *p = send_item_profile(it);
     rng_seed(&rng, 1);
-    bool ok =
-        series_build(&s, p->labels, &config->external_labels, NULL, &protocol_of(config)->labels);
+    bool ok = series_build(&s, p->labels, &config->external_labels, &limits,
+                           &protocol_of(config)->labels);
     if (ok) {
         struct request_input in = {
             .endpoint = config, .series = &s, .profile = p, .boundary = &boundary, .rng = &rng};
@@ -90,8 +92,8 @@ static void scenario(bool *ret_complete)
                                      .tenant_id = "t",
                                      .headers = {headers, 1},
                                      .external_labels = {external, 2}};
-    struct config_endpoint limits = {.queue_max_bytes = 1 << 20, .concurrency = 2};
-    struct send_queue *e = send_queue_new(&limits, 1);
+    struct config_endpoint small = {.queue_max_bytes = 1 << 20, .concurrency = 2};
+    struct send_queue *e = send_queue_new(&small, 1);
     if (e == NULL) {
         return;
     }

@@ -6,6 +6,8 @@
 #include "write/protocols/push.h"
 #include "write/protocols/table.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
 /* A complete pprof of 130 bytes. */
@@ -37,7 +39,7 @@ static void put_hex(struct buf *out, const void *data, size_t n)
 static void encode(struct labels *l, struct sv profile, const char *id, struct buf *out)
 {
     struct series s;
-    assert_true(series_build(&s, l, &no_external, NULL, &protocol_push.labels));
+    assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
     struct buf prefix;
     struct buf suffix;
     buf_init(&prefix, 1 << 20);
@@ -234,7 +236,7 @@ static void test_round_trip(void **state)
         buf_init(&out, 1 << 23);
         encode(l, profile, "", &out);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, NULL, &protocol_push.labels));
+        assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
         series_done(&s);
         buf_done(&out);
@@ -250,7 +252,7 @@ static void test_too_large(void **state)
     struct intern *in = intern_new();
     struct labels *l = testing_labels(in, "__name__", "memory", NULL);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, NULL, &protocol_push.labels));
+    assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
     struct buf prefix;
     struct buf suffix;
     buf_init(&prefix, 1 << 20);

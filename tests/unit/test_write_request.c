@@ -6,6 +6,8 @@
 #include "write/protocols/table.h"
 #include "write/request.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 static struct intern *table;
 
 static int setup(void **state)
@@ -55,7 +57,7 @@ static void build(struct built *b, const struct config_endpoint *endpoint, const
     rng_seed(&rng, 1);
     boundary_new(&b->boundary, &rng);
     rng_seed(&rng, 1); /* the first new one is the same again */
-    assert_true(series_build(&b->series, p->labels, &endpoint->external_labels, NULL,
+    assert_true(series_build(&b->series, p->labels, &endpoint->external_labels, &limits,
                              &protocol_of(endpoint)->labels));
     struct request_input in = {.endpoint = endpoint,
                                .series = &b->series,

@@ -7,6 +7,8 @@
 #include "write/protocols/table.h"
 #include "write/series.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
 static struct intern *table;
@@ -44,7 +46,7 @@ static void check_series(const struct series *s, const char *want, const char *r
 static void build(struct series *s, struct labels *l, const struct config_pairs *external,
                   const struct protocol *protocol)
 {
-    assert_true(series_build(s, l, external, NULL, &protocol->labels));
+    assert_true(series_build(s, l, external, &limits, &protocol->labels));
 }
 
 struct pair {

@@ -20,6 +20,8 @@
 #include "write/queue/send_queue.h"
 #include "write/request.h"
 
+static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
+
 #define WALL_NS (INT64_C(1795230000) * NS_PER_S)
 
 static struct intern *table;
@@ -60,7 +62,7 @@ static void send_with(struct sent *s, const struct config_endpoint *e, struct la
     rng_seed(&rng, 1);
     boundary_new(&s->boundary, &rng);
     rng_seed(&rng, 1); /* the next one is the same again, the one after it another */
-    assert_true(series_build(&s->series, s->profile->labels, &e->external_labels, NULL,
+    assert_true(series_build(&s->series, s->profile->labels, &e->external_labels, &limits,
                              &protocol_of(e)->labels));
     struct request_input in = {.endpoint = e,
                                .series = &s->series,
@@ -151,7 +153,7 @@ static void test_lengths(void **state)
     struct labels *l = usual();
     struct config_pairs none = {.n = 0};
     struct series s;
-    assert_true(series_build(&s, l, &none, NULL, &protocol_push.labels));
+    assert_true(series_build(&s, l, &none, &limits, &protocol_push.labels));
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct buf prefix, suffix;
         buf_init(&prefix, 4096);
@@ -208,7 +210,7 @@ static void test_push_labels(void **state)
                        "__session_id__", "1", "z", "1", "instance", "i", NULL);
     struct config_pairs none = {.n = 0};
     struct series s;
-    assert_true(series_build(&s, l, &none, NULL, &protocol_push.labels));
+    assert_true(series_build(&s, l, &none, &limits, &protocol_push.labels));
     static const char *const want[] = {"__delta__", "__name__", "instance", "service_name", "z"};
     CHECK_INT(s.n, 5, "");
     for (size_t i = 0; i < 5; i++) {
@@ -358,10 +360,10 @@ static void test_label_budget(void **state)
     struct config_pairs many = {.at = pairs, .n = 40};
     struct labels *l = usual();
     struct series s;
-    assert_true(series_build(&s, l, &many, NULL, &protocol_push.labels));
+    assert_true(series_build(&s, l, &many, &limits, &protocol_push.labels));
     CHECK_INT(s.n, 30, "push");
     series_done(&s);
-    assert_true(series_build(&s, l, &many, NULL, &protocol_ingest.labels));
+    assert_true(series_build(&s, l, &many, &limits, &protocol_ingest.labels));
     size_t in_braces = 0;
     for (size_t i = 0; i < s.n; i++) {
         in_braces += sv_starts_with(s.at[i].name, SV("n"));

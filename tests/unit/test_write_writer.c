@@ -311,6 +311,7 @@ static int setup(void **state)
         server_init(&f.server[i]);
         (void)snprintf(f.urls[i], sizeof(f.urls[i]), "http://127.0.0.1:%u", f.server[i].port);
         f.endpoints[i] = (struct config_endpoint){.name = i == 0 ? "main" : "other",
+                                                  .label_limits = CONFIG_LABEL_LIMITS_DEFAULT,
                                                   .url = f.urls[i],
                                                   .protocol = &protocol_push.config,
                                                   .remote_timeout_ms = FAR_MS,

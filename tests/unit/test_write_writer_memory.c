@@ -230,6 +230,7 @@ static void scenario(bool *ret_complete)
     static const struct config_pair external[] = {{"cluster", "prod"}};
     struct err err = ERR_INIT;
     struct config_endpoint endpoint = {.name = "main",
+                                       .label_limits = CONFIG_LABEL_LIMITS_DEFAULT,
                                        .url = place.url,
                                        .protocol = &place.protocol->config,
                                        .remote_timeout_ms = 10000,

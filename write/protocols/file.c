@@ -251,7 +251,7 @@ static void put_time(struct buf *out, const char *key, int64_t wall_ns)
 {
     char text[32];
     clock_format_rfc3339(wall_ns, text, sizeof(text));
-    buf_printf(out, ",\"%s\":\"%s\"", key, text);
+    json_member(key, sv_from(text), out);
 }
 
 static bool format_line(const struct writing *w, struct buf *line)
@@ -262,8 +262,7 @@ static bool format_line(const struct writing *w, struct buf *line)
     put_time(line, "until", w->profile->until_ns);
     buf_printf(line, ",\"size\":%" PRIu64, w->bytes);
     if (w->series->tenant.n > 0) {
-        buf_puts(line, ",\"tenant\":");
-        json_quote(w->series->tenant, line);
+        json_member("tenant", w->series->tenant, line);
     }
     buf_puts(line, ",\"labels\":{");
     for (size_t i = 0; i < w->series->n; i++) {
@@ -327,12 +326,13 @@ static bool open_directory(struct writing *w, struct err *err)
     file_path_part(w->series->service, w->service);
     file_path_part(w->series->type, w->type);
     int service = open_below(w->root, w->service);
-    w->dir = service >= 0 ? open_below(service, w->type) : -1;
-    int saved = errno;
+    w->dir = service;
     if (service >= 0) {
+        w->dir = open_below(service, w->type);
+        int saved = errno;
         close(service);
+        errno = saved;
     }
-    errno = saved;
     if (w->dir < 0) {
         return err_sys(err, "cannot make the directory %s/%s/%s", w->sink->directory, w->service,
                        w->type);
@@ -393,12 +393,6 @@ static bool directory_of(const char *url, struct sv service, struct sv type, str
 
 const struct readback readback_file = {.directory = directory_of};
 
-static const struct readback *file_readback(const char *url)
-{
-    (void)url;
-    return &readback_file;
-}
-
 /* ---- the row --------------------------------------------------------------------------------- */
 
 const struct protocol protocol_file = {
@@ -406,5 +400,5 @@ const struct protocol protocol_file = {
     .labels = {.names = SERIES_NAMES_ALL, .unlimited = true},
     .open = file_open,
     .deliver = file_deliver,
-    .readback = file_readback,
+    .readback = &readback_file,
 };

@@ -305,5 +305,5 @@ const struct protocol protocol_ingest = {
     .config = {.name = "ingest", .paths = {INGEST_PATH, INGEST_DEEPFLOW_BASE}, .takes_jfr = true},
     .labels = {.names = SERIES_NAMES_PLAIN, .in_braces = true},
     .build = ingest_build,
-    .readback = ingest_readback,
+    .readback_of_url = ingest_readback,
 };

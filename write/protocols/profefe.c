@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -11,9 +10,6 @@
 #include "http/url.h"
 #include "pprof/summary.h"
 #include "write/protocols/table.h"
-
-/* Years of four digits. */
-#define YEAR_9999_END INT64_C(253402300799)
 
 const char *profefe_type(struct sv name)
 {
@@ -86,26 +82,26 @@ static bool append_labels(struct series *s, bool other, struct buf *out)
     return ok;
 }
 
-/* As much of the name as fits, cut between characters. */
-static void put_service(struct sv service, struct buf *out)
+/* "2026-11-21T03:23:34", which profefe takes as UTC. */
+static void put_utc(int64_t ns, struct buf *out)
 {
-    url_encode((struct sv){service.p, utf8_prefix(service, PROFEFE_SERVICE_MAX / 3)}, out);
+    char text[32];
+    clock_format_rfc3339(ns, text, sizeof(text));
+    url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
 }
 
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
 {
     const char *type = profefe_type(s->type);
     buf_puts(out, "service=");
-    put_service(s->service, out);
+    /* As much of the name as fits, cut between characters. */
+    struct sv service = {s->service.p, utf8_prefix(s->service, PROFEFE_SERVICE_MAX / 3)};
+    url_encode(service, out);
     buf_printf(out, "&type=%s", type);
     bool ok = append_labels(s, strcmp(type, "other") == 0, out);
-    time_t seconds = (time_t)(from_ns / NS_PER_S);
-    struct tm tm;
-    char text[sizeof("2026-11-21T01:51:23")];
-    if (seconds > 0 && seconds <= YEAR_9999_END && gmtime_r(&seconds, &tm) != NULL &&
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) > 0) {
+    if (from_ns >= NS_PER_S) {
         buf_puts(out, "&created_at=");
-        url_encode(sv_from(text), out);
+        put_utc(from_ns, out);
     }
     return ok && buf_ok(out);
 }
@@ -148,23 +144,15 @@ static bool profefe_accepts(const struct answer_input *in, const struct reply *r
 
 /* ---- reading back ---------------------------------------------------------------------------- */
 
-/* "2026-11-21T03:23:34", which profefe takes as UTC. */
-static void put_utc(struct buf *out, int64_t ns)
-{
-    char text[32];
-    clock_format_rfc3339(ns, text, sizeof(text));
-    url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
-}
-
 static void ask_profefe(const struct readback_query *q, struct buf *url, struct buf *body)
 {
     (void)body;
     buf_puts(url, PROFEFE_PATH "?service=");
     url_encode(sv_from(q->service), url);
     buf_puts(url, "&type=cpu&from=");
-    put_utc(url, q->from_ns);
+    put_utc(q->from_ns, url);
     buf_puts(url, "&to=");
-    put_utc(url, q->until_ns);
+    put_utc(q->until_ns, url);
     buf_printf(url, "&labels=" READBACK_LABEL "%%3D%s", q->id);
 }
 
@@ -176,12 +164,6 @@ static bool holds_ids(const json_t *answer)
 const struct readback readback_profefe = {
     .ask = ask_profefe, .holds = holds_ids, .no_profile_is_404 = true};
 
-static const struct readback *profefe_readback(const char *url)
-{
-    (void)url;
-    return &readback_profefe;
-}
-
 /* ---- the row --------------------------------------------------------------------------------- */
 
 const struct protocol protocol_profefe = {
@@ -189,5 +171,5 @@ const struct protocol protocol_profefe = {
     .labels = {.names = SERIES_NAMES_ALL},
     .build = profefe_build,
     .accepts = profefe_accepts,
-    .readback = profefe_readback,
+    .readback = &readback_profefe,
 };

@@ -154,12 +154,6 @@ static bool holds_flamegraph(const json_t *answer)
 
 const struct readback readback_pyroscope = {.ask = ask_pyroscope, .holds = holds_flamegraph};
 
-static const struct readback *push_readback(const char *url)
-{
-    (void)url;
-    return &readback_pyroscope;
-}
-
 /* ---- the row --------------------------------------------------------------------------------- */
 
 const struct protocol protocol_push = {
@@ -168,7 +162,7 @@ const struct protocol protocol_push = {
     .build = push_build,
     .accepts = push_accepts,
     .classify = push_classify,
-    .readback = push_readback,
+    .readback = &readback_pyroscope,
     .advice_not_found =
         "nothing takes profiles at this path: url is the base URL, to which "
         "/push.v1.PusherService/Push is added; behind a gateway it often has a path "

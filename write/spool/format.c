@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ascii.h"
@@ -268,37 +269,27 @@ bool spool_ack_parse(const uint8_t p[SPOOL_ACK_SIZE], uint64_t salt, uint32_t *r
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool parse_hex(const char *p, uint64_t *ret)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < 16; i++) {
-        int digit = ascii_is_upper(p[i]) ? -1 : ascii_hex_value(p[i]);
-        if (digit < 0) {
-            return false;
-        }
-        v = v << 4 | (uint64_t)digit;
-    }
-    *ret = v;
-    return true;
-}
-
-enum spool_name spool_name_parse(const char *name, uint64_t *ret_segment)
-{
-    if (strcmp(name, SPOOL_LOCK_NAME) == 0) {
-        return SPOOL_NAME_LOCK;
-    }
-    if (strlen(name) != SPOOL_NAME_SIZE - 1 || !parse_hex(name, ret_segment)) {
-        return SPOOL_NAME_OTHER;
-    }
-    if (strcmp(name + 16, ".seg") == 0) {
-        return SPOOL_NAME_SEGMENT;
-    }
-    return strcmp(name + 16, ".ack") == 0 ? SPOOL_NAME_ACK : SPOOL_NAME_OTHER;
-}
-
 void spool_name_format(char out[SPOOL_NAME_SIZE], uint64_t segment, bool ack)
 {
     (void)snprintf(out, SPOOL_NAME_SIZE, "%016" PRIx64 "%s", segment, ack ? ".ack" : ".seg");
+}
+
+/* A name is what spool_name_format() makes of its number, and nothing else. */
+enum spool_name spool_name_parse(const char *name, uint64_t *ret_segment)
+{
+    char again[SPOOL_NAME_SIZE];
+    if (strcmp(name, SPOOL_LOCK_NAME) == 0) {
+        return SPOOL_NAME_LOCK;
+    }
+    uint64_t segment = strtoull(name, NULL, 16);
+    for (int ack = 0; ack <= 1; ack++) {
+        spool_name_format(again, segment, ack != 0);
+        if (strcmp(name, again) == 0) {
+            *ret_segment = segment;
+            return ack != 0 ? SPOOL_NAME_ACK : SPOOL_NAME_SEGMENT;
+        }
+    }
+    return SPOOL_NAME_OTHER;
 }
 
 bool spool_directory_name(const char *endpoint, struct buf *out)

@@ -5,22 +5,29 @@
 #include <string.h>
 #include <unistd.h>
 
+static const struct {
+    const char *name;
+    bool is_bad;
+} findings[] = {
+    [SPOOL_FINDING_RECORD] = {"record", false},
+    [SPOOL_FINDING_DAMAGE] = {"damaged", true},
+    [SPOOL_FINDING_BODY] = {"damaged", true},
+    [SPOOL_FINDING_HEADER] = {"damaged header", true},
+    [SPOOL_FINDING_EMPTY] = {"empty", true},
+    [SPOOL_FINDING_NEWER] = {"newer version", false},
+    [SPOOL_FINDING_FOREIGN] = {"foreign", false},
+    [SPOOL_FINDING_ACKS] = {"damaged acknowledgements", true},
+    [SPOOL_FINDING_FAILED] = {"unreadable", true},
+};
+
 const char *spool_finding_name(enum spool_finding what)
 {
-    static const char *const names[] = {
-        [SPOOL_FINDING_RECORD] = "record",     [SPOOL_FINDING_DAMAGE] = "damaged",
-        [SPOOL_FINDING_BODY] = "damaged",      [SPOOL_FINDING_HEADER] = "damaged header",
-        [SPOOL_FINDING_EMPTY] = "empty",       [SPOOL_FINDING_NEWER] = "newer version",
-        [SPOOL_FINDING_FOREIGN] = "foreign",   [SPOOL_FINDING_ACKS] = "damaged acknowledgements",
-        [SPOOL_FINDING_FAILED] = "unreadable",
-    };
-    return names[what];
+    return findings[what].name;
 }
 
 bool spool_finding_is_bad(enum spool_finding what)
 {
-    return what != SPOOL_FINDING_RECORD && what != SPOOL_FINDING_NEWER &&
-           what != SPOOL_FINDING_FOREIGN;
+    return findings[what].is_bad;
 }
 
 struct look {
@@ -135,7 +142,7 @@ static void walk(struct look *l, struct spool_walk *w, const struct spool_number
 /* A segment that could not be opened. */
 static void see_unopened(struct look *l, const char *name, enum spool_walk_open kind, bool newest)
 {
-    static const enum spool_finding findings[] = {
+    static const enum spool_finding kinds[] = {
         [SPOOL_WALK_EMPTY] = SPOOL_FINDING_EMPTY,
         [SPOOL_WALK_NEWER] = SPOOL_FINDING_NEWER,
         [SPOOL_WALK_FOREIGN] = SPOOL_FINDING_FOREIGN,
@@ -146,7 +153,7 @@ static void see_unopened(struct look *l, const char *name, enum spool_walk_open 
         return;
     }
     if (kind != SPOOL_WALK_FAILED || errno == ENOTSUP || errno == ELOOP) {
-        see(l, &(struct spool_seen){.what = findings[kind], .name = name});
+        see(l, &(struct spool_seen){.what = kinds[kind], .name = name});
     } else if (errno != ENOENT || !live) { /* it may have been sent and removed meanwhile */
         see_failure(l, name);
     }

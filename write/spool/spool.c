@@ -38,8 +38,8 @@ struct spool {
     int64_t waiting_since_ms;
     bool flush;
     bool stop;
-    bool poked; /* there is work for the thread, which may not be waiting yet */
-    struct spool_status status;
+    bool poked;                 /* there is work for the thread, which may not be waiting yet */
+    struct spool_status status; /* as of the last round */
 
     /* The thread's. */
     struct spool_store *store;
@@ -48,14 +48,11 @@ struct spool {
     int64_t backoff_ms;
     int64_t read_ms; /* not before */
     uint64_t said_damaged;
-    uint64_t stored;
-    uint64_t too_large;
+    struct spool_status own; /* the present one */
     struct log_limit failure_limit;
     struct log_limit read_limit;
     unsigned read_failures;
     unsigned acknowledged; /* in this round */
-    bool failing;
-    bool all_read;
     bool said_found;
     bool changed;
     bool started; /* the maker's: there is a thread */
@@ -187,12 +184,12 @@ struct spool_status spool_status(struct spool *s)
 static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
 {
     uint32_t suppressed = 0;
-    bool news = !s->failing;
+    bool news = s->own.up;
     /* All failures between two retries count as one. */
-    if (s->failing && now_ms < s->retry_ms) {
+    if (!s->own.up && now_ms < s->retry_ms) {
         return;
     }
-    s->failing = true;
+    s->own.up = false;
     s->backoff_ms = s->backoff_ms == 0 ? SPOOL_RETRY_MIN_MS : s->backoff_ms * 2;
     if (s->backoff_ms > SPOOL_RETRY_MAX_MS) {
         s->backoff_ms = SPOOL_RETRY_MAX_MS;
@@ -207,10 +204,10 @@ static void note_failure(struct spool *s, const struct err *err, int64_t now_ms)
 
 static void recover(struct spool *s)
 {
-    if (s->failing) {
+    if (!s->own.up) {
         log_info(s->options.log, "spool works again", LOG_STR("endpoint", s->options.config->name));
     }
-    s->failing = false;
+    s->own.up = true;
     s->backoff_ms = 0;
 }
 
@@ -366,7 +363,7 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
             TAILQ_INSERT_TAIL(ret_written, e, link);
             break;
         case SPOOL_APPEND_TOO_LARGE:
-            s->too_large++;
+            s->own.too_large++;
             hand_to_store(s, e);
             break;
         case SPOOL_APPEND_FAILED:
@@ -393,7 +390,7 @@ static void write_batch(struct spool *s, int64_t now_ms)
     while ((e = pop(&written)) != NULL) {
         /* One whose segment has been dropped since is reported as lost. */
         if (safe && e->segment != NULL) {
-            s->stored++;
+            s->own.stored++;
             s->options.events.written(s->options.events.arg, e);
         }
         hand_to_store(s, e);
@@ -429,7 +426,7 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
         p.write_ms = full ? now_ms : s->waiting_since_ms + delay;
     }
     pthread_mutex_unlock(&s->lock);
-    if (s->failing && p.write_ms < s->retry_ms) {
+    if (!s->own.up && p.write_ms < s->retry_ms) {
         p.write_ms = s->retry_ms;
     }
     p.write = p.flush || p.stop || p.write_ms <= now_ms;
@@ -445,7 +442,7 @@ static void retry(struct spool *s, int64_t now_ms)
             note_failure(s, &err, now_ms);
             return;
         }
-        s->all_read = false;
+        s->own.reading = true;
     }
     if (!spool_store_retry(s->store, &err)) {
         note_failure(s, &err, now_ms);
@@ -479,7 +476,7 @@ static int64_t read_on(struct spool *s, int64_t now_ms)
         s->changed = true;
         return now_ms;
     case SPOOL_READ_ALL:
-        s->all_read = true;
+        s->own.reading = false;
         s->changed = true;
         return INT64_MAX;
     case SPOOL_READ_NO_ROOM:
@@ -500,11 +497,8 @@ static void emit_events(struct spool *s, bool flushed)
 {
     const struct spool_events *on = &s->options.events;
     pthread_mutex_lock(&s->lock);
-    s->status.counts = *spool_store_counts(s->store);
-    s->status.stored = s->stored;
-    s->status.up = !s->failing;
-    s->status.reading = !s->all_read;
-    s->status.too_large = s->too_large;
+    s->own.counts = *spool_store_counts(s->store);
+    s->status = s->own;
     if (flushed) {
         s->flush = false;
     }
@@ -533,7 +527,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
     while (n < ROUND_REQUESTS && run_request(s, now_ms)) {
         n++;
     }
-    if ((s->failing || !spool_store_is_listed(s->store)) && now_ms >= s->retry_ms) {
+    if ((!s->own.up || !spool_store_is_listed(s->store)) && now_ms >= s->retry_ms) {
         retry(s, now_ms);
     }
     struct plan p = make_plan(s, now_ms);
@@ -541,7 +535,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
         write_batch(s, now_ms);
     }
     int64_t next = INT64_MAX;
-    if (spool_store_is_listed(s->store) && !s->all_read && !p.stop) {
+    if (spool_store_is_listed(s->store) && s->own.reading && !p.stop) {
         next = read_on(s, now_ms);
     }
     say_damage(s, now_ms);
@@ -549,7 +543,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
     if (n == ROUND_REQUESTS) {
         return now_ms;
     }
-    if (s->failing) {
+    if (!s->own.up) {
         next = earlier(next, s->retry_ms > now_ms ? s->retry_ms : now_ms);
     }
     return earlier(next, make_plan(s, now_ms).write_ms);
@@ -622,9 +616,9 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     }
     pthread_condattr_t attr;
     s->options = *o;
-    s->status.limit = o->config->spool_max_bytes;
-    s->status.up = true;
-    s->status.reading = true;
+    s->own =
+        (struct spool_status){.limit = o->config->spool_max_bytes, .up = true, .reading = true};
+    s->status = s->own;
     TAILQ_INIT(&s->waiting);
     TAILQ_INIT(&s->requests);
     pthread_mutex_init(&s->lock, NULL);
