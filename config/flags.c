@@ -4,84 +4,78 @@
 
 #include "config/parts.h"
 
-struct builder {
-    struct reader *r;
-    int line; /* of the last node */
+#define KEYS_MAX 8
+
+struct mapping {
+    struct yaml_node node;
+    struct yaml_item items[KEYS_MAX];
+    struct yaml_node keys[KEYS_MAX];
+    struct yaml_node values[KEYS_MAX];
 };
 
-static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const char *text)
+struct tree {
+    int line; /* of the last node */
+    struct mapping root;
+    struct mapping auth;
+    struct mapping tls;
+};
+
+static struct yaml_node make_node(struct tree *t, enum yaml_kind kind, const char *text)
 {
-    struct yaml_node *n = arena_alloc(b->r->scratch, sizeof(*n));
-    if (n == NULL) {
-        b->r->out_of_memory = true;
-        return NULL;
-    }
-    *n = (struct yaml_node){
-        .kind = kind, .line = ++b->line, .column = 1, .literal = true, .text = sv_from(text)};
-    return n;
+    return (struct yaml_node){
+        .kind = kind, .line = ++t->line, .column = 1, .literal = true, .text = sv_from(text)};
 }
 
-/* Puts key: value into a mapping. NULL for any of them, because there is none, adds nothing. */
-static void put_node(struct builder *b, struct yaml_node *mapping, const char *key,
-                     struct yaml_node *value)
+static void put_node(struct tree *t, struct mapping *m, const char *key,
+                     const struct yaml_node *value)
 {
-    if (mapping == NULL || value == NULL) {
-        return;
-    }
-    struct yaml_item *item = arena_alloc(b->r->scratch, sizeof(*item));
-    struct yaml_node *name = new_node(b, YAML_SCALAR, key);
-    if (item == NULL || name == NULL) {
-        b->r->out_of_memory = true;
-        return;
-    }
-    *item = (struct yaml_item){.key = name, .value = value, .next = mapping->items};
-    mapping->items = item;
-    mapping->n_items++;
+    size_t i = m->node.n_items++;
+    m->keys[i] = make_node(t, YAML_SCALAR, key);
+    m->items[i] = (struct yaml_item){.key = &m->keys[i], .value = value};
+    m->node.items = m->items;
 }
 
-static void put_text(struct builder *b, struct yaml_node *mapping, const char *key,
-                     const char *text)
+/* Adds nothing if there is no text. */
+static void put_text(struct tree *t, struct mapping *m, const char *key, const char *text)
 {
-    put_node(b, mapping, key, text == NULL ? NULL : new_node(b, YAML_SCALAR, text));
+    if (text != NULL) {
+        struct yaml_node *value = &m->values[m->node.n_items];
+        *value = make_node(t, YAML_SCALAR, text);
+        put_node(t, m, key, value);
+    }
 }
 
-static const struct yaml_node *make_tree(struct builder *b, const struct config_endpoint_flags *f)
+static void make_tree(struct tree *t, const struct config_endpoint_flags *f)
 {
-    struct yaml_node *root = new_node(b, YAML_MAPPING, "");
-    put_text(b, root, "name", f->name);
-    put_text(b, root, "url", f->url);
-    put_text(b, root, "protocol", f->protocol);
-    put_text(b, root, "tenant_id", f->tenant);
-    put_text(b, root, "bearer_token_file", f->bearer_token_file);
+    t->root.node = make_node(t, YAML_MAPPING, "");
+    put_text(t, &t->root, "name", f->name);
+    put_text(t, &t->root, "url", f->url);
+    put_text(t, &t->root, "protocol", f->protocol);
+    put_text(t, &t->root, "tenant_id", f->tenant);
+    put_text(t, &t->root, "bearer_token_file", f->bearer_token_file);
     if (f->username != NULL || f->password_file != NULL) {
-        struct yaml_node *auth = new_node(b, YAML_MAPPING, "");
-        put_text(b, auth, "username", f->username == NULL ? "" : f->username);
-        put_text(b, auth, "password_file", f->password_file);
-        put_node(b, root, "basic_auth", auth);
+        t->auth.node = make_node(t, YAML_MAPPING, "");
+        put_text(t, &t->auth, "username", f->username == NULL ? "" : f->username);
+        put_text(t, &t->auth, "password_file", f->password_file);
+        put_node(t, &t->root, "basic_auth", &t->auth.node);
     }
     if (f->ca_file != NULL || f->insecure_skip_verify) {
-        struct yaml_node *tls = new_node(b, YAML_MAPPING, "");
-        struct yaml_node *skip =
-            new_node(b, YAML_SCALAR, f->insecure_skip_verify ? "true" : "false");
-        if (skip != NULL) {
-            skip->plain = true;
-        }
-        put_node(b, tls, "insecure_skip_verify", skip);
-        put_text(b, tls, "ca_file", f->ca_file);
-        put_node(b, root, "tls_config", tls);
+        t->tls.node = make_node(t, YAML_MAPPING, "");
+        put_text(t, &t->tls, "insecure_skip_verify", f->insecure_skip_verify ? "true" : "false");
+        t->tls.values[0].plain = true;
+        put_text(t, &t->tls, "ca_file", f->ca_file);
+        put_node(t, &t->root, "tls_config", &t->tls.node);
     }
-    return root;
 }
 
 static void read_flags(struct reader *r, const void *arg, struct config *c, void *out)
 {
     (void)out;
-    struct builder b = {.r = r};
-    struct place at = {.node = make_tree(&b, arg)};
-    if (!r->out_of_memory) {
-        set_defaults(c);
-        read_one_endpoint(r, &at, c);
-    }
+    struct tree tree = {0};
+    struct place at = {.node = &tree.root.node};
+    make_tree(&tree, arg);
+    set_defaults(c);
+    read_one_endpoint(r, &at, c);
 }
 
 struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,

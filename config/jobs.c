@@ -54,9 +54,8 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
         return;
     }
     uint64_t set = 0;
-    size_t index = 0;
-    for (const struct yaml_item *i = at.node->items; i != NULL; i = i->next) {
-        struct place element = {.parent = &at, .index = index, .node = i->value};
+    for (size_t i = 0; i < at.node->n_items; i++) {
+        struct place element = place_of_element(&at, i);
         const char *name = reader_text(r, &element, &text_nonempty);
         uint64_t bit = name == NULL ? 0 : endpoint_bit(c, name);
         if (name != NULL && bit == 0 && c->n_endpoints > 0) { /* none: said already */
@@ -65,9 +64,8 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
             reader_error(r, &element, "%s is named twice", reader_quote(r, sv_from(name)));
         }
         set |= bit;
-        index++;
     }
-    if (index == 0) {
+    if (at.node->n_items == 0) {
         reader_error(r, &at, "expected at least one endpoint, got none");
     }
     job->forward_to = set;
@@ -192,14 +190,12 @@ static void check_names(struct reader *r, const struct place *list, const struct
         r->out_of_memory = true;
         return;
     }
-    size_t index = 0;
-    for (const struct yaml_item *i = list->node->items; i != NULL; i = i->next, index++) {
-        if (jobs[index].name == NULL) {
-            continue;
+    for (size_t i = 0; i < list->node->n_items; i++) {
+        if (jobs[i].name != NULL) {
+            struct place at = place_of_element(list, i);
+            struct place name = place_of_key(&at, "job_name");
+            check_unique(r, &name, jobs[i].name, seen);
         }
-        struct place at = {.parent = list, .index = index, .node = i->value};
-        struct place name = place_of_key(&at, "job_name");
-        check_unique(r, &name, jobs[index].name, seen);
     }
     map_free(seen, NULL);
 }

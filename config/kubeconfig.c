@@ -103,10 +103,10 @@ bool loader_read(struct loader *l, const struct yaml_node *n, const struct loade
 const struct yaml_node *loader_find(const struct yaml_node *list, const char *name)
 {
     bool is_list = list != NULL && list->kind == YAML_LIST;
-    for (const struct yaml_item *i = is_list ? list->items : NULL; i != NULL; i = i->next) {
-        const struct yaml_node *n = yaml_get(i->value, "name");
+    for (size_t i = 0; is_list && i < list->n_items; i++) {
+        const struct yaml_node *n = yaml_get(list->items[i].value, "name");
         if (n != NULL && n->kind == YAML_SCALAR && sv_eq_str(n->text, name)) {
-            return i->value;
+            return list->items[i].value;
         }
     }
     return NULL;

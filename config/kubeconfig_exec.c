@@ -68,11 +68,12 @@ static const struct yaml_node *get_list(struct loader *l, const struct yaml_node
 static bool copy_args(struct loader *l, const struct yaml_node *exec, const struct yaml_node *args,
                       const char **ret_argv)
 {
-    for (const struct yaml_item *i = args->items; i != NULL; i = i->next) {
-        if (i->value->kind != YAML_SCALAR || i->value->problem != NULL) {
+    for (size_t i = 0; i < args->n_items; i++) {
+        const struct yaml_node *arg = args->items[i].value;
+        if (arg->kind != YAML_SCALAR || arg->problem != NULL) {
             return fail_key(l, exec, "args", "strings");
         }
-        *ret_argv = arena_strndup(l->arena, i->value->text.p, i->value->text.n);
+        *ret_argv = arena_strndup(l->arena, arg->text.p, arg->text.n);
         if (*ret_argv++ == NULL) {
             return loader_fail_memory(l);
         }
@@ -156,8 +157,8 @@ static bool read_env(struct loader *l, const struct yaml_node *exec, struct kube
     }
     e->env = env;
     e->secrets = secrets;
-    for (const struct yaml_item *i = list->items; i != NULL; i = i->next) {
-        if (!read_variable(l, exec, i->value, env++, &secrets)) {
+    for (size_t i = 0; i < list->n_items; i++) {
+        if (!read_variable(l, exec, list->items[i].value, env++, &secrets)) {
             return false;
         }
     }
@@ -199,15 +200,16 @@ static void put_node(struct buf *out, const struct yaml_node *n)
         return;
     }
     buf_putc(out, mapping ? '{' : '[');
-    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
-        if (i != n->items) {
+    for (size_t i = 0; i < n->n_items; i++) {
+        if (i > 0) {
             buf_putc(out, ',');
         }
         if (mapping) {
-            json_quote(i->key->kind == YAML_SCALAR ? i->key->text : SV(""), out);
+            const struct yaml_node *key = n->items[i].key;
+            json_quote(key->kind == YAML_SCALAR ? key->text : SV(""), out);
             buf_putc(out, ':');
         }
-        put_node(out, i->value);
+        put_node(out, n->items[i].value);
     }
     buf_putc(out, mapping ? '}' : ']');
 }

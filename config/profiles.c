@@ -314,15 +314,13 @@ static void read_custom(struct type_context *c, const struct place *list, struct
         c->r->out_of_memory = true;
         return;
     }
-    size_t index = 0;
-    for (const struct yaml_item *i = list->node->items; i != NULL; i = i->next) {
-        struct place at = {.parent = list, .index = index, .node = i->value};
-        struct config_type *t = &types[index++];
-        t->enabled = true;
-        read_type(c, &at, true, t);
-        if (i->value->kind == YAML_MAPPING) {
-            check_custom(c, &at, t, seen);
-        } else if (yaml_is_null(i->value)) {
+    for (size_t i = 0; i < list->node->n_items; i++) {
+        struct place at = place_of_element(list, i);
+        types[i].enabled = true;
+        read_type(c, &at, true, &types[i]);
+        if (at.node->kind == YAML_MAPPING) {
+            check_custom(c, &at, &types[i], seen);
+        } else if (yaml_is_null(at.node)) {
             reader_error(c->r, &at, "expected a mapping, got null");
         }
     }

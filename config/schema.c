@@ -21,11 +21,7 @@ struct place place_of_key(const struct place *at, const char *key)
 
 struct place place_of_element(const struct place *list, size_t index)
 {
-    const struct yaml_item *i = list->node->items;
-    for (size_t skip = index; skip > 0; skip--) {
-        i = i->next;
-    }
-    return (struct place){.parent = list, .index = index, .node = i->value};
+    return (struct place){.parent = list, .index = index, .node = list->node->items[index].value};
 }
 
 struct config_pos place_pos(const struct reader *r, const struct place *at)
@@ -176,7 +172,8 @@ const char *reader_strndup(struct reader *r, const char *s, size_t n)
 
 static void check_keys(struct reader *r, const struct place *at)
 {
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+    for (size_t n = 0; n < at->node->n_items; n++) {
+        const struct yaml_item *i = &at->node->items[n];
         struct place key = {.parent = at, .key = "?", .node = i->key};
         if (i->key->kind != YAML_SCALAR) {
             reader_error(r, &key, "expected a string as key, got %s", yaml_what(i->key));
@@ -186,7 +183,7 @@ static void check_keys(struct reader *r, const struct place *at)
         if (i->key->problem != NULL) {
             reader_error(r, &key, "%s", i->key->problem);
         } else if (i->duplicate_of != NULL) {
-            reader_error(r, &key, "duplicate key (first on line %d)", i->duplicate_of->key->line);
+            reader_error(r, &key, "duplicate key (first on line %d)", i->duplicate_of->line);
         }
     }
 }
@@ -240,13 +237,12 @@ static void refuse_unknown(struct reader *r, const struct place *at, const struc
 {
     const char *keys[KEYS_MAX];
     size_t n = list_keys(s, keys, 0);
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        struct sv text = i->key->text;
-        if (i->key->kind != YAML_SCALAR || i->key->problem != NULL || sv_in(text, keys, n)) {
-            continue;
+    for (size_t i = 0; i < at->node->n_items; i++) {
+        const struct yaml_node *name = at->node->items[i].key;
+        if (name->kind == YAML_SCALAR && name->problem == NULL && !sv_in(name->text, keys, n)) {
+            struct place key = {.parent = at, .key = name->text.p, .node = name};
+            reader_error(r, &key, "unknown key%s", reader_hint(r, name->text, keys, n));
         }
-        struct place key = {.parent = at, .key = text.p, .node = i->key};
-        reader_error(r, &key, "unknown key%s", reader_hint(r, text, keys, n));
     }
 }
 
@@ -340,12 +336,10 @@ void read_list(struct reader *r, const struct place *at, size_t size, read_fn *r
     if (array == NULL) {
         return;
     }
-    size_t n = 0;
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        struct place element = {.parent = at, .index = n, .node = i->value};
-        read_one(r, &element, arg, array + n * size);
-        n++;
+    for (size_t i = 0; i < at->node->n_items; i++) {
+        struct place element = place_of_element(at, i);
+        read_one(r, &element, arg, array + i * size);
     }
     *ret_array = array;
-    *ret_n = n;
+    *ret_n = at->node->n_items;
 }

@@ -185,12 +185,10 @@ static void check_selectors(struct reader *r, const struct place *source,
     if (k->role == ROLE_NONE || k->n_selectors == 0 || at.node->kind != YAML_LIST) {
         return;
     }
-    size_t index = 0;
-    for (const struct yaml_item *i = at.node->items; i != NULL && index < k->n_selectors;
-         i = i->next, index++) {
-        struct place element = {.parent = &at, .index = index, .node = i->value};
-        if (k->selectors[index].role != ROLE_NONE) {
-            check_selector(r, &element, k, index);
+    for (size_t i = 0; i < k->n_selectors; i++) {
+        struct place element = place_of_element(&at, i);
+        if (k->selectors[i].role != ROLE_NONE) {
+            check_selector(r, &element, k, i);
         }
     }
 }

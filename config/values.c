@@ -323,14 +323,12 @@ static void read_value(struct reader *r, const struct place *at, const void *arg
 
 static void read_values(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    struct place element = {.parent = at};
     if (!reader_enter(r, at, YAML_LIST)) {
         return;
     }
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
-        element.node = i->value;
+    for (size_t i = 0; i < at->node->n_items; i++) {
+        struct place element = place_of_element(at, i);
         read_value(r, &element, arg, out);
-        element.index++;
     }
 }
 
@@ -348,8 +346,9 @@ static const struct schema schema_header = SCHEMA(header_rows, 0);
 static size_t count_pairs(const struct yaml_node *n)
 {
     size_t total = 0;
-    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
-        total += i->value->kind == YAML_SCALAR ? 1 : i->value->weight;
+    for (size_t i = 0; i < n->n_items; i++) {
+        const struct yaml_node *value = n->items[i].value;
+        total += value->kind == YAML_SCALAR ? 1 : value->weight;
     }
     return total;
 }
@@ -382,7 +381,8 @@ static void read_pairs(struct reader *r, const struct place *at, const void *arg
     if (list.at == NULL) {
         return;
     }
-    for (const struct yaml_item *i = at->node->items; i != NULL; i = i->next) {
+    for (size_t n = 0; n < at->node->n_items; n++) {
+        const struct yaml_item *i = &at->node->items[n];
         struct place child = {.parent = at, .key = i->key->text.p, .node = i->value};
         if (i->key->kind != YAML_SCALAR) {
             continue; /* reported already */

@@ -176,57 +176,27 @@ static const struct yaml_node *build_alias(struct builder *b, const yaml_event_t
     return n;
 }
 
-/* A list or mapping that is growing. */
-struct chain {
-    struct yaml_node *n;
-    struct yaml_item *last;
-};
-
-/* Appends a pair or an element; NULL if out of memory. */
-static struct yaml_item *append(struct builder *b, struct chain *c, const struct yaml_node *key,
-                                const struct yaml_node *value)
+/* Appends a pair or an element. The room for them doubles: it is full at 0, 1, 2, 4, 8, ... */
+static bool append(struct builder *b, struct yaml_node *n, const struct yaml_node *key,
+                   const struct yaml_node *value)
 {
-    struct yaml_item *item = arena_alloc(b->arena, sizeof(*item));
-    if (item == NULL) {
-        fail_memory(b);
-        return NULL;
-    }
-    item->key = key;
-    item->value = value;
-    *(c->last == NULL ? &c->n->items : &c->last->next) = item;
-    c->last = item;
-    c->n->n_items++;
-    c->n->weight += value->weight + (key == NULL ? 0 : key->weight);
-    if (value->height >= c->n->height) {
-        c->n->height = value->height + 1;
-    }
-    return item;
-}
-
-static const struct yaml_node *build_list(struct builder *b, const yaml_event_t *start, int depth)
-{
-    struct yaml_node *n = new_node(b, start, YAML_LIST);
-    if (n == NULL || !check_depth(b, start->start_mark, depth)) {
-        return NULL;
-    }
-    check_tag(n, start->data.sequence_start.tag);
-    struct chain c = {.n = n};
-    for (;;) {
-        yaml_event_t event;
-        if (!next_event(b, &event)) {
-            return NULL;
+    if ((n->n_items & (n->n_items - 1)) == 0) {
+        size_t room = n->n_items == 0 ? 1 : 2 * n->n_items;
+        struct yaml_item *items = arena_array(b->arena, room, sizeof(*items));
+        if (items == NULL) {
+            return fail_memory(b);
         }
-        if (event.type == YAML_SEQUENCE_END_EVENT) {
-            yaml_event_delete(&event);
-            break;
+        for (size_t i = 0; i < n->n_items; i++) {
+            items[i] = n->items[i];
         }
-        const struct yaml_node *value = build(b, &event, depth + 1);
-        yaml_event_delete(&event);
-        if (value == NULL || append(b, &c, NULL, value) == NULL) {
-            return NULL;
-        }
+        n->items = items;
     }
-    return remember(b, start->data.sequence_start.anchor, n) ? n : NULL;
+    n->items[n->n_items++] = (struct yaml_item){.key = key, .value = value};
+    n->weight += value->weight + (key == NULL ? 0 : key->weight);
+    if (value->height >= n->height) {
+        n->height = value->height + 1;
+    }
+    return true;
 }
 
 static bool is_merge_key(const struct yaml_node *key)
@@ -234,137 +204,131 @@ static bool is_merge_key(const struct yaml_node *key)
     return key->kind == YAML_SCALAR && key->plain && sv_eq_str(key->text, "<<");
 }
 
+static bool put_seen(struct builder *b, struct map *seen, const struct yaml_node *key)
+{
+    return map_put(seen, key->text, (void *)(uintptr_t)key, NULL) ? true : fail_memory(b);
+}
+
 /* Takes over the pairs of one merged mapping whose keys are not there yet. */
-static bool merge_mapping(struct builder *b, struct chain *c, struct map *seen,
+static bool merge_mapping(struct builder *b, struct yaml_node *n, struct map *seen,
                           const struct yaml_node *from)
 {
-    yaml_mark_t mark = {.line = (size_t)c->n->line - 1, .column = (size_t)c->n->column - 1};
-    for (const struct yaml_item *i = from->items; i != NULL; i = i->next) {
-        if (i->key->kind != YAML_SCALAR || map_get(seen, i->key->text) != NULL) {
+    yaml_mark_t mark = {.line = (size_t)n->line - 1, .column = (size_t)n->column - 1};
+    for (size_t i = 0; i < from->n_items; i++) {
+        const struct yaml_node *key = from->items[i].key;
+        const struct yaml_node *value = from->items[i].value;
+        if (key->kind != YAML_SCALAR || map_get(seen, key->text) != NULL) {
             continue;
         }
-        struct yaml_item *added = NULL;
-        if (account(b, mark, i->value->weight + 1)) {
-            added = append(b, c, i->key, i->value);
-        }
-        if (added == NULL) {
+        if (!account(b, mark, value->weight + 1) || !append(b, n, key, value) ||
+            !put_seen(b, seen, key)) {
             return false;
-        }
-        if (!map_put(seen, i->key->text, added, NULL)) {
-            return fail_memory(b);
         }
     }
     return true;
 }
 
 /* value: a mapping or a list of mappings. Anything else is marked as a problem of the mapping. */
-static bool merge(struct builder *b, struct chain *c, struct map *seen,
+static bool merge(struct builder *b, struct yaml_node *n, struct map *seen,
                   const struct yaml_node *value)
 {
     if (value->kind == YAML_MAPPING) {
-        return merge_mapping(b, c, seen, value);
+        return merge_mapping(b, n, seen, value);
     }
     bool good = value->kind == YAML_LIST;
-    for (const struct yaml_item *i = value->items; i != NULL; i = i->next) {
-        if (i->value->kind != YAML_MAPPING) {
+    for (size_t i = 0; i < value->n_items; i++) {
+        const struct yaml_node *from = value->items[i].value;
+        if (from->kind != YAML_MAPPING) {
             good = false;
-        } else if (!merge_mapping(b, c, seen, i->value)) {
+        } else if (!merge_mapping(b, n, seen, from)) {
             return false;
         }
     }
     if (!good) {
-        c->n->problem = "\"<<\" takes a mapping or a list of mappings";
+        n->problem = "\"<<\" takes a mapping or a list of mappings";
     }
     return true;
 }
 
-/* Takes the merge keys out of the list of pairs; they come back as a list of their own. */
-static struct yaml_item *take_merges(struct chain *c)
-{
-    struct yaml_item *merges = NULL;
-    struct yaml_item **merges_tail = &merges;
-    struct yaml_item **link = &c->n->items;
-    c->last = NULL;
-    while (*link != NULL) {
-        struct yaml_item *item = *link;
-        if (is_merge_key(item->key)) {
-            *link = item->next;
-            item->next = NULL;
-            *merges_tail = item;
-            merges_tail = &item->next;
-            c->n->n_items--;
-        } else {
-            c->last = item;
-            link = &item->next;
-        }
-    }
-    return merges;
-}
-
 /* Finds duplicates and resolves merge keys. */
-static bool finish_mapping(struct builder *b, struct chain *c, struct map *seen)
+static bool finish_mapping(struct builder *b, struct yaml_node *n, const struct yaml_node *merges,
+                           struct map *seen)
 {
-    const struct yaml_item *merges = take_merges(c);
-    for (struct yaml_item *i = c->n->items; i != NULL; i = i->next) {
-        if (i->key->kind != YAML_SCALAR) {
+    for (size_t i = 0; i < n->n_items; i++) {
+        const struct yaml_node *key = n->items[i].key;
+        if (key->kind != YAML_SCALAR) {
             continue;
         }
-        i->duplicate_of = map_get(seen, i->key->text);
-        if (i->duplicate_of == NULL && !map_put(seen, i->key->text, i, NULL)) {
-            return fail_memory(b);
+        n->items[i].duplicate_of = map_get(seen, key->text);
+        if (n->items[i].duplicate_of == NULL && !put_seen(b, seen, key)) {
+            return false;
         }
     }
-    for (const struct yaml_item *i = merges; i != NULL; i = i->next) {
-        if (!merge(b, c, seen, i->value)) {
+    for (size_t i = 0; i < merges->n_items; i++) {
+        if (!merge(b, n, seen, merges->items[i].value)) {
             return false;
         }
     }
     return true;
 }
 
-/* One key and its value; *ret_end at the end of the mapping. */
-static bool build_pair(struct builder *b, struct chain *c, int depth, bool *ret_end)
+/* The next key, value or element; NULL with *ret_end at the end of the list or mapping. */
+static const struct yaml_node *build_next(struct builder *b, int depth, bool *ret_end)
 {
     yaml_event_t event;
     if (!next_event(b, &event)) {
-        return false;
+        return NULL;
     }
-    *ret_end = event.type == YAML_MAPPING_END_EVENT;
-    const struct yaml_node *key = *ret_end ? NULL : build(b, &event, depth + 1);
+    *ret_end = event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+    const struct yaml_node *n = *ret_end ? NULL : build(b, &event, depth);
     yaml_event_delete(&event);
-    if (key == NULL) {
-        return *ret_end;
-    }
-    if (!next_event(b, &event)) {
-        return false;
-    }
-    const struct yaml_node *value = build(b, &event, depth + 1);
-    yaml_event_delete(&event);
-    return value != NULL && append(b, c, key, value) != NULL;
+    return n;
 }
 
-static const struct yaml_node *build_mapping(struct builder *b, const yaml_event_t *start,
-                                             int depth)
+/* merges: gets the pairs of a mapping that are merge keys. */
+static bool build_items(struct builder *b, struct yaml_node *n, struct yaml_node *merges, int depth)
 {
-    struct yaml_node *n = new_node(b, start, YAML_MAPPING);
+    for (;;) {
+        bool end = false;
+        const struct yaml_node *key = NULL;
+        const struct yaml_node *value = build_next(b, depth, &end);
+        if (value != NULL && n->kind == YAML_MAPPING) {
+            key = value;
+            value = build_next(b, depth, &end);
+        }
+        if (value == NULL) {
+            return end;
+        }
+        if (!append(b, key != NULL && is_merge_key(key) ? merges : n, key, value)) {
+            return false;
+        }
+    }
+}
+
+static bool build_mapping(struct builder *b, struct yaml_node *n, int depth)
+{
+    struct yaml_node merges = {.kind = YAML_MAPPING};
+    struct map *seen = map_new();
+    bool ok = seen != NULL ? build_items(b, n, &merges, depth) : fail_memory(b);
+    n->weight += merges.weight;
+    n->height = merges.height > n->height ? merges.height : n->height;
+    ok = ok && finish_mapping(b, n, &merges, seen);
+    map_free(seen, NULL);
+    return ok;
+}
+
+static const struct yaml_node *build_collection(struct builder *b, const yaml_event_t *start,
+                                                enum yaml_kind kind, const yaml_char_t *tag,
+                                                const yaml_char_t *anchor, int depth)
+{
+    struct yaml_node *n = new_node(b, start, kind);
     if (n == NULL || !check_depth(b, start->start_mark, depth)) {
         return NULL;
     }
-    check_tag(n, start->data.mapping_start.tag);
-    struct chain c = {.n = n};
-    for (bool end = false; !end;) {
-        if (!build_pair(b, &c, depth, &end)) {
-            return NULL;
-        }
-    }
-    struct map *seen = map_new();
-    if (seen == NULL) {
-        fail_memory(b);
-        return NULL;
-    }
-    bool ok = finish_mapping(b, &c, seen);
-    map_free(seen, NULL);
-    return ok && remember(b, start->data.mapping_start.anchor, n) ? n : NULL;
+    check_tag(n, tag);
+    bool ok =
+        kind == YAML_LIST ? build_items(b, n, NULL, depth + 1) : build_mapping(b, n, depth + 1);
+    return ok && remember(b, anchor, n) ? n : NULL;
 }
 
 /* The recursion ends at CONFIG_DEPTH_MAX. */
@@ -376,9 +340,11 @@ static const struct yaml_node *build(struct builder *b, const yaml_event_t *even
     case YAML_ALIAS_EVENT:
         return build_alias(b, event, depth);
     case YAML_SEQUENCE_START_EVENT:
-        return build_list(b, event, depth);
+        return build_collection(b, event, YAML_LIST, event->data.sequence_start.tag,
+                                event->data.sequence_start.anchor, depth);
     case YAML_MAPPING_START_EVENT:
-        return build_mapping(b, event, depth);
+        return build_collection(b, event, YAML_MAPPING, event->data.mapping_start.tag,
+                                event->data.mapping_start.anchor, depth);
     default:
         err_set(at(b, event->start_mark), ERR_INPUT, "not valid YAML");
         return NULL;
@@ -475,9 +441,10 @@ const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key)
     if (n == NULL || n->kind != YAML_MAPPING) {
         return NULL;
     }
-    for (const struct yaml_item *i = n->items; i != NULL; i = i->next) {
-        if (i->key->kind == YAML_SCALAR && sv_eq_str(i->key->text, key)) {
-            return i->value;
+    for (size_t i = 0; i < n->n_items; i++) {
+        const struct yaml_node *name = n->items[i].key;
+        if (name->kind == YAML_SCALAR && sv_eq_str(name->text, key)) {
+            return n->items[i].value;
         }
     }
     return NULL;

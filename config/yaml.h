@@ -27,8 +27,7 @@ struct yaml_node;
 struct yaml_item {
     const struct yaml_node *key;
     const struct yaml_node *value;
-    const struct yaml_item *duplicate_of; /* an earlier pair with the same key */
-    struct yaml_item *next;
+    const struct yaml_node *duplicate_of; /* the same key in an earlier pair */
 };
 
 struct yaml_node {

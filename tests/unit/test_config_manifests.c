@@ -49,9 +49,8 @@ static const struct yaml_node *at(const struct yaml_node *n, const char *path)
 
 static bool lists(const struct yaml_node *list, const char *text)
 {
-    const struct yaml_item *i = list == NULL ? NULL : list->items;
-    for (; i != NULL; i = i->next) {
-        if (strcmp(text_of(i->value), text) == 0) {
+    for (size_t i = 0; list != NULL && i < list->n_items; i++) {
+        if (strcmp(text_of(list->items[i].value), text) == 0) {
             return true;
         }
     }
@@ -72,9 +71,9 @@ static void check_rules(const struct yaml_node *document, const char *file)
     const struct yaml_node *rules = at(document, "rules");
     assert_non_null(rules);
     assert_true(rules->n_items > 0);
-    for (const struct yaml_item *i = rules->items; i != NULL; i = i->next) {
-        const struct yaml_node *verbs = yaml_get(i->value, "verbs");
-        const struct yaml_node *resources = yaml_get(i->value, "resources");
+    for (size_t i = 0; i < rules->n_items; i++) {
+        const struct yaml_node *verbs = yaml_get(rules->items[i].value, "verbs");
+        const struct yaml_node *resources = yaml_get(rules->items[i].value, "resources");
         CHECK_INT(verbs->n_items, 2, file);
         assert_true(lists(verbs, "list") && lists(verbs, "watch"));
         assert_true(resources->n_items > 0);
