@@ -11,6 +11,11 @@ struct sv sv_from(const char *s)
     return s == NULL ? SV("") : (struct sv){.p = s, .n = strlen(s)};
 }
 
+bool str_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 bool sv_eq(struct sv a, struct sv b)
 {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);

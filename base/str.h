@@ -23,7 +23,8 @@ struct sv {
 /* For printf("%.*s", SV_ARG(v)); views longer than INT_MAX are cut. */
 #define SV_ARG(v) ((v).n > 0x7fffffff ? 0x7fffffff : (int)(v).n), (v).p
 
-struct sv sv_from(const char *s); /* an empty view of NULL */
+struct sv sv_from(const char *s);            /* an empty view of NULL */
+bool str_same(const char *a, const char *b); /* equal, or both NULL */
 bool sv_eq(struct sv a, struct sv b);
 bool sv_eq_str(struct sv a, const char *s);
 bool sv_eq_nocase(struct sv a, const char *s); /* the case of ASCII letters does not matter */

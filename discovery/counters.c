@@ -64,14 +64,8 @@ void discovery_counters_init(struct discovery_counters *c, struct metrics *metri
             cells[k] = metric_cell(m, row->kind == NULL ? one : two);
         }
     }
-    c->requests = metrics_register(
-        metrics, &(struct metric_desc){.name = "profpull_discovery_requests_total",
-                                       .help = "Requests to the API server that have ended",
-                                       .type = METRIC_COUNTER,
-                                       .labels = {"verb", "result"}});
-    c->relists = metrics_register(
-        metrics, &(struct metric_desc){.name = "profpull_discovery_relists_total",
-                                       .help = "Lists that were made again, by reason",
-                                       .type = METRIC_COUNTER,
-                                       .labels = {"reason"}});
+    c->requests = metrics_family(metrics, METRIC_COUNTER, "profpull_discovery_requests_total",
+                                 "Requests to the API server that have ended", "verb", "result");
+    c->relists = metrics_family(metrics, METRIC_COUNTER, "profpull_discovery_relists_total",
+                                "Lists that were made again, by reason", "reason", NULL);
 }

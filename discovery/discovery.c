@@ -68,7 +68,7 @@ struct discovery {
     size_t n_lists;
     size_t n_pending; /* watches and URLs that have not been read yet */
     bool started;
-    int64_t groups[GROUPS_COUNT]; /* as counted in the metrics */
+    int64_t groups[GROUPS_COUNT]; /* as counted in the metrics; files and URLs count themselves */
 };
 
 /* ---- reporting ------------------------------------------------------------------------------- */
@@ -77,24 +77,6 @@ static void set_groups(struct discovery *d, enum discovery_groups kind, int64_t 
 {
     metric_gauge_add(d->counters.groups[kind], now - d->groups[kind]);
     d->groups[kind] = now;
-}
-
-static void count_lists(struct discovery *d)
-{
-    int64_t n[GROUPS_COUNT] = {0};
-    for (size_t i = 0; i < d->n_lists; i++) {
-        const struct list_source *s = &d->lists[i];
-        if (s->files != NULL) {
-            n[GROUPS_FILE] += (int64_t)file_sd_count(s->files);
-        } else if (s->url != NULL) {
-            n[GROUPS_HTTP] += http_sd_has_targets(s->url) ? 1 : 0;
-        } else {
-            n[GROUPS_STATIC]++;
-        }
-    }
-    set_groups(d, GROUPS_STATIC, n[GROUPS_STATIC]);
-    set_groups(d, GROUPS_FILE, n[GROUPS_FILE]);
-    set_groups(d, GROUPS_HTTP, n[GROUPS_HTTP]);
 }
 
 static void count_groups(struct discovery *d)
@@ -182,15 +164,6 @@ static void discovery_on_list(void *arg, const char *source, struct labels *cons
     s->d->options.on_group(s->d->options.arg, &group);
 }
 
-/* Of files and URLs, which may have no targets any more. */
-static void discovery_on_list_change(void *arg, const char *source, struct labels *const *targets,
-                                     size_t n)
-{
-    struct list_source *s = arg;
-    discovery_on_list(arg, source, targets, n);
-    count_lists(s->d);
-}
-
 static void discovery_on_list_synced(void *arg)
 {
     struct list_source *s = arg;
@@ -207,6 +180,7 @@ static void start_list(struct list_source *s)
     } else {
         discovery_on_list(s, s->name, s->fixed.at, s->fixed.n);
         static_group_done(&s->fixed);
+        set_groups(s->d, GROUPS_STATIC, s->d->groups[GROUPS_STATIC] + 1);
     }
 }
 
@@ -216,7 +190,6 @@ static void start_sources(struct discovery *d)
     for (size_t i = 0; i < d->n_lists; i++) {
         start_list(&d->lists[i]);
     }
-    count_lists(d);
     d->started = true;
     reflectors_start(&d->reflectors);
     check_synced(d);
@@ -368,7 +341,7 @@ static bool add_list(struct discovery *d, size_t job, size_t index, struct err *
         .intern = d->options.intern,
         .log = d->options.log,
         .counters = &d->counters,
-        .on_change = discovery_on_list_change,
+        .on_change = discovery_on_list,
         .on_synced = discovery_on_list_synced,
         .arg = s,
     };

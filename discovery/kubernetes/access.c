@@ -140,15 +140,10 @@ bool kube_access_find(const struct config_kubernetes *config, const struct kube_
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 static bool same_texts(const char *const *a, const char *const *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!same_text(a[i], b[i])) {
+        if (!str_same(a[i], b[i])) {
             return false;
         }
     }
@@ -159,8 +154,8 @@ static bool same_headers(const struct http_settings *a, const struct http_settin
 {
     bool same = a->n_headers == b->n_headers;
     for (size_t i = 0; same && i < a->n_headers; i++) {
-        same = same_text(a->headers[i].name, b->headers[i].name) &&
-               same_text(a->headers[i].value, b->headers[i].value);
+        same = str_same(a->headers[i].name, b->headers[i].name) &&
+               str_same(a->headers[i].value, b->headers[i].value);
     }
     return same;
 }
@@ -186,8 +181,8 @@ static bool same_http(const struct http_settings *a, const struct http_settings 
 
 bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b)
 {
-    return same_text(a->kubeconfig_file, b->kubeconfig_file) &&
-           same_text(a->api_server, b->api_server) &&
+    return str_same(a->kubeconfig_file, b->kubeconfig_file) &&
+           str_same(a->api_server, b->api_server) &&
            (a->api_server == NULL || same_http(&a->http, &b->http));
 }
 
@@ -196,8 +191,8 @@ static bool same_selectors(const struct config_kubernetes *a, const struct confi
     bool same = a->n_selectors == b->n_selectors;
     for (size_t i = 0; same && i < a->n_selectors; i++) {
         same = a->selectors[i].role == b->selectors[i].role &&
-               same_text(a->selectors[i].label, b->selectors[i].label) &&
-               same_text(a->selectors[i].field, b->selectors[i].field);
+               str_same(a->selectors[i].label, b->selectors[i].label) &&
+               str_same(a->selectors[i].field, b->selectors[i].field);
     }
     return same;
 }

@@ -18,19 +18,11 @@ bool exec_parse_time(struct sv text, int64_t *ret_ns)
 
 /* ---- credentials ----------------------------------------------------------------------------- */
 
-static void wipe(char *secret)
-{
-    if (secret != NULL) {
-        explicit_bzero(secret, strlen(secret));
-    }
-    free(secret);
-}
-
 void exec_credential_done(struct exec_credential *c)
 {
-    wipe(c->token);
-    wipe(c->cert_pem);
-    wipe(c->key_pem);
+    secret_free(c->token);
+    secret_free(c->cert_pem);
+    secret_free(c->key_pem);
     *c = (struct exec_credential){0};
 }
 

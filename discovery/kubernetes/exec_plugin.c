@@ -1,5 +1,7 @@
 #include "discovery/kubernetes/exec_plugin.h"
 
+#include <argz.h>
+#include <envz.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +11,6 @@
 #include "base/clock.h"
 #include "discovery/kubernetes/child.h"
 #include "discovery/kubernetes/credentials.h"
-
-#define INFO "KUBERNETES_EXEC_INFO"
 
 struct exec_login {
     unsigned refs;
@@ -157,63 +157,40 @@ static void exec_plugin_on_done(void *arg, enum child_end end, int value, struct
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static bool same_name(const char *a, const char *b)
+/* Our environment, overridden by that of the kubeconfig and the information for the plugin. NULL if
+ * out of memory. The caller frees the array, and *ret_strings, to which it points. */
+static char **make_environment(const struct kubeconfig_exec *config, char **ret_strings)
 {
-    size_t n = strcspn(a, "=");
-    return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
-}
-
-/* Whether the kubeconfig or we set a variable. */
-static bool is_overridden(const struct kubeconfig_exec *config, const char *variable)
-{
-    for (const char *const *e = config->env; *e != NULL; e++) {
-        if (same_name(*e, variable)) {
-            return true;
-        }
+    static char *const none[] = {NULL};
+    /* The parameter of argz_create() lacks const; it changes nothing. */
+    char *const *given = (char *const *)(uintptr_t)config->env;
+    size_t len = 0;
+    char *more = NULL;
+    size_t more_len = 0;
+    char **all = NULL;
+    *ret_strings = NULL;
+    if (argz_create(environ == NULL ? none : environ, ret_strings, &len) == 0 &&
+        argz_create(given, &more, &more_len) == 0 &&
+        envz_merge(ret_strings, &len, more, more_len, 1) == 0 &&
+        envz_add(ret_strings, &len, "KUBERNETES_EXEC_INFO", config->info) == 0) {
+        all = calloc(argz_count(*ret_strings, len) + 1, sizeof(*all));
     }
-    return same_name(variable, INFO);
-}
-
-/* Appends to `all` if it is not NULL; returns the number. */
-static size_t append(const char **all, size_t n, const char *variable)
-{
     if (all != NULL) {
-        all[n] = variable;
+        argz_extract(*ret_strings, len, all);
     }
-    return n + 1;
-}
-
-/* Our environment, that of the kubeconfig, and the information for the plugin: into `all`, which
- * may be NULL to count. */
-static size_t fill_environment(const struct kubeconfig_exec *config, const char *info,
-                               const char **all)
-{
-    size_t n = 0;
-    for (char **e = environ; e != NULL && *e != NULL; e++) {
-        if (!is_overridden(config, *e)) {
-            n = append(all, n, *e);
-        }
-    }
-    for (const char *const *e = config->env; *e != NULL; e++) {
-        n = append(all, n, *e);
-    }
-    return append(all, n, info);
+    free(more);
+    return all;
 }
 
 static struct child *start_child(struct exec_plugin *p, int *ret_errno)
 {
-    const struct kubeconfig_exec *config = p->options.config;
-    char *info = NULL;
-    *ret_errno = ENOMEM;
-    if (asprintf(&info, INFO "=%s", config->info) < 0) {
-        return NULL;
-    }
-    const char **envp = calloc(fill_environment(config, info, NULL) + 1, sizeof(*envp));
+    char *strings;
+    char **envp = make_environment(p->options.config, &strings);
     struct child *child = NULL;
+    *ret_errno = ENOMEM;
     if (envp != NULL) {
-        fill_environment(config, info, envp);
-        child = child_start(&(struct child_options){.argv = config->argv,
-                                                    .envp = envp,
+        child = child_start(&(struct child_options){.argv = p->options.config->argv,
+                                                    .envp = (const char *const *)envp,
                                                     .loop = p->options.loop,
                                                     .stdout_max = EXEC_OUTPUT_MAX,
                                                     .timeout_ms = p->options.timeout_ms,
@@ -222,7 +199,7 @@ static struct child *start_child(struct exec_plugin *p, int *ret_errno)
                             ret_errno);
     }
     free(envp);
-    free(info);
+    free(strings);
     return child;
 }
 
@@ -242,15 +219,10 @@ static void start_run(struct exec_plugin *p)
     note_run(p, EXEC_RUN_FAILED);
 }
 
-static bool is_valid(const struct exec_plugin *p)
-{
-    return p->login != NULL && clock_wall_ns() < p->login->credential.expires_ns;
-}
-
 enum exec_state exec_plugin_get(struct exec_plugin *p, struct exec_login **ret_login,
                                 struct err *err)
 {
-    if (is_valid(p)) {
+    if (p->login != NULL && clock_wall_ns() < p->login->credential.expires_ns) {
         p->login->refs++;
         *ret_login = p->login;
         return EXEC_READY;

@@ -5,15 +5,6 @@
 
 /* ---- reporting ------------------------------------------------------------------------------- */
 
-static uint64_t hash_labels(struct labels *const *at, size_t n, uint64_t hash)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t one = labels_hash(at[i]);
-        hash = hash_bytes(&one, sizeof(one), hash);
-    }
-    return hash;
-}
-
 static void set_reported(struct join *j, struct primary *p, bool reported)
 {
     j->n_reported -= p->reported ? 1 : 0;
@@ -36,7 +27,7 @@ static enum store_result report(struct join *j, struct primary *p)
         metric_inc(j->options.too_many_labels);
     }
     size_t n = j->scratch.n;
-    uint64_t hash = hash_labels(j->scratch.at, n, n);
+    uint64_t hash = object_hash_labels(j->scratch.at, n, n);
     bool changed = n == 0 ? p->reported : !p->reported || p->hash != hash;
     set_reported(j, p, n > 0);
     p->hash = hash;
@@ -64,11 +55,12 @@ static void drop_targets(struct primary *p)
 static void primary_free(void *value)
 {
     struct primary *p = value;
+    struct link *link;
     drop_targets(p);
-    for (size_t i = 0; i < p->n_links; i++) {
-        free(p->links[i]);
+    while ((link = STAILQ_FIRST(&p->links)) != NULL) {
+        STAILQ_REMOVE_HEAD(&p->links, of_primary);
+        free(link);
     }
-    free(p->links);
     free(p);
 }
 
@@ -81,11 +73,6 @@ static void forget(struct join *j, struct primary *p)
         j->options.on_change(j->options.arg, p->key, NULL, 0, NULL, false);
     }
     primary_free(p);
-}
-
-static uint64_t hash_base(const struct object_targets *t)
-{
-    return hash_labels(t->at, t->n, hash_labels(&t->shared, 1, t->n));
 }
 
 static bool set_targets(struct primary *p, const struct object_targets *t)
@@ -110,17 +97,13 @@ static struct primary *add_primary(struct join *j, struct sv key)
     if (p == NULL) {
         return NULL;
     }
+    STAILQ_INIT(&p->links);
     memcpy(p->key, key.p, key.n);
     if (!map_put(j->primaries, key, p, NULL)) {
         free(p);
         return NULL;
     }
     return p;
-}
-
-static uint64_t hash_uid(const struct object_id *id)
-{
-    return hash_bytes(id->uid.p, id->uid.n, 0);
 }
 
 enum store_result join_put(struct join *j, unsigned list, const struct object_id *id,
@@ -145,8 +128,8 @@ enum store_result join_put(struct join *j, unsigned list, const struct object_id
     }
     p->list = list;
     p->mark = j->marks[list];
-    p->uid = hash_uid(id);
-    uint64_t base = hash_base(t);
+    p->uid = id->uid;
+    uint64_t base = object_hash_labels(t->at, t->n, object_hash_labels(&t->shared, 1, t->n));
     if (p->targets != NULL && p->base == base) {
         return STORE_UNCHANGED;
     }
@@ -165,7 +148,7 @@ enum store_result join_remove(struct join *j, const struct object_id *id)
     char text[OBJECT_KEY_MAX];
     struct sv key = object_key(id, text);
     struct primary *p = map_get(j->primaries, key);
-    if (p == NULL || (id->uid.n > 0 && p->uid != hash_uid(id))) {
+    if (p == NULL || (id->uid != 0 && p->uid != id->uid)) {
         return STORE_UNCHANGED;
     }
     map_remove(j->primaries, key);
@@ -179,8 +162,8 @@ enum store_result join_remove(struct join *j, const struct object_id *id)
 static bool report_linked(struct join *j, const struct fact *f, bool *ret_changed)
 {
     bool ok = true;
-    for (size_t i = 0; i < f->n_links; i++) {
-        enum store_result result = report(j, f->links[i]->primary);
+    for (const struct link *l = TAILQ_FIRST(&f->links); l != NULL; l = TAILQ_NEXT(l, of_fact)) {
+        enum store_result result = report(j, l->primary);
         ok = ok && result != STORE_NO_MEMORY;
         *ret_changed = *ret_changed || result == STORE_CHANGED;
     }
@@ -203,8 +186,8 @@ static bool set_ports(struct fact *f, const struct object_targets *t)
 
 static uint64_t hash_fact(const struct join_fact *fact)
 {
-    uint64_t hash = hash_labels(&fact->labels, 1, (uint64_t)(unsigned char)fact->family + 1);
-    return fact->pods == NULL ? hash : hash_labels(fact->pods->at, fact->pods->n, hash);
+    uint64_t hash = object_hash_labels(&fact->labels, 1, (uint64_t)(unsigned char)fact->family + 1);
+    return fact->pods == NULL ? hash : object_hash_labels(fact->pods->at, fact->pods->n, hash);
 }
 
 enum store_result join_fact_put(struct join *j, unsigned list, const struct object_id *id,
@@ -222,7 +205,7 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     uint64_t hash = hash_fact(fact);
     f->list = list;
     f->mark = j->marks[list];
-    f->uid = hash_uid(id);
+    f->uid = id->uid;
     if (f->present && f->hash == hash) {
         return STORE_UNCHANGED;
     }
@@ -256,7 +239,7 @@ enum store_result join_fact_remove(struct join *j, enum join_kind kind, const st
     char text[FACT_KEY_MAX];
     struct sv key = join_fact_key(kind, id->namespace, id->name, text);
     struct fact *f = map_get(j->facts, key);
-    if (f == NULL || !f->present || (id->uid.n > 0 && f->uid != hash_uid(id))) {
+    if (f == NULL || !f->present || (id->uid != 0 && f->uid != id->uid)) {
         return STORE_UNCHANGED;
     }
     enum store_result result = fact_gone(j, f);
@@ -291,7 +274,7 @@ void join_list_end(struct join *j, unsigned list)
             continue;
         }
         (void)fact_gone(j, f);
-        if (f->n_links == 0) {
+        if (TAILQ_EMPTY(&f->links)) {
             map_remove_at(j->facts, cursor);
             join_fact_free(f);
         }

@@ -180,9 +180,10 @@ enum object_status join_describe(struct join *j, const struct primary *p)
     for (size_t i = 0; i < p->n; i++) {
         describe_target(j, &m, p, &c, p->targets[i]);
     }
-    for (size_t i = 0; i < p->n_links; i++) {
-        if (p->links[i]->fact->kind == JOIN_POD) {
-            describe_uncovered(j, &m, p, &c, p->links[i]->fact);
+    for (const struct link *l = STAILQ_FIRST(&p->links); l != NULL;
+         l = STAILQ_NEXT(l, of_primary)) {
+        if (l->fact->kind == JOIN_POD) {
+            describe_uncovered(j, &m, p, &c, l->fact);
         }
     }
     return maker_done(&m);

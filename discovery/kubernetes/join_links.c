@@ -26,6 +26,7 @@ struct fact *join_fact_get(struct join *j, enum join_kind kind, struct sv key)
     }
     memcpy(f->key, key.p, key.n);
     f->kind = kind;
+    TAILQ_INIT(&f->links);
     if (!map_put(j->facts, key, f, NULL)) {
         free(f);
         return NULL;
@@ -51,14 +52,13 @@ void join_fact_free(void *p)
     struct fact *f = p;
     if (f != NULL) {
         join_fact_clear(f);
-        free(f->links);
         free(f);
     }
 }
 
 void join_fact_release(struct join *j, struct fact *f)
 {
-    if (!f->present && f->n_links == 0) {
+    if (!f->present && TAILQ_EMPTY(&f->links)) {
         map_remove(j->facts, sv_from(f->key));
         join_fact_free(f);
     }
@@ -66,39 +66,19 @@ void join_fact_release(struct join *j, struct fact *f)
 
 void join_unlink(struct join *j, struct primary *p)
 {
-    for (size_t i = 0; i < p->n_links; i++) {
-        struct link *link = p->links[i];
+    struct link *link;
+    while ((link = STAILQ_FIRST(&p->links)) != NULL) {
         struct fact *f = link->fact;
-        struct link *last = f->links[--f->n_links];
-        f->links[link->at] = last;
-        last->at = link->at;
+        STAILQ_REMOVE_HEAD(&p->links, of_primary);
+        TAILQ_REMOVE(&f->links, link, of_fact);
         free(link);
         join_fact_release(j, f);
     }
-    free(p->links);
-    p->links = NULL;
-    p->n_links = 0;
 }
 
-/* Room for one more link. */
-static bool grow(struct link ***array, size_t n, size_t *cap)
-{
-    if (n < *cap) {
-        return true;
-    }
-    size_t more = *cap == 0 ? 4 : 2 * *cap;
-    struct link **bigger = realloc(*array, more * sizeof(struct link *));
-    if (bigger == NULL) {
-        return false;
-    }
-    *array = bigger;
-    *cap = more;
-    return true;
-}
-
-/* Links a primary to a fact, unless it is already. `cap` is the capacity of p->links. */
-static bool link_to(struct join *j, struct primary *p, size_t *cap, enum join_kind kind,
-                    struct sv namespace, struct sv name)
+/* Links a primary to a fact, unless it is already. */
+static bool link_to(struct join *j, struct primary *p, enum join_kind kind, struct sv namespace,
+                    struct sv name)
 {
     char text[FACT_KEY_MAX];
     struct sv key = join_fact_key(kind, namespace, name, text);
@@ -110,19 +90,19 @@ static bool link_to(struct join *j, struct primary *p, size_t *cap, enum join_ki
         return false;
     }
     /* All links of a primary are made at once: if it has one to this fact, it is the last. */
-    if (f->n_links > 0 && f->links[f->n_links - 1]->primary == p) {
+    struct link *link = TAILQ_LAST(&f->links, links);
+    if (link != NULL && link->primary == p) {
         return true;
     }
-    struct link *link = calloc(1, sizeof(*link));
-    if (link == NULL || !grow(&f->links, f->n_links, &f->cap_links) ||
-        !grow(&p->links, p->n_links, cap)) {
-        free(link);
+    link = calloc(1, sizeof(*link));
+    if (link == NULL) {
         join_fact_release(j, f);
         return false;
     }
-    *link = (struct link){.fact = f, .primary = p, .at = f->n_links};
-    f->links[f->n_links++] = link;
-    p->links[p->n_links++] = link;
+    link->fact = f;
+    link->primary = p;
+    TAILQ_INSERT_TAIL(&f->links, link, of_fact);
+    STAILQ_INSERT_TAIL(&p->links, link, of_primary);
     return true;
 }
 
@@ -137,16 +117,15 @@ struct fact *join_find(const struct join *j, enum join_kind kind, struct sv name
 
 bool join_link(struct join *j, struct primary *p)
 {
-    size_t cap = 0;
     struct sv namespace = join_namespace_of(p);
     bool ok = true;
     if (j->options.uses[JOIN_NAMESPACE] && namespace.n > 0) {
-        ok = link_to(j, p, &cap, JOIN_NAMESPACE, SV(""), namespace);
+        ok = link_to(j, p, JOIN_NAMESPACE, SV(""), namespace);
     }
-    ok = ok && link_to(j, p, &cap, JOIN_SERVICE, namespace, join_service_of(j, p->shared));
+    ok = ok && link_to(j, p, JOIN_SERVICE, namespace, join_service_of(j, p->shared));
     for (size_t i = 0; i < p->n && ok; i++) {
-        ok = link_to(j, p, &cap, JOIN_NODE, SV(""), join_node_of(j, p->targets[i])) &&
-             link_to(j, p, &cap, JOIN_POD, namespace, join_pod_of(j, p->targets[i]));
+        ok = link_to(j, p, JOIN_NODE, SV(""), join_node_of(j, p->targets[i])) &&
+             link_to(j, p, JOIN_POD, namespace, join_pod_of(j, p->targets[i]));
     }
     return ok;
 }

@@ -7,6 +7,8 @@
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_JOIN_PRIVATE_H
 #define PROFPULL_DISCOVERY_KUBERNETES_JOIN_PRIVATE_H
 
+#include <sys/queue.h>
+
 #include "base/map.h"
 #include "discovery/kubernetes/join.h"
 
@@ -32,16 +34,15 @@ struct fact {
     struct labels *labels;
     struct fact_port *ports;
     size_t n_ports;
-    struct link **links; /* primaries that need it */
-    size_t n_links;
-    size_t cap_links;
-    char key[]; /* in the table */
+    TAILQ_HEAD(links, link) links; /* primaries that need it */
+    char key[];                    /* in the table */
 };
 
 struct link {
     struct fact *fact;
     struct primary *primary;
-    size_t at; /* in fact->links */
+    TAILQ_ENTRY(link) of_fact;
+    STAILQ_ENTRY(link) of_primary;
 };
 
 struct primary {
@@ -54,8 +55,7 @@ struct primary {
     bool reported; /* with targets */
     unsigned list;
     uint32_t mark;
-    struct link **links;
-    size_t n_links;
+    STAILQ_HEAD(, link) links;
     char key[];
 };
 

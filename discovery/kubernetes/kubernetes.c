@@ -342,9 +342,7 @@ static bool listen(struct part *p)
 static bool add_part(struct kubernetes *k, const struct part *model, const char *namespace)
 {
     for (size_t i = 0; i < k->n_parts; i++) {
-        const char *other = k->parts[i].namespace;
-        if (k->parts[i].resource == model->resource && (other == NULL) == (namespace == NULL) &&
-            (namespace == NULL || strcmp(other, namespace) == 0)) {
+        if (k->parts[i].resource == model->resource && str_same(k->parts[i].namespace, namespace)) {
             return true;
         }
     }

@@ -56,12 +56,13 @@ bool object_identify(const json_t *object, const char *kind, bool namespaced, st
     struct object_id id = {
         .namespace = namespaced ? object_string(metadata, "namespace") : SV(""),
         .name = object_string(metadata, "name"),
-        .uid = object_string(metadata, "uid"),
     };
     if ((namespaced && !object_is_name(id.namespace, OBJECT_NAMESPACE_MAX)) ||
         !object_is_name(id.name, OBJECT_NAME_MAX)) {
         return false;
     }
+    struct sv uid = object_string(metadata, "uid");
+    id.uid = uid.n == 0 ? 0 : hash_bytes(uid.p, uid.n, 0);
     *ret = id;
     return true;
 }
@@ -125,6 +126,15 @@ void object_targets_done(struct object_targets *t)
     object_targets_clear(t);
     free(t->at);
     *t = (struct object_targets){0};
+}
+
+uint64_t object_hash_labels(struct labels *const *at, size_t n, uint64_t hash)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t one = labels_hash(at[i]);
+        hash = hash_bytes(&one, sizeof(one), hash);
+    }
+    return hash;
 }
 
 static bool reserve(struct object_targets *t)

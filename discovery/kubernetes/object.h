@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/labels.h"
 #include "base/str.h"
@@ -34,7 +35,7 @@
 struct object_id {
     struct sv namespace; /* letters, digits, "-", "." and "_" only, as is the name; "" if none */
     struct sv name;
-    struct sv uid; /* may be empty */
+    uint64_t uid; /* a hash of it; 0 if it has none */
 };
 
 /* False if the object is of another kind than `kind` ("Pod"), or if its names are missing or
@@ -84,6 +85,8 @@ struct object_targets {
 /* Drops the references, keeps the storage. A zeroed struct is empty. */
 void object_targets_clear(struct object_targets *t);
 void object_targets_done(struct object_targets *t);
+/* A hash of label sets in their order, on top of another hash. */
+uint64_t object_hash_labels(struct labels *const *at, size_t n, uint64_t hash);
 
 /* A view of a JSON string, of a string member; empty if it is something else. */
 struct sv object_text(const json_t *string);

@@ -16,6 +16,7 @@ struct reflector {
     struct reflector *next;
     const struct reflector_env *env;
     struct reflector_options options;
+    const char *where; /* the namespace, for the log */
     struct reflector_listener *listeners;
     char *path; /* URL without the query */
     char *selectors;
@@ -29,23 +30,22 @@ struct reflector {
     bool owns_plugin;           /* the first reflector of a server; the others share its plugin */
     struct exec_login *login;   /* of the last request; NULL if none */
     struct exec_waiter waiter;
-    bool waiting;  /* for the plugin */
-    size_t listed; /* objects of the list that is being read */
-    bool is_watch; /* the current request */
-    bool accepted; /* it was answered with 200 */
-    bool no_login; /* it was not sent: there are no credentials */
-    bool lost;     /* the last request failed, and the failure was logged */
+    bool waiting;     /* for the plugin */
+    size_t listed;    /* objects of the list that is being read */
+    const char *verb; /* of the current request: "list" or "watch" */
+    bool accepted;    /* it was answered with 200 */
+    bool no_login;    /* it was not sent: there are no credentials */
     bool synced;
     bool warned_unknown;
-    bool logged_no_login;      /* no_login in the logged failure */
-    enum watch_result problem; /* the logged failure, if lost */
-    struct err no_stream;      /* why a list was not streamed, to be logged */
+    const char *problem;  /* the last request failed and this was logged; else NULL */
+    struct err no_stream; /* why a list was not streamed, to be logged */
 };
 
-static const char *namespace_text(const struct reflector *r)
-{
-    return r->options.namespace == NULL ? "all" : r->options.namespace;
-}
+/* Fields of the log. */
+#define LOG_RESOURCE(r) LOG_STR("resource", (r)->options.resource->plural)
+#define LOG_SERVER(r) LOG_STR("server", (r)->options.access.server)
+#define LOG_NAMESPACE(r) LOG_STR("namespace", (r)->where)
+#define LOG_VERB(r) LOG_STR("verb", (r)->verb)
 
 /* ---- events of the state machine ------------------------------------------------------------- */
 
@@ -72,10 +72,8 @@ static void reflector_on_list_end(void *arg)
     struct reflector *r = arg;
     if (!r->synced) {
         r->synced = true;
-        log_info(r->env->log, "kubernetes: listed, watching",
-                 LOG_STR("resource", r->options.resource->plural),
-                 LOG_STR("server", r->options.access.server),
-                 LOG_STR("namespace", namespace_text(r)), LOG_INT("objects", r->listed));
+        log_info(r->env->log, "kubernetes: listed, watching", LOG_RESOURCE(r), LOG_SERVER(r),
+                 LOG_NAMESPACE(r), LOG_INT("objects", r->listed));
     }
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         l->list_end(l->arg);
@@ -117,7 +115,7 @@ static void reflector_on_other(void *arg, enum discovery_event event, struct sv 
     if (event == EVENT_UNKNOWN && !r->warned_unknown) {
         r->warned_unknown = true;
         log_warn(r->env->log, "kubernetes: watch event of an unknown type, ignoring it",
-                 LOG_SV("type", type), LOG_STR("namespace", namespace_text(r)));
+                 LOG_SV("type", type), LOG_NAMESPACE(r));
     }
 }
 
@@ -131,10 +129,9 @@ static void reflector_on_relist(void *arg, enum watch_relist reason)
 {
     const struct reflector *r = arg;
     const char *name = watch_relist_name(reason);
-    metric_inc(metric_cell(r->env->counters->relists, (const char *const[]){name}));
-    log_info(r->env->log, "kubernetes: listing again",
-             LOG_STR("resource", r->options.resource->plural), LOG_STR("reason", name),
-             LOG_STR("namespace", namespace_text(r)));
+    metric_inc(metric_cell_of(r->env->counters->relists, name));
+    log_info(r->env->log, "kubernetes: listing again", LOG_RESOURCE(r), LOG_STR("reason", name),
+             LOG_NAMESPACE(r));
 }
 
 static void reflector_on_slow(void *arg)
@@ -142,8 +139,7 @@ static void reflector_on_slow(void *arg)
     const struct reflector *r = arg;
     log_warn(r->env->log,
              "kubernetes: the streamed list has not come to its end yet; targets stay as they are",
-             LOG_STR("resource", r->options.resource->plural),
-             LOG_STR("server", r->options.access.server), LOG_STR("namespace", namespace_text(r)),
+             LOG_RESOURCE(r), LOG_SERVER(r), LOG_NAMESPACE(r),
              LOG_INT("waited_s", WATCH_STREAM_SLOW_MS / MS_PER_S));
 }
 
@@ -152,23 +148,21 @@ static void reflector_on_slow(void *arg)
 static void log_forbidden(const struct reflector *r, const struct err *err)
 {
     const char *plural = r->options.resource->plural;
-    const char *verb = r->is_watch ? "watch" : "list";
     bool everywhere = r->options.namespace == NULL;
     char text[512];
     snprintf(text, sizeof(text),
              "kubernetes: not allowed to %s %s in the %s: apply a %s%s with the verbs list and "
              "watch on %s%s%s, and bind it to the service account%s; targets stay as they are, "
              "retrying",
-             verb, plural, everywhere ? "whole cluster" : "namespace",
+             r->verb, plural, everywhere ? "whole cluster" : "namespace",
              everywhere ? "ClusterRole" : "Role", everywhere ? "" : " there", plural,
              r->options.resource->group[0] == '\0' ? "" : " of the API group ",
              r->options.resource->group,
              everywhere && r->options.resource->namespaced ? ", or name namespaces" : "");
-    log_error(r->env->log, text, LOG_STR("verb", verb), LOG_STR("resource", plural),
-              LOG_STR("namespace", namespace_text(r)), LOG_ERR(err));
+    log_error(r->env->log, text, LOG_VERB(r), LOG_RESOURCE(r), LOG_NAMESPACE(r), LOG_ERR(err));
     if (r->env->on_forbidden != NULL) {
         struct discovery_forbidden what = {
-            .verb = verb, .resource = plural, .namespace = r->options.namespace};
+            .verb = r->verb, .resource = plural, .namespace = r->options.namespace};
         r->env->on_forbidden(r->env->arg, &what);
     }
 }
@@ -177,17 +171,15 @@ static void log_lost(struct reflector *r, enum watch_result result, int64_t retr
                      const struct err *err)
 {
     /* An expired version is listed again at once, which reflector_on_relist() logs. */
-    if (result == WATCH_EXPIRED ||
-        (r->lost && r->problem == result && r->logged_no_login == r->no_login)) {
+    const char *problem = r->no_login ? "no login" : watch_result_name(result);
+    if (result == WATCH_EXPIRED || r->problem == problem) {
         return;
     }
     if (result == WATCH_UNSUPPORTED) {
         r->no_stream = *err; /* logged after the list: perhaps the permission is missing */
         return;
     }
-    r->lost = true;
-    r->problem = result;
-    r->logged_no_login = r->no_login;
+    r->problem = problem;
     if (result == WATCH_FORBIDDEN) {
         log_forbidden(r, err);
         return;
@@ -196,11 +188,8 @@ static void log_lost(struct reflector *r, enum watch_result result, int64_t retr
              r->no_login ? "kubernetes: no credentials; targets stay as they are, retrying"
                          : "kubernetes: the API server does not answer as it should; targets stay "
                            "as they are, retrying",
-             LOG_STR("server", r->options.access.server),
-             LOG_STR("verb", r->is_watch ? "watch" : "list"),
-             LOG_STR("resource", r->options.resource->plural),
-             LOG_STR("namespace", namespace_text(r)), LOG_INT("retry_in_ms", retry_ms),
-             LOG_ERR(err));
+             LOG_SERVER(r), LOG_VERB(r), LOG_RESOURCE(r), LOG_NAMESPACE(r),
+             LOG_INT("retry_in_ms", retry_ms), LOG_ERR(err));
 }
 
 static void log_found(struct reflector *r)
@@ -208,16 +197,13 @@ static void log_found(struct reflector *r)
     if (r->no_stream.kind != ERR_NONE) {
         log_info(r->env->log,
                  "kubernetes: the API server does not stream this list, reading it in pages",
-                 LOG_STR("resource", r->options.resource->plural),
-                 LOG_STR("namespace", namespace_text(r)), LOG_ERR(&r->no_stream));
+                 LOG_RESOURCE(r), LOG_NAMESPACE(r), LOG_ERR(&r->no_stream));
         err_clear(&r->no_stream);
     }
-    if (r->lost) {
-        r->lost = false;
-        log_info(r->env->log, "kubernetes: the API server answers again",
-                 LOG_STR("server", r->options.access.server),
-                 LOG_STR("verb", r->is_watch ? "watch" : "list"),
-                 LOG_STR("namespace", namespace_text(r)));
+    if (r->problem != NULL) {
+        r->problem = NULL;
+        log_info(r->env->log, "kubernetes: the API server answers again", LOG_SERVER(r),
+                 LOG_VERB(r), LOG_NAMESPACE(r));
     }
 }
 
@@ -237,9 +223,8 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
     struct err err = ERR_INIT;
     int64_t now_ms = clock_mono_ms();
     enum watch_result result = watch_end(r->machine, outcome, now_ms, &err);
-    metric_inc(metric_cell(
-        r->env->counters->requests,
-        (const char *const[]){r->is_watch ? "watch" : "list", watch_result_name(result)}));
+    metric_inc(metric_cell(r->env->counters->requests,
+                           (const char *const[]){r->verb, watch_result_name(result)}));
     if (result == WATCH_DONE) {
         log_found(r);
     } else {
@@ -324,6 +309,15 @@ static void arm_check(struct reflector *r)
     }
 }
 
+/* Ends a request that has no response. */
+static void fail_request(struct reflector *r, enum http_result result, const char *error)
+{
+    end_request(r, &(struct watch_outcome){.result = result,
+                                           .status = r->accepted ? 200 : 0,
+                                           .retry_after_ms = -1,
+                                           .error = error});
+}
+
 /* The current request may have stalled. */
 static void check_request(struct reflector *r)
 {
@@ -333,15 +327,7 @@ static void check_request(struct reflector *r)
     }
     http_cancel(r->transfer);
     r->transfer = NULL;
-    end_request(r, &(struct watch_outcome){.result = HTTP_ERR_ABORTED,
-                                           .status = r->accepted ? 200 : 0,
-                                           .retry_after_ms = -1,
-                                           .error = "given up"});
-}
-
-static void fail_request(struct reflector *r, enum http_result result, const char *error)
-{
-    end_request(r, &(struct watch_outcome){.result = result, .retry_after_ms = -1, .error = error});
+    fail_request(r, HTTP_ERR_ABORTED, "given up");
 }
 
 /* The plugin has ended, well or not. */
@@ -379,7 +365,7 @@ static void begin_request(struct reflector *r)
         loop_timer_at(r->timer, watch_next_at(r->machine));
         return;
     }
-    r->is_watch = request.is_watch;
+    r->verb = request.is_watch ? "watch" : "list";
     r->accepted = false;
     r->no_login = login == EXEC_FAILED;
     if (r->no_login) {
@@ -476,6 +462,7 @@ static struct reflector *reflector_new(const struct reflector_env *env,
     }
     r->env = env;
     r->options = *options;
+    r->where = options->namespace == NULL ? "all" : options->namespace;
     r->waiter = (struct exec_waiter){.fn = reflector_on_login, .arg = r};
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
@@ -491,7 +478,7 @@ static struct reflector *reflector_new(const struct reflector_env *env,
                     .slow = reflector_on_slow,
                     .arg = r},
         .rng = env->rng,
-        .selectors = options->selectors,
+        .selectors = r->selectors == NULL ? "" : r->selectors,
         .object_max = OBJECT_BYTES_MAX,
         .depth_max = OBJECT_DEPTH_MAX,
         .members = r->options.resource->members,
@@ -507,9 +494,7 @@ static bool is_same(const struct reflector *r, const struct reflector_options *o
 {
     return r->options.resource == o->resource && r->options.server_id == o->server_id &&
            strcmp(r->options.access.server, o->access.server) == 0 &&
-           strcmp(namespace_text(r), o->namespace == NULL ? "all" : o->namespace) == 0 &&
-           (r->options.namespace == NULL) == (o->namespace == NULL) &&
-           strcmp(r->selectors, o->selectors) == 0;
+           str_same(r->options.namespace, o->namespace) && strcmp(r->selectors, o->selectors) == 0;
 }
 
 /* False if out of memory. */

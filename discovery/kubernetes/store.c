@@ -52,22 +52,6 @@ struct store_counts store_counts(const struct store *s)
     };
 }
 
-static uint64_t hash_uid(const struct object_id *id)
-{
-    return hash_bytes(id->uid.p, id->uid.n, 0);
-}
-
-/* The order counts, as it does in the group. */
-static uint64_t hash_targets(const struct object_targets *t)
-{
-    uint64_t hash = hash_bytes(t->ip, sv_from(t->ip).n, t->n);
-    for (size_t i = 0; i < t->n; i++) {
-        uint64_t one = labels_hash(t->at[i]);
-        hash = hash_bytes(&one, sizeof(one), hash);
-    }
-    return hash;
-}
-
 /* The table must already be in its new state. */
 static void report_removed(struct store *s, const char *key)
 {
@@ -121,7 +105,7 @@ static enum store_result find_or_add(struct store *s, const struct object_id *id
         s->n[state]++;
         result = STORE_CHANGED;
     }
-    entry->uid = hash_uid(id);
+    entry->uid = id->uid;
     entry->list = s->list;
     *ret = entry;
     return result;
@@ -135,7 +119,9 @@ enum store_result store_put(struct store *s, const struct object_id *id,
     if (targets->n == 0) {
         return forget(s, key);
     }
-    uint64_t hash = hash_targets(targets);
+    const char *ip = targets->ip;
+    uint64_t hash =
+        object_hash_labels(targets->at, targets->n, hash_bytes(ip, sv_from(ip).n, targets->n));
     struct entry *entry;
     enum store_result found = find_or_add(s, id, key, ENTRY_REPORTED, &entry);
     if (entry == NULL) {
@@ -195,7 +181,7 @@ enum store_result store_remove(struct store *s, const struct object_id *id)
     char text[OBJECT_KEY_MAX];
     struct sv key = object_key(id, text);
     const struct entry *entry = map_get(s->entries, key);
-    if (entry == NULL || (id->uid.n > 0 && entry->uid != hash_uid(id))) {
+    if (entry == NULL || (id->uid != 0 && entry->uid != id->uid)) {
         return STORE_UNCHANGED;
     }
     return forget(s, key);

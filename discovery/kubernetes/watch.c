@@ -46,7 +46,6 @@ struct watch *watch_new(const struct watch_options *options)
     buf_init(&w->page_continue, WATCH_CONTINUE_MAX);
     buf_init(&w->query, QUERY_MAX);
     buf_init(&w->body, BODY_MAX);
-    w->selectors = strdup(options->selectors);
     w->stream = json_stream_new(&(struct json_stream_options){
         .object_max = options->object_max,
         .depth_max = options->depth_max,
@@ -56,17 +55,13 @@ struct watch *watch_new(const struct watch_options *options)
         .on_skip = watch_on_skip,
         .arg = w,
     });
-    if (w->selectors == NULL || w->stream == NULL) {
-        return watch_free(w);
-    }
-    return w;
+    return w->stream == NULL ? watch_free(w) : w;
 }
 
 struct watch *watch_free(struct watch *w)
 {
     if (w != NULL) {
         json_stream_free(w->stream);
-        free(w->selectors);
         buf_done(&w->version);
         buf_done(&w->list_version);
         buf_done(&w->page_version);
@@ -209,7 +204,8 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_paged;
     buf_clear(&w->query);
     /* Each parameter brings its "&"; the first one's is cut off below. */
-    buf_printf(&w->query, "%s%s", w->selectors[0] == '\0' ? "" : "&", w->selectors);
+    const char *selectors = w->options.selectors;
+    buf_printf(&w->query, "%s%s", selectors[0] == '\0' ? "" : "&", selectors);
     if (w->watching || w->streaming) {
         timeout_ms = add_watch_query(w, &w->query);
     } else {

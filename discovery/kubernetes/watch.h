@@ -92,7 +92,7 @@ struct watch_handler {
 struct watch_options {
     struct watch_handler handler;
     struct rng *rng;
-    /* Selectors, percent-encoded: "labelSelector=a%3Db&fieldSelector=..." or "". Copied. */
+    /* Selectors, percent-encoded: "labelSelector=a%3Db&fieldSelector=..." or "". Referenced. */
     const char *selectors;
     size_t object_max;
     unsigned depth_max;

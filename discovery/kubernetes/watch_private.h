@@ -18,7 +18,6 @@ enum list_from { FROM_ANY, FROM_NOT_OLDER, FROM_LATEST };
 
 struct watch {
     struct watch_options options;
-    char *selectors;
     struct json_stream *stream;
 
     /* The position: a failed request is repeated from here. */

@@ -58,6 +58,7 @@ static void free_file(void *p)
 {
     struct file *file = p;
     if (file != NULL) {
+        listing_done(&file->listing);
         free(file->source);
         free(file);
     }
@@ -80,6 +81,8 @@ static struct file *new_file(struct file_sd *f, const char *path)
     file->listing = (struct listing){.messages = &messages,
                                      .source = file->source,
                                      .shown = file->source + prefix,
+                                     .groups = f->options.counters->groups[GROUPS_FILE],
+                                     .refreshes = f->options.counters->file_refreshes,
                                      .mark = {LABEL_FILEPATH, file->source + prefix}};
     if (!map_put(f->files, sv_from(path), file, NULL)) {
         free_file(file);
@@ -118,8 +121,7 @@ static void read_file(struct file_sd *f, const char *path, size_t pattern)
     struct err err = ERR_INIT;
     bool ok = target_file_read(path, &f->text, &err);
     const struct sv text = {f->text.data, f->text.len};
-    listing_update(&file->listing, &f->options, f->options.counters->file_refreshes,
-                   ok ? &text : NULL, &err);
+    listing_update(&file->listing, &f->options, ok ? &text : NULL, &err);
 }
 
 /* ---- all files ------------------------------------------------------------------------------- */
@@ -297,18 +299,6 @@ void file_sd_start(struct file_sd *f)
 {
     init_notify(f);
     file_sd_scan(f);
-}
-
-size_t file_sd_count(const struct file_sd *f)
-{
-    size_t n = 0;
-    size_t cursor = 0;
-    struct sv key;
-    void *value;
-    while (map_next(f->files, &cursor, &key, &value)) {
-        n += ((const struct file *)value)->listing.n > 0 ? 1 : 0;
-    }
-    return n;
 }
 
 struct file_sd *file_sd_free(struct file_sd *f)

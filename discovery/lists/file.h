@@ -26,7 +26,5 @@ struct file_sd *file_sd_new(const struct config_file_sd *config,
 void file_sd_start(struct file_sd *f);
 /* Accepts NULL, returns NULL. */
 struct file_sd *file_sd_free(struct file_sd *f);
-/* Files that have targets now. */
-size_t file_sd_count(const struct file_sd *f);
 
 #endif

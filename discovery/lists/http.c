@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "http/http.h"
 
@@ -29,22 +28,15 @@ struct http_sd {
 bool http_sd_is_json(const char *content_type)
 {
     struct sv type = sv_from(content_type);
-    struct sv charset = SV("");
     struct sv rest;
     if (sv_cut(type, ';', &type, &rest)) {
-        charset = sv_trim(rest);
-        if (charset.n == 0) {
+        struct sv charset = sv_trim(rest);
+        if (!sv_eq_nocase(charset, "charset=utf-8") &&
+            !sv_eq_nocase(charset, "charset=\"utf-8\"")) {
             return false;
         }
     }
-    static const char *const charsets[] = {"charset=utf-8", "charset=\"utf-8\""};
-    bool ok = charset.n == 0;
-    for (size_t i = 0; i < 2; i++) {
-        ok = ok || (charset.n == strlen(charsets[i]) &&
-                    strncasecmp(charset.p, charsets[i], charset.n) == 0);
-    }
-    return ok && type.n == strlen("application/json") &&
-           strncasecmp(type.p, "application/json", type.n) == 0;
+    return sv_eq_nocase(type, "application/json");
 }
 
 static bool check_response(const struct http_response *response, struct err *err)
@@ -62,7 +54,7 @@ static bool check_response(const struct http_response *response, struct err *err
 /* text is NULL if there is none. */
 static void finish(struct http_sd *h, const struct sv *text, struct err *err)
 {
-    listing_update(&h->listing, &h->options, h->options.counters->http_refreshes, text, err);
+    listing_update(&h->listing, &h->options, text, err);
     loop_timer_at(h->timer, h->started_ms + h->config->refresh_ms);
     if (!h->synced) {
         h->synced = true;
@@ -121,6 +113,8 @@ struct http_sd *http_sd_new(const struct config_http_sd *config, const struct li
     h->listing = (struct listing){.messages = &messages,
                                   .source = options->source,
                                   .shown = h->shown,
+                                  .groups = options->counters->groups[GROUPS_HTTP],
+                                  .refreshes = options->counters->http_refreshes,
                                   .mark = {LABEL_URL, config->url}};
     return h->timer == NULL || h->shown == NULL ? http_sd_free(h) : h;
 }
@@ -128,11 +122,6 @@ struct http_sd *http_sd_new(const struct config_http_sd *config, const struct li
 void http_sd_start(struct http_sd *h)
 {
     loop_timer_after(h->timer, 0);
-}
-
-bool http_sd_has_targets(const struct http_sd *h)
-{
-    return h->listing.n > 0;
 }
 
 struct http_sd *http_sd_free(struct http_sd *h)
@@ -143,6 +132,7 @@ struct http_sd *http_sd_free(struct http_sd *h)
     if (h->transfer != NULL) {
         http_cancel(h->transfer);
     }
+    listing_done(&h->listing);
     loop_timer_free(h->timer);
     free(h->shown);
     free(h);

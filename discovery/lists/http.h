@@ -18,8 +18,6 @@ struct http_sd *http_sd_new(const struct config_http_sd *config,
 void http_sd_start(struct http_sd *h);
 /* Accepts NULL, returns NULL. */
 struct http_sd *http_sd_free(struct http_sd *h);
-/* Does it have targets now? */
-bool http_sd_has_targets(const struct http_sd *h);
 
 /* application/json, with or without "; charset=utf-8". */
 bool http_sd_is_json(const char *content_type);

@@ -43,15 +43,17 @@ static void log_state(const struct listing *l, struct log *log, const struct err
     }
 }
 
-void listing_update(struct listing *l, const struct list_options *options,
-                    struct metric_cell *const *refreshes, const struct sv *text, struct err *err)
+void listing_update(struct listing *l, const struct list_options *options, const struct sv *text,
+                    struct err *err)
 {
     struct static_group targets = {0};
+    bool was_broken = l->broken;
+    int64_t had_targets = l->n > 0;
     enum discovery_refresh result =
         text == NULL ? REFRESH_FAILED : listing_take(l, *text, options->intern, &targets, err);
-    bool was_broken = l->broken;
     l->broken = result == REFRESH_FAILED;
-    metric_inc(refreshes[result]);
+    metric_inc(l->refreshes[result]);
+    metric_gauge_add(l->groups, (l->n > 0) - had_targets);
     if (l->broken != was_broken) {
         log_state(l, options->log, err);
     }
@@ -59,4 +61,9 @@ void listing_update(struct listing *l, const struct list_options *options,
         options->on_change(options->arg, l->source, targets.at, targets.n);
     }
     static_group_done(&targets);
+}
+
+void listing_done(struct listing *l)
+{
+    metric_gauge_add(l->groups, l->n > 0 ? -1 : 0);
 }

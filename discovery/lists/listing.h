@@ -45,11 +45,13 @@ struct listing_messages {
 
 struct listing {
     const struct listing_messages *messages;
-    const char *source;      /* referenced, as is shown */
-    const char *shown;       /* its name in the log */
-    struct config_pair mark; /* the label that names the list on its targets; referenced */
-    size_t n;                /* targets of the last good text */
-    bool broken;             /* the last reading failed */
+    const char *source;         /* referenced, as is shown */
+    const char *shown;          /* its name in the log */
+    struct config_pair mark;    /* the label that names the list on its targets; referenced */
+    struct metric_cell *groups; /* gauge of the lists that have targets */
+    struct metric_cell *const *refreshes; /* by enum discovery_refresh */
+    size_t n;                             /* targets of the last good text */
+    bool broken;                          /* the last reading failed */
     /* Private. */
     bool known;
     uint64_t hash;
@@ -59,9 +61,11 @@ struct listing {
  * REFRESH_FAILED: the targets stay as they were, the error says why. */
 enum discovery_refresh listing_take(struct listing *l, struct sv text, struct intern *intern,
                                     struct static_group *ret, struct err *err);
-/* The same, and reports, logs and counts in `refreshes` what came of it. text is NULL if the
- * reading failed: err says why. */
-void listing_update(struct listing *l, const struct list_options *options,
-                    struct metric_cell *const *refreshes, const struct sv *text, struct err *err);
+/* The same, and reports, logs and counts what came of it. text is NULL if the reading failed: err
+ * says why. */
+void listing_update(struct listing *l, const struct list_options *options, const struct sv *text,
+                    struct err *err);
+/* It has no targets any more; reports nothing. */
+void listing_done(struct listing *l);
 
 #endif

@@ -118,8 +118,11 @@ static void listings(void **state)
     setup(&w);
     testing_log_expect(w.log, "it broke");
     static const struct listing_messages messages = {"url", "it broke", "it is good"};
-    struct listing l = {
-        .messages = &messages, .source = "http/0", .mark = {"__meta_url", "http://x"}};
+    struct listing l = {.messages = &messages,
+                        .source = "http/0",
+                        .mark = {"__meta_url", "http://x"},
+                        .groups = w.counters.groups[GROUPS_HTTP],
+                        .refreshes = w.counters.file_refreshes};
     struct update u = {0};
     const struct list_options options = {
         .intern = w.intern, .log = testing_log(w.log), .on_change = on_update, .arg = &u};
@@ -149,10 +152,11 @@ static void listings(void **state)
         size_t calls = u.calls;
         struct err err = ERR_INIT;
         const struct sv text = sv_from(rows[i].text == NULL ? "" : rows[i].text);
-        listing_update(&l, &options, cells, rows[i].text == NULL ? NULL : &text, &err);
+        listing_update(&l, &options, rows[i].text == NULL ? NULL : &text, &err);
         CHECK_INT(metric_value(cells[rows[i].want]), counted + 1, row);
         CHECK_INT(u.calls - calls, rows[i].want == REFRESH_CHANGED ? 1 : 0, row);
         CHECK_INT(l.n, rows[i].n, row);
+        CHECK_INT(metric_value(w.counters.groups[GROUPS_HTTP]), rows[i].n > 0 ? 1 : 0, row);
         CHECK_INT(u.n, rows[i].n, row);
         CHECK_INT(l.broken, rows[i].want == REFRESH_FAILED, row);
         CHECK_INT(strlen(testing_log_text(w.log)) > logged, rows[i].logged, row);
@@ -221,7 +225,7 @@ static void files(void **state)
     wait_for(&w, "named.json n:1\n");
     testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, b:2]\n");
     wait_for(&w, "t2.yaml b:1 b:2\n");
-    CHECK_INT(file_sd_count(f), 3, "");
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 3, "");
 
     /* Broken and gone: nothing is reported before the next change. */
     testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, ");
@@ -231,7 +235,7 @@ static void files(void **state)
     loop_timer_after(w.watchdog, PATIENCE_MS);
     loop_run(w.loop);
     CHECK_STR(w.reported.data, "t1.yaml a:2\n", "");
-    CHECK_INT(file_sd_count(f), 3, "");
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 3, "");
     buf_clear(&w.reported);
 
     /* A removed file that only a pattern matched loses its targets. */
@@ -239,7 +243,7 @@ static void files(void **state)
     wait_for(&w, "t2.yaml\n");
     testing_write_file(w.dir, "named.json", "[]");
     wait_for(&w, "named.json\n");
-    CHECK_INT(file_sd_count(f), 1, "");
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
     check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"changed\"} 5\n");
     CHECK_CONTAINS(testing_log_text(w.log), "good again", "");
     file_sd_free(f);
@@ -271,7 +275,7 @@ static void lost_directory(void **state)
     assert_true(w.late);
     w.late = false;
     CHECK_STR(w.reported.data, "", "a missing directory removes nothing");
-    CHECK_INT(file_sd_count(f), 1, "");
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
     assert_int_equal(rename(moved, sub), 0);
     testing_write_file(sub, "a.yml", "- targets: [a:2]\n");
     wait_for(&w, "a.yml a:2\n");
@@ -299,7 +303,7 @@ static void too_many_files(void **state)
     struct file_sd *f = start_files(&w, &config);
     CHECK_CONTAINS(w.reported.data, "09999 a:1\n", "the last that is read");
     assert_null(strstr(w.reported.data, "10000"));
-    CHECK_INT(file_sd_count(f), 1, "");
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
     check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"failed\"} 3\n");
     const char *said = strstr(testing_log_text(w.log), "too many files");
     assert_non_null(said);

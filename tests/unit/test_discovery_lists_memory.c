@@ -25,6 +25,7 @@ struct world {
     struct loop *loop;
     struct intern *intern;
     struct loop_timer *watchdog;
+    struct metrics *metrics;
     struct discovery_counters counters;
     struct buf reported;
     const char *until;
@@ -66,6 +67,9 @@ static void setup(struct world *w, const char *until)
     struct err err = ERR_INIT;
     bool armed = failing_malloc_pause();
     *w = (struct world){.loop = loop_new(&err), .intern = intern_new(), .until = until};
+    w->metrics = metrics_new();
+    assert_non_null(w->metrics);
+    discovery_counters_init(&w->counters, w->metrics);
     w->watchdog = loop_timer_new(w->loop, on_late, w);
     assert_non_null(w->watchdog);
     buf_init(&w->reported, 1 << 16);
@@ -78,6 +82,7 @@ static void teardown(struct world *w)
     loop_free(w->loop);
     intern_free(w->intern);
     buf_done(&w->reported);
+    metrics_free(w->metrics);
 }
 
 static void run_until_reported(struct world *w)
@@ -154,11 +159,12 @@ static void files_scenario(bool *ret_complete)
             w.until = "one: a:1\n";
             run_until_reported(&w);
         }
-        CHECK_INT(file_sd_count(f), 2, "");
+        CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 2, "");
     } else {
         assert_true(failing_malloc_failed());
     }
     file_sd_free(f);
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 0, "");
     testing_rmdir(dir);
     free(dir);
     teardown(&w);
@@ -221,11 +227,12 @@ static void url_scenario(bool *ret_complete)
     if (h != NULL) {
         http_sd_start(h);
         run_until_reported(&w);
-        CHECK_INT(http_sd_has_targets(h), true, "");
+        CHECK_INT(metric_value(w.counters.groups[GROUPS_HTTP]), 1, "");
     } else {
         assert_true(failing_malloc_failed());
     }
     http_sd_free(h);
+    CHECK_INT(metric_value(w.counters.groups[GROUPS_HTTP]), 0, "");
     http_client_free(http);
     evhttp_free(server);
     teardown(&w);

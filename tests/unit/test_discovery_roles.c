@@ -267,7 +267,7 @@ static void put_fact(struct fixture *f, enum join_kind kind, const char *namespa
                      const char *name, const char *value, char family)
 {
     struct labels *l = testing_labels(f->intern, "from", value, (char *)NULL);
-    struct object_id id = {sv_from(namespace), sv_from(name), SV("")};
+    struct object_id id = {sv_from(namespace), sv_from(name), 0};
     struct join_fact fact = {.kind = kind, .labels = l, .family = family};
     assert_int_not_equal(join_fact_put(f->join, 1 + (unsigned)kind, &id, &fact), STORE_NO_MEMORY);
     labels_unref(l);
@@ -318,7 +318,7 @@ static void nodes_of_pods(void **state)
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=y\n", "only what is on it");
     put_fact(&f, JOIN_NODE, "", "two", "z", 0);
     check_reported(&f, "n/b:\n" POD_LABELS("b", "two") " from=z\n", "it comes");
-    struct object_id one = {SV(""), SV("one"), SV("")};
+    struct object_id one = {SV(""), SV("one"), 0};
     CHECK_INT(join_fact_remove(f.join, JOIN_NODE, &one), STORE_CHANGED, "");
     check_reported(&f, "n/a:\n", "it goes");
     /* The next list no longer names the other node. */
@@ -476,14 +476,14 @@ static void many(void **state)
     char name[16];
     for (int i = 0; i < 60; i++) {
         snprintf(name, sizeof(name), "p%d", i);
-        struct object_id id = {SV("n"), sv_from(name), SV("u")};
+        struct object_id id = {SV("n"), sv_from(name), 1};
         CHECK_INT(join_put(f.join, 0, &id, &t), i < 50 ? STORE_CHANGED : STORE_FULL, name);
     }
-    struct object_id other = {SV("n"), SV("p3"), SV("another")};
+    struct object_id other = {SV("n"), SV("p3"), 2};
     CHECK_INT(join_remove(f.join, &other), STORE_UNCHANGED, "its predecessor");
     for (int i = 0; i < 50; i += 2) {
         snprintf(name, sizeof(name), "p%d", i);
-        struct object_id id = {SV("n"), sv_from(name), SV("u")};
+        struct object_id id = {SV("n"), sv_from(name), 1};
         CHECK_INT(join_remove(f.join, &id), STORE_CHANGED, name);
     }
     buf_clear(&f.reported);

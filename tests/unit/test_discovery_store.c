@@ -48,7 +48,8 @@ static void teardown(struct fixture *f)
 
 static struct object_id make_id(const char *name, const char *uid)
 {
-    return (struct object_id){.namespace = SV("ns"), .name = sv_from(name), .uid = sv_from(uid)};
+    uint64_t hash = uid[0] == '\0' ? 0 : hash_bytes(uid, strlen(uid), 0);
+    return (struct object_id){.namespace = SV("ns"), .name = sv_from(name), .uid = hash};
 }
 
 /* A pod with a target for each letter of xs. */
