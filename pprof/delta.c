@@ -13,10 +13,9 @@
 /* Which columns are counters. */
 struct columns {
     size_t types;
-    size_t n;                     /* counters */
-    uint8_t at[DELTA_TYPES_MAX];  /* their columns */
-    bool counts[DELTA_TYPES_MAX]; /* by column */
-    uint64_t key;                 /* of their names in order */
+    size_t n;                    /* counters */
+    uint8_t at[DELTA_TYPES_MAX]; /* their columns */
+    uint64_t key;                /* of their names in order */
 };
 
 struct making {
@@ -61,18 +60,14 @@ static void choose_columns(const struct pprof_index *x, bool any_counter, struct
     const struct pprof_value_type *types = x->summary.types;
     bool known = false;
     *ret = (struct columns){.types = x->summary.n[PROFILE_SAMPLE_TYPE]};
-    for (size_t i = 0; i < ret->types; i++) {
-        ret->counts[i] =
-            is_known_counter(pprof_string(x, types[i].type), pprof_string(x, types[i].unit));
-        known = known || ret->counts[i];
+    for (size_t i = 0; i < ret->types && !known; i++) {
+        known = is_known_counter(pprof_string(x, types[i].type), pprof_string(x, types[i].unit));
     }
     for (size_t i = 0; i < ret->types; i++) {
         struct sv type = pprof_string(x, types[i].type);
         struct sv unit = pprof_string(x, types[i].unit);
-        if (!known && any_counter) {
-            ret->counts[i] = !sv_starts_with(type, SV("inuse_"));
-        }
-        if (ret->counts[i]) {
+        if (known ? is_known_counter(type, unit)
+                  : any_counter && !sv_starts_with(type, SV("inuse_"))) {
             ret->at[ret->n++] = (uint8_t)i;
             ret->key = hash_bytes(type.p, type.n, ret->key);
             ret->key = hash_bytes(unit.p, unit.n, ret->key);
@@ -163,10 +158,11 @@ static bool read_sample(const struct making *m, struct sv message, struct readin
             break;
         }
     }
-    for (size_t i = 0; i < m->columns.types; i++) {
-        if (m->columns.counts[i] && s->values[i] < 0) {
+    for (size_t i = 0; i < m->columns.n; i++) {
+        int64_t counter = s->values[m->columns.at[i]];
+        if (counter < 0) {
             return err_set(m->err, ERR_INPUT, "sample at byte %zu: a counter of %lld", at,
-                           (long long)s->values[i]);
+                           (long long)counter);
         }
     }
     return true;
@@ -483,25 +479,20 @@ static enum delta_result failure(const struct err *err, enum delta_result damage
     return err->kind == ERR_MEMORY ? DELTA_NO_MEMORY : damaged;
 }
 
-static enum delta_result make(struct making *m, struct delta_output *ret)
-{
-    struct sv plain;
-    size_t last = m->old == NULL ? 0 : m->old->plain_size;
-    enum delta_result r = DELTA_PASSED;
-    if (!gzip_plain(m->scratch, m->in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, m->err)) {
-        return failure(m->err, DELTA_BAD_GZIP);
-    }
-    return make_of_plain(m, plain, ret, &r) ? r : failure(m->err, DELTA_BAD_PPROF);
-}
-
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err)
 {
     struct making m = {.in = in, .old = in->baseline, .scratch = in->scratch, .err = err};
+    struct sv plain;
+    size_t last = m.old == NULL ? 0 : m.old->plain_size;
+    enum delta_result r = DELTA_PASSED;
     *ret = (struct delta_output){.data = NULL};
-    enum delta_result r = make(&m, ret);
-    if (r > DELTA_PASSED) {
+    if (!gzip_plain(m.scratch, in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, err)) {
+        return failure(err, DELTA_BAD_GZIP);
+    }
+    if (!make_of_plain(&m, plain, ret, &r)) {
         delta_output_done(ret);
+        return failure(err, DELTA_BAD_PPROF);
     }
     return r;
 }

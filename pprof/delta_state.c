@@ -49,9 +49,6 @@ static size_t slot_of(const struct delta_state *s, struct pprof_key key)
 
 bool delta_state_find(const struct delta_state *s, struct pprof_key key, size_t *ret_slot)
 {
-    if (s == NULL) {
-        return false;
-    }
     *ret_slot = slot_of(s, key);
     return !delta_state_is_free(s, *ret_slot);
 }

@@ -41,7 +41,7 @@ struct delta_state {
 struct delta_state *delta_state_new(size_t n, size_t columns);
 struct delta_state *delta_state_ref(struct delta_state *s);
 struct delta_state *delta_state_unref(struct delta_state *s); /* accepts NULL, returns NULL */
-/* The slot of a stack. False if it is not there. s may be NULL. */
+/* The slot of a stack. False if it is not there. */
 bool delta_state_find(const struct delta_state *s, struct pprof_key key, size_t *ret_slot);
 /* Adds a stack that is not there yet; there must be room. */
 void delta_state_add(struct delta_state *s, struct pprof_key key, const int64_t *values,

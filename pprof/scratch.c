@@ -78,46 +78,28 @@ static bool add_block(struct scratch *s, size_t size)
 }
 
 #ifdef ARENA_DEBUG
-/* One block for each piece, of exactly its size. */
-#define KEEPS_BLOCKS false
-
-static size_t round_up(size_t size)
-{
-    return size;
-}
-
-static size_t block_size(const struct scratch *s, size_t size)
-{
-    (void)s;
-    return size;
-}
-
-static bool has_room(const struct block *b, size_t size)
-{
-    (void)b;
-    (void)size;
-    return false;
-}
+#define BLOCK_FOR_EACH_PIECE true /* of exactly its size */
 #else
-#define KEEPS_BLOCKS true
+#define BLOCK_FOR_EACH_PIECE false
+#endif
 
 static size_t round_up(size_t size)
 {
-    return (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    size_t align = BLOCK_FOR_EACH_PIECE ? 1 : alignof(max_align_t);
+    return (size + align - 1) / align * align;
 }
 
 /* Doubles the memory, so that there are few blocks. */
 static size_t block_size(const struct scratch *s, size_t size)
 {
     size_t more = s->bytes < BLOCK_MIN ? BLOCK_MIN : s->bytes;
-    return size < more ? more : size;
+    return BLOCK_FOR_EACH_PIECE || size > more ? size : more;
 }
 
 static bool has_room(const struct block *b, size_t size)
 {
-    return b != NULL && size <= b->size - b->used;
+    return !BLOCK_FOR_EACH_PIECE && b != NULL && size <= b->size - b->used;
 }
-#endif
 
 void *scratch_array(struct scratch *s, size_t n, size_t size)
 {
@@ -162,12 +144,12 @@ void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size)
 void scratch_reset(struct scratch *s)
 {
     size_t bytes = s->bytes;
-    if (KEEPS_BLOCKS && s->blocks != NULL && s->blocks->next == NULL) {
+    if (!BLOCK_FOR_EACH_PIECE && s->blocks != NULL && s->blocks->next == NULL) {
         s->blocks->used = 0;
         return;
     }
     free_blocks(s);
-    if (KEEPS_BLOCKS && bytes > 0) {
+    if (!BLOCK_FOR_EACH_PIECE && bytes > 0) {
         (void)add_block(s, bytes); /* without it, the next piece asks again */
     }
 }

@@ -187,11 +187,6 @@ void jfr_summary_read(struct sv plain, struct pprof_summary *ret)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_text(struct sv text, const char *unknown, struct buf *out)
-{
-    json_escape(text.n == 0 ? sv_from(unknown) : text, out);
-}
-
 void pprof_summary_print_types(const struct pprof_summary *s, const char *unknown, char *out,
                                size_t size)
 {
@@ -199,9 +194,11 @@ void pprof_summary_print_types(const struct pprof_summary *s, const char *unknow
     buf_init(&text, (size_t)64 * 1024);
     for (size_t i = 0; i < n_types(s) && i < PRINTED_MAX; i++) {
         buf_puts(&text, i == 0 ? "" : " ");
-        print_text(s->types[i].type_text, unknown, &text);
+        struct sv type = s->types[i].type_text;
+        struct sv unit = s->types[i].unit_text;
+        json_escape(type.n == 0 ? sv_from(unknown) : type, &text);
         buf_putc(&text, '/');
-        print_text(s->types[i].unit_text, unknown, &text);
+        json_escape(unit.n == 0 ? sv_from(unknown) : unit, &text);
     }
     snprintf(out, size, "%s", buf_ok(&text) ? text.data : "?");
     buf_done(&text);

@@ -64,7 +64,7 @@ static bool compile(struct regex *re, const struct re2 *tree, unsigned flags, st
     if (re->program == NULL) {
         return false;
     }
-    if ((flags & REGEX_NO_PCRE2) != 0 || re2_repeats_empty_captures(tree)) {
+    if ((flags & REGEX_NO_PCRE2) != 0 || tree->repeats_empty_captures) {
         return true;
     }
     struct buf text;

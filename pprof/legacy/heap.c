@@ -63,13 +63,13 @@ static bool take_number(struct sv *in, int64_t *ret)
 /* "1: 100 [2: 200]" */
 static bool take_numbers(struct sv *in, int64_t ret[NUMBERS])
 {
-    bool ok = take_number(in, &ret[IN_USE_OBJECTS]) && text_take_char(in, ':') &&
+    bool ok = take_number(in, &ret[IN_USE_OBJECTS]) && text_take(in, SV(":")) &&
               take_number(in, &ret[IN_USE_BYTES]);
     take_spaces(in);
-    ok = ok && text_take_char(in, '[') && take_number(in, &ret[ALLOC_OBJECTS]) &&
-         text_take_char(in, ':') && take_number(in, &ret[ALLOC_BYTES]);
+    ok = ok && text_take(in, SV("[")) && take_number(in, &ret[ALLOC_OBJECTS]) &&
+         text_take(in, SV(":")) && take_number(in, &ret[ALLOC_BYTES]);
     take_spaces(in);
-    ok = ok && text_take_char(in, ']');
+    ok = ok && text_take(in, SV("]"));
     take_spaces(in);
     return ok;
 }
@@ -149,7 +149,7 @@ static bool read_header(struct sv line, struct header *h)
         return read_method(line, h);
     }
     if (!text_take(&line, SV("heap profile:")) || !take_numbers(&line, h->sums) ||
-        !text_take_char(&line, '@')) {
+        !text_take(&line, SV("@"))) {
         return false;
     }
     take_spaces(&line);
@@ -241,7 +241,7 @@ static bool read_sample(struct legacy_profile *p, const struct lines *l, struct 
     struct legacy_sample s;
     int64_t numbers[NUMBERS];
     struct sv in = l->line;
-    if (l->cut || !take_numbers(&in, numbers) || !text_take_char(&in, '@')) {
+    if (l->cut || !take_numbers(&in, numbers) || !text_take(&in, SV("@"))) {
         return bad_line(l, "expected \"COUNT: BYTES [COUNT: BYTES] @ ADDRESSES\"", err);
     }
     return read_stack(p, l, in, &s, err) && add_sample(p, s, numbers, l, err);

@@ -32,7 +32,7 @@ static bool take_permissions(struct sv *in, bool *ret_executable)
 static bool take_inode(struct sv *in)
 {
     uint64_t device;
-    return text_take_hex(in, true, &device) && text_take_char(in, ':') &&
+    return text_take_hex(in, true, &device) && text_take(in, SV(":")) &&
            text_take_hex(in, true, &device) && take_spaces(in) && text_take_digits(in).n > 0 &&
            (in->n == 0 || take_spaces(in));
 }
@@ -42,7 +42,7 @@ static bool take_inode(struct sv *in)
 static bool read_line(struct sv line, struct legacy_mapping *ret)
 {
     bool executable;
-    bool ok = text_take_hex(&line, true, &ret->start) && text_take_char(&line, '-') &&
+    bool ok = text_take_hex(&line, true, &ret->start) && text_take(&line, SV("-")) &&
               text_take_hex(&line, true, &ret->limit) && take_spaces(&line) &&
               take_permissions(&line, &executable) && take_spaces(&line) &&
               text_take_hex(&line, true, &ret->offset) && take_spaces(&line) && take_inode(&line);

@@ -13,11 +13,6 @@ bool text_take(struct sv *in, struct sv text)
     return is;
 }
 
-bool text_take_char(struct sv *in, char c)
-{
-    return text_take(in, (struct sv){.p = &c, .n = 1});
-}
-
 bool text_take_any(struct sv *in, const char *set)
 {
     size_t n = 0;

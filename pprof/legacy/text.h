@@ -10,7 +10,6 @@
 
 /* Removes this text, or leaves the view alone and returns false. */
 bool text_take(struct sv *in, struct sv text);
-bool text_take_char(struct sv *in, char c);
 /* Removes all leading characters of a set. False if there are none. */
 bool text_take_any(struct sv *in, const char *set);
 /* Removes the leading decimal digits and returns them. */

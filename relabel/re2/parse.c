@@ -60,6 +60,7 @@ struct re2_node *re2_node(struct re2_parser *p, enum re2_op op)
     }
     node->op = op;
     node->height = 1;
+    node->nullable = op == RE2_EMPTY || (op >= RE2_BEGIN_TEXT && op <= RE2_NOT_WORD_BOUNDARY);
     return node;
 }
 
@@ -75,13 +76,19 @@ static void list_append(struct re2_list *list, struct re2_node *node)
     list->n++;
 }
 
-/* Sets the height of a node from its children. */
+/* Sets what follows from the children of a node. */
 static bool measure(struct re2_parser *p, struct re2_node *node)
 {
+    bool all = node->op == RE2_CONCAT;
+    node->captures = node->op == RE2_CAPTURE;
+    node->nullable = all || (node->op == RE2_REPEAT && node->repeat.min == 0);
     for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
         if (child->height >= node->height) {
             node->height = child->height + 1;
         }
+        node->captures = node->captures || child->captures;
+        node->nullable =
+            all ? node->nullable && child->nullable : node->nullable || child->nullable;
     }
     return node->height <= RE2_HEIGHT_MAX || re2_fail(p, "expression nests too deeply", p->whole);
 }
@@ -317,6 +324,8 @@ static bool wrap_last(struct re2_parser *p, uint32_t min, uint32_t max, bool laz
     node->repeat.max = max;
     node->repeat.lazy = lazy;
     node->repeat.counted = counted;
+    p->repeats_empty_captures =
+        p->repeats_empty_captures || (max > 1 && inner->nullable && inner->captures);
     return measure(p, node);
 }
 
@@ -530,5 +539,6 @@ struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
     re->names = p.names;
     re->n_groups = p.n_groups;
     re->n_classes = p.n_classes;
+    re->repeats_empty_captures = p.repeats_empty_captures;
     return re->root == NULL ? NULL : re;
 }

@@ -41,6 +41,7 @@ struct re2_parser {
     struct sv *names;
     size_t n_groups;
     uint32_t n_classes;
+    bool repeats_empty_captures;
     /* The class that is being read, and storage for one of its members; used by class.c only. */
     struct runeset set;
     struct runeset part;

@@ -15,6 +15,7 @@ struct compiler {
     struct re2_program *program;
     struct arena *arena;
     size_t cap;
+    size_t n_threads;      /* instructions where a thread of a match can stand */
     enum err_kind failure; /* ERR_LIMIT: too large; ERR_MEMORY */
 };
 
@@ -127,6 +128,8 @@ static uint32_t emit(struct compiler *c, enum re2_instruction_op op, uint32_t ne
         c->cap = cap;
     }
     p->at[p->n] = (struct re2_instruction){.op = op & 7u, .next = next & 0x1fffffffu, .arg = arg};
+    /* It consumes a rune, or is the end. */
+    c->n_threads += op <= RE2_I_ANY || op == RE2_I_MATCH;
     return (uint32_t)p->n++;
 }
 
@@ -157,36 +160,11 @@ static uint32_t compile_plus(struct compiler *c, const struct re2_node *body, ui
     return start;
 }
 
-static bool is_nullable(const struct re2_node *node)
-{
-    bool nullable = node->op == RE2_CONCAT;
-    switch (node->op) {
-    case RE2_LITERAL:
-    case RE2_CLASS:
-    case RE2_ANY:
-        return false;
-    case RE2_CAPTURE:
-        return is_nullable(node->first);
-    case RE2_REPEAT:
-        return node->repeat.min == 0 || is_nullable(node->first);
-    case RE2_CONCAT:
-    case RE2_ALTERNATE:
-        for (const struct re2_node *child = node->first; child != NULL; child = child->next) {
-            if (is_nullable(child) != nullable) {
-                return !nullable;
-            }
-        }
-        return nullable;
-    default: /* the empty pattern and the assertions */
-        return true;
-    }
-}
-
 /* (x+)? in place of x* where x can match nothing: Go's order of priority. */
 static uint32_t compile_star(struct compiler *c, const struct re2_node *body, uint32_t next,
                              bool lazy)
 {
-    if (is_nullable(body)) {
+    if (body->nullable) {
         return compile_quest(c, compile_plus(c, body, next, lazy), next, lazy);
     }
     uint32_t split = emit(c, RE2_I_SPLIT, 0, 0);
@@ -267,16 +245,6 @@ static uint32_t compile(struct compiler *c, const struct re2_node *node, uint32_
     }
 }
 
-/* Each thread of a match stands at an instruction that consumes, or at the end. */
-static size_t most_threads(const struct re2_program *p)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        n += p->at[i].op <= RE2_I_ANY || p->at[i].op == RE2_I_MATCH;
-    }
-    return n;
-}
-
 static bool build(struct compiler *c, const struct re2 *re, struct err *err)
 {
     struct re2_program *p = c->program;
@@ -293,7 +261,7 @@ static bool build(struct compiler *c, const struct re2 *re, struct err *err)
     if (c->failure == ERR_MEMORY) {
         return err_memory(err);
     }
-    if (c->failure == ERR_LIMIT || most_threads(p) * p->n_slots > RE2_PROGRAM_SLOTS_MAX) {
+    if (c->failure == ERR_LIMIT || c->n_threads * p->n_slots > RE2_PROGRAM_SLOTS_MAX) {
         return err_set(err, ERR_LIMIT,
                        "the regex is too large: at most %d steps with repetitions written out, and "
                        "%d when multiplied by the capture groups, are allowed",
@@ -323,35 +291,4 @@ struct re2_program *re2_program_free(struct re2_program *p)
         free(p);
     }
     return NULL;
-}
-
-/* ---- captures within repetitions of nothing -------------------------------------------------- */
-
-static bool has_capture(const struct re2_node *node)
-{
-    for (; node != NULL; node = node->next) {
-        if (node->op == RE2_CAPTURE || has_capture(node->first)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool repeats_empty_captures(const struct re2_node *node)
-{
-    for (; node != NULL; node = node->next) {
-        if (node->op == RE2_REPEAT && node->repeat.max > 1 && is_nullable(node->first) &&
-            has_capture(node->first)) {
-            return true;
-        }
-        if (repeats_empty_captures(node->first)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool re2_repeats_empty_captures(const struct re2 *re)
-{
-    return repeats_empty_captures(re->root);
 }

@@ -63,10 +63,6 @@ struct re2_program {
 struct re2_program *re2_program_new(const struct re2 *re, struct arena *arena, struct err *err);
 struct re2_program *re2_program_free(struct re2_program *p); /* accepts NULL, returns NULL */
 
-/* Whether a repetition in the tree can match nothing and sets captures, such as (a*)*: PCRE2 leaves
- * other captures than Go. */
-bool re2_repeats_empty_captures(const struct re2 *re);
-
 /* Working memory of matches. One thread at a time. */
 struct re2_scratch;
 struct re2_scratch *re2_scratch_new(void);                   /* NULL if out of memory */

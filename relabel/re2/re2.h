@@ -63,6 +63,8 @@ struct re2_property {
 struct re2_node {
     enum re2_op op;
     unsigned height;        /* 1 for a leaf, at most RE2_HEIGHT_MAX */
+    bool nullable;          /* can match the empty text */
+    bool captures;          /* has an RE2_CAPTURE */
     struct re2_node *next;  /* sibling */
     struct re2_node *first; /* child */
     union {
@@ -91,6 +93,9 @@ struct re2 {
     size_t n_groups;        /* with group 0, the whole */
     const struct sv *names; /* of each group, views of the pattern; empty if it has none */
     size_t n_classes;
+    /* A repetition can match nothing and sets captures, such as (a*)*: PCRE2 leaves other captures
+     * than Go. */
+    bool repeats_empty_captures;
 };
 
 /* All memory comes from the arena and is released with it; pattern must outlive the result. NULL
