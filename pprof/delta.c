@@ -333,20 +333,14 @@ static bool is_kept(const struct making *m, size_t slot)
            m->old->ages[slot] + 1 < DELTA_AGE_MAX;
 }
 
-static size_t count_kept(const struct making *m)
-{
-    size_t n = 0;
-    for (size_t slot = 0; slot < m->old->cap; slot++) {
-        n += is_kept(m, slot);
-    }
-    return n;
-}
-
 /* keep: stacks of the baseline that this profile does not have are kept for a while. */
 static struct delta_state *make_next(const struct making *m, bool keep)
 {
     const struct columns *c = &m->columns;
-    size_t n = keep ? count_kept(m) : 0;
+    size_t n = 0;
+    for (size_t slot = 0; keep && slot < m->old->cap; slot++) {
+        n += is_kept(m, slot);
+    }
     for (size_t i = 0; i < m->n; i++) {
         n += has_counts(m, i);
     }

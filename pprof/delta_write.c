@@ -86,16 +86,6 @@ static void use_profile(struct pprof_index *x)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static bool all_zero(const int64_t *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (values[i] != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Copies a sample with these values. */
 static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
 {
@@ -124,8 +114,13 @@ static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks
     size_t written = 0;
     size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
     for (size_t i = 0; i < n; i++) {
-        if (!all_zero(values + i * types, types)) {
-            put_sample(w, stacks[i].sample, values + i * types);
+        const int64_t *row = values + i * types;
+        size_t zeros = 0;
+        while (zeros < types && row[zeros] == 0) {
+            zeros++;
+        }
+        if (zeros < types) {
+            put_sample(w, stacks[i].sample, row);
             written++;
         }
     }

@@ -4,6 +4,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "relabel/re2/program.h"
@@ -19,7 +20,7 @@
 
 struct regex {
     struct arena *arena;
-    const struct sv *names;
+    struct sv *names;
     size_t n_groups;
     struct regex_fast fast;
     struct re2_program *program; /* NULL if fast */
@@ -76,21 +77,6 @@ static bool compile(struct regex *re, const struct re2 *tree, unsigned flags, st
     return true;
 }
 
-/* Group names point into the pattern, which is our own copy. */
-static bool keep_names(struct regex *re, const struct re2 *tree, struct err *err)
-{
-    struct sv *names = arena_array(re->arena, tree->n_groups, sizeof(*names));
-    if (names == NULL) {
-        return err_memory(err);
-    }
-    for (size_t i = 0; i < tree->n_groups; i++) {
-        names[i] = tree->names[i];
-    }
-    re->names = names;
-    re->n_groups = tree->n_groups;
-    return true;
-}
-
 static bool build(struct regex *re, struct arena *arena, struct sv pattern, unsigned flags,
                   struct err *err)
 {
@@ -99,9 +85,17 @@ static bool build(struct regex *re, struct arena *arena, struct sv pattern, unsi
         return err_memory(err);
     }
     const struct re2 *tree = re2_parse(arena, (struct sv){copy, pattern.n}, err);
-    if (tree == NULL || !keep_names(re, tree, err)) {
+    if (tree == NULL) {
         return false;
     }
+    /* The names are views of the pattern, which is our own copy. */
+    size_t size = tree->n_groups * sizeof(*tree->names);
+    re->n_groups = tree->n_groups;
+    re->names = arena_alloc(re->arena, size);
+    if (re->names == NULL) {
+        return err_memory(err);
+    }
+    memcpy(re->names, tree->names, size);
     if ((flags & REGEX_NO_FAST) == 0) {
         re->fast = regex_fast_new(tree, re->arena);
     }

@@ -3,30 +3,34 @@
 #include "pprof/gzip.h"
 #include "pprof/legacy/profile.h"
 
-static const struct {
+struct format {
     bool (*is)(struct sv start);
     bool (*read)(struct legacy_profile *p, struct sv body, struct err *err);
-} formats[] = {{legacy_is_cpu, legacy_read_cpu}, {legacy_is_heap, legacy_read_heap}};
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+};
+
+/* NULL if it is of none. */
+static const struct format *format_of(struct sv start)
+{
+    static const struct format formats[] = {{legacy_is_cpu, legacy_read_cpu},
+                                            {legacy_is_heap, legacy_read_heap}};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (formats[i].is(start)) {
+            return &formats[i];
+        }
+    }
+    return NULL;
+}
 
 bool legacy_is(struct sv start)
 {
-    for (size_t i = 0; i < FORMATS; i++) {
-        if (formats[i].is(start)) {
-            return true;
-        }
-    }
-    return false;
+    return format_of(start) != NULL;
 }
 
 static bool read_plain(struct legacy_profile *p, struct sv plain, struct err *err)
 {
-    for (size_t i = 0; i < FORMATS; i++) {
-        if (formats[i].is(plain)) {
-            return formats[i].read(p, plain, err);
-        }
-    }
-    return err_set(err, ERR_INPUT, "none of the old formats of pprof");
+    const struct format *f = format_of(plain);
+    return f != NULL ? f->read(p, plain, err)
+                     : err_set(err, ERR_INPUT, "none of the old formats of pprof");
 }
 
 static bool write_out(const struct legacy_profile *p, const struct legacy_input *in,

@@ -111,23 +111,13 @@ static bool perl_class(struct re2_parser *p)
     return false;
 }
 
-/* The two names of Go's regexp that stand for plain ranges. */
-static bool add_plain_property(struct re2_parser *p, struct sv name, bool negated)
-{
-    if (sv_eq_nocase(name, "any")) {
-        runeset_add(&p->part, 0, RUNE_MAX);
-    } else if (sv_eq_nocase(name, "ascii")) {
-        add_range(p, &p->part, 0, 0x7f);
-    } else {
-        return false;
-    }
-    add_part(p, negated);
-    return true;
-}
-
 static bool add_named_property(struct re2_parser *p, struct sv name, bool negated, struct sv expr)
 {
-    if (add_plain_property(p, name, negated)) {
+    /* Two names of Go's regexp stand for plain ranges. */
+    bool any = sv_eq_nocase(name, "any");
+    if (any || sv_eq_nocase(name, "ascii")) {
+        add_range(p, &p->part, 0, any ? RUNE_MAX : 0x7f);
+        add_part(p, negated);
         return true;
     }
     if (sv_eq_nocase(name, "assigned")) {
@@ -396,15 +386,16 @@ struct re2_node *re2_escape(struct re2_parser *p)
 
 struct re2_node *re2_literal(struct re2_parser *p, uint32_t rune)
 {
-    bool fold = (p->flags & RE2_FLAG_FOLD) != 0 && rune_fold(rune) != rune;
-    if (fold || (rune >= SURROGATE_MIN && rune <= SURROGATE_MAX)) {
-        begin_class(p);
-        add_range(p, &p->set, rune, rune);
-        return end_class(p, false);
+    begin_class(p);
+    add_range(p, &p->set, rune, rune);
+    return end_class(p, false);
+}
+
+struct re2_node *re2_dot(struct re2_parser *p)
+{
+    begin_class(p);
+    if ((p->flags & RE2_FLAG_DOT_NEWLINE) == 0) {
+        runeset_add(&p->set, '\n', '\n');
     }
-    struct re2_node *node = re2_node(p, RE2_LITERAL);
-    if (node != NULL) {
-        node->rune = rune;
-    }
-    return node;
+    return end_class(p, true);
 }

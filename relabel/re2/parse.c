@@ -435,22 +435,6 @@ static bool read_backslash(struct re2_parser *p)
     }
 }
 
-static struct re2_node *dot(struct re2_parser *p)
-{
-    static const struct rune_range not_newline[] = {
-        {0, '\n' - 1}, {'\n' + 1, SURROGATE_MIN - 1}, {SURROGATE_MAX + 1, RUNE_MAX}};
-    if (p->flags & RE2_FLAG_DOT_NEWLINE) {
-        return re2_node(p, RE2_ANY);
-    }
-    struct re2_node *node = re2_node(p, RE2_CLASS);
-    if (node != NULL) {
-        node->set.ranges = not_newline;
-        node->set.n_ranges = 3;
-        node->set.index = p->n_classes++;
-    }
-    return node;
-}
-
 /* Reads one item or operator. */
 static bool step(struct re2_parser *p, bool *ret_is_repeat)
 {
@@ -470,7 +454,7 @@ static bool step(struct re2_parser *p, bool *ret_is_repeat)
         return push_op(p, multi_line ? RE2_END_LINE : RE2_END_TEXT, 1);
     case '.':
         skip(p, 1);
-        return push(p, dot(p));
+        return push(p, re2_dot(p));
     case '[':
         return push(p, re2_class(p));
     case '\\':

@@ -62,6 +62,8 @@ uint32_t re2_next(struct re2_parser *p);
 struct re2_node *re2_node(struct re2_parser *p, enum re2_op op);
 /* A node for one rune, case-insensitive if the flag is set. NULL with an error. */
 struct re2_node *re2_literal(struct re2_parser *p, uint32_t rune);
+/* A node for the dot. NULL with an error. */
+struct re2_node *re2_dot(struct re2_parser *p);
 
 /* Reads a class; p->rest starts with '['. NULL with an error. */
 struct re2_node *re2_class(struct re2_parser *p);
