@@ -101,18 +101,6 @@ bool engine_schedule(struct engine *e, struct scrape *sc)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static void launch(struct engine *e, struct scrape *sc)
-{
-    if (fetch_start(e, sc)) {
-        e->in_flight++;
-        status_state(e, sc, STATE_IN_FLIGHT);
-        metric_set(e->metrics.in_flight, e->in_flight);
-        return;
-    }
-    status_state(e, sc, STATE_IDLE);
-    fetch_no_memory(e, sc);
-}
-
 static void wait_for_slot(struct engine *e, struct scrape *sc)
 {
     status_state(e, sc, STATE_WAITS_SLOT);
@@ -142,24 +130,23 @@ static void pump(struct engine *e)
     while (!e->stopped && e->in_flight < e->max_in_flight && !TAILQ_EMPTY(&e->slot_line)) {
         struct scrape *sc = TAILQ_FIRST(&e->slot_line);
         leave_slot_line(e, sc);
-        launch(e, sc);
-        if (sc->state != STATE_IN_FLIGHT) {
-            leave_gate(e, sc); /* it failed to start */
+        if (fetch_start(e, sc)) {
+            metric_set(e->metrics.in_flight, ++e->in_flight);
+        } else {
+            status_state(e, sc, STATE_IDLE);
+            fetch_no_memory(e, sc);
+            leave_gate(e, sc);
         }
     }
 }
 
-/* A process can sample only one CPU profile at a time. Differences that the server computes
- * (DELTA_SERVER) do not disturb each other. */
-static bool is_exclusive(const struct config_type *type)
-{
-    return type->sampling && type->delta != DELTA_SERVER;
-}
-
 static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 {
+    const struct config_type *type = scrape_type(sc);
+    /* A process can sample only one CPU profile at a time. Differences that the server computes do
+     * not disturb each other. */
+    bool exclusive = type->sampling && type->delta != DELTA_SERVER;
     sc->due_ms = due_ms;
-    bool exclusive = is_exclusive(scrape_type(sc));
     switch (exclusive ? process_gate_enter(&e->gate, sc) : GATE_ENTERED) {
     case GATE_ENTERED:
         wait_for_slot(e, sc);
@@ -223,7 +210,7 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
         .tick_ms = schedule_due(&e->schedule, &sc->item),
         .phase_ms = phase_from(e, sc, now + 1),
         .interval_ms = scrape_interval_ms(sc),
-        .sampling_ms = (int64_t)scrape_seconds(sc) * MS_PER_S,
+        .sampling_ms = sc->target->entries[sc->entry].seconds * MS_PER_S,
     };
     reschedule(e, sc, next_scrape_at(&history, &in, &e->rng));
     status_history(e, sc, history);
@@ -231,8 +218,7 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
 
 void engine_landed(struct engine *e, struct scrape *sc)
 {
-    e->in_flight--;
-    metric_set(e->metrics.in_flight, e->in_flight);
+    metric_set(e->metrics.in_flight, --e->in_flight);
     status_state(e, sc, STATE_IDLE);
     leave_gate(e, sc);
     pump(e);

@@ -236,22 +236,21 @@ static size_t admit(const struct engine *e, const struct group *g, struct target
                     size_t n, size_t max, struct target **sorted)
 {
     size_t n_known = 0;
-    size_t n_new = 0;
     for (size_t i = 0; i < n; i++) {
         if (is_known(e, g, targets[i])) {
             sorted[n_known++] = targets[i];
-        } else {
-            sorted[n - 1 - n_new++] = targets[i];
         }
     }
-    for (size_t a = n_known, b = n; a + 1 < b; a++) { /* new ones in their order */
-        b--;
-        struct target *t = sorted[a];
-        sorted[a] = sorted[b];
-        sorted[b] = t;
+    size_t at = n_known;
+    for (size_t i = 0, k = 0; i < n; i++) {
+        if (k < n_known && sorted[k] == targets[i]) {
+            k++;
+        } else {
+            sorted[at++] = targets[i];
+        }
     }
-    size_t more = max > n_known ? max - n_known : 0;
-    return n_known + (n_new < more ? n_new : more);
+    size_t limit = max > n_known ? max : n_known;
+    return n < limit ? n : limit;
 }
 
 static void note_refused(struct engine *e, const struct group *g, size_t refused_before)

@@ -76,12 +76,6 @@ static inline const struct config_type *scrape_type(const struct scrape *sc)
     return target_scrape_type(sc->target, sc->entry);
 }
 
-/* The seconds it samples for; 0 if it does not sample. */
-static inline uint32_t scrape_seconds(const struct scrape *sc)
-{
-    return sc->target->entries[sc->entry].seconds;
-}
-
 static inline int64_t scrape_interval_ms(const struct scrape *sc)
 {
     return target_interval_ms(sc->target, sc->entry);

@@ -35,6 +35,7 @@ void status_history(struct engine *e, struct scrape *sc, struct scrape_history h
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns)
 {
     table_lock(&e->table);
+    sc->state = STATE_IN_FLIGHT;
     sc->last_start_ns = start_ns;
     table_unlock(&e->table);
 }
