@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,30 +15,34 @@ import (
 	"profpull.test/e2e/fakes/pyroscope"
 )
 
-// totals is what a program has counted so far: the sums of a profile by sample type.
-func totals(t *testing.T, url string) map[string]int64 {
-	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := pprof.ParseGzip(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Sums()
-}
-
 // served is a line of what the program notes of each profile that it hands out.
 type served struct {
 	Path          string
 	Start, End    int64
 	Before, After struct{ Objects, Bytes, Mutex, Block int64 }
+	Body          []byte
+}
+
+// totals is what a process counted until the last profile that it handed out: the sums of that
+// profile by sample type. Profiles of another path do not count.
+func totals(t *testing.T, process []served, path string) map[string]int64 {
+	t.Helper()
+	sums := map[string]int64{}
+	for _, s := range process {
+		if s.Path != path {
+			continue
+		}
+		p, err := pprof.ParseGzip(s.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for counter, n := range p.Sums() {
+			if n > sums[counter] {
+				sums[counter] = n
+			}
+		}
+	}
+	return sums
 }
 
 // counted is what the program did by its own account in the time of an interval: from just before
@@ -175,8 +178,6 @@ scrape_configs:
 write:
   - {name: main, url: "`+server.URL()+`"}
 `)
-	all := map[string]int64{} // name/counter -> what all processes counted
-	largest := map[string]int64{}
 	for round := 0; round <= restarts; round++ {
 		before := p.metrics().sum("profpull_delta_total", "result", "delta")
 		p.wait("some deltas of each type", func() string {
@@ -186,16 +187,6 @@ write:
 			}
 			return ""
 		})
-		for name, path := range types {
-			sums := totals(t, "http://"+address+"/debug/pprof/"+path+"?gc=1")
-			for _, counter := range counters {
-				key := name + "/" + counter
-				all[key] += sums[counter]
-				if sums[counter] > largest[key] {
-					largest[key] = sums[counter]
-				}
-			}
-		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if round < restarts {
@@ -208,6 +199,22 @@ write:
 		}
 		return ""
 	})
+	var lines [][]served
+	all := map[string]int64{} // name/counter -> what all processes counted
+	largest := map[string]int64{}
+	for i := 0; i < processes; i++ {
+		lines = append(lines, readServed(t, notes(i)))
+		for name, path := range types {
+			sums := totals(t, lines[i], path)
+			for _, counter := range counters {
+				key := name + "/" + counter
+				all[key] += sums[counter]
+				if sums[counter] > largest[key] {
+					largest[key] = sums[counter]
+				}
+			}
+		}
+	}
 	sent := map[string]int64{}
 	for _, r := range server.Profiles() {
 		if r.Labels["__delta__"] != "false" {
@@ -235,10 +242,6 @@ write:
 		}
 	}
 	m := p.metrics()
-	var lines [][]served
-	for i := 0; i < processes; i++ {
-		lines = append(lines, readServed(t, notes(i)))
-	}
 	checkIntervals(t, server.Profiles(), lines, types)
 	if n := m.sum("profpull_delta_total", "result", "rebased"); n < float64(restarts) {
 		t.Errorf("%v restarts were seen", n)

@@ -39,11 +39,13 @@ func contentions(read func([]runtime.BlockProfileRecord) (int, bool)) int64 {
 	}
 }
 
-// One request of a profile: when it came and went (Unix nanoseconds), and the counts then.
+// One request of a profile: when it came and went (Unix nanoseconds), the counts then, and the
+// profile.
 type served struct {
 	Path          string
 	Start, End    int64
 	Before, After counts
+	Body          []byte
 }
 
 // counting appends a line to a file for each profile that is asked for. It is written with one call,
@@ -62,6 +64,7 @@ func counting(path string, next http.Handler) http.Handler {
 		next.ServeHTTP(answer, r)
 		s.End = time.Now().UnixNano()
 		s.After = countNow()
+		s.Body = answer.body
 		line, err := json.Marshal(s)
 		if err != nil {
 			log.Fatal(err)
