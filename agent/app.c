@@ -140,12 +140,6 @@ static bool make_writer(struct app *app, struct err *err)
     return app->writer != NULL;
 }
 
-static bool make_profile_rules(struct app *app, struct err *err)
-{
-    app->profile_rules = profile_rules_new(app->config, app->intern, app->log, app->metrics, err);
-    return app->profile_rules != NULL;
-}
-
 /* Half of the remaining descriptors are for transfers, half for idle connections. */
 static unsigned share_of_fds(unsigned fds)
 {
@@ -171,7 +165,10 @@ static bool make_scraper(struct app *app, struct err *err)
         .on_profile = app_on_profile,
         .arg = app,
     };
-    app->scraper = scraper_new(&options, err);
+    app->profile_rules = profile_rules_new(app->config, app->intern, app->log, app->metrics, err);
+    if (app->profile_rules != NULL) {
+        app->scraper = scraper_new(&options, err);
+    }
     return app->scraper != NULL;
 }
 
@@ -231,8 +228,8 @@ struct app *app_new(const struct config *config, struct err *err)
     }
     app->drained_fd = -1;
     app->config = config_ref(config);
-    if (!make_base(app, err) || !make_writer(app, err) || !make_profile_rules(app, err) ||
-        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
+    if (!make_base(app, err) || !make_writer(app, err) || !make_scraper(app, err) ||
+        !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;

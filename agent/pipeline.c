@@ -114,39 +114,37 @@ static const char *pinned_host(const struct target_group *group, const struct la
 }
 
 /* Applies the rules to the labels in the builder. False if they dropped them or failed. */
-static bool run_rules(struct pipeline *p, const struct target_group *group,
-                      struct pipeline_verdict *verdict, struct err *err)
+static bool run_rules(struct pipeline *p, struct pipeline_verdict *verdict, struct err *err)
 {
-    struct relabel_verdict v =
-        relabel_apply(p->rules[group->job], p->scratch, p->builder, NULL, NULL);
+    size_t job = verdict->group->job;
+    struct relabel_verdict v = relabel_apply(p->rules[job], p->scratch, p->builder, NULL, NULL);
     verdict->outcome = v.outcome;
     verdict->rule = v.rule;
     if (v.outcome == RELABEL_DROPPED) {
-        count(p, group->job, "dropped");
+        count(p, job, "dropped");
     } else if (v.outcome == RELABEL_FAILED) {
-        count(p, group->job, "failed");
+        count(p, job, "failed");
         err_set(err, v.err.kind, "relabel rule %zu: %s", v.rule, v.err.msg);
     }
     return v.outcome == RELABEL_KEPT;
 }
 
 /* Creates a target from the relabelled labels in the builder. */
-static struct target *make_target(struct pipeline *p, const struct target_group *group,
-                                  struct pipeline_verdict *verdict, struct err *err)
+static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, struct err *err)
 {
     char storage[HOST_MAX];
+    const struct target_group *group = verdict->group;
     const char *host = pinned_host(group, verdict->discovered, storage);
-    struct target *t = target_new(p->options.config, group->job, p->builder, host, err);
-    if (t == NULL) {
+    verdict->target = target_new(p->options.config, group->job, p->builder, host, err);
+    if (verdict->target == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "invalid");
-        return NULL;
+        return;
     }
     count(p, group->job, "kept");
     if (p->options.sharding != NULL) {
-        verdict->key = sharding_key(p->options.sharding, t, group->job, host);
+        verdict->key = sharding_key(p->options.sharding, verdict->target, group->job, host);
     }
-    return t;
 }
 
 static void log_refused(struct pipeline *p, const struct target_group *group, const struct err *err)
@@ -213,8 +211,8 @@ static void make_each(struct pipeline *p, const struct target_group *group, stru
         struct err err = ERR_INIT;
         struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
         labels_builder_reset(p->builder, group->targets[i]);
-        if (run_rules(p, group, &verdict, &err)) {
-            verdict.target = make_target(p, group, &verdict, &err);
+        if (run_rules(p, &verdict, &err)) {
+            make_target(p, &verdict, &err);
         }
         conclude(p, &verdict, &err, made);
     }
@@ -234,7 +232,7 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
         a->verdict = (struct pipeline_verdict){.group = group, .discovered = group->targets[i]};
         candidates[i].discovered = group->targets[i];
         labels_builder_reset(p->builder, group->targets[i]);
-        if (!run_rules(p, group, &a->verdict, &a->err)) {
+        if (!run_rules(p, &a->verdict, &a->err)) {
             continue;
         }
         a->verdict.relabelled = labels_builder_build(p->builder);
@@ -248,15 +246,15 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
     }
 }
 
-static void finish_pod(struct pipeline *p, const struct target_group *group, struct pod_state *a,
-                       struct port_candidate *c, struct made *made)
+static void finish_pod(struct pipeline *p, struct pod_state *a, struct port_candidate *c,
+                       struct made *made)
 {
     if (c->labels != NULL) {
         labels_builder_reset(p->builder, c->labels);
-        a->verdict.target = make_target(p, group, &a->verdict, &a->err);
+        make_target(p, &a->verdict, &a->err);
     } else if (c->set_aside) {
         a->verdict.set_aside = true;
-        count(p, group->job, "set_aside");
+        count(p, a->verdict.group->job, "set_aside");
     }
     conclude(p, &a->verdict, &a->err, made);
     labels_unref(a->verdict.relabelled);
@@ -278,7 +276,7 @@ static void make_pod(struct pipeline *p, const struct target_group *group, struc
                       LOG_STR("source", group->source));
         }
         for (size_t i = 0; i < group->n_targets; i++) {
-            finish_pod(p, group, &states[i], &candidates[i], made);
+            finish_pod(p, &states[i], &candidates[i], made);
         }
     }
     free(states);

@@ -2,13 +2,12 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/str.h"
 
 #define FDS_MAX 1000000
 
@@ -29,15 +28,10 @@ static double resident_bytes(void)
     }
     size_t n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
-    struct sv rest = {text, n};
-    struct sv size;
-    struct sv resident;
-    uint64_t pages;
-    if (!sv_cut(rest, ' ', &size, &rest) || !sv_cut(rest, ' ', &resident, &rest) ||
-        !parse_u64(resident, UINT64_MAX / 65536, &pages)) {
-        return 0;
-    }
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+    text[n] = '\0';
+    char *second;
+    strtoul(text, &second, 10);
+    return (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }
 
 static double open_fds(void)

@@ -15,8 +15,9 @@ struct engine *engine_new(const struct scraper_options *options, const struct en
     }
     e->options = *options;
     e->io = *io;
-    e->max_in_flight =
-        options->max_in_flight == 0 ? ENGINE_IN_FLIGHT_DEFAULT : options->max_in_flight;
+    if (options->max_in_flight == 0) {
+        e->options.max_in_flight = ENGINE_IN_FLIGHT_DEFAULT;
+    }
     e->armed_ms = INT64_MAX;
     if (options->seed == 0) {
         rng_seed_random(&e->rng);
@@ -127,7 +128,7 @@ static void leave_gate(struct engine *e, struct scrape *sc)
 /* Starts scrapes that wait for a slot, while there are free ones. */
 static void pump(struct engine *e)
 {
-    while (!e->stopped && e->in_flight < e->max_in_flight && !TAILQ_EMPTY(&e->slot_line)) {
+    while (!e->stopped && e->in_flight < e->options.max_in_flight && !TAILQ_EMPTY(&e->slot_line)) {
         struct scrape *sc = TAILQ_FIRST(&e->slot_line);
         leave_slot_line(e, sc);
         if (fetch_start(e, sc)) {

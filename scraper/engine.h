@@ -85,7 +85,6 @@ struct engine {
     struct map *groups;           /* "<job>/<source>" -> struct group */
     struct job_quota *jobs;       /* options.n_jobs */
     unsigned in_flight;
-    unsigned max_in_flight;
     uint32_t round;   /* number of the current update */
     int64_t armed_ms; /* when the timer fires; INT64_MAX: never */
     bool stopped;

@@ -207,7 +207,7 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
     bool news = sc->reason != reason;
     bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
     metric_inc(sc->metrics->failed);
-    scrape_metrics_failure(&e->metrics, reason);
+    metric_inc(metric_cell_of(e->metrics.failures, reason_name(reason)));
     status_ended(e, sc, reason, err->msg, duration_ns, 0);
     if (news) {
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);

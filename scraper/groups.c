@@ -86,16 +86,6 @@ static void remove_scrape(struct engine *e, struct scrape *sc)
     free_scrape(e, sc);
 }
 
-/* The address belongs to another pod now: nothing known about the old one holds, and an answer in
- * flight may be from either. */
-static void restart(struct engine *e, struct scrape *sc)
-{
-    const struct scrape_history none = {0};
-    engine_abort(e, sc);
-    deltas_forget(e, sc);
-    status_history(e, sc, none);
-}
-
 /* The scrape gets another target: new labels and settings from the next profile on. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
@@ -106,7 +96,10 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         sc->metrics = metrics;
     }
     if (target_is_another_pod(sc->target, t)) {
-        restart(e, sc);
+        /* Nothing known about the old pod holds, and an answer in flight may be from either. */
+        engine_abort(e, sc);
+        deltas_forget(e, sc);
+        status_history(e, sc, (struct scrape_history){0});
     }
     sc->group = g;
     sc->round = e->round;
@@ -361,15 +354,11 @@ static bool set_targets(struct engine *e, struct group *g, struct target *const 
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
-static bool is_sampled(const struct config_job *job)
-{
-    return job->sample_percent % 100 != 0 || job->sample_max > 0;
-}
-
 /* Gives a job its sampler, once a target needs one. False if out of memory. */
 static bool make_sampler(struct engine *e, struct job_quota *quota, const struct config_job *job)
 {
-    if (quota->sampler != NULL || !is_sampled(job)) {
+    bool all = job->sample_percent % 100 == 0 && job->sample_max == 0;
+    if (quota->sampler != NULL || all) {
         return true;
     }
     struct sampler *sampler = sampler_new(job->name);

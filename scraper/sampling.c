@@ -242,19 +242,14 @@ static void settle(struct sampler *s)
 
 /* ---- offers ---------------------------------------------------------------------------------- */
 
-/* The same for all types of a target: they are kept or left out together. */
-static uint64_t rank_of(const struct target *t)
-{
-    struct sv address = labels_get(t->labels, SV("__address__"));
-    return hash_bytes(address.p, address.n, RANK_SEED);
-}
-
 /* Finds the service of each member and reserves room there for all members up to this one. */
 static bool find_services(struct sampler *s, struct offer *o)
 {
     for (size_t i = 0; i < o->n; i++) {
         struct member *m = &o->members[i];
-        m->rank = rank_of(m->target);
+        /* The same for all types of a target: they are kept or left out together. */
+        struct sv address = labels_get(m->target->labels, SV(LABEL_ADDRESS));
+        m->rank = hash_bytes(address.p, address.n, RANK_SEED);
         m->service = find_service(s, labels_get(m->target->labels, SV("service_name")));
         if (m->service == NULL) {
             return false;

@@ -120,8 +120,3 @@ struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char
     buf_done(&key);
     return t;
 }
-
-void scrape_metrics_failure(struct scrape_metrics *m, enum reason reason)
-{
-    metric_inc(metric_cell_of(m->failures, reason_name(reason)));
-}

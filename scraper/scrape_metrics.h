@@ -7,7 +7,6 @@
 
 #include "base/map.h"
 #include "base/metrics.h"
-#include "model/reason.h"
 
 /* Cells of one job and type; they live as long as the metrics. */
 struct type_metrics {
@@ -43,6 +42,5 @@ void scrape_metrics_done(struct scrape_metrics *m);
 /* NULL if out of memory. */
 struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
                                             const char *type);
-void scrape_metrics_failure(struct scrape_metrics *m, enum reason reason);
 
 #endif

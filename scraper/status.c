@@ -40,11 +40,6 @@ void status_started(struct engine *e, struct scrape *sc, int64_t start_ns)
     table_unlock(&e->table);
 }
 
-static uint32_t clamp_u32(int64_t v)
-{
-    return v < 0 ? 0 : v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
-}
-
 void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
                   int64_t duration_ns, size_t size)
 {
@@ -60,7 +55,8 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
     sc->reason = (uint8_t)reason;
     sc->last_error = text;
     if (duration_ns >= 0) {
-        sc->last_duration_ms = clamp_u32(duration_ns / NS_PER_MS);
+        int64_t ms = duration_ns / NS_PER_MS;
+        sc->last_duration_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
     }
     if (ok) {
         sc->last_size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;

@@ -140,9 +140,11 @@ static bool yields(const struct port_choice *first, const struct port_choice *se
     return second->own == port && first->own != port;
 }
 
-/* Removes from choice i the types that another choice gets. Earlier choices are settled. */
-static void settle(struct port_choice *choices, size_t n, size_t i, size_t n_types)
+/* Removes from choice i the types that another choice gets. Earlier choices are settled. False if
+ * no type is left. */
+static bool settle(struct port_choice *choices, size_t n, size_t i, size_t n_types)
 {
+    bool any_left = false;
     for (size_t t = 0; t < n_types; t++) {
         for (size_t j = 0; j < n && choices[i].at[t] != PORT_NOWHERE; j++) {
             struct port_choice *other = &choices[j];
@@ -155,7 +157,9 @@ static void settle(struct port_choice *choices, size_t n, size_t i, size_t n_typ
                 choices[i].at[t] = PORT_NOWHERE;
             }
         }
+        any_left = any_left || choices[i].at[t] != PORT_NOWHERE;
     }
+    return any_left;
 }
 
 /* ---- labels to scrape with ------------------------------------------------------------------- */
@@ -176,16 +180,21 @@ static bool is_port(uint32_t port)
     return port > 0 && port <= UINT16_MAX;
 }
 
-/* Sets the port of one type; base is the port of the address. */
-static void set_type(struct labels_builder *b, const struct config_type *type, uint32_t port,
-                     uint32_t base)
+/* Sets the port of one type; base is the port of the address. labels: after the rules. */
+static void set_type(struct labels_builder *b, const struct labels *labels,
+                     const struct config_type *type, uint32_t port, uint32_t base)
 {
     char name[TYPE_LABEL_MAX];
     char number[16];
     labels_builder_del(b, type_label(sv_from(type->key), "port_name", name));
+    if (port == PORT_NOWHERE && ports_wanted(labels, type)) {
+        labels_builder_set(b, type_label(sv_from(type->key), "enabled", name), SV("false"));
+    }
     struct sv label = type_label(sv_from(type->key), "port", name);
     if (port == PORT_NOWHERE || port == base) {
         labels_builder_del(b, label);
+    } else if (port == PORT_BAD) {
+        labels_builder_set(b, label, ports_wanted_port(labels, type->key));
     } else if (is_port(port)) {
         snprintf(number, sizeof(number), "%u", port);
         labels_builder_set(b, label, sv_from(number));
@@ -197,7 +206,6 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
                             const struct port_choice *w, struct labels_builder *b)
 {
     uint32_t base = w->port;
-    char name[TYPE_LABEL_MAX];
     /* An invalid address is left for target_new() to refuse. */
     for (size_t t = w->host.p == NULL ? 0 : job->n_types; t > 0; t--) {
         base = is_port(w->at[t - 1]) ? w->at[t - 1] : base;
@@ -207,35 +215,17 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
         set_address(b, w->host, base);
     }
     for (size_t t = 0; t < job->n_types; t++) {
-        const struct config_type *type = &job->types[t];
-        set_type(b, type, w->at[t], base);
-        if (w->at[t] == PORT_NOWHERE && ports_wanted(labels, type)) {
-            labels_builder_set(b, type_label(sv_from(type->key), "enabled", name), SV("false"));
-        } else if (w->at[t] == PORT_BAD) {
-            labels_builder_set(b, type_label(sv_from(type->key), "port", name),
-                               ports_wanted_port(labels, type->key));
-        }
+        set_type(b, labels, &job->types[t], w->at[t], base);
     }
     labels_builder_del(b, SV("__profile_port__"));
     labels_builder_del(b, SV("__profile_port_name__"));
     return labels_builder_build(b);
 }
 
-static bool any_left(const struct port_choice *w, size_t n_types)
-{
-    for (size_t t = 0; t < n_types; t++) {
-        if (w->at[t] != PORT_NOWHERE) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool replace(const struct config_job *job, struct port_candidate *c,
                     const struct port_choice *w, struct labels_builder *b)
 {
     struct labels *labels = NULL;
-    c->set_aside = !any_left(w, job->n_types);
     if (!c->set_aside) {
         labels = apply(job, c->labels, w, b);
         if (labels == NULL) {
@@ -277,7 +267,7 @@ bool ports_choose(const struct config_job *job, struct port_candidate *at, size_
     }
     for (size_t i = 0; ok && i < n; i++) {
         if (at[i].labels != NULL) {
-            settle(choices, n, i, job->n_types);
+            at[i].set_aside = !settle(choices, n, i, job->n_types);
             ok = replace(job, &at[i], &choices[i], b);
         }
     }
