@@ -291,11 +291,7 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
         return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
                             made->n, group->moved);
     }
-    if (o->scraper != NULL) {
-        return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
-    }
-    targets_unref(made->targets, made->n);
-    return true;
+    return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
 }
 
 void pipeline_group(struct pipeline *p, const struct target_group *group)

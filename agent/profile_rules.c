@@ -194,12 +194,6 @@ static void move_clock_hand(struct profile_rules *r, int64_t now_ms)
     }
 }
 
-static struct cached *slot_of(struct profile_rules *r, const struct profile *p)
-{
-    uint64_t hash = labels_hash(p->labels) + p->job;
-    return &r->cache[(hash ^ hash >> 32) % PROFILE_RULES_CACHED];
-}
-
 /* Failures are not cached: there may be memory the next time. */
 static void store(struct cached *m, const struct profile *p, enum outcome outcome,
                   struct labels *after)
@@ -223,7 +217,8 @@ bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now
         return true;
     }
     move_clock_hand(r, now_ms);
-    struct cached *m = slot_of(r, p);
+    uint64_t hash = labels_hash(p->labels) + p->job;
+    struct cached *m = &r->cache[(hash ^ hash >> 32) % PROFILE_RULES_CACHED];
     struct labels *after = NULL;
     enum outcome outcome;
     if (m->before != NULL && m->job == p->job && labels_equal(m->before, p->labels)) {

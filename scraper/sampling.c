@@ -64,13 +64,14 @@ struct sampler {
 
 void offer_free(struct offer *o)
 {
-    for (size_t i = 0; o != NULL && i < o->n; i++) {
+    if (o == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < o->n; i++) {
         target_unref(o->members[i].target);
     }
-    if (o != NULL) {
-        free(o->kept);
-        free(o);
-    }
+    free(o->kept);
+    free(o);
 }
 
 static void free_service(void *value)

@@ -184,6 +184,10 @@ static void scraper_run_update(struct loop_task *task)
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets)
 {
+    if (s == NULL) {
+        targets_unref(targets, n_targets);
+        return true;
+    }
     size_t source_size = strlen(source) + 1;
     struct update *u = malloc(sizeof(*u) + n_targets * sizeof(struct target *) + source_size);
     if (u == NULL) {

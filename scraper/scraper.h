@@ -61,7 +61,7 @@ struct scraper *scraper_free(struct scraper *s);
  * over the references in targets, not the array. Unchanged scrapes keep phase, state and
  * connection. Two targets with the same address, path and type are scraped once; the second is
  * reported as a duplicate. Targets beyond the job's target_limit are refused and counted. False if
- * out of memory. */
+ * out of memory. s NULL: nothing is scraped, and the references are released. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
 /* Posts to the loop: cancels everything in flight, starts nothing more and ignores later targets.

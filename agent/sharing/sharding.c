@@ -232,11 +232,7 @@ static bool sharding_hand_over(void *arg, size_t job, const char *source,
                                struct target *const *targets, size_t n)
 {
     const struct sharding *s = arg;
-    if (s->options.scraper != NULL) {
-        return scraper_set_group(s->options.scraper, job, source, targets, n);
-    }
-    targets_unref(targets, n);
-    return true;
+    return scraper_set_group(s->options.scraper, job, source, targets, n);
 }
 
 /* Equals sharding_key() of every target at that address. */
