@@ -308,20 +308,12 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer)
 
 const char *answer_result_name(enum http_result result, long status)
 {
+    static const char *const classes[] = {"2xx", "3xx", "4xx", "5xx"};
     if (status == 429) {
         return "429";
     }
-    if (status >= 500) {
-        return "5xx";
+    if (status < 200) {
+        return http_result_name(result);
     }
-    if (status >= 400) {
-        return "4xx";
-    }
-    if (status >= 300) {
-        return "3xx";
-    }
-    if (status >= 200) {
-        return "2xx";
-    }
-    return http_result_name(result);
+    return classes[status < 500 ? status / 100 - 2 : 3];
 }

@@ -15,6 +15,7 @@ struct attempt {
     struct profile *profile; /* a reference of its own, for a worker may outlive the item */
     struct series series;
     int64_t start_ms;
+    struct answer answer;
     /* HTTP */
     struct request request;
     struct http_transfer *transfer;
@@ -26,7 +27,6 @@ struct attempt {
     const struct protocol *protocol;
     struct work work;
     struct sink *sink;
-    struct answer answer;
 };
 
 static void attempt_free(struct attempt *a)
@@ -83,16 +83,16 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
 }
 
 /* Takes the item along: the attempt is freed. */
-static void finish(struct attempt *a, const struct answer *answer, const char *result)
+static void finish(struct attempt *a, const char *result)
 {
     struct destination *d = a->destination;
     struct report_attempt done = {.profile = a->profile,
-                                  .answer = answer,
+                                  .answer = &a->answer,
                                   .result = result,
                                   .attempt = send_item_attempt(a->item),
                                   .start_ms = a->start_ms,
                                   .now_ms = clock_mono_ms()};
-    struct send_result outcome = send_queue_done(d->queue, a->item, answer, done.now_ms);
+    struct send_result outcome = send_queue_done(d->queue, a->item, &a->answer, done.now_ms);
     done.outcome = &outcome;
     report_done(&d->report, &done);
     notify(d, (struct write_attempt){.profile = a->profile,
@@ -100,7 +100,7 @@ static void finish(struct attempt *a, const struct answer *answer, const char *r
                                      .reason = outcome.reason,
                                      .result = a->result,
                                      .status = a->status,
-                                     .text = answer->text});
+                                     .text = a->answer.text});
     attempt_free(a);
     destination_pump(d);
 }
@@ -130,11 +130,10 @@ static void attempt_on_done(void *arg, const struct http_response *r)
                               .retry_after_ms = r->retry_after_ms,
                               .body = {.p = a->reply.data, .n = a->reply.len},
                               .wall_ns = clock_wall_ns()};
-    struct answer answer;
     a->result = r->result;
     a->status = r->status;
-    answer_classify(&in, &answer);
-    finish(a, &answer, answer_result_name(r->result, r->status));
+    answer_classify(&in, &a->answer);
+    finish(a, answer_result_name(r->result, r->status));
 }
 
 static enum request_status start_http(struct attempt *a)
@@ -185,8 +184,7 @@ static void attempt_delivered(struct work *w)
         attempt_free(a);
         return;
     }
-    struct answer answer = a->answer;
-    finish(a, &answer, answer.class == ANSWER_SENT ? "written" : "failed");
+    finish(a, a->answer.class == ANSWER_SENT ? "written" : "failed");
 }
 
 static enum request_status start_delivery(struct attempt *a)

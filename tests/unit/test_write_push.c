@@ -35,22 +35,18 @@ static void put_hex(struct buf *out, const void *data, size_t n)
     }
 }
 
-/* The whole request: prefix, profile, suffix. */
-static void encode(struct labels *l, struct sv profile, const char *id, struct buf *out)
+/* The whole request: prefix, profile. */
+static void encode(struct labels *l, struct sv profile, struct buf *out)
 {
     struct series s;
     assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
     struct buf prefix;
-    struct buf suffix;
     buf_init(&prefix, 1 << 20);
-    buf_init(&suffix, 1 << 20);
-    assert_true(push_encode(&s, profile.n, sv_from(id), &prefix, &suffix));
+    assert_true(push_encode(&s, profile.n, &prefix));
     buf_append(out, prefix.data, prefix.len);
     buf_append(out, profile.p, profile.n);
-    buf_append(out, suffix.data, suffix.len);
     assert_true(buf_ok(out));
     buf_done(&prefix);
-    buf_done(&suffix);
     series_done(&s);
 }
 
@@ -63,15 +59,13 @@ static void test_request_of_two_labels(void **state)
     struct buf hex;
     buf_init(&out, 1 << 20);
     buf_init(&hex, 1 << 20);
-    encode(l, (struct sv){.p = "\x1f\x8b\x08\x00", .n = 4}, "734fd599-6865-419e-9475-932762d8f469",
-           &out);
+    encode(l, (struct sv){.p = "\x1f\x8b\x08\x00", .n = 4}, &out);
     put_hex(&hex, out.data, out.len);
     CHECK_STR(hex.data,
-              "0a5d0a170a085f5f6e616d655f5f120b70726f636573735f6370750a140a0c736572766963655f6e616d"
-              "65120464656d6f122c0a041f8b0800122437333466643539392d363836352d343139652d393437352d39"
-              "3332373632643866343639",
+              "0a370a170a085f5f6e616d655f5f120b70726f636573735f6370750a140a0c736572766963655f6e616d"
+              "65120464656d6f12060a041f8b0800",
               "");
-    CHECK_INT(out.len, 95, "");
+    CHECK_INT(out.len, 57, "");
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
@@ -91,7 +85,7 @@ static void test_request_of_four_labels(void **state)
     struct buf hex;
     buf_init(&out, 1 << 20);
     buf_init(&hex, 1 << 20);
-    encode(l, (struct sv){.p = (char *)pprof, .n = n}, "", &out);
+    encode(l, (struct sv){.p = (char *)pprof, .n = n}, &out);
     put_hex(&hex, out.data, out.len);
     static const char head[] =
         "0ae6010a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d655f5f12066d656d6f72790a19"
@@ -121,7 +115,7 @@ static void test_large_varints(void **state)
     struct buf hex;
     buf_init(&out, 1 << 20);
     buf_init(&hex, 1 << 20);
-    encode(l, (struct sv){.p = profile, .n = sizeof(profile)}, "", &out);
+    encode(l, (struct sv){.p = profile, .n = sizeof(profile)}, &out);
     CHECK_INT(out.len, 20259, "");
     put_hex(&hex, out.data, 30);
     CHECK_STR(hex.data, "0a9f9e010a110a085f5f6e616d655f5f1205626c6f636b0ace010a016112", "");
@@ -234,7 +228,7 @@ static void test_round_trip(void **state)
         struct labels *l = labels_builder_build(b);
         struct buf out;
         buf_init(&out, 1 << 23);
-        encode(l, profile, "", &out);
+        encode(l, profile, &out);
         struct series s;
         assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
@@ -254,15 +248,12 @@ static void test_too_large(void **state)
     struct series s;
     assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
     struct buf prefix;
-    struct buf suffix;
     buf_init(&prefix, 1 << 20);
-    buf_init(&suffix, 1 << 20);
-    assert_true(push_encode(&s, PUSH_PROFILE_MAX, SV(""), &prefix, &suffix));
-    assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, SV(""), &prefix, &suffix));
+    assert_true(push_encode(&s, PUSH_PROFILE_MAX, &prefix));
+    assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, &prefix));
     buf_done(&prefix);
-    buf_done(&suffix);
     buf_init(&prefix, 10);
-    assert_false(push_encode(&s, 1, SV(""), &prefix, &suffix));
+    assert_false(push_encode(&s, 1, &prefix));
     series_done(&s);
     buf_done(&prefix);
     labels_unref(l);

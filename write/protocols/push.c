@@ -15,20 +15,19 @@
 enum { REQUEST_SERIES = 1 };
 enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 };
 enum { PAIR_NAME = 1, PAIR_VALUE = 2 };
-enum { SAMPLE_PROFILE = 1, SAMPLE_ID = 2 };
+enum { SAMPLE_PROFILE = 1 };
 
 static size_t pair_size(const struct series_label *l)
 {
     return wire_bytes_size(l->name.n) + wire_bytes_size(l->value.n);
 }
 
-bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
-                 struct buf *suffix)
+bool push_encode(const struct series *s, size_t profile_size, struct buf *prefix)
 {
     if (profile_size > PUSH_PROFILE_MAX) {
         return false;
     }
-    size_t sample = wire_bytes_size(profile_size) + (id.n > 0 ? wire_bytes_size(id.n) : 0);
+    size_t sample = wire_bytes_size(profile_size);
     size_t series = wire_bytes_size(sample);
     for (size_t i = 0; i < s->n; i++) {
         series += wire_bytes_size(pair_size(&s->at[i]));
@@ -43,10 +42,7 @@ bool push_encode(const struct series *s, size_t profile_size, struct sv id, stru
     }
     wire_put_head(prefix, SERIES_SAMPLE, sample);
     wire_put_head(prefix, SAMPLE_PROFILE, profile_size);
-    if (id.n > 0) {
-        wire_put_bytes(suffix, SAMPLE_ID, id.p, id.n);
-    }
-    return buf_ok(prefix) && buf_ok(suffix);
+    return buf_ok(prefix);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -72,7 +68,7 @@ static enum request_status push_build(struct request *r, const struct request_in
         return REQUEST_TOO_LARGE;
     }
     push_headers(r, in->endpoint);
-    bool ok = push_encode(in->series, in->profile->size, SV(""), &r->head, &r->tail) &&
+    bool ok = push_encode(in->series, in->profile->size, &r->head) &&
               request_set_url(r, in, &(struct buf){.len = 0});
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }

@@ -2,10 +2,10 @@
  *
  *     PushRequest      { repeated RawProfileSeries series = 1; }
  *     RawProfileSeries { repeated LabelPair labels = 1; repeated RawSample samples = 2; }
- *     RawSample        { bytes raw_profile = 1; string ID = 2; }
+ *     RawSample        { bytes raw_profile = 1; string ID = 2; }   the ID is left out
  *     LabelPair        { string name = 1; string value = 2; }
  *
- * Sizes are computed from the inside out, so that only the bytes around the profile are written
+ * Sizes are computed from the inside out, so that only the bytes before the profile are written
  * here; the profile itself is sent from where it lies. One series in a request keeps the answer
  * unambiguous. Pure; any thread.
  */
@@ -25,10 +25,9 @@
 /* Protocol buffers end at 2 GiB; far beyond what any server takes. */
 #define PUSH_PROFILE_MAX ((size_t)1 << 30)
 
-/* The request is prefix + the profile's bytes + suffix. Appends to both buffers; id may be empty
- * and is left out then. False if a buffer is full or size is over PUSH_PROFILE_MAX. */
-bool push_encode(const struct series *s, size_t profile_size, struct sv id, struct buf *prefix,
-                 struct buf *suffix);
+/* The request is prefix + the profile's bytes. False if the buffer is full or profile_size is over
+ * PUSH_PROFILE_MAX. */
+bool push_encode(const struct series *s, size_t profile_size, struct buf *prefix);
 
 /* SelectMergeStacktraces of a Pyroscope's querier, in JSON. */
 extern const struct readback readback_pyroscope;

@@ -43,7 +43,6 @@ struct spool {
 
     /* The thread's. */
     struct spool_store *store;
-    struct labels_builder *builder;
     int64_t retry_ms; /* while failing */
     int64_t backoff_ms;
     int64_t read_ms; /* not before */
@@ -250,7 +249,7 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
 {
     struct err err = ERR_INIT;
     struct profile *p = NULL;
-    enum spool_load result = spool_store_load(s->store, e, s->builder, &p, &err);
+    enum spool_load result = spool_store_load(s->store, e, &p, &err);
     if (result == SPOOL_LOAD_FAILED) {
         say_read_failure(s, &err, now_ms);
     }
@@ -296,14 +295,6 @@ static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
     s->n_waiting = 0;
     s->waiting_bytes = 0;
     pthread_mutex_unlock(&s->lock);
-}
-
-static unsigned wants_of(struct spool *s, const struct spool_entry *e)
-{
-    pthread_mutex_lock(&s->lock);
-    unsigned wants = e->wants;
-    pthread_mutex_unlock(&s->lock);
-    return wants;
 }
 
 /* Frees one that was released before it was written. */
@@ -353,7 +344,9 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
     int64_t wall_offset = clock_wall_offset_ns();
     struct spool_entry *e;
     while ((e = pop(batch)) != NULL) {
-        unsigned wants = wants_of(s, e);
+        pthread_mutex_lock(&s->lock);
+        unsigned wants = e->wants;
+        pthread_mutex_unlock(&s->lock);
         if ((wants & WANTS_RELEASE) != 0) {
             free_released(s, e, wants);
             continue;
@@ -626,11 +619,6 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    s->builder = labels_builder_new(o->intern);
-    if (s->builder == NULL) {
-        err_memory(err);
-        return spool_free(s);
-    }
     s->store = spool_store_open(&s->options, err);
     return s->store != NULL ? s : spool_free(s);
 }
@@ -645,7 +633,6 @@ struct spool *spool_free(struct spool *s)
         spool_entry_free(e);
     }
     spool_store_close(s->store);
-    labels_builder_free(s->builder);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     free(s);

@@ -262,6 +262,11 @@ struct spool_store *spool_store_open(const struct spool_options *o, struct err *
     TAILQ_INIT(&s->segments);
     TAILQ_INIT(&s->orphans);
     buf_init(&s->head, SPOOL_HEAD_SIZE + (size_t)SPOOL_LABELS_MAX);
+    s->builder = labels_builder_new(o->intern);
+    if (s->builder == NULL) {
+        err_memory(err);
+        return spool_store_close(s);
+    }
     if (!make_path(s, err) || (!open_directory(s, err) && !is_transient_errno(errno))) {
         return spool_store_close(s);
     }
@@ -285,6 +290,7 @@ struct spool_store *spool_store_close(struct spool_store *s)
     free_entries(&s->orphans);
     close_directory(s);
     buf_done(&s->head);
+    labels_builder_free(s->builder);
     free(s->unplaced);
     free(s->directory);
     free(s);
@@ -635,8 +641,7 @@ static struct profile *make_profile(const struct spool_entry *e, const uint8_t *
 }
 
 enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
-                                 struct labels_builder *builder, struct profile **ret_profile,
-                                 struct err *err)
+                                 struct profile **ret_profile, struct err *err)
 {
     uint8_t *labels = NULL;
     char *data = NULL;
@@ -664,7 +669,7 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
     default:
         return SPOOL_LOAD_MEMORY;
     }
-    *ret_profile = make_profile(e, labels, data, builder, &result);
+    *ret_profile = make_profile(e, labels, data, s->builder, &result);
     free(labels);
     if (*ret_profile != NULL) {
         return SPOOL_LOADED;

@@ -161,8 +161,7 @@ bool spool_store_sync(struct spool_store *s, struct err *err);
 
 /* Reads a profile back. */
 enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
-                                 struct labels_builder *builder, struct profile **ret_profile,
-                                 struct err *err);
+                                 struct profile **ret_profile, struct err *err);
 
 /* Done with e, which is freed now or later. False if that could not be written: it will be by
  * spool_store_retry(), or sent again by the next process. */

@@ -186,7 +186,12 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
     char name[SPOOL_NAME_SIZE];
     size_t bad = 0;
     spool_name_format(name, g->id, false);
-    switch (spool_walk_open(&s->walk, s->dir, g->id)) {
+    enum spool_walk_open kind = spool_walk_open(&s->walk, s->dir, g->id);
+    bool is_file = errno != ENOENT && errno != ENOTSUP && errno != ELOOP;
+    if (kind == SPOOL_WALK_FAILED && !is_file) {
+        kind = SPOOL_WALK_FOREIGN;
+    }
+    switch (kind) {
     case SPOOL_WALK_OPEN:
         break;
     case SPOOL_WALK_EMPTY:
@@ -202,10 +207,6 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
         return 0;
     case SPOOL_WALK_FAILED:
     default:
-        if (errno == ENOENT || errno == ENOTSUP || errno == ELOOP) {
-            skip_segment(s, g, SPOOL_SKIP_FOREIGN);
-            return 0;
-        }
         spool_store_failed(s, SPOOL_ERR_READ, name, err);
         return -1;
     }

@@ -42,6 +42,7 @@ struct spool_store {
     struct spool_numbers acked;
     struct spool_entry *unplaced; /* found, but there was no room */
 
+    struct labels_builder *builder;
     struct buf head; /* of the record that is being written, with its labels */
     struct spool_counts counts;
 };
