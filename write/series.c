@@ -168,15 +168,6 @@ static uint8_t worth_of(const struct candidate *c)
     return c->external ? WORTH_EXTERNAL : WORTH_REST;
 }
 
-static void take_tenant(struct series *s, struct sv value)
-{
-    if (series_tenant_valid(value)) {
-        s->tenant = value;
-    } else {
-        s->changes[SERIES_TENANT]++;
-    }
-}
-
 /* One more label that the limits changed. */
 static void count_cut(struct series *s, enum series_change change, struct sv name)
 {
@@ -192,7 +183,9 @@ static void add(struct build *b, struct sv name, struct sv value, bool external)
         return;
     }
     if (sv_eq_str(name, LABEL_TENANT)) {
-        take_tenant(s, value);
+        bool valid = series_tenant_valid(value);
+        s->tenant = valid ? value : s->tenant;
+        s->changes[SERIES_TENANT] += !valid;
         return;
     }
     if (sv_starts_with(name, SV("__")) && !sv_eq_str(name, LABEL_NAME) &&

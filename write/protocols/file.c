@@ -164,12 +164,6 @@ static bool is_gzip(const struct profile *p)
     return gzip_is((struct sv){.p = p->data, .n = p->size});
 }
 
-/* Plain pprof is compressed, as tools expect of such files. A recording stays as it is. */
-static bool is_compressed_here(const struct profile *p)
-{
-    return p->format == PROFILE_PPROF && !is_gzip(p);
-}
-
 static const char *file_extension(const struct profile *p)
 {
     if (p->format == PROFILE_JFR) {
@@ -188,8 +182,10 @@ static bool write_profile(struct writing *w, struct err *err)
         return err_sys(err, "cannot make a file in %s/%s/%s", w->sink->directory, w->service,
                        w->type);
     }
-    bool ok = is_compressed_here(w->profile) ? write_compressed(fd, w->profile)
-                                             : write_all(fd, w->profile->data, w->profile->size);
+    const struct profile *p = w->profile;
+    /* Plain pprof is compressed, as tools expect of such files. A recording stays as it is. */
+    bool compress = p->format == PROFILE_PPROF && !is_gzip(p);
+    bool ok = compress ? write_compressed(fd, p) : write_all(fd, p->data, p->size);
     int failed = errno;
     w->bytes = (uint64_t)lseek(fd, 0, SEEK_CUR);
     if (close(fd) != 0 && ok) {
@@ -301,12 +297,9 @@ static bool append_index(struct writing *w, struct err *err)
 {
     struct buf line;
     buf_init(&line, LINE_BYTES_MAX);
-    bool ok = format_line(w, &line);
-    if (ok) {
-        ok = append_line(w, &line, err);
-    } else {
-        err_set(err, ERR_MEMORY, "out of memory for a line of " FILE_INDEX);
-    }
+    bool ok = format_line(w, &line)
+                  ? append_line(w, &line, err)
+                  : err_set(err, ERR_MEMORY, "out of memory for a line of " FILE_INDEX);
     buf_done(&line);
     return ok;
 }
@@ -353,23 +346,17 @@ static bool publish(struct writing *w, struct err *err)
     return ok;
 }
 
-static bool write_in_root(struct writing *w, struct err *err)
-{
-    if (!open_directory(w, err)) {
-        return false;
-    }
-    bool ok = write_profile(w, err) && publish(w, err);
-    close(w->dir);
-    return ok;
-}
-
 void file_deliver(struct sink *sink, const struct series *s, const struct profile *p,
                   struct answer *ret_answer)
 {
     struct err err = ERR_INIT;
     struct writing w = {.sink = (struct file_sink *)sink, .series = s, .profile = p};
     w.root = open_root(w.sink, &err);
-    bool ok = w.root >= 0 && write_in_root(&w, &err);
+    bool ok = false;
+    if (w.root >= 0 && open_directory(&w, &err)) {
+        ok = write_profile(&w, &err) && publish(&w, &err);
+        close(w.dir);
+    }
     if (w.root >= 0) {
         close(w.root);
     }

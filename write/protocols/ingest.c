@@ -18,19 +18,15 @@
 
 /* ---- the name -------------------------------------------------------------------------------- */
 
-static bool app_char(char c)
-{
-    return ascii_is_word(c) || c == '.' || c == '-';
-}
-
 static void put_app(struct sv service, struct buf *out)
 {
     size_t start = out->len;
     for (size_t i = 0; i < service.n && out->len - start < INGEST_APP_MAX; i++) {
         char c = service.p[i];
         bool continuation = ((unsigned char)c & 0xc0) == 0x80;
+        bool plain = ascii_is_word(c) || c == '.' || c == '-';
         if (!continuation) {
-            buf_putc(out, app_char(c) ? c : c == '/' ? '.' : '_');
+            buf_putc(out, plain ? c : c == '/' ? '.' : '_');
         }
     }
 }
@@ -215,15 +211,10 @@ static unsigned sample_rate_of(const struct series *s, const struct profile *p)
     return ingest_sample_rate(summary.period);
 }
 
-static struct sv without_query(const char *url)
-{
-    return (struct sv){.p = url, .n = strcspn(url, "?#")};
-}
-
 /* Where the URL is that of DeepFlow's agent. */
 static bool is_deepflow(const char *url)
 {
-    struct sv path = without_query(url);
+    struct sv path = {.p = url, .n = strcspn(url, "?#")};
     while (path.n > 0 && path.p[path.n - 1] == '/') {
         path.n--;
     }
@@ -231,25 +222,21 @@ static bool is_deepflow(const char *url)
            sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE INGEST_PATH));
 }
 
-/* A recording in gzip: within a form DeepFlow would not inflate it, as a body it does (and a
- * Pyroscope the other way round). */
-static bool is_raw_jfr(const struct config_endpoint *endpoint, const struct profile *p)
-{
-    return p->format == PROFILE_JFR && gzip_is((struct sv){.p = p->data, .n = p->size}) &&
-           is_deepflow(endpoint->url);
-}
-
 static bool put_body(struct request *r, const struct request_input *in)
 {
     const char *boundary = in->boundary->text;
-    if (is_raw_jfr(in->endpoint, in->profile)) {
+    const struct profile *p = in->profile;
+    /* A recording in gzip: within a form DeepFlow would not inflate it, as a body it does (and a
+     * Pyroscope the other way round). */
+    if (p->format == PROFILE_JFR && gzip_is((struct sv){.p = p->data, .n = p->size}) &&
+        is_deepflow(in->endpoint->url)) {
         (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
         return true;
     }
     (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
                    boundary);
-    return ingest_body(boundary, in->profile->format, ingest_sample_type_config(in->series->type),
-                       &r->head, &r->tail);
+    return ingest_body(boundary, p->format, ingest_sample_type_config(in->series->type), &r->head,
+                       &r->tail);
 }
 
 static enum request_status ingest_build(struct request *r, const struct request_input *in)

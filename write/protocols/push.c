@@ -130,22 +130,16 @@ static void ask_pyroscope(const struct readback_query *q, struct buf *url, struc
                q->id, q->from_ns / NS_PER_MS, q->until_ns / NS_PER_MS);
 }
 
-static bool holds_function(const json_t *names)
+static bool holds_flamegraph(const json_t *answer)
 {
-    size_t i;
-    json_t *name;
-    json_array_foreach(names, i, name)
-    {
-        if (json_is_string(name) && strcmp(json_string_value(name), READBACK_FUNCTION) == 0) {
+    const json_t *names = json_object_get(json_object_get(answer, "flamegraph"), "names");
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (name != NULL && strcmp(name, READBACK_FUNCTION) == 0) {
             return true;
         }
     }
     return false;
-}
-
-static bool holds_flamegraph(const json_t *answer)
-{
-    return holds_function(json_object_get(json_object_get(answer, "flamegraph"), "names"));
 }
 
 const struct readback readback_pyroscope = {.ask = ask_pyroscope, .holds = holds_flamegraph};

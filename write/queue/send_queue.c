@@ -199,15 +199,11 @@ void send_queue_unlock(struct send_queue *q)
     free_items(&dropped);
 }
 
-static bool is_expired(const struct send_queue *q, const struct send_item *it, int64_t now_ms)
-{
-    return q->config->max_age_ms > 0 && now_ms - it->scraped_ms >= q->config->max_age_ms;
-}
-
 static void expire(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it;
-    while ((it = TAILQ_FIRST(&q->by_age)) != NULL && is_expired(q, it, now_ms)) {
+    int64_t max_age_ms = q->config->max_age_ms > 0 ? q->config->max_age_ms : INT64_MAX;
+    while ((it = TAILQ_FIRST(&q->by_age)) != NULL && now_ms - it->scraped_ms >= max_age_ms) {
         send_queue_drop_queued(q, it, DROP_EXPIRED);
     }
 }
@@ -245,17 +241,12 @@ static void make_room(struct send_queue *q, uint64_t n)
     }
 }
 
-/* Whether a new profile cannot be queued even if all others were dropped. */
-static bool is_refused(const struct send_queue *q, uint64_t cost)
-{
-    return q->closed || cost > q->config->queue_max_bytes ||
-           q->in_flight_bytes > q->config->queue_max_bytes - cost;
-}
-
 static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms)
 {
+    uint64_t max = q->config->queue_max_bytes;
     q->ledger.accepted++;
-    if (is_refused(q, it->cost)) {
+    /* It cannot be queued even if all others were dropped. */
+    if (q->closed || it->cost > max || q->in_flight_bytes > max - it->cost) {
         q->ledger.dropped[q->closed ? DROP_SHUTDOWN : DROP_QUEUE_FULL]++;
         spool_entry_free(it->entry);
         it->entry = NULL;

@@ -5,12 +5,6 @@
 #include "model/profile.h"
 #include "write/queue/send_queue_private.h"
 
-/* The index of profiles that are only on disk may take half of the memory. */
-static bool index_has_room(const struct send_queue *q)
-{
-    return (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST <= q->config->queue_max_bytes / 2;
-}
-
 /* The first one in the queue that was not replayed. */
 static struct send_item *first_of_this_process(const struct send_queue *q)
 {
@@ -27,7 +21,10 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry)
     struct send_queue *q = arg;
     struct send_item *it = NULL;
     pthread_mutex_lock(&q->lock);
-    if (!q->closed && index_has_room(q) && send_queue_evict(q, SEND_QUEUE_INDEX_COST)) {
+    /* The index of profiles that are only on disk may take half of the memory. */
+    uint64_t index = (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST;
+    if (!q->closed && index <= q->config->queue_max_bytes / 2 &&
+        send_queue_evict(q, SEND_QUEUE_INDEX_COST)) {
         it = calloc(1, sizeof(*it));
     }
     if (it != NULL) {
@@ -92,10 +89,9 @@ static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_lo
     bool passing = result == SPOOL_LOAD_FAILED || result == SPOOL_LOAD_MEMORY;
     send_queue_land(q, it);
     if (!passing || ++it->load_failures >= SEND_QUEUE_LOADS_MAX) {
-        send_queue_drop_landed(q, it,
-                               result == SPOOL_LOAD_GONE && !it->on_disk ? DROP_SPOOL_FULL
-                               : result == SPOOL_LOAD_MEMORY             ? DROP_MEMORY
-                                                                         : DROP_DAMAGED);
+        enum write_drop reason = result == SPOOL_LOAD_MEMORY ? DROP_MEMORY : DROP_DAMAGED;
+        bool lost = result == SPOOL_LOAD_GONE && !it->on_disk;
+        send_queue_drop_landed(q, it, lost ? DROP_SPOOL_FULL : reason);
         return;
     }
     q->load_rest_until = now_ms + SEND_QUEUE_LOAD_REST_MS;

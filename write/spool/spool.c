@@ -104,13 +104,6 @@ static void add_waiting(struct spool *s, struct spool_entry *e)
     s->waiting_bytes += e->profile->size;
 }
 
-static void remove_waiting(struct spool *s, struct spool_entry *e)
-{
-    TAILQ_REMOVE(&s->waiting, e, link);
-    s->n_waiting--;
-    s->waiting_bytes -= e->profile->size;
-}
-
 void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
 {
     pthread_mutex_lock(&s->lock);
@@ -150,7 +143,9 @@ bool spool_release(struct spool *s, struct spool_entry *e, bool hold)
     pthread_mutex_lock(&s->lock);
     bool waiting = e->state == ENTRY_WAITING;
     if (waiting) {
-        remove_waiting(s, e);
+        TAILQ_REMOVE(&s->waiting, e, link);
+        s->n_waiting--;
+        s->waiting_bytes -= e->profile->size;
     } else {
         request(s, e, hold ? WANTS_RELEASE | WANTS_HOLD : WANTS_RELEASE);
     }
@@ -236,15 +231,6 @@ static void say_damage(struct spool *s, int64_t now_ms)
 
 /* ---- requests; the thread -------------------------------------------------------------------- */
 
-static void release(struct spool *s, struct spool_entry *e, unsigned wants, int64_t now_ms)
-{
-    struct err err = ERR_INIT;
-    if (!spool_store_done(s->store, e, &err)) {
-        note_failure(s, &err, now_ms);
-    }
-    s->acknowledged += (wants & WANTS_HOLD) != 0;
-}
-
 static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
 {
     struct err err = ERR_INIT;
@@ -260,6 +246,7 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
 /* False if there is no request. */
 static bool run_request(struct spool *s, int64_t now_ms)
 {
+    struct err err = ERR_INIT;
     pthread_mutex_lock(&s->lock);
     struct spool_entry *e = pop(&s->requests);
     unsigned wants = 0;
@@ -273,7 +260,10 @@ static bool run_request(struct spool *s, int64_t now_ms)
     }
     /* A released entry needs no loading. */
     if ((wants & WANTS_RELEASE) != 0) {
-        release(s, e, wants, now_ms);
+        s->acknowledged += (wants & WANTS_HOLD) != 0;
+        if (!spool_store_done(s->store, e, &err)) {
+            note_failure(s, &err, now_ms);
+        }
     } else {
         load(s, e, now_ms);
     }

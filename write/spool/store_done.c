@@ -41,24 +41,6 @@ static bool open_acks(struct spool_store *s, struct spool_segment *g)
     return true;
 }
 
-/* An entry that is too far into its file has no place in an acknowledgement: none can be, since a
- * segment of ours ends with the record that passes its limit. */
-static bool write_ack(struct spool_store *s, struct spool_segment *g, const struct spool_entry *e,
-                      struct err *err)
-{
-    uint8_t ack[SPOOL_ACK_SIZE];
-    char name[SPOOL_NAME_SIZE];
-    spool_ack_encode(g->salt, e->offset, ack);
-    if (open_acks(s, g) &&
-        spool_write_full(s->acking.fd, ack, sizeof(ack), NULL, 0, g->ack_size) == 0) {
-        g->ack_size += sizeof(ack);
-        s->acking.dirty = true;
-        return true;
-    }
-    spool_name_format(name, g->id, true);
-    return spool_store_failed(s, SPOOL_ERR_ACK, name, err);
-}
-
 static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err *err)
 {
     char name[SPOOL_NAME_SIZE];
@@ -97,13 +79,21 @@ bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct e
     return !is_over(s, g) || remove_segment(s, g, err);
 }
 
-/* Acknowledges an entry that is done, and frees it. */
+/* Acknowledges an entry that is done, and frees it. Its offset always fits: a segment of ours ends
+ * with the record that passes its limit. */
 static bool acknowledge(struct spool_store *s, struct spool_segment *g, struct spool_entry *e,
                         struct err *err)
 {
-    if (!write_ack(s, g, e, err)) {
-        return false;
+    uint8_t ack[SPOOL_ACK_SIZE];
+    char name[SPOOL_NAME_SIZE];
+    spool_ack_encode(g->salt, e->offset, ack);
+    if (!open_acks(s, g) ||
+        spool_write_full(s->acking.fd, ack, sizeof(ack), NULL, 0, g->ack_size) != 0) {
+        spool_name_format(name, g->id, true);
+        return spool_store_failed(s, SPOOL_ERR_ACK, name, err);
     }
+    g->ack_size += sizeof(ack);
+    s->acking.dirty = true;
     spool_store_free_entry(&g->unacked, e);
     return true;
 }
@@ -278,16 +268,9 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
     return place(s, e) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
 }
 
-static void finish_walk(struct spool_store *s)
-{
-    struct spool_segment *g = s->walking;
-    spool_store_end_walk(s);
-    mark_as_read(s, g);
-    (void)spool_store_retire(s, g, NULL);
-}
-
 static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, struct err *err)
 {
+    struct spool_segment *g = s->walking;
     struct spool_found found;
     if (s->unplaced != NULL) {
         return place(s, s->unplaced) ? SPOOL_READ_MORE : SPOOL_READ_NO_ROOM;
@@ -299,7 +282,9 @@ static enum spool_read walk_on(struct spool_store *s, int64_t wall_offset_ns, st
         count_damage(s, found.size);
         return SPOOL_READ_MORE;
     case SPOOL_STEP_END:
-        finish_walk(s);
+        spool_store_end_walk(s);
+        mark_as_read(s, g);
+        (void)spool_store_retire(s, g, NULL);
         return SPOOL_READ_MORE;
     case SPOOL_STEP_FAILED:
     default:
