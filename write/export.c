@@ -9,13 +9,12 @@ struct family {
     const char *name;
     const char *help;
     enum metric_type type;
-    size_t offset; /* of a uint64_t in the row */
-    bool in_ms;    /* exported in seconds */
-    bool spool;    /* only of endpoints that have one */
-    /* An array in the row. */
-    const char *label;
+    unsigned n;        /* of the values of the label */
+    size_t offset;     /* of a uint64_t in the row, or of an array of n */
+    const char *label; /* NULL: one value */
     const char *(*value_name)(unsigned i);
-    unsigned n;
+    bool in_ms; /* exported in seconds */
+    bool spool; /* only of endpoints that have one */
 };
 #define COUNT(member) .offset = offsetof(struct export_row, member)
 #define LIST(member, label_, name_, n_)                                                            \
@@ -24,8 +23,7 @@ struct family {
 static const struct family families[] = {
     {"profpull_write_accepted_profiles_total",
      "Profiles that the scraper has handed to the endpoint. With the replayed ones: sent + dropped "
-     "+ "
-     "queued + in flight.",
+     "+ queued + in flight.",
      METRIC_COUNTER, COUNT(status.ledger.accepted)},
     {"profpull_write_replayed_profiles_total",
      "Profiles of an earlier process that were found in the spool.", METRIC_COUNTER,

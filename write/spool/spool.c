@@ -89,6 +89,17 @@ static struct spool_entry *pop(struct spool_entry_list *list)
     return e;
 }
 
+static void push(struct spool_entry_list *list, struct spool_entry *e)
+{
+    TAILQ_INSERT_TAIL(list, e, link);
+}
+
+/* Moves all of a list to the end of another. */
+static void move_all(struct spool_entry_list *to, struct spool_entry_list *from)
+{
+    TAILQ_CONCAT(to, from, link);
+}
+
 /* Under the lock. */
 static void poke(struct spool *s)
 {
@@ -99,7 +110,7 @@ static void poke(struct spool *s)
 static void add_waiting(struct spool *s, struct spool_entry *e)
 {
     e->state = ENTRY_WAITING;
-    TAILQ_INSERT_TAIL(&s->waiting, e, link);
+    push(&s->waiting, e);
     s->n_waiting++;
     s->waiting_bytes += e->profile->size;
 }
@@ -127,7 +138,7 @@ static void request(struct spool *s, struct spool_entry *e, unsigned wants)
         return;
     }
     e->wants |= IS_REQUESTED;
-    TAILQ_INSERT_TAIL(&s->requests, e, link);
+    push(&s->requests, e);
     poke(s);
 }
 
@@ -277,7 +288,7 @@ static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
     struct spool_entry *e;
     TAILQ_INIT(ret_batch);
     pthread_mutex_lock(&s->lock);
-    TAILQ_CONCAT(ret_batch, &s->waiting, link);
+    move_all(ret_batch, &s->waiting);
     TAILQ_FOREACH(e, ret_batch, link)
     {
         e->state = ENTRY_BUSY;
@@ -303,7 +314,7 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
     if (s->n_waiting == 0) {
         s->waiting_since_ms = now_ms;
     }
-    TAILQ_CONCAT(&newer, &s->waiting, link);
+    move_all(&newer, &s->waiting);
     while ((e = pop(batch)) != NULL) {
         if ((e->wants & WANTS_RELEASE) != 0) {
             free_released(s, e, e->wants);
@@ -311,7 +322,7 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
             add_waiting(s, e);
         }
     }
-    TAILQ_CONCAT(&s->waiting, &newer, link);
+    move_all(&s->waiting, &newer);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -343,7 +354,7 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
         }
         switch (spool_store_append(s->store, e, wall_offset, err)) {
         case SPOOL_APPENDED:
-            TAILQ_INSERT_TAIL(ret_written, e, link);
+            push(ret_written, e);
             break;
         case SPOOL_APPEND_TOO_LARGE:
             s->own.too_large++;
