@@ -3,63 +3,11 @@
  */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
+#include "tests/unit/requests.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
-#include "write/protocols/table.h"
-#include "write/request.h"
-
-static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
 
 #define BOUNDARY "pprofpull7f3a9c"
-#define T1 INT64_C(1795230000)
-#define T2 INT64_C(1795230010)
-/* 2026-11-21T03:00:00Z */
-#define WALL_NS (T1 * NS_PER_S)
-
-/* A whole CPU profile of 130 bytes, plain, of 100 Hz, with one sample. */
-static const char cpu_hex[] =
-    "0a04080110020a0408031004120a0a010112050580e1eb171a0408013801220a080110012204080110072a08080110"
-    "05"
-    "180520063200320773616d706c65733205636f756e743203637075320b6e616e6f7365636f6e647332046d61696e32"
-    "07"
-    "6d61696e2e676f488080a8b1e39fe7cb175080c8afa0255a04080310046080ade204";
-
-struct bytes {
-    char data[256];
-    size_t n;
-};
-
-static int hex_digit(char c)
-{
-    return c <= '9' ? c - '0' : c - 'a' + 10;
-}
-
-static struct bytes from_hex(const char *hex)
-{
-    struct bytes b = {.n = 0};
-    for (; hex[0] && hex[1]; hex += 2) {
-        b.data[b.n++] = (char)(hex_digit(hex[0]) << 4 | hex_digit(hex[1]));
-    }
-    return b;
-}
-
-static struct intern *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    table = intern_new();
-    return table == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    table = intern_free(table);
-    return 0;
-}
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -70,53 +18,27 @@ struct example {
     const char *data;
     size_t size;
     enum profile_format format;
-    struct series series;
-    struct request request;
-    struct profile *profile;
-    enum request_status status;
+    struct sent sent;
 };
 
 static void build(struct example *e)
 {
-    struct rng rng;
-    struct boundary boundary = {.text = BOUNDARY};
-    char *copy = malloc(e->size + 1);
-    rng_seed(&rng, 1);
-    assert_non_null(copy);
-    memcpy(copy, e->data, e->size);
-    e->profile = profile_new(e->labels, copy, e->size);
-    assert_non_null(e->profile);
-    e->profile->from_ns = T1 * NS_PER_S;
-    e->profile->until_ns = T2 * NS_PER_S;
-    e->profile->format = e->format;
-    assert_true(series_build(&e->series, e->profile->labels, &e->endpoint.external_labels, &limits,
-                             &protocol_of(&e->endpoint)->labels));
-    struct request_input in = {.endpoint = &e->endpoint,
-                               .series = &e->series,
-                               .profile = e->profile,
-                               .boundary = &boundary,
-                               .rng = &rng};
-    e->status = request_build(&e->request, &in);
+    struct profile *p = profile_of(e->labels, e->data, e->size);
+    p->format = e->format;
+    send_profile(&e->sent, &e->endpoint, p, BOUNDARY);
 }
 
 /* Never NULL, which the analyser cannot know. */
 static const char *url_of(const struct example *e)
 {
-    return e->request.url.data != NULL ? e->request.url.data : "";
-}
-
-static void release(struct example *e)
-{
-    request_done(&e->request);
-    series_done(&e->series);
-    profile_unref(e->profile);
+    return e->sent.request.url.data != NULL ? e->sent.request.url.data : "";
 }
 
 /* The request as text: "POST url\nname: value\n...\n\n", then the body with the profile as "<P>".
  */
 static void render(const struct example *e, struct buf *out)
 {
-    const struct request *r = &e->request;
+    const struct request *r = &e->sent.request;
     buf_init(out, 1 << 16);
     buf_printf(out, "POST %s\n", r->url.data);
     for (size_t i = 0; i < r->n_headers; i++) {
@@ -124,7 +46,7 @@ static void render(const struct example *e, struct buf *out)
     }
     buf_putc(out, '\n');
     buf_append(out, r->body[0].data, r->body[0].len);
-    assert_ptr_equal(r->body[1].data, e->profile->data); /* from where it lies, unchanged */
+    assert_ptr_equal(r->body[1].data, e->sent.profile->data); /* from where it lies, unchanged */
     CHECK_INT(r->body[1].len, e->size, "");
     buf_puts(out, "<P>");
     buf_append(out, r->body[2].data, r->body[2].len);
@@ -134,7 +56,7 @@ static void check_request(struct example *e, const char *id, const char *want)
 {
     struct buf got;
     build(e);
-    CHECK_INT(e->status, REQUEST_OK, id);
+    CHECK_INT(e->sent.status, REQUEST_OK, id);
     render(e, &got);
     CHECK_STR(got.data, want, id);
     buf_done(&got);
@@ -142,7 +64,7 @@ static void check_request(struct example *e, const char *id, const char *want)
 
 static size_t body_size(const struct example *e)
 {
-    const struct http_part *part = e->request.body;
+    const struct http_part *part = e->sent.request.body;
     return part[0].len + part[1].len + part[2].len;
 }
 
@@ -191,7 +113,7 @@ static void test_cpu_form(void **state)
                   "<P>" PART_TAIL);
     CHECK_INT(body_size(&e), 288, "form");
     assert_null(strstr(url_of(&e), "format="));
-    release(&e);
+    release(&e.sent);
 }
 
 /* The part that says what the sample types mean. */
@@ -238,7 +160,7 @@ static void test_sample_type_configs(void **state)
             CHECK_INT(body_size(&e), 631, "memory");
         }
         buf_done(&want);
-        release(&e);
+        release(&e.sent);
     }
 }
 
@@ -267,7 +189,7 @@ static void test_names(void **state)
                                   rows[i].name, rows[i].value, NULL);
         build(&e);
         CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].id);
-        release(&e);
+        release(&e.sent);
     }
 }
 
@@ -279,7 +201,7 @@ static void test_parts_have_file_names(void **state)
     build(&e);
     size_t parts = 0, names = 0;
     for (size_t b = 0; b < 3; b += 2) {
-        const char *at = e.request.body[b].data != NULL ? e.request.body[b].data : "";
+        const char *at = e.sent.request.body[b].data != NULL ? e.sent.request.body[b].data : "";
         while ((at = strstr(at, "Content-Disposition:")) != NULL) {
             const char *end = strstr(at, "\r\n");
             names += strstr(at, "filename=\"") != NULL && strstr(at, "filename=\"") < end;
@@ -290,7 +212,7 @@ static void test_parts_have_file_names(void **state)
     CHECK_INT(parts, 2, "parts with file names");
     CHECK_INT(names, 2, "parts with file names");
     assert_null(strstr(url_of(&e), "format"));
-    release(&e);
+    release(&e.sent);
 }
 
 /* The tenant is a header; one that no server would take never becomes one. */
@@ -319,7 +241,7 @@ static void test_tenant_header(void **state)
         struct sv line = at != NULL ? (struct sv){at, strcspn(at, "\n") + 1} : SV("");
         CHECK_INT(sv_eq_str(line, rows[i].want), true, rows[i].id);
         buf_done(&got);
-        release(&e);
+        release(&e.sent);
     }
 }
 
@@ -359,7 +281,7 @@ static void test_urls_from_bases(void **state)
         build(&e);
         struct sv url = {url_of(&e), strcspn(url_of(&e), "?")};
         CHECK_INT(sv_eq_str(url, rows[i].want), true, rows[i].id);
-        release(&e);
+        release(&e.sent);
     }
 }
 
@@ -376,12 +298,12 @@ static void test_jfr_form_and_raw(void **state)
     struct example e = ingest_of("jfr", "http://p");
     e.format = PROFILE_JFR;
     check_request(&e, "JFR: gzip", form);
-    release(&e);
+    release(&e.sent);
     e = ingest_of("jfr", "http://p");
     e.format = PROFILE_JFR;
     e.data = "FLR";
     check_request(&e, "JFR: plain", form);
-    release(&e);
+    release(&e.sent);
     static const char *const bases[] = {"http://d/api/v1/profile", "http://d/api/v1/profile/",
                                         "http://d/api/v1/profile/ingest"};
     for (size_t i = 0; i < 3; i++) {
@@ -391,13 +313,13 @@ static void test_jfr_form_and_raw(void **state)
                       "POST http://d/api/v1/profile/ingest?name=shop.cart&from=1795230000"
                       "&until=1795230010&format=jfr&spyName=javaspy&sampleRate=100\n"
                       "Content-Type: application/octet-stream\n\n<P>");
-        release(&e);
+        release(&e.sent);
         e = ingest_of("jfr", bases[i]);
         e.format = PROFILE_JFR;
         e.data = "FLR";
         build(&e);
-        CHECK_CONTAINS(e.request.content_type, "multipart/form-data", "plain, for DeepFlow");
-        release(&e);
+        CHECK_CONTAINS(e.sent.request.content_type, "multipart/form-data", "plain, for DeepFlow");
+        release(&e.sent);
     }
 }
 
@@ -420,21 +342,21 @@ static void test_push_is_plain_protobuf(void **state)
                         .data = cpu.data,
                         .size = cpu.n};
     build(&e);
-    CHECK_INT(e.status, REQUEST_OK, "protobuf");
+    CHECK_INT(e.sent.status, REQUEST_OK, "protobuf");
     CHECK_INT(body_size(&e), 233, "protobuf");
-    CHECK_INT(e.request.body[0].len, head.n, "protobuf");
-    assert_memory_equal(e.request.body[0].data, head.data, head.n);
-    CHECK_INT(e.request.body[2].len, 0, "protobuf: no ID");
+    CHECK_INT(e.sent.request.body[0].len, head.n, "protobuf");
+    assert_memory_equal(e.sent.request.body[0].data, head.data, head.n);
+    CHECK_INT(e.sent.request.body[2].len, 0, "protobuf: no ID");
     CHECK_STR(url_of(&e), "http://pyroscope:4040/push.v1.PusherService/Push", "protobuf");
     static const struct http_header want[] = {{"Content-Type", "application/proto"},
                                               {"Connect-Protocol-Version", "1"},
                                               {"Connect-Timeout-Ms", "10000"}};
-    CHECK_INT(e.request.n_headers, 3, "gzip body: no Content-Encoding");
-    for (size_t i = 0; e.request.headers != NULL && i < 3; i++) {
-        CHECK_STR(e.request.headers[i].name, want[i].name, "protobuf");
-        CHECK_STR(e.request.headers[i].value, want[i].value, "protobuf");
+    CHECK_INT(e.sent.request.n_headers, 3, "gzip body: no Content-Encoding");
+    for (size_t i = 0; e.sent.request.headers != NULL && i < 3; i++) {
+        CHECK_STR(e.sent.request.headers[i].name, want[i].name, "protobuf");
+        CHECK_STR(e.sent.request.headers[i].value, want[i].value, "protobuf");
     }
-    release(&e);
+    release(&e.sent);
 }
 
 /* What would be refused for its form is not sent. */
@@ -446,14 +368,14 @@ static void test_unsendable(void **state)
                         .data = "x",
                         .size = 1};
     build(&e);
-    CHECK_INT(e.status, REQUEST_BAD_LABELS, "no type: no __name__");
-    release(&e);
+    CHECK_INT(e.sent.status, REQUEST_BAD_LABELS, "no type: no __name__");
+    release(&e.sent);
     e = ingest_of("jfr", "http://p");
     e.endpoint.protocol = &protocol_push.config;
     e.format = PROFILE_JFR;
     build(&e);
-    CHECK_INT(e.status, REQUEST_BAD_FORMAT, "broken profile: a recording in a raw_profile");
-    release(&e);
+    CHECK_INT(e.sent.status, REQUEST_BAD_FORMAT, "broken profile: a recording in a raw_profile");
+    release(&e.sent);
 }
 
 /* DeepFlow reads `from` as seconds, `units` and not `unit`, a language it knows, and CPU
@@ -482,7 +404,7 @@ static void test_deepflow_query(void **state)
         CHECK_CONTAINS(url_of(&e), "&from=1795230000&until=1795230010&", rows[i].id);
         CHECK_CONTAINS(url_of(&e), "&units=samples&", rows[i].id);
         CHECK_CONTAINS(url_of(&e), "&spyName=gospy&", rows[i].id);
-        release(&e);
+        release(&e.sent);
     }
     CHECK_INT(ingest_sample_rate(10101010), 99, "99 Hz");
     CHECK_INT(ingest_sample_rate(-1), 100, "");
@@ -499,10 +421,10 @@ static void test_no_content_encoding(void **state)
         struct example e = ingest_of("process_cpu", "http://p");
         e.endpoint.protocol = &all[i]->config;
         build(&e);
-        for (size_t h = 0; h < e.request.n_headers; h++) {
-            assert_string_not_equal(e.request.headers[h].name, "Content-Encoding");
+        for (size_t h = 0; h < e.sent.request.n_headers; h++) {
+            assert_string_not_equal(e.sent.request.headers[h].name, "Content-Encoding");
         }
-        release(&e);
+        release(&e.sent);
     }
 }
 
@@ -531,7 +453,7 @@ static void test_profefe_query(void **state)
                   "POST http://profefe:10100/api/0/profiles?service=cart&type=cpu"
                   "&labels=env%3Dprod%2Cpod%3Dcart-7f&created_at=2026-11-21T03%3A00%3A00\n"
                   "Content-Type: application/octet-stream\n\n<P>");
-    release(&e);
+    release(&e.sent);
 }
 
 /* The types that profefe knows; the rest is "other", and a label keeps its name. */
@@ -558,7 +480,7 @@ static void test_profefe_types(void **state)
             testing_labels(table, "service_name", "s", "__name__", rows[i].name, NULL), &cpu);
         build(&e);
         CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].name);
-        release(&e);
+        release(&e.sent);
     }
 }
 
@@ -575,7 +497,7 @@ static void test_profefe_labels_encoded_twice(void **state)
                    "?service=ns%2Fa%20b&type=mutex&labels=a.b%252Fc%3D%2520%252B%2C"
                    "k%3Da%252Cb%253Dc%2525&created_at=",
                    "profefe labels");
-    release(&e);
+    release(&e.sent);
 }
 
 /* Labels that do not fit the request line go, those that are worth least first. */
@@ -590,11 +512,11 @@ static void test_profefe_labels_fit(void **state)
                                                  "pod", "p", "zone", value, NULL),
                                   &cpu);
     build(&e);
-    CHECK_INT(e.status, REQUEST_OK, "");
+    CHECK_INT(e.sent.status, REQUEST_OK, "");
     CHECK_CONTAINS(url_of(&e), "&labels=pod%3Dp&", "");
-    CHECK_INT(e.series.changes[SERIES_SURPLUS], 1, "");
-    assert_true(e.request.url.len < 6000);
-    release(&e);
+    CHECK_INT(e.sent.series.changes[SERIES_SURPLUS], 1, "");
+    assert_true(e.sent.request.url.len < 6000);
+    release(&e.sent);
 }
 
 /* A profile without samples, which profefe refuses, is not sent. */
@@ -618,8 +540,8 @@ static void test_profefe_takes_no_empty_profile(void **state)
         struct example e = profefe_of(
             testing_labels(table, "service_name", "s", "__name__", "mutex", NULL), &data);
         build(&e);
-        CHECK_INT(e.status, rows[i].want, rows[i].id);
-        release(&e);
+        CHECK_INT(e.sent.status, rows[i].want, rows[i].id);
+        release(&e.sent);
     }
 }
 
@@ -776,7 +698,7 @@ static struct answer_input input_of(const struct protocol *protocol, long status
                                  .location = "",
                                  .retry_after_ms = -1,
                                  .body = sv_from(body),
-                                 .wall_ns = WALL_NS};
+                                 .wall_ns = WALL_S * NS_PER_S};
 }
 
 static void test_answers(void **state)

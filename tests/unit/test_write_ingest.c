@@ -1,52 +1,19 @@
 /* POST /ingest: name, query and multipart body, and the URLs of all protocols. */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
 #include "http/url.h"
+#include "tests/unit/requests.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
-#include "write/protocols/table.h"
-
-static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
-
-static const struct config_pairs no_external = {.at = NULL, .n = 0};
 
 #define T1 INT64_C(1795230000)
 #define T2 INT64_C(1795230015)
 
-static struct intern *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    table = intern_new();
-    return table == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    table = intern_free(table);
-    return 0;
-}
-
-struct pair {
-    const char *name;
-    const char *value;
-};
-
 static void build(struct series *s, const struct pair *pairs, size_t n, struct labels **ret_labels)
 {
-    struct labels_builder *b = labels_builder_new(table);
-    labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < n && pairs[i].name != NULL; i++) {
-        labels_builder_set_str(b, pairs[i].name, pairs[i].value);
-    }
-    *ret_labels = labels_builder_build(b);
-    assert_non_null(*ret_labels);
-    labels_builder_free(b);
-    assert_true(series_build(s, *ret_labels, &no_external, &limits, &protocol_ingest.labels));
+    *ret_labels = labels_of(pairs, n);
+    assert_true(
+        series_build(s, *ret_labels, &no_external, &default_limits, &protocol_ingest.labels));
 }
 
 static void test_names(void **state)
@@ -227,7 +194,7 @@ static void test_long_name_drops_labels(void **state)
     labels_builder_set_str(b, "service_name", "s");
     struct labels *l = labels_builder_build(b);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, &limits, &protocol_ingest.labels));
+    assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_ingest.labels));
     struct buf out;
     buf_init(&out, 1 << 16);
     assert_true(ingest_name(&s, &out));
@@ -261,7 +228,7 @@ static void test_name_limit_is_exact(void **state)
         labels_builder_set_str(b, "service_name", service);
         struct labels *l = labels_builder_build(b);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, &limits, &protocol_ingest.labels));
+        assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_ingest.labels));
         struct buf out;
         buf_init(&out, 1 << 16);
         assert_true(ingest_name(&s, &out));
@@ -399,15 +366,15 @@ static void test_boundary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_repaired_value_is_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_query, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_plus_and_space_are_encoded, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_times_have_ten_digits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_goroutines_are_averaged, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_name_drops_labels, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_name_limit_is_exact, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_service_name, setup, teardown),
+        TEST(test_names),
+        TEST(test_repaired_value_is_counted),
+        TEST(test_query),
+        TEST(test_plus_and_space_are_encoded),
+        TEST(test_times_have_ten_digits),
+        TEST(test_goroutines_are_averaged),
+        TEST(test_long_name_drops_labels),
+        TEST(test_name_limit_is_exact),
+        TEST(test_long_service_name),
         cmocka_unit_test(test_body_e1),
         cmocka_unit_test(test_body_e3),
         cmocka_unit_test(test_sample_type_configs),

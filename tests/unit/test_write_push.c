@@ -1,31 +1,9 @@
 /* The bytes of a push request, against examples that protoc made and a decoder of our own. */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
+#include "tests/unit/protobuf_reader.h"
+#include "tests/unit/requests.h"
 #include "write/protocols/push.h"
-#include "write/protocols/table.h"
-
-static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
-
-static const struct config_pairs no_external = {.at = NULL, .n = 0};
-
-/* A complete pprof of 130 bytes. */
-static const char pprof_hex[] =
-    "0a04080110020a0408031004120a0a010112050580e1eb171a0408013801220a080110012204080110072a08080110"
-    "05"
-    "180520063200320773616d706c65733205636f756e743203637075320b6e616e6f7365636f6e647332046d61696e32"
-    "076d61696e2e676f488080a8b1e39fe7cb175080c8afa0255a04080310046080ade204";
-
-static size_t unhex(const char *hex, unsigned char *out)
-{
-    size_t n = 0;
-    for (; hex[0] && hex[1]; hex += 2) {
-        char digits[3] = {hex[0], hex[1], '\0'};
-        out[n++] = (unsigned char)strtoul(digits, NULL, 16);
-    }
-    return n;
-}
 
 static void put_hex(struct buf *out, const void *data, size_t n)
 {
@@ -39,7 +17,7 @@ static void put_hex(struct buf *out, const void *data, size_t n)
 static void encode(struct labels *l, struct sv profile, struct buf *out)
 {
     struct series s;
-    assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
+    assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     struct buf prefix;
     buf_init(&prefix, 1 << 20);
     assert_true(push_encode(&s, profile.n, &prefix));
@@ -53,8 +31,8 @@ static void encode(struct labels *l, struct sv profile, struct buf *out)
 static void test_request_of_two_labels(void **state)
 {
     (void)state;
-    struct intern *in = intern_new();
-    struct labels *l = testing_labels(in, "__name__", "process_cpu", "service_name", "demo", NULL);
+    struct labels *l =
+        testing_labels(table, "__name__", "process_cpu", "service_name", "demo", NULL);
     struct buf out;
     struct buf hex;
     buf_init(&out, 1 << 20);
@@ -69,23 +47,20 @@ static void test_request_of_two_labels(void **state)
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
-    intern_free(in);
 }
 
 static void test_request_of_four_labels(void **state)
 {
     (void)state;
-    unsigned char pprof[sizeof(pprof_hex) / 2];
-    size_t n = unhex(pprof_hex, pprof);
-    CHECK_INT(n, 130, "");
-    struct intern *in = intern_new();
-    struct labels *l = testing_labels(in, "__name__", "memory", "service_name", "shop.cart",
+    struct bytes cpu = from_hex(cpu_hex);
+    CHECK_INT(cpu.n, 130, "");
+    struct labels *l = testing_labels(table, "__name__", "memory", "service_name", "shop.cart",
                                       "instance", "10.1.2.3:6060", "__delta__", "false", NULL);
     struct buf out;
     struct buf hex;
     buf_init(&out, 1 << 20);
     buf_init(&hex, 1 << 20);
-    encode(l, (struct sv){.p = (char *)pprof, .n = n}, &out);
+    encode(l, (struct sv){.p = cpu.data, .n = cpu.n}, &out);
     put_hex(&hex, out.data, out.len);
     static const char head[] =
         "0ae6010a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d655f5f12066d656d6f72790a19"
@@ -93,11 +68,10 @@ static void test_request_of_four_labels(void **state)
         "6f702e636172741285010a8201";
     CHECK_INT(out.len, 233, "");
     CHECK_INT(strncmp(hex.data, head, strlen(head)), 0, hex.data);
-    CHECK_STR(hex.data + strlen(head), pprof_hex, "");
+    CHECK_STR(hex.data + strlen(head), cpu_hex, "");
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
-    intern_free(in);
 }
 
 /* Sizes that need varints of two and three bytes at every level. */
@@ -108,9 +82,8 @@ static void test_large_varints(void **state)
     char value[201] = "";
     memset(profile, 'x', sizeof(profile));
     memset(value, 'v', 200);
-    struct intern *in = intern_new();
     struct labels *l =
-        testing_labels(in, "__name__", "block", "service_name", "s", "a", value, NULL);
+        testing_labels(table, "__name__", "block", "service_name", "s", "a", value, NULL);
     struct buf out;
     struct buf hex;
     buf_init(&out, 1 << 20);
@@ -125,56 +98,14 @@ static void test_large_varints(void **state)
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
-    intern_free(in);
 }
 
-/* ---- a decoder, so that more than three examples are checked --------------------------------- */
-
-struct field {
-    unsigned number;
-    struct sv content;
-};
-
-static bool next_varint(struct sv *in, size_t *ret)
-{
-    size_t v = 0;
-    for (unsigned shift = 0; in->n > 0 && shift < 63; shift += 7) {
-        unsigned char c = (unsigned char)in->p[0];
-        in->p++;
-        in->n--;
-        v |= (size_t)(c & 0x7f) << shift;
-        if (!(c & 0x80)) {
-            *ret = v;
-            return shift == 0 || c != 0; /* the shortest form */
-        }
-    }
-    return false;
-}
-
-/* The next length-delimited field; fails the test on anything else. */
-static bool next_field(struct sv *in, struct field *f)
-{
-    if (in->n == 0) {
-        return false;
-    }
-    size_t tag = 0;
-    size_t size = 0;
-    assert_true(next_varint(in, &tag));
-    CHECK_INT(tag & 7, 2, "wire type");
-    assert_true(next_varint(in, &size));
-    assert_true(size <= in->n);
-    *f = (struct field){.number = (unsigned)(tag >> 3), .content = {.p = in->p, .n = size}};
-    in->p += size;
-    in->n -= size;
-    return true;
-}
+/* ---- read back, so that more than three examples are checked --------------------------------- */
 
 static void check_label(struct sv pair, struct series_label want)
 {
-    struct field name = {.content = SV("")};
-    struct field value = {.content = SV("")};
-    assert_true(next_field(&pair, &name));
-    assert_true(next_field(&pair, &value));
+    struct field name = next_field(&pair);
+    struct field value = next_field(&pair);
     CHECK_INT(pair.n, 0, "");
     CHECK_INT(name.number, 1, "");
     CHECK_INT(value.number, 2, "");
@@ -184,21 +115,18 @@ static void check_label(struct sv pair, struct series_label want)
 
 static void check_request(struct sv request, const struct series *s, struct sv profile)
 {
-    struct field series = {.content = SV("")};
-    assert_true(next_field(&request, &series));
+    struct field series = next_field(&request);
     CHECK_INT(series.number, 1, "");
     CHECK_INT(request.n, 0, "one series");
-    struct field f = {.content = SV("")};
     for (size_t i = 0; i < s->n; i++) {
-        assert_true(next_field(&series.content, &f));
+        struct field f = next_field(&series.content);
         CHECK_INT(f.number, 1, "");
         check_label(f.content, s->at[i]);
     }
-    assert_true(next_field(&series.content, &f));
+    struct field f = next_field(&series.content);
     CHECK_INT(f.number, 2, "");
     CHECK_INT(series.content.n, 0, "one sample");
-    struct field raw = {.content = SV("")};
-    assert_true(next_field(&f.content, &raw));
+    struct field raw = next_field(&f.content);
     CHECK_INT(raw.number, 1, "");
     CHECK_INT(f.content.n, 0, "no id");
     assert_true(sv_eq(raw.content, profile));
@@ -215,12 +143,11 @@ static void test_round_trip(void **state)
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (char)('a' + i % 26);
     }
-    struct intern *in = intern_new();
     size_t n = sizeof(lengths) / sizeof(lengths[0]);
     for (size_t i = 0; i < n * n; i++) {
         struct sv value = {.p = bytes, .n = lengths[i / n] <= 2048 ? lengths[i / n] : 2048};
         struct sv profile = {.p = bytes, .n = lengths[i % n]};
-        struct labels_builder *b = labels_builder_new(in);
+        struct labels_builder *b = labels_builder_new(table);
         labels_builder_reset(b, NULL);
         labels_builder_set(b, SV("v"), value);
         labels_builder_set_str(b, "__name__", "memory");
@@ -230,23 +157,21 @@ static void test_round_trip(void **state)
         buf_init(&out, 1 << 23);
         encode(l, profile, &out);
         struct series s;
-        assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
+        assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
         series_done(&s);
         buf_done(&out);
         labels_unref(l);
         labels_builder_free(b);
     }
-    intern_free(in);
 }
 
 static void test_too_large(void **state)
 {
     (void)state;
-    struct intern *in = intern_new();
-    struct labels *l = testing_labels(in, "__name__", "memory", NULL);
+    struct labels *l = testing_labels(table, "__name__", "memory", NULL);
     struct series s;
-    assert_true(series_build(&s, l, &no_external, &limits, &protocol_push.labels));
+    assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     struct buf prefix;
     buf_init(&prefix, 1 << 20);
     assert_true(push_encode(&s, PUSH_PROFILE_MAX, &prefix));
@@ -257,17 +182,16 @@ static void test_too_large(void **state)
     series_done(&s);
     buf_done(&prefix);
     labels_unref(l);
-    intern_free(in);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_request_of_two_labels),
-        cmocka_unit_test(test_request_of_four_labels),
-        cmocka_unit_test(test_large_varints),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_too_large),
+        TEST(test_request_of_two_labels),
+        TEST(test_request_of_four_labels),
+        TEST(test_large_varints),
+        TEST(test_round_trip),
+        TEST(test_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,76 +1,19 @@
 /* A whole request of each protocol: URL, headers, body. */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
-#include "write/protocols/table.h"
-#include "write/request.h"
-
-static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
-
-static struct intern *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    table = intern_new();
-    return table == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    table = intern_free(table);
-    return 0;
-}
+#include "tests/unit/requests.h"
 
 static struct profile *make(const char *type, const char *tenant, const char *data, size_t size)
 {
     struct labels *l = testing_labels(table, "service_name", "shop.cart", "__name__", type,
                                       "__tenant_id__", tenant, NULL);
-    char *copy = malloc(size + 1);
-    assert_non_null(copy);
-    memcpy(copy, data, size);
-    struct profile *p = profile_new(l, copy, size);
-    assert_non_null(p);
-    p->from_ns = INT64_C(1795230000) * NS_PER_S;
-    p->until_ns = INT64_C(1795230015) * NS_PER_S;
-    return p;
+    return profile_of(l, data, size);
 }
 
 static struct config_endpoint endpoint_of(const struct protocol *protocol, const char *url)
 {
     return (struct config_endpoint){
         .name = "main", .url = url, .protocol = &protocol->config, .remote_timeout_ms = 10000};
-}
-
-struct built {
-    struct series series;
-    struct request request;
-    struct boundary boundary;
-    enum request_status status;
-};
-
-static void build(struct built *b, const struct config_endpoint *endpoint, const struct profile *p)
-{
-    struct rng rng;
-    rng_seed(&rng, 1);
-    boundary_new(&b->boundary, &rng);
-    rng_seed(&rng, 1); /* the first new one is the same again */
-    assert_true(series_build(&b->series, p->labels, &endpoint->external_labels, &limits,
-                             &protocol_of(endpoint)->labels));
-    struct request_input in = {.endpoint = endpoint,
-                               .series = &b->series,
-                               .profile = p,
-                               .boundary = &b->boundary,
-                               .rng = &rng};
-    b->status = request_build(&b->request, &in);
-}
-
-static void release(struct built *b)
-{
-    request_done(&b->request);
-    series_done(&b->series);
 }
 
 /* "Name: value\n" for each, in order. */
@@ -90,8 +33,8 @@ static void test_push(void **state)
     (void)state;
     struct config_endpoint endpoint = endpoint_of(&protocol_push, "https://kfuse.example/profile/");
     struct profile *p = make("memory", "", "\x1f\x8b!", 3);
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_OK, "");
     CHECK_STR(b.request.url.data, "https://kfuse.example/profile/push.v1.PusherService/Push", "");
     check_headers(&b.request,
@@ -103,7 +46,6 @@ static void test_push(void **state)
     CHECK_INT(b.request.body[1].len, 3, "");
     CHECK_INT(b.request.body[2].len, 0, "");
     release(&b);
-    profile_unref(p);
 }
 
 static void test_ingest(void **state)
@@ -112,12 +54,12 @@ static void test_ingest(void **state)
     struct config_endpoint endpoint =
         endpoint_of(&protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile/ingest");
     struct profile *p = make("mutex", "", "\x1f\x8b!", 3);
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_OK, "");
     CHECK_STR(b.request.url.data,
               "http://deepflow-agent.deepflow/api/v1/profile/ingest?name=shop.cart&from=1795230000"
-              "&until=1795230015&spyName=gospy&sampleRate=100&units=samples&aggregationType=sum",
+              "&until=1795230010&spyName=gospy&sampleRate=100&units=samples&aggregationType=sum",
               "");
     char want[200];
     (void)snprintf(want, sizeof(want), "Content-Type: multipart/form-data; boundary=%s\n",
@@ -128,7 +70,6 @@ static void test_ingest(void **state)
     CHECK_CONTAINS(b.request.body[2].data, "mutex_count", "");
     assert_ptr_equal(b.request.body[1].data, p->data);
     release(&b);
-    profile_unref(p);
 }
 
 /* Both Pyroscope and DeepFlow take a recording as a part of its own, when the query says so. */
@@ -138,11 +79,11 @@ static void test_jfr(void **state)
     struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     struct profile *p = make("jfr", "", "FLR\0\0\2", 6);
     p->format = PROFILE_JFR;
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, profile_ref(p), NULL);
     CHECK_INT(b.status, REQUEST_OK, "");
     CHECK_STR(b.request.url.data,
-              "http://p/ingest?name=shop.cart&from=1795230000&until=1795230015&format=jfr"
+              "http://p/ingest?name=shop.cart&from=1795230000&until=1795230010&format=jfr"
               "&spyName=javaspy&sampleRate=100",
               "");
     char want[400];
@@ -157,10 +98,9 @@ static void test_jfr(void **state)
     CHECK_STR(b.request.body[2].data, want, "tail");
     release(&b);
     endpoint = endpoint_of(&protocol_push, "http://p");
-    build(&b, &endpoint, p);
+    send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_BAD_FORMAT, "push");
     release(&b);
-    profile_unref(p);
 }
 
 static void test_boundary_in_the_profile(void **state)
@@ -172,13 +112,12 @@ static void test_boundary_in_the_profile(void **state)
     rng_seed(&rng, 1);
     boundary_new(&first, &rng);
     struct profile *p = make("process_cpu", "", first.text, strlen(first.text));
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, p, NULL);
     assert_int_not_equal(strcmp(b.boundary.text, first.text), 0);
     CHECK_CONTAINS(b.request.content_type, b.boundary.text, "");
     CHECK_CONTAINS(b.request.body[2].data, b.boundary.text, "");
     release(&b);
-    profile_unref(p);
 }
 
 static void test_tenant(void **state)
@@ -204,14 +143,13 @@ static void test_tenant(void **state)
         endpoint.tenant_id = cases[i].endpoint;
         endpoint.headers = (struct config_pairs){.at = headers, .n = cases[i].n_headers};
         struct profile *p = make("process_cpu", cases[i].label, "x", 1);
-        struct built b;
+        struct sent b;
         char want[300];
-        build(&b, &endpoint, p);
+        send_profile(&b, &endpoint, p, NULL);
         (void)snprintf(want, sizeof(want), "Content-Type: multipart/form-data; boundary=%s\n%s",
                        b.boundary.text, cases[i].want != NULL ? cases[i].want : "");
         check_headers(&b.request, want, cases[i].name);
         release(&b);
-        profile_unref(p);
     }
 }
 
@@ -225,8 +163,8 @@ static void test_configured_headers(void **state)
     endpoint.headers = (struct config_pairs){.at = headers, .n = 3};
     endpoint.remote_timeout_ms = 0;
     struct profile *p = make("process_cpu", "", "x", 1);
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, p, NULL);
     check_headers(&b.request,
                   "Content-Type: application/proto\n"
                   "Connect-Protocol-Version: 1\n"
@@ -234,7 +172,6 @@ static void test_configured_headers(void **state)
                   "Authorization: Bearer x\n",
                   "no deadline without a timeout");
     release(&b);
-    profile_unref(p);
 }
 
 static void test_labels_that_push_cannot_carry(void **state)
@@ -242,15 +179,14 @@ static void test_labels_that_push_cannot_carry(void **state)
     (void)state;
     struct config_endpoint endpoint = endpoint_of(&protocol_push, "http://p");
     struct profile *p = make("", "", "x", 1);
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, profile_ref(p), NULL);
     CHECK_INT(b.status, REQUEST_BAD_LABELS, "no __name__");
     release(&b);
     endpoint.protocol = &protocol_ingest.config;
-    build(&b, &endpoint, p);
+    send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_OK, "needs none");
     release(&b);
-    profile_unref(p);
 }
 
 static void test_external_labels(void **state)
@@ -260,14 +196,11 @@ static void test_external_labels(void **state)
     struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     endpoint.external_labels = (struct config_pairs){.at = external, .n = 1};
     struct profile *p = make("process_cpu", "", "x", 1);
-    struct built b;
-    build(&b, &endpoint, p);
+    struct sent b;
+    send_profile(&b, &endpoint, p, NULL);
     CHECK_CONTAINS(b.request.url.data, "name=shop.cart%7Bcluster%3Dprod%7D&", "");
     release(&b);
-    profile_unref(p);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -2,32 +2,13 @@
 #include "tests/unit/testing.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
+#include "tests/unit/requests.h"
 #include "write/queue/send_queue.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define COST ((size_t)2048) /* of the profiles of make() */
-
-static struct intern *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    table = intern_new();
-    return table == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    size_t count = 1;
-    size_t bytes;
-    intern_stats(table, &count, &bytes);
-    table = intern_free(table);
-    return count != 0; /* a profile was not released */
-}
 
 static struct profile *make_sized(int id, int64_t scraped_ms, size_t size)
 {
@@ -745,8 +726,6 @@ static void test_threads(void **state)
     CHECK_INT(l.sent + dropped_sum(&l), 2 * PER_THREAD, "");
     send_queue_free(e);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -1,34 +1,9 @@
 /* Labels on the wire: what is dropped, renamed and cut, in which order. */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
 #include "base/utf8.h"
-#include "write/protocols/table.h"
+#include "tests/unit/requests.h"
 #include "write/series.h"
-
-static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
-
-static const struct config_pairs no_external = {.at = NULL, .n = 0};
-
-static struct intern *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    table = intern_new();
-    return table == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    size_t count = 1;
-    size_t bytes;
-    intern_stats(table, &count, &bytes);
-    table = intern_free(table);
-    return count != 0;
-}
 
 /* "a=b c=d" */
 static void check_series(const struct series *s, const char *want, const char *row)
@@ -46,26 +21,7 @@ static void check_series(const struct series *s, const char *want, const char *r
 static void build(struct series *s, struct labels *l, const struct config_pairs *external,
                   const struct protocol *protocol)
 {
-    assert_true(series_build(s, l, external, &limits, &protocol->labels));
-}
-
-struct pair {
-    const char *name;
-    const char *value;
-};
-
-/* The order in which the test gives them must not matter: the builder sorts. */
-static struct labels *make(const struct pair *pairs, size_t n)
-{
-    struct labels_builder *b = labels_builder_new(table);
-    labels_builder_reset(b, NULL);
-    for (size_t i = 0; i < n && pairs[i].name != NULL; i++) {
-        labels_builder_set_str(b, pairs[i].name, pairs[i].value);
-    }
-    struct labels *l = labels_builder_build(b);
-    assert_non_null(l);
-    labels_builder_free(b);
-    return l;
+    assert_true(series_build(s, l, external, &default_limits, &protocol->labels));
 }
 
 static void test_table(void **state)
@@ -159,7 +115,7 @@ static void test_table(void **state)
         while (external.n < 4 && cases[i].external[external.n].name != NULL) {
             external.n++;
         }
-        struct labels *l = make(cases[i].labels, 8);
+        struct labels *l = labels_of(cases[i].labels, 8);
         struct series s;
         build(&s, l, &external, &protocol_push);
         check_series(&s, cases[i].push, cases[i].name);
@@ -410,16 +366,16 @@ static void test_type_and_service(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_table, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_file_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_changes_are_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_surplus_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_exactly_at_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_own_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_names_and_values, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_value_that_is_not_utf8, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tenant, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_type_and_service, setup, teardown),
+        TEST(test_table),
+        TEST(test_file_changes_nothing),
+        TEST(test_changes_are_counted),
+        TEST(test_surplus_order),
+        TEST(test_exactly_at_the_limit),
+        TEST(test_own_limits),
+        TEST(test_long_names_and_values),
+        TEST(test_long_value_that_is_not_utf8),
+        TEST(test_tenant),
+        TEST(test_type_and_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

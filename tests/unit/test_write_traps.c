@@ -7,77 +7,17 @@
  */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/utf8.h"
 #include "config/config.h"
 #include "http/url.h"
+#include "tests/unit/protobuf_reader.h"
+#include "tests/unit/requests.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
-#include "write/protocols/table.h"
 #include "write/queue/send_queue.h"
-#include "write/request.h"
-
-static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
-
-#define WALL_NS (INT64_C(1795230000) * NS_PER_S)
-
-static struct intern *table;
-
-static int setup(void **state)
-{
-    (void)state;
-    table = intern_new();
-    return table == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    table = intern_free(table);
-    return 0;
-}
-
-struct sent {
-    struct series series;
-    struct request request;
-    struct profile *profile;
-    struct boundary boundary;
-    enum request_status status;
-};
-
-static void send_with(struct sent *s, const struct config_endpoint *e, struct labels *l,
-                      const char *data, size_t size)
-{
-    struct rng rng;
-    char *copy = malloc(size + 1);
-    assert_non_null(copy);
-    memcpy(copy, data, size);
-    s->profile = profile_new(l, copy, size);
-    assert_non_null(s->profile);
-    s->profile->from_ns = WALL_NS;
-    s->profile->until_ns = WALL_NS + 10 * NS_PER_S;
-    rng_seed(&rng, 1);
-    boundary_new(&s->boundary, &rng);
-    rng_seed(&rng, 1); /* the next one is the same again, the one after it another */
-    assert_true(series_build(&s->series, s->profile->labels, &e->external_labels, &limits,
-                             &protocol_of(e)->labels));
-    struct request_input in = {.endpoint = e,
-                               .series = &s->series,
-                               .profile = s->profile,
-                               .boundary = &s->boundary,
-                               .rng = &rng};
-    s->status = request_build(&s->request, &in);
-}
-
-static void release(struct sent *s)
-{
-    request_done(&s->request);
-    series_done(&s->series);
-    profile_unref(s->profile);
-}
 
 static struct labels *usual(void)
 {
@@ -106,11 +46,11 @@ static void test_form(void **state)
     (void)state;
     struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct sent plain, clash;
-    send_with(&plain, &e, usual(), "x", 1);
+    send_profile(&plain, &e, profile_of(usual(), "x", 1), NULL);
     size_t n = strlen(plain.boundary.text);
     assert_true(n >= 16 && n <= 70);
     CHECK_CONTAINS(header(&plain, "Content-Type"), plain.boundary.text, "");
-    send_with(&clash, &e, usual(), plain.boundary.text, n);
+    send_profile(&clash, &e, profile_of(usual(), plain.boundary.text, n), NULL);
     assert_string_not_equal(clash.boundary.text, plain.boundary.text);
     CHECK_CONTAINS(header(&clash, "Content-Type"), clash.boundary.text, "");
     const struct http_part *tail = &clash.request.body[2];
@@ -133,7 +73,7 @@ static void test_bytes_as_they_are(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
-        send_with(&s, &e, usual(), "\x1f\x8b\0\0\x08\0", 6);
+        send_profile(&s, &e, profile_of(usual(), "\x1f\x8b\0\0\x08\0", 6), NULL);
         assert_ptr_equal(s.request.body[1].data, s.profile->data);
         CHECK_INT(s.request.body[1].len, 6, "");
         assert_null(header(&s, "Content-Encoding"));
@@ -151,24 +91,17 @@ static void test_lengths(void **state)
     static const size_t sizes[] = {
         0, 1, 127, 128, 16383, 16384, 2097151, 2097152, PUSH_PROFILE_MAX};
     struct labels *l = usual();
-    struct config_pairs none = {.n = 0};
     struct series s;
-    assert_true(series_build(&s, l, &none, &limits, &protocol_push.labels));
+    assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct buf prefix;
         buf_init(&prefix, 4096);
         assert_true(push_encode(&s, sizes[i], &prefix));
         /* The outermost length is that of all that follows it. */
-        uint64_t length = 0;
-        size_t at = 1;
-        unsigned shift = 0;
-        unsigned char c;
-        do {
-            c = (unsigned char)prefix.data[at++];
-            length |= (uint64_t)(c & 0x7f) << shift;
-            shift += 7;
-        } while (c & 0x80);
-        CHECK_INT(length, prefix.len - at + sizes[i], "");
+        struct sv rest = {.p = prefix.data, .n = prefix.len};
+        unsigned number;
+        size_t length = next_tag(&rest, &number);
+        CHECK_INT(length, rest.n + sizes[i], "");
         buf_done(&prefix);
     }
     struct buf b;
@@ -187,11 +120,11 @@ static void test_times(void **state)
     (void)state;
     struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct sent s;
-    send_with(&s, &e, usual(), "x", 1);
+    send_profile(&s, &e, profile_of(usual(), "x", 1), NULL);
     CHECK_CONTAINS(s.request.url.data, "&from=1795230000&until=1795230010&", "");
     release(&s);
     e.protocol = &protocol_profefe.config;
-    send_with(&s, &e, usual(), "x", 1);
+    send_profile(&s, &e, profile_of(usual(), "x", 1), NULL);
     CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
     CHECK_STR(strstr(s.request.url.data, "&created_at="), "&created_at=2026-11-21T03%3A00%3A00",
               "neither Z nor an offset");
@@ -206,9 +139,8 @@ static void test_push_labels(void **state)
     struct labels *l =
         testing_labels(table, "__name__", "memory", "__delta__", "false", "__period_type__", "x",
                        "__session_id__", "1", "z", "1", "instance", "i", NULL);
-    struct config_pairs none = {.n = 0};
     struct series s;
-    assert_true(series_build(&s, l, &none, &limits, &protocol_push.labels));
+    assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     static const char *const want[] = {"__delta__", "__name__", "instance", "service_name", "z"};
     CHECK_INT(s.n, 5, "");
     for (size_t i = 0; i < 5; i++) {
@@ -245,7 +177,7 @@ static void test_body_does_not_trickle(void **state)
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
         size_t there = 0;
-        send_with(&s, &e, usual(), "\x1f\x8b-the-profile", 14);
+        send_profile(&s, &e, profile_of(usual(), "\x1f\x8b-the-profile", 14), NULL);
         CHECK_INT(s.status, REQUEST_OK, "");
         for (size_t k = 0; k < 3; k++) {
             assert_true(s.request.body[k].len == 0 || s.request.body[k].data);
@@ -266,7 +198,7 @@ static void test_time_in_the_profile(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
-        send_with(&s, &e, usual(), data, sizeof(data) - 1);
+        send_profile(&s, &e, profile_of(usual(), data, sizeof(data) - 1), NULL);
         CHECK_INT(s.status, REQUEST_OK, "");
         CHECK_INT(s.request.body[1].len, sizeof(data) - 1, "");
         assert_memory_equal(s.request.body[1].data, data, sizeof(data) - 1);
@@ -314,13 +246,13 @@ static void test_ingest_name(void **state)
         testing_labels(table, "service_name", "a", "__name__", "mutex", "app.kubernetes.io/name",
                        "x,y}z", "app_kubernetes_io_name", "own", "p", "a b+\"c\"", NULL);
     struct sent s;
-    send_with(&s, &e, l, "x", 1);
+    send_profile(&s, &e, profile_of(l, "x", 1), NULL);
     CHECK_CONTAINS(s.request.url.data,
                    "?name=a%7Bapp_kubernetes_io_name%3Down%2Cp%3Da%20b%2B%22c%22%7D&", "");
     CHECK_INT(s.series.changes[SERIES_COLLISION], 1, "");
     release(&s);
     l = testing_labels(table, "service_name", "a", "__name__", "mutex", "k", "x,y}z", NULL);
-    send_with(&s, &e, l, "x", 1);
+    send_profile(&s, &e, profile_of(l, "x", 1), NULL);
     CHECK_CONTAINS(s.request.url.data, "k%3Dx_y_z%7D", "");
     release(&s);
 }
@@ -333,11 +265,10 @@ static void test_ingest_says_where_from(void **state)
     struct config_endpoint e = {.url = "http://d/api/v1/profile",
                                 .protocol = &protocol_ingest.config};
     struct sent s;
-    send_with(&s, &e,
-              testing_labels(table, "service_name", "shop.cart", "__name__", "memory", "namespace",
-                             "shop", "pod", "cart-7f", "instance", "10.1.2.3:6060", "node", "n1",
-                             NULL),
-              "x", 1);
+    struct labels *l =
+        testing_labels(table, "service_name", "shop.cart", "__name__", "memory", "namespace",
+                       "shop", "pod", "cart-7f", "instance", "10.1.2.3:6060", "node", "n1", NULL);
+    send_profile(&s, &e, profile_of(l, "x", 1), NULL);
     CHECK_CONTAINS(s.request.url.data,
                    "/ingest?name=shop.cart%7Binstance%3D10.1.2.3%3A6060%2Cnamespace%3Dshop%2Cnode"
                    "%3Dn1%2Cpod%3Dcart-7f%7D&",
@@ -358,10 +289,10 @@ static void test_label_budget(void **state)
     struct config_pairs many = {.at = pairs, .n = 40};
     struct labels *l = usual();
     struct series s;
-    assert_true(series_build(&s, l, &many, &limits, &protocol_push.labels));
+    assert_true(series_build(&s, l, &many, &default_limits, &protocol_push.labels));
     CHECK_INT(s.n, 30, "push");
     series_done(&s);
-    assert_true(series_build(&s, l, &many, &limits, &protocol_ingest.labels));
+    assert_true(series_build(&s, l, &many, &default_limits, &protocol_ingest.labels));
     size_t in_braces = 0;
     for (size_t i = 0; i < s.n; i++) {
         in_braces += sv_starts_with(s.at[i].name, SV("n"));
@@ -385,7 +316,7 @@ static struct answer classify(const struct protocol *protocol, long status, cons
                               .location = "",
                               .retry_after_ms = retry_after_ms,
                               .body = sv_from(body),
-                              .wall_ns = WALL_NS};
+                              .wall_ns = WALL_S * NS_PER_S};
     answer_classify(&in, &a);
     return a;
 }
