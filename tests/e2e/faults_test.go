@@ -192,8 +192,8 @@ write:
 	}
 }
 
-// expectNewest checks that what arrived are the newest profiles that the target had sent, but for
-// those that were in flight when the queue was full, and for the order of those sent at one time.
+// expectNewest checks that what arrived are the newest profiles that the target had sent, except
+// those that were in flight when the queue was full; those sent at one time come in any order.
 func expectNewest(t *testing.T, tg *target.Target, got []pyroscope.Received) {
 	t.Helper()
 	arrived := map[string]bool{}
