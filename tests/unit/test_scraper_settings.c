@@ -1,11 +1,9 @@
 /* Settings of one target, from its labels: good values, bad values and limits. */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
 #include "scraper/targets/address.h"
 #include "scraper/targets/settings.h"
-#include "scraper/targets/target_private.h"
+#include "tests/unit/target_rig.h"
 
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000
 
@@ -36,55 +34,16 @@ static const struct config_type TYPES[N_TYPES] = {
               TIMES},
 };
 
-struct fixture {
-    struct intern *intern;
-    struct labels_builder *b;
-    struct config_type types[N_TYPES];
-    struct config_job job;
-};
-
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    f->intern = intern_new();
-    f->b = labels_builder_new(f->intern);
-    memcpy(f->types, TYPES, sizeof(TYPES));
-    f->job = (struct config_job){
-        .name = "",
-        .scheme = "http",
-        .path_prefix = "",
-        .types = f->types,
-        .n_types = N_TYPES,
-        .interval_ms = 15000,
-        .timeout_ms = 10000,
-    };
-    *state = f;
-    return 0;
+    return setup_types(state, TYPES, N_TYPES);
 }
 
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    labels_builder_free(f->b);
-    intern_free(f->intern);
-    free(f);
-    return 0;
-}
-
-/* Labels as a flat list of names and values, ended by NULL; the address is added. */
 static struct target *make(struct fixture *f, const char *const *labels, const char *pinned,
                            struct err *err)
 {
-    labels_builder_reset(f->b, NULL);
-    labels_builder_set_str(f->b, "__address__", "10.1.2.3:80");
-    for (size_t i = 0; labels[i] != NULL; i += 2) {
-        labels_builder_set_str(f->b, labels[i], labels[i + 1]);
-    }
-    return target_make(NULL, 0, &f->job, f->b, pinned, err);
+    return make_at(f, "10.1.2.3:80", labels, pinned, err);
 }
-
-#define LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* "url interval/timeout" of each scrape, one per line. */
 static void describe(const struct target *t, char *out, size_t size)

@@ -1,11 +1,9 @@
 /* Targets: labels, addresses, URLs, identity. */
 #include "tests/unit/testing.h"
 
-#include <stdlib.h>
-
 #include "http/url.h"
 #include "scraper/targets/address.h"
-#include "scraper/targets/target_private.h"
+#include "tests/unit/target_rig.h"
 
 #define SAMPLING .sampling = true, .seconds = 14
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000
@@ -46,38 +44,9 @@ static const struct config_type BUILT_IN[] = {
 };
 #define N_TYPES (sizeof(BUILT_IN) / sizeof(BUILT_IN[0]))
 
-struct fixture {
-    struct intern *intern;
-    struct labels_builder *b;
-    struct config_type types[N_TYPES];
-    struct config_job job;
-};
-
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    f->intern = intern_new();
-    f->b = labels_builder_new(f->intern);
-    memcpy(f->types, BUILT_IN, sizeof(BUILT_IN));
-    f->job = (struct config_job){
-        .name = "",
-        .scheme = "http",
-        .path_prefix = "",
-        .types = f->types,
-        .n_types = N_TYPES,
-    };
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    labels_builder_free(f->b);
-    intern_free(f->intern);
-    free(f);
-    return 0;
+    return setup_types(state, BUILT_IN, N_TYPES);
 }
 
 static void enable_all(struct fixture *f)
@@ -94,18 +63,11 @@ static void enable_only(struct fixture *f, const char *key)
     }
 }
 
-/* Labels as a flat list of names and values, ended by NULL. */
 static struct target *make(struct fixture *f, const char *const *labels, const char *pinned,
                            struct err *err)
 {
-    labels_builder_reset(f->b, NULL);
-    for (size_t i = 0; labels[i] != NULL; i += 2) {
-        labels_builder_set_str(f->b, labels[i], labels[i + 1]);
-    }
-    return target_make(NULL, 0, &f->job, f->b, pinned, err);
+    return make_at(f, NULL, labels, pinned, err);
 }
-
-#define LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static struct target *make_ok(struct fixture *f, const char *const *labels)
 {
