@@ -1,6 +1,5 @@
 /* `profpull scrape`: fetches one profile now and describes it. */
 #include <curl/curl.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,16 +29,12 @@ struct scrape_args {
     uint64_t max_size;
 };
 
-/* What is kept of the response. */
-struct answer {
+struct scrape {
+    const struct scrape_args *args;
+    const char *url;
+    uint64_t seconds; /* how long the target samples; 0: it does not */
     struct loop *loop;
-    enum http_result result;
-    long status;
-    char error[ERR_MSG_MAX];
-    char location[512];
-    char *data; /* NULL if memory ran out */
-    size_t size;
-    int64_t duration_ns;
+    int code;
 };
 
 /* ---- the URL --------------------------------------------------------------------------------- */
@@ -148,116 +143,42 @@ static char *make_url(const char *given, uint64_t seconds, const struct config_t
     return url;
 }
 
-/* ---- fetching -------------------------------------------------------------------------------- */
-
-static void scrape_on_done(void *arg, const struct http_response *response)
-{
-    struct answer *a = arg;
-    a->result = response->result;
-    a->status = response->status;
-    snprintf(a->error, sizeof(a->error), "%s", response->error);
-    snprintf(a->location, sizeof(a->location), "%s", response->location);
-    a->data = buf_take(response->body, &a->size);
-    a->duration_ns = response->end_ns - response->start_ns;
-    loop_stop(a->loop);
-}
-
-static bool run_request(struct answer *a, const struct http_request *request, struct err *err)
-{
-    struct http_client_options options = {
-        .loop = a->loop,
-        .name = "scrape",
-        .user_agent = USER_AGENT,
-    };
-    struct http_client *client = http_client_new(&options, err);
-    if (client == NULL) {
-        return false;
-    }
-    bool ok = http_start(client, request) != NULL || err_memory(err);
-    if (ok) {
-        loop_run(a->loop);
-    }
-    http_client_free(client);
-    return ok;
-}
-
-static bool fetch(const char *url, uint64_t seconds, const struct scrape_args *args,
-                  struct answer *a, struct err *err)
-{
-    struct http_settings settings = {.follow_redirects = true, .enable_http2 = true};
-    struct http_request request = {
-        .url = url,
-        .settings = &settings,
-        .timeout_ms = args->timeout_ms + (int64_t)seconds * MS_PER_S,
-        .max_body = (size_t)args->max_size,
-        .on_done = scrape_on_done,
-        .arg = a,
-    };
-    a->loop = loop_new(err);
-    if (a->loop == NULL) {
-        return false;
-    }
-    if (seconds > 1) {
-        fprintf(stderr, "profpull: sampling for %llu s\n", (unsigned long long)seconds);
-    }
-    bool ok = run_request(a, &request, err);
-    a->loop = loop_free(a->loop);
-    return ok;
-}
-
 /* ---- results --------------------------------------------------------------------------------- */
 
-static int fail_fetch(const char *url, const struct answer *a)
+static int fail_fetch(const char *url, const struct http_response *r)
 {
-    struct sv body = {.p = a->data == NULL ? "" : a->data, .n = a->data == NULL ? 0 : a->size};
-    const char *reason = reason_name(reason_of_response(a->result, a->status, body));
-    if (a->result != HTTP_DONE) {
-        fprintf(stderr, "profpull: %s: %s\n", reason, a->error); /* the sentence has the URL */
+    struct sv body = {.p = r->body->data, .n = r->body->len};
+    const char *reason = reason_name(reason_of_response(r->result, r->status, body));
+    if (r->result != HTTP_DONE) {
+        fprintf(stderr, "profpull: %s: %s\n", reason, r->error); /* the sentence has the URL */
         return EXIT_PEER;
     }
-    fprintf(stderr, "profpull: %s: GET %s: HTTP %ld%s%s", reason, url, a->status,
-            a->location[0] == '\0' ? "" : " to ", a->location);
+    fprintf(stderr, "profpull: %s: GET %s: HTTP %ld%s%s", reason, url, r->status,
+            r->location[0] == '\0' ? "" : " to ", r->location);
     struct buf text;
     buf_init(&text, (size_t)8 * 1024);
-    json_escape(sv_trim((struct sv){.p = body.p, .n = body.n < 1024 ? body.n : 1024}), &text);
+    body.n = body.n < 1024 ? body.n : 1024;
+    json_escape(sv_trim(body), &text);
     fprintf(stderr, "%s%s\n", text.len == 0 ? "" : ": ", buf_ok(&text) ? text.data : "");
     buf_done(&text);
     return EXIT_PEER;
 }
 
-/* Replaces a profile in an old format by its conversion. */
-static enum legacy_result convert(struct answer *a, struct err *err)
+static enum legacy_result convert(struct sv body, int64_t duration_ns, struct legacy_output *out,
+                                  struct err *err)
 {
     struct rng rng;
     rng_seed_random(&rng);
     const struct legacy_input in = {
-        .body = {a->data, a->size},
-        .time_ns = clock_wall_ns() - a->duration_ns,
-        .duration_ns = a->duration_ns,
+        .body = body,
+        .time_ns = clock_wall_ns() - duration_ns,
+        .duration_ns = duration_ns,
         .seed = rng_next(&rng),
         .scratch = scratch_new(),
     };
-    struct legacy_output out;
-    enum legacy_result r = legacy_convert(&in, &out, err);
+    enum legacy_result r = legacy_convert(&in, out, err);
     scratch_free(in.scratch);
-    if (r == LEGACY_MADE) {
-        free(a->data);
-        a->data = out.data;
-        a->size = out.size;
-    }
     return r;
-}
-
-static const char *format_name(enum sniff_result kind)
-{
-    switch (kind) {
-    case SNIFF_JFR:
-        return "JFR";
-    case SNIFF_LEGACY:
-        return "an old format, converted to pprof";
-    default:
-        return "pprof";
-    }
 }
 
 /* The content of a pprof profile. */
@@ -281,15 +202,21 @@ static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
     fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
 }
 
-static void describe(FILE *out, const char *url, enum sniff_result kind, const struct answer *a)
+static void describe(FILE *out, const char *url, enum sniff_result kind, struct sv body,
+                     int64_t duration_ns)
 {
-    struct sv body = {.p = a->data, .n = a->size};
+    static const char *const formats[] = {
+        [SNIFF_PPROF_GZIP] = "pprof",
+        [SNIFF_PPROF_PLAIN] = "pprof",
+        [SNIFF_LEGACY] = "an old format, converted to pprof",
+        [SNIFF_JFR] = "JFR",
+    };
     char size[32];
-    format_size(a->size, size, sizeof(size));
+    format_size(body.n, size, sizeof(size));
     fprintf(out, "url:       %s\n", url);
-    fprintf(out, "format:    %s, %s\n", format_name(kind), gzip_is(body) ? "gzip" : "plain");
+    fprintf(out, "format:    %s, %s\n", formats[kind], gzip_is(body) ? "gzip" : "plain");
     fprintf(out, "size:      %s\n", size);
-    fprintf(out, "fetched:   in %.3f s\n", (double)a->duration_ns / (double)NS_PER_S);
+    fprintf(out, "fetched:   in %.3f s\n", (double)duration_ns / (double)NS_PER_S);
     if (kind != SNIFF_JFR) {
         struct scratch *scratch = scratch_new();
         describe_content(out, scratch, body);
@@ -297,11 +224,9 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, const s
     }
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
-
 /* Writes to a temporary file and renames it, so that nobody sees half a profile. A pipe or a device
  * such as /dev/null is written to in place: there is no file to replace. */
-static bool write_output(const char *path, const struct answer *a, struct err *err)
+static bool write_output(const char *path, struct sv body, struct err *err)
 {
     struct stat st;
     char temp[4096];
@@ -315,7 +240,7 @@ static bool write_output(const char *path, const struct answer *a, struct err *e
     if (fd < 0) {
         return err_sys(err, "%s", name);
     }
-    bool ok = write_all(fd, a->data, a->size) || err_sys(err, "%s", name);
+    bool ok = write_all(fd, body.p, body.n) || err_sys(err, "%s", name);
     if (close(fd) != 0 && ok) {
         ok = err_sys(err, "%s", name);
     }
@@ -328,55 +253,96 @@ static bool write_output(const char *path, const struct answer *a, struct err *e
     return ok;
 }
 
-/* Why the answer is not a profile, with the sentence in err; REASON_NONE if it is one. A profile in
- * an older format is converted. */
-static enum reason check_answer(struct answer *a, enum sniff_result *ret_kind, struct err *err)
-{
-    *ret_kind = sniff_any((struct sv){.p = a->data, .n = a->size}, err);
-    return *ret_kind == SNIFF_LEGACY ? reason_of_legacy(convert(a, err))
-                                     : reason_of_sniff(*ret_kind);
-}
-
-static int deliver(const char *url, const struct scrape_args *args, struct answer *a)
+/* Describes a profile and writes it to the output, if there is one. */
+static int deliver(const struct scrape *s, enum sniff_result kind, struct sv body,
+                   int64_t duration_ns)
 {
     struct err err = ERR_INIT;
-    enum sniff_result kind;
-    enum reason reason = check_answer(a, &kind, &err);
-    bool to_stdout = args->output != NULL && strcmp(args->output, "-") == 0;
-    if (reason != REASON_NONE) {
-        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason_name(reason), url, err.msg);
-        return EXIT_PEER;
-    }
-    describe(to_stdout ? stderr : stdout, url, kind, a);
+    const char *output = s->args->output;
+    bool to_stdout = output != NULL && strcmp(output, "-") == 0;
+    describe(to_stdout ? stderr : stdout, s->url, kind, body, duration_ns);
     if (to_stdout) {
         fflush(stdout);
-        return write_all(STDOUT_FILENO, a->data, a->size) || err_sys(&err, "standard output")
+        return write_all(STDOUT_FILENO, body.p, body.n) || err_sys(&err, "standard output")
                    ? EXIT_DONE
                    : cmd_fail(EXIT_INPUT, &err);
     }
-    if (args->output != NULL && !write_output(args->output, a, &err)) {
+    if (output != NULL && !write_output(output, body, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
     return cmd_flush(EXIT_DONE);
 }
 
-static int scrape(const struct scrape_args *args, const char *url, uint64_t seconds)
+/* A profile in an older format is converted. */
+static int check_and_deliver(const struct scrape *s, const struct http_response *r)
 {
     struct err err = ERR_INIT;
-    struct answer a = {.result = HTTP_ERR_ABORTED};
-    int code;
-    if (!fetch(url, seconds, args, &a, &err)) {
-        code = cmd_fail(EXIT_INPUT, &err);
-    } else if (a.result != HTTP_DONE || a.status / 100 != 2) {
-        code = fail_fetch(url, &a);
-    } else if (a.data == NULL) {
-        err_memory(&err);
-        code = cmd_fail(EXIT_INPUT, &err);
-    } else {
-        code = deliver(url, args, &a);
+    struct sv body = {.p = r->body->data, .n = r->body->len};
+    struct legacy_output converted = {.data = NULL};
+    int64_t duration_ns = r->end_ns - r->start_ns;
+    int code = EXIT_PEER;
+    enum sniff_result kind = sniff_any(body, &err);
+    enum reason reason = reason_of_sniff(kind);
+    if (kind == SNIFF_LEGACY) {
+        reason = reason_of_legacy(convert(body, duration_ns, &converted, &err));
+        body = (struct sv){.p = converted.data, .n = converted.size};
     }
-    free(a.data);
+    if (reason == REASON_NONE) {
+        code = deliver(s, kind, body, duration_ns);
+    } else {
+        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason_name(reason), s->url, err.msg);
+    }
+    free(converted.data);
     return code;
+}
+
+/* ---- fetching -------------------------------------------------------------------------------- */
+
+static void scrape_on_done(void *arg, const struct http_response *r)
+{
+    struct scrape *s = arg;
+    bool ok = r->result == HTTP_DONE && r->status / 100 == 2;
+    s->code = ok ? check_and_deliver(s, r) : fail_fetch(s->url, r);
+    loop_stop(s->loop);
+}
+
+static bool run_request(struct scrape *s, struct http_client *client, struct err *err)
+{
+    struct http_settings settings = {.follow_redirects = true, .enable_http2 = true};
+    struct http_request request = {
+        .url = s->url,
+        .settings = &settings,
+        .timeout_ms = s->args->timeout_ms + (int64_t)s->seconds * MS_PER_S,
+        .max_body = (size_t)s->args->max_size,
+        .on_done = scrape_on_done,
+        .arg = s,
+    };
+    if (http_start(client, &request) == NULL) {
+        return err_memory(err);
+    }
+    loop_run(s->loop);
+    return true;
+}
+
+static int scrape(struct scrape *s)
+{
+    struct err err = ERR_INIT;
+    s->loop = loop_new(&err);
+    if (s->loop == NULL) {
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    if (s->seconds > 1) {
+        fprintf(stderr, "profpull: sampling for %llu s\n", (unsigned long long)s->seconds);
+    }
+    struct http_client_options options = {
+        .loop = s->loop, .name = "scrape", .user_agent = USER_AGENT};
+    struct http_client *client = http_client_new(&options, &err);
+    if (client == NULL || !run_request(s, client, &err)) {
+        s->code = cmd_fail(EXIT_INPUT, &err);
+    }
+    http_client_free(client);
+    loop_free(s->loop);
+    return s->code;
 }
 
 static int run_scrape(const void *arg, char *const *operands, size_t n)
@@ -384,13 +350,14 @@ static int run_scrape(const void *arg, char *const *operands, size_t n)
     const struct scrape_args *args = arg;
     struct err err = ERR_INIT;
     const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(args->type));
-    uint64_t seconds = 0;
+    struct scrape s = {.args = args};
     if (n != 1) {
         return cmd_usage_error("scrape", n == 0 ? "URL is needed" : "one URL at a time");
     }
     char *url = make_url(operands[0], args->seconds, builtin == NULL ? NULL : &builtin->type,
-                         &seconds, &err);
-    int code = url == NULL ? cmd_fail(EXIT_INPUT, &err) : scrape(args, url, seconds);
+                         &s.seconds, &err);
+    s.url = url;
+    int code = url == NULL ? cmd_fail(EXIT_INPUT, &err) : scrape(&s);
     curl_free(url);
     return code;
 }

@@ -111,29 +111,22 @@ enum walk_result file_walk_next(struct file_walk *w, struct file_found *ret, str
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool read_some(int fd, char *chunk, struct buf *out, bool *ret_end, struct err *err)
-{
-    ssize_t n = read(fd, chunk, CHUNK);
-    if (n < 0) {
-        return errno == EINTR || err_sys(err, "cannot read it");
-    }
-    *ret_end = n == 0;
-    if (buf_append(out, chunk, (size_t)n)) {
-        return true;
-    }
-    return buf_too_big(out) ? err_set(err, ERR_LIMIT, "larger than the limit") : err_memory(err);
-}
-
 static bool read_all(int fd, struct buf *out, struct err *err)
 {
     char *chunk = malloc(CHUNK);
-    bool end = false;
-    bool ok = chunk != NULL || err_memory(err);
-    while (ok && !end) {
-        ok = read_some(fd, chunk, out, &end, err);
+    ssize_t n = 0;
+    bool ok = chunk != NULL;
+    while (ok && (n = TEMP_FAILURE_RETRY(read(fd, chunk, CHUNK))) > 0) {
+        ok = buf_append(out, chunk, (size_t)n);
     }
     free(chunk);
-    return ok;
+    if (n < 0) {
+        return err_sys(err, "cannot read it");
+    }
+    if (buf_too_big(out)) {
+        return err_set(err, ERR_LIMIT, "larger than the limit");
+    }
+    return ok || err_memory(err);
 }
 
 bool file_walk_read(const struct file_found *f, struct buf *out, int64_t *ret_mtime_ns,

@@ -82,14 +82,19 @@ static bool matches(const struct stream *st, const struct scrape_status *status)
            (st->job == NULL || strcmp(st->job, status->job) == 0);
 }
 
+static void add_item(struct evbuffer *page, const struct buf *text, bool *any)
+{
+    evbuffer_add_printf(page, "%s\n", *any ? "," : "");
+    evbuffer_add(page, text->data, text->len);
+    *any = true;
+}
+
 static void add_status(struct stream *st, const struct scrape_status *status, struct evbuffer *page)
 {
     struct buf text;
     buf_init(&text, STATUS_JSON_MAX);
     if (matches(st, status) && targets_json_status(status, &text)) {
-        evbuffer_add_printf(page, "%s\n", st->any ? "," : "");
-        evbuffer_add(page, text.data, text.len);
-        st->any = true;
+        add_item(page, &text, &st->any);
     }
     buf_done(&text);
 }
@@ -132,9 +137,7 @@ static void add_sampled(struct stream *st, struct evbuffer *page)
         bool shown =
             st->job == NULL || (services[i].job != NULL && strcmp(st->job, services[i].job) == 0);
         if (shown && buf_ok(&text)) {
-            evbuffer_add_printf(page, "%s\n", any ? "," : "");
-            evbuffer_add(page, text.data, text.len);
-            any = true;
+            add_item(page, &text, &any);
         }
         buf_done(&text);
         sampled_service_done(&services[i]);

@@ -8,8 +8,7 @@
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Which flags exclude or need each other, and what must be given. "" if all is well. */
-static const char *problem(const struct import_args *a, size_t n_paths)
+const char *import_args_problem(const struct import_args *a, char *const *paths, size_t n)
 {
     const struct config_endpoint_flags *e = &a->endpoint;
     bool others = e->protocol != NULL || e->username != NULL || e->password_file != NULL ||
@@ -33,43 +32,34 @@ static const char *problem(const struct import_args *a, size_t n_paths)
     if (a->from_ns != IMPORT_NO_TIME && a->until_ns != IMPORT_NO_TIME && a->from_ns > a->until_ns) {
         return "--from is later than --until";
     }
-    return n_paths == 0 ? "a FILE, a directory or - is needed" : "";
-}
-
-const char *import_args_problem(const struct import_args *a, char *const *paths, size_t n)
-{
-    const char *wrong = problem(a, n);
+    if (n == 0) {
+        return "a FILE, a directory or - is needed";
+    }
     size_t n_stdin = 0;
     for (size_t i = 0; i < n; i++) {
         n_stdin += strcmp(paths[i], "-") == 0;
     }
-    return wrong[0] == '\0' && n_stdin > 1 ? "standard input can be read once only" : wrong;
+    return n_stdin > 1 ? "standard input can be read once only" : "";
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Every version of Pyroscope accepts dots in labels by push; DeepFlow does not by ingest. */
-static bool name_fits(struct sv name, bool dots)
+/* Only letters, digits, "_" and the characters in more. */
+static bool is_word(struct sv v, const char *more)
 {
-    if (name.n == 0 || !ascii_is_word(name.p[0]) || ascii_is_digit(name.p[0])) {
-        return false;
-    }
-    for (size_t i = 0; i < name.n; i++) {
-        if (!ascii_is_word(name.p[i]) && !(dots && name.p[i] == '.')) {
+    for (size_t i = 0; i < v.n; i++) {
+        if (!ascii_is_word(v.p[i]) && strchr(more, v.p[i]) == NULL) {
             return false;
         }
     }
     return true;
 }
 
-static bool app_fits(const char *name)
+/* Every version of Pyroscope accepts dots in labels by push; DeepFlow does not by ingest. */
+static bool name_fits(struct sv name, bool dots)
 {
-    for (const char *p = name; *p != '\0'; p++) {
-        if (!ascii_is_word(*p) && *p != '.' && *p != '-') {
-            return false;
-        }
-    }
-    return true;
+    return name.n > 0 && name.p[0] != '.' && !ascii_is_digit(name.p[0]) &&
+           is_word(name, dots ? "." : "");
 }
 
 static bool check_label_name(struct sv name, const struct series_rules *rules, struct err *err)
@@ -112,7 +102,7 @@ bool import_check_labels(const struct import_args *args, const struct series_rul
     if (!utf8_valid(sv_from(args->name))) {
         return err_set(err, ERR_INPUT, "--name is not UTF-8");
     }
-    if (rules->in_braces && !app_fits(args->name)) {
+    if (rules->in_braces && !is_word(sv_from(args->name), ".-")) {
         return err_set(err, ERR_INPUT,
                        "--name: \"%s\" has characters that the protocol cannot carry: expected "
                        "letters, digits, \"_\", \".\" and \"-\"",
@@ -141,10 +131,7 @@ const char *import_type(const struct import_args *args, const struct import_summ
     if (args->type != NULL) {
         return args->type;
     }
-    const char *type = summary->type;
-    if (type == NULL) {
-        type = import_type_of_name(summary, path);
-    }
+    const char *type = summary->type != NULL ? summary->type : import_type_of_name(summary, path);
     if (type == NULL) {
         err_set(err, ERR_INPUT, "its type cannot be told from its samples (%s): say --type",
                 summary->types);

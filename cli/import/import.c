@@ -14,7 +14,6 @@
 #include "pprof/restamp.h"
 #include "write/write.h"
 
-#define BAR_WIDTH 30
 /* The most files that are counted for the progress bar. */
 #define COUNT_MAX 1000000
 
@@ -77,32 +76,36 @@ static void clear_line(const struct import *im)
 
 static void draw(const struct import *im)
 {
-    char bar[BAR_WIDTH + 1];
+    static const char bar[] = "==============================";
     char size[32];
     if (!im->progress) {
         return;
     }
-    uint64_t done = im->files == 0 ? 0 : im->examined * BAR_WIDTH / im->files;
-    for (uint64_t i = 0; i < BAR_WIDTH; i++) {
-        bar[i] = i < done ? '=' : ' ';
-    }
-    bar[BAR_WIDTH] = '\0';
+    int width = (int)strlen(bar);
+    uint64_t done = im->files == 0 ? 0 : im->examined * (uint64_t)width / im->files;
     format_size(im->totals->sent_bytes, size, sizeof(size));
-    fprintf(stderr, "\r\033[K[%s] %llu/%llu files, %llu sent (%s)", bar,
-            (unsigned long long)im->examined, (unsigned long long)im->files,
-            (unsigned long long)im->totals->sent, size);
+    fprintf(stderr, "\r\033[K[%-*.*s] %llu/%llu files, %llu sent (%s)", width,
+            done < (uint64_t)width ? (int)done : width, bar, (unsigned long long)im->examined,
+            (unsigned long long)im->files, (unsigned long long)im->totals->sent, size);
     fflush(stderr);
 }
 
 /* A file's name may contain line breaks: it is escaped. */
-static void say(const struct import *im, const char *path, const char *what, const char *text)
+static void print_name(FILE *out, const char *path)
 {
     struct buf name;
     buf_init(&name, (size_t)64 * 1024);
     json_escape(sv_from(path), &name);
-    clear_line(im);
-    fprintf(stderr, "profpull: %s: %s%s\n", buf_ok(&name) ? name.data : "?", what, text);
+    fputs(buf_ok(&name) ? name.data : "?", out);
     buf_done(&name);
+}
+
+static void say(const struct import *im, const char *path, const char *what, const char *text)
+{
+    clear_line(im);
+    fputs("profpull: ", stderr);
+    print_name(stderr, path);
+    fprintf(stderr, ": %s%s\n", what, text);
     draw(im);
 }
 
@@ -270,15 +273,12 @@ static void describe(const struct reading *r)
     char from[32];
     char until[32];
     char size[32];
-    struct buf name;
-    buf_init(&name, (size_t)64 * 1024);
-    json_escape(sv_from(r->path), &name);
     clock_format_rfc3339(r->window.from_ns, from, sizeof(from));
     clock_format_rfc3339(r->window.until_ns, until, sizeof(until));
     format_size(r->size, size, sizeof(size));
-    printf("%s: %s, from %s until %s, %s%s\n", buf_ok(&name) ? name.data : "?", r->type, from,
-           until, size, r->window.restamp ? ", time written into the profile" : "");
-    buf_done(&name);
+    print_name(stdout, r->path);
+    printf(": %s, from %s until %s, %s%s\n", r->type, from, until, size,
+           r->window.restamp ? ", time written into the profile" : "");
 }
 
 static void deliver(struct import *im, struct reading *r)

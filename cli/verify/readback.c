@@ -67,13 +67,12 @@ static enum readback_verdict check_content(const struct readback *how, struct sv
                                            struct err *err)
 {
     json_t *root = json_loadb(body.p, body.n, 0, NULL);
-    bool found = json_is_object(root) && how->holds(root);
-    bool readable = json_is_object(root);
+    enum readback_verdict verdict = !json_is_object(root)
+                                        ? impossible(err, "what answers the question is no JSON")
+                                    : how->holds(root) ? READBACK_FOUND
+                                                       : READBACK_NOT_YET;
     json_decref(root);
-    if (!readable) {
-        return impossible(err, "what answers the question is no JSON");
-    }
-    return found ? READBACK_FOUND : READBACK_NOT_YET;
+    return verdict;
 }
 
 enum readback_verdict readback_check(const struct readback *how, long status, struct sv body,
@@ -100,7 +99,7 @@ enum readback_verdict readback_check(const struct readback *how, long status, st
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* A message of two or more small numbers: number[i] is field i + 1; 0 is left out. */
+/* A message of numbers: number[i] is field i + 1; 0 is left out. */
 static void put_message(struct buf *b, unsigned field, const uint64_t *numbers, size_t n)
 {
     struct buf inner;
@@ -117,15 +116,12 @@ static void put_message(struct buf *b, unsigned field, const uint64_t *numbers, 
 static void put_stack(struct buf *out, uint64_t samples)
 {
     struct buf inner;
-
     buf_init(&inner, 1024);
-
     wire_put_number(&inner, SAMPLE_LOCATION_ID, 1);
     wire_put_number(&inner, SAMPLE_VALUE, samples);
     wire_put_number(&inner, SAMPLE_VALUE, samples * PERIOD_NS);
     wire_put_bytes(out, PROFILE_SAMPLE, inner.data, inner.len);
     buf_clear(&inner);
-
     put_message(out, PROFILE_MAPPING, (const uint64_t[]){1, 0, 0, 0, 0, 0, 1}, 7);
     wire_put_number(&inner, LOCATION_ID, 1);
     wire_put_number(&inner, LOCATION_MAPPING_ID, 1);
