@@ -46,20 +46,15 @@ struct check_args {
     bool print_default;
 };
 
-static int print_default(void)
-{
-    struct sv text = config_builtin();
-    fwrite(text.p, 1, text.n, stdout);
-    return EXIT_DONE;
-}
-
 static int run_check(const void *arg, char *const *operands, size_t n)
 {
     const struct check_args *args = arg;
     struct cmd_config_flags which = args->config;
     int code = EXIT_DONE;
     if (args->print_default) {
-        return print_default();
+        struct sv text = config_builtin();
+        fwrite(text.p, 1, text.n, stdout);
+        return EXIT_DONE;
     }
     if (n > 0 && which.file != NULL) {
         return cmd_usage_error("check", "unexpected argument: %s", operands[0]);

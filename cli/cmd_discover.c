@@ -194,7 +194,7 @@ static void look_up(struct discover *d)
 {
     struct err err = ERR_INIT;
     struct pod_lookup lookup;
-    if (d->pod == NULL || d->forbidden || explain_found(d->words) > 0 ||
+    if (d->pod == NULL || d->forbidden || explain_found(d->words) ||
         !pod_lookup_init(&lookup, d->config, d->pod)) {
         return;
     }

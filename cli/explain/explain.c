@@ -223,22 +223,7 @@ static void keep(struct explain *e, struct pod *s)
     pod_free(old);
 }
 
-/* All verdicts of the current pod have arrived. */
-static void finish(struct explain *e)
-{
-    struct pod *s = e->current;
-    e->current = NULL;
-    if (s == NULL || s->n == 0) {
-        pod_free(s);
-    } else if (e->options.pattern != NULL) {
-        keep(e, s);
-    } else {
-        count(e, s);
-        pod_free(s);
-    }
-}
-
-static struct pod *begin(struct explain *e, const struct target_group *group)
+static struct pod *pod_new(const struct target_group *group)
 {
     struct pod *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -246,27 +231,25 @@ static struct pod *begin(struct explain *e, const struct target_group *group)
     }
     s->job = group->job;
     s->source = strdup(group->source);
-    s->sets = calloc(group->n_targets + 1, sizeof(*s->sets));
+    s->sets = calloc(group->n_targets, sizeof(*s->sets));
     if (s->source == NULL || s->sets == NULL) {
         pod_free(s);
         return NULL;
     }
-    e->current = s;
     return s;
 }
 
+/* The verdicts of one pod arrive one after the other. */
 void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
 {
     const struct target_group *group = v->group;
-    struct pod *s = e->current;
-    if (group->kind != GROUP_POD || (e->options.pattern != NULL && !matches(e, v->discovered))) {
+    const char *pattern = e->options.pattern;
+    if (e->no_memory || group->kind != GROUP_POD ||
+        (pattern != NULL && !matches(e, v->discovered))) {
         return;
     }
-    if (s == NULL || v->discovered == group->targets[0] || s->n >= group->n_targets ||
-        s->job != group->job || strcmp(s->source, group->source) != 0) {
-        finish(e);
-        s = begin(e, group);
-    }
+    struct pod *s = e->current == NULL ? pod_new(group) : e->current;
+    e->current = s;
     if (s == NULL) {
         e->no_memory = true;
         return;
@@ -281,7 +264,16 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
         target_ref(v->target);
     }
     p->error = v->err == NULL ? NULL : strdup(v->err->msg);
-    s->n++;
+    if (++s->n < group->n_targets) {
+        return;
+    }
+    e->current = NULL;
+    if (pattern != NULL) {
+        keep(e, s);
+    } else {
+        count(e, s);
+        pod_free(s);
+    }
 }
 
 void explain_forbidden(struct explain *e, const struct discovery_forbidden *what)
@@ -300,13 +292,9 @@ void explain_forbidden(struct explain *e, const struct discovery_forbidden *what
         what->verb, what->resource, whole ? "--all-namespaces" : "-n ", namespace);
 }
 
-size_t explain_found(const struct explain *e)
+bool explain_found(const struct explain *e)
 {
-    size_t n = e->current != NULL && e->options.pattern != NULL ? 1 : 0;
-    for (const struct pod *s = e->matched; s != NULL; s = s->next) {
-        n++;
-    }
-    return n;
+    return e->matched != NULL;
 }
 
 void explain_exists(struct explain *e, const struct target_group *group)
@@ -539,10 +527,7 @@ static void put_summary(struct explain *e, struct buf *out)
 
 bool explain_report(struct explain *e, struct buf *out)
 {
-    finish(e);
-    if (e->forbidden.len > 0) {
-        buf_append(out, e->forbidden.data, e->forbidden.len);
-    }
+    buf_append(out, e->forbidden.data, e->forbidden.len);
     if (e->options.pattern == NULL) {
         put_summary(e, out);
     } else if (e->matched == NULL && e->forbidden.len == 0) {

@@ -155,15 +155,12 @@ static enum read_result read_profile(struct reading *r, const struct file_found 
     if (!read_bytes(r, f, &mtime_ns)) {
         return READ_BAD;
     }
-    switch (import_summary_read((struct sv){.p = r->data, .n = r->size}, &r->summary, &r->err)) {
-    case IMPORT_PROFILE:
-        return plan(r, mtime_ns) ? READ_PROFILE : READ_BAD;
-    case IMPORT_OTHER:
-        return f->named ? READ_BAD : READ_SKIPPED;
-    case IMPORT_DAMAGED:
-    default:
-        return READ_BAD;
+    struct sv body = {.p = r->data, .n = r->size};
+    enum import_verdict verdict = import_summary_read(body, &r->summary, &r->err);
+    if (verdict == IMPORT_OTHER && !f->named) {
+        return READ_SKIPPED;
     }
+    return verdict == IMPORT_PROFILE && plan(r, mtime_ns) ? READ_PROFILE : READ_BAD;
 }
 
 static enum read_result read_next(struct reading *r)

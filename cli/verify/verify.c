@@ -131,25 +131,17 @@ static struct profile *make_profile(const struct probe *probe)
     return p;
 }
 
-/* An external label of the endpoint overrides ours. */
-static const char *external_service(const struct config_endpoint *e)
-{
-    for (size_t i = 0; i < e->external_labels.n; i++) {
-        if (strcmp(e->external_labels.at[i].name, LABEL_SERVICE_NAME) == 0 &&
-            e->external_labels.at[i].value[0] != '\0') {
-            return e->external_labels.at[i].value;
-        }
-    }
-    return NULL;
-}
-
-/* DeepFlow is queried by service, not by label: the service is unique there. */
+/* An external label of the endpoint overrides ours. DeepFlow is queried by service, not by label:
+ * the service is unique there. */
 static char *make_service(const struct probe *probe)
 {
-    const char *external = external_service(&probe->to.endpoint);
+    const struct config_endpoint *e = &probe->to.endpoint;
     char *name = NULL;
-    if (external != NULL) {
-        return strdup(external);
+    for (size_t i = 0; i < e->external_labels.n; i++) {
+        const char *value = e->external_labels.at[i].value;
+        if (strcmp(e->external_labels.at[i].name, LABEL_SERVICE_NAME) == 0 && value[0] != '\0') {
+            return strdup(value);
+        }
     }
     if (probe->how == NULL || !probe->how->elsewhere) {
         return strdup(READBACK_SERVICE);
