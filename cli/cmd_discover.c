@@ -16,7 +16,15 @@
 /* Time for the other sources to answer after a permission was found missing. */
 #define FORBIDDEN_MS 1500
 
+struct discover_args {
+    struct cmd_config_flags config;
+    bool explain;
+    const char *pod; /* NULL: all */
+    int64_t timeout_ms;
+};
+
 struct discover {
+    const struct discover_args *args;
     struct loop *loop;
     struct loop_timer *timer;
     struct intern *intern;
@@ -24,10 +32,7 @@ struct discover {
     struct pipeline *pipeline;
     struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
-    bool explain;
-    const char *pod;       /* NULL: all */
-    struct explain *words; /* with explain */
-    int64_t timeout_ms;
+    struct explain *words; /* with --explain */
     bool synced;
     bool forbidden;
 };
@@ -101,7 +106,7 @@ static void put_owner(const struct discover *d, const struct pipeline_verdict *v
     json_member("owner", sv_from(sharding_owner(d->sharding, v->key)), line);
     struct buf words;
     buf_init(&words, LINE_MAX_BYTES);
-    if (d->explain && sharding_explain(d->sharding, v->key, &words)) {
+    if (d->args->explain && sharding_explain(d->sharding, v->key, &words)) {
         json_member("shard", sv_from(words.data), line);
     }
     buf_done(&words);
@@ -113,7 +118,7 @@ static void discover_on_verdict(void *arg, const struct pipeline_verdict *v)
     if (d->words != NULL) {
         explain_verdict(d->words, v);
     }
-    if (d->pod != NULL || ((v->target == NULL || is_elsewhere(d, v)) && !d->explain)) {
+    if (d->args->pod != NULL || ((v->target == NULL || is_elsewhere(d, v)) && !d->args->explain)) {
         return;
     }
     struct buf line;
@@ -181,7 +186,7 @@ static bool run_discovery(struct discover *d, const struct discovery_options *op
     }
     d->timer = loop_timer_new(d->loop, discover_on_timeout, d->loop);
     if (d->timer != NULL) {
-        loop_timer_after(d->timer, d->timeout_ms);
+        loop_timer_after(d->timer, d->args->timeout_ms);
         loop_run(d->loop);
     }
     d->timer = loop_timer_free(d->timer);
@@ -194,8 +199,8 @@ static void look_up(struct discover *d)
 {
     struct err err = ERR_INIT;
     struct pod_lookup lookup;
-    if (d->pod == NULL || d->forbidden || explain_found(d->words) ||
-        !pod_lookup_init(&lookup, d->config, d->pod)) {
+    if (d->args->pod == NULL || d->forbidden || explain_found(d->words) ||
+        !pod_lookup_init(&lookup, d->config, d->args->pod)) {
         return;
     }
     struct discovery_options options = {
@@ -219,7 +224,8 @@ static int conclude(struct discover *d)
     if (d->words != NULL) {
         struct buf text;
         buf_init(&text, SIZE_MAX);
-        code = cmd_print(explain_report(d->words, &text), &text, d->pod != NULL ? stdout : stderr);
+        code = cmd_print(explain_report(d->words, &text), &text,
+                         d->args->pod != NULL ? stdout : stderr);
     }
     fflush(stdout);
     if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
@@ -285,7 +291,7 @@ static bool prepare(struct discover *d, struct err *err)
         .arg = d,
     };
     d->pipeline = pipeline_new(&options, err);
-    if (d->pipeline == NULL || !d->explain) {
+    if (d->pipeline == NULL || !d->args->explain) {
         return d->pipeline != NULL;
     }
     struct explain_options words = {
@@ -293,18 +299,11 @@ static bool prepare(struct discover *d, struct err *err)
         .intern = d->intern,
         .pipeline = d->pipeline,
         .sharding = d->sharding,
-        .pattern = d->pod,
+        .pattern = d->args->pod,
     };
     d->words = explain_new(&words);
     return d->words != NULL || err_memory(err);
 }
-
-struct discover_args {
-    struct cmd_config_flags config;
-    bool explain;
-    const char *pod;
-    int64_t timeout_ms;
-};
 
 static int run_discover(const void *arg, char *const *operands, size_t n)
 {
@@ -323,12 +322,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
         return EXIT_INPUT;
     }
     struct err err = ERR_INIT;
-    struct discover d = {
-        .config = config,
-        .explain = args->explain,
-        .pod = args->pod,
-        .timeout_ms = args->timeout_ms,
-    };
+    struct discover d = {.args = args, .config = config};
     int code = prepare(&d, &err) ? discover(&d) : cmd_fail(EXIT_INPUT, &err);
     explain_free(d.words);
     pipeline_free(d.pipeline);

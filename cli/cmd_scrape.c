@@ -39,31 +39,21 @@ struct scrape {
 
 /* ---- the URL --------------------------------------------------------------------------------- */
 
-/* The N of seconds=N in a query, or 0. */
-static uint64_t query_seconds(struct sv query)
-{
-    struct sv pair;
-    struct sv name;
-    struct sv value;
-    uint64_t seconds = 0;
-    while (query.n > 0) {
-        if (!sv_cut(query, '&', &pair, &query)) {
-            pair = query;
-            query.n = 0;
-        }
-        if (sv_cut(pair, '=', &name, &value) && sv_eq_str(name, "seconds") &&
-            parse_u64(value, SECONDS_MAX, &seconds)) {
-            return seconds;
-        }
-    }
-    return 0;
-}
-
+/* The N of seconds=N in the query, or 0. */
 static uint64_t url_seconds(CURLU *u)
 {
     char *query = NULL;
+    struct sv name;
+    struct sv value;
+    uint64_t seconds = 0;
+    bool found = false;
     curl_url_get(u, CURLUPART_QUERY, &query, 0);
-    uint64_t seconds = query_seconds(sv_from(query));
+    for (const char *at = query; at != NULL && *at != '\0' && !found;) {
+        struct sv pair = {.p = at, .n = strcspn(at, "&")};
+        found = sv_cut(pair, '=', &name, &value) && sv_eq_str(name, "seconds") &&
+                parse_u64(value, SECONDS_MAX, &seconds);
+        at += pair.n + (at[pair.n] == '&');
+    }
     curl_free(query);
     return seconds;
 }

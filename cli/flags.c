@@ -263,14 +263,10 @@ static void put_wrapped(struct buf *out, size_t column, const char *text)
 
 static void put_usage(struct buf *out, const char *usage)
 {
-    struct sv line;
-    struct sv rest = sv_from(usage);
-    for (const char *before = "Usage:"; rest.n > 0; before = "      ") {
-        if (!sv_cut(rest, '\n', &line, &rest)) {
-            line = rest;
-            rest = SV("");
-        }
-        buf_printf(out, "%s profpull %.*s\n", before, SV_ARG(line));
+    for (const char *before = "Usage:"; *usage != '\0'; before = "      ") {
+        size_t n = strcspn(usage, "\n");
+        buf_printf(out, "%s profpull %.*s\n", before, (int)n, usage);
+        usage += n + (usage[n] == '\n');
     }
     buf_putc(out, '\n');
 }

@@ -36,7 +36,7 @@ static void put_time(struct buf *out, const char *key, int64_t wall_ns)
     }
 }
 
-bool targets_json_status(const struct scrape_status *st, struct buf *out)
+static bool put_status(const struct scrape_status *st, struct buf *out)
 {
     buf_putc(out, '{');
     json_member("job", sv_from(st->job), out);
@@ -93,7 +93,7 @@ static void add_status(struct stream *st, const struct scrape_status *status, st
 {
     struct buf text;
     buf_init(&text, STATUS_JSON_MAX);
-    if (matches(st, status) && targets_json_status(status, &text)) {
+    if (matches(st, status) && put_status(status, &text)) {
         add_item(page, &text, &st->any);
     }
     buf_done(&text);

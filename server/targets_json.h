@@ -6,13 +6,9 @@
 #ifndef PROFPULL_SERVER_TARGETS_JSON_H
 #define PROFPULL_SERVER_TARGETS_JSON_H
 
-#include "base/buf.h"
 #include "server/routes.h"
 
 /* The handler of the route. */
 void reply_targets(struct evhttp_request *req, const struct server_options *options);
-
-/* Appends one scrape as a JSON object. */
-bool targets_json_status(const struct scrape_status *st, struct buf *out);
 
 #endif

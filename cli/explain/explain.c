@@ -38,11 +38,6 @@ struct explain {
     bool no_memory;
 };
 
-static struct sv get(const struct labels *labels, const char *name)
-{
-    return labels_get(labels, sv_from(name));
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void pod_free(struct pod *s)
@@ -102,15 +97,15 @@ struct explain *explain_free(struct explain *e)
 
 static void put_name(const struct labels *labels, struct buf *out)
 {
-    buf_printf(out, "%.*s/%.*s", SV_ARG(get(labels, "__meta_kubernetes_namespace")),
-               SV_ARG(get(labels, POD "name")));
+    buf_printf(out, "%.*s/%.*s", SV_ARG(labels_get(labels, SV("__meta_kubernetes_namespace"))),
+               SV_ARG(labels_get(labels, SV(POD "name"))));
 }
 
 static bool matches(const struct explain *e, const struct labels *labels)
 {
     const char *pattern = e->options.pattern;
     const char *slash = strchr(pattern, '/');
-    struct sv name = get(labels, POD "name");
+    struct sv name = labels_get(labels, SV(POD "name"));
     if (slash == NULL) {
         return fnmatch(pattern, name.p, 0) == 0 || strstr(name.p, pattern) != NULL;
     }
@@ -168,7 +163,7 @@ static void put_reason(const struct config_job *job, const struct label_set *p, 
     enum rule_about about = words_about(&job->relabel.at[p->v.rule - 1]);
     buf_puts(out, words[about]);
     if (about == ABOUT_PHASE) {
-        buf_printf(out, "%.*s: ", SV_ARG(get(p->discovered, POD "phase")));
+        buf_printf(out, "%.*s: ", SV_ARG(labels_get(p->discovered, SV(POD "phase"))));
     }
     words_rule(job, p->v.rule, out);
     buf_printf(out, " of job \"%s\"", job->name);
@@ -319,8 +314,8 @@ static void put_scraped(const struct config_job *job, const struct pod *s, struc
         buf_printf(out, "%s\": ", job->name);
         words_scrapes(t, out);
         buf_printf(out, "; container %.*s, service_name \"%.*s\".",
-                   SV_ARG(get(s->sets[i].discovered, POD "container_name")),
-                   SV_ARG(get(labels, LABEL_SERVICE_NAME)));
+                   SV_ARG(labels_get(s->sets[i].discovered, SV(POD "container_name"))),
+                   SV_ARG(labels_get(labels, SV(LABEL_SERVICE_NAME))));
     }
 }
 

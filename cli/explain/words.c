@@ -278,14 +278,11 @@ static bool excludes(struct sv term, const struct labels *labels, struct sv *ret
 static bool say_fields(const struct config_selector *s, const struct labels *labels,
                        struct buf *out)
 {
-    struct sv rest = sv_from(s->field);
-    while (rest.n > 0) {
-        struct sv term = rest;
+    for (const char *at = s->field; *at != '\0';) {
+        struct sv term = {.p = at, .n = strcspn(at, ",")};
         struct sv field;
         struct sv value;
-        if (!sv_cut(rest, ',', &term, &rest)) {
-            rest = SV("");
-        }
+        at += term.n + (at[term.n] == ',');
         if (excludes(term, labels, &field, &value)) {
             buf_printf(out,
                        " Its field selector \"%s\" leaves the pod out, whose %.*s is \"%.*s\".",
