@@ -17,6 +17,7 @@
 struct stream {
     struct evhttp_request *req;
     struct scraper *scraper;
+    struct evbuffer *page;
     size_t cursor;
     bool any;
     struct evkeyvalq query;
@@ -60,6 +61,9 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
 
 static void stream_free(struct stream *st)
 {
+    if (st->page != NULL) {
+        evbuffer_free(st->page);
+    }
     evhttp_clear_headers(&st->query);
     free(st);
 }
@@ -145,26 +149,27 @@ static void add_sampled(struct stream *st, struct evbuffer *page)
     free(services);
 }
 
+static void end_reply(struct stream *st)
+{
+    struct evhttp_request *req = st->req;
+    evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
+    stream_free(st);
+    evhttp_send_reply_end(req);
+}
+
 static void on_page_sent(struct evhttp_connection *connection, void *arg)
 {
     struct stream *st = arg;
-    struct evbuffer *page = evbuffer_new();
-    if (page != NULL && fill_page(st, page)) {
-        evhttp_send_reply_chunk_with_cb(st->req, page, on_page_sent, st);
-        evbuffer_free(page);
+    (void)connection;
+    if (fill_page(st, st->page)) {
+        evhttp_send_reply_chunk_with_cb(st->req, st->page, on_page_sent, st);
         return;
     }
-    struct evhttp_request *req = st->req;
-    if (page != NULL) {
-        evbuffer_add_printf(page, "\n],\"sampled\":[");
-        add_sampled(st, page);
-        evbuffer_add_printf(page, "\n]}}\n");
-        evhttp_send_reply_chunk(req, page);
-        evbuffer_free(page);
-    }
-    evhttp_connection_set_closecb(connection, NULL, NULL);
-    stream_free(st);
-    evhttp_send_reply_end(req);
+    evbuffer_add_printf(st->page, "\n],\"sampled\":[");
+    add_sampled(st, st->page);
+    evbuffer_add_printf(st->page, "\n]}}\n");
+    evhttp_send_reply_chunk(st->req, st->page);
+    end_reply(st);
 }
 
 static struct stream *stream_new(struct evhttp_request *req, struct scraper *scraper)
@@ -179,30 +184,30 @@ static struct stream *stream_new(struct evhttp_request *req, struct scraper *scr
     (void)evhttp_parse_query_str(text == NULL ? "" : text, &st->query); /* empty on failure */
     st->health = evhttp_find_header(&st->query, "health");
     st->job = evhttp_find_header(&st->query, "job");
+    st->page = evbuffer_new();
+    if (st->page == NULL) {
+        stream_free(st);
+        return NULL;
+    }
     return st;
 }
 
 void reply_targets(struct evhttp_request *req, const struct server_options *options)
 {
     struct stream *st = stream_new(req, options->scraper);
-    struct evbuffer *head = evbuffer_new();
-    if (st == NULL || head == NULL) {
-        if (st != NULL) {
-            stream_free(st);
-        }
-        if (head != NULL) {
-            evbuffer_free(head);
-        }
+    if (st == NULL) {
         evhttp_send_error(req, HTTP_INTERNAL, NULL);
         return;
     }
-    struct evhttp_connection *connection = evhttp_request_get_connection(req);
     struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
     evhttp_add_header(headers, "Content-Type", "application/json");
     evhttp_add_header(headers, "Cache-Control", "no-store");
-    evhttp_connection_set_closecb(connection, on_close, st);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_close, st);
     evhttp_send_reply_start(req, HTTP_OK, NULL);
-    evbuffer_add_printf(head, "{\"status\":\"success\",\"data\":{\"scrapes\":[");
-    evhttp_send_reply_chunk_with_cb(req, head, on_page_sent, st);
-    evbuffer_free(head);
+    if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD) {
+        end_reply(st); /* libevent sends no body, and would never call on_page_sent() */
+        return;
+    }
+    evbuffer_add_printf(st->page, "{\"status\":\"success\",\"data\":{\"scrapes\":[");
+    evhttp_send_reply_chunk_with_cb(req, st->page, on_page_sent, st);
 }

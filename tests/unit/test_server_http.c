@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,7 +14,6 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "server/server.h"
-#include "server/targets_json.h"
 #include "tests/unit/testing.h"
 
 #define REPLY_MAX (8 * 1024 * 1024)
@@ -97,6 +97,8 @@ static int dial(const struct fixture *f)
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    struct timeval patience = {.tv_sec = 20};
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     return fd;
 }
 
@@ -108,6 +110,7 @@ static void read_all(int fd, struct buf *out)
     while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
         assert_true(buf_append(out, chunk, (size_t)n));
     }
+    assert_true(n == 0 || errno != EAGAIN); /* the server has ended its answer */
 }
 
 /* Sends one request and returns the whole answer; the caller frees. */
@@ -135,6 +138,7 @@ static void pages_and_statuses(void **state)
         {"GET", "/", "HTTP/1.1 200", "<li><a href=\"/-/ready\">/-/ready</a> whether discovery"},
         {"GET", "/%2D/ready?x=1", "HTTP/1.1 200", "ok"},
         {"HEAD", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
+        {"HEAD", "/api/v1/targets", "HTTP/1.1 200", "application/json"},
         {"GET", "/metrics", "HTTP/1.1 200", "profpull_admin_requests_total"},
         {"GET", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
         {"GET", "/nothing", "HTTP/1.1 404", "not found"},
