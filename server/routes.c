@@ -18,19 +18,14 @@ void reply_text(struct evhttp_request *req, int code, const char *type, const ch
                 size_t len)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
-    struct evbuffer *out = evbuffer_new();
-    if (out == NULL || evbuffer_add(out, text, len) != 0) {
-        if (out != NULL) {
-            evbuffer_free(out);
-        }
+    if (evbuffer_add(evhttp_request_get_output_buffer(req), text, len) != 0) {
         evhttp_send_error(req, HTTP_INTERNAL, NULL);
         return;
     }
     evhttp_add_header(headers, "Content-Type", type);
     evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
     evhttp_add_header(headers, "Cache-Control", "no-store");
-    evhttp_send_reply(req, code, NULL, out);
-    evbuffer_free(out);
+    evhttp_send_reply(req, code, NULL, NULL);
 }
 
 void reply_plain(struct evhttp_request *req, int code, const char *text)
