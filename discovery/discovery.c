@@ -221,12 +221,6 @@ static void discovery_on_members(void *arg, const struct sv *names, size_t n, si
     }
 }
 
-static void discovery_on_reachable(void *arg, bool reachable)
-{
-    struct discovery *d = arg;
-    d->sharing.on_reachable(d->sharing.arg, reachable);
-}
-
 /* ---- sources --------------------------------------------------------------------------------- */
 
 static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config,
@@ -404,10 +398,9 @@ static bool add_peers(struct discovery *d, struct err *err)
         &(struct peers_options){
             .config = config,
             .access = access,
-            .set = {.self = d->sharing.self, .self_ip = d->sharing.self_ip},
+            .sharing = &d->sharing,
             .env = d->reflectors.env,
             .on_members = discovery_on_members,
-            .on_reachable = discovery_on_reachable,
             .arg = d,
         },
         err);

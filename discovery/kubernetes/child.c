@@ -32,8 +32,7 @@ struct child {
     struct stream errors;
     struct loop_timer *timer;
     int64_t deadline_ms;
-    bool killed;
-    enum child_end end; /* why, if killed */
+    enum child_end end; /* why it was killed; CHILD_EXITED: it was not */
 };
 
 /* ---- reading and ending ---------------------------------------------------------------------- */
@@ -60,8 +59,7 @@ static void kill_all(struct child *p)
 
 static void stop(struct child *p, enum child_end why)
 {
-    if (!p->killed) {
-        p->killed = true;
+    if (p->end == CHILD_EXITED) {
         p->end = why;
         kill_all(p);
     }
@@ -78,13 +76,11 @@ static void give_up(struct child *p, enum child_end why)
 
 static void finish(struct child *p, int status)
 {
-    enum child_end end = CHILD_EXITED;
+    enum child_end end = p->end;
     int value = 0;
-    if (p->killed) {
-        end = p->end;
-    } else if (WIFEXITED(status)) {
+    if (end == CHILD_EXITED && WIFEXITED(status)) {
         value = WEXITSTATUS(status);
-    } else {
+    } else if (end == CHILD_EXITED) {
         end = CHILD_SIGNALED;
         value = WTERMSIG(status);
     }
@@ -106,8 +102,7 @@ static void reap(struct child *p)
         loop_timer_at(p->timer, now + REAP_MS);
         return;
     }
-    if (got < 0 && !p->killed) {
-        p->killed = true;
+    if (got < 0 && p->end == CHILD_EXITED) {
         p->end = CHILD_LOST;
     }
     p->pid = 0;
@@ -257,15 +252,12 @@ struct child *child_start(const struct child_options *options, int *ret_errno)
     buf_init(&p->out.text, options->stdout_max);
     buf_init(&p->errors.text, CHILD_STDERR_MAX);
     p->timer = loop_timer_new(options->loop, child_on_timer, p);
-    if (p->timer == NULL) {
+    if (p->timer != NULL) {
+        *ret_errno = start(p);
+    }
+    if (*ret_errno != 0) {
         return child_free(p);
     }
-    int error = start(p);
-    if (error != 0) {
-        *ret_errno = error;
-        return child_free(p);
-    }
-    *ret_errno = 0;
     p->deadline_ms = clock_mono_ms() + options->timeout_ms;
     loop_timer_at(p->timer, p->deadline_ms);
     return p;
@@ -285,10 +277,7 @@ struct child *child_free(struct child *p)
     stream_close(&p->out);
     stream_close(&p->errors);
     loop_timer_free(p->timer);
-    if (p->out.text.len > 0) {
-        explicit_bzero(p->out.text.data, p->out.text.len);
-    }
-    buf_done(&p->out.text);
+    buf_wipe(&p->out.text);
     buf_done(&p->errors.text);
     free(p);
     return NULL;

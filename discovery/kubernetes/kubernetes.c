@@ -35,6 +35,7 @@ struct kubernetes {
     struct object_targets targets; /* scratch */
     struct label_filter *filter;   /* NULL: every label */
     struct join *join;             /* NULL if nothing is joined */
+    enum target_group_kind kind;   /* GROUP_POD: all targets of an object have its address */
     bool uses[JOIN_KINDS];         /* what is joined */
     struct part *parts;
     size_t n_parts;
@@ -45,12 +46,6 @@ struct kubernetes {
 
 /* ---- reporting ------------------------------------------------------------------------------- */
 
-/* Pods that nothing is joined to: all targets of one have its address. */
-static bool is_plain_pods(const struct kubernetes *k)
-{
-    return k->options.config->role == ROLE_POD && k->join == NULL;
-}
-
 static void kubernetes_on_change(void *arg, const char *key, struct labels *const *targets,
                                  size_t n, const char *ip, bool moved)
 {
@@ -59,7 +54,7 @@ static void kubernetes_on_change(void *arg, const char *key, struct labels *cons
     snprintf(source, sizeof(source), "%s/%s", k->role->source, key);
     struct target_group group = {
         .source = source,
-        .kind = is_plain_pods(k) ? GROUP_POD : GROUP_OBJECT,
+        .kind = k->kind,
         .targets = targets,
         .n_targets = n,
         .pinned_host = ip,
@@ -90,20 +85,14 @@ static void count_left_out(struct kubernetes *k)
 
 /* ---- pods of other replicas ------------------------------------------------------------------ */
 
-/* The owner of a pod is found by its address alone, before its labels are built. */
-static bool is_shared(const struct kubernetes *k)
-{
-    return k->options.sharing != NULL && is_plain_pods(k);
-}
-
 /* Whether another replica has the pod; and its key, 0 if it has none. */
 static bool is_foreign(const struct kubernetes *k, const json_t *object, uint64_t *ret_key)
 {
     *ret_key = 0;
-    if (!is_shared(k)) {
+    const struct discovery_sharing *sharing = k->options.sharing;
+    if (sharing == NULL) {
         return false;
     }
-    const struct discovery_sharing *sharing = k->options.sharing;
     const char *ip = pod_ip(object);
     *ret_key = ip == NULL ? 0 : sharing->key(sharing->arg, ip);
     return *ret_key != 0 && !sharing->is_assigned(sharing->arg, *ret_key);
@@ -123,7 +112,7 @@ struct store_counts kubernetes_counts(const struct kubernetes *k)
 
 static void check_counts(struct kubernetes *k)
 {
-    if (!is_shared(k)) {
+    if (k->options.sharing == NULL) {
         return;
     }
     struct store_counts now = kubernetes_counts(k);
@@ -137,7 +126,7 @@ static void check_counts(struct kubernetes *k)
 void kubernetes_reassign(struct kubernetes *k, int64_t within_ms)
 {
     const struct discovery_sharing *sharing = k->options.sharing;
-    if (!is_shared(k)) {
+    if (sharing == NULL) {
         return;
     }
     for (size_t i = 0; i < k->n_parts; i++) {
@@ -450,7 +439,15 @@ static bool init(struct kubernetes *k)
     /* Each resource in each namespace, and in our own or everywhere. */
     k->max_parts = (config->namespaces.n + 1) * (JOIN_KINDS + 1);
     k->builder = labels_builder_new(k->options.intern);
-    return k->builder != NULL && init_join(k) && init_filter(k) && init_parts(k);
+    if (k->builder == NULL || !init_join(k)) {
+        return false;
+    }
+    k->kind = config->role == ROLE_POD && k->join == NULL ? GROUP_POD : GROUP_OBJECT;
+    if (k->kind != GROUP_POD) {
+        /* The owner of a pod is found by its address alone, before its labels are built. */
+        k->options.sharing = NULL;
+    }
+    return init_filter(k) && init_parts(k);
 }
 
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err)

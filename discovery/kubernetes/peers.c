@@ -177,16 +177,6 @@ static size_t unique(struct sv *names, size_t n)
     return out;
 }
 
-static size_t find_name(const struct sv *names, size_t n, struct sv name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (sv_eq(names[i], name)) {
-            return i;
-        }
-    }
-    return SIZE_MAX;
-}
-
 /* Appends the names of a slice; returns our own one if it is there, else `self`. */
 static struct sv add_names(const struct slice *slice, struct sv *names, size_t *n, struct sv self)
 {
@@ -226,7 +216,8 @@ bool peer_set_now(struct peer_set *s, struct peers_now *ret)
     *ret = (struct peers_now){.names = names,
                               .n = n > PEERS_MAX ? PEERS_MAX : n,
                               .ignored = n > PEERS_MAX ? n - PEERS_MAX : 0};
-    ret->self = find_name(names, ret->n, self);
+    const struct sv *own = bsearch(&self, names, ret->n, sizeof(*names), compare_names);
+    ret->self = own == NULL ? SIZE_MAX : (size_t)(own - names);
     free(s->names);
     s->names = names;
     return true;
@@ -290,8 +281,8 @@ static void peers_on_list_end(void *arg)
 
 static void peers_on_reachable(void *arg, bool reachable)
 {
-    const struct peers *p = arg;
-    p->options.on_reachable(p->options.arg, reachable);
+    const struct discovery_sharing *sharing = ((const struct peers *)arg)->options.sharing;
+    sharing->on_reachable(sharing->arg, reachable);
 }
 
 static struct reflector *make_reflector(struct peers *p, const char *namespace)
@@ -331,7 +322,8 @@ struct peers *peers_new(const struct peers_options *options, struct err *err)
     }
     p->options = *options;
     p->reflectors.env = options->env;
-    p->set = peer_set_new(&options->set);
+    p->set = peer_set_new(&(struct peer_set_options){.self = options->sharing->self,
+                                                     .self_ip = options->sharing->self_ip});
     struct reflector *r = p->set == NULL ? NULL : make_reflector(p, namespace);
     if (r == NULL) {
         err_memory(err);

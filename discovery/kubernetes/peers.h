@@ -49,13 +49,11 @@ bool peer_set_now(struct peer_set *s, struct peers_now *ret);
 struct peers;
 
 struct peers_options {
-    const struct config_sharding *config; /* referenced */
-    struct kube_access access;            /* what it points to is referenced */
-    struct peer_set_options set;
+    const struct config_sharding *config;    /* referenced */
+    struct kube_access access;               /* what it points to is referenced */
+    const struct discovery_sharing *sharing; /* who we are, and on_reachable(); referenced */
     struct reflector_env env;
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
-    /* The API server has accepted a request, or a request has failed. */
-    void (*on_reachable)(void *arg, bool reachable);
     void *arg;
 };
 
