@@ -399,22 +399,20 @@ void read_one_endpoint(struct reader *r, const struct place *at, struct config *
 void read_endpoints(struct reader *r, const struct place *root, struct config *c)
 {
     struct place at = place_of_key(root, "write");
-    struct endpoints all = {0};
-    void *array = NULL;
+    struct array list = {0};
     size_t before = r->reported;
     bool given = at.node != root->node;
     if (given && at.node->n_items > CONFIG_ENDPOINTS_MAX) {
         reader_error(r, &at, "at most %d endpoints are possible", CONFIG_ENDPOINTS_MAX);
     } else if (given) {
-        read_list(r, &at, sizeof(struct config_endpoint), read_endpoint, c, &array, &all.n);
+        read_list(r, &at, sizeof(struct config_endpoint), read_endpoint, c, &list);
     }
-    size_t n_in_file = all.n;
-    all.at = reader_alloc(r, all.n + 1, sizeof(*all.at));
+    struct endpoints all = {reader_alloc(r, list.n + 1, sizeof(*all.at)), list.n};
     if (all.at == NULL) {
         return;
     }
-    if (array != NULL) {
-        memcpy(all.at, array, all.n * sizeof(*all.at));
+    if (list.at != NULL) {
+        memcpy(all.at, list.at, list.n * sizeof(*all.at));
         check_names(r, &at, &all);
     }
     if (r->options != NULL && r->options->write_url != NULL) {
@@ -422,7 +420,7 @@ void read_endpoints(struct reader *r, const struct place *root, struct config *c
     } else if (all.n == 0 && r->reported == before && !r->out_of_memory) {
         reader_error(r, &at, "at least one endpoint is needed");
     }
-    check_urls(r, &at, &all, n_in_file);
+    check_urls(r, &at, &all, list.n);
     if (all.n > CONFIG_ENDPOINTS_MAX) {
         reader_error(r, &at, "at most %d endpoints are possible, with that of the command line",
                      CONFIG_ENDPOINTS_MAX);

@@ -203,19 +203,17 @@ static void check_names(struct reader *r, const struct place *list, const struct
 void read_jobs(struct reader *r, const struct place *root, struct config *c)
 {
     struct place at = place_of_key(root, "scrape_configs");
-    bool given = at.node != root->node;
-    void *array = NULL;
-    size_t n = 0;
+    struct array list = {0};
     size_t before = r->reported;
-    if (given) {
-        read_list(r, &at, sizeof(struct config_job), read_job, c, &array, &n);
+    if (at.node != root->node) {
+        read_list(r, &at, sizeof(struct config_job), read_job, c, &list);
     }
-    if (n == 0 && r->reported == before && !r->out_of_memory) {
+    if (list.n == 0 && r->reported == before && !r->out_of_memory) {
         reader_error(r, &at, "at least one job is needed");
     }
-    if (array != NULL) {
-        check_names(r, &at, array);
+    c->jobs = list.at;
+    c->n_jobs = list.n;
+    if (list.at != NULL) {
+        check_names(r, &at, c->jobs);
     }
-    c->jobs = array;
-    c->n_jobs = n;
 }

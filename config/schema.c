@@ -327,19 +327,18 @@ void schema_write(struct dumper *d, const struct schema *s, const void *record)
 }
 
 void read_list(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
-               const void *arg, void **ret_array, size_t *ret_n)
+               const void *arg, void *ret_array)
 {
     if (!reader_enter(r, at, YAML_LIST)) {
         return;
     }
-    char *array = reader_alloc(r, at->node->n_items, size);
-    if (array == NULL) {
+    char *elements = reader_alloc(r, at->node->n_items, size);
+    if (elements == NULL) {
         return;
     }
     for (size_t i = 0; i < at->node->n_items; i++) {
         struct place element = place_of_element(at, i);
-        read_one(r, &element, arg, array + i * size);
+        read_one(r, &element, arg, elements + i * size);
     }
-    *ret_array = array;
-    *ret_n = at->node->n_items;
+    memcpy(ret_array, &(struct array){elements, at->node->n_items}, sizeof(struct array));
 }

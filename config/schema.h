@@ -139,9 +139,10 @@ void schema_write(struct dumper *d, const struct schema *s, const void *record);
  * duplicate keys. Null counts as empty. */
 bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind);
 
-/* Reads a list, each element of `size` bytes with read_one. */
+/* Reads a list, each element of `size` bytes with read_one, into a struct array, which stays as it
+ * is if there is no list. */
 void read_list(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
-               const void *arg, void **ret_array, size_t *ret_n);
+               const void *arg, void *ret_array);
 
 /* ---- kinds of values ------------------------------------------------------------------------- */
 

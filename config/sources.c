@@ -326,19 +326,18 @@ static void read_source(struct reader *r, const struct place *at, const void *ar
 static void read_sources(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     struct config_job *job = out;
-    void *array = NULL;
-    size_t n = 0;
-    read_list(r, at, sizeof(struct config_source), read_source, arg, &array, &n);
-    struct config_source *all = reader_alloc(r, job->n_sources + n, sizeof(*all));
-    if (all == NULL || array == NULL) {
+    struct array list = {0};
+    read_list(r, at, sizeof(struct config_source), read_source, arg, &list);
+    struct config_source *all = reader_alloc(r, job->n_sources + list.n, sizeof(*all));
+    if (all == NULL || list.at == NULL) {
         return;
     }
     if (job->n_sources > 0) {
         memcpy(all, job->sources, job->n_sources * sizeof(*all));
     }
-    memcpy(all + job->n_sources, array, n * sizeof(*all));
+    memcpy(all + job->n_sources, list.at, list.n * sizeof(*all));
     job->sources = all;
-    job->n_sources += n;
+    job->n_sources += list.n;
 }
 
 static void write_sources(struct dumper *d, const char *key, const void *arg, const void *value)

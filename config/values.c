@@ -261,20 +261,9 @@ static void read_choice(struct reader *r, const struct place *at, const void *ar
     }
 }
 
-/* A list that becomes a struct array. */
-static void read_array(struct reader *r, const struct place *at, size_t size, read_fn *read_one,
-                       const void *arg, void *out)
-{
-    struct array array = {.n = 0};
-    read_list(r, at, size, read_one, arg, &array.at, &array.n);
-    if (array.at != NULL) {
-        memcpy(out, &array, sizeof(array));
-    }
-}
-
 static void read_strings(struct reader *r, const struct place *at, const void *arg, void *out)
 {
-    read_array(r, at, sizeof(const char *), read_text, arg, out);
+    read_list(r, at, sizeof(const char *), read_text, arg, out);
 }
 
 static void read_mapping(struct reader *r, const struct place *at, const void *arg, void *out)
@@ -291,7 +280,7 @@ static void read_element(struct reader *r, const struct place *at, const void *a
 static void read_elements(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const struct schema *s = arg;
-    read_array(r, at, s->size, read_element, s, out);
+    read_list(r, at, s->size, read_element, s, out);
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static void without_a_file_the_built_in_configuration_is_used(void **state)
 }
 
 /* A file without scrape_configs has the built-in jobs, with its own globals and endpoints. */
-static void no_jobs(void **state)
+static void files_without_jobs_get_the_built_in_ones(void **state)
 {
     (void)state;
     struct config *c = load("global: {scrape_interval: 1m}\n"
@@ -93,7 +93,7 @@ static void jobs_in_the_file_replace_the_built_in_ones(void **state)
     config_unref(c);
 }
 
-static void variables(void **state)
+static void variables_of_the_built_in_configuration(void **state)
 {
     (void)state;
     struct variable node = {"PROFPULL_POD_FIELDS", "spec.nodeName=n1,status.phase!=Failed"};
@@ -160,9 +160,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_file_the_built_in_configuration_is_used),
-        cmocka_unit_test(no_jobs),
+        cmocka_unit_test(files_without_jobs_get_the_built_in_ones),
         cmocka_unit_test(jobs_in_the_file_replace_the_built_in_ones),
-        cmocka_unit_test(variables),
+        cmocka_unit_test(variables_of_the_built_in_configuration),
         cmocka_unit_test(errors_name_the_built_in_configuration),
         cmocka_unit_test(the_text_is_a_file),
     };

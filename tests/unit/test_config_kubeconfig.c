@@ -108,7 +108,7 @@ static void named_contexts(void **state)
     arena_free(a);
 }
 
-static void json(void **state)
+static void json_is_read_too(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
@@ -131,7 +131,7 @@ static void json(void **state)
 
 #define EXEC "exec: {interactiveMode: Never, apiVersion: client.authentication.k8s.io/v1"
 
-static void refused(void **state)
+static void mistakes_name_their_place_and_no_secret(void **state)
 {
     (void)state;
     static const struct {
@@ -243,7 +243,7 @@ static void check_list(const char *const *got, const char *want)
     buf_done(&b);
 }
 
-static void exec_plugin(void **state)
+static void exec_plugin_is_described(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
@@ -273,7 +273,7 @@ static void exec_plugin(void **state)
     arena_free(a);
 }
 
-static void exec_cluster(void **state)
+static void exec_plugin_gets_its_cluster(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
@@ -305,7 +305,7 @@ static void exec_cluster(void **state)
     arena_free(a);
 }
 
-static void files(void **state)
+static void files_are_loaded_by_name(void **state)
 {
     (void)state;
     char *dir = testing_mkdtemp();
@@ -332,7 +332,7 @@ static void files(void **state)
     free(dir);
 }
 
-static void no_memory(void **state)
+static void no_memory_at_any_size(void **state)
 {
     (void)state;
     struct arena *whole = arena_new(1 << 20);
@@ -349,7 +349,7 @@ static void no_memory(void **state)
     }
 }
 
-static void base64(void **state)
+static void base64_there_and_back(void **state)
 {
     (void)state;
     static const struct {
@@ -405,13 +405,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(current_context),
         cmocka_unit_test(named_contexts),
-        cmocka_unit_test(json),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(exec_plugin),
-        cmocka_unit_test(exec_cluster),
-        cmocka_unit_test(files),
-        cmocka_unit_test(no_memory),
-        cmocka_unit_test(base64),
+        cmocka_unit_test(json_is_read_too),
+        cmocka_unit_test(mistakes_name_their_place_and_no_secret),
+        cmocka_unit_test(exec_plugin_is_described),
+        cmocka_unit_test(exec_plugin_gets_its_cluster),
+        cmocka_unit_test(files_are_loaded_by_name),
+        cmocka_unit_test(no_memory_at_any_size),
+        cmocka_unit_test(base64_there_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

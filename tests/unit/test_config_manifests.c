@@ -177,7 +177,7 @@ static void check_file(const char *file, struct counts *counts)
     free(text);
 }
 
-static void documents(void **state)
+static void documents_are_what_they_should_be(void **state)
 {
     (void)state;
     static const char *const patterns[] = {"manifests/*.yaml", "manifests/*/*.yaml"};
@@ -222,7 +222,7 @@ static void least_privilege(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents),
+        cmocka_unit_test(documents_are_what_they_should_be),
         cmocka_unit_test(least_privilege),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static bool load_failing(const char *what, size_t n, const char *whole)
     return done;
 }
 
-static void configuration(void **state)
+static void configuration_without_memory(void **state)
 {
     (void)state;
     struct config_errors *errors = config_errors_new();
@@ -83,7 +83,7 @@ static void configuration(void **state)
     assert_true(n > 20);
 }
 
-static void dump(void **state)
+static void dump_without_memory(void **state)
 {
     (void)state;
     struct config_errors *errors = config_errors_new();
@@ -104,7 +104,7 @@ static void dump(void **state)
     config_errors_free(errors);
 }
 
-static void kubeconfig(void **state)
+static void kubeconfig_without_memory(void **state)
 {
     (void)state;
     static const char k_text[] =
@@ -131,9 +131,9 @@ static void kubeconfig(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configuration),
-        cmocka_unit_test(dump),
-        cmocka_unit_test(kubeconfig),
+        cmocka_unit_test(configuration_without_memory),
+        cmocka_unit_test(dump_without_memory),
+        cmocka_unit_test(kubeconfig_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void valid_configurations_have_no_errors(void **state)
     CHECK_TABLE(cases);
 }
 
-static void whole_file(void **state)
+static void mistakes_of_the_file_as_a_whole(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
@@ -147,7 +147,7 @@ static void whole_file(void **state)
     CHECK_TABLE(cases);
 }
 
-static void jobs(void **state)
+static void mistakes_in_jobs(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
@@ -234,7 +234,7 @@ static void jobs(void **state)
     CHECK_TABLE(cases);
 }
 
-static void profiles(void **state)
+static void mistakes_in_profiles(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
@@ -384,7 +384,7 @@ static void profiles(void **state)
     CHECK_TABLE(cases);
 }
 
-static void sources(void **state)
+static void mistakes_in_sources(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
@@ -466,7 +466,7 @@ static void sources(void **state)
     CHECK_TABLE(cases);
 }
 
-static void rules(void **state)
+static void mistakes_in_rules(void **state)
 {
     (void)state;
 #define AT "scrape_configs[0].relabel_configs[0]"
@@ -497,7 +497,7 @@ static void rules(void **state)
     CHECK_TABLE(cases);
 }
 
-static void endpoints(void **state)
+static void mistakes_in_endpoints(void **state)
 {
     (void)state;
 #define URL_EXPECTED                                                                               \
@@ -596,7 +596,7 @@ static void endpoints(void **state)
 }
 
 /* Where a secret is expected, or may hide, its text is not shown. */
-static void http_keys(void **state)
+static void mistakes_in_http_keys(void **state)
 {
     (void)state;
 #define ONE_AUTH                                                                                   \
@@ -715,7 +715,7 @@ static void http_keys(void **state)
     }
 }
 
-static void environment(void **state)
+static void mistakes_with_environment_variables(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
@@ -852,7 +852,7 @@ static void hostile_text_is_cut_and_escaped(void **state)
     buf_done(&text);
 }
 
-static void command_line(void **state)
+static void mistakes_on_the_command_line(void **state)
 {
     (void)state;
     struct config_options o = options;
@@ -872,19 +872,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_configurations_have_no_errors),
-        cmocka_unit_test(whole_file),
-        cmocka_unit_test(jobs),
-        cmocka_unit_test(profiles),
-        cmocka_unit_test(sources),
-        cmocka_unit_test(rules),
-        cmocka_unit_test(endpoints),
-        cmocka_unit_test(http_keys),
-        cmocka_unit_test(environment),
+        cmocka_unit_test(mistakes_of_the_file_as_a_whole),
+        cmocka_unit_test(mistakes_in_jobs),
+        cmocka_unit_test(mistakes_in_profiles),
+        cmocka_unit_test(mistakes_in_sources),
+        cmocka_unit_test(mistakes_in_rules),
+        cmocka_unit_test(mistakes_in_endpoints),
+        cmocka_unit_test(mistakes_in_http_keys),
+        cmocka_unit_test(mistakes_with_environment_variables),
         cmocka_unit_test(all_errors_are_reported_at_once),
         cmocka_unit_test(the_first_hundred_errors_are_kept),
         cmocka_unit_test(an_early_error_found_late_is_kept),
         cmocka_unit_test(hostile_text_is_cut_and_escaped),
-        cmocka_unit_test(command_line),
+        cmocka_unit_test(mistakes_on_the_command_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

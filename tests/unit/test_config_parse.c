@@ -60,7 +60,7 @@ static const struct config_type *type(const struct config_job *j, const char *ke
     return NULL;
 }
 
-static void defaults(void **state)
+static void missing_keys_have_defaults(void **state)
 {
     (void)state;
     struct config *c = parse(MINIMAL);
@@ -193,7 +193,7 @@ static void built_in_types(void **state)
 /* The seconds given, or one less than the interval has. Alloy differs: it refuses an interval of
  * 10s without a duration (its default stays 14s), cuts durations to whole seconds (we require
  * them), and cannot distinguish 14s from no duration. */
-static void seconds(void **state)
+static void seconds_are_given_or_follow_the_interval(void **state)
 {
     (void)state;
     static const struct {
@@ -254,7 +254,7 @@ static void check_pairs(const struct config_pairs *pairs, const char *want)
     buf_done(&b);
 }
 
-static void params(void **state)
+static void params_of_types_override_those_of_jobs(void **state)
 {
     (void)state;
     struct config *c = parse("write: [{url: \"http://x\"}]\n"
@@ -272,7 +272,7 @@ static void params(void **state)
     config_unref(c);
 }
 
-static void deltas(void **state)
+static void deltas_of_types(void **state)
 {
     (void)state;
     struct config *c =
@@ -339,7 +339,7 @@ static void custom_types(void **state)
     config_unref(c);
 }
 
-static void formats(void **state)
+static void formats_of_types(void **state)
 {
     (void)state;
     struct config *c = parse("write: [{url: \"http://x\", name: a},\n"
@@ -563,7 +563,7 @@ static void ways_to_authorize(void **state)
     }
 }
 
-static void environment(void **state)
+static void environment_variables_are_filled_in(void **state)
 {
     (void)state;
     static const struct {
@@ -620,7 +620,7 @@ static void real_environment(void **state)
     unsetenv("PROFPULL_TEST_CONFIG");
 }
 
-static void anchors(void **state)
+static void anchors_and_merge_keys(void **state)
 {
     (void)state;
     struct config *c = parse("write: [{url: \"http://x\"}]\n"
@@ -743,7 +743,7 @@ static void listen_addresses(void **state)
     }
 }
 
-static void actions(void **state)
+static void actions_ignore_case(void **state)
 {
     (void)state;
     static const char *const names[] = {"replace",   "keep",      "drop",     "keepequal",
@@ -772,7 +772,7 @@ static void *unref_on_thread(void *arg)
     return NULL;
 }
 
-static void references(void **state)
+static void references_are_counted(void **state)
 {
     (void)state;
     struct config *c = parse(MINIMAL);
@@ -807,7 +807,7 @@ static void check_load_error(const char *path, const char *want)
     config_errors_free(errors);
 }
 
-static void files(void **state)
+static void files_are_loaded_by_name(void **state)
 {
     (void)state;
     char *dir = testing_mkdtemp();
@@ -913,27 +913,27 @@ static void rule_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),
+        cmocka_unit_test(missing_keys_have_defaults),
         cmocka_unit_test(built_in_types),
-        cmocka_unit_test(seconds),
+        cmocka_unit_test(seconds_are_given_or_follow_the_interval),
         cmocka_unit_test(sampling_of_targets),
-        cmocka_unit_test(params),
-        cmocka_unit_test(deltas),
+        cmocka_unit_test(params_of_types_override_those_of_jobs),
+        cmocka_unit_test(deltas_of_types),
         cmocka_unit_test(custom_types),
-        cmocka_unit_test(formats),
+        cmocka_unit_test(formats_of_types),
         cmocka_unit_test(label_limits),
         cmocka_unit_test(every_key_of_a_job),
         cmocka_unit_test(every_key_of_an_endpoint),
         cmocka_unit_test(ways_to_authorize),
-        cmocka_unit_test(environment),
+        cmocka_unit_test(environment_variables_are_filled_in),
         cmocka_unit_test(real_environment),
-        cmocka_unit_test(anchors),
+        cmocka_unit_test(anchors_and_merge_keys),
         cmocka_unit_test(command_line),
         cmocka_unit_test(endpoint_limit),
         cmocka_unit_test(listen_addresses),
-        cmocka_unit_test(actions),
-        cmocka_unit_test(references),
-        cmocka_unit_test(files),
+        cmocka_unit_test(actions_ignore_case),
+        cmocka_unit_test(references_are_counted),
+        cmocka_unit_test(files_are_loaded_by_name),
         cmocka_unit_test(rule_files),
         cmocka_unit_test(rule_limit),
     };

@@ -25,7 +25,7 @@ static struct config *load(const char *sharding, struct buf *ret_errors)
     return c;
 }
 
-static void mistakes(void **state)
+static void mistakes_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -101,7 +101,7 @@ static struct config *must_load(const char *sharding)
     return c;
 }
 
-static void defaults(void **state)
+static void missing_keys_have_defaults(void **state)
 {
     (void)state;
     struct config *c = must_load("");
@@ -123,7 +123,7 @@ static void defaults(void **state)
 }
 
 /* A dump loads to the same. */
-static void dump(void **state)
+static void dump_shows_the_keys_of_the_mode(void **state)
 {
     (void)state;
     static const struct {
@@ -160,9 +160,9 @@ static void dump(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes),
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(dump),
+        cmocka_unit_test(mistakes_are_reported),
+        cmocka_unit_test(missing_keys_have_defaults),
+        cmocka_unit_test(dump_shows_the_keys_of_the_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void parse(const char *text, struct buf *out)
     arena_free(arena);
 }
 
-static void texts(void **state)
+static void lists_are_read_or_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -80,7 +80,7 @@ static void texts(void **state)
     buf_done(&out);
 }
 
-static void too_large(void **state)
+static void too_large_lists_are_refused(void **state)
 {
     (void)state;
     static char text[CONFIG_FILE_MAX + 1];
@@ -93,7 +93,7 @@ static void too_large(void **state)
     arena_free(arena);
 }
 
-static void reading(void **state)
+static void only_regular_files_are_read(void **state)
 {
     (void)state;
     char *dir = testing_mkdtemp();
@@ -124,9 +124,9 @@ static void reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(too_large),
-        cmocka_unit_test(reading),
+        cmocka_unit_test(lists_are_read_or_refused),
+        cmocka_unit_test(too_large_lists_are_refused),
+        cmocka_unit_test(only_regular_files_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

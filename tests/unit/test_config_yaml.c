@@ -71,7 +71,7 @@ static void texts_become_trees(void **state)
     }
 }
 
-static void nothing_at_all(void **state)
+static void texts_without_nodes_have_no_root(void **state)
 {
     (void)state;
     struct arena *a = arena_new(1 << 20);
@@ -197,7 +197,7 @@ static void large_texts_are_refused(void **state)
     free(text);
 }
 
-static void depth(void **state)
+static void deep_texts_are_refused(void **state)
 {
     (void)state;
     char text[2 * CONFIG_DEPTH_MAX + 8] = "";
@@ -232,7 +232,7 @@ static void depth_counts_through_aliases(void **state)
 }
 
 /* The "billion laughs" attack in 400 bytes. */
-static void alias_bomb(void **state)
+static void alias_bomb_is_refused(void **state)
 {
     (void)state;
     struct buf b;
@@ -275,7 +275,7 @@ static void too_many_nodes_are_refused(void **state)
     buf_done(&b);
 }
 
-static void no_memory(void **state)
+static void no_memory_at_any_size(void **state)
 {
     (void)state;
     const char *text = "a: &x {b: [1, 2, 3], c: d}\ne: {<<: *x}\n";
@@ -298,12 +298,18 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_become_trees),           cmocka_unit_test(nothing_at_all),
-        cmocka_unit_test(nodes_have_positions),         cmocka_unit_test(kinds_of_scalars),
-        cmocka_unit_test(syntax_errors_have_positions), cmocka_unit_test(marked_not_refused),
-        cmocka_unit_test(large_texts_are_refused),      cmocka_unit_test(depth),
-        cmocka_unit_test(depth_counts_through_aliases), cmocka_unit_test(alias_bomb),
-        cmocka_unit_test(too_many_nodes_are_refused),   cmocka_unit_test(no_memory),
+        cmocka_unit_test(texts_become_trees),
+        cmocka_unit_test(texts_without_nodes_have_no_root),
+        cmocka_unit_test(nodes_have_positions),
+        cmocka_unit_test(kinds_of_scalars),
+        cmocka_unit_test(syntax_errors_have_positions),
+        cmocka_unit_test(marked_not_refused),
+        cmocka_unit_test(large_texts_are_refused),
+        cmocka_unit_test(deep_texts_are_refused),
+        cmocka_unit_test(depth_counts_through_aliases),
+        cmocka_unit_test(alias_bomb_is_refused),
+        cmocka_unit_test(too_many_nodes_are_refused),
+        cmocka_unit_test(no_memory_at_any_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
