@@ -67,8 +67,8 @@ static bool continues(const struct legacy_mapping *a, const struct legacy_mappin
 
 static void add(struct legacy_maps *m, const struct legacy_mapping *mapping)
 {
-    struct legacy_mapping *last = m->n == 0 ? NULL : &m->at[m->n - 1];
-    if (last != NULL && continues(last, mapping)) {
+    struct legacy_mapping *last = &m->at[m->n == 0 ? 0 : m->n - 1];
+    if (m->n > 0 && continues(last, mapping)) {
         last->limit = mapping->limit;
         last->file = mapping->file.n == 0 ? last->file : mapping->file;
     } else if (m->n < LEGACY_MAPPINGS_MAX) {

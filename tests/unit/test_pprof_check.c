@@ -88,7 +88,7 @@ static const struct {
      "two mappings with the id 9"},
 };
 
-static void checks(void **state)
+static void good_and_bad_profiles(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -108,7 +108,7 @@ static void checks(void **state)
 
 /* Every start of a good profile is checked without a crash, and only the whole has all its parts.
  */
-static void cut(void **state)
+static void every_start_is_checked(void **state)
 {
     (void)state;
     static const char whole[] = TYPE SAMPLE LOCATION FUNCTION STRINGS "\x48\x01\x50\x02";
@@ -127,7 +127,7 @@ static void cut(void **state)
     }
 }
 
-static void counts(void **state)
+static void entries_are_counted(void **state)
 {
     (void)state;
     struct pprof_summary summary;
@@ -146,7 +146,7 @@ static void counts(void **state)
 }
 
 /* Ids of any kind are found, and no others. */
-static void ids(void **state)
+static void ids_of_any_kind_are_found(void **state)
 {
     (void)state;
     for (uint64_t step = 1; step < 1000000000; step = step * 7 + 1) {
@@ -184,10 +184,10 @@ static void ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checks),
-        cmocka_unit_test(cut),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(ids),
+        cmocka_unit_test(good_and_bad_profiles),
+        cmocka_unit_test(every_start_is_checked),
+        cmocka_unit_test(entries_are_counted),
+        cmocka_unit_test(ids_of_any_kind_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,7 +272,7 @@ static void no_addresses(void **state)
 }
 
 /* Samples of one stack with the same labels are added up. */
-static void duplicates(void **state)
+static void samples_of_one_stack_become_one(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -423,7 +423,7 @@ static void large_values(void **state)
     series_done(&s);
 }
 
-static void limits(void **state)
+static void too_many_entries_are_refused(void **state)
 {
     (void)state;
     struct series s = {.baseline = NULL};
@@ -607,14 +607,14 @@ int main(void)
         cmocka_unit_test(what_a_stack_is),
         cmocka_unit_test(mapped_elsewhere),
         cmocka_unit_test(no_addresses),
-        cmocka_unit_test(duplicates),
+        cmocka_unit_test(samples_of_one_stack_become_one),
         cmocka_unit_test(raw_or_gzip),
         cmocka_unit_test(not_utf8),
         cmocka_unit_test(bad_in_between),
         cmocka_unit_test(lost_on_the_way),
         cmocka_unit_test(bad_values),
         cmocka_unit_test(large_values),
-        cmocka_unit_test(limits),
+        cmocka_unit_test(too_many_entries_are_refused),
         cmocka_unit_test(restarted_process),
         cmocka_unit_test(missing_stacks_are_remembered),
         cmocka_unit_test(many_columns),

@@ -66,7 +66,7 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
     scratch_free(s);
 }
 
-static void faults(void **state)
+static void damaged_cut_or_too_large(void **state)
 {
     (void)state;
     const char *damaged = "damaged or cut gzip";
@@ -88,7 +88,7 @@ static void faults(void **state)
     free(z.data);
 }
 
-static void members(void **state)
+static void members_follow_each_other(void **state)
 {
     (void)state;
     struct zipped a = zip("abc", 3);
@@ -117,7 +117,7 @@ static void members(void **state)
 }
 
 /* A body may inflate to a hundred times its size; a small one to more. */
-static void bomb(void **state)
+static void bomb_is_refused(void **state)
 {
     (void)state;
     size_t n = 16 * 1024 * 1024;
@@ -156,8 +156,11 @@ static void plain_bodies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(faults),       cmocka_unit_test(members),
-        cmocka_unit_test(bomb),           cmocka_unit_test(plain_bodies),
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(damaged_cut_or_too_large),
+        cmocka_unit_test(members_follow_each_other),
+        cmocka_unit_test(bomb_is_refused),
+        cmocka_unit_test(plain_bodies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

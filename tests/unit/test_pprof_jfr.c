@@ -83,7 +83,7 @@ static void other_ones(void **state)
 }
 
 /* A body that only begins like the binary format of gperftools is named in the error. */
-static void gperftools(void **state)
+static void cut_cpu_profile_is_named(void **state)
 {
     (void)state;
     static const char rows[2][24] = {
@@ -113,7 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_ones),
         cmocka_unit_test(other_ones),
-        cmocka_unit_test(gperftools),
+        cmocka_unit_test(cut_cpu_profile_is_named),
         cmocka_unit_test(not_for_pprof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

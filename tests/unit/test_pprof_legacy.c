@@ -242,7 +242,7 @@ static void cpu_samples(void **state)
     }
 }
 
-static void mappings(void **state)
+static void mappings_of_a_process(void **state)
 {
     (void)state;
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
@@ -345,7 +345,7 @@ static void too_much(void **state)
     buf_done(&b);
 }
 
-static void zipped(void **state)
+static void old_profiles_in_gzip(void **state)
 {
     (void)state;
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
@@ -361,7 +361,7 @@ static void zipped(void **state)
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
-static void heaps(void **state)
+static void heap_profiles(void **state)
 {
     (void)state;
     static const struct {
@@ -452,9 +452,11 @@ static void other_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cpu_samples),  cmocka_unit_test(mappings),  cmocka_unit_test(bad_cpu),
-        cmocka_unit_test(cut_anywhere), cmocka_unit_test(too_much),  cmocka_unit_test(zipped),
-        cmocka_unit_test(heaps),        cmocka_unit_test(bad_heaps), cmocka_unit_test(other_texts),
+        cmocka_unit_test(cpu_samples),   cmocka_unit_test(mappings_of_a_process),
+        cmocka_unit_test(bad_cpu),       cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(too_much),      cmocka_unit_test(old_profiles_in_gzip),
+        cmocka_unit_test(heap_profiles), cmocka_unit_test(bad_heaps),
+        cmocka_unit_test(other_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "pprof/scratch.h"
 
-static void pieces(void **state)
+static void pieces_are_apart_and_aligned(void **state)
 {
     (void)state;
     struct scratch *s = scratch_new();
@@ -37,7 +37,7 @@ static void pieces(void **state)
     assert_null(scratch_free(NULL));
 }
 
-static void growing(void **state)
+static void piece_grows(void **state)
 {
     (void)state;
     struct scratch *s = scratch_new();
@@ -75,7 +75,7 @@ static void used_again(void **state)
 }
 
 /* The pool hands out what came back last, and keeps only so much. */
-static void pool(void **state)
+static void pool_keeps_so_much(void **state)
 {
     (void)state;
     struct scratch_pool *p = scratch_pool_new();
@@ -110,10 +110,10 @@ static void pool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces),
-        cmocka_unit_test(growing),
+        cmocka_unit_test(pieces_are_apart_and_aligned),
+        cmocka_unit_test(piece_grows),
         cmocka_unit_test(used_again),
-        cmocka_unit_test(pool),
+        cmocka_unit_test(pool_keeps_so_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void plain_profiles(void **state)
     check("cut in a field", PROFILE, 10, SNIFF_BAD_WIRE, "runs past the end at byte 6");
 }
 
-static void texts(void **state)
+static void texts_are_no_profiles(void **state)
 {
     (void)state;
     CHECK_TEXT_BODY("<!DOCTYPE html><html>", SNIFF_HTML, "an HTML page: \"<!DOCTYPE html><html>\"");
@@ -139,7 +139,7 @@ static void check_gzipped(const char *row, const void *data, size_t n, enum snif
     free(z.p);
 }
 
-static void gzips(void **state)
+static void good_and_bad_gzips(void **state)
 {
     (void)state;
     check_gzipped("profile", PROFILE, sizeof(PROFILE), SNIFF_PPROF_GZIP, "");
@@ -170,7 +170,7 @@ static void damaged_gzips(void **state)
     free(z.p);
 }
 
-static void members(void **state)
+static void gzip_of_several_members(void **state)
 {
     (void)state;
     struct bytes two = join(gzip(PROFILE, 24), gzip(PROFILE + 24, sizeof(PROFILE) - 24));
@@ -231,7 +231,7 @@ static void header_fields(void **state)
 
 #define SUMMARY_MAX ((size_t)64 * 1024 * 1024)
 
-static void summaries(void **state)
+static void summary_of_a_whole_profile(void **state)
 {
     (void)state;
     struct scratch *scratch = scratch_new();
@@ -287,7 +287,7 @@ static struct bytes late_period(size_t filler, bool zip)
 }
 
 /* A field is found wherever it stands within the limit, and not beyond it. */
-static void peeks(void **state)
+static void summary_of_the_start(void **state)
 {
     (void)state;
     static const struct {
@@ -323,12 +323,17 @@ static void peeks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_profiles), cmocka_unit_test(texts),
-        cmocka_unit_test(bad_wire),       cmocka_unit_test(short_ones),
-        cmocka_unit_test(gzips),          cmocka_unit_test(damaged_gzips),
-        cmocka_unit_test(members),        cmocka_unit_test(large_gzips),
-        cmocka_unit_test(header_fields),  cmocka_unit_test(summaries),
-        cmocka_unit_test(peeks),
+        cmocka_unit_test(plain_profiles),
+        cmocka_unit_test(texts_are_no_profiles),
+        cmocka_unit_test(bad_wire),
+        cmocka_unit_test(short_ones),
+        cmocka_unit_test(good_and_bad_gzips),
+        cmocka_unit_test(damaged_gzips),
+        cmocka_unit_test(gzip_of_several_members),
+        cmocka_unit_test(large_gzips),
+        cmocka_unit_test(header_fields),
+        cmocka_unit_test(summary_of_a_whole_profile),
+        cmocka_unit_test(summary_of_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

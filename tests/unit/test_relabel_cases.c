@@ -78,7 +78,7 @@ static void check_output(struct labels_builder *b, const json_t *output, const c
     labels_unref(labels);
 }
 
-static void cases(void **state)
+static void cases_of_the_data_file(void **state)
 {
     (void)state;
     json_error_t error;
@@ -117,7 +117,7 @@ static void cases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases),
+        cmocka_unit_test(cases_of_the_data_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static void check_line(struct totals *t, struct regex_scratch *s, const json_t *
     }
 }
 
-static void golden(void **state)
+static void matches_of_go(void **state)
 {
     (void)state;
     FILE *f = fopen("tests/unit/data/regex.jsonl", "re");
@@ -150,7 +150,7 @@ static void golden(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden),
+        cmocka_unit_test(matches_of_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,7 @@ static const struct verdict verdicts[] = {
     {"hashmod", {.action = ACTION_HASHMOD, .target_label = "a", .modulus = UINT64_MAX}, NULL},
 };
 
-static void validation(void **state)
+static void good_and_bad_rules(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
@@ -421,7 +421,7 @@ static void explain(void **state)
     relabel_free(r);
 }
 
-static void describe(void **state)
+static void rules_are_described(void **state)
 {
     (void)state;
     const char *const sources[] = {"a", "b"};
@@ -600,7 +600,7 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validation),
+        cmocka_unit_test(good_and_bad_rules),
         cmocka_unit_test(action_case),
         cmocka_unit_test(errors_name_the_rule),
         cmocka_unit_test(too_many_rules),
@@ -611,7 +611,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(invalid_utf8, set_up, tear_down),
         cmocka_unit_test_setup_teardown(labelmap_to_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(explain, set_up, tear_down),
-        cmocka_unit_test(describe),
+        cmocka_unit_test(rules_are_described),
         cmocka_unit_test_setup_teardown(pod_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads, set_up, tear_down),
     };

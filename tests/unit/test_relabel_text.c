@@ -62,7 +62,7 @@ static const struct expansion_row expansions[] = {
     {"(.*)", "x", "$1\xe2\x85\xa3", "x\xe2\x85\xa3"}, /* ROMAN NUMERAL FOUR is no digit */
 };
 
-static void expansion(void **state)
+static void expansion_of_references(void **state)
 {
     (void)state;
     struct regex_scratch *s = regex_scratch_new();
@@ -571,7 +571,7 @@ static void many_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expansion),
+        cmocka_unit_test(expansion_of_references),
         cmocka_unit_test(expansion_ceiling),
         cmocka_unit_test(hashmod_of_rfc_1321),
         cmocka_unit_test(hashmod_around_block_ends),
