@@ -134,7 +134,6 @@ static bool make_writer(struct app *app, struct err *err)
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
-        .user_agent = USER_AGENT,
     };
     app->writer = writer_new(&options, err);
     return app->writer != NULL;
@@ -155,7 +154,6 @@ static bool make_scraper(struct app *app, struct err *err)
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
-        .user_agent = USER_AGENT,
         .n_jobs = app->config->n_jobs,
         .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
         .max_idle_connections = share,
@@ -208,7 +206,6 @@ static bool make_discovery(struct app *app, struct err *err)
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
-        .user_agent = USER_AGENT,
         .on_group = app_on_group,
         .wants_label = app_wants_label,
         .on_synced = app_on_synced,

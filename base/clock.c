@@ -75,7 +75,7 @@ static bool take_date_time(struct sv *v, int64_t *ret_s)
     char text[sizeof("2026-11-21T03:23:34")];
     size_t n = sizeof(text) - 1;
     struct tm tm = {0};
-    if (v->n < n || memchr("Tt ", v->p[10], 3) == NULL) {
+    if (v->n < n || v->p[10] == '\0' || strchr("Tt ", v->p[10]) == NULL) {
         return false;
     }
     memcpy(text, v->p, n);

@@ -212,6 +212,11 @@ bool labels_builder_ok(const struct labels_builder *b)
     return !b->failed;
 }
 
+static struct istr *intern_or_ref(struct intern *in, struct istr *known, struct sv text)
+{
+    return known != NULL ? istr_ref(known) : intern_get(in, text);
+}
+
 struct labels *labels_builder_build(struct labels_builder *b)
 {
     if (b->failed) {
@@ -229,9 +234,8 @@ struct labels *labels_builder_build(struct labels_builder *b)
     l->in = b->in;
     for (size_t n = 0; n < 2 * b->count; n++) {
         const struct entry *e = &b->entries[n / 2];
-        struct istr *known = n % 2 == 0 ? e->name_istr : e->value_istr;
-        l->strings[n] =
-            known != NULL ? istr_ref(known) : intern_get(b->in, n % 2 == 0 ? e->name : e->value);
+        l->strings[n] = n % 2 == 0 ? intern_or_ref(b->in, e->name_istr, e->name)
+                                   : intern_or_ref(b->in, e->value_istr, e->value);
         if (l->strings[n] == NULL) {
             while (n > 0) {
                 intern_put(b->in, l->strings[--n]);

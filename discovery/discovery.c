@@ -244,7 +244,6 @@ static bool need_http(struct discovery *d, struct http_client **client, const ch
                 .log = d->options.log,
                 .metrics = d->options.metrics,
                 .name = name,
-                .user_agent = d->options.user_agent,
             },
             err);
     }

@@ -33,7 +33,6 @@ struct discovery_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    const char *user_agent;
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
     /* Whether a label of a Kubernetes object can have an effect on the targets of a job; asked once

@@ -9,6 +9,7 @@
 
 #define IDLE_CONNECTIONS 64
 #define SHARDS_MAX 1024
+#define SHUT_DOWN "the client is being shut down"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -166,7 +167,7 @@ static bool set_url(struct http_transfer *t, const struct http_request *r, struc
 static void reject(struct http_transfer *t, const struct err *reason)
 {
     /* The result of a failed fetch of a token is there already. */
-    http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason);
+    http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason->msg);
 }
 
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
@@ -193,7 +194,7 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
 
 /* Goes on with a transfer that has waited for its token. */
 static void client_on_token(void *transfer, enum http_result result, const char *authorization,
-                            const struct err *reason)
+                            const char *reason)
 {
     struct http_transfer *t = transfer;
     struct err err = ERR_INIT;
@@ -234,10 +235,10 @@ static void end(struct http_transfer *t)
     }
 }
 
-void http_transfer_fail(struct http_transfer *t, enum http_result result, const struct err *reason)
+void http_transfer_fail(struct http_transfer *t, enum http_result result, const char *reason)
 {
     t->result = result;
-    http_result_explain(t, reason->msg);
+    http_result_explain(t, reason);
     end(t);
 }
 
@@ -251,19 +252,17 @@ static void start_again(struct http_transfer *t)
     if (http_options_apply_hop(t, &err)) {
         http_shard_add(t);
     } else {
-        http_transfer_fail(t, http_result_of(&err), &err);
+        reject(t, &err);
     }
 }
 
 /* Requests the target of the redirect, which is on the same host. */
 static void follow(struct http_transfer *t)
 {
-    struct err err = ERR_INIT;
     bool same;
     char *target = url_resolve(t->url.text, t->location, &same);
     if (target == NULL) {
-        err_memory(&err);
-        http_transfer_fail(t, HTTP_ERR_MEMORY, &err);
+        http_transfer_fail(t, HTTP_ERR_MEMORY, "out of memory");
         return;
     }
     free(t->url.text);
@@ -349,24 +348,11 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
     end(t);
 }
 
-/* The target of a redirect that was not followed, fit for a log. */
-static void show_location(const struct http_transfer *t, char *out, size_t size)
-{
-    bool same;
-    out[0] = '\0';
-    if (t->location == NULL || t->url.text == NULL) {
-        return;
-    }
-    char *target = url_resolve(t->url.text, t->location, &same);
-    url_redact(target != NULL ? target : t->location, out, size);
-    free(target);
-}
-
 static void call_done(struct http_transfer *t)
 {
     const char *type = NULL;
     char location[URL_REDACTED_MAX];
-    show_location(t, location, sizeof(location));
+    (void)http_result_show_location(t, location, sizeof(location));
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
     struct http_response response = {
         .result = t->result,
@@ -444,29 +430,6 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                    "and not taken; the old content stays in use.");
 }
 
-static bool init_client(struct http_client *c, const struct http_client_options *o, struct err *err)
-{
-    c->globally_initialised = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-    if (!c->globally_initialised) {
-        return err_set(err, ERR_SYSTEM, "cannot initialise libcurl");
-    }
-    c->name = strdup(o->name != NULL ? o->name : "");
-    c->user_agent = o->user_agent != NULL ? strdup(o->user_agent) : NULL;
-    c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
-    if (c->name == NULL || (o->user_agent != NULL && c->user_agent == NULL) ||
-        c->ended_timer == NULL) {
-        return err_memory(err);
-    }
-    register_metrics(c, o->metrics);
-    c->files = http_files_new(o->log, c->file_failures);
-    c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
-    bool ok = c->tokens != NULL;
-    for (unsigned i = 0; ok && i < c->n_shards; i++) {
-        ok = http_shard_init(&c->shards[i], c);
-    }
-    return ok || err_memory(err);
-}
-
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
 {
     unsigned n = options->shards > 0 ? options->shards : 1;
@@ -480,25 +443,39 @@ struct http_client *http_client_new(const struct http_client_options *options, s
         err_memory(err);
         return NULL;
     }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        err_set(err, ERR_SYSTEM, "cannot initialise libcurl for an HTTP client");
+        free(c);
+        return NULL;
+    }
     c->loop = options->loop;
     c->log = options->log;
+    c->name = options->name != NULL ? options->name : "";
     c->n_shards = n;
     c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
     c->bodies_max_bytes = options->bodies_max_bytes;
     TAILQ_INIT(&c->ended);
-    if (!init_client(c, options, err)) {
-        err_append(err, " for an HTTP client");
+    register_metrics(c, options->metrics);
+    c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
+    c->files = http_files_new(c->log, c->file_failures);
+    c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
+    bool ok = c->ended_timer != NULL && c->tokens != NULL;
+    for (unsigned i = 0; ok && i < n; i++) {
+        ok = http_shard_init(&c->shards[i], c);
+    }
+    if (!ok) {
+        err_set(err, ERR_MEMORY, "out of memory for an HTTP client");
         return http_client_free(c);
     }
     return c;
 }
 
-static void abort_list(struct http_list *list, const struct err *reason)
+static void abort_list(struct http_list *list)
 {
     while (!TAILQ_EMPTY(list)) {
         struct http_transfer *t = TAILQ_FIRST(list);
         http_shard_remove(t);
-        http_transfer_fail(t, HTTP_ERR_ABORTED, reason);
+        http_transfer_fail(t, HTTP_ERR_ABORTED, SHUT_DOWN);
     }
 }
 
@@ -508,14 +485,12 @@ struct http_client *http_client_free(struct http_client *c)
         return NULL;
     }
     c->closing = true;
-    struct err reason = ERR_INIT;
-    err_set(&reason, ERR_NETWORK, "the client is being shut down");
     if (c->tokens != NULL) {
-        http_tokens_abort(c->tokens, &reason);
+        http_tokens_abort(c->tokens, SHUT_DOWN);
     }
-    for (unsigned i = 0; i < c->n_shards && c->shards[i].timer != NULL; i++) {
-        abort_list(&c->shards[i].running, &reason);
-        abort_list(&c->shards[i].pending, &reason);
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        abort_list(&c->shards[i].running);
+        abort_list(&c->shards[i].pending);
     }
     http_client_run_ended(c);
     for (unsigned i = 0; i < c->n_shards; i++) {
@@ -528,16 +503,7 @@ struct http_client *http_client_free(struct http_client *c)
     loop_timer_free(c->ended_timer);
     http_tokens_free(c->tokens);
     http_files_free(c->files);
-    free(c->name);
-    free(c->user_agent);
-    if (c->globally_initialised) {
-        curl_global_cleanup();
-    }
+    curl_global_cleanup();
     free(c);
     return NULL;
-}
-
-size_t http_in_flight(const struct http_client *c)
-{
-    return c->in_flight;
 }

@@ -171,9 +171,8 @@ struct http_client_options {
     struct loop *loop;
     struct log *log;         /* may be NULL */
     struct metrics *metrics; /* may be NULL */
-    const char *name;        /* label "client" of the metrics: "scrape", "write", "kubernetes" */
-    const char *user_agent;
-    unsigned shards;               /* multi handles; 0 = 1 */
+    const char *name; /* static; label "client" of the metrics: "scrape", "write", "kubernetes" */
+    unsigned shards;  /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
      * exceed it ends with HTTP_ERR_NO_ROOM. 0 = none. */
@@ -190,6 +189,5 @@ struct http_client *http_client_free(struct http_client *c);
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request);
 /* Ends a transfer without calling on_done(). Not from within its own callbacks. */
 void http_cancel(struct http_transfer *t);
-size_t http_in_flight(const struct http_client *c);
 
 #endif

@@ -160,7 +160,7 @@ static void stop_waiting(struct http_token_use *use)
 
 /* Resumed transfers end no earlier than in the loop's next turn, so that none is added meanwhile.
  */
-static void resume_all(struct http_token *k, enum http_result result, const struct err *reason)
+static void resume_all(struct http_token *k, enum http_result result, const char *reason)
 {
     while (!TAILQ_EMPTY(&k->waiting)) {
         struct http_token_use *use = TAILQ_FIRST(&k->waiting);
@@ -178,7 +178,7 @@ static void end_fetch(struct http_token *k, enum http_result result, char *autho
     k->fetched = NULL;
     k->ended_ms = clock_mono_ms();
     k->result = result;
-    resume_all(k, result, &k->reason);
+    resume_all(k, result, k->reason.msg);
 }
 
 /* The member "error" of the answer is a short word such as "invalid_client". */
@@ -442,7 +442,7 @@ void http_tokens_refused(struct http_token_use *use)
     }
 }
 
-void http_tokens_abort(struct http_tokens *all, const struct err *reason)
+void http_tokens_abort(struct http_tokens *all, const char *reason)
 {
     size_t it = 0;
     struct sv key;

@@ -30,7 +30,7 @@ struct http_token_use {
 /* Called when a transfer need not wait any longer: HTTP_DONE and the value of the Authorization
  * header, or another result and its reason. */
 typedef void http_resume(void *transfer, enum http_result result, const char *authorization,
-                         const struct err *reason);
+                         const char *reason);
 
 /* NULL if out of memory. */
 struct http_tokens *http_tokens_new(struct http_client *c, struct http_files *files,
@@ -47,6 +47,6 @@ void http_tokens_cancel(struct http_token_use *use);
 /* A server answered 401 to the token that was sent. */
 void http_tokens_refused(struct http_token_use *use);
 /* Resumes every transfer that waits with HTTP_ERR_ABORTED. */
-void http_tokens_abort(struct http_tokens *all, const struct err *reason);
+void http_tokens_abort(struct http_tokens *all, const char *reason);
 
 #endif

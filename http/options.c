@@ -130,7 +130,6 @@ static bool append_suppressions(struct http_transfer *t, const struct http_reque
 
 static void set_basic(struct http_transfer *t, const char *username, const char *password)
 {
-    SET(t, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
     SET(t, CURLOPT_USERNAME, or_empty(username));
     SET(t, CURLOPT_PASSWORD, or_empty(password));
 }
@@ -281,9 +280,7 @@ static bool set_client_cert(struct http_transfer *t, const struct http_settings 
     if (cert.n > 0) {
         /* One PEM text may hold both. */
         struct curl_blob cert_blob = blob_of(cert), key_blob = blob_of(key.n > 0 ? key : cert);
-        SET(t, CURLOPT_SSLCERTTYPE, "PEM");
         SET(t, CURLOPT_SSLCERT_BLOB, &cert_blob);
-        SET(t, CURLOPT_SSLKEYTYPE, "PEM");
         SET(t, CURLOPT_SSLKEY_BLOB, &key_blob);
     }
     return true;
@@ -301,10 +298,11 @@ static bool set_tls(struct http_transfer *t, const struct http_settings *s, stru
         [HTTP_TLS_1_2] = {CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_2},
         [HTTP_TLS_1_3] = {CURL_SSLVERSION_TLSv1_3, CURL_SSLVERSION_MAX_TLSv1_3},
     };
-    bool verify = !s->tls.insecure_skip_verify;
     SET(t, CURLOPT_SSLVERSION, versions[s->tls.min_version].min | versions[s->tls.max_version].max);
-    SET(t, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
-    SET(t, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
+    if (s->tls.insecure_skip_verify) {
+        SET(t, CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(t, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     return set_ca(t, s, err) && set_client_cert(t, s, err);
 }
 
@@ -427,10 +425,8 @@ static void set_constants(struct http_transfer *t)
 {
     size_t buffer = t->request.receive_buffer;
     SET(t, CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(t, CURLOPT_FOLLOWLOCATION, 0L);
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
-    SET(t, CURLOPT_NOPROGRESS, 1L);
     /* Refused where the leg before a redirect left its buffer, which has this size. */
     (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
                            buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
@@ -442,9 +438,7 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_QUICK_EXIT, 1L);
     SET(t, CURLOPT_ERRORBUFFER, t->curl_error);
     SET(t, CURLOPT_PRIVATE, t);
-    if (t->client->user_agent != NULL) {
-        SET(t, CURLOPT_USERAGENT, t->client->user_agent);
-    }
+    SET(t, CURLOPT_USERAGENT, USER_AGENT);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -150,8 +150,7 @@ struct http_shard {
 struct http_client {
     struct loop *loop;
     struct log *log;
-    char *name;
-    char *user_agent;
+    const char *name;
     struct http_files *files;
     struct http_tokens *tokens;
     struct http_list ended;
@@ -163,8 +162,7 @@ struct http_client {
     bool closing;
     bool driving;   /* a caller up the stack will call http_client_run_ended() */
     unsigned round; /* number of calls of http_client_run_ended() */
-    bool globally_initialised;
-    CURL **idle; /* easy handles for reuse */
+    CURL **idle;    /* easy handles for reuse */
     size_t n_idle;
     size_t idle_cap;
     struct metric_cell *requests[HTTP_RESULTS];
@@ -200,7 +198,7 @@ void http_list_move(struct http_transfer *t, struct http_list *to);
 /* The transfer is out of libcurl: follows a redirect, or puts it among the ended ones. */
 void http_transfer_complete(struct http_transfer *t, CURLcode code);
 /* Ends a transfer that is out of libcurl (or never was in it) for a reason of our own. */
-void http_transfer_fail(struct http_transfer *t, enum http_result result, const struct err *reason);
+void http_transfer_fail(struct http_transfer *t, enum http_result result, const char *reason);
 /* Calls on_done() of the transfers that have ended so far. Not from within libcurl. */
 void http_client_run_ended(struct http_client *c);
 struct http_transfer *http_transfer_free(struct http_transfer *t);
@@ -235,6 +233,9 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
 void http_result_classify(struct http_transfer *t);
 /* Writes "METHOD URL: reason" to t->error. */
 void http_result_explain(struct http_transfer *t, const char *reason);
+/* The absolute target of the Location header, fit for a log; "" if there is none. True if its
+ * scheme, host and port are those of the request. */
+bool http_result_show_location(const struct http_transfer *t, char *out, size_t size);
 /* The value of Retry-After, seconds or an HTTP-date, in milliseconds from now (0 if past), or -1.
  */
 int64_t http_retry_after(struct sv value, int64_t wall_ns);

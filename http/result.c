@@ -67,17 +67,25 @@ void http_result_explain(struct http_transfer *t, const char *reason)
     err_set(t->error, ERR_NETWORK, "%s %s: %s", http_method_name(t->method), url, reason);
 }
 
+bool http_result_show_location(const struct http_transfer *t, char *out, size_t size)
+{
+    bool same = false;
+    out[0] = '\0';
+    if (t->location == NULL || t->url.text == NULL) {
+        return false;
+    }
+    char *target = url_resolve(t->url.text, t->location, &same);
+    url_redact(target != NULL ? target : t->location, out, size);
+    free(target);
+    return same;
+}
+
 #define REASON(out, ...) err_set((out), ERR_NETWORK, __VA_ARGS__)
 
 /* libcurl's own words. */
 static const char *curl_words(const struct http_transfer *t)
 {
     return t->curl_error[0] != '\0' ? t->curl_error : curl_easy_strerror(t->code);
-}
-
-static void put_curl_words(const struct http_transfer *t, struct err *out)
-{
-    REASON(out, "%s", curl_words(t));
 }
 
 static bool may_use_proxy(const struct http_settings *s)
@@ -156,16 +164,11 @@ static void put_no_room(const struct http_transfer *t, struct err *out)
 static void put_redirect(const struct http_transfer *t, struct err *out)
 {
     char to[URL_REDACTED_MAX];
-    bool same = false;
-    const char *location = t->location != NULL ? t->location : "";
-    char *target = url_resolve(t->url.text, location, &same);
-    url_redact(target != NULL ? target : location, to, sizeof(to));
-    if (target != NULL && same) {
+    if (http_result_show_location(t, to, sizeof(to))) {
         REASON(out, "more than %d redirects, the last to %.400s", HTTP_REDIRECTS_MAX, to);
     } else {
         REASON(out, "status %ld redirects to %.400s, which is not followed", t->status, to);
     }
-    free(target);
 }
 
 static void put_cut(const struct http_transfer *t, struct err *out)
@@ -197,14 +200,15 @@ static void put_protocol(const struct http_transfer *t, struct err *out)
 
 static const struct {
     const char *name;
-    /* The reason: a sentence, or a function that writes one. */
+    /* The reason: a sentence, or a function that writes one; libcurl's words if there is neither.
+     */
     const char *text;
     void (*put)(const struct http_transfer *t, struct err *out);
 } results[HTTP_RESULTS] = {
-    [HTTP_DONE] = {"ok", .put = put_curl_words},
-    [HTTP_ERR_RESOLVE] = {"resolve", .put = put_curl_words},
+    [HTTP_DONE] = {"ok"},
+    [HTTP_ERR_RESOLVE] = {"resolve"},
     [HTTP_ERR_CONNECT] = {"connect", .put = put_connect},
-    [HTTP_ERR_TLS] = {"tls", .put = put_curl_words},
+    [HTTP_ERR_TLS] = {"tls"},
     [HTTP_ERR_TIMEOUT] = {"timeout", .put = put_timeout},
     [HTTP_ERR_TOO_LARGE] = {"too_large", .put = put_too_large},
     [HTTP_ERR_NO_ROOM] = {"no_room", .put = put_no_room},
@@ -215,7 +219,7 @@ static const struct {
     [HTTP_ERR_DESCRIPTORS] = {"descriptors",
                               .text =
                                   "no file descriptor left (the limit is that of this program)"},
-    [HTTP_ERR_CONFIG] = {"config", .put = put_curl_words},
+    [HTTP_ERR_CONFIG] = {"config"},
     [HTTP_ERR_MEMORY] = {"memory", .text = "out of memory"},
 };
 
@@ -301,9 +305,9 @@ void http_result_classify(struct http_transfer *t)
         return;
     }
     const char *text = results[t->result].text;
-    if (text == NULL) {
+    if (results[t->result].put != NULL) {
         results[t->result].put(t, &reason);
         text = reason.msg;
     }
-    http_result_explain(t, text);
+    http_result_explain(t, text != NULL ? text : curl_words(t));
 }

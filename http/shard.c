@@ -231,9 +231,9 @@ static void remove_from_multi(struct http_transfer *t)
 
 static void fail_to_add(struct http_transfer *t, CURLMcode code)
 {
-    struct err reason = ERR_INIT;
+    struct err reason;
     err_set(&reason, ERR_MEMORY, "cannot start the transfer: %s", curl_multi_strerror(code));
-    http_transfer_fail(t, HTTP_ERR_MEMORY, &reason);
+    http_transfer_fail(t, HTTP_ERR_MEMORY, reason.msg);
 }
 
 static void add_now(struct http_shard *s, struct http_transfer *t)
@@ -335,7 +335,7 @@ void http_shard_rebuild(struct http_shard *s, CURLMcode code)
     while (!TAILQ_EMPTY(&s->running)) {
         struct http_transfer *t = TAILQ_FIRST(&s->running);
         http_shard_remove(t);
-        http_transfer_fail(t, HTTP_ERR_CUT, &reason);
+        http_transfer_fail(t, HTTP_ERR_CUT, reason.msg);
     }
     drop_multi(s);
     if (!make_multi(s)) {

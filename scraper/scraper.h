@@ -36,7 +36,6 @@ struct scraper_options {
     struct intern *intern; /* of the targets' labels */
     struct log *log;
     struct metrics *metrics;
-    const char *user_agent;
     size_t n_jobs; /* of the configuration */
     /* Concurrent transfers; further ones wait. 0 = 16384: enough for ten thousand targets that are
      * sampled nearly all the time, besides short scrapes. */

@@ -78,7 +78,6 @@ struct writer_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    const char *user_agent;
     /* Called for each finished attempt and for each profile that cannot be sent at all, but not for
      * one that is lost in the queue. On the loop's thread; it must not free the writer. May be
      * NULL. */

@@ -284,7 +284,6 @@ static bool make_http(struct writer *w, struct err *err)
                                           .log = o->log,
                                           .metrics = o->metrics,
                                           .name = "write",
-                                          .user_agent = o->user_agent,
                                           .max_idle_connections = connections < IDLE_CONNECTIONS_MAX
                                                                       ? connections
                                                                       : IDLE_CONNECTIONS_MAX};

@@ -454,7 +454,6 @@ static bool make_writer(struct import *im, struct err *err)
                                      .loop = im->loop,
                                      .workers = im->workers,
                                      .intern = im->intern,
-                                     .user_agent = USER_AGENT,
                                      .on_attempt = import_on_attempt,
                                      .attempt_arg = im};
     im->writer = writer_new(&options, err);

@@ -155,7 +155,6 @@ static bool open_probe(struct verify *v, struct probe *probe, struct err *err)
                                      .loop = v->loop,
                                      .workers = v->workers,
                                      .intern = v->intern,
-                                     .user_agent = USER_AGENT,
                                      .on_attempt = verify_on_attempt,
                                      .attempt_arg = probe};
     probe->service = make_service(probe);
@@ -244,8 +243,7 @@ static bool init(struct verify *v, struct err *err)
     if (v->workers == NULL) {
         return false;
     }
-    struct http_client_options options = {
-        .loop = v->loop, .name = "verify", .user_agent = USER_AGENT};
+    struct http_client_options options = {.loop = v->loop, .name = "verify"};
     v->http = http_client_new(&options, err);
     if (v->http == NULL) {
         return false;

@@ -123,8 +123,7 @@ static int run(struct bench *b, const struct config_endpoint *endpoint)
                                      .workers = workers,
                                      .intern = b->intern,
                                      .log = b->log,
-                                     .metrics = metrics,
-                                     .user_agent = "write-bench"};
+                                     .metrics = metrics};
     b->writer = writer_new(&options, &err);
     struct loop_thread *thread =
         b->writer != NULL ? loop_thread_start(b->loop, "write", &err) : NULL;

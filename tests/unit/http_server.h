@@ -366,7 +366,6 @@ static inline void fixture_init(struct fixture *f, unsigned shards)
                                                               .log = testing_log(f->log),
                                                               .metrics = f->metrics,
                                                               .name = "test",
-                                                              .user_agent = "profpull/test",
                                                               .shards = shards},
                                 &err);
     CHECK_STR(err.msg, "", "http_client_new");

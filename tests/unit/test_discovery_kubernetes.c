@@ -195,7 +195,6 @@ static void start(struct world *w, const struct config *config)
             .intern = w->intern,
             .log = testing_log(w->log),
             .metrics = w->metrics,
-            .user_agent = "profpull/test",
             .on_group = on_group,
             .on_synced = on_synced,
             .on_forbidden = on_forbidden,

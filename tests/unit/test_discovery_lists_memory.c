@@ -211,8 +211,8 @@ static void url_scenario(bool *ret_complete)
     setup(&w, "u: a:1 b:1\n");
     bool armed = failing_malloc_pause();
     struct evhttp *server = start_server(&w, url, sizeof(url));
-    struct http_client *http = http_client_new(
-        &(struct http_client_options){.loop = w.loop, .name = "t", .user_agent = "t"}, &err);
+    struct http_client *http =
+        http_client_new(&(struct http_client_options){.loop = w.loop, .name = "t"}, &err);
     assert_non_null(http);
     struct config_http_sd config = {.url = url, .refresh_ms = 100};
     failing_malloc_resume(armed);

@@ -37,13 +37,13 @@ static void test_get(void **state)
     CHECK_INT(call.reused, false, "");
     assert_true(call.start_ns > 0 && call.start_ns <= call.sent_ns && call.sent_ns <= call.end_ns);
     assert_true(server_saw_text(s, "GET /a/b?c=d HTTP/1.1\r\n"));
-    CHECK_STR(server_saw(s, "User-Agent", text, sizeof(text)), "profpull/test", "");
+    CHECK_STR(server_saw(s, "User-Agent", text, sizeof(text)), USER_AGENT, "");
     CHECK_STR(server_saw(s, "Accept-Encoding", text, sizeof(text)), "", "not asked for");
     CHECK_STR(server_saw(s, "Authorization", text, sizeof(text)), "", "");
     CHECK_INT(fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"ok\"}"), 1,
               "");
     CHECK_INT(fixture_metric(&f, "profpull_http_in_flight{client=\"test\"}"), 0, "");
-    CHECK_INT(http_in_flight(f.client), 0, "");
+    CHECK_INT(f.client->in_flight, 0, "");
     call_clear(&call);
     fixture_done(&f);
     server_free(s);
@@ -426,14 +426,14 @@ static void test_many_in_parallel(void **state)
         (void)snprintf(url, sizeof(url), "http://127.0.%u.%u:%u/", i / 250, i % 250 + 1, s->port);
         fixture_start(&f, &calls[i], &(struct http_request){.url = url});
     }
-    CHECK_INT(http_in_flight(f.client), PARALLEL, "");
+    CHECK_INT(f.client->in_flight, PARALLEL, "");
     fixture_wait(&f);
     for (unsigned i = 0; i < PARALLEL; i++) {
         check_result(&calls[i], HTTP_DONE, "");
         CHECK_STR(calls[i].body, "hi", "");
         call_clear(&calls[i]);
     }
-    CHECK_INT(http_in_flight(f.client), 0, "");
+    CHECK_INT(f.client->in_flight, 0, "");
     assert_true(f.client->n_idle <= HTTP_EASY_SPARE + 1);
     free(calls);
     fixture_done(&f);
@@ -662,7 +662,7 @@ static void test_cancel_and_start_from_callbacks(void **state)
         check_result(&call, HTTP_DONE, rows[i % 3]);
         check_result(&next, i == 4 ? HTTP_ERR_CONFIG : HTTP_DONE, rows[i % 3]);
         CHECK_INT(waiting.done, 0, "cancelled: no on_done");
-        CHECK_INT(http_in_flight(f.client), 0, rows[i % 3]);
+        CHECK_INT(f.client->in_flight, 0, rows[i % 3]);
         call_clear(&call);
         call_clear(&next);
         fixture_done(&f);
@@ -685,7 +685,7 @@ static void test_cancel_of_an_ended_one(void **state)
     fixture_wait(&f);
     CHECK_INT(first.done, 1, "");
     CHECK_INT(second.done, 0, "");
-    CHECK_INT(http_in_flight(f.client), 0, "");
+    CHECK_INT(f.client->in_flight, 0, "");
     call_clear(&first);
     fixture_done(&f);
 }

@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 
+#include "http/private.h"
 #include "tests/unit/failing_malloc.h"
 
 /* /start redirects to /end. */
@@ -92,15 +93,14 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
         return;
     }
     struct http_client *client = http_client_new(
-        &(struct http_client_options){.loop = l, .name = "test", .user_agent = "a", .shards = 2},
-        &err);
+        &(struct http_client_options){.loop = l, .name = "test", .shards = 2}, &err);
     if (client != NULL) {
         *ret_complete = run_one(client, l, r);
         assert_true(*ret_complete || failing_malloc_failed());
         if (failing_malloc_failed()) {
             assert_true(run_again(client, l, r, "second") || run_again(client, l, r, "third"));
         }
-        CHECK_INT(http_in_flight(client), 0, "");
+        CHECK_INT(client->in_flight, 0, "");
         http_client_free(client);
     } else {
         CHECK_INT(err.kind == ERR_MEMORY || err.kind == ERR_SYSTEM, true, "http_client_new");

@@ -143,7 +143,7 @@ static void test_shared_fetch(void **state)
         CHECK_INT(calls[i].status, i == 0 || i == 5 ? 0 : 200, calls[i].error);
         call_clear(&calls[i]);
     }
-    CHECK_INT(http_in_flight(r.f.client), 0, "");
+    CHECK_INT(r.f.client->in_flight, 0, "");
     rig_done(&r);
 }
 

@@ -196,7 +196,6 @@ static int setup(void **state)
         .intern = f->intern,
         .log = testing_log(f->log),
         .metrics = f->metrics,
-        .user_agent = "test",
         .n_jobs = 1,
         .on_profile = on_profile,
         .arg = f,
@@ -381,7 +380,7 @@ static void freed_before_the_loop_runs(void **state)
     struct intern *in = intern_new();
     struct loop *loop = loop_new(&err);
     struct scraper_options options = {
-        .loop = loop, .intern = in, .user_agent = "test", .n_jobs = 1, .on_profile = on_profile};
+        .loop = loop, .intern = in, .n_jobs = 1, .on_profile = on_profile};
     struct scraper *s = scraper_new(&options, &err);
     assert_non_null(s);
     struct fixture f = {.types = {{.key = "x",

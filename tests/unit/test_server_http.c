@@ -53,7 +53,6 @@ static int setup(void **state)
     struct scraper_options scraper = {.loop = f->loop,
                                       .intern = f->intern,
                                       .metrics = f->metrics,
-                                      .user_agent = "test",
                                       .n_jobs = 1,
                                       .on_profile = drop_profile};
     f->scraper = scraper_new(&scraper, &err);

@@ -350,7 +350,6 @@ static void make_writer(struct fixture *f)
                                      .intern = f->in,
                                      .log = testing_log(f->log),
                                      .metrics = f->metrics,
-                                     .user_agent = "profpull/test",
                                      .on_attempt = on_attempt,
                                      .attempt_arg = f};
     f->writer = writer_new(&options, &err);
@@ -483,7 +482,7 @@ static void test_push_arrives(void **state)
     CHECK_CONTAINS(r->head, "\r\nConnect-Timeout-Ms: 60000\r\n", "");
     CHECK_CONTAINS(r->head, "\r\nX-Scope-OrgID: team-a\r\n", "");
     CHECK_CONTAINS(r->head, "\r\nAuthorization: Basic dXNlcjpwYXNz\r\n", "");
-    CHECK_CONTAINS(r->head, "\r\nUser-Agent: profpull/test\r\n", "");
+    CHECK_CONTAINS(r->head, "\r\nUser-Agent: " USER_AGENT "\r\n", "");
     assert_null(strcasestr(r->head, "\r\nexpect:"));
     assert_null(strcasestr(r->head, "\r\ncontent-encoding:"));
     static const char labels[] = "\x0a\x12\x0a\x09__delta__\x12\x05"

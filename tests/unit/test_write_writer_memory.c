@@ -255,7 +255,6 @@ static void scenario(bool *ret_complete)
                                      .intern = in,
                                      .log = testing_log(log),
                                      .metrics = metrics,
-                                     .user_agent = "profpull/test",
                                      .on_attempt = on_attempt,
                                      .attempt_arg = &seen};
     failing_malloc_resume(armed);
