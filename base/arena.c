@@ -8,8 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_FIRST ((size_t)4096)
 #define CHUNK_LARGEST ((size_t)256 * 1024)
+#ifdef ARENA_DEBUG
+/* One chunk for each allocation, of exactly its size: a sanitizer finds every overrun, and every
+ * use after a reset. */
+#define CHUNK_FIRST ((size_t)0)
+#define ALIGNMENT ((size_t)1)
+#else
+#define CHUNK_FIRST ((size_t)4096)
+#define ALIGNMENT alignof(max_align_t)
+#endif
 
 struct chunk {
     struct chunk *next;
@@ -54,24 +62,6 @@ struct arena *arena_free(struct arena *a)
     return NULL;
 }
 
-#ifdef ARENA_DEBUG
-/* One chunk for each allocation, of exactly its size: a sanitizer finds every overrun, and every
- * use after a reset. */
-#define RESET_KEEPS_CHUNK false
-
-static size_t chunk_size(struct arena *a, size_t size)
-{
-    (void)a;
-    return size;
-}
-
-static size_t round_up(size_t size)
-{
-    return size;
-}
-#else
-#define RESET_KEEPS_CHUNK true
-
 static size_t chunk_size(struct arena *a, size_t size)
 {
     if (size > a->next_chunk / 4) {
@@ -83,13 +73,6 @@ static size_t chunk_size(struct arena *a, size_t size)
     }
     return chunk;
 }
-
-static size_t round_up(size_t size)
-{
-    size_t align = alignof(max_align_t);
-    return (size + align - 1) / align * align;
-}
-#endif
 
 static struct chunk *add_chunk(struct arena *a, size_t size)
 {
@@ -114,7 +97,8 @@ void *arena_alloc(struct arena *a, size_t size)
     if (size > a->max) {
         return NULL;
     }
-    size = round_up(size == 0 ? 1 : size);
+    size = size == 0 ? 1 : size;
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (size > a->max - a->used) {
         return NULL;
     }
@@ -170,7 +154,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 
 void arena_reset(struct arena *a)
 {
-    struct chunk *keep = RESET_KEEPS_CHUNK ? a->chunks : NULL;
+    struct chunk *keep = CHUNK_FIRST > 0 ? a->chunks : NULL;
     free_chunks(keep != NULL ? keep->next : a->chunks);
     if (keep != NULL) {
         keep->next = NULL;

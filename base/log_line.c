@@ -154,22 +154,17 @@ static void put_field(struct line *l, const struct log_field *f)
     }
 }
 
-static const char *level_name(enum log_level level)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    return names[level];
-}
-
 size_t log_line_format(char out[LOG_LINE_MAX], int64_t wall_ns, enum log_level level,
                        enum log_format format, const char *msg, const struct log_field *fields)
 {
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
     struct line l = {.out = out, .format = format};
     char ts[32];
     char head[96];
     clock_format_rfc3339(wall_ns, ts, sizeof(ts));
     int n = snprintf(head, sizeof(head),
                      format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\"" : "ts=%s level=%s", ts,
-                     level_name(level));
+                     levels[level]);
     put(&l, head, n < 0 ? 0 : (size_t)n);
     put_field(&l, &LOG_STR("msg", msg));
     for (const struct log_field *f = fields; f->type != LOG_FIELD_END; f++) {

@@ -39,30 +39,22 @@ struct loop_thread {
     pthread_t thread;
 };
 
-static struct loop_task *detach_tasks(struct loop *l)
-{
-    pthread_mutex_lock(&l->lock);
-    struct loop_task *first = l->first;
-    l->first = NULL;
-    l->end = &l->first;
-    pthread_mutex_unlock(&l->lock);
-    return first;
-}
-
 /* Runs the tasks that are queued now. Tasks posted by tasks wait for the next round, so that
  * sockets and timers are served in between. */
 static bool run_tasks(struct loop *l)
 {
-    struct loop_task *task = detach_tasks(l);
-    if (task == NULL) {
-        return false;
-    }
+    pthread_mutex_lock(&l->lock);
+    struct loop_task *task = l->first;
+    l->first = NULL;
+    l->end = &l->first;
+    pthread_mutex_unlock(&l->lock);
+    bool any = task != NULL;
     while (task != NULL) {
         struct loop_task *next = task->next; /* run() may free the task */
         task->run(task);
         task = next;
     }
-    return true;
+    return any;
 }
 
 static void loop_on_wake(evutil_socket_t fd, short what, void *arg)

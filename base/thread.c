@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
+#include <stdio.h>
 
 /* All signals except faults of the thread itself: if these were blocked, the kernel would kill the
  * process without running a handler, and the sanitizers could not report. */
@@ -34,9 +34,7 @@ bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), 
     if (!started) {
         return false;
     }
-    size_t n = strnlen(name, THREAD_NAME_MAX);
-    memcpy(short_name, name, n);
-    short_name[n] = '\0';
+    (void)snprintf(short_name, sizeof(short_name), "%s", name);
     pthread_setname_np(thread, short_name);
     *ret_thread = thread;
     return true;

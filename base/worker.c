@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/sysinfo.h>
 
 #include "base/thread.h"
 
@@ -57,16 +57,10 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static unsigned default_size(void)
-{
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    return cpus > 0 && cpus < WORKERS_MAX ? (unsigned)cpus : cpus > 0 ? WORKERS_MAX : 1;
-}
-
 struct worker_pool *worker_pool_new(unsigned n, struct err *err)
 {
     if (n == 0) {
-        n = default_size();
+        n = (unsigned)get_nprocs();
     }
     if (n > WORKERS_MAX) {
         n = WORKERS_MAX;

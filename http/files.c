@@ -14,8 +14,7 @@ struct entry {
     struct http_file *content; /* the last valid one; NULL if there never was one */
     struct stat stamp;         /* of the last content that was read, valid or not */
     bool stamped;
-    bool bad;          /* the last content was not valid, or could not be read */
-    struct err reason; /* why */
+    struct err reason; /* why the last content was not valid, or could not be read */
     int64_t checked_ms;
 };
 
@@ -174,10 +173,9 @@ static void refresh(struct http_files *f, struct entry *e, const char *path,
     if (is_unchanged(e, path)) {
         return;
     }
-    bool was_bad = e->bad;
+    bool was_bad = e->reason.kind != ERR_NONE;
     err_clear(&e->reason);
     struct http_file *fresh = read_file(e, path, rule, &e->reason);
-    e->bad = fresh == NULL;
     if (fresh != NULL) {
         http_file_unref(e->content);
         e->content = fresh;
@@ -220,20 +218,21 @@ struct http_file *http_files_get(struct http_files *f, const char *path,
     return e->content;
 }
 
-char *http_files_secret(struct http_files *f, const char *path, struct err *err)
+bool http_files_secret(struct http_files *f, const char *path, char **ret, struct err *err)
 {
     static const struct http_file_rule rule = {HTTP_SECRET_FILE_MAX, NULL};
+    *ret = NULL;
+    if (path == NULL) {
+        return true;
+    }
     struct http_file *file = http_files_get(f, path, &rule, clock_mono_ms(), err);
     if (file == NULL) {
-        return NULL;
+        return false;
     }
     struct sv text = sv_trim((struct sv){file->data, file->len});
-    char *copy = strndup(text.p, text.n);
+    *ret = strndup(text.p, text.n);
     http_file_unref(file);
-    if (copy == NULL) {
-        err_memory(err);
-    }
-    return copy;
+    return *ret != NULL || err_memory(err);
 }
 
 void http_files_forget(struct http_files *f, const char *path)

@@ -39,8 +39,9 @@ struct http_files *http_files_free(struct http_files *f);
 struct http_file *http_files_get(struct http_files *f, const char *path,
                                  const struct http_file_rule *rule, int64_t now_ms,
                                  struct err *err);
-/* The content of a file without white space at its ends; the caller frees it with secret_free(). */
-char *http_files_secret(struct http_files *f, const char *path, struct err *err);
+/* The content of a file without white space at its ends; the caller frees it with secret_free().
+ * *ret is NULL if path is. */
+bool http_files_secret(struct http_files *f, const char *path, char **ret, struct err *err);
 /* Makes the next http_files_get() read the file again: a server has refused the content. Accepts a
  * path of NULL. */
 void http_files_forget(struct http_files *f, const char *path);

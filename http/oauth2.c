@@ -338,27 +338,16 @@ static bool send_fetch(struct http_token *k, const struct http_oauth2 *o, const 
     return k->fetch != NULL;
 }
 
-/* NULL with a reason in err; the caller frees it with secret_free(). */
-static char *read_client_secret(struct http_files *files, const struct http_oauth2 *o,
-                                struct err *err)
-{
-    if (o->client_secret_file != NULL) {
-        return http_files_secret(files, o->client_secret_file, err);
-    }
-    char *copy = strdup(o->client_secret != NULL ? o->client_secret : "");
-    if (copy == NULL) {
-        err_memory(err);
-    }
-    return copy;
-}
-
 static void start_fetch(struct http_token *k)
 {
     const struct http_oauth2 *o = TAILQ_FIRST(&k->waiting)->oauth2;
     k->fetched = o;
-    char *secret = read_client_secret(k->all->files, o, &k->reason);
-    bool started = secret != NULL && (send_fetch(k, o, secret) || err_memory(&k->reason));
-    secret_free(secret);
+    char *from_file;
+    const char *secret = o->client_secret != NULL ? o->client_secret : "";
+    bool started =
+        http_files_secret(k->all->files, o->client_secret_file, &from_file, &k->reason) &&
+        (send_fetch(k, o, from_file != NULL ? from_file : secret) || err_memory(&k->reason));
+    secret_free(from_file);
     if (!started) {
         end_fetch(k, http_result_of(&k->reason), NULL);
     }

@@ -134,19 +134,12 @@ static void set_basic(struct http_transfer *t, const char *username, const char 
     SET(t, CURLOPT_PASSWORD, or_empty(password));
 }
 
-/* The content of the file; *ret is NULL if path is. The caller frees it with secret_free(). */
-static bool read_secret(struct http_transfer *t, const char *path, char **ret, struct err *err)
-{
-    *ret = path != NULL ? http_files_secret(t->client->files, path, err) : NULL;
-    return *ret != NULL || path == NULL;
-}
-
 static bool set_basic_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     char *username = NULL;
     char *password = NULL;
-    bool ok = read_secret(t, s->username_file, &username, err) &&
-              read_secret(t, s->password_file, &password, err);
+    bool ok = http_files_secret(t->client->files, s->username_file, &username, err) &&
+              http_files_secret(t->client->files, s->password_file, &password, err);
     if (ok) {
         set_basic(t, username != NULL ? username : s->username,
                   password != NULL ? password : s->password);
@@ -159,24 +152,20 @@ static bool set_basic_auth(struct http_transfer *t, const struct http_settings *
 static bool append_authorization(struct http_transfer *t, const char *type, const char *credentials,
                                  struct err *err)
 {
-    struct buf value;
-    if (!is_header_text(credentials)) {
+    if (!is_header_text(type) || !is_header_text(credentials)) {
         return err_set(err, ERR_INPUT, "credentials: expected one line of text");
     }
-    buf_init(&value, HTTP_REQUEST_HEADER_MAX);
-    buf_printf(&value, "%s %s", type != NULL ? type : "Bearer", credentials);
-    bool ok = buf_ok(&value) ? append_header(t, "Authorization", value.data, err) : err_memory(err);
-    buf_wipe(&value);
-    return ok;
+    return append_line(&t->headers, err, "Authorization: %s %s", type, credentials) ||
+           name_header("Authorization", err);
 }
 
 static bool set_header_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     char *secret;
-    if (!read_secret(t, s->credentials_file, &secret, err)) {
+    if (!http_files_secret(t->client->files, s->credentials_file, &secret, err)) {
         return false;
     }
-    bool ok = append_authorization(t, s->auth_type,
+    bool ok = append_authorization(t, s->auth_type != NULL ? s->auth_type : "Bearer",
                                    secret != NULL ? secret : or_empty(s->credentials), err);
     secret_free(secret);
     return ok || (s->credentials_file != NULL && err->kind != ERR_MEMORY &&
@@ -454,12 +443,8 @@ static bool set_curl_url(struct http_transfer *t, struct err *err)
     char *text = NULL;
     CURLUcode code = u != NULL ? curl_url_set(u, CURLUPART_URL, t->url.text, CURLU_PATH_AS_IS)
                                : CURLUE_OUT_OF_MEMORY;
-    if (code == CURLUE_OK) {
-        code = curl_url_set(u, CURLUPART_HOST, host, 0);
-    }
-    if (code == CURLUE_OK) {
-        code = curl_url_get(u, CURLUPART_URL, &text, 0);
-    }
+    code = code != CURLUE_OK ? code : curl_url_set(u, CURLUPART_HOST, host, 0);
+    code = code != CURLUE_OK ? code : curl_url_get(u, CURLUPART_URL, &text, 0);
     if (code == CURLUE_OK) {
         SET(t, CURLOPT_URL, text);
     }

@@ -220,15 +220,6 @@ static void set_running(struct http_shard *s, size_t n)
 
 /* ---- transfers in and out -------------------------------------------------------------------- */
 
-static void remove_from_multi(struct http_transfer *t)
-{
-    struct http_shard *s = t->shard;
-    if (s->multi != NULL) {
-        curl_multi_remove_handle(s->multi, t->easy);
-    }
-    set_running(s, s->n_running - 1);
-}
-
 static void fail_to_add(struct http_transfer *t, CURLMcode code)
 {
     struct err reason;
@@ -266,20 +257,17 @@ void http_shard_add(struct http_transfer *t)
 
 void http_shard_remove(struct http_transfer *t)
 {
+    struct http_shard *s = t->shard;
     if (t->state == HTTP_RUNNING || t->state == HTTP_CANCELLED) {
-        remove_from_multi(t);
+        if (s->multi != NULL) {
+            curl_multi_remove_handle(s->multi, t->easy);
+        }
+        set_running(s, s->n_running - 1);
     }
     http_list_move(t, NULL);
 }
 
 /* ---- driving --------------------------------------------------------------------------------- */
-
-static void add_pending(struct http_shard *s)
-{
-    while (!TAILQ_EMPTY(&s->pending)) {
-        add_now(s, TAILQ_FIRST(&s->pending));
-    }
-}
 
 static void free_cancelled(struct http_shard *s)
 {
@@ -320,7 +308,9 @@ static void drive(struct http_shard *s, curl_socket_t fd, int mask)
     if (code != CURLM_OK) {
         http_shard_rebuild(s, code);
     }
-    add_pending(s);
+    while (!TAILQ_EMPTY(&s->pending)) {
+        add_now(s, TAILQ_FIRST(&s->pending));
+    }
     http_client_run_ended(c);
 }
 

@@ -86,29 +86,18 @@ static CURLUcode take_host(CURLU *u, char **ret_host)
 static CURLUcode take_apart(CURLU *u, const char *text, struct url *url)
 {
     CURLUcode code = curl_url_set(u, CURLUPART_URL, text, CURLU_PATH_AS_IS);
-    if (code == CURLUE_OK) {
-        code = take_scheme(u, &url->https);
-    }
-    if (code == CURLUE_OK) {
-        code = take_host(u, &url->host);
-    }
-    if (code == CURLUE_OK) {
-        code = take_port(u, &url->port);
-    }
-    if (code == CURLUE_OK) {
-        code = get_optional(u, CURLUPART_USER, CURLUE_NO_USER, &url->user);
-    }
-    if (code == CURLUE_OK) {
-        code = get_optional(u, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD, &url->password);
-    }
+    code = code != CURLUE_OK ? code : take_scheme(u, &url->https);
+    code = code != CURLUE_OK ? code : take_host(u, &url->host);
+    code = code != CURLUE_OK ? code : take_port(u, &url->port);
+    code = code != CURLUE_OK ? code : get_optional(u, CURLUPART_USER, CURLUE_NO_USER, &url->user);
+    code = code != CURLUE_OK
+               ? code
+               : get_optional(u, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD, &url->password);
     curl_url_set(u, CURLUPART_USER, NULL, 0);
     curl_url_set(u, CURLUPART_PASSWORD, NULL, 0);
     curl_url_set(u, CURLUPART_OPTIONS, NULL, 0);
     curl_url_set(u, CURLUPART_FRAGMENT, NULL, 0);
-    if (code == CURLUE_OK) {
-        code = get_part(u, CURLUPART_URL, 0, &url->text);
-    }
-    return code;
+    return code != CURLUE_OK ? code : get_part(u, CURLUPART_URL, 0, &url->text);
 }
 
 /* libcurl accepts one to three slashes, and so takes "http:///path" for a host named path. */
