@@ -41,12 +41,10 @@ void clock_format_rfc3339(int64_t wall_ns, char *out, size_t size)
     int64_t seconds = ms / MS_PER_S - (ms % MS_PER_S < 0);
     time_t t = (time_t)seconds;
     struct tm tm = {0};
-    char text[64];
     (void)gmtime_r(&t, &tm);
-    (void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
+    (void)snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
                    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
                    (int)(ms - seconds * MS_PER_S));
-    (void)snprintf(out, size, "%s", text);
 }
 
 static bool take_one_of(struct sv *v, const char *chars)

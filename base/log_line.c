@@ -6,7 +6,6 @@
 
 #include "base/ascii.h"
 #include "base/clock.h"
-#include "base/num.h"
 #include "base/utf8.h"
 
 #define CUT_MARK "..."

@@ -11,7 +11,6 @@
 #include <sys/queue.h>
 
 #include "base/map.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
@@ -29,13 +28,12 @@ struct metric_cell {
 
 struct metric {
     STAILQ_ENTRY(metric) link;
-    struct metric_desc desc; /* buckets points to bounds */
+    struct metric_desc desc;
     size_t n_labels;
     pthread_mutex_t lock; /* guards the rest */
     struct map *by_key;   /* cells by their label values, each followed by a NUL */
     STAILQ_HEAD(, metric_cell) cells;
     struct metric_cell *other; /* for everything beyond the limits; NULL until it is needed */
-    double bounds[];
 };
 
 struct collector {
@@ -173,16 +171,11 @@ static void put_family(struct buf *out, const char *name, const char *help, enum
 
 static struct metric *metric_new(const struct metric_desc *desc)
 {
-    size_t bounds_size = desc->n_buckets * sizeof(double);
-    struct metric *m = calloc(1, sizeof(*m) + bounds_size);
+    struct metric *m = calloc(1, sizeof(*m));
     if (m == NULL) {
         return NULL;
     }
     m->desc = *desc;
-    if (desc->n_buckets > 0) {
-        memcpy(m->bounds, desc->buckets, bounds_size);
-    }
-    m->desc.buckets = m->bounds;
     while (m->n_labels < METRIC_LABELS_MAX && desc->labels[m->n_labels] != NULL) {
         m->n_labels++;
     }

@@ -28,7 +28,7 @@ struct metric_cell;
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 struct metric_desc {
-    const char *name; /* static storage, as are help and labels */
+    const char *name; /* static storage, as is all that follows */
     const char *help;
     enum metric_type type;
     const char *labels[METRIC_LABELS_MAX]; /* NULL after the last */

@@ -1,7 +1,9 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ascii.h"
@@ -262,4 +264,24 @@ bool split_host_port(struct sv v, struct sv *ret_host, uint16_t *ret_port, struc
     *ret_host = host;
     *ret_port = (uint16_t)port;
     return true;
+}
+
+void num_format(double value, char out[NUM_TEXT_MAX])
+{
+    if (isnan(value)) {
+        (void)snprintf(out, NUM_TEXT_MAX, "NaN");
+        return;
+    }
+    if (isinf(value)) {
+        (void)snprintf(out, NUM_TEXT_MAX, value > 0 ? "+Inf" : "-Inf");
+        return;
+    }
+    /* 17 digits are always enough, 15 nearly always. */
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
+        double again = strtod(out, NULL);
+        if (again <= value && again >= value) {
+            return;
+        }
+    }
 }

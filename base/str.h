@@ -58,6 +58,12 @@ bool parse_size(struct sv v, uint64_t *ret_bytes, struct err *err);
 /* Writes a size exactly, in the largest unit possible ("16MiB", "1500B"). */
 void format_size(uint64_t bytes, char *out, size_t size);
 
+/* Enough for any double. */
+#define NUM_TEXT_MAX 32
+/* Writes a decimal text that reads back as the same value, or "NaN", "+Inf" and "-Inf" as in the
+ * text format of Prometheus. */
+void num_format(double value, char out[NUM_TEXT_MAX]);
+
 /* The candidate closest to word by edit distance (Damerau-Levenshtein, at most 2 and less than half
  * of the length), or NULL. For "did you mean" in error messages. */
 const char *suggest(struct sv word, const char *const *candidates, size_t n);

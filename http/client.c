@@ -26,11 +26,6 @@ void http_list_move(struct http_transfer *t, struct http_list *to)
 
 /* ---- easy handles ---------------------------------------------------------------------------- */
 
-static CURL *easy_get(struct http_client *c)
-{
-    return c->n_idle > 0 ? c->idle[--c->n_idle] : curl_easy_init();
-}
-
 static bool easy_room(struct http_client *c)
 {
     if (c->n_idle < c->idle_cap) {
@@ -46,15 +41,6 @@ static bool easy_room(struct http_client *c)
     return true;
 }
 
-/* A transfer that failed before it had a connection (out of memory, for example) can leave its
- * receive buffer in the handle. After the reset libcurl takes that buffer for one of its default
- * size, which is larger: the next transfer would write beyond its end. Such a handle refuses
- * another size. */
-static bool easy_is_clean(CURL *easy)
-{
-    return curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
-}
-
 /* Keeps one handle for each transfer in flight and a few more; after a peak, two are freed for each
  * one that comes back. */
 static void easy_put(struct http_client *c, CURL *easy)
@@ -62,7 +48,12 @@ static void easy_put(struct http_client *c, CURL *easy)
     size_t keep = c->in_flight + HTTP_EASY_SPARE;
     /* First of all: its options point into the transfer. */
     curl_easy_reset(easy);
-    if (easy_is_clean(easy) && c->n_idle < keep && easy_room(c)) {
+    /* A transfer that failed before it had a connection (out of memory, for example) can leave its
+     * receive buffer in the handle. After the reset libcurl takes that buffer for one of its
+     * default size, which is larger: the next transfer would write beyond its end. Such a handle
+     * refuses another size. */
+    bool clean = curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
+    if (clean && c->n_idle < keep && easy_room(c)) {
         c->idle[c->n_idle++] = easy;
     } else {
         curl_easy_cleanup(easy);
@@ -101,7 +92,6 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     http_file_unref(t->ca);
     http_file_unref(t->cert);
     http_file_unref(t->key);
-    free(t->parts);
     buf_done(&t->body);
     free(t->location);
     free(t->error);
@@ -109,26 +99,9 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     return NULL;
 }
 
-static bool copy_parts(struct http_transfer *t, const struct http_request *r)
-{
-    if (r->n_body == 0) {
-        return true;
-    }
-    t->parts = calloc(r->n_body, sizeof(t->parts[0]));
-    if (t->parts == NULL) {
-        return false;
-    }
-    memcpy(t->parts, r->body, r->n_body * sizeof(t->parts[0]));
-    t->n_parts = r->n_body;
-    for (size_t i = 0; i < r->n_body; i++) {
-        t->body_size += r->body[i].len;
-    }
-    return true;
-}
-
 static struct http_transfer *transfer_new(struct http_client *c, const struct http_request *r)
 {
-    struct http_transfer *t = calloc(1, sizeof(*t));
+    struct http_transfer *t = calloc(1, sizeof(*t) + r->n_body * sizeof(t->parts[0]));
     if (t == NULL) {
         return NULL;
     }
@@ -146,8 +119,13 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
     t->request.body = NULL;
     t->request.n_body = 0;
     t->fd = CURL_SOCKET_BAD;
-    t->easy = easy_get(c);
-    return t->easy != NULL && copy_parts(t, r) ? t : http_transfer_free(t);
+    t->n_parts = r->n_body;
+    for (size_t i = 0; i < r->n_body; i++) {
+        t->parts[i] = r->body[i];
+        t->body_size += r->body[i].len;
+    }
+    t->easy = c->n_idle > 0 ? c->idle[--c->n_idle] : curl_easy_init();
+    return t->easy != NULL ? t : http_transfer_free(t);
 }
 
 static bool set_url(struct http_transfer *t, const struct http_request *r, struct err *err)
@@ -278,13 +256,6 @@ static bool must_repeat(const struct http_transfer *t)
     return t->code == CURLE_SEND_ERROR && t->reused && !t->repeated && !t->head_done;
 }
 
-static void repeat(struct http_transfer *t)
-{
-    t->repeated = true;
-    curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
-    start_again(t);
-}
-
 static void note_connection(struct http_transfer *t)
 {
     long made = 0;
@@ -338,7 +309,9 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         return;
     }
     if (must_repeat(t)) {
-        repeat(t);
+        t->repeated = true;
+        curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+        start_again(t);
         return;
     }
     if (t->status == 401 || t->status == 403) {

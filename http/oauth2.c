@@ -355,11 +355,6 @@ static void start_fetch(struct http_token *k)
 
 /* ---- what transfers ask for ------------------------------------------------------------------ */
 
-static bool is_fresh(const struct http_token *k, int64_t now_ms)
-{
-    return k->authorization != NULL && now_ms < k->expires_ms;
-}
-
 /* After a failure there is a pause, except after one of memory: then nothing was sent. */
 static bool is_pausing(const struct http_token *k, int64_t now_ms)
 {
@@ -382,7 +377,7 @@ enum http_result http_tokens_get(struct http_tokens *all, struct http_token_use 
     }
     use->token = k;
     use->generation = k->generation;
-    *ret_authorization = is_fresh(k, now) ? k->authorization : NULL;
+    *ret_authorization = now < k->expires_ms ? k->authorization : NULL;
     return HTTP_DONE;
 }
 

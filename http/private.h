@@ -94,7 +94,6 @@ struct http_transfer {
     struct http_file *key;
 
     /* The upload. */
-    struct http_part *parts;
     size_t n_parts;
     uint64_t body_size;
     size_t part;        /* the next byte to send lies in this part */
@@ -128,6 +127,7 @@ struct http_transfer {
     int64_t end_ns;
     bool reused;
     char curl_error[CURL_ERROR_SIZE];
+    struct http_part parts[]; /* of the upload */
 };
 
 /* ---- shards ---------------------------------------------------------------------------------- */

@@ -353,19 +353,16 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
 void http_transfer_set_callbacks(struct http_transfer *t)
 {
     /* Setting a function and its argument allocates nothing and cannot fail. */
-    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);
-    curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_SEEKFUNCTION, on_seek);
-    curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_ready);
-    curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
-    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
+#define CALLBACK(name, function, arg)                                                              \
+    curl_easy_setopt(t->easy, CURLOPT_##name##FUNCTION, (function));                               \
+    curl_easy_setopt(t->easy, CURLOPT_##name##DATA, (arg))
+    CALLBACK(HEADER, on_header, t);
+    CALLBACK(WRITE, on_body, t);
+    CALLBACK(READ, on_read, t);
+    CALLBACK(SEEK, on_seek, t);
+    CALLBACK(PREREQ, on_ready, t);
+    CALLBACK(OPENSOCKET, on_open_socket, t);
     /* The connection keeps this one, and lives longer than the transfer. */
-    curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, http_shard_close_socket);
-    curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->shard);
+    CALLBACK(CLOSESOCKET, http_shard_close_socket, t->shard);
+#undef CALLBACK
 }

@@ -29,19 +29,17 @@ static CURLUcode get_optional(CURLU *u, CURLUPart part, CURLUcode absent, char *
     return code == absent ? CURLUE_OK : code;
 }
 
-static CURLUcode take_scheme(CURLU *u, bool *ret_https)
+/* libcurl accepts one to three slashes, and so takes "http:///path" for a host named path. */
+static CURLUcode check_scheme(const char *text, bool *ret_https)
 {
-    char *scheme = NULL;
-    CURLUcode code = curl_url_get(u, CURLUPART_SCHEME, &scheme, 0);
-    if (code != CURLUE_OK) {
-        return code;
+    struct sv scheme = SV(""), rest = SV("");
+    (void)sv_cut(sv_from(text), ':', &scheme, &rest);
+    *ret_https = sv_eq_nocase(scheme, "https");
+    if (!*ret_https && !sv_eq_nocase(scheme, "http")) {
+        return CURLUE_UNSUPPORTED_SCHEME;
     }
-    *ret_https = strcmp(scheme, "https") == 0;
-    if (!*ret_https && strcmp(scheme, "http") != 0) {
-        code = CURLUE_UNSUPPORTED_SCHEME;
-    }
-    curl_free(scheme);
-    return code;
+    return sv_starts_with(rest, SV("//")) && !sv_starts_with(rest, SV("///")) ? CURLUE_OK
+                                                                              : CURLUE_NO_HOST;
 }
 
 static CURLUcode take_port(CURLU *u, uint16_t *ret_port)
@@ -60,33 +58,28 @@ static CURLUcode take_port(CURLU *u, uint16_t *ret_port)
     return code;
 }
 
-static void strip_brackets(char *host)
-{
-    size_t n = strlen(host);
-    if (n < 2 || host[0] != '[' || host[n - 1] != ']') {
-        return;
-    }
-    memmove(host, host + 1, n - 2);
-    host[n - 2] = '\0';
-}
-
 static CURLUcode take_host(CURLU *u, char **ret_host)
 {
     CURLUcode code = get_part(u, CURLUPART_HOST, 0, ret_host);
     if (code != CURLUE_OK) {
         return code;
     }
-    strip_brackets(*ret_host);
-    for (char *p = *ret_host; *p != '\0'; p++) {
+    char *host = *ret_host;
+    size_t n = strlen(host);
+    if (n >= 2 && host[0] == '[' && host[n - 1] == ']') {
+        memmove(host, host + 1, n - 2);
+        host[n - 2] = '\0';
+    }
+    for (char *p = host; *p != '\0'; p++) {
         *p = ascii_lower(*p);
     }
-    return **ret_host != '\0' ? CURLUE_OK : CURLUE_NO_HOST;
+    return *host != '\0' ? CURLUE_OK : CURLUE_NO_HOST;
 }
 
 static CURLUcode take_apart(CURLU *u, const char *text, struct url *url)
 {
     CURLUcode code = curl_url_set(u, CURLUPART_URL, text, CURLU_PATH_AS_IS);
-    code = code != CURLUE_OK ? code : take_scheme(u, &url->https);
+    code = code != CURLUE_OK ? code : check_scheme(text, &url->https);
     code = code != CURLUE_OK ? code : take_host(u, &url->host);
     code = code != CURLUE_OK ? code : take_port(u, &url->port);
     code = code != CURLUE_OK ? code : get_optional(u, CURLUPART_USER, CURLUE_NO_USER, &url->user);
@@ -100,21 +93,11 @@ static CURLUcode take_apart(CURLU *u, const char *text, struct url *url)
     return code != CURLUE_OK ? code : get_part(u, CURLUPART_URL, 0, &url->text);
 }
 
-/* libcurl accepts one to three slashes, and so takes "http:///path" for a host named path. */
-static bool has_two_slashes(const char *text)
-{
-    const char *colon = strchr(text, ':');
-    return colon != NULL && strncmp(colon, "://", 3) == 0 && colon[3] != '/';
-}
-
 bool url_parse(const char *text, struct url *ret_url, struct err *err)
 {
     *ret_url = (struct url){0};
     CURLU *u = curl_url();
     CURLUcode code = u != NULL ? take_apart(u, text, ret_url) : CURLUE_OUT_OF_MEMORY;
-    if (code == CURLUE_OK && !has_two_slashes(text)) {
-        code = CURLUE_NO_HOST;
-    }
     curl_url_cleanup(u);
     if (code == CURLUE_OK) {
         return true;
@@ -143,11 +126,6 @@ uint64_t url_origin_hash(const struct url *url)
     return hash_bytes(url->host, strlen(url->host), rest);
 }
 
-static bool same_origin(const struct url *a, const struct url *b)
-{
-    return a->https == b->https && a->port == b->port && strcmp(a->host, b->host) == 0;
-}
-
 /* The reference resolved against the base, still with its userinfo. */
 static char *join(const char *base, const char *location)
 {
@@ -168,7 +146,8 @@ char *url_resolve(const char *base, const char *location, bool *ret_same_origin)
     char *joined = join(base, location);
     if (joined != NULL && url_parse(base, &from, NULL)) {
         if (url_parse(joined, &to, NULL)) {
-            *ret_same_origin = same_origin(&from, &to);
+            *ret_same_origin =
+                from.https == to.https && from.port == to.port && strcmp(from.host, to.host) == 0;
             result = to.text;
             to.text = NULL;
         }
