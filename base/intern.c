@@ -118,28 +118,19 @@ static void resize(struct shard *sh, size_t n_buckets)
     sh->n_buckets = n_buckets;
 }
 
-static struct istr *istr_new(struct sv text, uint64_t hash)
-{
-    struct istr *s = malloc(sizeof(*s) + text.n + 1);
-    if (s != NULL) {
-        s->next = NULL;
-        s->hash = hash;
-        atomic_init(&s->refs, 1);
-        s->len = (uint32_t)text.n;
-        if (text.n > 0) {
-            memcpy(s->text, text.p, text.n);
-        }
-        s->text[text.n] = '\0';
-    }
-    return s;
-}
-
 static struct istr *insert(struct shard *sh, struct sv text, uint64_t hash)
 {
-    struct istr *s = istr_new(text, hash);
+    struct istr *s = malloc(sizeof(*s) + text.n + 1);
     if (s == NULL) {
         return NULL;
     }
+    s->hash = hash;
+    atomic_init(&s->refs, 1);
+    s->len = (uint32_t)text.n;
+    if (text.n > 0) {
+        memcpy(s->text, text.p, text.n);
+    }
+    s->text[text.n] = '\0';
     if (sh->count >= sh->n_buckets) {
         resize(sh, sh->n_buckets * 2);
     }

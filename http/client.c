@@ -26,19 +26,15 @@ void http_list_move(struct http_transfer *t, struct http_list *to)
 
 /* ---- easy handles ---------------------------------------------------------------------------- */
 
-static bool easy_room(struct http_client *c)
+/* Takes a handle that was used before; NULL if there is none. */
+static CURL *easy_pop(struct http_client *c)
 {
-    if (c->n_idle < c->idle_cap) {
-        return true;
+    CURL *easy = c->idle;
+    if (easy != NULL) {
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c->idle);
+        c->n_idle--;
     }
-    size_t cap = c->idle_cap ? c->idle_cap * 2 : 16;
-    CURL **idle = realloc(c->idle, cap * sizeof(CURL *));
-    if (idle == NULL) {
-        return false;
-    }
-    c->idle = idle;
-    c->idle_cap = cap;
-    return true;
+    return easy;
 }
 
 /* Keeps one handle for each transfer in flight and a few more; after a peak, two are freed for each
@@ -53,13 +49,15 @@ static void easy_put(struct http_client *c, CURL *easy)
      * default size, which is larger: the next transfer would write beyond its end. Such a handle
      * refuses another size. */
     bool clean = curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
-    if (clean && c->n_idle < keep && easy_room(c)) {
-        c->idle[c->n_idle++] = easy;
+    if (clean && c->n_idle < keep) {
+        curl_easy_setopt(easy, CURLOPT_PRIVATE, c->idle);
+        c->idle = easy;
+        c->n_idle++;
     } else {
         curl_easy_cleanup(easy);
     }
     if (c->n_idle > keep) {
-        curl_easy_cleanup(c->idle[--c->n_idle]);
+        curl_easy_cleanup(easy_pop(c));
     }
 }
 
@@ -124,7 +122,10 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
         t->parts[i] = r->body[i];
         t->body_size += r->body[i].len;
     }
-    t->easy = c->n_idle > 0 ? c->idle[--c->n_idle] : curl_easy_init();
+    t->easy = easy_pop(c);
+    if (t->easy == NULL) {
+        t->easy = curl_easy_init();
+    }
     return t->easy != NULL ? t : http_transfer_free(t);
 }
 
@@ -187,9 +188,9 @@ static void client_on_token(void *transfer, enum http_result result, const char 
 
 void http_cancel(struct http_transfer *t)
 {
-    if (t->state == HTTP_RUNNING && t->shard->busy) {
+    if (t->in_multi && t->shard->busy) {
         /* libcurl is on the stack: its callbacks stop the transfer, which is freed later. */
-        t->state = HTTP_CANCELLED;
+        t->cancelled = true;
         http_list_move(t, &t->shard->cancelled);
         return;
     }
@@ -205,7 +206,6 @@ static void end(struct http_transfer *t)
     if (t->end_ns == 0) {
         t->end_ns = clock_mono_ns();
     }
-    t->state = HTTP_ENDED;
     http_list_move(t, &t->client->ended);
     t->round = t->client->round;
     if (!t->client->driving) {
@@ -470,9 +470,8 @@ struct http_client *http_client_free(struct http_client *c)
         http_shard_done(&c->shards[i]);
     }
     while (c->n_idle > 0) {
-        curl_easy_cleanup(c->idle[--c->n_idle]);
+        curl_easy_cleanup(easy_pop(c));
     }
-    free(c->idle);
     loop_timer_free(c->ended_timer);
     http_tokens_free(c->tokens);
     http_files_free(c->files);

@@ -60,13 +60,6 @@
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT };
 
-enum http_state {
-    HTTP_PENDING, /* to be added to libcurl as soon as possible */
-    HTTP_RUNNING,
-    HTTP_CANCELLED, /* to be removed from libcurl as soon as possible */
-    HTTP_ENDED,     /* on_done() is to be called */
-};
-
 TAILQ_HEAD(http_list, http_transfer);
 
 struct http_shard;
@@ -77,7 +70,8 @@ struct http_transfer {
     struct http_client *client;
     struct http_shard *shard;
     CURL *easy;
-    enum http_state state;
+    bool in_multi;    /* libcurl has it */
+    bool cancelled;   /* to be removed from libcurl as soon as possible */
     curl_socket_t fd; /* the last one that libcurl waited on for it, or CURL_SOCKET_BAD */
 
     /* The request. */
@@ -162,9 +156,8 @@ struct http_client {
     bool closing;
     bool driving;   /* a caller up the stack will call http_client_run_ended() */
     unsigned round; /* number of calls of http_client_run_ended() */
-    CURL **idle;    /* easy handles for reuse */
+    CURL *idle;     /* easy handles for reuse, each with the next one as its CURLOPT_PRIVATE */
     size_t n_idle;
-    size_t idle_cap;
     struct metric_cell *requests[HTTP_RESULTS];
     struct metric_cell *in_flight_gauge;
     struct metric_cell *body_bytes_gauge;

@@ -234,14 +234,13 @@ static void add_now(struct http_shard *s, struct http_transfer *t)
         return;
     }
     http_list_move(t, &s->running);
-    t->state = HTTP_RUNNING;
     set_running(s, s->n_running + 1);
     CURLMcode code = curl_multi_add_handle(s->multi, t->easy);
-    if (code == CURLM_OK) {
-        return;
+    t->in_multi = code == CURLM_OK;
+    if (!t->in_multi) {
+        set_running(s, s->n_running - 1);
+        fail_to_add(t, code);
     }
-    set_running(s, s->n_running - 1);
-    fail_to_add(t, code);
 }
 
 void http_shard_add(struct http_transfer *t)
@@ -251,18 +250,18 @@ void http_shard_add(struct http_transfer *t)
         add_now(s, t);
         return;
     }
-    t->state = HTTP_PENDING;
     http_list_move(t, &s->pending);
 }
 
 void http_shard_remove(struct http_transfer *t)
 {
     struct http_shard *s = t->shard;
-    if (t->state == HTTP_RUNNING || t->state == HTTP_CANCELLED) {
+    if (t->in_multi) {
         if (s->multi != NULL) {
             curl_multi_remove_handle(s->multi, t->easy);
         }
         set_running(s, s->n_running - 1);
+        t->in_multi = false;
     }
     http_list_move(t, NULL);
 }

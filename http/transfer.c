@@ -189,7 +189,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     struct http_transfer *t = arg;
     size_t len = size * n;
     struct sv line = cut_line_end((struct sv){data, len});
-    if (t->state != HTTP_RUNNING) {
+    if (t->cancelled) {
         return 0;
     }
     t->header_bytes += len;
@@ -219,7 +219,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     size_t len = size * n;
-    if (t->state != HTTP_RUNNING) {
+    if (t->cancelled) {
         return 0;
     }
     if (t->following) {
@@ -275,7 +275,7 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     size_t room = size * n, len = 0;
-    if (t->state != HTTP_RUNNING) {
+    if (t->cancelled) {
         return CURL_READFUNC_ABORT;
     }
     while (len < room && t->part < t->n_parts) {
@@ -307,8 +307,7 @@ static void rewind_to(struct http_transfer *t, uint64_t offset)
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_transfer *t = arg;
-    if (t->state != HTTP_RUNNING || origin != SEEK_SET || offset < 0 ||
-        (uint64_t)offset > t->body_size) {
+    if (t->cancelled || origin != SEEK_SET || offset < 0 || (uint64_t)offset > t->body_size) {
         return CURL_SEEKFUNC_FAIL;
     }
     rewind_to(t, (uint64_t)offset);
@@ -335,7 +334,7 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     (void)peer_port;
     (void)own_port;
     struct http_transfer *t = arg;
-    if (t->state != HTTP_RUNNING) {
+    if (t->cancelled) {
         return CURL_PREREQFUNC_ABORT;
     }
     int64_t now_ns = clock_mono_ns();
