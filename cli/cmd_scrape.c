@@ -324,8 +324,7 @@ static int scrape(struct scrape *s)
     if (s->seconds > 1) {
         fprintf(stderr, "profpull: sampling for %llu s\n", (unsigned long long)s->seconds);
     }
-    struct http_client_options options = {
-        .loop = s->loop, .name = "scrape", .user_agent = USER_AGENT};
+    struct http_client_options options = {.loop = s->loop, .name = "scrape"};
     struct http_client *client = http_client_new(&options, &err);
     if (client == NULL || !run_request(s, client, &err)) {
         s->code = cmd_fail(EXIT_INPUT, &err);
