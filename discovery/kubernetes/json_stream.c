@@ -317,14 +317,15 @@ static size_t list_byte(struct json_stream *s, char c, struct err *err)
         begin_cut(s, IN_ITEM);
         return 0;
     }
-    const char *found = c == '\0' ? NULL : strchr(steps[s->state].bytes, c);
+    const char *bytes = steps[s->state].bytes;
+    const char *found = c == '\0' || bytes == NULL ? NULL : strchr(bytes, c);
     if (found == NULL) {
         err_set(err, ERR_INPUT, "the answer is not a list in JSON: expected %s, got byte 0x%02x",
                 steps[s->state].expected, (unsigned)(unsigned char)c);
         s->state = BROKEN;
         return 1;
     }
-    s->state = steps[s->state].next[found - steps[s->state].bytes];
+    s->state = steps[s->state].next[found - bytes];
     if (s->state == IN_NAME) {
         begin_cut(s, IN_NAME);
         return 0;
