@@ -11,7 +11,7 @@
 #include "pprof/legacy/legacy.h"
 #include "pprof/sniff.h"
 
-/* Statuses with a reason of their own, REASON_HTTP_<status>, that only its name tells apart. */
+/* Statuses whose reason, REASON_HTTP_<status>, differs from the others only in its name. */
 #define REASON_STATUSES(ROW)                                                                       \
     ROW(400), ROW(401), ROW(403), ROW(405), ROW(406), ROW(407), ROW(408), ROW(410), ROW(413),      \
         ROW(414), ROW(421), ROW(429), ROW(431), ROW(500), ROW(501), ROW(502), ROW(503), ROW(504)
