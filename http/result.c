@@ -205,10 +205,10 @@ static const struct {
     const char *text;
     void (*put)(const struct http_transfer *t, struct err *out);
 } results[HTTP_RESULTS] = {
-    [HTTP_DONE] = {"ok"},
-    [HTTP_ERR_RESOLVE] = {"resolve"},
+    [HTTP_DONE] = {.name = "ok"},
+    [HTTP_ERR_RESOLVE] = {.name = "resolve"},
     [HTTP_ERR_CONNECT] = {"connect", .put = put_connect},
-    [HTTP_ERR_TLS] = {"tls"},
+    [HTTP_ERR_TLS] = {.name = "tls"},
     [HTTP_ERR_TIMEOUT] = {"timeout", .put = put_timeout},
     [HTTP_ERR_TOO_LARGE] = {"too_large", .put = put_too_large},
     [HTTP_ERR_NO_ROOM] = {"no_room", .put = put_no_room},
@@ -219,7 +219,7 @@ static const struct {
     [HTTP_ERR_DESCRIPTORS] = {"descriptors",
                               .text =
                                   "no file descriptor left (the limit is that of this program)"},
-    [HTTP_ERR_CONFIG] = {"config"},
+    [HTTP_ERR_CONFIG] = {.name = "config"},
     [HTTP_ERR_MEMORY] = {"memory", .text = "out of memory"},
 };
 
