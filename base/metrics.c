@@ -32,7 +32,7 @@ struct metric {
     size_t n_labels;
     pthread_mutex_t lock; /* guards the rest */
     struct map *by_key;   /* cells by their label values, each followed by a NUL */
-    STAILQ_HEAD(, metric_cell) cells;
+    STAILQ_HEAD(metric_cells, metric_cell) cells;
     struct metric_cell *other; /* for everything beyond the limits; NULL until it is needed */
 };
 
@@ -44,8 +44,8 @@ struct collector {
 
 struct metrics {
     pthread_mutex_t lock; /* guards the lists; taken before a family's */
-    STAILQ_HEAD(, metric) families;
-    STAILQ_HEAD(, collector) collectors;
+    STAILQ_HEAD(metric_list, metric) families;
+    STAILQ_HEAD(collector_list, collector) collectors;
 };
 
 struct metrics_out {
@@ -391,7 +391,7 @@ static void render_cell(const struct metric_cell *c, struct buf *out)
 static void render_family(struct metric *m, struct buf *out)
 {
     pthread_mutex_lock(&m->lock);
-    const struct metric_cell *c;
+    const struct metric_cell *c = NULL;
     if (!STAILQ_EMPTY(&m->cells)) {
         put_family(out, m->desc.name, m->desc.help, m->desc.type);
     }
@@ -450,7 +450,7 @@ bool metrics_render(struct metrics *m, struct buf *out)
         return buf_ok(out);
     }
     pthread_mutex_lock(&m->lock);
-    struct metric *family;
+    struct metric *family = NULL;
     STAILQ_FOREACH(family, &m->families, link)
     {
         render_family(family, out);

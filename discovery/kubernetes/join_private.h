@@ -55,7 +55,7 @@ struct primary {
     bool reported; /* with targets */
     unsigned list;
     uint32_t mark;
-    STAILQ_HEAD(, link) links;
+    STAILQ_HEAD(link_list, link) links;
     char key[];
 };
 

@@ -253,10 +253,11 @@ static struct member *sorted_members(const json_t *object, size_t *ret_n)
          it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
         const json_t *v = json_object_iter_value(it);
         if (json_is_string(v)) {
-            members[n++] = (struct member){
+            members[n] = (struct member){
                 .name = {.p = json_object_iter_key(it), .n = json_object_iter_key_len(it)},
                 .value = object_text(v),
             };
+            n++;
         }
     }
     qsort(members, n, sizeof(*members), compare_members);

@@ -328,7 +328,7 @@ static bool store_on_name(void *arg, const char *name)
 
 static bool is_known(const struct spool_store *s, uint64_t id)
 {
-    const struct spool_segment *g;
+    const struct spool_segment *g = NULL;
     TAILQ_FOREACH(g, &s->segments, link)
     {
         if (g->id == id) {
