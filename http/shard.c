@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "http/private.h"
 
 /* A peer that has silently gone is noticed after this time: idle, between probes, in all. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "base/utf8.h"
 
 /* The pattern of one class: folded ones can be long. */
 #define CLASS_PATTERN_MAX ((size_t)1024 * 1024)
