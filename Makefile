@@ -170,7 +170,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench
@@ -229,6 +229,9 @@ bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, next to google/ppr
 
 bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-write.sh
+
+bench-faults: $(BUILD)/profpull ## what faults of the outside cost: silent targets, an outage, little memory
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-faults.sh
 
 coverage: ## line coverage of the unit and end-to-end tests (gcovr)
 	$(MAKE) BUILD=$(BUILD)/coverage SANITIZE="--coverage" OPT="-O0" HARDEN_LD=-pie check
