@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/requests.h"
+#include "write/queue/backoff.h"
 #include "write/queue/send_queue.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -343,8 +344,8 @@ static void test_pace_behind_an_outage(void **state)
     done(e, send_queue_take(e, now), &sent, now);
     static const unsigned want[] = {1, 2, 4, 8, 16, 16};
     for (size_t i = 0; i < 6; i++) {
-        CHECK_INT(in_flight_at(e, now + (int64_t)i * SEND_QUEUE_PACE_MS), want[i], "");
-        CHECK_INT(in_flight_at(e, now + (int64_t)(i + 1) * SEND_QUEUE_PACE_MS - 1), want[i], "");
+        CHECK_INT(in_flight_at(e, now + (int64_t)i * BACKOFF_PACE_MS), want[i], "");
+        CHECK_INT(in_flight_at(e, now + (int64_t)(i + 1) * BACKOFF_PACE_MS - 1), want[i], "");
     }
     done(e, send_queue_take(e, now), &refused, now);
     CHECK_INT(send_queue_status(e).probing, false, "open");
@@ -376,7 +377,7 @@ static void test_one_probe_then_all(void **state)
     CHECK_INT(r.recovered, true, "");
     CHECK_INT(r.failures, 0, "");
     CHECK_INT(r.queued, 7, "");
-    now += 2 * SEND_QUEUE_PACE_MS;
+    now += 2 * BACKOFF_PACE_MS;
     struct send_item *all[4];
     for (int i = 0; i < 4; i++) {
         all[i] = take(e, now, 2 + i);
@@ -620,7 +621,7 @@ static void test_drain_does_not_wait(void **state)
     assert_null(send_queue_take(e, 1000));
     send_queue_drain(e, 1000);
     struct send_result r = done(e, take(e, 1000, 1), &limited, 1000);
-    assert_true(r.wait_ms >= SEND_QUEUE_WAIT_MIN_MS && r.wait_ms <= SEND_QUEUE_DRAIN_WAIT_MS);
+    assert_true(r.wait_ms >= BACKOFF_REST_MIN_MS && r.wait_ms <= SEND_QUEUE_DRAIN_WAIT_MS);
     done(e, take(e, 1100, 1), &sent, 1100);
     done(e, take(e, 1100, 2), &sent, 1100);
     CHECK_INT(ledger(e).sent, 2, "");

@@ -19,7 +19,7 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
     TAILQ_INIT(&q->loading);
     TAILQ_INIT(&q->loaded);
     TAILQ_INIT(&q->dropped);
-    q->recovered_ms = INT64_MIN;
+    backoff_init(&q->backoff);
     /* Profiles of an earlier process come before all others. */
     q->next_seq = UINT64_C(1) << 62;
     rng_seed(&q->rng, seed);
@@ -287,16 +287,6 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Whether the pace after an outage forbids one more in flight. */
-static bool is_paced(const struct send_queue *q, int64_t now_ms)
-{
-    if (q->recovered_ms == INT64_MIN || q->draining) {
-        return false;
-    }
-    int64_t steps = (now_ms - q->recovered_ms) / SEND_QUEUE_PACE_MS;
-    return steps < 16 && q->ledger.in_flight >= UINT64_C(1) << (steps > 0 ? steps : 0);
-}
-
 static bool has_slot(const struct send_queue *q)
 {
     return q->ledger.in_flight + q->acknowledging < q->config->concurrency;
@@ -304,10 +294,7 @@ static bool has_slot(const struct send_queue *q)
 
 static bool may_send(const struct send_queue *q, int64_t now_ms)
 {
-    if (q->stopped || !has_slot(q) || is_paced(q, now_ms)) {
-        return false;
-    }
-    return q->failures == 0 || (!q->probing && now_ms >= q->rest_until);
+    return !q->stopped && has_slot(q) && backoff_may_start(&q->backoff, now_ms);
 }
 
 /* The one that has waited longest of those with their bytes in memory. */
@@ -344,8 +331,7 @@ static void start_sending(struct send_queue *q, struct send_item *it)
     send_queue_dequeue(q, it);
     q->ledger.in_flight++;
     q->in_flight_bytes += it->cost;
-    it->probe = q->failures > 0;
-    q->probing = q->probing || it->probe;
+    backoff_start(&q->backoff, &it->ticket);
 }
 
 /* One that was read from disk, unless the endpoint began to fail meanwhile. */
@@ -354,7 +340,7 @@ static struct send_item *take_loaded(struct send_queue *q)
     struct send_item *it;
     while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
         TAILQ_REMOVE(&q->loaded, it, send);
-        if (!q->stopped && (q->failures == 0 || it->probe)) {
+        if (!q->stopped && (q->backoff.failures == 0 || it->ticket.probe)) {
             return it;
         }
         send_queue_land(q, it);
@@ -389,7 +375,7 @@ struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
     struct send_item *it = take(q, now_ms);
     if (it != NULL) {
         it->attempts++;
-        it->generation = q->generation;
+        backoff_restart(&q->backoff, &it->ticket);
     }
     send_queue_unlock(q);
     return it;
@@ -399,60 +385,28 @@ void send_queue_land(struct send_queue *q, struct send_item *it)
 {
     q->ledger.in_flight--;
     q->in_flight_bytes -= it->cost;
-    q->probing = q->probing && !it->probe;
-    it->probe = false;
-}
-
-/* How long to back off after the present failure. */
-static int64_t backoff_ms(struct send_queue *q)
-{
-    int64_t high = q->config->min_backoff_ms;
-    for (unsigned i = 0; i < q->failures && high < q->config->max_backoff_ms; i++) {
-        high = high < INT64_MAX / 2 ? 2 * high : INT64_MAX;
-    }
-    int64_t low = high / 2;
-    /* Jitter at the cap as well: many replicas may wait for one server. */
-    if (high > q->config->max_backoff_ms) {
-        high = q->config->max_backoff_ms;
-        low = low < high / 2 ? low : high / 2;
-    }
-    int64_t wait = rng_range(&q->rng, low, high);
-    return wait > SEND_QUEUE_WAIT_MIN_MS ? wait : SEND_QUEUE_WAIT_MIN_MS;
-}
-
-static void rest(struct send_queue *q, int64_t wait_ms, int64_t now_ms)
-{
-    if (q->draining && wait_ms > SEND_QUEUE_DRAIN_WAIT_MS) {
-        wait_ms = SEND_QUEUE_DRAIN_WAIT_MS;
-    }
-    if (q->rest_until < now_ms + wait_ms) {
-        q->rest_until = now_ms + wait_ms;
-    }
+    backoff_land(&q->backoff, &it->ticket);
 }
 
 /* Updates the state of the endpoint. True if it has recovered. */
 static bool note_answer(struct send_queue *q, const struct send_item *it, const struct answer *a,
                         int64_t now_ms)
 {
-    bool failed = a->class == ANSWER_RETRY || a->class == ANSWER_RETRY_DOUBTFUL;
-    bool current = it->generation == q->generation;
-    if (!failed && current && q->failures > 0) {
-        q->failures = 0;
-        q->rest_until = 0;
-        q->recovered_ms = now_ms;
-        return true;
+    struct backoff_times times = {q->config->min_backoff_ms, q->config->max_backoff_ms};
+    int64_t asked_ms = a->delay_ms;
+    if (a->class == ANSWER_SENT || a->class == ANSWER_REJECTED) {
+        bool recovered = backoff_worked(&q->backoff, &it->ticket, now_ms);
+        if (q->draining) {
+            backoff_hurry(&q->backoff);
+        }
+        return recovered;
     }
-    if (!failed) {
-        return false;
+    if (q->draining) {
+        times.max_ms =
+            times.max_ms < SEND_QUEUE_DRAIN_WAIT_MS ? times.max_ms : SEND_QUEUE_DRAIN_WAIT_MS;
+        asked_ms = asked_ms < SEND_QUEUE_DRAIN_WAIT_MS ? asked_ms : SEND_QUEUE_DRAIN_WAIT_MS;
     }
-    if (current) {
-        q->failures += q->failures < 1000000;
-        q->generation++;
-        rest(q, backoff_ms(q), now_ms);
-    }
-    if (q->failures > 0) {
-        rest(q, a->delay_ms, now_ms);
-    }
+    backoff_failed(&q->backoff, &it->ticket, &times, asked_ms, &q->rng, now_ms);
     return false;
 }
 
@@ -517,8 +471,8 @@ struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
     send_queue_land(q, it);
     r.recovered = note_answer(q, it, a, now_ms);
     settle(q, it, a, &r);
-    r.failures = q->failures;
-    r.wait_ms = q->failures > 0 && q->rest_until > now_ms ? q->rest_until - now_ms : 0;
+    r.failures = q->backoff.failures;
+    r.wait_ms = backoff_wait_ms(&q->backoff, now_ms);
     r.queued = q->ledger.queued;
     send_queue_unlock(q);
     return r;
@@ -555,14 +509,13 @@ int64_t send_queue_wake_ms(struct send_queue *q)
         wake = oldest->scraped_ms + q->config->max_age_ms;
     }
     /* A finished probe, or a finished attempt of a full set, wakes the sender anyway. */
-    bool waits_for_time =
-        q->failures > 0 && !q->probing && has_slot(q) && oldest != NULL && !q->stopped;
-    if (waits_for_time && q->rest_until < wake) {
-        wake = q->rest_until;
+    int64_t rest = backoff_wake_ms(&q->backoff);
+    if (rest != INT64_MIN && rest < wake && has_slot(q) && oldest != NULL && !q->stopped) {
+        wake = rest;
     }
     const struct send_item *first = TAILQ_FIRST(&q->by_send);
     bool waits_for_disk =
-        first != NULL && first->profile == NULL && q->failures == 0 && has_slot(q);
+        first != NULL && first->profile == NULL && q->backoff.failures == 0 && has_slot(q);
     if (waits_for_disk && q->load_rest_until != 0 && q->load_rest_until < wake) {
         wake = q->load_rest_until;
     }
@@ -582,9 +535,8 @@ void send_queue_drain(struct send_queue *q, int64_t now_ms)
     pthread_mutex_lock(&q->lock);
     q->closed = true;
     q->draining = true;
-    if (q->rest_until > now_ms) {
-        q->rest_until = now_ms;
-    }
+    backoff_end_rest(&q->backoff, now_ms);
+    backoff_hurry(&q->backoff);
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -596,8 +548,8 @@ struct send_queue_status send_queue_status(struct send_queue *q)
                                   .in_flight_bytes = q->in_flight_bytes,
                                   .oldest_ms = oldest != NULL ? oldest->scraped_ms : INT64_MAX,
                                   .on_disk_only = q->on_disk_only,
-                                  .failures = q->failures,
-                                  .probing = q->probing};
+                                  .failures = q->backoff.failures,
+                                  .probing = q->backoff.probing};
     pthread_mutex_unlock(&q->lock);
     return s;
 }

@@ -6,11 +6,7 @@
  * SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes to the end, so that one profile that a
  * server fails on cannot block the others.
  *
- * A retryable failure makes the queue back off for min_backoff * 2^(k-1) to min_backoff * 2^k after
- * the k-th failure in a row (max_backoff at most), or as long as the server asked for. After the
- * back-off, one probe is in flight until it is answered; then the number in flight grows from one
- * (SEND_QUEUE_PACE_MS). Attempts that were started before a failure do not count as further
- * failures, or as a recovery.
+ * A retryable failure makes the queue back off (backoff.h).
  *
  * The ledger balances whenever the lock is free: accepted = sent + dropped + queued + in flight.
  * Every counter changes in the critical section in which the profile moves.
@@ -32,17 +28,12 @@
 #define SEND_QUEUE_UNANSWERED_MAX 3
 /* The longest back-off while draining. */
 #define SEND_QUEUE_DRAIN_WAIT_MS 100
-/* After an outage one request is in flight at first, and twice as many after each such period,
- * until concurrency is reached: the backlog must not overload a server that has just come up. */
-#define SEND_QUEUE_PACE_MS 250
 /* Bytes of max_bytes that a profile takes that is only on disk, for its place in the index. */
 #define SEND_QUEUE_INDEX_COST ((uint64_t)384)
 /* The wait after the disk could not be read. */
 #define SEND_QUEUE_LOAD_REST_MS 1000
 /* How often a profile that cannot be read from disk is tried. */
 #define SEND_QUEUE_LOADS_MAX 3
-/* The shortest back-off: an endpoint that refuses connections must not cost a core. */
-#define SEND_QUEUE_WAIT_MIN_MS 10
 
 struct send_queue;
 

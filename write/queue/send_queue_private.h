@@ -1,6 +1,7 @@
 /* The inside of a send queue; for write/queue/ only.
  *
- *   send_queue.c  the queue, backoff, ledger
+ *   send_queue.c  the queue, ledger
+ *   backoff.c     when the endpoint may be asked again
  *   spooling.c    the events of the spool
  *
  * The bytes of a queued item are in memory or, with a spool, only on disk. Items in memory are in
@@ -17,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
+#include "write/queue/backoff.h"
 #include "write/queue/send_queue.h"
 #include "write/spool/spool.h"
 
@@ -27,13 +29,12 @@ struct send_item {
     struct spool_entry *entry; /* NULL: the spool does not know it */
     uint64_t cost;
     int64_t scraped_ms;
-    uint64_t seq;        /* order of arrival */
-    uint64_t generation; /* of the endpoint, when the attempt was started */
+    uint64_t seq; /* order of arrival */
+    struct backoff_ticket ticket;
     unsigned attempts;
     unsigned unanswered; /* of these, without any answer */
     unsigned doubts;     /* of these, with an answer that may blame the profile */
     unsigned load_failures;
-    bool probe;
     bool loading;
     bool on_disk;             /* safe there */
     struct item_list *memory; /* the list that `kept` is in; NULL: none */
@@ -65,11 +66,7 @@ struct send_queue {
     uint64_t on_disk_only;  /* queued items without bytes */
     unsigned acknowledging; /* sent, but the disk does not know it yet: these hold a slot */
     int64_t load_rest_until;
-    unsigned failures;    /* in a row; 0 = the endpoint works */
-    int64_t rest_until;   /* counts while failures > 0 */
-    int64_t recovered_ms; /* when the last outage ended; INT64_MIN: there was none */
-    uint64_t generation;  /* changes with every failure that counts */
-    bool probing;
+    struct backoff backoff; /* of the endpoint */
     bool closed;
     bool draining;
     bool stopped; /* nothing is taken any more */

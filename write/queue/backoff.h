@@ -1,0 +1,77 @@
+/* When something that fails may be asked again: an endpoint, or one tenant of it.
+ *
+ * After the k-th failure in a row it rests for min * 2^(k-1) to min * 2^k (max at most, with jitter
+ * there as well), or as long as the server asked for. After the rest, one probe is in flight until
+ * it is answered; then the number in flight grows from one (BACKOFF_PACE_MS). Attempts that were
+ * started before a failure count neither as further failures nor as a recovery: each attempt
+ * carries a ticket.
+ *
+ * Logic only: the caller passes the time in, and has the lock.
+ */
+#ifndef PROFPULL_WRITE_QUEUE_BACKOFF_H
+#define PROFPULL_WRITE_QUEUE_BACKOFF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/* After an outage one request is in flight at first, and twice as many after each such period: the
+ * backlog must not overload a server that has just come up. */
+#define BACKOFF_PACE_MS 250
+/* The shortest rest: an endpoint that refuses connections must not cost a core. */
+#define BACKOFF_REST_MIN_MS 10
+
+struct backoff {
+    unsigned failures;    /* in a row; 0 = it works */
+    int64_t rest_until;   /* counts while failures > 0 */
+    int64_t asked_until;  /* by the server; the same */
+    int64_t recovered_ms; /* when the last outage ended; INT64_MIN: there was none */
+    uint64_t generation;  /* changes with every failure that counts */
+    uint64_t in_flight;
+    bool probing;
+};
+
+/* One attempt. */
+struct backoff_ticket {
+    uint64_t generation; /* when it was started */
+    bool probe;
+};
+
+/* The bounds of a rest. */
+struct backoff_times {
+    int64_t min_ms;
+    int64_t max_ms;
+};
+
+void backoff_init(struct backoff *b);
+/* Whether an attempt may be started now. */
+bool backoff_may_start(const struct backoff *b, int64_t now_ms);
+/* When that becomes true by time alone; INT64_MIN if nothing but attempts in flight is in the way
+ * (or nothing at all), INT64_MAX if a probe is in flight. */
+int64_t backoff_wake_ms(const struct backoff *b);
+/* How long it rests from now on; 0 if it does not. */
+int64_t backoff_wait_ms(const struct backoff *b, int64_t now_ms);
+
+void backoff_start(struct backoff *b, struct backoff_ticket *t);
+/* The attempt begins only now, because its bytes had to be loaded. */
+void backoff_restart(const struct backoff *b, struct backoff_ticket *t);
+/* The attempt is over, whatever became of it. */
+void backoff_land(struct backoff *b, struct backoff_ticket *t);
+
+/* The attempt showed that it works. True if that ends an outage. */
+bool backoff_worked(struct backoff *b, const struct backoff_ticket *t, int64_t now_ms);
+/* The attempt failed; the server asked for a rest of asked_ms (0: for none). */
+void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
+                    const struct backoff_times *times, int64_t asked_ms, struct rng *rng,
+                    int64_t now_ms);
+
+/* Ends the present rest. */
+void backoff_end_rest(struct backoff *b, int64_t now_ms);
+/* There is no time for a pace any more. */
+void backoff_hurry(struct backoff *b);
+
+/* The rest after the k-th failure in a row. */
+int64_t backoff_rest_ms(const struct backoff_times *times, unsigned failures, struct rng *rng);
+
+#endif
