@@ -80,6 +80,7 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     metric_gauge_add(t->client->in_flight_gauge, -1);
     t->client->body_bytes -= t->body_counted;
     metric_gauge_add(t->client->body_bytes_gauge, -(int64_t)t->body_counted);
+    http_deadline_done(t);
     if (t->easy != NULL) {
         easy_put(t->client, t->easy);
     }
@@ -122,6 +123,9 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
         t->parts[i] = r->body[i];
         t->body_size += r->body[i].len;
     }
+    if (!http_deadline_init(t)) {
+        return http_transfer_free(t);
+    }
     t->easy = easy_pop(c);
     if (t->easy == NULL) {
         t->easy = curl_easy_init();
@@ -149,6 +153,12 @@ static void reject(struct http_transfer *t, const struct err *reason)
     http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason->msg);
 }
 
+static void launch(struct http_transfer *t)
+{
+    http_deadline_arm(t);
+    http_shard_add(t);
+}
+
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
 {
     static const struct http_settings no_settings = {.auth = HTTP_AUTH_NONE};
@@ -164,9 +174,10 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
     if (!set_url(t, &r, &err) || !http_options_apply(t, &r, &err)) {
         reject(t, &err);
     } else if (t->needs_token) {
+        http_deadline_arm(t);
         http_tokens_wait(&t->token);
     } else {
-        http_shard_add(t);
+        launch(t);
     }
     return t;
 }
@@ -182,7 +193,7 @@ static void client_on_token(void *transfer, enum http_result result, const char 
     } else if (!http_options_authorize(t, authorization, &err)) {
         reject(t, &err);
     } else {
-        http_shard_add(t);
+        launch(t);
     }
 }
 
@@ -206,6 +217,7 @@ static void end(struct http_transfer *t)
     if (t->end_ns == 0) {
         t->end_ns = clock_mono_ns();
     }
+    loop_timer_cancel(t->deadline);
     http_list_move(t, &t->client->ended);
     t->round = t->client->round;
     if (!t->client->driving) {
@@ -228,7 +240,7 @@ static void start_again(struct http_transfer *t)
     t->sent_ns = 0;
     http_transfer_reset_response(t);
     if (http_options_apply_hop(t, &err)) {
-        http_shard_add(t);
+        launch(t);
     } else {
         reject(t, &err);
     }
@@ -396,6 +408,8 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                        "Connections made and requests on kept connections.", "client", "kind");
     c->connections_new = metric_cell(connections, (const char *const[]){c->name, "new"});
     c->connections_reused = metric_cell(connections, (const char *const[]){c->name, "reused"});
+    c->overdue = client_cell(c, m, METRIC_COUNTER, "profpull_http_overdue_total",
+                             "Requests that were ended more than a second past their deadline.");
     c->rebuilds = client_cell(c, m, METRIC_COUNTER, "profpull_http_rebuilds_total",
                               "Multi handles rebuilt after a libcurl error.");
     c->file_failures = client_cell(c, m, METRIC_COUNTER, "profpull_http_file_failures_total",
@@ -427,12 +441,14 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->n_shards = n;
     c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
     c->bodies_max_bytes = options->bodies_max_bytes;
+    TAILQ_INIT(&c->all);
     TAILQ_INIT(&c->ended);
     register_metrics(c, options->metrics);
     c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
+    c->watchdog = loop_timer_new(c->loop, http_watchdog_on_timer, c);
     c->files = http_files_new(c->log, c->file_failures);
     c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
-    bool ok = c->ended_timer != NULL && c->tokens != NULL;
+    bool ok = c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL;
     for (unsigned i = 0; ok && i < n; i++) {
         ok = http_shard_init(&c->shards[i], c);
     }
@@ -473,6 +489,7 @@ struct http_client *http_client_free(struct http_client *c)
         curl_easy_cleanup(easy_pop(c));
     }
     loop_timer_free(c->ended_timer);
+    loop_timer_free(c->watchdog);
     http_tokens_free(c->tokens);
     http_files_free(c->files);
     curl_global_cleanup();

@@ -5,7 +5,9 @@
  * handles are pooled. Connections are kept alive and reused. All calls on the loop's thread.
  *
  * Only http and https; no Expect header; no Accept-Encoding unless the request has it; redirects
- * are followed only if follow_redirects is set. Credentials and TLS files named in the settings are
+ * are followed only if follow_redirects is set. The limits of time of a request are kept by timers
+ * of our own, in whatever state it is, and not by libcurl; a watchdog ends and counts what is past
+ * its deadline by more than a second. Credentials and TLS files named in the settings are
  * re-read when they change on disk (checked at most once a second); if a file becomes unreadable or
  * empty, this is logged and the old content stays in use. Secrets never appear in an error.
  *
@@ -104,7 +106,7 @@ enum http_result {
     HTTP_ERR_RESOLVE,     /* host name not found */
     HTTP_ERR_CONNECT,     /* refused, unreachable, connect timeout */
     HTTP_ERR_TLS,         /* handshake or verification */
-    HTTP_ERR_TIMEOUT,     /* the deadline of the whole request */
+    HTTP_ERR_TIMEOUT,     /* the deadline of the whole request, or no progress */
     HTTP_ERR_TOO_LARGE,   /* body over max_body */
     HTTP_ERR_NO_ROOM,     /* all bodies together over bodies_max_bytes of the client */
     HTTP_ERR_REDIRECT,    /* to another host, or too many */
@@ -146,11 +148,13 @@ struct http_request {
     size_t n_headers;
     const struct http_part *body; /* the array is copied; the bytes must live until on_done() */
     size_t n_body;
-    int64_t timeout_ms;         /* whole request: name lookup to last byte; 0 = none */
-    int64_t connect_timeout_ms; /* 0 = 10 s, never over timeout_ms */
-    size_t max_body;            /* ceiling of the response body; required. Of a longer one only the
-                                   beginning is read, and only with a status >= 400 */
-    size_t size_hint;           /* expected size of the response, to reserve */
+    int64_t timeout_ms;          /* whole request: from http_start() to the last byte; 0 = none */
+    int64_t connect_timeout_ms;  /* of each hop, lookup and TLS included; 0 = 10 s */
+    int64_t progress_timeout_ms; /* without a byte sent or received since connecting; 0 = none.
+                                    Ends with HTTP_ERR_TIMEOUT too */
+    size_t max_body;             /* ceiling of the response body; required. Of a longer one only the
+                                    beginning is read, and only with a status >= 400 */
+    size_t size_hint;            /* expected size of the response, to reserve */
     size_t receive_buffer; /* 0 = 8 KiB; at least 1 KiB. Held for the whole transfer: less for one
                               that waits long for little data */
     bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */

@@ -392,6 +392,16 @@ void http_tokens_wait(struct http_token_use *use)
     }
 }
 
+/* True if a waiting transfer keeps these settings alive. */
+static bool has_settings(const struct http_token *k, const struct http_oauth2 *o)
+{
+    const struct http_token_use *use = TAILQ_FIRST(&k->waiting);
+    while (use != NULL && use->oauth2 != o) {
+        use = TAILQ_NEXT(use, link);
+    }
+    return use != NULL;
+}
+
 void http_tokens_cancel(struct http_token_use *use)
 {
     if (!use->waiting) {
@@ -399,7 +409,7 @@ void http_tokens_cancel(struct http_token_use *use)
     }
     struct http_token *k = use->token;
     stop_waiting(use);
-    if (k->fetch == NULL || k->fetched != use->oauth2) {
+    if (k->fetch == NULL || k->fetched != use->oauth2 || has_settings(k, use->oauth2)) {
         return;
     }
     /* The fetch uses the settings of this transfer, which may be freed with it. */

@@ -459,25 +459,29 @@ static bool set_curl_url(struct http_transfer *t, struct err *err)
 
 static long to_curl_ms(int64_t ms)
 {
-    return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (long)ms;
+    return ms < 1 ? 1 : ms > INT32_MAX / 2 ? INT32_MAX / 2 : (long)ms;
+}
+
+int64_t http_connect_limit_ms(const struct http_request *r)
+{
+    return r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
 }
 
 bool http_options_apply_hop(struct http_transfer *t, struct err *err)
 {
     const struct http_request *r = &t->request;
-    int64_t connect = r->connect_timeout_ms > 0 ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
+    int64_t connect = http_connect_limit_ms(r);
     if (!set_curl_url(t, err)) {
         return false;
     }
+    t->hop_ns = clock_mono_ns();
     if (r->timeout_ms > 0) {
-        /* One more: libcurl counts in whole milliseconds, and must not be early. */
-        int64_t left = r->timeout_ms - (clock_mono_ns() - t->start_ns) / NS_PER_MS + 1;
-        SET(t, CURLOPT_TIMEOUT_MS, to_curl_ms(left));
-        if (connect > left) {
-            connect = left;
-        }
+        int64_t left = r->timeout_ms - (t->hop_ns - t->start_ns) / NS_PER_MS;
+        connect = connect < left ? connect : left;
     }
-    SET(t, CURLOPT_CONNECTTIMEOUT_MS, to_curl_ms(connect));
+    /* CURLOPT_TIMEOUT_MS is not set: libcurl drops a timer that fires up to a millisecond early by
+     * its own count, and the transfer would stay for ever. */
+    SET(t, CURLOPT_CONNECTTIMEOUT_MS, to_curl_ms(connect) + HTTP_CONNECT_SLACK_MS);
     return !t->setopt_failed || err_memory(err);
 }
 

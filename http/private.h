@@ -3,6 +3,7 @@
  *   client.c     client, start, cancel, end of a transfer
  *   shard.c      one multi handle on the loop: sockets, timer, collecting what has ended
  *   options.c    settings and request -> options of an easy handle
+ *   deadline.c   when a transfer has to end, and the watchdog over all of them
  *   transfer.c   the callbacks of libcurl during a transfer: headers, body, upload
  *   result.c     how a transfer ended: classification, error messages, Retry-After
  *
@@ -46,6 +47,9 @@
  * connection. */
 #define HTTP_TLS_FILE_MAX (1024 * 1024)
 #define HTTP_CONNECT_TIMEOUT_MS 10000
+/* The limits of time are ours (deadline.c); libcurl, which has to divide the time for connecting
+ * among the addresses of a host, gets so much more. */
+#define HTTP_CONNECT_SLACK_MS 1000
 /* Per transfer: thousands wait at the same time, and most profiles are small. */
 #define HTTP_RECEIVE_BUFFER (8 * 1024)
 /* Per upload: the least that libcurl accepts; its default is four times as much. */
@@ -60,6 +64,14 @@
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT };
 
+/* The limits of time of a transfer. */
+enum http_limit {
+    HTTP_LIMIT_NONE,
+    HTTP_LIMIT_TOTAL,    /* timeout_ms */
+    HTTP_LIMIT_CONNECT,  /* connect_timeout_ms, for each hop of a redirect */
+    HTTP_LIMIT_PROGRESS, /* progress_timeout_ms */
+};
+
 TAILQ_HEAD(http_list, http_transfer);
 
 struct http_shard;
@@ -67,6 +79,8 @@ struct http_shard;
 struct http_transfer {
     TAILQ_ENTRY(http_transfer) link;
     struct http_list *list; /* the one that it is in; NULL while it waits or on_done() runs */
+    TAILQ_ENTRY(http_transfer) all_link;
+    struct loop_timer *deadline;
     struct http_client *client;
     struct http_shard *shard;
     CURL *easy;
@@ -112,12 +126,15 @@ struct http_transfer {
     /* How it ended. */
     bool stopped; /* one of our callbacks said stop, for this reason: */
     enum http_result result;
+    enum http_limit limit; /* the one that was over */
     CURLcode code;
     unsigned round; /* of the client when it ended */
     long status;
     struct err *error; /* allocated on failure; NULL if out of memory */
     int64_t start_ns;
+    int64_t hop_ns; /* when it was last handed to libcurl; 0: not yet */
     int64_t sent_ns;
+    int64_t progress_ns; /* when bytes were last sent or received; valid if sent_ns is not 0 */
     int64_t end_ns;
     bool reused;
     char curl_error[CURL_ERROR_SIZE];
@@ -147,6 +164,8 @@ struct http_client {
     const char *name;
     struct http_files *files;
     struct http_tokens *tokens;
+    struct http_list all; /* linked by all_link */
+    struct loop_timer *watchdog;
     struct http_list ended;
     struct loop_timer *ended_timer; /* for transfers that end outside of libcurl */
     size_t in_flight;
@@ -163,6 +182,7 @@ struct http_client {
     struct metric_cell *body_bytes_gauge;
     struct metric_cell *connections_new;
     struct metric_cell *connections_reused;
+    struct metric_cell *overdue;
     struct metric_cell *rebuilds;
     struct metric_cell *file_failures;
     unsigned n_shards;
@@ -196,6 +216,19 @@ void http_transfer_fail(struct http_transfer *t, enum http_result result, const 
 void http_client_run_ended(struct http_client *c);
 struct http_transfer *http_transfer_free(struct http_transfer *t);
 
+/* ---- deadline.c ------------------------------------------------------------------------------ */
+
+/* Puts the transfer among all of its client. False if out of memory; http_deadline_done() is to be
+ * called then as well. */
+bool http_deadline_init(struct http_transfer *t);
+void http_deadline_done(struct http_transfer *t);
+/* Sets the timer to the next limit of the transfer, which is ended when it is over. */
+void http_deadline_arm(struct http_transfer *t);
+/* Ends every transfer that is past a limit by more than a second, whatever it is waiting for. None
+ * is there unless its timer was lost. */
+void http_watchdog_run(struct http_client *c, int64_t now_ns);
+void http_watchdog_on_timer(void *client);
+
 /* ---- options.c ------------------------------------------------------------------------------- */
 
 /* These return false with a reason in err; http_result_of() gives the result, unless t->result says
@@ -203,11 +236,13 @@ struct http_transfer *http_transfer_free(struct http_transfer *t);
 
 /* Sets all options of t->easy. r: as the caller gave it, with the headers that are not kept. */
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err);
-/* Sets what changes from hop to hop: URL and remaining time. */
+/* Sets what changes from hop to hop: URL and time of the start. */
 bool http_options_apply_hop(struct http_transfer *t, struct err *err);
 /* Adds the Authorization header that the transfer has waited for. */
 bool http_options_authorize(struct http_transfer *t, const char *authorization, struct err *err);
 
+/* The time that a request has for connecting. */
+int64_t http_connect_limit_ms(const struct http_request *r);
 const char *http_method_name(enum http_method m);
 
 /* ---- transfer.c ------------------------------------------------------------------------------ */

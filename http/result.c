@@ -113,11 +113,15 @@ static void put_os_error(const struct http_transfer *t, struct err *out)
 static void put_timeout(const struct http_transfer *t, struct err *out)
 {
     char limit[32];
-    format_duration_ms(t->request.timeout_ms, limit, sizeof(limit));
+    bool stalled = t->limit == HTTP_LIMIT_PROGRESS;
+    format_duration_ms(stalled ? t->request.progress_timeout_ms : t->request.timeout_ms, limit,
+                       sizeof(limit));
     if (t->sent_ns == 0) {
         REASON(out, "no connection within %s", limit);
     } else if (!t->head_done) {
         REASON(out, "no response within %s", limit);
+    } else if (stalled) {
+        REASON(out, "nothing more of the response within %s", limit);
     } else {
         REASON(out, "expected the whole response within %s, got %zu bytes", limit, t->body.len);
     }
@@ -126,12 +130,11 @@ static void put_timeout(const struct http_transfer *t, struct err *out)
 static void put_connect(const struct http_transfer *t, struct err *out)
 {
     char limit[32];
-    int64_t ms = t->request.connect_timeout_ms;
     if (t->code != CURLE_OPERATION_TIMEDOUT) {
         put_os_error(t, out);
         return;
     }
-    format_duration_ms(ms > 0 ? ms : HTTP_CONNECT_TIMEOUT_MS, limit, sizeof(limit));
+    format_duration_ms(http_connect_limit_ms(&t->request), limit, sizeof(limit));
     REASON(out, "no connection within %s", limit);
 }
 
@@ -230,17 +233,6 @@ const char *http_result_name(enum http_result r)
 
 /* ---- classification -------------------------------------------------------------------------- */
 
-/* Distinguishes the deadline of the request from that of connecting. libcurl rounds to
- * milliseconds. */
-static enum http_result timeout_result(const struct http_transfer *t)
-{
-    int64_t passed_ms = (t->end_ns - t->start_ns) / NS_PER_MS;
-    if (t->sent_ns != 0 || (t->request.timeout_ms > 0 && passed_ms + 1 >= t->request.timeout_ms)) {
-        return HTTP_ERR_TIMEOUT;
-    }
-    return HTTP_ERR_CONNECT;
-}
-
 static enum http_result from_code(const struct http_transfer *t)
 {
     switch ((int)t->code) {
@@ -255,7 +247,8 @@ static enum http_result from_code(const struct http_transfer *t)
     case CURLE_PROXY:
         return t->no_descriptor ? HTTP_ERR_DESCRIPTORS : HTTP_ERR_CONNECT;
     case CURLE_OPERATION_TIMEDOUT:
-        return timeout_result(t);
+        /* Of libcurl's own, which knows a limit for connecting only. */
+        return HTTP_ERR_CONNECT;
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CIPHER:

@@ -192,6 +192,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     if (t->cancelled) {
         return 0;
     }
+    t->progress_ns = clock_mono_ns();
     t->header_bytes += len;
     t->header_lines++;
     if (is_over_limit(t)) {
@@ -222,6 +223,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
     if (t->cancelled) {
         return 0;
     }
+    t->progress_ns = clock_mono_ns();
     if (t->following) {
         return discard(t, len);
     }
@@ -278,6 +280,7 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
     if (t->cancelled) {
         return CURL_READFUNC_ABORT;
     }
+    t->progress_ns = clock_mono_ns();
     while (len < room && t->part < t->n_parts) {
         const struct http_part *part = &t->parts[t->part];
         size_t left = part->len - t->part_offset;
@@ -344,6 +347,7 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
         return CURL_PREREQFUNC_ABORT;
     }
     t->sent_ns = now_ns;
+    t->progress_ns = now_ns;
     http_transfer_reset_response(t);
     rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;
