@@ -47,14 +47,17 @@ struct app {
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
-static void app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
+/* What a rule drops on purpose is taken; what the rules failed on is not. */
+static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;
-    if (profile_rules_apply(app->profile_rules, profile, clock_mono_ms())) {
-        writer_put(app->writer, profile, forward_to);
-    } else {
-        profile_unref(profile);
+    enum profile_verdict verdict =
+        profile_rules_apply(app->profile_rules, profile, clock_mono_ms());
+    if (verdict == PROFILE_KEPT) {
+        return writer_put(app->writer, profile, forward_to);
     }
+    profile_unref(profile);
+    return verdict == PROFILE_DROPPED;
 }
 
 static void app_on_group(void *arg, const struct target_group *group)

@@ -209,12 +209,18 @@ static void store(struct cached *m, const struct profile *p, enum outcome outcom
     }
 }
 
-bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms)
+enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms)
 {
+    static const enum profile_verdict verdicts[OUTCOMES] = {
+        [OUTCOME_KEPT] = PROFILE_KEPT,
+        [OUTCOME_DROPPED] = PROFILE_DROPPED,
+        [OUTCOME_NO_NAME] = PROFILE_FAILED,
+        [OUTCOME_FAILED] = PROFILE_FAILED,
+    };
     struct job_rules *job = &r->jobs[p->job];
     if (job->rules == NULL) {
         metric_inc(job->counts[OUTCOME_KEPT]);
-        return true;
+        return PROFILE_KEPT;
     }
     move_clock_hand(r, now_ms);
     uint64_t hash = labels_hash(p->labels) + p->job;
@@ -237,5 +243,5 @@ bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now
     if (outcome == OUTCOME_KEPT) {
         profile_set_labels(p, after);
     }
-    return outcome == OUTCOME_KEPT;
+    return verdicts[outcome];
 }

@@ -29,8 +29,15 @@ struct profile_rules;
 struct profile_rules *profile_rules_new(const struct config *config, struct intern *intern,
                                         struct log *log, struct metrics *metrics, struct err *err);
 struct profile_rules *profile_rules_free(struct profile_rules *r); /* accepts NULL, returns NULL */
-/* Applies the rules of the profile's job to its labels. False: the profile is dropped and counted;
- * the caller releases it. now_ms: monotonic, for the eviction and the rate of log lines. */
-bool profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms);
+enum profile_verdict {
+    PROFILE_KEPT,
+    PROFILE_DROPPED, /* by a rule: as intended */
+    PROFILE_FAILED,  /* a rule failed, or took away the type, or memory ran out */
+};
+/* Applies the rules of the profile's job to its labels. Unless it is kept, the profile is counted
+ * as dropped, and the caller releases it. now_ms: monotonic, for the eviction and the rate of log
+ * lines. */
+enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p,
+                                         int64_t now_ms);
 
 #endif

@@ -23,6 +23,9 @@ struct profile {
     int64_t until_ns;
     int64_t scraped_ms; /* monotonic: when it was complete */
     bool is_delta;      /* covers from..until only, though its kind is cumulative */
+    /* If nobody takes it, the next one of its scrape covers its window as well: refusing it loses
+     * nothing, dropping it later does. */
+    bool refusable;
     enum profile_format format;
     uint32_t job; /* index in the configuration */
 };

@@ -55,8 +55,8 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *bo
                              void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason);
 
-/* The profile is passed on: its counters become the baseline (takes over a reference). False if
- * they exceed the budget: there is no baseline then, and the next profile is a first one. */
+/* The profile has been passed on: its counters become the baseline (takes over a reference). False
+ * if they exceed the budget: there is no baseline then, and the next profile is a first one. */
 bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next);
 /* Counts one result. */
 void deltas_count(struct deltas *d, const char *result);

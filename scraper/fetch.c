@@ -238,15 +238,20 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-/* The end of a scrape. profile may be NULL after a success too, if there is nothing to pass on; err
- * is for failures. */
-static void finish(struct fetch *f, struct profile *profile, enum reason reason, struct err *err)
+/* False if nobody could take it. */
+static bool hand_on(const struct fetch *f, struct profile *p)
+{
+    const struct scraper_options *o = &f->engine->options;
+    return o->on_profile(o->arg, p, f->target->job_config->forward_to);
+}
+
+/* The end of a scrape; err is for failures. */
+static void finish(struct fetch *f, enum reason reason, struct err *err)
 {
     struct engine *e = f->engine;
     struct scrape *sc = f->scrape;
     int64_t duration = f->end_ns - f->start_ns;
     size_t size = f->size;
-    uint64_t forward_to = f->target->job_config->forward_to;
     engine_plan(e, sc, reason, f->start_ns / NS_PER_MS);
     sc->fetch = fetch_free(f);
     if (reason_kind(reason) == REASON_KIND_CONFLICT) {
@@ -258,9 +263,6 @@ static void finish(struct fetch *f, struct profile *profile, enum reason reason,
         report_success(e, sc, duration, size);
     } else {
         report_failure(e, sc, duration, reason, err);
-    }
-    if (profile != NULL) {
-        e->options.on_profile(e->options.arg, profile, forward_to);
     }
     engine_landed(e, sc);
     engine_rearm(e);
@@ -274,7 +276,7 @@ static void finish_without(struct fetch *f, enum reason reason)
     } else {
         err_memory(&err);
     }
-    finish(f, NULL, reason, &err);
+    finish(f, reason, &err);
 }
 
 /* ---- deltas ---------------------------------------------------------------------------------- */
@@ -296,6 +298,7 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
     *ok = p != NULL;
     if (p != NULL && !passed) {
         p->is_delta = true;
+        p->refusable = w->result == DELTA_MADE;
         if (w->result == DELTA_MADE && w->baseline->until_ns < p->until_ns) {
             p->from_ns = w->baseline->until_ns;
         }
@@ -303,18 +306,34 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
     return p;
 }
 
-/* The new baseline takes effect once there is a profile to pass on, not before: growth that was
- * lost becomes part of the next delta. */
+/* Hands on the profile of a delta, and moves the baseline unless growth would be lost by that: what
+ * nobody takes becomes part of the next delta. One with gauges only has no growth to lose. The
+ * result for the metric. */
+static const char *settle_delta(struct fetch *f, struct delta_work *w, struct profile *p)
+{
+    struct engine *e = f->engine;
+    const char *result = delta_result_name(w->result);
+    bool taken = p == NULL || hand_on(f, p);
+    if (!taken && w->result == DELTA_MADE) {
+        return "not_taken";
+    }
+    if (w->out.next != NULL) {
+        w->out.next->until_ns = f->end_ns + e->io.wall_offset_ns(e->io.arg);
+        result = deltas_commit(e, f->scrape, w->out.next) ? result : "no_room";
+        w->out.next = NULL;
+    }
+    return result;
+}
+
 static void fetch_on_delta(void *arg, struct offload *o)
 {
     struct fetch *f = arg;
     struct delta_work *w = (struct delta_work *)o;
     struct engine *e = f->engine;
-    const char *result = delta_result_name(w->result);
     bool ok;
     if (w->result > DELTA_PASSED) {
         deltas_count(&e->deltas, "failed");
-        finish(f, NULL, reason_of_delta(w->result), &o->err);
+        finish(f, reason_of_delta(w->result), &o->err);
         return;
     }
     struct profile *p = profile_of_delta(f, w, &ok);
@@ -323,15 +342,8 @@ static void fetch_on_delta(void *arg, struct offload *o)
         finish_without(f, REASON_MEMORY);
         return;
     }
-    if (w->out.next != NULL) {
-        w->out.next->until_ns = f->end_ns + e->io.wall_offset_ns(e->io.arg);
-        if (!deltas_commit(e, f->scrape, w->out.next)) {
-            result = "no_room";
-        }
-        w->out.next = NULL;
-    }
-    deltas_count(&e->deltas, result);
-    finish(f, p, REASON_NONE, NULL);
+    deltas_count(&e->deltas, settle_delta(f, w, p));
+    finish(f, REASON_NONE, NULL);
 }
 
 /* ---- good bodies ----------------------------------------------------------------------------- */
@@ -353,9 +365,10 @@ static void take_body(struct fetch *f, char *data, size_t size)
     struct profile *p = make_profile(f, data, size);
     if (p == NULL) {
         finish_without(f, REASON_MEMORY);
-    } else {
-        finish(f, p, REASON_NONE, NULL);
+        return;
     }
+    (void)hand_on(f, p);
+    finish(f, REASON_NONE, NULL);
 }
 
 /* ---- older formats --------------------------------------------------------------------------- */
@@ -366,7 +379,7 @@ static void fetch_on_converted(void *arg, struct offload *o)
     struct conversion *c = (struct conversion *)o;
     f->work = NULL;
     if (c->result != LEGACY_MADE) {
-        finish(f, NULL, reason_of_legacy(c->result), &o->err);
+        finish(f, reason_of_legacy(c->result), &o->err);
         return;
     }
     char *data = c->out.data;
@@ -383,7 +396,7 @@ static void convert_body(struct fetch *f, char *data, size_t size)
         struct err err = ERR_INIT;
         err_set(&err, ERR_LIMIT, "an old format of pprof, and nobody to convert it");
         free(data);
-        finish(f, NULL, REASON_BAD_LEGACY, &err);
+        finish(f, REASON_BAD_LEGACY, &err);
         return;
     }
     f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
@@ -424,7 +437,7 @@ static void fetch_on_done(void *arg, const struct http_response *response)
     bool legacy = false;
     enum reason reason = check_response(f, response, &legacy, &err);
     if (reason != REASON_NONE) {
-        finish(f, NULL, find_timeout_hint(f, response, reason, &err), &err);
+        finish(f, find_timeout_hint(f, response, reason, &err), &err);
         return;
     }
     char *data = buf_take(response->body, NULL);

@@ -45,8 +45,9 @@ struct scraper_options {
     size_t delta_state_max_bytes;  /* of the baselines of deltas; 0 = 256 MiB */
     size_t bodies_max_bytes;       /* of all bodies being received; 0 = 256 MiB */
     uint64_t seed;                 /* of the random numbers; 0: from the system */
-    /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job. */
-    void (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
+    /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job.
+     * False if nobody could take it: the baseline of a delta stays where it was then. */
+    bool (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
 };
 

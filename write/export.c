@@ -25,6 +25,9 @@ static const struct family families[] = {
      "Profiles that the scraper has handed to the endpoint. With the replayed ones: sent + dropped "
      "+ queued + in flight.",
      METRIC_COUNTER, COUNT(status.ledger.accepted)},
+    {"profpull_write_refused_profiles_total",
+     "Deltas that the endpoint had no room for, and that come again as part of the next one.",
+     METRIC_COUNTER, COUNT(status.ledger.refused)},
     {"profpull_write_replayed_profiles_total",
      "Profiles of an earlier process that were found in the spool.", METRIC_COUNTER,
      COUNT(status.ledger.replayed)},

@@ -54,6 +54,8 @@ struct write_ledger {
     uint64_t queued;
     uint64_t in_flight;
     uint64_t queued_bytes;
+    /* Not accepted, for lack of room, and none of it was lost; not a part of the balance. */
+    uint64_t refused;
 };
 
 struct writer;
@@ -91,8 +93,9 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
 struct writer *writer_free(struct writer *w);
 
 /* Hands a profile to the endpoints in the set (bit i: config->endpoints[i]). Any thread, never
- * blocks. Takes over the caller's reference. */
-void writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
+ * blocks. Takes over the caller's reference. False if none of them could take it; the ledger of
+ * each counts it as refused then if it is refusable, else as dropped. */
+bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
 
 /* Any thread: no further puts; done runs on the writer's loop when every queue is empty, or at the
  * deadline (monotonic ms), when the rest has been dropped. Retries do not wait during a drain. */

@@ -203,21 +203,31 @@ static void wake(struct writer *w)
     }
 }
 
-void writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
+bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
 {
     int64_t now = clock_mono_ms();
     bool any = false;
+    bool taken = false;
+    uint64_t refused = 0;
     for (size_t i = 0; i < w->n_destinations; i++) {
         if (!(endpoints >> i & 1)) {
             continue;
         }
-        send_queue_put(w->destinations[i].queue, profile_ref(p), now);
+        enum send_put put = send_queue_put(w->destinations[i].queue, profile_ref(p), now);
         any = true;
+        taken = taken || put == SEND_TAKEN;
+        refused |= (uint64_t)(put == SEND_REFUSED) << i;
     }
     profile_unref(p);
+    for (size_t i = 0; refused != 0 && i < w->n_destinations; i++) {
+        if (refused >> i & 1) {
+            send_queue_refused(w->destinations[i].queue, taken);
+        }
+    }
     if (any) {
         wake(w);
     }
+    return taken || !any;
 }
 
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg)

@@ -90,12 +90,13 @@ static inline void world_wake_at(void *arg, int64_t mono_ms)
     ((struct world *)arg)->armed_ms = mono_ms;
 }
 
-static inline void world_profile(void *arg, struct profile *p, uint64_t forward_to)
+static inline bool world_profile(void *arg, struct profile *p, uint64_t forward_to)
 {
     struct world *w = arg;
     assert_true(w->n_profiles < PROFILES_MAX);
     w->profiles[w->n_profiles++] = p;
     w->forward_to = forward_to;
+    return true;
 }
 
 static inline void forget_profiles(struct world *w)

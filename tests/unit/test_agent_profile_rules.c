@@ -80,16 +80,17 @@ static struct profile *make(struct fixture *f, uint32_t job, const char *pod)
     return p;
 }
 
-/* The resulting labels, or "dropped". */
+/* The resulting labels, or "dropped" or "failed". */
 static void check(struct fixture *f, uint32_t job, const char *pod, const char *want)
 {
     struct profile *p = make(f, job, pod);
     struct buf text;
     buf_init(&text, 4096);
-    if (profile_rules_apply(f->rules, p, 1000)) {
+    enum profile_verdict verdict = profile_rules_apply(f->rules, p, 1000);
+    if (verdict == PROFILE_KEPT) {
         testing_labels_format(p->labels, &text);
     } else {
-        buf_puts(&text, "dropped");
+        buf_puts(&text, verdict == PROFILE_DROPPED ? "dropped" : "failed");
     }
     CHECK_STR(text.data, want, pod);
     buf_done(&text);
@@ -162,7 +163,7 @@ static void name_and_delta(void **state)
           "  - {target_label: __name__, source_labels: [pod], regex: nameless, replacement: ''}\n");
     check(f, 1, "a", "{__delta__=\"false\", __name__=\"memory\", pod=\"a\"}");
     check(f, 1, "name_heap", "{__delta__=\"false\", __name__=\"heap\", pod=\"name_heap\"}");
-    check(f, 1, "nameless", "dropped");
+    check(f, 1, "nameless", "failed");
     check_count(f, "ruled", "no_name", 1);
     check_count(f, "ruled", "kept", 2);
 }
@@ -173,7 +174,7 @@ static void labelkeep(void **state)
     struct fixture *f = *state;
     testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
     start(f, "  - {action: labelkeep, regex: 'pod|service_name'}\n");
-    check(f, 1, "a", "dropped");
+    check(f, 1, "a", "failed");
     check_count(f, "ruled", "no_name", 1);
 }
 
@@ -185,7 +186,7 @@ static void delta_by_rule(void **state)
     struct labels *l = testing_labels(f->intern, "__name__", "own", NULL);
     struct profile *p = profile_new(l, strdup("x"), 1);
     p->job = 1;
-    assert_true(profile_rules_apply(f->rules, p, 0));
+    CHECK_INT(profile_rules_apply(f->rules, p, 0), PROFILE_KEPT, "");
     CHECK_STR(labels_get(p->labels, SV("__delta__")).p, "false", "delta");
     profile_unref(p);
 }
@@ -204,7 +205,7 @@ static void forgets(void **state)
     size_t bytes;
     for (int64_t ms = 1000; ms <= (int64_t)11 * 60 * 1000; ms += 15000) {
         profile_set_labels(p, labels_ref(before));
-        assert_true(profile_rules_apply(f->rules, p, ms));
+        CHECK_INT(profile_rules_apply(f->rules, p, ms), PROFILE_KEPT, "");
         intern_stats(f->intern, &strings, &bytes);
         assert_true(ms > (int64_t)4 * 60 * 1000 || strings == 6 + 6 + 1); /* not yet */
     }

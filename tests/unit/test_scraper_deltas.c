@@ -31,6 +31,8 @@ struct world {
     size_t n_works;
     struct profile *profile; /* the last one */
     size_t n_profiles;
+    bool refuses; /* what comes next */
+    bool refusable;
     struct intern *intern;
     struct metrics *metrics;
     struct testing_log *log;
@@ -74,13 +76,19 @@ static void world_wake_at(void *arg, int64_t mono_ms)
     ((struct world *)arg)->armed_ms = mono_ms;
 }
 
-static void world_profile(void *arg, struct profile *p, uint64_t forward_to)
+static bool world_profile(void *arg, struct profile *p, uint64_t forward_to)
 {
     struct world *w = arg;
     (void)forward_to;
+    if (w->refuses) {
+        CHECK_INT(p->refusable, w->refusable, "may be refused");
+        profile_unref(p);
+        return false;
+    }
     profile_unref(w->profile);
     w->profile = p;
     w->n_profiles++;
+    return true;
 }
 
 static void world_submit(void *arg, struct work *work)
@@ -304,6 +312,56 @@ static void gauges_then_deltas(void **state)
     CHECK_INT(RESULT(w, "rebased"), 1, "");
     CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "");
     CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+}
+
+/* What nobody takes is part of the next delta: the baseline moves with what was handed on. */
+static void not_taken(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 5);
+    work(w);
+    int64_t until = w->profile->until_ns;
+    w->refuses = w->refusable = true;
+    for (int i = 0; i < 3; i++) {
+        scrape(w, 17 + 10 * i, 3);
+        work(w);
+    }
+    CHECK_INT(w->n_profiles, 1, "three were refused");
+    CHECK_INT(RESULT(w, "not_taken"), 3, "");
+    w->refuses = false;
+    scrape(w, 50, 4);
+    work(w);
+    check_values(w, 40, 4, "all since the one that was taken");
+    CHECK_INT(w->profile->from_ns, until, "and its window");
+    CHECK_INT(RESULT(w, "delta"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_total{job=\"one\",type=\"memory\","
+                                         "result=\"ok\"}"),
+              5, "the scrapes went well");
+}
+
+/* A profile with gauges only has no growth that could be lost: its counters are the new baseline
+ * even if nobody takes it. */
+static void first_not_taken(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    w->refuses = true;
+    scrape(w, 10, 5);
+    work(w);
+    w->refuses = false;
+    scrape(w, 17, 3);
+    work(w);
+    check_values(w, 7, 3, "after a first one");
+    w->refuses = true;
+    scrape(w, 2, 1);
+    work(w);
+    w->refuses = false;
+    scrape(w, 6, 1);
+    work(w);
+    check_values(w, 4, 1, "after a restart");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "rebased"), 1, "");
 }
 
 #define OLD_HEAP "heap profile: 1: 2 [9: 9] @ heapprofile\n 5: 50 [%d: 100] @ 0x401001\n"
@@ -762,6 +820,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(gauges_then_deltas),
+        TEST(not_taken),
+        TEST(first_not_taken),
         TEST(old_profiles_are_converted),
         TEST(old_profiles_that_fail),
         TEST(another_pod_has_no_baseline),

@@ -150,7 +150,7 @@ struct fixture {
     atomic_size_t wrong; /* profiles that differ from what the server sent */
 };
 
-static void on_profile(void *arg, struct profile *p, uint64_t forward_to)
+static bool on_profile(void *arg, struct profile *p, uint64_t forward_to)
 {
     struct fixture *f = arg;
     bool right = p->size == sizeof(GZIP) && memcmp(p->data, GZIP, p->size) == 0 &&
@@ -159,6 +159,7 @@ static void on_profile(void *arg, struct profile *p, uint64_t forward_to)
     atomic_fetch_add(&f->wrong, !right);
     atomic_fetch_add(&f->profiles, 1);
     profile_unref(p);
+    return true;
 }
 
 static int setup(void **state)

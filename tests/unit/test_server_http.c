@@ -33,11 +33,12 @@ static bool probe(void *arg, struct err *err)
     return atomic_load(&f->well) || err_set(err, ERR_SYSTEM, "the network thread has not run");
 }
 
-static void drop_profile(void *arg, struct profile *profile, uint64_t forward_to)
+static bool drop_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     (void)arg;
     (void)forward_to;
     profile_unref(profile);
+    return true;
 }
 
 static int setup(void **state)

@@ -241,30 +241,46 @@ static void make_room(struct send_queue *q, uint64_t n)
     }
 }
 
-static void put_item(struct send_queue *q, struct send_item *it, int64_t now_ms)
+/* Gives up an item that is not in the queue yet. */
+static enum send_put refuse(struct send_queue *q, struct send_item *it, enum write_drop reason)
+{
+    enum send_put result = SEND_REFUSED;
+    if (reason == DROP_SHUTDOWN || !it->profile->refusable) {
+        q->ledger.accepted++;
+        q->ledger.dropped[reason]++;
+        result = SEND_LOST;
+    }
+    spool_entry_free(it->entry);
+    it->entry = NULL;
+    TAILQ_INSERT_TAIL(&q->dropped, it, send);
+    return result;
+}
+
+static enum send_put put_item(struct send_queue *q, struct send_item *it, int64_t now_ms)
 {
     uint64_t max = q->config->queue_max_bytes;
-    q->ledger.accepted++;
+    if (q->closed) {
+        return refuse(q, it, DROP_SHUTDOWN);
+    }
     /* It cannot be queued even if all others were dropped. */
-    if (q->closed || it->cost > max || q->in_flight_bytes > max - it->cost) {
-        q->ledger.dropped[q->closed ? DROP_SHUTDOWN : DROP_QUEUE_FULL]++;
-        spool_entry_free(it->entry);
-        it->entry = NULL;
-        TAILQ_INSERT_TAIL(&q->dropped, it, send);
-        return;
+    if (it->cost > max || q->in_flight_bytes > max - it->cost) {
+        return refuse(q, it, DROP_QUEUE_FULL);
     }
     expire(q, now_ms);
     make_room(q, it->cost);
+    q->ledger.accepted++;
     it->seq = q->next_seq++;
     send_queue_enqueue(q, it, NULL);
     if (it->entry != NULL) {
         it->entry->owner = it;
         spool_submit(q->spool, it->entry, now_ms);
     }
+    return SEND_TAKEN;
 }
 
-void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
+enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
 {
+    enum send_put result = p->refusable ? SEND_REFUSED : SEND_LOST;
     struct send_item *it = calloc(1, sizeof(*it));
     /* If no entry can be allocated, it is in memory only. */
     struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
@@ -274,8 +290,8 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
         it->entry = entry;
         it->cost = profile_cost(p->size);
         it->scraped_ms = p->scraped_ms;
-        put_item(q, it, now_ms);
-    } else {
+        result = put_item(q, it, now_ms);
+    } else if (result == SEND_LOST) {
         q->ledger.accepted++;
         q->ledger.dropped[DROP_MEMORY]++;
     }
@@ -283,6 +299,19 @@ void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms)
     if (it == NULL) {
         profile_unref(p);
     }
+    return result;
+}
+
+void send_queue_refused(struct send_queue *q, bool lost)
+{
+    pthread_mutex_lock(&q->lock);
+    if (lost) {
+        q->ledger.accepted++;
+        q->ledger.dropped[DROP_QUEUE_FULL]++;
+    } else {
+        q->ledger.refused++;
+    }
+    pthread_mutex_unlock(&q->lock);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */

@@ -69,8 +69,16 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
  * of it is on disk stays there. Accepts NULL, returns NULL. */
 struct send_queue *send_queue_free(struct send_queue *q);
 
+enum send_put {
+    SEND_TAKEN,
+    SEND_LOST,    /* dropped, and counted so */
+    SEND_REFUSED, /* a refusable profile without room: not counted yet, see send_queue_refused() */
+};
 /* Takes over the reference. Never blocks for long. */
-void send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms);
+enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms);
+/* Counts a profile that was refused. lost: another queue has taken it, so that it does not come
+ * again. */
+void send_queue_refused(struct send_queue *q, bool lost);
 
 /* The next profile to send now, or NULL: nothing there, concurrency reached, or resting. Expired
  * profiles are dropped on the way. The item has to come back with send_queue_done() or
