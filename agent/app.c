@@ -23,6 +23,8 @@
 /* The fewest scrapes that may run, and connections that may be kept, however few descriptors the
  * process may have. */
 #define SCRAPE_FDS_MIN 8
+/* What a drain keeps for sending, of its time: this, or a quarter if that is less. */
+#define DRAIN_SENDING_MS (2 * MS_PER_S)
 
 enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREADS };
 
@@ -42,6 +44,7 @@ struct app {
     struct pipeline *pipeline;
     struct discovery *discovery;
     atomic_bool synced;
+    int64_t drain_deadline_ms; /* set before scraper_drain() is called */
     int drained_fd;
 };
 
@@ -83,6 +86,13 @@ static void app_on_drained(void *arg)
 {
     struct app *app = arg;
     eventfd_write(app->drained_fd, 1);
+}
+
+/* On the network thread: the last profile has been handed to the writer. */
+static void app_on_scraped(void *arg)
+{
+    struct app *app = arg;
+    writer_drain(app->writer, app->drain_deadline_ms, app_on_drained, app);
 }
 
 bool app_healthy(const struct app *app, struct err *err)
@@ -262,10 +272,15 @@ struct scraper *app_scraper(struct app *app)
 
 /* ---- taking down ----------------------------------------------------------------------------- */
 
-static void stop_sources(struct app *app)
+static void stop_discovery(struct app *app)
 {
     agent_thread_stop(&app->threads[THREAD_DISCOVERY]);
     app->discovery = discovery_free(app->discovery);
+}
+
+static void stop_sources(struct app *app)
+{
+    stop_discovery(app);
     if (app->scraper != NULL) {
         scraper_stop(app->scraper);
     }
@@ -276,10 +291,23 @@ static void stop_sources(struct app *app)
     }
 }
 
+/* How long scrapes in flight may go on during a drain: a part of it is for sending. Other replicas
+ * take over our targets after `handover`, and no process must be profiled by both. */
+static int64_t time_for_scrapes(const struct app *app, int64_t timeout_ms)
+{
+    int64_t sending = timeout_ms / 4 < DRAIN_SENDING_MS ? timeout_ms / 4 : DRAIN_SENDING_MS;
+    int64_t time = timeout_ms - sending;
+    int64_t ours = app->config->sharding.handover_ms / 2;
+    bool others = app->config->sharding.mode == SHARDING_KUBERNETES;
+    return others && ours < time ? ours : time;
+}
+
 void app_drain(struct app *app, int64_t timeout_ms)
 {
-    stop_sources(app);
-    writer_drain(app->writer, clock_mono_ms() + timeout_ms, app_on_drained, app);
+    int64_t now = clock_mono_ms();
+    stop_discovery(app);
+    app->drain_deadline_ms = now + timeout_ms;
+    scraper_drain(app->scraper, now + time_for_scrapes(app, timeout_ms), app_on_scraped, app);
 }
 
 int app_drained_fd(const struct app *app)

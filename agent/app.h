@@ -30,8 +30,9 @@ bool app_healthy(const struct app *app, struct err *err);
 /* Whether discovery has read every source. Any thread. */
 bool app_ready(const struct app *app, struct err *err);
 
-/* Stops discovery and scraping, then lets the writer drain. An eventfd (app_drained_fd) becomes
- * readable when every queue is empty or the deadline, in ms from now, has passed. */
+/* Stops discovery, lets the scrapes in flight end that can in time, then lets the writer drain. An
+ * eventfd (app_drained_fd) becomes readable when every queue is empty or the deadline, in ms from
+ * now, has passed. */
 void app_drain(struct app *app, int64_t timeout_ms);
 int app_drained_fd(const struct app *app);
 

@@ -162,7 +162,9 @@ static const struct flag flags[] = {
     FLAG(TEXT, "listen", 0, run_args, config.listen, "ADDR",
          "admin server, instead of server.listen; \"\" for none"),
     FLAG(DURATION, "drain-timeout", 0, run_args, drain_ms, "DUR",
-         "time for queues to empty after a signal; a second signal ends at once"),
+         "time for scrapes in flight to end, and for queues to empty, after a signal; a second "
+         "signal "
+         "ends at once"),
 };
 
 const struct command cmd_run = {

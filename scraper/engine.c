@@ -92,12 +92,20 @@ static void reschedule(struct engine *e, struct scrape *sc, int64_t due_ms)
 
 bool engine_schedule(struct engine *e, struct scrape *sc)
 {
-    int64_t due = phase_from(e, sc, engine_now_ms(e));
-    if (sc->item.place == 0 && !schedule_add(&e->schedule, &sc->item, due)) {
+    int64_t now = engine_now_ms(e);
+    int64_t phase = phase_from(e, sc, now);
+    int64_t due = schedule_resume(now, phase, scrape_interval_ms(sc), scrape_sampling_ms(sc));
+    sc->off_phase = due != phase;
+    if (!schedule_add(&e->schedule, &sc->item, due)) {
         return false;
     }
-    reschedule(e, sc, due);
+    status_next_due(e, sc, due);
     return true;
+}
+
+void engine_reschedule(struct engine *e, struct scrape *sc)
+{
+    reschedule(e, sc, phase_from(e, sc, engine_now_ms(e)));
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -165,6 +173,10 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_t now_ms)
 {
     struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_interval_ms(sc));
+    if (sc->off_phase) {
+        sc->off_phase = false;
+        tick.next_ms = phase_from(e, sc, now_ms + 1);
+    }
     reschedule(e, sc, tick.next_ms);
     if (sc->state != STATE_IDLE && scrape_type(sc)->continuous) {
         return; /* the end of the running one starts the next */
@@ -178,10 +190,27 @@ static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_
     }
 }
 
+/* The last scrape has ended, or there is no time left for the others. */
+static void end_drain(struct engine *e)
+{
+    struct engine_drain drain = e->drain;
+    if (drain.on_drained == NULL) {
+        return;
+    }
+    e->drain.on_drained = NULL;
+    if (e->in_flight > 0) {
+        log_warn(e->options.log, "scrapes cancelled: their answers did not come in time",
+                 LOG_INT("cancelled", e->in_flight));
+        engine_stop(e);
+    }
+    drain.on_drained(drain.arg);
+}
+
 void engine_wake(struct engine *e)
 {
     e->armed_ms = INT64_MAX;
     if (e->stopped) {
+        end_drain(e);
         return;
     }
     int64_t now = engine_now_ms(e);
@@ -211,7 +240,7 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
         .tick_ms = schedule_due(&e->schedule, &sc->item),
         .phase_ms = phase_from(e, sc, now + 1),
         .interval_ms = scrape_interval_ms(sc),
-        .sampling_ms = sc->target->entries[sc->entry].seconds * MS_PER_S,
+        .sampling_ms = scrape_sampling_ms(sc),
     };
     reschedule(e, sc, next_scrape_at(&history, &in, &e->rng));
     status_history(e, sc, history);
@@ -223,6 +252,9 @@ void engine_landed(struct engine *e, struct scrape *sc)
     status_state(e, sc, STATE_IDLE);
     leave_gate(e, sc);
     pump(e);
+    if (e->in_flight == 0) {
+        end_drain(e);
+    }
 }
 
 void engine_abort(struct engine *e, struct scrape *sc)
@@ -250,9 +282,50 @@ void engine_abort(struct engine *e, struct scrape *sc)
 void engine_stop(struct engine *e)
 {
     e->stopped = true;
+    e->drain.on_drained = NULL;
     for (size_t i = 0; i < e->table.n_slots; i++) {
         if (e->table.slots[i] != NULL) {
             engine_abort(e, e->table.slots[i]);
         }
     }
+}
+
+/* Cancels what waits and what cannot end in time, and returns how many of those were in flight.
+ * *ret_sampled_ms: when the last of the others will have been sampled. */
+static unsigned abort_late(struct engine *e, int64_t deadline_ms, int64_t *ret_sampled_ms)
+{
+    unsigned n = 0;
+    *ret_sampled_ms = engine_now_ms(e);
+    for (size_t i = 0; i < e->table.n_slots; i++) {
+        struct scrape *sc = e->table.slots[i];
+        bool in_flight = sc != NULL && sc->state == STATE_IN_FLIGHT;
+        int64_t sampled_ms = in_flight ? fetch_sampled_ms(sc) : 0;
+        if (sc != NULL && (!in_flight || sampled_ms >= deadline_ms)) {
+            n += in_flight;
+            engine_abort(e, sc);
+        } else if (sampled_ms > *ret_sampled_ms) {
+            *ret_sampled_ms = sampled_ms;
+        }
+    }
+    return n;
+}
+
+void engine_drain(struct engine *e, int64_t deadline_ms, void (*on_drained)(void *arg), void *arg)
+{
+    int64_t sampled_ms;
+    e->stopped = true;
+    unsigned cancelled = abort_late(e, deadline_ms, &sampled_ms);
+    if (e->in_flight > 0 || cancelled > 0) {
+        log_info(e->options.log, "no more scrapes are started", LOG_INT("finishing", e->in_flight),
+                 LOG_INT("cancelled", cancelled));
+    }
+    e->drain.on_drained = on_drained;
+    e->drain.arg = arg;
+    if (e->in_flight == 0) {
+        end_drain(e);
+        return;
+    }
+    int64_t patience_ms = sampled_ms + ENGINE_DRAIN_ANSWER_MS;
+    e->armed_ms = patience_ms < deadline_ms ? patience_ms : deadline_ms;
+    e->io.wake_at(e->io.arg, e->armed_ms);
 }

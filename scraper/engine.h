@@ -51,8 +51,16 @@ void engine_wake(struct engine *e);
 /* As scraper_set_group(); takes over the references also on failure. */
 bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n);
-/* Starts no more scrapes and cancels those in flight. */
+/* Starts no more scrapes and cancels those in flight. A drain ends without a call. */
 void engine_stop(struct engine *e);
+/* How long a drain waits for answers once the last target has sampled: a target that hangs must not
+ * use up the time of the drain. */
+#define ENGINE_DRAIN_ANSWER_MS 5000
+/* Starts no more scrapes, lets those in flight end that can by the deadline and cancels the others:
+ * at once those that still have to sample beyond it, the rest at the deadline or when the last
+ * target has had ENGINE_DRAIN_ANSWER_MS for its answer. Then calls on_drained once, perhaps within
+ * this call. */
+void engine_drain(struct engine *e, int64_t deadline_ms, void (*on_drained)(void *arg), void *arg);
 /* As scraper_snapshot(). Any thread. */
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
 /* As scraper_sampled(). Any thread. */
@@ -68,6 +76,12 @@ struct job_quota {
     size_t limit;                 /* as of the last update */
     struct group_line over_quota; /* groups with targets that were refused */
     struct sampler *sampler;      /* NULL: all targets are kept. Shared under the table's lock */
+};
+
+/* The end of the scrapes in flight (engine_drain()). */
+struct engine_drain {
+    void (*on_drained)(void *arg); /* NULL: not draining, or called already */
+    void *arg;
 };
 
 struct engine {
@@ -87,7 +101,8 @@ struct engine {
     unsigned in_flight;
     uint32_t round;   /* number of the current update */
     int64_t armed_ms; /* when the timer fires; INT64_MAX: never */
-    bool stopped;
+    bool stopped;     /* starts no more scrapes */
+    struct engine_drain drain;
     struct log_limit failures_limit;
     struct log_limit targets_limit;
 };
@@ -95,8 +110,10 @@ struct engine {
 int64_t engine_now_ms(struct engine *e);
 /* Arms the timer if a scrape is due before it fires. */
 void engine_rearm(struct engine *e);
-/* Puts a scrape in the schedule at its phase, or moves it there. False if out of memory. */
+/* Puts a new scrape in the schedule. False if out of memory. */
 bool engine_schedule(struct engine *e, struct scrape *sc);
+/* Moves a scrape to its phase, after its interval has changed. */
+void engine_reschedule(struct engine *e, struct scrape *sc);
 /* Cancels a scrape that waits or runs; the next ones in the queues move up. */
 void engine_abort(struct engine *e, struct scrape *sc);
 /* A scrape that was started at start_ms has ended with this reason: schedules the next one. Call
@@ -112,6 +129,8 @@ void groups_done(struct engine *e);
 
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);
+/* When it will have been sampled, by the request: of one in flight. */
+int64_t fetch_sampled_ms(const struct scrape *sc);
 /* Cancels it. */
 void fetch_cancel(struct engine *e, struct scrape *sc);
 /* Counts and logs a scrape that was not started because memory ran out. */

@@ -25,6 +25,7 @@ struct fetch {
     size_t entry;
     struct http_transfer *transfer; /* NULL once done */
     struct offload *work;           /* a conversion or delta after that, or NULL */
+    int64_t begun_ms;               /* monotonic; when it was handed to the client */
     int64_t start_ns;               /* monotonic times of the transfer */
     int64_t sent_ns;
     int64_t end_ns;
@@ -77,9 +78,16 @@ bool fetch_start(struct engine *e, struct scrape *sc)
     }
     sc->fetch = f;
     int64_t now = e->io.mono_ns(e->io.arg);
+    f->begun_ms = now / NS_PER_MS;
     status_started(e, sc, now + e->io.wall_offset_ns(e->io.arg));
     metric_observe(e->metrics.lateness, (double)(now - sc->due_ms * NS_PER_MS) / (double)NS_PER_S);
     return true;
+}
+
+int64_t fetch_sampled_ms(const struct scrape *sc)
+{
+    const struct fetch *f = sc->fetch;
+    return f->begun_ms + (int64_t)f->target->entries[f->entry].seconds * MS_PER_S;
 }
 
 void fetch_cancel(struct engine *e, struct scrape *sc)

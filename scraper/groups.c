@@ -105,7 +105,7 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
     sc->round = e->round;
     status_target(e, sc, t, i);
     if (scrape_interval_ms(sc) != interval) {
-        engine_schedule(e, sc); /* cannot fail: it is in the schedule */
+        engine_reschedule(e, sc);
     }
 }
 

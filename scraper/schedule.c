@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+/* What a target gets for its answer once it has sampled. */
+#define ANSWER_MS 1000
+
 void schedule_init(struct schedule *s)
 {
     *s = (struct schedule){.heap = NULL};
@@ -99,6 +102,13 @@ int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_
     }
     int64_t wait = phase - wall;
     return now_ms + (wait < 0 ? wait + interval_ms : wait);
+}
+
+int64_t schedule_resume(int64_t now_ms, int64_t first_ms, int64_t interval_ms, int64_t sampling_ms)
+{
+    bool open = now_ms - (first_ms - interval_ms) < sampling_ms;
+    bool fits = now_ms + sampling_ms + ANSWER_MS <= first_ms;
+    return open && fits ? now_ms : first_ms;
 }
 
 struct schedule_tick schedule_tick(int64_t due_ms, int64_t now_ms, int64_t interval_ms)

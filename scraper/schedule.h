@@ -45,6 +45,11 @@ int64_t schedule_due(const struct schedule *s, const struct schedule_item *item)
 /* The first instant at or after now_ms whose wall time is at the phase `hash mod interval`.
  * wall_offset_ms: wall clock minus monotonic clock. interval_ms > 0. */
 int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_ms, uint64_t hash);
+/* When a scrape that has just come into being is due first, given the first instant in its phase
+ * from now on. A process that was stopped while it sampled lost that profile: if the window of
+ * sampling_ms from the phase before is still open, and a whole one fits in before the next phase,
+ * it is asked again at once. Otherwise the phase holds. sampling_ms 0: it does not sample. */
+int64_t schedule_resume(int64_t now_ms, int64_t first_ms, int64_t interval_ms, int64_t sampling_ms);
 
 struct schedule_tick {
     bool run;        /* scrape now */

@@ -47,6 +47,7 @@ struct scrape {
     uint8_t reason;                /* enum reason, of the last attempt; shared */
     uint32_t round;                /* the last update of a group that touched it */
     bool in_gate;                  /* that of its process */
+    bool off_phase;                /* due once before its phase (schedule_resume()) */
     struct scrape_history history; /* shared */
     struct claim *waiting;         /* first come, first served */
     struct type_metrics *metrics;
@@ -74,6 +75,12 @@ TAILQ_HEAD(scrape_line, scrape);
 static inline const struct config_type *scrape_type(const struct scrape *sc)
 {
     return target_scrape_type(sc->target, sc->entry);
+}
+
+/* How long the target samples before it answers; 0 if it does not. */
+static inline int64_t scrape_sampling_ms(const struct scrape *sc)
+{
+    return (int64_t)sc->target->entries[sc->entry].seconds * MS_PER_S;
 }
 
 static inline int64_t scrape_interval_ms(const struct scrape *sc)

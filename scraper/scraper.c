@@ -22,8 +22,12 @@ struct scraper {
     struct loop_timer *timer;
     struct http_client *http;
     struct engine *engine; /* NULL once freed: later tasks do nothing */
-    atomic_bool stopping;
+    atomic_bool stopping;  /* a drain or a stop was asked for */
+    atomic_bool stop_posted;
+    struct loop_task drain_task;
     struct loop_task stop_task;
+    int64_t drain_deadline_ms;
+    struct engine_drain drain;
 };
 
 static void unref(struct scraper *s)
@@ -133,6 +137,7 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
     }
     atomic_init(&s->refs, 1);
     atomic_init(&s->stopping, false);
+    atomic_init(&s->stop_posted, false);
     s->options = *options;
     s->timer = loop_timer_new(options->loop, scraper_on_timer, s);
     if (s->timer == NULL) {
@@ -216,9 +221,31 @@ static void scraper_run_stop(struct loop_task *task)
     unref(s);
 }
 
-void scraper_stop(struct scraper *s)
+static void scraper_run_drain(struct loop_task *task)
+{
+    struct scraper *s =
+        (struct scraper *)(void *)((char *)task - offsetof(struct scraper, drain_task));
+    if (s->engine != NULL) {
+        engine_drain(s->engine, s->drain_deadline_ms, s->drain.on_drained, s->drain.arg);
+    }
+    unref(s);
+}
+
+void scraper_drain(struct scraper *s, int64_t deadline_ms, void (*on_drained)(void *arg), void *arg)
 {
     if (!atomic_exchange(&s->stopping, true)) {
+        s->drain_deadline_ms = deadline_ms;
+        s->drain = (struct engine_drain){.on_drained = on_drained, .arg = arg};
+        s->drain_task.run = scraper_run_drain;
+        atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+        loop_post(s->options.loop, &s->drain_task);
+    }
+}
+
+void scraper_stop(struct scraper *s)
+{
+    atomic_store(&s->stopping, true);
+    if (!atomic_exchange(&s->stop_posted, true)) {
         s->stop_task.run = scraper_run_stop;
         atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
         loop_post(s->options.loop, &s->stop_task);

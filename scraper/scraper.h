@@ -64,6 +64,11 @@ struct scraper *scraper_free(struct scraper *s);
  * out of memory. s NULL: nothing is scraped, and the references are released. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
+/* Posts to the loop: starts nothing more and ignores later targets. Scrapes in flight that can end
+ * by the deadline (monotonic ms) do, the others are cancelled. Then calls on_drained on the loop's
+ * thread, unless scraper_stop() came first. Any thread; only the first call counts. */
+void scraper_drain(struct scraper *s, int64_t deadline_ms, void (*on_drained)(void *arg),
+                   void *arg);
 /* Posts to the loop: cancels everything in flight, starts nothing more and ignores later targets.
  * Any thread, idempotent. */
 void scraper_stop(struct scraper *s);

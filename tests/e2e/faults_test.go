@@ -389,6 +389,34 @@ write:
 	checkArrived(t, server.Profiles(), nameOfPath, tg)
 }
 
+// A CPU profile that is being sampled when SIGTERM comes is finished and sent; the target is not asked
+// for another one.
+func TestTerminationFinishesProfiles(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	p := run(t, `
+scrape_configs:
+  - job_name: finish
+`+types("process_cpu: {interval: 5s}")+`    static_configs:
+`+staticTargets("finish", tg)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.wait("a request", func() string {
+		if len(tg.RequestsFor("/debug/pprof/profile")) == 0 {
+			return "none yet"
+		}
+		return ""
+	})
+	p.stop()
+	asked := len(tg.RequestsFor("/debug/pprof/profile"))
+	summary := endpointSummary(t, p, "main")
+	if summary["sent"] != asked || server.Count() != asked {
+		t.Errorf("%d profiles were asked for: %v, and %d have arrived", asked, summary, server.Count())
+	}
+}
+
 // When the server hangs, the drain ends at its deadline, with exit code 0, and what could not be
 // sent is counted.
 func TestTerminationDeadline(t *testing.T) {
