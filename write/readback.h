@@ -31,6 +31,8 @@ struct readback {
     void (*ask)(const struct readback_query *q, struct buf *url, struct buf *body);
     /* Whether the answer, an object, holds the profile. */
     bool (*holds)(const struct json_t *answer);
+    /* An answer that is a profile holds it: collectors of profefe send what they find (2019). */
+    bool may_be_profile;
     /* 204 and 404 say that nothing was found (yet), and nothing about the path. */
     bool no_profile_is_404;
     /* The endpoint itself answers no questions: a server is asked that the user names, without the

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pprof/put.h"
+#include "pprof/sniff.h"
 #include "write/protocol.h"
 
 /* 100 samples per second, as Go takes them. */
@@ -66,6 +67,9 @@ static enum readback_verdict impossible(struct err *err, const char *why)
 static enum readback_verdict check_content(const struct readback *how, struct sv body,
                                            struct err *err)
 {
+    if (how->may_be_profile && sniff_is_profile(sniff_profile(body, NULL))) {
+        return READBACK_FOUND;
+    }
     json_t *root = json_loadb(body.p, body.n, 0, NULL);
     enum readback_verdict verdict = !json_is_object(root)
                                         ? impossible(err, "what answers the question is no JSON")

@@ -73,6 +73,36 @@ func TestImportToProfefe(t *testing.T) {
 	}
 }
 
+// The collector of 2019 demands an instance_id and answers without an id: every profile arrives, once,
+// and verify recognises the profile that it gets back.
+func TestImportToProfefeOf2019(t *testing.T) {
+	t.Parallel()
+	s := startProfefe(t)
+	s.Of2019 = true
+	dir := realFiles(t)
+	for _, c := range []struct {
+		labels []string
+		want   string
+	}{{nil, "shop/cart"}, {[]string{"--label", "instance=10.1.2.3:6060"}, "10.1.2.3:6060"}} {
+		before := len(s.Profiles())
+		args := append([]string{"import", "--url", s.URL(), "--protocol", "profefe", "--name", "shop/cart"}, c.labels...)
+		r := call(t, "", append(args, dir)...)
+		if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		for _, p := range s.Profiles()[before:] {
+			if p.Instance != c.want {
+				t.Errorf("%s: instance_id %q, expected %q", p.Type, p.Instance, c.want)
+			}
+		}
+	}
+	if n := len(s.Profiles()); n != 12 || len(s.Refused()) != 0 {
+		t.Errorf("%d profiles came, expected 12; refused %q", n, s.Refused())
+	}
+	expectLines(t, verifyLines(t, exitDone, "write: [{name: store, url: \""+s.URL()+"/api/0/profiles\"}]\n"),
+		map[string][]string{"store": {"ok", "accepted, and found after"}})
+}
+
 // A profile without samples is not sent, since profefe refuses it; the reason is said in words, and
 // the others arrive.
 func TestImportEmptyToProfefe(t *testing.T) {

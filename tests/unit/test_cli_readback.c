@@ -123,6 +123,10 @@ static void responses_of_each_server(void **state)
         {&readback_profefe, 404, "{\"code\":404,\"error\":\"nothing found\"}", READBACK_NOT_YET,
          ""},
         {&readback_profefe, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
+        /* Collectors of 2019 send the profile itself. */
+        {&readback_profefe, 200, "\x0a\x04\x08\x01\x10\x02", READBACK_FOUND, ""},
+        {&readback_profefe, 200, "<html>", READBACK_IMPOSSIBLE, "no JSON"},
+        {&readback_pyroscope, 200, "\x0a\x04\x08\x01\x10\x02", READBACK_IMPOSSIBLE, "no JSON"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;

@@ -6,6 +6,7 @@
 #include "tests/unit/requests.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
+#include "write/protocols/profefe.h"
 
 #define BOUNDARY "pprofpull7f3a9c"
 
@@ -450,7 +451,7 @@ static void test_profefe_query(void **state)
                                   "__delta__", "false", "env", "prod", "pod", "cart-7f", NULL),
                    &cpu);
     check_request(&e, "profefe",
-                  "POST http://profefe:10100/api/0/profiles?service=cart&type=cpu"
+                  "POST http://profefe:10100/api/0/profiles?service=cart&instance_id=cart&type=cpu"
                   "&labels=env%3Dprod%2Cpod%3Dcart-7f&created_at=2026-11-21T03%3A00%3A00\n"
                   "Content-Type: application/octet-stream\n\n<P>");
     release(&e.sent);
@@ -493,11 +494,41 @@ static void test_profefe_labels_encoded_twice(void **state)
                                                  "mutex", "k", "a,b=c%", "a.b/c", " +", NULL),
                                   &cpu);
     build(&e);
-    CHECK_CONTAINS(url_of(&e),
-                   "?service=ns%2Fa%20b&type=mutex&labels=a.b%252Fc%3D%2520%252B%2C"
-                   "k%3Da%252Cb%253Dc%2525&created_at=",
-                   "profefe labels");
+    CHECK_CONTAINS(
+        url_of(&e),
+        "?service=ns%2Fa%20b&instance_id=ns%2Fa%20b&type=mutex&labels=a.b%252Fc%3D%2520%252B%2C"
+        "k%3Da%252Cb%253Dc%2525&created_at=",
+        "profefe labels");
     release(&e.sent);
+}
+
+/* Collectors of 2019 refuse a profile without instance_id. */
+static void test_profefe_instance(void **state)
+{
+    (void)state;
+    char name[2 * PROFEFE_INSTANCE_MAX + 1];
+    memset(name, 'i', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    const struct {
+        const char *instance, *want;
+        size_t len; /* 0: as wanted */
+    } rows[] = {
+        {"10.1.2.3:6060", "&instance_id=10.1.2.3%3A6060&type=", 0},
+        {"", "&instance_id=s%2F1&type=", 0},
+        {name, "&instance_id=iii", PROFEFE_INSTANCE_MAX},
+    };
+    struct bytes cpu = from_hex(cpu_hex);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct example e = profefe_of(testing_labels(table, "service_name", "s/1", "__name__",
+                                                     "mutex", "instance", rows[i].instance, NULL),
+                                      &cpu);
+        build(&e);
+        CHECK_CONTAINS(url_of(&e), rows[i].want, rows[i].instance);
+        const char *at = strstr(url_of(&e), "instance_id=");
+        size_t len = strcspn(at + strlen("instance_id="), "&");
+        CHECK_INT(rows[i].len == 0 || len == rows[i].len, true, rows[i].instance);
+        release(&e.sent);
+    }
 }
 
 /* Labels that do not fit the request line go, those that are worth least first. */
@@ -663,6 +694,9 @@ static const struct {
     {"DeepFlow path", INGEST, 404, TEXT, "Not Found", RETRY, 0},
     {"DeepFlow JFR", INGEST, 200, "", "", SENT, 0},
     {"profefe", PROFEFE, 200, TEXT, GOOD_ID, SENT, 0},
+    {"profefe of 2019", PROFEFE, 200, TEXT, "{\"code\":200}", SENT, 0},
+    {"profefe of 2019: instance", PROFEFE, 400, TEXT,
+     "{\"code\":400,\"error\":\"bad request: bad instance id \\\"\\\"\"}", NEVER, 0},
     {"profefe: no service", PROFEFE, 400, TEXT,
      "{\"code\":400,\"error\":\"bad request: missing \\\"service\\\"\"}", NEVER, 0},
     {"profefe type", PROFEFE, 400, TEXT,
@@ -685,6 +719,9 @@ static const struct {
     {"profefe without an answer: code", PROFEFE, 200, TEXT,
      "{\"code\":500,\"body\":{\"id\":\"x\"}}", DOUBT, 0},
     {"profefe without an answer: Connect", PROFEFE, 200, "application/proto", "", DOUBT, 0},
+    {"profefe without an answer: an error", PROFEFE, 200, TEXT, "{\"code\":200,\"error\":\"x\"}",
+     DOUBT, 0},
+    {"profefe without an answer: a list", PROFEFE, 200, TEXT, "[200]", DOUBT, 0},
     {"profefe: 204", PROFEFE, 204, "", "", DOUBT, 0},
 };
 
@@ -774,6 +811,7 @@ int main(void)
         cmocka_unit_test(test_profefe_query),
         cmocka_unit_test(test_profefe_types),
         cmocka_unit_test(test_profefe_labels_encoded_twice),
+        cmocka_unit_test(test_profefe_instance),
         cmocka_unit_test(test_profefe_labels_fit),
         cmocka_unit_test(test_profefe_takes_no_empty_profile),
         cmocka_unit_test(test_answers),

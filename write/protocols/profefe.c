@@ -90,6 +90,17 @@ static void put_utc(int64_t ns, struct buf *out)
     url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
 }
 
+/* Never empty, and as the profile came: before labels make room for each other. */
+static void put_instance(const struct series *s, struct buf *out)
+{
+    struct sv instance = series_get(s, LABEL_INSTANCE);
+    if (instance.n == 0) {
+        instance = s->service;
+    }
+    buf_puts(out, "&instance_id=");
+    url_encode((struct sv){instance.p, utf8_prefix(instance, PROFEFE_INSTANCE_MAX)}, out);
+}
+
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
 {
     const char *type = profefe_type(s->type);
@@ -97,6 +108,7 @@ bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
     /* As much of the name as fits, cut between characters. */
     struct sv service = {s->service.p, utf8_prefix(s->service, PROFEFE_SERVICE_MAX / 3)};
     url_encode(service, out);
+    put_instance(s, out);
     buf_printf(out, "&type=%s", type);
     bool ok = append_labels(s, strcmp(type, "other") == 0, out);
     if (from_ns >= NS_PER_S) {
@@ -127,7 +139,7 @@ static enum request_status profefe_build(struct request *r, const struct request
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* {"code":200,"body":{"id":"..."}}: other methods, and other servers, say 200 as well. A long list
- * of labels in it may be cut. */
+ * of labels in it may be cut. Collectors of 2019 say {"code":200} and nothing else. */
 static bool profefe_accepts(const struct answer_input *in, const struct reply *r)
 {
     static const char head[] = "{\"code\":200,\"body\":{\"id\":\"";
@@ -139,7 +151,7 @@ static bool profefe_accepts(const struct answer_input *in, const struct reply *r
     }
     const json_t *id = json_object_get(json_object_get(r->json, "body"), "id");
     return json_integer_value(json_object_get(r->json, "code")) == 200 &&
-           json_string_length(id) > 0;
+           (json_string_length(id) > 0 || json_object_size(r->json) == 1);
 }
 
 /* ---- reading back ---------------------------------------------------------------------------- */
@@ -162,7 +174,7 @@ static bool holds_ids(const json_t *answer)
 }
 
 const struct readback readback_profefe = {
-    .ask = ask_profefe, .holds = holds_ids, .no_profile_is_404 = true};
+    .ask = ask_profefe, .holds = holds_ids, .no_profile_is_404 = true, .may_be_profile = true};
 
 /* ---- the row --------------------------------------------------------------------------------- */
 

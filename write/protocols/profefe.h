@@ -18,6 +18,8 @@
  * the 8 KiB of common proxies. Labels that are worth least are dropped until they fit. */
 #define PROFEFE_SERVICE_MAX ((size_t)1024)
 #define PROFEFE_LABELS_MAX ((size_t)4096)
+/* Bytes of the instance, before it is encoded. */
+#define PROFEFE_INSTANCE_MAX ((size_t)256)
 /* The label that keeps the name of a type for which profefe has none ("other"). */
 #define PROFEFE_TYPE_LABEL "profile_type"
 
@@ -25,10 +27,11 @@
  * "threadcreate", else "other". It refuses all others, `allocs` among them. Static storage. */
 const char *profefe_type(struct sv name);
 
-/* Appends the query: service, type, labels, created_at. The server decodes labels twice, so they
- * are encoded twice: no character is lost. created_at (UTC, without a zone) counts only for a
- * profile that has no time of its own. The series must have been built by the rules of this
- * protocol; labels may be dropped from it. */
+/* Appends the query: service, instance_id, type, labels, created_at. Collectors of 2019 refuse a
+ * profile without instance_id, later ones ignore it: it is the label `instance`, else the service.
+ * The server decodes labels twice, so they are encoded twice: no character is lost. created_at
+ * (UTC, without a zone) counts only for a profile that has no time of its own. The series must have
+ * been built by the rules of this protocol; labels may be dropped from it. */
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out);
 
 /* GET /api/0/profiles. */

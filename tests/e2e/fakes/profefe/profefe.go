@@ -35,6 +35,7 @@ type Label struct {
 type Profile struct {
 	ID        string
 	Service   string
+	Instance  string
 	Type      string
 	Labels    []Label
 	CreatedAt time.Time
@@ -55,6 +56,9 @@ func (p *Profile) Get(key string) string {
 type Server struct {
 	*loop.Server
 	Faults loop.Faults
+	// Of2019 is the collector as it was then: it demands instance_id, answers {"code":200} without an
+	// id, and sends what it finds as a profile instead of a list.
+	Of2019 bool
 
 	mu       sync.Mutex
 	profiles []Profile
@@ -129,9 +133,13 @@ func (s *Server) fail(w http.ResponseWriter, status int, format string, args ...
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	p := Profile{Service: query.Get("service"), Type: strings.TrimSpace(query.Get("type"))}
+	p := Profile{Service: query.Get("service"), Instance: query.Get("instance_id"), Type: strings.TrimSpace(query.Get("type"))}
 	if p.Service == "" {
 		s.fail(w, 400, "bad request: missing \"service\"")
+		return
+	}
+	if s.Of2019 && query.Get("instance_id") == "" {
+		s.fail(w, 400, "bad request: bad instance id \"\"")
 		return
 	}
 	if !types[p.Type] {
@@ -174,6 +182,10 @@ func (s *Server) store(w http.ResponseWriter, p Profile) {
 	p.ID = fmt.Sprintf("bpc%017d", len(s.profiles))
 	s.profiles = append(s.profiles, p)
 	s.mu.Unlock()
+	if s.Of2019 {
+		reply(w, 200, map[string]any{"code": 200})
+		return
+	}
 	reply(w, 200, answer{200, idFirst(p)})
 }
 
@@ -222,15 +234,22 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	found := []any{}
+	var raw []byte
 	for _, p := range s.Profiles() {
 		typ := query.Get("type")
 		if p.Service == query.Get("service") && (typ == "" || typ == p.Type) && !p.CreatedAt.Before(from) &&
 			!p.CreatedAt.After(to) {
 			found = append(found, idFirst(p))
+			raw = p.Raw
 		}
 	}
 	if len(found) == 0 {
 		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if s.Of2019 {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = w.Write(raw)
 		return
 	}
 	reply(w, 200, answer{200, found})
