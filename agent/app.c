@@ -102,6 +102,7 @@ bool app_healthy(const struct app *app, struct err *err)
             return false;
         }
     }
+    (void)writer_hangs(app->writer, err);
     return true;
 }
 
@@ -143,7 +144,6 @@ static bool make_writer(struct app *app, struct err *err)
     struct writer_options options = {
         .config = app->config,
         .loop = app->threads[THREAD_WRITER].loop,
-        .workers = app->workers,
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,

@@ -25,7 +25,8 @@ struct log *app_log(struct app *app);
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 
-/* Whether every loop has run recently; the error names the thread that has not. Any thread. */
+/* Whether every loop has run recently; the error names the thread that has not. A disk that hangs
+ * is named there as well, but is no reason to restart the process. Any thread. */
 bool app_healthy(const struct app *app, struct err *err);
 /* Whether discovery has read every source. Any thread. */
 bool app_ready(const struct app *app, struct err *err);

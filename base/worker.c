@@ -1,16 +1,26 @@
 #include "base/worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysinfo.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 
 /* The workers share one queue and one lock: more CPUs than this get no more workers. */
 #define WORKERS_MAX 256
+
+#define IDLE INT64_MIN
+
+struct worker {
+    struct worker_pool *pool;
+    pthread_t thread;
+    _Atomic int64_t since_ms; /* monotonic: when its item began; IDLE */
+};
 
 struct worker_pool {
     pthread_mutex_t lock; /* guards the queue and closing */
@@ -19,8 +29,8 @@ struct worker_pool {
     struct work **end; /* where the next item is linked */
     bool closing;
 
-    unsigned n_threads;
-    pthread_t threads[];
+    unsigned n_workers;
+    struct worker workers[];
 };
 
 static void worker_on_home(struct loop_task *task)
@@ -49,12 +59,37 @@ static struct work *next_item(struct worker_pool *p)
 
 static void *worker_main(void *arg)
 {
-    struct worker_pool *p = arg;
-    for (struct work *w = next_item(p); w != NULL; w = next_item(p)) {
+    struct worker *self = arg;
+    for (struct work *w = next_item(self->pool); w != NULL; w = next_item(self->pool)) {
+        atomic_store(&self->since_ms, clock_mono_ms());
         w->run(w);
+        atomic_store(&self->since_ms, IDLE);
         loop_post(w->home, &w->task);
     }
     return NULL;
+}
+
+static struct worker_pool *pool_new(unsigned n, struct err *err)
+{
+    struct worker_pool *p = calloc(1, sizeof(*p) + n * sizeof(p->workers[0]));
+    if (p == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory for %u workers", n);
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->more, NULL);
+    p->end = &p->first;
+    return p;
+}
+
+static bool start_worker(struct worker_pool *p, const char *name, struct err *err)
+{
+    struct worker *w = &p->workers[p->n_workers];
+    w->pool = p;
+    atomic_init(&w->since_ms, IDLE);
+    bool ok = thread_start(&w->thread, name, worker_main, w, err);
+    p->n_workers += ok;
+    return ok;
 }
 
 struct worker_pool *worker_pool_new(unsigned n, struct err *err)
@@ -65,22 +100,21 @@ struct worker_pool *worker_pool_new(unsigned n, struct err *err)
     if (n > WORKERS_MAX) {
         n = WORKERS_MAX;
     }
-    struct worker_pool *p = calloc(1, sizeof(*p) + n * sizeof(p->threads[0]));
-    if (p == NULL) {
-        err_set(err, ERR_MEMORY, "out of memory for %u workers", n);
-        return NULL;
-    }
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->more, NULL);
-    p->end = &p->first;
-    for (; p->n_threads < n; p->n_threads++) {
+    struct worker_pool *p = pool_new(n, err);
+    while (p != NULL && p->n_workers < n) {
         char name[THREAD_NAME_MAX + 1];
-        (void)snprintf(name, sizeof(name), "worker-%u", p->n_threads);
-        if (!thread_start(&p->threads[p->n_threads], name, worker_main, p, err)) {
+        (void)snprintf(name, sizeof(name), "worker-%u", p->n_workers);
+        if (!start_worker(p, name, err)) {
             return worker_pool_free(p);
         }
     }
     return p;
+}
+
+struct worker_pool *worker_thread_new(const char *name, struct err *err)
+{
+    struct worker_pool *p = pool_new(1, err);
+    return p == NULL || start_worker(p, name, err) ? p : worker_pool_free(p);
 }
 
 struct worker_pool *worker_pool_free(struct worker_pool *p)
@@ -92,13 +126,25 @@ struct worker_pool *worker_pool_free(struct worker_pool *p)
     p->closing = true;
     pthread_cond_broadcast(&p->more);
     pthread_mutex_unlock(&p->lock);
-    for (unsigned i = 0; i < p->n_threads; i++) {
-        pthread_join(p->threads[i], NULL);
+    for (unsigned i = 0; i < p->n_workers; i++) {
+        pthread_join(p->workers[i].thread, NULL);
     }
     pthread_cond_destroy(&p->more);
     pthread_mutex_destroy(&p->lock);
     free(p);
     return NULL;
+}
+
+int64_t worker_pool_busy_ms(const struct worker_pool *p, int64_t now_ms)
+{
+    int64_t longest = 0;
+    for (unsigned i = 0; i < p->n_workers; i++) {
+        int64_t since_ms = atomic_load(&p->workers[i].since_ms);
+        if (since_ms != IDLE && now_ms - since_ms > longest) {
+            longest = now_ms - since_ms;
+        }
+    }
+    return longest;
 }
 
 void worker_submit(struct worker_pool *p, struct work *w)

@@ -1,4 +1,5 @@
-/* A fixed pool of threads for work that takes CPU time or blocks on the disk.
+/* A fixed pool of threads for work that takes CPU time, or one thread for work that blocks: a disk
+ * may hang for ever, so what blocks must not share its thread with anything else.
  *
  * Items run in order of submission, each once, on any worker. Afterwards done() runs on the item's
  * home loop, so that results need no lock. The queue has no limit: the submitter limits the number
@@ -6,6 +7,8 @@
  */
 #ifndef PROFPULL_BASE_WORKER_H
 #define PROFPULL_BASE_WORKER_H
+
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/loop.h"
@@ -23,9 +26,14 @@ struct worker_pool;
 
 /* n threads; 0 means one for each online CPU. */
 struct worker_pool *worker_pool_new(unsigned n, struct err *err);
+/* A pool of one thread with a name (at most 15 characters). */
+struct worker_pool *worker_thread_new(const char *name, struct err *err);
 /* Finishes all submitted items, then joins the threads. Home loops must still exist. Accepts NULL.
  */
 struct worker_pool *worker_pool_free(struct worker_pool *p);
 void worker_submit(struct worker_pool *p, struct work *w); /* any thread */
+/* For how many ms a worker has been running one item: the longest time of all workers, 0 if none
+ * runs one. Any thread. */
+int64_t worker_pool_busy_ms(const struct worker_pool *p, int64_t now_ms);
 
 #endif

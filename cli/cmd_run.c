@@ -9,10 +9,17 @@
 #include "agent/app.h"
 #include "base/clock.h"
 #include "cli/cmd.h"
+#include "cli/exit_guard.h"
 #include "server/server.h"
 
 /* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
 #define SAME_SIGNAL_MS 500
+
+/* How long a drain may take beyond its deadline, stopping the sources and writing spools included.
+ */
+#define STOP_MS (INT64_C(15) * MS_PER_S)
+/* How long it may take to join all threads at the end. */
+#define FREE_MS (INT64_C(5) * MS_PER_S)
 
 /* Waits for one of our signals or, where fd >= 0, for fd to become readable.
  * Returns the signal's number, or 0 for fd. */
@@ -89,6 +96,7 @@ static int serve(struct app *app, int signal_fd, int64_t drain_ms)
         return cmd_fail(EXIT_INPUT, &err);
     }
     wait_for_end(app, signal_fd);
+    exit_guard_start(drain_ms + STOP_MS, EXIT_DONE);
     app_drain(app, drain_ms);
     int64_t began_ms = clock_mono_ms();
     int sig;
@@ -99,6 +107,7 @@ static int serve(struct app *app, int signal_fd, int64_t drain_ms)
         log_warn(app_log(app), "second signal: ending without the rest of the drain");
     }
     app_summary(app);
+    exit_guard_start(FREE_MS, EXIT_DONE);
     return EXIT_DONE;
 }
 

@@ -38,13 +38,11 @@ void reply_plain(struct evhttp_request *req, int code, const char *text)
 static void reply_probe(struct evhttp_request *req, bool (*probe)(void *, struct err *), void *arg)
 {
     struct err err = ERR_INIT;
-    if (probe == NULL || probe(arg, &err)) {
-        reply_plain(req, HTTP_OK, "ok\n");
-        return;
-    }
-    char text[ERR_MSG_MAX + 2];
-    snprintf(text, sizeof(text), "%s\n", err.msg);
-    reply_plain(req, HTTP_SERVUNAVAIL, text);
+    bool ok = probe == NULL || probe(arg, &err);
+    char text[ERR_MSG_MAX + 8];
+    snprintf(text, sizeof(text), "%s%s%s", ok ? "ok\n" : "", err.msg,
+             err.msg[0] != '\0' ? "\n" : "");
+    reply_plain(req, ok ? HTTP_OK : HTTP_SERVUNAVAIL, text);
 }
 
 static void reply_healthy(struct evhttp_request *req, const struct server_options *options)

@@ -33,7 +33,8 @@ struct server_options {
     struct metrics *metrics;
     struct scraper *scraper;
     const char *version;
-    /* Called on the server's thread; false with the reason in err. */
+    /* Called on the server's thread; false with the reason in err, true perhaps with a warning
+     * there. */
     bool (*healthy)(void *arg, struct err *err);
     bool (*ready)(void *arg, struct err *err);
     void *arg;

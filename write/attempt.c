@@ -1,4 +1,5 @@
-/* One profile on its way out of an endpoint: an HTTP request, or a file written by a worker. */
+/* One profile on its way out of an endpoint: an HTTP request, or a file. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -9,10 +10,10 @@
 #define DRAIN_MAX ((size_t)64 * 1024)
 
 struct attempt {
-    struct destination *destination; /* NULL: abandoned, only the worker still knows it */
+    struct destination *destination; /* NULL: abandoned, only the sink's thread still knows it */
     TAILQ_ENTRY(attempt) link;
     struct send_item *item;
-    struct profile *profile; /* a reference of its own, for a worker may outlive the item */
+    struct profile *profile; /* a reference of its own, for a file may outlive the item */
     struct series series;
     int64_t start_ms;
     struct answer answer;
@@ -27,6 +28,7 @@ struct attempt {
     const struct protocol *protocol;
     struct work work;
     struct sink *sink;
+    atomic_bool abandoned; /* what has not begun need not begin */
 };
 
 static void attempt_free(struct attempt *a)
@@ -174,6 +176,9 @@ static struct attempt *of_work(struct work *w)
 static void attempt_deliver(struct work *w)
 {
     struct attempt *a = of_work(w);
+    if (atomic_load(&a->abandoned)) {
+        return;
+    }
     a->protocol->deliver(a->sink, &a->series, a->profile, &a->answer);
 }
 
@@ -193,7 +198,8 @@ static enum request_status start_delivery(struct attempt *a)
     a->sink = sink_ref(a->destination->sink);
     a->work = (struct work){
         .home = a->destination->options->loop, .run = attempt_deliver, .done = attempt_delivered};
-    worker_submit(a->destination->options->workers, &a->work);
+    atomic_init(&a->abandoned, false);
+    sink_thread_submit(a->destination->sink_thread, &a->work);
     return REQUEST_OK;
 }
 
@@ -249,7 +255,8 @@ void attempt_abandon_all(struct destination *d)
         struct attempt *next = TAILQ_NEXT(a, link);
         struct send_item *it = a->item;
         a->destination = NULL;
-        /* A file attempt is still in a worker's hands, and freed when it comes back. */
+        /* A file attempt is still in the hands of its thread, and freed when it comes back. */
+        atomic_store(&a->abandoned, true);
         if (a->transfer != NULL) {
             http_cancel(a->transfer);
             attempt_free(a);

@@ -16,6 +16,7 @@
 #include "write/protocol.h"
 #include "write/queue/send_queue.h"
 #include "write/series.h"
+#include "write/sink_thread.h"
 #include "write/spool/spool.h"
 #include "write/write.h"
 
@@ -88,7 +89,8 @@ struct destination {
     struct spool *spool; /* NULL: none */
     atomic_bool flushed; /* what waited at the end of the drain has been written */
     const struct protocol *protocol;
-    struct sink *sink; /* NULL: HTTP */
+    struct sink *sink; /* NULL: HTTP; the rest of a destination that is not */
+    struct sink_thread *sink_thread;
     struct http_client *http;
     struct boundary boundary;
     struct rng rng;
@@ -103,8 +105,8 @@ void destination_pump(struct destination *d);
 /* Sends an item that was taken from the destination's queue; it comes back to the queue in any
  * case. */
 void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms);
-/* Ends all attempts in flight and drops their profiles with reason shutdown. A file that a worker
- * is writing is finished, but not reported. */
+/* Ends all attempts in flight and drops their profiles with reason shutdown. A file that is being
+ * written is finished, but not reported. */
 void attempt_abandon_all(struct destination *d);
 
 #endif

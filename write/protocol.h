@@ -41,7 +41,7 @@ struct protocol {
 
     /* Not HTTP: opens the destination, with one reference for the caller. */
     struct sink *(*open)(const char *url, struct err *err);
-    /* Writes one profile, on a worker; several may run at once. */
+    /* Writes one profile, on the thread of the destination. */
     void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,
                     struct answer *ret_answer);
 

@@ -225,10 +225,7 @@ static void gather(struct build *b, const struct labels *l, const struct config_
         }
     }
     for (size_t i = 0; i < external->n; i++) {
-        /* Copies: a file may still be written when the configuration is gone. */
-        struct sv name = sv_from(external->at[i].name);
-        struct sv value = sv_from(external->at[i].value);
-        add(b, arena_sv(b, name.p, name.n), arena_sv(b, value.p, value.n), true);
+        add(b, sv_from(external->at[i].name), sv_from(external->at[i].value), true);
     }
 }
 

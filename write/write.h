@@ -1,8 +1,8 @@
 /* The writer: profiles -> a queue for each endpoint -> protocol -> HTTP (or files).
  *
- * One loop (the writer thread). Each endpoint has a queue bounded in bytes that drops its oldest
- * profile when full, its own concurrency limit, backoff and ledger: endpoints never wait for each
- * other, and writer_put() never waits for anything.
+ * One loop (the writer thread), and a thread for each directory. Each endpoint has a queue bounded
+ * in bytes that drops its oldest profile when full, its own concurrency limit, backoff and ledger:
+ * endpoints never wait for each other, and writer_put() never waits for anything.
  *
  * The ledger of an endpoint balances whenever it is read:
  *     accepted + replayed = sent + dropped (by reason) + queued + in flight
@@ -21,7 +21,6 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
-#include "base/worker.h"
 #include "config/config.h"
 #include "http/http.h"
 #include "model/profile.h"
@@ -76,7 +75,6 @@ struct write_attempt {
 struct writer_options {
     const struct config *config; /* referenced while the writer lives */
     struct loop *loop;
-    struct worker_pool *workers; /* for files and compression */
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
@@ -100,6 +98,9 @@ bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
 /* Any thread: no further puts; done runs on the writer's loop when every queue is empty, or at the
  * deadline (monotonic ms), when the rest has been dropped. Retries do not wait during a drain. */
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
+
+/* Whether the disk of an endpoint hangs; err names the endpoint then. Any thread. */
+bool writer_hangs(const struct writer *w, struct err *err);
 
 /* One endpoint's ledger, consistent: accepted + replayed = sent + dropped + queued + in flight. Any
  * thread. */

@@ -251,6 +251,26 @@ struct write_ledger writer_ledger(struct writer *w, size_t endpoint)
     return send_queue_status(w->destinations[endpoint].queue).ledger;
 }
 
+static int64_t hung_ms(const struct destination *d, int64_t now_ms)
+{
+    return d->sink_thread != NULL ? sink_thread_hung_ms(d->sink_thread, now_ms) : 0;
+}
+
+bool writer_hangs(const struct writer *w, struct err *err)
+{
+    int64_t now = clock_mono_ms();
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        const struct destination *d = &w->destinations[i];
+        int64_t ms = hung_ms(d, now);
+        if (ms > 0) {
+            err_set(err, ERR_SYSTEM, "endpoint \"%s\": its disk has not answered for %.1f s",
+                    d->config->name, (double)ms / (double)MS_PER_S);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void writer_collect(struct metrics_out *out, void *arg)
 {
     struct writer *w = arg;
@@ -263,8 +283,9 @@ static void writer_collect(struct metrics_out *out, void *arg)
                                  .limit_bytes = d->config->queue_max_bytes,
                                  .status = send_queue_status(d->queue),
                                  .has_spool = d->spool != NULL};
-        r->up = r->status.failures == 0;
-        r->breaker = r->up ? 0 : r->status.probing ? 1 : 2;
+        r->hung_ms = (uint64_t)hung_ms(d, now);
+        r->up = r->status.failures == 0 && r->hung_ms == 0;
+        r->breaker = r->status.failures == 0 ? 0 : r->status.probing ? 1 : 2;
         r->age_ms = r->status.oldest_ms < now ? (uint64_t)(now - r->status.oldest_ms) : 0;
         if (r->has_spool) {
             r->spool = spool_status(d->spool);
@@ -334,6 +355,16 @@ static bool make_spool(struct destination *d, struct err *err)
     return true;
 }
 
+static bool open_sink(struct destination *d, struct err *err)
+{
+    const struct writer_options *o = d->options;
+    d->sink = d->protocol->open(d->config->url, err);
+    if (d->sink != NULL) {
+        d->sink_thread = sink_thread_new(o->loop, o->log, d->config->name, err);
+    }
+    return d->sink_thread != NULL;
+}
+
 static bool make_destination(struct writer *w, size_t i, struct err *err)
 {
     struct destination *d = &w->destinations[i];
@@ -356,10 +387,7 @@ static bool make_destination(struct writer *w, size_t i, struct err *err)
     if (d->config->spool_directory != NULL && !make_spool(d, err)) {
         return false;
     }
-    if (d->protocol->open != NULL) {
-        d->sink = d->protocol->open(d->config->url, err);
-    }
-    return d->protocol->open == NULL || d->sink != NULL;
+    return d->protocol->open == NULL || open_sink(d, err);
 }
 
 static bool make_destinations(struct writer *w, struct err *err)
@@ -433,6 +461,7 @@ static void free_destination(struct destination *d)
     send_queue_free(d->queue);
     spool_free(d->spool);
     loop_timer_free(d->timer);
+    sink_thread_free(d->sink_thread);
     sink_unref(d->sink);
 }
 

@@ -452,7 +452,6 @@ static bool make_writer(struct import *im, struct err *err)
     e->retry_on_429 = true;
     struct writer_options options = {.config = &im->to->config,
                                      .loop = im->loop,
-                                     .workers = im->workers,
                                      .intern = im->intern,
                                      .on_attempt = import_on_attempt,
                                      .attempt_arg = im};
@@ -463,8 +462,7 @@ static bool make_writer(struct import *im, struct err *err)
 static bool import_init(struct import *im, struct err *err)
 {
     im->loop = loop_new(err);
-    /* One reads files, one writes them for file endpoints. */
-    im->workers = im->loop == NULL ? NULL : worker_pool_new(2, err);
+    im->workers = im->loop == NULL ? NULL : worker_pool_new(1, err);
     if (im->workers == NULL) {
         return false;
     }

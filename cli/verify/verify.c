@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cli/advice.h"
 #include "cli/cmd.h"
+#include "cli/exit_guard.h"
 #include "cli/verify/private.h"
 #include "pprof/gzip.h"
 
@@ -17,6 +18,9 @@
 #define PROFILE_AGE_NS (INT64_C(1) * NS_PER_S)
 /* The delay before the second query; it grows. */
 #define RETRY_FIRST_MS 200
+
+/* How long it may take to join all threads at the end; one may hang in a call of a disk. */
+#define FREE_MS (INT64_C(5) * MS_PER_S)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -153,7 +157,6 @@ static bool open_probe(struct verify *v, struct probe *probe, struct err *err)
 {
     struct writer_options options = {.config = &probe->to.config,
                                      .loop = v->loop,
-                                     .workers = v->workers,
                                      .intern = v->intern,
                                      .on_attempt = verify_on_attempt,
                                      .attempt_arg = probe};
@@ -239,7 +242,7 @@ static bool init(struct verify *v, struct err *err)
     snprintf(v->id, sizeof(v->id), "%016" PRIx64, rng_next(&rng));
     v->time_ns = clock_wall_ns() - PROFILE_AGE_NS;
     v->loop = loop_new(err);
-    v->workers = v->loop == NULL ? NULL : worker_pool_new(2, err);
+    v->workers = v->loop == NULL ? NULL : worker_pool_new(1, err);
     if (v->workers == NULL) {
         return false;
     }
@@ -300,6 +303,7 @@ bool verify_run(const struct verify_options *options, bool *ret_all_work, struct
     for (size_t i = 0; i < v.n_probes; i++) {
         *ret_all_work = *ret_all_work && v.probes[i].works;
     }
+    exit_guard_start(FREE_MS, *ret_all_work ? EXIT_DONE : EXIT_PEER);
     done(&v);
     return ok;
 }

@@ -114,16 +114,11 @@ static int run(struct bench *b, const struct config_endpoint *endpoint)
     sem_init(&drained, 0, 0);
     struct config config = {.endpoints = endpoint, .n_endpoints = 1};
     struct metrics *metrics = metrics_new();
-    struct worker_pool *workers = worker_pool_new(1, &err);
     b->intern = intern_new();
     b->log = log_new(STDERR_FILENO, LOG_WARN, LOG_LOGFMT);
     b->loop = loop_new(&err);
-    struct writer_options options = {.config = &config,
-                                     .loop = b->loop,
-                                     .workers = workers,
-                                     .intern = b->intern,
-                                     .log = b->log,
-                                     .metrics = metrics};
+    struct writer_options options = {
+        .config = &config, .loop = b->loop, .intern = b->intern, .log = b->log, .metrics = metrics};
     b->writer = writer_new(&options, &err);
     struct loop_thread *thread =
         b->writer != NULL ? loop_thread_start(b->loop, "write", &err) : NULL;
@@ -141,7 +136,6 @@ static int run(struct bench *b, const struct config_endpoint *endpoint)
     loop_thread_join(thread);
     int code = report(b, start, cpu_seconds() - cpu);
     writer_free(b->writer);
-    worker_pool_free(workers);
     loop_free(b->loop);
     metrics_free(metrics);
     log_free(b->log);

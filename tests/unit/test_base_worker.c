@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
 #include "base/worker.h"
 
@@ -187,6 +188,52 @@ static void test_item_may_be_submitted_again(void **state)
     loop_free(l);
 }
 
+/* An item that blocks is seen from outside, for as long as it does. */
+struct gate {
+    struct work work;
+    pthread_barrier_t entered;
+    pthread_barrier_t leave;
+};
+
+static void run_gate(struct work *w)
+{
+    struct gate *g = (struct gate *)(void *)w;
+    pthread_barrier_wait(&g->entered);
+    pthread_barrier_wait(&g->leave);
+}
+
+static void done_gate(struct work *w)
+{
+    loop_stop(w->home);
+}
+
+static void test_how_long_an_item_has_been_running(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct loop *l = loop_new(&err);
+    struct gate g = {.work = {.home = l, .run = run_gate, .done = done_gate}};
+    pthread_barrier_init(&g.entered, NULL, 2);
+    pthread_barrier_init(&g.leave, NULL, 2);
+    struct worker_pool *p = worker_thread_new("one", &err);
+    assert_non_null(p);
+    CHECK_INT(worker_pool_busy_ms(p, INT64_MAX), 0, "nothing was submitted");
+    int64_t before_ms = clock_mono_ms();
+    worker_submit(p, &g.work);
+    pthread_barrier_wait(&g.entered);
+    int64_t after_ms = clock_mono_ms();
+    int64_t busy_ms = worker_pool_busy_ms(p, after_ms + 60000);
+    CHECK_INT(busy_ms >= 60000 && busy_ms <= 60000 + after_ms - before_ms, true, "it hangs");
+    CHECK_INT(worker_pool_busy_ms(p, before_ms), 0, "a time before it began");
+    pthread_barrier_wait(&g.leave);
+    loop_run(l);
+    CHECK_INT(worker_pool_busy_ms(p, INT64_MAX), 0, "it is over");
+    worker_pool_free(p);
+    loop_free(l);
+    pthread_barrier_destroy(&g.entered);
+    pthread_barrier_destroy(&g.leave);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_one_worker_keeps_the_order),
         cmocka_unit_test(test_free_finishes_what_was_submitted),
         cmocka_unit_test(test_item_may_be_submitted_again),
+        cmocka_unit_test(test_how_long_an_item_has_been_running),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

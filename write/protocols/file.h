@@ -9,7 +9,8 @@
  * at any moment, not a loss of power. A gzip profile is kept byte for byte, a plain one is
  * compressed.
  *
- * file_deliver() blocks on the disk and belongs on a worker; any number may run at once.
+ * file_deliver() blocks on the disk, which may hang, and belongs on a thread of the destination's
+ * own; any number may run at once.
  */
 #ifndef PROFPULL_WRITE_PROTOCOLS_FILE_H
 #define PROFPULL_WRITE_PROTOCOLS_FILE_H

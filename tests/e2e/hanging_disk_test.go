@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+// The disk of one destination hangs: its index is a pipe that nobody reads, so that a call of the
+// system never returns. Deltas are computed and another destination gets them as ever, another
+// directory gets its files, and the hang is in the log, in the metrics and at /-/healthy. It ends as
+// it began; SIGTERM while it lasts ends the process soon after the deadline of the drain.
+func TestHangingDisk(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	address := startLoadgen(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	hung, good := t.TempDir(), t.TempDir()
+	index := filepath.Join(hung, "index.jsonl")
+	if err := syscall.Mkfifo(index, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, `
+global: {scrape_interval: 500ms, scrape_timeout: 500ms}
+scrape_configs:
+  - job_name: load
+    profiles: {process_cpu: {enabled: false}}
+    static_configs: [{targets: ["`+address+`"], labels: {service_name: load}}]
+write:
+  - {name: main, url: "`+server.URL()+`"}
+  - {name: hung, url: "file://`+hung+`", queue: {max_bytes: 1MiB}}
+  - {name: good, url: "file://`+good+`"}
+`, "--drain-timeout", "1s")
+	noticed := func() string {
+		if m := p.metrics(); m.sum("profpull_write_hung_seconds", "endpoint", "hung") < 5 ||
+			m.sum("profpull_write_up", "endpoint", "hung") != 0 {
+			return "profpull_write_hung_seconds is low"
+		}
+		return ""
+	}
+	p.wait("the hang to be noticed", noticed)
+	p.wait("the hang to be logged", func() string {
+		if !strings.Contains(p.stderr.String(), `msg="the disk of an endpoint hangs" endpoint=hung`) {
+			return "nothing is logged"
+		}
+		return ""
+	})
+	if status, text := p.get("/-/healthy"); status != 200 || !strings.Contains(text, `endpoint "hung": its disk`) {
+		t.Errorf("/-/healthy: %d %s", status, text)
+	}
+	before := len(server.Profiles())
+	for _, name := range []string{"memory", "mutex", "block", "goroutine"} {
+		p.wait("profiles of the other endpoint", func() string {
+			n := 0
+			for _, r := range server.Profiles()[before:] {
+				if r.Name() == name {
+					n++
+				}
+			}
+			if n < 2 {
+				return fmt.Sprintf("%s: %d since the hang", name, n)
+			}
+			return ""
+		})
+		p.wait("files of the other directory", func() string {
+			if files, _ := filepath.Glob(filepath.Join(good, "load", name, "*.pb.gz")); len(files) < 5 {
+				return name + " is missing"
+			}
+			return ""
+		})
+	}
+	m := p.metrics()
+	for _, endpoint := range []string{"main", "good"} {
+		if up := m.sum("profpull_write_up", "endpoint", endpoint); up != 1 || m.sum("profpull_write_hung_seconds", "endpoint", endpoint) != 0 {
+			t.Errorf("%s: up %.0f", endpoint, up)
+		}
+	}
+
+	// Somebody reads the pipe: everything goes on.
+	reader, err := os.OpenFile(index, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait("the end of the hang", func() string {
+		if m := p.metrics(); m.sum("profpull_write_hung_seconds", "endpoint", "hung") != 0 ||
+			m.sum("profpull_write_sent_profiles_total", "endpoint", "hung") == 0 {
+			return "it hangs"
+		}
+		return ""
+	})
+	p.wait("the end to be logged", func() string {
+		if !strings.Contains(p.stderr.String(), `msg="the disk of an endpoint answers again" endpoint=hung`) {
+			return "nothing is logged"
+		}
+		return ""
+	})
+
+	// And nobody again, until the end.
+	reader.Close()
+	p.wait("the next hang", noticed)
+	p.stop()
+	if !strings.Contains(p.stderr.String(), "a thread hangs") {
+		t.Error("the end does not say that a thread hangs")
+	}
+}
