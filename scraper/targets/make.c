@@ -43,6 +43,7 @@ struct maker {
     uint32_t address_at;   /* offsets in strings, as is process_at */
     uint32_t process_at;
     bool https;
+    bool own_instance; /* the label is there already */
     struct settings settings;
     struct sv name;             /* `__name__` of the target: renames every type */
     struct sv path;             /* `__profile_path__` of the target: the path of every type */
@@ -205,6 +206,7 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
     if (!resolve_scheme(m, err) || !resolve_address(m, pinned_host, err)) {
         return false;
     }
+    m->own_instance = labels_builder_get(m->b, SV(LABEL_INSTANCE)).n > 0;
     target_set_default(m->b, LABEL_INSTANCE, sv_from(m->address.text));
     infer_service_name(m->b);
     m->name = labels_builder_get(m->b, SV(LABEL_NAME));
@@ -419,6 +421,7 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     t->job_config = m->job;
     t->address = m->address_at;
     t->process = m->process_at;
+    t->instance_is_address = !m->own_instance;
     t->n = (uint32_t)m->n;
     if (m->n > 0) {
         memcpy(t->entries, m->entries, entries_size);

@@ -8,6 +8,7 @@
 #include "scraper/targets/settings.h"
 
 #define PORT_NAME SV("__meta_kubernetes_pod_container_port_name")
+#define CONTAINER_NAME SV("__meta_kubernetes_pod_container_name")
 /* A port to scrape a type on, or one of these. */
 #define PORT_ADDRESS 0u           /* __address__ has none: the default of the scheme */
 #define PORT_NOWHERE UINT32_MAX   /* not in this label set */
@@ -24,7 +25,7 @@ struct port_choice {
 
 bool ports_read(struct sv name)
 {
-    return sv_eq(name, PORT_NAME) || sv_eq(name, SV(LABEL_ADDRESS));
+    return sv_eq(name, PORT_NAME) || sv_eq(name, CONTAINER_NAME) || sv_eq(name, SV(LABEL_ADDRESS));
 }
 
 /* ---- the labels ------------------------------------------------------------------------------ */
@@ -37,20 +38,25 @@ static struct sv of_type(const struct labels *labels, const char *type, const ch
 
 struct sv ports_wanted_name(const struct labels *labels, const char *type)
 {
-    struct sv name = of_type(labels, type, "port_name");
-    if (name.n > 0 || ports_wanted_port(labels, type).n > 0) {
-        return name;
+    if (ports_wanted_port(labels, type).n > 0) {
+        return SV("");
     }
-    return labels_get(labels, SV("__profile_port_name__"));
+    struct sv name = of_type(labels, type, "port_name");
+    return name.n > 0 ? name : labels_get(labels, SV("__profile_port_name__"));
 }
 
 struct sv ports_wanted_port(const struct labels *labels, const char *type)
 {
-    if (of_type(labels, type, "port_name").n > 0) {
-        return SV("");
-    }
     struct sv port = of_type(labels, type, "port");
-    return port.n > 0 ? port : labels_get(labels, SV("__profile_port__"));
+    if (port.n > 0 || of_type(labels, type, "port_name").n > 0) {
+        return port;
+    }
+    return labels_get(labels, SV("__profile_port__"));
+}
+
+struct sv ports_wanted_container(const struct labels *labels, const char *type)
+{
+    return of_type(labels, type, "container");
 }
 
 bool ports_wanted(const struct labels *labels, const struct config_type *type)
@@ -86,7 +92,8 @@ static bool affects_scrape(struct sv name)
         }
     }
     return !sv_starts_with(name, SV("__profile_")) ||
-           !(sv_ends_with(name, SV("_port__")) || sv_ends_with(name, SV("_port_name__")));
+           !(sv_ends_with(name, SV("_port__")) || sv_ends_with(name, SV("_port_name__")) ||
+             sv_ends_with(name, SV("_container__")));
 }
 
 static uint64_t hash_scrape_labels(const struct labels *labels, struct sv host)
@@ -106,7 +113,9 @@ static uint32_t chosen_port(const struct port_candidate *c, const struct port_ch
                             const struct config_type *type)
 {
     uint64_t number;
-    if (!ports_wanted(c->labels, type)) {
+    struct sv container = ports_wanted_container(c->labels, type->key);
+    bool other = container.n > 0 && !sv_eq(container, labels_get(c->discovered, CONTAINER_NAME));
+    if (other || !ports_wanted(c->labels, type)) {
         return PORT_NOWHERE;
     }
     struct sv name = ports_wanted_name(c->labels, type->key);
@@ -187,6 +196,7 @@ static void set_type(struct labels_builder *b, const struct labels *labels,
     char name[TYPE_LABEL_MAX];
     char number[16];
     labels_builder_del(b, type_label(sv_from(type->key), "port_name", name));
+    labels_builder_del(b, type_label(sv_from(type->key), "container", name));
     if (port == PORT_NOWHERE && ports_wanted(labels, type)) {
         labels_builder_set(b, type_label(sv_from(type->key), "enabled", name), SV("false"));
     }

@@ -4,11 +4,13 @@
  * ports; annotations apply to the whole pod. After relabelling, these labels define the port of a
  * type (<type>: its key, with "_" for every character that is not a letter, a digit or "_"):
  *
- *   __profile_<type>_port_name__   the port that a container declares under this name
  *   __profile_<type>_port__        this port, declared or not
+ *   __profile_<type>_port_name__   the port that a container declares under this name
  *   __profile_port__               the port of all types that have neither of these
  *   __profile_port_name__          the name, if there is no __profile_port__ either
  *   (none of them)                 the port of __address__
+ *
+ * __profile_<type>_container__ leaves only the label sets of this container to a type.
  *
  * If several label sets of a pod ask for the same scrape (type, address, and every label that
  * affects the scrape), it runs once: under the labels of the one discovered with that port, hence
@@ -47,6 +49,8 @@ bool ports_read(struct sv name);
 struct sv ports_wanted_name(const struct labels *labels, const char *type);
 /* The port number that they ask for, as written, valid or not; empty if none. */
 struct sv ports_wanted_port(const struct labels *labels, const char *type);
+/* The container that they ask for; empty if any. */
+struct sv ports_wanted_container(const struct labels *labels, const char *type);
 /* Whether these labels, or else the job, enable a type. A value other than "true" and "false"
  * counts as true: target_new() refuses it with a message. */
 bool ports_wanted(const struct labels *labels, const struct config_type *type);

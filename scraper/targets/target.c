@@ -154,6 +154,12 @@ struct labels *target_series(const struct target *t, size_t i, struct labels_bui
         labels_builder_set_str(b, LABEL_PROFILE_PATH, string_at(t, t->entries[i].own_path));
     }
     target_set_default(b, LABEL_PROFILE_PATH, sv_from(type->path));
+    if (t->entries[i].address != t->address) {
+        labels_builder_set_str(b, LABEL_ADDRESS, target_address(t, i));
+        if (t->instance_is_address) {
+            labels_builder_set_str(b, LABEL_INSTANCE, target_address(t, i));
+        }
+    }
     if (type->is_delta || type->delta == DELTA_AUTO) {
         labels_builder_set_str(b, LABEL_DELTA, "false");
     }

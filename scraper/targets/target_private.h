@@ -40,9 +40,10 @@ struct target {
     char *problem_texts; /* NULL if there are no problems, as is the next */
     struct target_problem *problems;
     uint32_t n_problems;
-    uint32_t address;    /* offset, as in the entries: `__address__` */
-    uint32_t process;    /* the same in canonical form */
-    uint64_t generation; /* a hash of the pod's UID; 0 if unknown */
+    uint32_t address;         /* offset, as in the entries: `__address__` */
+    uint32_t process;         /* the same in canonical form */
+    uint64_t generation;      /* a hash of the pod's UID; 0 if unknown */
+    bool instance_is_address; /* no rule has set the label */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */
 };
@@ -62,7 +63,8 @@ bool target_same_scrape(const struct target *a, size_t i, const struct target *b
 uint64_t target_scrape_hash(const struct target *t, size_t i);
 /* Appends the identity as text, for a key. False if out of memory. */
 bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
-/* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, and
+/* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, its
+ * own address where it has one (also as `instance`, if no rule has set that), and
  * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
  * memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);

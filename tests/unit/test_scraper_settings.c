@@ -449,8 +449,8 @@ static void series(void **state)
     buf_init(&text, 4096);
     testing_labels_format(l, &text);
     CHECK_STR(text.data,
-              "{__address__=\"10.1.2.3:80\", __name__=\"memory\", __profile_path__=\"/own\", "
-              "__scheme__=\"http\", app=\"x\", instance=\"10.1.2.3:80\", "
+              "{__address__=\"10.1.2.3:6060\", __name__=\"memory\", __profile_path__=\"/own\", "
+              "__scheme__=\"http\", app=\"x\", instance=\"10.1.2.3:6060\", "
               "service_name=\"unspecified\"}",
               "series");
     buf_done(&text);

@@ -462,6 +462,34 @@ static void series_labels(void **state)
     target_unref(t);
 }
 
+/* `instance` is the address that is scraped, unless a rule has set it. */
+static void instance_of_a_type(void **state)
+{
+    static const struct {
+        const char *row, *instance, *want;
+    } rows[] = {
+        {"the type's own port", "", "h:6060"},
+        {"set by a rule", "web-1", "web-1"},
+        {"set by a rule to what it would be", "h:80", "h:80"},
+    };
+    struct fixture *f = *state;
+    f->types[4].enabled = true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct target *t = make_ok(f, LABELS("__address__", "h:80", "instance", rows[i].instance,
+                                             "__profile_process_cpu_port__", "6060"));
+        for (size_t k = 0; k < target_scrape_count(t); k++) {
+            struct labels *series = target_series(t, k, f->b);
+            bool own = strcmp(target_scrape_type(t, k)->key, "process_cpu") == 0;
+            const char *want = own ? rows[i].want : i == 1 ? "web-1" : "h:80";
+            CHECK_STR(labels_get(series, SV("instance")).p, want, rows[i].row);
+            CHECK_STR(labels_get(series, SV("__address__")).p, own ? "h:6060" : "h:80",
+                      rows[i].row);
+            labels_unref(series);
+        }
+        target_unref(t);
+    }
+}
+
 /* Invalid UTF-8 is refused, control characters and emoji are fine. */
 static void utf8(void **state)
 {
@@ -627,29 +655,18 @@ static void reads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(default_urls),
-        TEST(all_types_https),
-        TEST(scheme_and_port),
-        TEST(bad_addresses),
-        TEST(bad_schemes),
-        TEST(path_prefixes),
-        TEST(bad_paths),
-        TEST(seconds_only_for_sampling),
-        TEST(param_labels),
-        TEST(type_params_win),
-        TEST(timeouts),
-        TEST(seconds_of_a_target),
-        TEST(service_names),
-        TEST(job_and_instance),
-        TEST(carried_labels),
-        TEST(series_labels),
-        TEST(utf8),
-        TEST(pinned_hosts),
-        TEST(processes),
-        TEST(identity),
-        TEST(types_with_one_path),
-        TEST(no_types),
-        TEST(reads),
+        TEST(default_urls),       TEST(all_types_https),
+        TEST(scheme_and_port),    TEST(bad_addresses),
+        TEST(bad_schemes),        TEST(path_prefixes),
+        TEST(bad_paths),          TEST(seconds_only_for_sampling),
+        TEST(param_labels),       TEST(type_params_win),
+        TEST(timeouts),           TEST(seconds_of_a_target),
+        TEST(service_names),      TEST(job_and_instance),
+        TEST(carried_labels),     TEST(series_labels),
+        TEST(instance_of_a_type), TEST(utf8),
+        TEST(pinned_hosts),       TEST(processes),
+        TEST(identity),           TEST(types_with_one_path),
+        TEST(no_types),           TEST(reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
