@@ -19,7 +19,8 @@ int annotation_shown(struct sv value)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const char *const settings[] = {"scrape", "port", "port_name", "scheme", "path"};
+static const char *const settings[] = {"scrape", "port", "port_name",
+                                       "scheme", "path", "container"};
 
 /* The well-known annotations that do not belong to a profile type. */
 static const char *const annotations[] = {"profiles.grafana.com/service_name",
@@ -50,6 +51,8 @@ struct known {
     char text[KNOWN_MAX][64];
     const char *at[KNOWN_MAX];
     size_t n;
+    const char *read[KNOWN_MAX]; /* those that the rules read */
+    size_t n_read;
 };
 
 static char label_char(char c)
@@ -66,7 +69,15 @@ static bool is_label_of(struct sv label, const char *annotation)
     return i == label.n && annotation[i] == '\0';
 }
 
-static void known_add(struct known *k, const char *prefix, const char *name)
+bool annotation_is_read(const struct rule_reader *rules, struct sv label)
+{
+    char name[256];
+    int n = snprintf(name, sizeof(name), ANNOTATION_PREFIX "%.*s", SV_ARG(label));
+    return n > 0 && (size_t)n < sizeof(name) && rules->reads(rules->arg, sv_from(name));
+}
+
+static void known_add(struct known *k, const struct rule_reader *rules, const char *prefix,
+                      const char *name)
 {
     char *text = k->text[k->n];
     snprintf(text, sizeof(k->text[0]), "%s%s", prefix, name);
@@ -74,9 +85,12 @@ static void known_add(struct known *k, const char *prefix, const char *name)
         *p = label_char(*p);
     }
     k->at[k->n++] = text;
+    if (annotation_is_read(rules, sv_from(text))) {
+        k->read[k->n_read++] = text;
+    }
 }
 
-static struct known *known_new(void)
+static struct known *known_new(const struct rule_reader *rules)
 {
     struct known *k = calloc(1, sizeof(*k));
     if (k == NULL) {
@@ -86,11 +100,11 @@ static struct known *known_new(void)
         char prefix[64];
         snprintf(prefix, sizeof(prefix), GRAFANA "%s.", config_builtin_type(t)->annotation);
         for (size_t s = 0; s < COUNT(settings); s++) {
-            known_add(k, prefix, settings[s]);
+            known_add(k, rules, prefix, settings[s]);
         }
     }
     for (size_t i = 0; i < COUNT(annotations); i++) {
-        known_add(k, "", annotations[i]);
+        known_add(k, rules, "", annotations[i]);
     }
     return k;
 }
@@ -178,23 +192,27 @@ static bool is_family(struct sv label)
 /* The same name in the right domain: "pyroscope_grafana_com_x". NULL if there is none. */
 static const char *in_right_domain(const struct known *k, struct sv label)
 {
-    for (size_t i = 0; i < k->n; i++) {
-        struct sv known = sv_from(k->at[i]);
+    for (size_t i = 0; i < k->n_read; i++) {
+        struct sv known = sv_from(k->read[i]);
         if (!sv_starts_with(known, SV(GRAFANA_LABEL))) {
             continue;
         }
         struct sv name = sv_skip(known, strlen(GRAFANA_LABEL));
         if (label.n > name.n + 1 && sv_ends_with(label, name) &&
             label.p[label.n - name.n - 1] == '_') {
-            return k->at[i];
+            return k->read[i];
         }
     }
     return NULL;
 }
 
-static void put_known(struct sv label, struct sv value, struct buf *out)
+static void put_known(const struct known *k, struct sv label, struct sv value, struct buf *out)
 {
-    if (is_switch(label) && is_nearly_true(value)) {
+    if (is_switch(label) && !sv_in(label, k->read, k->n_read)) {
+        buf_puts(out, " No rule of the job looks at the annotation ");
+        annotation_put_name(label, out);
+        buf_putc(out, '.');
+    } else if (is_switch(label) && is_nearly_true(value)) {
         buf_puts(out, " The annotation ");
         annotation_put_name(label, out);
         buf_printf(out, " has the value \"%.*s\"; only \"true\" counts.", annotation_shown(value),
@@ -204,7 +222,7 @@ static void put_known(struct sv label, struct sv value, struct buf *out)
 
 static void put_unknown(const struct known *k, struct sv label, struct buf *out)
 {
-    const char *near = suggest(label, k->at, k->n);
+    const char *near = suggest(label, k->read, k->n_read);
     near = near == NULL ? in_right_domain(k, label) : near;
     buf_puts(out, " The annotation ");
     annotation_put_name(label, out);
@@ -217,9 +235,10 @@ static void put_unknown(const struct known *k, struct sv label, struct buf *out)
     buf_puts(out, ", if that is what it stands for.");
 }
 
-void annotations_explain(const struct labels *discovered, struct buf *out)
+void annotations_explain(const struct rule_reader *rules, const struct labels *discovered,
+                         struct buf *out)
 {
-    struct known *k = known_new();
+    struct known *k = known_new(rules);
     for (size_t i = 0; k != NULL && i < labels_count(discovered); i++) {
         struct label l = labels_at(discovered, i);
         if (!sv_starts_with(l.name, SV(ANNOTATION_PREFIX))) {
@@ -227,7 +246,7 @@ void annotations_explain(const struct labels *discovered, struct buf *out)
         }
         struct sv name = sv_skip(l.name, strlen(ANNOTATION_PREFIX));
         if (sv_in(name, k->at, k->n)) {
-            put_known(name, l.value, out);
+            put_known(k, name, l.value, out);
         } else if (is_family(name)) {
             put_unknown(k, name, out);
         }

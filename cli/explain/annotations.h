@@ -5,6 +5,8 @@
 #ifndef PROFPULL_CLI_EXPLAIN_ANNOTATIONS_H
 #define PROFPULL_CLI_EXPLAIN_ANNOTATIONS_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/labels.h"
 
@@ -16,9 +18,19 @@
  * own name is appended. */
 void annotation_put_name(struct sv label, struct buf *out);
 
+/* Which labels the rules of a job read. */
+struct rule_reader {
+    bool (*reads)(void *arg, struct sv label);
+    void *arg;
+};
+/* The same for the label of an annotation, without ANNOTATION_PREFIX. */
+bool annotation_is_read(const struct rule_reader *rules, struct sv label);
+
 /* One sentence for each annotation of the pod that looks like a well-known one and is not
- * understood. */
-void annotations_explain(const struct labels *discovered, struct buf *out);
+ * understood, or that the rules do not read although it is one. Only annotations that the rules
+ * read are recommended. */
+void annotations_explain(const struct rule_reader *rules, const struct labels *discovered,
+                         struct buf *out);
 
 /* The length to print of a value from outside. */
 int annotation_shown(struct sv value);

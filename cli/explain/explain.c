@@ -358,9 +358,31 @@ static void put_problems(const struct pod *s, bool built_in, struct buf *out)
     }
 }
 
-/* Enabled types whose port name no container has declared. */
-static bool put_missing_ports(const struct config_job *job, const struct pod *s, struct buf *out)
+/* The rules of a job, for the question which labels they read. */
+struct job_rules {
+    const struct relabel *rules;
+    struct relabel_scratch *scratch;
+};
+
+static bool explain_reads(void *arg, struct sv label)
 {
+    const struct job_rules *j = arg;
+    return relabel_reads(j->rules, j->scratch, label);
+}
+
+static struct rule_reader rules_of(const struct explain *e, size_t job, struct job_rules *storage)
+{
+    storage->rules = pipeline_rules(e->options.pipeline, job);
+    storage->scratch = e->scratch;
+    return (struct rule_reader){.reads = explain_reads, .arg = storage};
+}
+
+/* Enabled types whose port name no container has declared. */
+static bool put_missing_ports(struct explain *e, const struct pod *s, struct buf *out)
+{
+    const struct config_job *job = &e->options.config->jobs[s->job];
+    struct job_rules storage;
+    const struct rule_reader rules = rules_of(e, s->job, &storage);
     size_t before = out->len;
     size_t kept = 0;
     while (kept < s->n && s->sets[kept].v.relabelled == NULL) {
@@ -371,7 +393,7 @@ static bool put_missing_ports(const struct config_job *job, const struct pod *s,
         const struct labels *labels = s->sets[kept].v.relabelled;
         if (ports_wanted(labels, type) && !is_scraped_as(s, type) &&
             ports_wanted_name(labels, type->key).n > 0) {
-            words_no_port(type, labels, s->sets, s->n, out);
+            words_no_port(type, &rules, labels, s->sets, s->n, out);
         }
     }
     return out->len > before;
@@ -386,7 +408,10 @@ static void put_dropped(struct explain *e, const struct pod *s, const struct lab
     relabel_apply(rules, e->scratch, e->builder, NULL, NULL);
     struct labels *at_rule = labels_builder_build(e->builder);
     if (at_rule != NULL) {
-        words_dropped(&e->options.config->jobs[s->job], p->v.rule, p->discovered, at_rule, out);
+        struct job_rules storage;
+        const struct rule_reader reader = rules_of(e, s->job, &storage);
+        words_dropped(&e->options.config->jobs[s->job], p->v.rule, &reader, p->discovered, at_rule,
+                      out);
     }
     labels_unref(at_rule);
 }
@@ -400,7 +425,7 @@ static void put_not_scraped(struct explain *e, const struct pod *s, struct buf *
         buf_printf(out, " It was refused: %s.", p->error == NULL ? "out of memory" : p->error);
     } else if (!p->v.set_aside) {
         put_dropped(e, s, p, out);
-    } else if (!put_missing_ports(job, s, out)) {
+    } else if (!put_missing_ports(e, s, out)) {
         buf_puts(out, " No profile type is switched on.");
     }
 }
@@ -419,11 +444,13 @@ static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
         put_scraped(job, s, out);
         put_owner(e, p, out);
         put_problems(s, built_in, out);
-        put_missing_ports(job, s, out);
+        put_missing_ports(e, s, out);
     }
     /* Where a rule dropped it, the annotations are explained with the rule. */
     if (built_in && (p->v.target != NULL || p->v.set_aside || p->v.outcome != RELABEL_DROPPED)) {
-        annotations_explain(s->sets[0].discovered, out);
+        struct job_rules storage;
+        const struct rule_reader rules = rules_of(e, s->job, &storage);
+        annotations_explain(&rules, s->sets[0].discovered, out);
     }
     buf_putc(out, '\n');
 }

@@ -69,33 +69,67 @@ static void say_near(const struct config_rule *rule, const struct labels *discov
     }
 }
 
-static bool asks_for_family(const struct config_rule *rule)
+/* The annotation that a rule looks at, without ANNOTATION_PREFIX: of several the one that switches
+ * CPU profiles on, or else the first. */
+static struct sv annotation_of(const struct config_rule *rule)
 {
-    for (size_t i = 0; i < rule->source_labels.n; i++) {
-        struct sv name = sv_from(rule->source_labels.at[i]);
-        if (sv_starts_with(name, SV(ANNOTATION_PREFIX "profiles_grafana_com_")) ||
-            sv_starts_with(name, SV(ANNOTATION_PREFIX "pyroscope_io_"))) {
-            return true;
-        }
-    }
-    return false;
+    const char *usual = ANNOTATION_PREFIX "profiles_grafana_com_cpu_scrape";
+    const char *first = rule->source_labels.at[0];
+    bool has = sv_in(sv_from(usual), rule->source_labels.at, rule->source_labels.n);
+    return sv_skip(sv_from(has ? usual : first), strlen(ANNOTATION_PREFIX));
 }
 
-static void say_annotation_rule(const struct config_rule *rule, const struct labels *discovered,
-                                struct buf *out)
+/* " and profiles.grafana.com/cpu.port: "PORT" (...)", if the rules read the annotation for the port
+ * that goes with a switch. */
+static void say_port(const struct rule_reader *rules, struct sv label, struct buf *out)
 {
-    bool keeps = rule->has_action && rule->action == ACTION_KEEP;
-    if (!keeps || !asks_for_family(rule)) {
+    static const char *const switches[] = {"_scrape", "_enable", "_enabled"};
+    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+        char port[128];
+        if (!sv_ends_with(label, sv_from(switches[i]))) {
+            continue;
+        }
+        int n = snprintf(port, sizeof(port), "%.*s_port", (int)(label.n - strlen(switches[i])),
+                         label.p);
+        if (n > 0 && (size_t)n < sizeof(port) && annotation_is_read(rules, sv_from(port))) {
+            buf_puts(out, " and ");
+            annotation_put_name(sv_from(port), out);
+            buf_puts(out, ": \"PORT\" (where the program serves /debug/pprof)");
+        }
+    }
+}
+
+/* The value that the regex of a rule asks for: the regex, if nothing in it is special. */
+static void say_value(const struct config_rule *rule, struct buf *out)
+{
+    const char *regex = rule->regex == NULL ? "(.*)" : rule->regex;
+    if (regex[strcspn(regex, ".*+?()[]{}|^$\\")] == '\0') {
+        buf_printf(out, ": \"%s\"", regex);
+    } else if (strcmp(regex, "(.*;)?true(;.*)?") == 0) { /* of the built-in configuration */
+        buf_puts(out, ": \"true\"");
+    } else {
+        buf_printf(out, ", with a value that fits the rule's regex \"%s\",", regex);
+    }
+}
+
+static void say_annotation_rule(const struct config_rule *rule, const struct rule_reader *rules,
+                                const struct labels *discovered, struct buf *out)
+{
+    if (!rule->has_action || rule->action != ACTION_KEEP) {
         return;
     }
     buf_puts(out, ": no annotation of the pod asks for it.");
     size_t before = out->len;
-    annotations_explain(discovered, out);
-    if (out->len == before) {
-        buf_puts(out, " Add profiles.grafana.com/cpu.scrape: \"true\" and "
-                      "profiles.grafana.com/cpu.port: \"PORT\" (where the program serves "
-                      "/debug/pprof) to the annotations of the pod, in a Deployment and the like "
-                      "to spec.template.metadata.annotations.");
+    annotations_explain(rules, discovered, out);
+    say_near(rule, discovered, out);
+    if (out->len == before || rule->source_labels.n == 1) {
+        struct sv label = annotation_of(rule);
+        buf_puts(out, " Add ");
+        annotation_put_name(label, out);
+        say_value(rule, out);
+        say_port(rules, label, out);
+        buf_puts(out, " to the annotations of the pod, in a Deployment and the like to "
+                      "spec.template.metadata.annotations.");
     }
 }
 
@@ -125,8 +159,8 @@ static void say_values(const struct config_rule *rule, const struct labels *at_r
     }
 }
 
-void words_dropped(const struct config_job *job, size_t rule, const struct labels *discovered,
-                   const struct labels *at_rule, struct buf *out)
+void words_dropped(const struct config_job *job, size_t rule, const struct rule_reader *rules,
+                   const struct labels *discovered, const struct labels *at_rule, struct buf *out)
 {
     const struct config_rule *r = &job->relabel.at[rule - 1];
     struct sv phase = get(discovered, POD "phase");
@@ -142,7 +176,7 @@ void words_dropped(const struct config_job *job, size_t rule, const struct label
     } else if (words_about(r) == ABOUT_INIT) {
         buf_puts(out, ": all that it declares belongs to init containers, which have ended.");
     } else if (words_about(r) == ABOUT_ANNOTATION) {
-        say_annotation_rule(r, discovered, out);
+        say_annotation_rule(r, rules, discovered, out);
     }
     if (out->len == before) {
         say_values(r, at_rule, out);
@@ -187,11 +221,42 @@ static void put_ports(const struct label_set *sets, size_t n, struct buf *out)
     }
 }
 
-void words_no_port(const struct config_type *type, const struct labels *relabelled,
-                   const struct label_set *sets, size_t n, struct buf *out)
+/* Which annotation, or else which label, gives a type its port. */
+static void say_add_port(const struct config_type *type, const struct rule_reader *rules,
+                         struct buf *out)
 {
     const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(type->key));
+    char annotation[128];
+    snprintf(annotation, sizeof(annotation), "profiles_grafana_com_%s_port",
+             builtin == NULL ? type->key : builtin->annotation);
+    buf_puts(out, ". Correct it, or ");
+    if (annotation_is_read(rules, sv_from(annotation))) {
+        buf_printf(out, "add profiles.grafana.com/%s.port: \"PORT\"",
+                   builtin == NULL ? type->key : builtin->annotation);
+    } else {
+        buf_printf(out, "set the label __profile_%s_port__ by a rule", type->key);
+    }
+    buf_puts(out, "; the port need not be declared.");
+}
+
+/* The container is chosen, and the pod has none of this name that the rules keep. */
+static bool lacks_container(struct sv container, const struct label_set *sets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (sets[i].v.relabelled != NULL &&
+            sv_eq(get(sets[i].discovered, POD "container_name"), container)) {
+            return false;
+        }
+    }
+    return container.n > 0;
+}
+
+void words_no_port(const struct config_type *type, const struct rule_reader *rules,
+                   const struct labels *relabelled, const struct label_set *sets, size_t n,
+                   struct buf *out)
+{
     struct sv name = ports_wanted_name(relabelled, type->key);
+    struct sv container = ports_wanted_container(relabelled, type->key);
     struct sv by_type = SV("");
     char label[128];
     int length = snprintf(label, sizeof(label), "__profile_%s_port_name__", type->key);
@@ -199,22 +264,28 @@ void words_no_port(const struct config_type *type, const struct labels *relabell
         by_type = get(relabelled, label);
     }
     buf_printf(out, " The profile type %s is asked for and not scraped: ", type->key);
-    if (by_type.n > 0) {
-        buf_printf(out,
-                   "its port is to be the one named \"%.*s\", and no container has declared a "
-                   "port under this name. Declared are: ",
-                   annotation_shown(name), name.p);
-    } else {
-        buf_printf(out,
-                   "no annotation names its port, and no container has declared a port named "
-                   "\"%.*s\". Declared are: ",
-                   annotation_shown(name), name.p);
+    if (lacks_container(container, sets, n)) {
+        buf_printf(out, "the pod has no container \"%.*s\" that the rules keep.",
+                   annotation_shown(container), container.p);
+        return;
     }
+    bool chosen = container.n > 0;
+    if (by_type.n > 0) {
+        buf_printf(out, "its port is to be the one named \"%.*s\", and ", annotation_shown(name),
+                   name.p);
+    } else {
+        buf_puts(out, "no annotation names its port, and ");
+    }
+    buf_printf(out, "%s%.*s has %sdeclared a port ", chosen ? "container " : "no container",
+               annotation_shown(container), container.p, chosen ? "not " : "");
+    if (by_type.n > 0) {
+        buf_puts(out, "under this name");
+    } else {
+        buf_printf(out, "named \"%.*s\"", annotation_shown(name), name.p);
+    }
+    buf_puts(out, ". Declared are: ");
     put_ports(sets, n, out);
-    buf_printf(out,
-               ". Correct it, or add profiles.grafana.com/%s.port: \"PORT\"; the port need not "
-               "be declared.",
-               builtin == NULL ? type->key : builtin->annotation);
+    say_add_port(type, rules, out);
 }
 
 /* ---- what sources leave out ------------------------------------------------------------------ */

@@ -343,6 +343,8 @@ func TestExplain(t *testing.T) {
 		pod("portless", grafana("memory.scrape", "true")),
 		pod("misnamed", grafana("memory.scrape", "true", "memory.port_name", "http")),
 		pod("half", grafana("cpu.scrape", "true", "cpu.port", "http", "memory.scrape", "true", "memory.port", "8080")),
+		pod("boxed", grafana("cpu.scrape", "true", "cpu.port", "6060", "cpu.container", "side")),
+		pod("unboxed", grafana("cpu.scrape", "true", "cpu.port_name", "main-0", "cpu.container", "nope")),
 		pod("extra", grafana("cpu.scrape", "true", "cpu.port", "6060", "memroy.scrape", "true")),
 	} {
 		cluster.Put(p)
@@ -374,6 +376,8 @@ func TestExplain(t *testing.T) {
 		{"shop/misnamed", []string{"its port is to be the one named \"http\", and no container has declared a port under this name"}},
 		{"shop/half", []string{"memory at http://10.1.2.3:8080/debug/pprof/allocs", "process_cpu", "\"http\""}},
 		{"shop/extra", []string{"is scraped", "The annotation profiles.grafana.com/memroy.scrape has no meaning here; rename it to profiles.grafana.com/memory.scrape"}},
+		{"shop/boxed", []string{"process_cpu at http://10.1.2.3:6060/", "container side"}},
+		{"shop/unboxed", []string{"The profile type process_cpu is asked for and not scraped: the pod has no container \"nope\" that the rules keep."}},
 		{"goo", []string{"Pod shop/good is scraped"}},
 		{"shop/*o", []string{"Pod shop/typo is not scraped"}},
 	}
@@ -390,7 +394,7 @@ func TestExplain(t *testing.T) {
 	}
 	t.Run("summary", func(t *testing.T) {
 		r := explain(t, exitDone, env)
-		for _, want := range []string{"10 pods seen: 3 scraped (3 profile types in all), 7 not, because",
+		for _, want := range []string{"12 pods seen: 4 scraped (4 profile types in all), 8 not, because",
 			"4  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1"} {
 			if !strings.Contains(r.stderr, want) {
 				t.Errorf("%q is missing:\n%s", want, r.stderr)
@@ -407,6 +411,37 @@ write: [{url: "http://127.0.0.1:1"}]
 		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
 		if !strings.Contains(r.stdout, "It watches only the namespaces a, b: add shop to namespaces.names") {
 			t.Error(r.stdout)
+		}
+	})
+	// What is recommended is what the rules look at, whatever that is.
+	t.Run("rules", func(t *testing.T) {
+		keep := func(label, more string) string {
+			return writeConfig(t, `
+scrape_configs:
+  - job_name: own
+    kubernetes_sd_configs: [{role: pod}]
+    relabel_configs:
+      - {source_labels: [__meta_kubernetes_pod_annotation_`+label+`], regex: "true", action: keep}
+`+more+`
+write: [{url: "http://127.0.0.1:1"}]
+`)
+		}
+		port := `      - {action: labelmap, regex: __meta_kubernetes_pod_annotation_pyroscope_io_port, replacement: __profile_port__}`
+		named := `      - {target_label: __profile_port_name__, replacement: debug}`
+		rows := []struct{ config, pod, want, never string }{
+			{keep("pyroscope_io_scrape", ""), "shop/silent", `Add pyroscope.io/scrape: "true" to the annotations`, "profiles.grafana.com"},
+			{keep("pyroscope_io_scrape", port), "shop/silent", `Add pyroscope.io/scrape: "true" and pyroscope.io/port: "PORT"`, "profiles.grafana.com"},
+			{keep("profiles_grafana_com_memory_scrape", ""), "shop/silent", `Add profiles.grafana.com/memory.scrape: "true" to`, "cpu.scrape"},
+			{keep("example_com_profile", ""), "shop/silent", `Add example_com_profile: "true" to`, "grafana"},
+			{keep("pyroscope_io_scrape", ""), "shop/good", "No rule of the job looks at the annotation profiles.grafana.com/cpu.scrape.", "rename"},
+			{keep("pyroscope_io_scrape", ""), "shop/typo", `Add pyroscope.io/scrape: "true"`, "rename it to profiles"},
+			{keep("profiles_grafana_com_cpu_scrape", named), "shop/good", "set the label __profile_memory_port__ by a rule", "add profiles"},
+		}
+		for _, row := range rows {
+			r := explain(t, exitDone, env, "--pod", row.pod, "--config", row.config)
+			if !strings.Contains(r.stdout, row.want) || strings.Contains(r.stdout, row.never) {
+				t.Errorf("%s: expected %q and not %q:\n%s", row.pod, row.want, row.never, r.stdout)
+			}
 		}
 	})
 	t.Run("shard", func(t *testing.T) {

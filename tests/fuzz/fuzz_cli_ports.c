@@ -70,16 +70,24 @@ static void check_settled(const struct config_job *job, struct port_candidate *c
     }
 }
 
+/* Rules that read every other label. */
+static bool reads(void *arg, struct sv label)
+{
+    (void)arg;
+    return label.n % 2 == 0;
+}
+
 static void write_words(const struct config_job *job, struct labels *const *sets, size_t n)
 {
+    const struct rule_reader rules = {.reads = reads};
     struct label_set words[SETS_MAX];
     struct buf out;
     buf_init(&out, 16 << 20);
     for (size_t i = 0; i < n; i++) {
         words[i] = (struct label_set){.discovered = sets[i], .v.relabelled = sets[i]};
-        annotations_explain(sets[i], &out);
+        annotations_explain(&rules, sets[i], &out);
         for (size_t r = 1; r <= job->relabel.n; r++) {
-            words_dropped(job, r, sets[i], sets[i], &out);
+            words_dropped(job, r, &rules, sets[i], sets[i], &out);
         }
         struct config_selector selector = {.role = ROLE_POD, .label = "", .field = "a"};
         selector.field = labels_get(sets[i], SV("field")).p;
@@ -87,7 +95,7 @@ static void write_words(const struct config_job *job, struct labels *const *sets
         words_left_out(&k, SV("n"), sets[i], &out);
     }
     for (size_t t = 0; n > 0 && t < job->n_types; t++) {
-        words_no_port(&job->types[t], sets[0], words, n, &out);
+        words_no_port(&job->types[t], &rules, sets[0], words, n, &out);
     }
     buf_done(&out);
 }
