@@ -353,7 +353,7 @@ struct config_options {
      * nothing will be written to the endpoints. */
     const struct config_protocol *const *protocols;
     /* From the command line: replaces or makes endpoint "main" with the default protocol; NULL =
-     * none. */
+     * none. Refused if it would take credentials of the file to another server. */
     const char *write_url;
     const char *listen; /* replaces server.listen; NULL = none */
 };

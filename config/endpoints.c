@@ -1,8 +1,10 @@
 /* The list `write`: the endpoints that profiles are sent to. */
+#include <stdio.h>
 #include <string.h>
 
 #include "config/dump.h"
 #include "config/parts.h"
+#include "http/url.h"
 
 #define DEFAULT_NAME "main"
 #define HOUR_MS UINT64_C(3600000)
@@ -349,6 +351,64 @@ static struct config_endpoint *find_main(const struct endpoints *all)
     return NULL;
 }
 
+/* What of an endpoint only its own server may get; NULL if there is nothing. */
+static const char *confidential(const struct config_endpoint *e)
+{
+    const struct http_settings *http = &e->http;
+    const struct {
+        const char *what;
+        bool has;
+    } parts[] = {
+        {"credentials", http->auth != HTTP_AUTH_NONE},
+        {"client certificate", http->tls.cert_pem != NULL || http->tls.cert_file != NULL},
+        {"headers", e->headers.n > 0},
+        {"http_headers", http->n_headers > 0},
+        {"tenant_id", e->tenant_id[0] != '\0'},
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].has) {
+            return parts[i].what;
+        }
+    }
+    return NULL;
+}
+
+/* Whether two URLs have the same scheme, host and port. */
+static bool same_server(const char *a, const char *b)
+{
+    struct url one;
+    struct url other;
+    bool same = false;
+    if (!url_parse(a, &one, NULL)) {
+        return false;
+    }
+    if (url_parse(b, &other, NULL)) {
+        same =
+            one.https == other.https && one.port == other.port && strcmp(one.host, other.host) == 0;
+        url_done(&other);
+    }
+    url_done(&one);
+    return same;
+}
+
+/* The credentials of an endpoint were meant for the server in the file: another one must not get
+ * them, nor the same one over plain HTTP. An endpoint without a URL takes any server. */
+static bool check_server(struct reader *r, const struct config_endpoint *e, const char *url)
+{
+    char message[1024];
+    const char *what = confidential(e);
+    if (e->url == NULL || what == NULL || is_file_url(sv_from(url)) || same_server(e->url, url)) {
+        return true;
+    }
+    snprintf(message, sizeof(message),
+             "%.200s is not the server of the endpoint \"%s\", %.200s, and must not get its %s: "
+             "leave --write.url out, or its %s, or rename the endpoint",
+             url, e->name, e->url, what, what);
+    r->reported++;
+    config_errors_add(r->errors, 0, 0, "--write.url", message);
+    return false;
+}
+
 /* The URL of the command line replaces that of "main", or adds "main"; the array has room for it.
  */
 static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
@@ -363,6 +423,9 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
         endpoint_defaults(r, c, e);
         e->name = DEFAULT_NAME;
         e->pos = (struct config_pos){.file = r->file};
+    }
+    if (!check_server(r, e, url)) {
+        return;
     }
     e->url = url;
     e->protocol = reader_protocols(r)[0];

@@ -868,9 +868,59 @@ static void mistakes_on_the_command_line(void **state)
     check_errors("scrape_configs: [{job_name: a}]\n", "", &o);
 }
 
+/* --write.url must not take what was configured for one server to another one. */
+static void credentials_go_to_their_server_only(void **state)
+{
+    static const struct {
+        const char *endpoint;
+        const char *url;
+        const char *leaks; /* NULL: allowed */
+    } rows[] = {
+        {"url: \"https://a.b\", basic_auth: {username: u, password: p}", "http://c", "credentials"},
+        {"url: \"https://a.b\", basic_auth: {username: u, password: p}", "http://a.b",
+         "credentials"},
+        {"url: \"https://a.b\", basic_auth: {username: u, password: p}", "https://a.b:1",
+         "credentials"},
+        {"url: \"http://a.b\", authorization: {credentials: c}", "http://c", "credentials"},
+        {"url: \"http://a.b\", bearer_token: c", "http://c", "credentials"},
+        {"url: \"http://a.b\", oauth2: {client_id: i, client_secret: s, token_url: \"http://t\"}",
+         "http://c", "credentials"},
+        {"url: \"http://a.b\", headers: {X-Key: k}", "http://c", "headers"},
+        {"url: \"http://a.b\", http_headers: {X-Key: {values: [k]}}", "http://c", "http_headers"},
+        {"url: \"http://a.b\", tenant_id: t", "http://c", "tenant_id"},
+        {"url: \"https://a.b\", tls_config: {cert_file: c, key_file: k}", "https://c",
+         "client certificate"},
+        {"url: \"file:///d\", tenant_id: t", "http://c", "tenant_id"},
+        {"url: \"https://a.b\", bearer_token: c", "https://A.B:443/path", NULL},
+        {"url: \"https://a.b\", bearer_token: c", "file:///d", NULL},
+        {"url: \"http://a.b\", tls_config: {insecure_skip_verify: true}", "http://c", NULL},
+        {"bearer_token: c", "http://c", NULL},
+        {"name: other, url: \"http://a.b\", bearer_token: c", "http://c", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config_options o = options;
+        char text[512];
+        char want[512] = "";
+        o.write_url = rows[i].url;
+        snprintf(text, sizeof(text), "scrape_configs: [{job_name: a}]\nwrite: [{%s}]\n",
+                 rows[i].endpoint);
+        const char *own = strchr(rows[i].endpoint, '"');
+        if (rows[i].leaks != NULL) {
+            snprintf(
+                want, sizeof(want),
+                "f: --write.url: %s is not the server of the endpoint \"main\", %.*s, and must "
+                "not get its %s: leave --write.url out, or its %s, or rename the endpoint\n",
+                rows[i].url, (int)strcspn(own + 1, "\""), own + 1, rows[i].leaks, rows[i].leaks);
+        }
+        check_errors(text, want, &o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(credentials_go_to_their_server_only),
         cmocka_unit_test(valid_configurations_have_no_errors),
         cmocka_unit_test(mistakes_of_the_file_as_a_whole),
         cmocka_unit_test(mistakes_in_jobs),
