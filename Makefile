@@ -134,8 +134,8 @@ $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/t
 endef
 $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 
-# The delta of two profiles, and the conversion of an old one, by hand.
-TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/legacy-tool
+# The delta of two profiles, a merge of several, and the conversion of an old one, by hand.
+TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/merge-tool $(BUILD)/tests/legacy-tool
 $(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,model)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
@@ -192,7 +192,7 @@ test: unit replay ## unit tests and the replay of the fuzz corpora
 e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for faults (needs go)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/e2e.sh
 
-delta-diff: $(TOOLS) ## deltas and conversions of old profiles against google/pprof
+delta-diff: $(TOOLS) ## deltas, merges and conversions of old profiles against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
 
 check: ## all tests: unit, corpora, deltas, end to end

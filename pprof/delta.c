@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pprof/columns.h"
 #include "pprof/delta_private.h"
 #include "pprof/gzip.h"
 
@@ -35,39 +36,16 @@ struct making {
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-static bool is_known_counter(struct sv type, struct sv unit)
-{
-    static const struct {
-        const char *type;
-        const char *unit;
-    } known[] = {
-        {"alloc_objects", "count"},
-        {"alloc_space", "bytes"},
-        {"contentions", "count"},
-        {"delay", "nanoseconds"},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (sv_eq_str(type, known[i].type) && sv_eq_str(unit, known[i].unit)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The known counters. Without one, and if any name may be a counter, all columns except inuse_*. */
 static void choose_columns(const struct pprof_index *x, bool any_counter, struct columns *ret)
 {
     const struct pprof_value_type *types = x->summary.types;
-    bool known = false;
+    bool is_counter[SUMMARY_TYPES_MAX];
     *ret = (struct columns){.types = x->summary.n[PROFILE_SAMPLE_TYPE]};
-    for (size_t i = 0; i < ret->types && !known; i++) {
-        known = is_known_counter(pprof_string(x, types[i].type), pprof_string(x, types[i].unit));
-    }
+    pprof_counters(x, any_counter, is_counter);
     for (size_t i = 0; i < ret->types; i++) {
         struct sv type = pprof_string(x, types[i].type);
         struct sv unit = pprof_string(x, types[i].unit);
-        if (known ? is_known_counter(type, unit)
-                  : any_counter && !sv_starts_with(type, SV("inuse_"))) {
+        if (is_counter[i]) {
             ret->at[ret->n++] = (uint8_t)i;
             ret->key = hash_bytes(type.p, type.n, ret->key);
             ret->key = hash_bytes(unit.p, unit.n, ret->key);
@@ -420,31 +398,6 @@ static bool finish(struct making *m, struct delta_output *ret, enum delta_result
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The memory for a delta is bounded by the counts of the profile, and those by these limits. */
-static bool is_small_enough(const size_t *n, struct err *err)
-{
-    const struct {
-        const char *what;
-        size_t n;
-        size_t max;
-    } limits[] = {
-        {"sample types", n[PROFILE_SAMPLE_TYPE], DELTA_TYPES_MAX},
-        {"samples", n[PROFILE_SAMPLE], DELTA_ENTRIES_MAX},
-        {"values", n[PROFILE_SAMPLE] * n[PROFILE_SAMPLE_TYPE], DELTA_VALUES_MAX},
-        {"locations", n[PROFILE_LOCATION], DELTA_ENTRIES_MAX},
-        {"functions", n[PROFILE_FUNCTION], DELTA_ENTRIES_MAX},
-        {"mappings", n[PROFILE_MAPPING], DELTA_ENTRIES_MAX},
-        {"strings", n[PROFILE_STRING], DELTA_VALUES_MAX},
-    };
-    for (size_t k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
-        if (limits[k].n > limits[k].max) {
-            return err_set(err, ERR_LIMIT, "%zu %s; a delta is made of at most %zu", limits[k].n,
-                           limits[k].what, limits[k].max);
-        }
-    }
-    return true;
-}
-
 static bool make_of_plain(struct making *m, struct sv plain, struct delta_output *ret,
                           enum delta_result *ret_result)
 {
@@ -452,7 +405,7 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
     if (plain.n > DELTA_PLAIN_MAX) {
         return err_set(m->err, ERR_LIMIT, "larger than %zu bytes", DELTA_PLAIN_MAX);
     }
-    if (!pprof_check(plain, &summary, m->err) || !is_small_enough(summary.n, m->err) ||
+    if (!pprof_check(plain, &summary, m->err) || !pprof_small_enough(summary.n, "delta", m->err) ||
         !pprof_index(&m->x, m->scratch, plain, &summary, m->in->seed, m->err)) {
         return false;
     }

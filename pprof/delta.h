@@ -22,11 +22,9 @@
 #include "pprof/delta_state.h"
 #include "pprof/scratch.h"
 
-/* A profile that inflates to more, or has more entries of a kind, is refused: the memory for a
- * delta grows with them. The largest real ones have 3 MB and 41,000 samples. */
+/* A profile that inflates to more is refused, and one with more entries (pprof/columns.h): the
+ * memory for a delta grows with them. The largest real ones have 3 MB and 41,000 samples. */
 #define DELTA_PLAIN_MAX ((size_t)32 * 1024 * 1024)
-#define DELTA_ENTRIES_MAX 500000
-#define DELTA_VALUES_MAX 2000000
 #define DELTA_TYPES_MAX SUMMARY_TYPES_MAX
 
 enum delta_result {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "pprof/columns.h"
 #include "pprof/delta.h"
 #include "pprof/gzip.h"
 #include "pprof/wire.h"
@@ -438,7 +439,7 @@ static void too_many_entries_are_refused(void **state)
     buf_clear(&b);
     put_msg(&b, 1, "", 0);
     put_msg(&b, 6, "", 0);
-    for (int i = 0; i <= DELTA_ENTRIES_MAX; i++) {
+    for (int i = 0; i <= PPROF_ENTRIES_MAX; i++) {
         put_msg(&b, 2, "\x10\x01", 2);
     }
     assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_TOO_LARGE);

@@ -5,6 +5,8 @@
 //	deltaref -tool build/tests/delta-tool -pairs 1000            random pairs
 //	deltaref -tool build/tests/delta-tool -loadgen build/loadgen pairs of a Go program under load
 //	deltaref -tool build/tests/legacy-tool -legacy 1000          conversions of old formats
+//	deltaref -tool build/tests/merge-tool -merge 1000            merges of random profiles
+//	deltaref -tool build/tests/merge-tool -merge 1 PROFILE...    the merge of these files
 //	deltaref -bench BEFORE AFTER                                 what google/pprof needs for it
 //	deltaref -make 1150 BEFORE AFTER                             writes two heap profiles
 package main
@@ -29,6 +31,7 @@ func main() {
 	pairs := flag.Int("pairs", 1000, "random pairs")
 	seed := flag.Int64("seed", 1, "of the random pairs")
 	loadgen := flag.String("loadgen", "", "program to take pairs from")
+	merge := flag.Int("merge", 0, "random merges")
 	legacy := flag.Int("legacy", 0, "random profiles in old formats")
 	bench := flag.Bool("bench", false, "measure google/pprof with the files BEFORE AFTER")
 	times := flag.Int("n", 20, "rounds of -bench")
@@ -48,6 +51,12 @@ func main() {
 	c := &checker{tool: *tool, dir: dir}
 	if *legacy > 0 {
 		c.legacy(*legacy, *seed)
+	} else if *merge > 0 && flag.NArg() > 0 {
+		c.mergeFiles(flag.Args())
+	} else if *merge > 0 && *loadgen != "" {
+		c.mergeReal(*loadgen)
+	} else if *merge > 0 {
+		c.merges(*merge, *seed)
 	} else if *loadgen != "" {
 		c.real(*loadgen)
 	} else {
@@ -247,11 +256,32 @@ func (w *world) restart() bool {
 
 // real takes pairs from a Go program under load.
 func (c *checker) real(program string) {
+	last := map[string][]byte{}
+	scrape(program, func(path string, round int, body []byte) {
+		if before := last[path]; before != nil {
+			c.pair(fmt.Sprintf("%s %d", path, round), before, body, false)
+		}
+		last[path] = body
+	})
+}
+
+// mergeReal merges all profiles of a kind that a Go program under load gives.
+func (c *checker) mergeReal(program string) {
+	all := map[string][][]byte{}
+	scrape(program, func(path string, round int, body []byte) {
+		all[path] = append(all[path], body)
+	})
+	for path, profiles := range all {
+		c.mergeCase(path, profiles, true)
+	}
+}
+
+// scrape runs a program and calls on for each of its profiles.
+func scrape(program string, on func(path string, round int, body []byte)) {
 	const address = "127.0.0.1:16917"
 	cmd := exec.Command(program, "-listen", address, "-busy", "0.3")
 	check(cmd.Start())
 	defer cmd.Process.Kill()
-	last := map[string][]byte{}
 	for round := 0; round < 8; round++ {
 		time.Sleep(500 * time.Millisecond)
 		for _, path := range []string{"heap", "allocs?gc=1", "mutex", "block"} {
@@ -260,10 +290,7 @@ func (c *checker) real(program string) {
 				log.Printf("%s: %v", path, err)
 				continue
 			}
-			if before := last[path]; before != nil {
-				c.pair(fmt.Sprintf("%s %d", path, round), before, body, false)
-			}
-			last[path] = body
+			on(path, round, body)
 		}
 	}
 }

@@ -1,0 +1,644 @@
+#include "pprof/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pprof/gzip.h"
+#include "pprof/merge_private.h"
+
+/* Sizes of mappings are compared in whole pages of so many bytes. */
+#define PAGE_SIZE UINT64_C(0x1000)
+
+/* A label of the sample at hand. */
+struct label {
+    uint32_t words[LABEL_WORDS];
+    struct sv key; /* in the profile */
+    uint32_t place;
+};
+
+/* A profile that is being added. */
+struct adding {
+    struct merge *m;
+    struct scratch *scratch;
+    struct pprof_index x;
+    struct merge_head head;                /* as it will be */
+    uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: entry + 1, or 0 if not yet */
+    uint32_t *stacks;                      /* of each sample that is not zero */
+    size_t n_stacks;
+    uint32_t *words; /* being made; room for the longest message */
+    struct label *labels;
+    struct err *err;
+};
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+struct merge *merge_new(const struct merge_options *o, struct err *err)
+{
+    struct merge *m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    m->o = *o;
+    m->budget.max = o->bytes_max;
+    struct rng rng;
+    rng_seed_random(&rng);
+    for (size_t i = 0; i < MERGE_TABLES; i++) {
+        table_init(&m->tables[i], rng_next(&rng));
+    }
+    if (o->scratch == NULL) {
+        m->own = m->o.scratch = scratch_new();
+        if (m->own == NULL) {
+            err_memory(err);
+            return merge_free(m);
+        }
+    }
+    return m;
+}
+
+struct merge *merge_free(struct merge *m)
+{
+    if (m != NULL) {
+        for (size_t i = 0; i < MERGE_TABLES; i++) {
+            table_done(&m->tables[i]);
+        }
+        free(m->values);
+        free(m->seen);
+        scratch_free(m->own);
+        free(m);
+    }
+    return NULL;
+}
+
+size_t merge_bytes(const struct merge *m)
+{
+    return sizeof(*m) + m->budget.used;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static void put_u64(uint32_t *words, uint64_t value)
+{
+    words[0] = (uint32_t)value;
+    words[1] = (uint32_t)(value >> 32);
+}
+
+static bool add_words(struct adding *a, enum merge_table table, const uint32_t *words, size_t n_key,
+                      size_t n, uint32_t *ret)
+{
+    return table_add(&a->m->tables[table], &a->m->budget, words, n_key * sizeof(*words),
+                     n * sizeof(*words), ret, a->err);
+}
+
+/* Says which entry a place of the profile is, from now on. */
+static bool note(struct adding *a, size_t field, size_t place, uint32_t entry, uint32_t *ret)
+{
+    a->numbers[field][place] = entry + 1;
+    *ret = entry;
+    return true;
+}
+
+/* Whether the entry of a place is known already. */
+static bool is_known(const struct adding *a, size_t field, size_t place, uint32_t *ret)
+{
+    *ret = a->numbers[field][place] - 1;
+    return a->numbers[field][place] != 0;
+}
+
+static struct sv message_of(const struct adding *a, size_t field, size_t place)
+{
+    return pprof_span_of(&a->x, a->x.entries[field].spans[place]);
+}
+
+static bool add_string(struct adding *a, uint64_t place, uint32_t *ret)
+{
+    uint32_t entry;
+    if (is_known(a, PROFILE_STRING, place, ret)) {
+        return true;
+    }
+    struct sv text = pprof_string(&a->x, place);
+    return table_add(&a->m->tables[MERGE_STRINGS], &a->m->budget, text.p, text.n, text.n, &entry,
+                     a->err) &&
+           note(a, PROFILE_STRING, place, entry, ret);
+}
+
+static bool add_function(struct adding *a, size_t place, uint32_t *ret)
+{
+    enum { START_LINE = 5 }; /* the field */
+    uint64_t v[START_LINE + 1] = {0};
+    uint32_t words[FN_WORDS];
+    uint32_t entry;
+    if (is_known(a, PROFILE_FUNCTION, place, ret)) {
+        return true;
+    }
+    wire_read_numbers(message_of(a, PROFILE_FUNCTION, place), v, START_LINE + 1);
+    put_u64(words + FN_START_LINE, v[START_LINE]);
+    return add_string(a, v[FUNCTION_NAME], &words[FN_NAME]) &&
+           add_string(a, v[FUNCTION_SYSTEM_NAME], &words[FN_SYSTEM_NAME]) &&
+           add_string(a, v[FUNCTION_FILENAME], &words[FN_FILE]) &&
+           add_words(a, MERGE_FUNCTIONS, words, FN_WORDS, FN_WORDS, &entry) &&
+           note(a, PROFILE_FUNCTION, place, entry, ret);
+}
+
+static bool add_mapping(struct adding *a, size_t place, uint32_t *ret)
+{
+    enum { HAS_FIRST = 7, HAS_LAST = 10 }; /* the fields has_functions to has_inline_frames */
+    uint64_t v[HAS_LAST + 1] = {0};
+    uint32_t words[MAP_WORDS] = {0};
+    uint32_t entry;
+    size_t n;
+    if (is_known(a, PROFILE_MAPPING, place, ret)) {
+        return true;
+    }
+    wire_read_numbers(message_of(a, PROFILE_MAPPING, place), v, HAS_LAST + 1);
+    uint64_t size = v[MAPPING_LIMIT] - v[MAPPING_START] + PAGE_SIZE - 1;
+    put_u64(words + MAP_SIZE, size - size % PAGE_SIZE);
+    put_u64(words + MAP_OFFSET, v[MAPPING_OFFSET]);
+    put_u64(words + MAP_START, v[MAPPING_START]);
+    put_u64(words + MAP_LIMIT, v[MAPPING_LIMIT]);
+    for (unsigned i = HAS_FIRST; i <= HAS_LAST; i++) {
+        words[MAP_FLAGS] |= (v[i] != 0 ? 1U : 0U) << (i - HAS_FIRST);
+    }
+    if (!add_string(a, v[MAPPING_FILENAME], &words[MAP_FILE]) ||
+        !add_string(a, v[MAPPING_BUILD_ID], &words[MAP_BUILD_ID])) {
+        return false;
+    }
+    table_get(&a->m->tables[MERGE_STRINGS], words[MAP_BUILD_ID], &n);
+    words[MAP_NAME] = n > 0 ? words[MAP_BUILD_ID] : words[MAP_FILE];
+    return add_words(a, MERGE_MAPPINGS, words, MAP_KEY_WORDS, MAP_WORDS, &entry) &&
+           note(a, PROFILE_MAPPING, place, entry, ret);
+}
+
+/* ---- locations ------------------------------------------------------------------------------- */
+
+/* Puts the mapping of a location and its offset in it. */
+static bool put_place(struct adding *a, const struct pprof_location *l, uint32_t *words)
+{
+    uint64_t address = l->address;
+    size_t place;
+    words[LOC_MAPPING] = MERGE_NONE;
+    /* pprof_index() has checked that it is there. */
+    if (pprof_ids_find(&a->x.entries[PROFILE_MAPPING].ids, l->mapping, &place)) {
+        address -= a->x.mappings[place].start;
+        if (!add_mapping(a, place, &words[LOC_MAPPING])) {
+            return false;
+        }
+    }
+    put_u64(words + LOC_OFFSET, address);
+    return true;
+}
+
+static bool put_line(struct adding *a, struct sv message, uint32_t *line, uint64_t *ret_column)
+{
+    uint64_t v[LINE_COLUMN + 1] = {0};
+    size_t place = 0;
+    wire_read_numbers(message, v, LINE_COLUMN + 1);
+    pprof_ids_find(&a->x.entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
+    put_u64(line + 1, v[LINE_LINE]);
+    *ret_column = v[LINE_COLUMN];
+    return add_function(a, place, &line[0]);
+}
+
+static size_t count_lines(struct sv message, bool *ret_folded)
+{
+    enum { IS_FOLDED = 5 }; /* the field */
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    size_t n = 0;
+    *ret_folded = false;
+    while (wire_next(&r, &f)) {
+        n += f.number == LOCATION_LINE;
+        *ret_folded = f.number == IS_FOLDED ? f.value != 0 : *ret_folded;
+    }
+    return n;
+}
+
+/* Puts all lines. Of the columns only the last line's is part of the key, as google/pprof has it;
+ * the others follow. */
+static bool put_lines(struct adding *a, struct sv message, size_t n, uint32_t *words)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    uint32_t *last_column = words + n * LINE_WORDS;
+    uint32_t *columns = last_column + COLUMN_WORDS;
+    size_t i = 0;
+    while (wire_next(&r, &f)) {
+        uint64_t column;
+        if (f.number != LOCATION_LINE) {
+            continue;
+        }
+        if (!put_line(a, f.bytes, words + i * LINE_WORDS, &column)) {
+            return false;
+        }
+        put_u64(i + 1 == n ? last_column : columns + i * COLUMN_WORDS, column);
+        i++;
+    }
+    return true;
+}
+
+static bool add_location(struct adding *a, size_t place, uint32_t *ret)
+{
+    uint32_t *words = a->words;
+    uint32_t entry;
+    bool folded;
+    if (is_known(a, PROFILE_LOCATION, place, ret)) {
+        return true;
+    }
+    struct sv message = message_of(a, PROFILE_LOCATION, place);
+    size_t n = count_lines(message, &folded);
+    size_t n_key = LOC_LINES + n * LINE_WORDS + (n > 0 ? COLUMN_WORDS : 0);
+    words[LOC_FOLDED] = folded;
+    return put_place(a, &a->x.locations[place], words) &&
+           put_lines(a, message, n, words + LOC_LINES) &&
+           add_words(a, MERGE_LOCATIONS, words, n_key, LOC_LINES + n * (LINE_WORDS + COLUMN_WORDS),
+                     &entry) &&
+           note(a, PROFILE_LOCATION, place, entry, ret);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* Reads the values of a sample. False if all are zero. */
+static bool read_values(struct sv message, int64_t values[SUMMARY_TYPES_MAX])
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    size_t n = 0;
+    bool any = false;
+    while (wire_next(&r, &f)) {
+        struct wire_numbers numbers = wire_numbers_of(&f);
+        uint64_t v;
+        while (f.number == SAMPLE_VALUE && wire_numbers_next(&numbers, &v)) {
+            values[n++] = (int64_t)v;
+            any = any || v != 0;
+        }
+    }
+    return any;
+}
+
+/* Adds the locations of a sample that are not there yet. Returns their number. */
+static bool add_frames(struct adding *a, struct sv message, size_t *ret_n)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    *ret_n = 0;
+    while (wire_next(&r, &f)) {
+        struct wire_numbers ids = wire_numbers_of(&f);
+        uint64_t id;
+        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
+            size_t place;
+            uint32_t entry;
+            if (!pprof_ids_find(&a->x.entries[PROFILE_LOCATION].ids, id, &place)) {
+                return err_set(a->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
+                               (size_t)(message.p - a->x.plain.p), (unsigned long long)id);
+            }
+            if (!add_location(a, place, &entry)) {
+                return false;
+            }
+            ++*ret_n;
+        }
+    }
+    return true;
+}
+
+/* Puts the locations, which are all there. */
+static void put_frames(const struct adding *a, struct sv message, uint32_t *words)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        struct wire_numbers ids = wire_numbers_of(&f);
+        uint64_t id;
+        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
+            size_t place = 0;
+            pprof_ids_find(&a->x.entries[PROFILE_LOCATION].ids, id, &place);
+            is_known(a, PROFILE_LOCATION, place, words++);
+        }
+    }
+}
+
+/* A label without a value, a number and a unit is none. */
+static bool add_label(struct adding *a, struct sv message, size_t *n)
+{
+    uint64_t v[LABEL_NUM_UNIT + 1] = {0};
+    uint32_t key;
+    struct label *l = &a->labels[*n];
+    wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
+    bool is_number = v[LABEL_STR] == 0;
+    if (is_number && v[LABEL_NUM] == 0 && v[LABEL_NUM_UNIT] == 0) {
+        return true;
+    }
+    *l = (struct label){.key = pprof_string(&a->x, v[LABEL_KEY]), .place = (uint32_t)*n};
+    put_u64(l->words + LABEL_NUMBER, is_number ? v[LABEL_NUM] : 0);
+    if (!add_string(a, v[LABEL_KEY], &key) ||
+        !add_string(a, is_number ? v[LABEL_NUM_UNIT] : v[LABEL_STR], &l->words[LABEL_TEXT])) {
+        return false;
+    }
+    l->words[LABEL_KEY_TEXT] = key * 2 + is_number;
+    ++*n;
+    return true;
+}
+
+/* Texts before numbers, then by key; those with one key stay in their order. */
+static int by_kind_and_key(const void *x, const void *y)
+{
+    const struct label *a = x;
+    const struct label *b = y;
+    int kind = (int)(a->words[LABEL_KEY_TEXT] & 1) - (int)(b->words[LABEL_KEY_TEXT] & 1);
+    int key = kind != 0 ? kind : sv_cmp(a->key, b->key);
+    return key != 0 ? key : (a->place > b->place) - (a->place < b->place);
+}
+
+static bool put_labels(struct adding *a, struct sv message, uint32_t *words, size_t *ret_n)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    size_t n = 0;
+    while (wire_next(&r, &f)) {
+        if (f.number == SAMPLE_LABEL && !add_label(a, f.bytes, &n)) {
+            return false;
+        }
+    }
+    if (n > 1) {
+        qsort(a->labels, n, sizeof(*a->labels), by_kind_and_key);
+    }
+    for (size_t i = 0; i < n; i++) {
+        memcpy(words + i * LABEL_WORDS, a->labels[i].words, sizeof(a->labels[i].words));
+    }
+    *ret_n = n * LABEL_WORDS;
+    return true;
+}
+
+static bool add_stack(struct adding *a, struct sv message)
+{
+    size_t frames;
+    size_t labels;
+    if (!add_frames(a, message, &frames)) {
+        return false;
+    }
+    a->words[0] = (uint32_t)frames;
+    put_frames(a, message, a->words + 1);
+    return put_labels(a, message, a->words + 1 + frames, &labels) &&
+           add_words(a, MERGE_STACKS, a->words, 1 + frames + labels, 1 + frames + labels,
+                     &a->stacks[a->n_stacks++]);
+}
+
+static bool add_stacks(struct adding *a)
+{
+    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_field f = {.number = 0};
+    int64_t values[SUMMARY_TYPES_MAX];
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_SAMPLE && read_values(f.bytes, values) && !add_stack(a, f.bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static struct sv string_of(const struct merge *m, uint32_t i)
+{
+    struct sv text;
+    text.p = table_get(&m->tables[MERGE_STRINGS], i, &text.n);
+    return text;
+}
+
+/* Compares a sample type, or the period type, with that of the profiles before. */
+static bool is_same_type(const struct adding *a, const char *what, const uint32_t want[2],
+                         const uint32_t got[2])
+{
+    const struct merge *m = a->m;
+    return (want[0] == got[0] && want[1] == got[1]) ||
+           err_set(a->err, ERR_INPUT, "%s %.*s/%.*s, expected %.*s/%.*s", what,
+                   SV_ARG(string_of(m, got[0])), SV_ARG(string_of(m, got[1])),
+                   SV_ARG(string_of(m, want[0])), SV_ARG(string_of(m, want[1])));
+}
+
+static bool merge_types(struct adding *a)
+{
+    struct merge_head *h = &a->head;
+    const struct pprof_summary *s = &a->x.summary;
+    size_t n = s->n[PROFILE_SAMPLE_TYPE];
+    uint32_t got[2];
+    if (h->profiles > 0 && n != h->types) {
+        return err_set(a->err, ERR_INPUT, "%zu sample types, expected %zu", n, h->types);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!add_string(a, s->types[i].type, &got[0]) ||
+            !add_string(a, s->types[i].unit, &got[1])) {
+            return false;
+        }
+        if (h->profiles == 0) {
+            h->type[i] = got[0];
+            h->unit[i] = got[1];
+        } else if (!is_same_type(a, "sample type", (uint32_t[]){h->type[i], h->unit[i]}, got)) {
+            return false;
+        }
+    }
+    if (!add_string(a, s->period_type.type, &got[0]) ||
+        !add_string(a, s->period_type.unit, &got[1])) {
+        return false;
+    }
+    if (h->profiles == 0) {
+        h->types = n;
+        h->period_type = got[0];
+        h->period_unit = got[1];
+    }
+    return is_same_type(a, "period type", (uint32_t[]){h->period_type, h->period_unit}, got);
+}
+
+static void choose_columns(struct adding *a)
+{
+    bool is_counter[SUMMARY_TYPES_MAX];
+    pprof_counters(&a->x, a->m->o.any_counter, is_counter);
+    for (size_t i = 0; i < a->head.types; i++) {
+        a->head.is_last[i] = a->m->o.mode == MERGE_WINDOW && !is_counter[i];
+    }
+}
+
+static int64_t add_capped(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) {
+        return sum;
+    }
+    return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+static void merge_times(struct adding *a)
+{
+    struct merge_head *h = &a->head;
+    const struct pprof_summary *s = &a->x.summary;
+    bool is_later = a->m->o.mode == MERGE_WINDOW;
+    if (h->time_ns == 0 || (s->time_ns != 0 && (is_later || s->time_ns < h->time_ns))) {
+        h->time_ns = s->time_ns;
+    }
+    h->duration_ns = add_capped(h->duration_ns, s->duration_ns);
+    if (h->period == 0 || h->period < s->period) {
+        h->period = s->period;
+    }
+}
+
+/* The one that is there already, unless it is empty. */
+static bool keep_first(struct adding *a, uint64_t place, uint32_t *text)
+{
+    return string_of(a->m, *text).n > 0 || add_string(a, place, text);
+}
+
+static bool merge_texts(struct adding *a)
+{
+    struct merge_head *h = &a->head;
+    uint64_t v[PROFILE_FIELDS] = {0};
+    wire_read_numbers(a->x.plain, v, PROFILE_FIELDS);
+    if (h->profiles == 0 && (!add_string(a, v[PROFILE_DROP_FRAMES], &h->drop_frames) ||
+                             !add_string(a, v[PROFILE_KEEP_FRAMES], &h->keep_frames))) {
+        return false;
+    }
+    return keep_first(a, v[PROFILE_DEFAULT_SAMPLE_TYPE], &h->default_type) &&
+           keep_first(a, v[PROFILE_DOC_URL], &h->doc_url);
+}
+
+static bool merge_comments(struct adding *a)
+{
+    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        struct wire_numbers numbers = wire_numbers_of(&f);
+        uint64_t place;
+        uint32_t text;
+        while (f.number == PROFILE_COMMENT && wire_numbers_next(&numbers, &place)) {
+            if (!add_string(a, place, &text) || !add_words(a, MERGE_COMMENTS, &text, 1, 1, &text)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool merge_heads(struct adding *a)
+{
+    uint32_t none;
+    /* String 0 is the empty one, as in a profile. */
+    if (!add_string(a, 0, &none) || !merge_types(a) || !merge_texts(a) || !merge_comments(a)) {
+        return false;
+    }
+    choose_columns(a);
+    merge_times(a);
+    a->head.profiles++;
+    /* The first mapping of a profile is the program itself, and stays the first. */
+    return a->m->tables[MERGE_MAPPINGS].n > 0 || a->x.entries[PROFILE_MAPPING].ids.n == 0 ||
+           add_mapping(a, 0, &none);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* No message has more words than bytes, except a location's and a label's, which have some more
+ * each. */
+static size_t words_max(const struct adding *a)
+{
+    size_t longest = 0;
+    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        bool counts = f.number == PROFILE_SAMPLE || f.number == PROFILE_LOCATION;
+        longest = counts && f.bytes.n > longest ? f.bytes.n : longest;
+    }
+    return longest * 2 + 16;
+}
+
+static bool make_room(struct adding *a)
+{
+    size_t words = words_max(a);
+    for (size_t field = PROFILE_MAPPING; field <= PROFILE_STRING; field++) {
+        a->numbers[field] = scratch_zeroed(a->scratch, a->x.summary.n[field], sizeof(uint32_t));
+        if (a->numbers[field] == NULL) {
+            return err_memory(a->err);
+        }
+    }
+    a->stacks = scratch_array(a->scratch, a->x.summary.n[PROFILE_SAMPLE], sizeof(*a->stacks));
+    a->words = scratch_array(a->scratch, words, sizeof(*a->words));
+    a->labels = scratch_array(a->scratch, words / 4, sizeof(*a->labels));
+    return (a->stacks != NULL && a->words != NULL && a->labels != NULL) || err_memory(a->err);
+}
+
+/* Makes room for the values of all stacks; those of new ones are zero. */
+static bool make_values(struct merge *m, size_t old, size_t types, struct err *err)
+{
+    size_t n = m->tables[MERGE_STACKS].n;
+    int64_t *values =
+        budget_grow(&m->budget, m->values, &m->values_cap, n * types + 1, sizeof(*values), err);
+    if (values == NULL) {
+        return false;
+    }
+    m->values = values;
+    uint32_t *seen = budget_grow(&m->budget, m->seen, &m->seen_cap, n + 1, sizeof(*seen), err);
+    if (seen == NULL) {
+        return false;
+    }
+    m->seen = seen;
+    memset(values + old * types, 0, (n - old) * types * sizeof(*values));
+    memset(seen + old, 0, (n - old) * sizeof(*seen));
+    return true;
+}
+
+/* Adds the values of a sample; last: those of the profiles before do not count. */
+static void add_values(const struct merge_head *h, const int64_t *values, bool is_new, int64_t *row)
+{
+    for (size_t i = 0; i < h->types; i++) {
+        row[i] = h->is_last[i] && is_new ? values[i] : add_capped(row[i], values[i]);
+    }
+}
+
+/* The part that cannot fail. */
+static void commit(struct adding *a)
+{
+    struct merge *m = a->m;
+    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_field f = {.number = 0};
+    int64_t values[SUMMARY_TYPES_MAX];
+    size_t n = 0;
+    m->head = a->head;
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_SAMPLE && read_values(f.bytes, values)) {
+            uint32_t stack = a->stacks[n++];
+            bool is_new = m->seen[stack] != (uint32_t)m->head.profiles;
+            add_values(&m->head, values, is_new, m->values + stack * m->head.types);
+            m->seen[stack] = (uint32_t)m->head.profiles;
+        }
+    }
+}
+
+static bool add_plain(struct adding *a, struct sv plain)
+{
+    struct pprof_summary summary;
+    size_t stacks = a->m->tables[MERGE_STACKS].n;
+    if (plain.n > a->m->budget.max) {
+        return err_set(a->err, ERR_LIMIT, "larger than %zu bytes", a->m->budget.max);
+    }
+    if (!pprof_check(plain, &summary, a->err) || !pprof_small_enough(summary.n, "merge", a->err) ||
+        !pprof_index(&a->x, a->scratch, plain, &summary, a->m->tables[0].seed, a->err) ||
+        !make_room(a) || !merge_heads(a) || !add_stacks(a) ||
+        !make_values(a->m, stacks, a->head.types, a->err)) {
+        return false;
+    }
+    commit(a);
+    return true;
+}
+
+bool merge_add(struct merge *m, struct sv body, struct err *err)
+{
+    struct adding a = {.m = m, .scratch = m->o.scratch, .head = m->head, .err = err};
+    size_t before[MERGE_TABLES];
+    struct sv plain;
+    for (size_t i = 0; i < MERGE_TABLES; i++) {
+        before[i] = m->tables[i].n;
+    }
+    bool ok = gzip_plain(a.scratch, body, m->budget.max, 0, &plain, err) && add_plain(&a, plain);
+    for (size_t i = 0; i < MERGE_TABLES && !ok; i++) {
+        table_truncate(&m->tables[i], before[i]);
+    }
+    scratch_reset(a.scratch);
+    return ok;
+}
