@@ -1,6 +1,8 @@
 #include "agent/app.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -45,6 +47,9 @@ struct app {
     struct discovery *discovery;
     atomic_bool synced;
     int64_t drain_deadline_ms; /* set before scraper_drain() is called */
+    pthread_mutex_t missing_lock;
+    /* What discovery has not read; its thread writes it, others read it under the lock. */
+    char missing[DISCOVERY_MISSING_MAX];
     int drained_fd;
 };
 
@@ -79,7 +84,17 @@ static void app_on_synced(void *arg)
 {
     struct app *app = arg;
     atomic_store(&app->synced, true);
-    log_info(app->log, "discovery has read every source");
+    log_info(app->log, app->missing[0] == '\0'
+                           ? "discovery has read every source"
+                           : "discovery has read every source that it may read");
+}
+
+static void app_on_missing(void *arg, const char *text)
+{
+    struct app *app = arg;
+    pthread_mutex_lock(&app->missing_lock);
+    snprintf(app->missing, sizeof(app->missing), "%s", text);
+    pthread_mutex_unlock(&app->missing_lock);
 }
 
 static void app_on_drained(void *arg)
@@ -106,12 +121,19 @@ bool app_healthy(const struct app *app, struct err *err)
     return true;
 }
 
-bool app_ready(const struct app *app, struct err *err)
+bool app_ready(struct app *app, struct buf *text)
 {
-    if (!atomic_load(&app->synced)) {
-        return err_set(err, ERR_NETWORK, "discovery has not read every source yet");
+    bool synced = atomic_load(&app->synced);
+    if (!synced) {
+        buf_puts(text, "discovery has not read every source yet");
     }
-    return true;
+    pthread_mutex_lock(&app->missing_lock);
+    if (app->missing[0] != '\0') {
+        buf_puts(text, synced ? "discovery goes on without what it cannot read: " : ": ");
+        buf_puts(text, app->missing);
+    }
+    pthread_mutex_unlock(&app->missing_lock);
+    return synced;
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -222,6 +244,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .on_group = app_on_group,
         .wants_label = app_wants_label,
         .on_synced = app_on_synced,
+        .on_missing = app_on_missing,
         .arg = app,
         .sharing = sharding_of_discovery(app->sharding),
     };
@@ -237,6 +260,7 @@ struct app *app_new(const struct config *config, struct err *err)
         return NULL;
     }
     app->drained_fd = -1;
+    pthread_mutex_init(&app->missing_lock, NULL);
     app->config = config_ref(config);
     if (!make_base(app, err) || !make_writer(app, err) || !make_scraper(app, err) ||
         !make_sharding(app, err) || !make_discovery(app, err)) {
@@ -357,6 +381,7 @@ struct app *app_free(struct app *app)
         close(app->drained_fd);
     }
     log_free(app->log);
+    pthread_mutex_destroy(&app->missing_lock);
     config_unref(app->config);
     free(app);
     return NULL;

@@ -9,6 +9,7 @@
 #ifndef PROFPULL_AGENT_APP_H
 #define PROFPULL_AGENT_APP_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -28,8 +29,9 @@ struct scraper *app_scraper(struct app *app);
 /* Whether every loop has run recently; the error names the thread that has not. A disk that hangs
  * is named there as well, but is no reason to restart the process. Any thread. */
 bool app_healthy(const struct app *app, struct err *err);
-/* Whether discovery has read every source. Any thread. */
-bool app_ready(const struct app *app, struct err *err);
+/* Whether discovery has read every source that it may read. Appends what it has not read, without a
+ * line break; nothing if it has read everything. Any thread. */
+bool app_ready(struct app *app, struct buf *text);
 
 /* Stops discovery, lets the scrapes in flight end that can in time, then lets the writer drain. An
  * eventfd (app_drained_fd) becomes readable when every queue is empty or the deadline, in ms from

@@ -35,6 +35,7 @@ struct discover {
     struct explain *words; /* with --explain */
     bool synced;
     bool forbidden;
+    char missing[DISCOVERY_MISSING_MAX]; /* what has not been read */
 };
 
 static void put_scrapes(const struct target *t, struct buf *line)
@@ -149,6 +150,12 @@ static void discover_on_synced(void *arg)
     loop_stop(d->loop);
 }
 
+static void discover_on_missing(void *arg, const char *text)
+{
+    struct discover *d = arg;
+    snprintf(d->missing, sizeof(d->missing), "%s", text);
+}
+
 static void discover_on_group(void *arg, const struct target_group *group)
 {
     struct discover *d = arg;
@@ -237,6 +244,10 @@ static int conclude(struct discover *d)
         fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
         return EXIT_PEER;
     }
+    if (d->missing[0] != '\0') {
+        fprintf(stderr, "profpull: not everything could be read: %s\n", d->missing);
+        return EXIT_PEER;
+    }
     return code;
 }
 
@@ -250,6 +261,7 @@ static int discover(struct discover *d)
         .log = d->log,
         .on_group = discover_on_group,
         .on_synced = discover_on_synced,
+        .on_missing = discover_on_missing,
         .on_forbidden = d->words == NULL ? NULL : discover_on_forbidden,
         .arg = d,
         .sharing = sharding_of_discovery(d->sharding),

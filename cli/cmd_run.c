@@ -58,9 +58,9 @@ static bool is_healthy(void *arg, struct err *err)
     return app_healthy(arg, err);
 }
 
-static bool is_ready(void *arg, struct err *err)
+static bool is_ready(void *arg, struct buf *text)
 {
-    return app_ready(arg, err);
+    return app_ready(arg, text);
 }
 
 /* Starts the admin server unless it is switched off. */

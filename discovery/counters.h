@@ -33,14 +33,23 @@ enum discovery_skip {
 
 enum discovery_groups { GROUPS_STATIC, GROUPS_FILE, GROUPS_HTTP, GROUPS_KUBERNETES, GROUPS_COUNT };
 
+/* Lists that have not been read since the start. */
+enum discovery_unread { UNREAD_PENDING, UNREAD_REFUSED, UNREAD_COUNT };
+
 enum discovery_refresh { REFRESH_CHANGED, REFRESH_UNCHANGED, REFRESH_FAILED, REFRESH_COUNT };
 
-enum discovery_target_skip { TARGET_BAD_PORT, TARGET_TOO_MANY, TARGET_SKIP_COUNT };
+enum discovery_target_skip {
+    TARGET_BAD_PORT,
+    TARGET_TOO_MANY,
+    TARGET_TOO_MANY_LABELS,
+    TARGET_SKIP_COUNT
+};
 
 enum discovery_exec_run { EXEC_RUN_OK, EXEC_RUN_FAILED, EXEC_RUN_TIMEOUT, EXEC_RUN_COUNT };
 
 struct discovery_counters {
     struct metric_cell *groups[GROUPS_COUNT];
+    struct metric_cell *unread[UNREAD_COUNT];
     struct metric_cell *file_refreshes[REFRESH_COUNT];
     struct metric_cell *http_refreshes[REFRESH_COUNT];
     struct metric_cell *events[EVENT_COUNT];

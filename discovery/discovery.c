@@ -66,8 +66,11 @@ struct discovery {
     size_t n_subscribers;
     struct list_source *lists;
     size_t n_lists;
-    size_t n_pending; /* watches and URLs that have not been read yet */
+    size_t n_pending; /* URLs that have not been read yet */
     bool started;
+    bool synced;
+    char missing[DISCOVERY_MISSING_MAX]; /* as last reported */
+    int64_t unread[UNREAD_COUNT];        /* as counted in the metrics */
     int64_t groups[GROUPS_COUNT]; /* as counted in the metrics; files and URLs count themselves */
 };
 
@@ -136,18 +139,56 @@ static void discovery_on_counts(void *arg)
     d->sharing.on_foreign(d->sharing.arg, foreign, pending);
 }
 
-static void check_synced(struct discovery *d)
+static void set_unread(struct discovery *d, enum discovery_unread reason, size_t now)
 {
-    if (d->started && d->n_pending == 0 && d->options.on_synced != NULL) {
-        d->options.on_synced(d->options.arg);
+    metric_gauge_add(d->counters.unread[reason], (int64_t)now - d->unread[reason]);
+    d->unread[reason] = (int64_t)now;
+}
+
+static void report_missing(struct discovery *d, const char *text)
+{
+    if (strcmp(text, d->missing) == 0) {
+        return;
+    }
+    snprintf(d->missing, sizeof(d->missing), "%s", text);
+    if (d->options.on_missing != NULL) {
+        d->options.on_missing(d->options.arg, d->missing);
     }
 }
 
-static void discovery_on_source_synced(void *arg)
+/* What has been read may have changed. */
+static void discovery_on_progress(void *arg)
 {
-    struct kube_source *source = arg;
-    source->d->n_pending--;
-    check_synced(source->d);
+    struct discovery *d = arg;
+    struct buf text;
+    buf_init(&text, sizeof(d->missing) - 1);
+    struct reflectors_missing peers = {0};
+    if (d->peers != NULL) {
+        peers = peers_missing(d->peers, &text);
+    }
+    struct reflectors_missing lists = reflectors_missing(&d->reflectors, &text);
+    if (d->n_pending > 0) {
+        buf_printf(&text, "%s%zu URLs with targets not read yet", text.len == 0 ? "" : "; ",
+                   d->n_pending);
+    }
+    set_unread(d, UNREAD_PENDING, peers.pending + lists.pending);
+    set_unread(d, UNREAD_REFUSED, peers.refused + lists.refused);
+    report_missing(d, buf_ok(&text) ? text.data : "out of memory");
+    buf_done(&text);
+    if (d->started && !d->synced && d->n_pending == 0 && lists.pending == 0) {
+        d->synced = true;
+        if (d->options.on_synced != NULL) {
+            d->options.on_synced(d->options.arg);
+        }
+    }
+}
+
+static void discovery_on_forbidden(void *arg, const struct discovery_forbidden *what)
+{
+    const struct discovery *d = arg;
+    if (d->options.on_forbidden != NULL) {
+        d->options.on_forbidden(d->options.arg, what);
+    }
 }
 
 static void discovery_on_list(void *arg, const char *source, struct labels *const *targets,
@@ -168,7 +209,7 @@ static void discovery_on_list_synced(void *arg)
 {
     struct list_source *s = arg;
     s->d->n_pending--;
-    check_synced(s->d);
+    discovery_on_progress(s->d);
 }
 
 static void start_list(struct list_source *s)
@@ -192,7 +233,7 @@ static void start_sources(struct discovery *d)
     }
     d->started = true;
     reflectors_start(&d->reflectors);
-    check_synced(d);
+    discovery_on_progress(d);
 }
 
 /* The loop runs. */
@@ -285,7 +326,6 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
             .sharing = shared ? &d->sharing : NULL,
             .on_counts = discovery_on_counts,
             .wants_label = d->options.wants_label == NULL ? NULL : discovery_wants_label,
-            .on_synced = discovery_on_source_synced,
             .arg = source,
         },
         err);
@@ -293,7 +333,6 @@ static bool add_watch(struct discovery *d, const struct config_kubernetes *confi
         return false;
     }
     d->n_kube++;
-    d->n_pending++;
     return true;
 }
 
@@ -448,8 +487,9 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
         .log = options->log,
         .counters = &d->counters,
         .rng = &d->rng,
-        .on_forbidden = options->on_forbidden,
-        .arg = options->arg,
+        .on_forbidden = discovery_on_forbidden,
+        .on_progress = discovery_on_progress,
+        .arg = d,
     };
     if (!add_jobs(d, err)) {
         return discovery_free(d);
@@ -475,6 +515,9 @@ struct discovery *discovery_free(struct discovery *d)
     }
     for (int kind = 0; kind < GROUPS_COUNT; kind++) {
         set_groups(d, (enum discovery_groups)kind, 0);
+    }
+    for (int reason = 0; reason < UNREAD_COUNT; reason++) {
+        set_unread(d, (enum discovery_unread)reason, 0);
     }
     http_client_free(d->reflectors.env.http);
     http_client_free(d->http_sd);

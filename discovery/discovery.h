@@ -25,6 +25,9 @@
 #include "discovery/callbacks.h"
 #include "model/group.h"
 
+/* With NUL. */
+#define DISCOVERY_MISSING_MAX 8192
+
 struct discovery;
 
 struct discovery_options {
@@ -40,8 +43,12 @@ struct discovery_options {
      * reported. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
      * thread. NULL: all labels are built. */
     bool (*wants_label)(void *arg, size_t job, struct sv name);
-    /* On the loop's thread, once: every source has been read for the first time. May be NULL. */
+    /* On the loop's thread, once: every source has been read for the first time, or the API server
+     * refuses it (403, 404). May be NULL. */
     void (*on_synced)(void *arg);
+    /* On the loop's thread, when it changes: what has not been read since the start and why,
+     * without a line break, at most DISCOVERY_MISSING_MAX bytes; "" if all has. May be NULL. */
+    void (*on_missing)(void *arg, const char *text);
     /* On the loop's thread, when a permission turns out to be missing; not again while it stays so.
      * May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);

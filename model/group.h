@@ -16,8 +16,8 @@
  * a Kubernetes object must not choose them. */
 enum target_group_kind {
     GROUP_LISTED, /* addresses that the operator listed: any host */
-    GROUP_OBJECT, /* a Kubernetes object whose targets differ in host, or a pod with labels joined
-                   * from other objects: for each target the host of its own __address__ */
+    GROUP_OBJECT, /* a Kubernetes object whose targets differ in host: for each target the host of
+                   * its own __address__ */
     GROUP_POD,    /* a pod, all of whose targets have the host `pinned_host` */
 };
 

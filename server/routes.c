@@ -9,6 +9,7 @@
 #include "server/targets_json.h"
 
 #define LINKS_MAX ((size_t)64 * 1024)
+#define READY_TEXT_MAX ((size_t)64 * 1024)
 /* A metrics page of 64 MiB would be a defect, not a page. */
 #define METRICS_PAGE_MAX ((size_t)64 * 1024 * 1024)
 
@@ -35,24 +36,27 @@ void reply_plain(struct evhttp_request *req, int code, const char *text)
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-static void reply_probe(struct evhttp_request *req, bool (*probe)(void *, struct err *), void *arg)
+static void reply_healthy(struct evhttp_request *req, const struct server_options *options)
 {
     struct err err = ERR_INIT;
-    bool ok = probe == NULL || probe(arg, &err);
+    bool ok = options->healthy == NULL || options->healthy(options->arg, &err);
     char text[ERR_MSG_MAX + 8];
     snprintf(text, sizeof(text), "%s%s%s", ok ? "ok\n" : "", err.msg,
              err.msg[0] != '\0' ? "\n" : "");
     reply_plain(req, ok ? HTTP_OK : HTTP_SERVUNAVAIL, text);
 }
 
-static void reply_healthy(struct evhttp_request *req, const struct server_options *options)
-{
-    reply_probe(req, options->healthy, options->arg);
-}
-
 static void reply_ready(struct evhttp_request *req, const struct server_options *options)
 {
-    reply_probe(req, options->ready, options->arg);
+    struct buf text;
+    buf_init(&text, READY_TEXT_MAX);
+    bool ready = options->ready == NULL || options->ready(options->arg, &text);
+    struct buf page;
+    buf_init(&page, READY_TEXT_MAX + 16);
+    buf_printf(&page, "%s%s%s", ready ? "ok\n" : "", text.data, text.len > 0 ? "\n" : "");
+    reply_plain(req, ready ? HTTP_OK : HTTP_SERVUNAVAIL, page.data);
+    buf_done(&text);
+    buf_done(&page);
 }
 
 static void reply_metrics(struct evhttp_request *req, const struct server_options *options)

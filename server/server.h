@@ -12,6 +12,7 @@
 #ifndef PROFPULL_SERVER_SERVER_H
 #define PROFPULL_SERVER_SERVER_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -36,7 +37,8 @@ struct server_options {
     /* Called on the server's thread; false with the reason in err, true perhaps with a warning
      * there. */
     bool (*healthy)(void *arg, struct err *err);
-    bool (*ready)(void *arg, struct err *err);
+    /* The same; the reason, or what should be known although it is ready, is appended to text. */
+    bool (*ready)(void *arg, struct buf *text);
     void *arg;
 };
 

@@ -15,16 +15,15 @@ static void set_reported(struct join *j, struct primary *p, bool reported)
 /* Joins a primary, and reports it if its targets have changed. */
 static enum store_result report(struct join *j, struct primary *p)
 {
-    if (!j->ready) {
+    if (!j->ready[p->list]) {
         return STORE_CHANGED;
     }
-    enum object_status status = join_describe(j, p);
-    if (status == OBJECT_NO_MEMORY) {
+    if (join_describe(j, p) != OBJECT_OK) {
         object_targets_clear(&j->scratch);
         return STORE_NO_MEMORY;
     }
-    if (status == OBJECT_TOO_MANY_LABELS) {
-        metric_inc(j->options.too_many_labels);
+    if (j->scratch.too_many_labels > 0 && j->options.on_left_out != NULL) {
+        j->options.on_left_out(j->options.arg, p->key, j->left_out, j->scratch.too_many_labels);
     }
     size_t n = j->scratch.n;
     uint64_t hash = object_hash_labels(j->scratch.at, n, n);
@@ -32,7 +31,8 @@ static enum store_result report(struct join *j, struct primary *p)
     set_reported(j, p, n > 0);
     p->hash = hash;
     if (changed) {
-        j->options.on_change(j->options.arg, p->key, n == 0 ? NULL : j->scratch.at, n, NULL, false);
+        j->options.on_change(j->options.arg, p->key, n == 0 ? NULL : j->scratch.at, n,
+                             n == 0 ? NULL : p->ip, false);
     }
     object_targets_clear(&j->scratch);
     return changed ? STORE_CHANGED : STORE_UNCHANGED;
@@ -46,8 +46,10 @@ static void drop_targets(struct primary *p)
         labels_unref(p->targets[i]);
     }
     free(p->targets);
+    free(p->ip);
     labels_unref(p->shared);
     p->targets = NULL;
+    p->ip = NULL;
     p->shared = NULL;
     p->n = 0;
 }
@@ -78,7 +80,10 @@ static void forget(struct join *j, struct primary *p)
 static bool set_targets(struct primary *p, const struct object_targets *t)
 {
     struct labels **targets = calloc(t->n + 1, sizeof(struct labels *));
-    if (targets == NULL) {
+    char *ip = t->ip == NULL ? NULL : strdup(t->ip);
+    if (targets == NULL || (t->ip != NULL && ip == NULL)) {
+        free(targets);
+        free(ip);
         return false;
     }
     for (size_t i = 0; i < t->n; i++) {
@@ -86,6 +91,7 @@ static bool set_targets(struct primary *p, const struct object_targets *t)
     }
     drop_targets(p);
     p->targets = targets;
+    p->ip = ip;
     p->n = t->n;
     p->shared = labels_ref(t->shared);
     return true;
@@ -129,7 +135,8 @@ enum store_result join_put(struct join *j, unsigned list, const struct object_id
     p->list = list;
     p->mark = j->marks[list];
     p->uid = id->uid;
-    uint64_t base = object_hash_labels(t->at, t->n, object_hash_labels(&t->shared, 1, t->n));
+    uint64_t base = hash_bytes(t->ip, sv_from(t->ip).n, t->n);
+    base = object_hash_labels(t->at, t->n, object_hash_labels(&t->shared, 1, base));
     if (p->targets != NULL && p->base == base) {
         return STORE_UNCHANGED;
     }
@@ -186,6 +193,9 @@ static bool set_ports(struct fact *f, const struct object_targets *t)
 
 static uint64_t hash_fact(const struct join_fact *fact)
 {
+    if (fact->too_many_labels) {
+        return 1;
+    }
     uint64_t hash = object_hash_labels(&fact->labels, 1, (uint64_t)(unsigned char)fact->family + 1);
     return fact->pods == NULL ? hash : object_hash_labels(fact->pods->at, fact->pods->n, hash);
 }
@@ -214,13 +224,20 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     f->present = true;
     f->hash = 0; /* until all of it is processed */
     f->family = fact->family;
-    f->labels = labels_ref(fact->labels);
+    f->too_many_labels = fact->too_many_labels;
+    f->labels = fact->labels == NULL ? NULL : labels_ref(fact->labels);
     bool changed = false;
     if (!set_ports(f, fact->pods) || !report_linked(j, f, &changed)) {
         return STORE_NO_MEMORY;
     }
     f->hash = hash;
     return changed ? STORE_CHANGED : STORE_UNCHANGED;
+}
+
+bool join_fact_is_refused(const struct join *j, enum join_kind kind, const struct object_id *id)
+{
+    const struct fact *f = join_find(j, kind, id->namespace, id->name);
+    return f != NULL && f->too_many_labels;
 }
 
 /* The primaries that need the fact are reported without it. */
@@ -281,15 +298,16 @@ void join_list_end(struct join *j, unsigned list)
     }
 }
 
-bool join_ready(struct join *j)
+bool join_ready(struct join *j, unsigned list)
 {
     size_t cursor = 0;
     struct sv key;
     void *value;
     bool ok = true;
-    j->ready = true;
+    j->ready[list] = true;
     while (map_next(j->primaries, &cursor, &key, &value)) {
-        ok = report(j, value) != STORE_NO_MEMORY && ok;
+        struct primary *p = value;
+        ok = (p->list != list || report(j, p) != STORE_NO_MEMORY) && ok;
     }
     return ok;
 }
@@ -308,7 +326,9 @@ struct join *join_new(const struct join_options *options)
     j->facts = map_new();
     j->builder = labels_builder_new(options->intern);
     j->marks = calloc(options->n_lists, sizeof(*j->marks));
-    if (j->marks == NULL || j->primaries == NULL || j->facts == NULL || j->builder == NULL) {
+    j->ready = calloc(options->n_lists, sizeof(*j->ready));
+    if (j->marks == NULL || j->ready == NULL || j->primaries == NULL || j->facts == NULL ||
+        j->builder == NULL) {
         return join_free(j);
     }
     return j;
@@ -324,6 +344,7 @@ struct join *join_free(struct join *j)
     labels_builder_free(j->builder);
     object_targets_done(&j->scratch);
     free(j->marks);
+    free(j->ready);
     free(j);
     return NULL;
 }

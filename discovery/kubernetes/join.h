@@ -3,18 +3,19 @@
  *
  * Holds the primary objects (those that have targets) and facts: the labels that other objects
  * contribute. Each primary is linked to the facts that it needs, known or not yet known, so that a
- * change of a fact affects exactly the primaries that depend on it. Nothing is reported before
- * join_ready(): half-joined labels would come and go. Pure, one owner.
+ * change of a fact affects exactly the primaries that depend on it. Nothing of a list is reported
+ * before its join_ready(): half-joined labels would come and go. A target that has, or takes over,
+ * more labels than a target may have is left out; the others are not affected. Pure, one owner.
  *
  * The names of the joined objects are read from labels of the primary itself (struct
- * kube_join_labels). A pod is looked up only in the namespace of the object that names it.
+ * kube_join_labels). A pod is looked up in the namespace that the reference names, else in that of
+ * the object.
  *
  * Reference: Prometheus discovery/kubernetes (pod.go, endpoints.go, endpointslice.go).
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_JOIN_H
 #define PROFPULL_DISCOVERY_KUBERNETES_JOIN_H
 
-#include "base/metrics.h"
 #include "discovery/kubernetes/object.h"
 #include "discovery/kubernetes/roles.h"
 #include "discovery/kubernetes/store.h"
@@ -29,9 +30,14 @@ struct join_options {
     bool uses[JOIN_KINDS];                 /* the kinds of objects that are joined */
     unsigned n_lists;                      /* watches, which have the numbers below this */
     size_t max; /* primaries, and facts of each kind; further ones are refused */
+    /* The lists are of the whole cluster. Else pods are joined within their namespace only, because
+     * those of another one may not be known. */
+    bool everywhere;
     struct intern *intern;
-    struct metric_cell *too_many_labels; /* may be NULL */
-    /* As in struct store_options: without an address, and never moved. */
+    /* n targets of a primary are left out because of too many labels, theirs or those of an object
+     * that is joined to them; the first of them refers to the pod ("" if to none). May be NULL. */
+    void (*on_left_out)(void *arg, const char *key, struct sv pod, size_t n);
+    /* As in struct store_options, and never moved. */
     void (*on_change)(void *arg, const char *key, struct labels *const *targets, size_t n,
                       const char *ip, bool moved);
     void *arg;
@@ -44,9 +50,9 @@ struct join *join_new(const struct join_options *options); /* NULL if out of mem
 struct join *join_free(struct join *j);
 /* Primaries with targets. */
 size_t join_count(const struct join *j);
-/* Everything has been listed once: reports all primaries, and from now on every change. False if
- * out of memory: call it again. */
-bool join_ready(struct join *j);
+/* All that the primaries of a list need has been listed once: reports them, and from now on every
+ * change. False if out of memory: call it again. */
+bool join_ready(struct join *j, unsigned list);
 
 /* `list` is the number of a watch. What a list does not name by its end is removed. */
 void join_list_begin(struct join *j, unsigned list);
@@ -60,6 +66,7 @@ enum store_result join_remove(struct join *j, const struct object_id *id);
 /* What an object contributes. */
 struct join_fact {
     enum join_kind kind;
+    bool too_many_labels;              /* and no labels: targets that need it are left out */
     struct labels *labels;             /* the join takes a reference of its own */
     const struct object_targets *pods; /* JOIN_POD: the targets of its ports; else NULL */
     char family;                       /* JOIN_SERVICE: '4' or '6' if its slices of the other
@@ -67,6 +74,8 @@ struct join_fact {
 };
 enum store_result join_fact_put(struct join *j, unsigned list, const struct object_id *id,
                                 const struct join_fact *fact);
+/* Whether an object is known to contribute nothing because it has too many labels. */
+bool join_fact_is_refused(const struct join *j, enum join_kind kind, const struct object_id *id);
 enum store_result join_fact_remove(struct join *j, enum join_kind kind, const struct object_id *id);
 
 #endif

@@ -24,12 +24,21 @@ struct sv join_node_of(const struct join *j, const struct labels *target)
         return SV("");
     }
     struct sv node = get(target, j->options.labels->node);
-    return node.n == 0 ? get_ref(j, target, "Node") : node;
+    struct sv ref = get_ref(j, target, "Node");
+    bool use_ref = ref.n > 0 && (node.n == 0 || j->options.labels->prefers_ref_node);
+    return use_ref ? ref : node;
 }
 
-struct sv join_pod_of(const struct join *j, const struct labels *target)
+struct sv join_pod_of(const struct join *j, const struct primary *p, const struct labels *target,
+                      struct sv *ret_namespace)
 {
-    return j->options.uses[JOIN_POD] ? get_ref(j, target, "Pod") : SV("");
+    struct sv own = join_namespace_of(p);
+    struct sv given = labels_get(target, SV(KUBE_REF_NAMESPACE));
+    *ret_namespace = given.n == 0 ? own : given;
+    if (!j->options.uses[JOIN_POD] || (!j->options.everywhere && !sv_eq(*ret_namespace, own))) {
+        return SV("");
+    }
+    return get_ref(j, target, "Pod");
 }
 
 struct sv join_service_of(const struct join *j, const struct labels *shared)
@@ -117,37 +126,66 @@ static void set_pod(const struct join *j, struct maker *m, struct fact *pod,
     }
 }
 
-static void describe_target(const struct join *j, struct maker *m, const struct primary *p,
+static bool is_too_large(const struct fact *f)
+{
+    return f != NULL && f->too_many_labels;
+}
+
+/* Adds the target in the maker, which leaves it out if it has too many labels. */
+static void finish_target(struct join *j, struct maker *m, struct sv pod)
+{
+    size_t before = j->scratch.too_many_labels;
+    maker_add(m);
+    if (before == 0 && j->scratch.too_many_labels > 0) {
+        j->left_out = pod;
+    }
+}
+
+static void describe_target(struct join *j, struct maker *m, const struct primary *p,
                             const struct common *c, const struct labels *target)
 {
-    maker_begin(m);
-    maker_set_labels(m, target);
-    set_common(m, c);
+    struct sv namespace;
+    struct sv name = join_pod_of(j, p, target, &namespace);
     struct fact *node = join_find(j, JOIN_NODE, SV(""), join_node_of(j, target));
-    if (node != NULL) {
-        maker_set_labels(m, node->labels);
-    } else if (j->options.labels->drops_without_node && j->options.uses[JOIN_NODE]) {
+    struct fact *pod = join_find(j, JOIN_POD, namespace, name);
+    if (node == NULL && j->options.labels->drops_without_node && j->options.uses[JOIN_NODE]) {
         return; /* its node is not known, or not selected */
     }
-    struct fact *pod = join_find(j, JOIN_POD, join_namespace_of(p), join_pod_of(j, target));
+    if (is_too_large(c->namespace) || is_too_large(c->service) || is_too_large(node) ||
+        is_too_large(pod)) {
+        /* Its labels are not known. */
+        j->left_out = j->scratch.too_many_labels == 0 && is_too_large(pod) ? name : j->left_out;
+        j->scratch.too_many_labels++;
+        return;
+    }
+    maker_begin(m);
+    maker_set_labels(m, target);
+    maker_set(m, SV(KUBE_REF_NAMESPACE), SV(""));
+    set_common(m, c);
+    if (node != NULL) {
+        maker_set_labels(m, node->labels);
+    }
     if (pod != NULL) {
         set_pod(j, m, pod, target);
     }
-    maker_add(m);
+    finish_target(j, m, name);
 }
 
-/* The ports of the pods that have no endpoint, such as that of a sidecar. */
-static void describe_uncovered(const struct join *j, struct maker *m, const struct primary *p,
+/* The ports of the pods that have no endpoint, such as that of a sidecar. Those of a pod without an
+ * address have none either. */
+static void describe_uncovered(struct join *j, struct maker *m, const struct primary *p,
                                const struct common *c, const struct fact *pod)
 {
     for (size_t i = 0; i < pod->n_ports; i++) {
-        if (pod->seen == j->descriptions && !pod->ports[i].covered) {
+        const struct labels *port = pod->ports[i].labels;
+        if (pod->seen == j->descriptions && !pod->ports[i].covered &&
+            labels_get(port, SV(LABEL_ADDRESS)).n > 0) {
             maker_begin(m);
             maker_set_labels(m, p->shared);
-            maker_set_labels(m, pod->ports[i].labels);
+            maker_set_labels(m, port);
             maker_set(m, SV(CONTAINER "id"), SV(""));
             set_common(m, c);
-            maker_add(m);
+            finish_target(j, m, labels_get(port, SV(META "pod_name")));
         }
     }
 }
@@ -174,6 +212,7 @@ enum object_status join_describe(struct join *j, const struct primary *p)
     struct maker m;
     maker_init(&m, j->builder, &j->scratch);
     j->descriptions++;
+    j->left_out = SV("");
     if (is_secondary(p, &c)) {
         return OBJECT_OK;
     }

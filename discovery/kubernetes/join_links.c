@@ -44,6 +44,7 @@ void join_fact_clear(struct fact *f)
     f->labels = NULL;
     f->ports = NULL;
     f->n_ports = 0;
+    f->too_many_labels = false;
     f->family = 0;
 }
 
@@ -124,8 +125,10 @@ bool join_link(struct join *j, struct primary *p)
     }
     ok = ok && link_to(j, p, JOIN_SERVICE, namespace, join_service_of(j, p->shared));
     for (size_t i = 0; i < p->n && ok; i++) {
+        struct sv pod_namespace;
+        struct sv pod = join_pod_of(j, p, p->targets[i], &pod_namespace);
         ok = link_to(j, p, JOIN_NODE, SV(""), join_node_of(j, p->targets[i])) &&
-             link_to(j, p, JOIN_POD, namespace, join_pod_of(j, p->targets[i]));
+             link_to(j, p, JOIN_POD, pod_namespace, pod);
     }
     return ok;
 }

@@ -25,6 +25,7 @@ struct fact_port {
 struct fact {
     enum join_kind kind;
     bool present;
+    bool too_many_labels;
     char family;
     unsigned list;
     uint32_t mark;
@@ -49,6 +50,7 @@ struct primary {
     struct labels **targets;
     size_t n;
     struct labels *shared;
+    char *ip; /* of a pod; else NULL */
     uint64_t uid;
     uint64_t base; /* hash of its own labels; 0: a change is not completely processed */
     uint64_t hash; /* of the targets that were reported */
@@ -68,8 +70,10 @@ struct join {
     uint64_t descriptions; /* calls of join_describe() */
     struct labels_builder *builder;
     struct object_targets scratch;
-    uint32_t *marks; /* of each list, what it names at present gets this mark */
-    bool ready;
+    struct sv left_out; /* the pod of the first target that join_describe() has left out */
+    /* Of each list: what it names at present gets the mark; whether its primaries are reported. */
+    uint32_t *marks;
+    bool *ready;
 };
 
 /* ---- join_links.c ---------------------------------------------------------------------------- */
@@ -95,10 +99,11 @@ void join_unlink(struct join *j, struct primary *p);
 
 /* The names of the objects to join to a target, to a primary; "" for none. */
 struct sv join_node_of(const struct join *j, const struct labels *target);
-struct sv join_pod_of(const struct join *j, const struct labels *target);
+struct sv join_pod_of(const struct join *j, const struct primary *p, const struct labels *target,
+                      struct sv *ret_namespace);
 struct sv join_service_of(const struct join *j, const struct labels *shared);
 struct sv join_namespace_of(const struct primary *p);
-/* Builds the joined targets of a primary in j->scratch. */
+/* Builds the joined targets of a primary in j->scratch, which counts those that are left out. */
 enum object_status join_describe(struct join *j, const struct primary *p);
 
 #endif

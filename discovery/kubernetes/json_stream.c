@@ -30,6 +30,7 @@ enum stream_state {
     IN_NAME,
     IN_ITEM,
     IN_METADATA,
+    IN_KIND,
     IN_OTHER,
 };
 
@@ -195,6 +196,18 @@ static void deliver(struct json_stream *s, void (*fn)(void *arg, const json_t *j
     json_decref(json);
 }
 
+/* The kind of the list is complete. */
+static void deliver_kind(struct json_stream *s)
+{
+    if (s->cut.skip == SKIP_MEMORY) {
+        skip(s, SKIP_MEMORY);
+    } else if (s->options.on_kind != NULL) {
+        bool kept = s->cut.skip == SKIP_NONE;
+        s->options.on_kind(s->options.arg,
+                           kept ? (struct sv){s->cut.text.data, s->cut.text.len} : SV(""));
+    }
+}
+
 /* ---- the stream around them ------------------------------------------------------------------ */
 
 static bool is_space(char c)
@@ -218,9 +231,9 @@ static void begin_cut(struct json_stream *s, enum stream_state state)
 static size_t feed_cut(struct json_stream *s, const char *data, size_t len, struct err *err)
 {
     static const enum stream_state after[] = {
-        [IN_EVENT] = BETWEEN_OBJECTS,  [IN_NAME] = LIST_COLON,
-        [IN_ITEM] = LIST_AFTER_ITEM,   [IN_METADATA] = LIST_AFTER_VALUE,
-        [IN_OTHER] = LIST_AFTER_VALUE,
+        [IN_EVENT] = BETWEEN_OBJECTS, [IN_NAME] = LIST_COLON,
+        [IN_ITEM] = LIST_AFTER_ITEM,  [IN_METADATA] = LIST_AFTER_VALUE,
+        [IN_KIND] = LIST_AFTER_VALUE, [IN_OTHER] = LIST_AFTER_VALUE,
     };
     bool ended;
     enum stream_state state = s->state;
@@ -236,6 +249,8 @@ static size_t feed_cut(struct json_stream *s, const char *data, size_t len, stru
     s->state = after[state];
     if (state == IN_METADATA) {
         deliver(s, s->options.on_metadata);
+    } else if (state == IN_KIND) {
+        deliver_kind(s);
     } else if (state == IN_EVENT || state == IN_ITEM) {
         deliver(s, s->options.on_object);
     } else if (s->cut.skip == SKIP_MEMORY) {
@@ -283,7 +298,9 @@ static size_t list_value(struct json_stream *s, char c)
         s->state = LIST_FIRST_ITEM;
         return 1;
     }
-    begin_cut(s, name_is(s, "\"metadata\"") && c == '{' ? IN_METADATA : IN_OTHER);
+    begin_cut(s, name_is(s, "\"metadata\"") && c == '{' ? IN_METADATA
+                 : name_is(s, "\"kind\"")               ? IN_KIND
+                                                        : IN_OTHER);
     return 0;
 }
 

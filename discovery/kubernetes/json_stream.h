@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "discovery/kubernetes/json_cut.h"
 
 enum json_stream_form { JSON_STREAM_OBJECTS, JSON_STREAM_LIST };
@@ -31,6 +32,9 @@ struct json_stream_options {
     void (*on_object)(void *arg, const json_t *object);
     /* The member "metadata" of a list; borrowed. */
     void (*on_metadata)(void *arg, const json_t *metadata);
+    /* The member "kind" of a list, as it is written ("\"PodList\""); borrowed. Empty if it is too
+     * long to be kept. May be NULL. */
+    void (*on_kind)(void *arg, struct sv text);
     void (*on_skip)(void *arg, enum discovery_skip why);
     void *arg;
 };

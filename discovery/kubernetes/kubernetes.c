@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "discovery/callbacks.h"
 #include "discovery/kubernetes/join.h"
 #include "discovery/kubernetes/roles.h"
@@ -11,6 +12,8 @@
 #define SELECTORS_MAX ((size_t)300 * 1024)
 /* "endpointslice/" and more */
 #define SOURCE_PREFIX_MAX 32
+#define LOG_PERIOD_MS 60000
+#define LOG_BURST 20
 
 /* One reflector that the source listens to: its own objects, or those joined to them. */
 struct part {
@@ -24,6 +27,7 @@ struct part {
     enum join_kind kind; /* what its objects contribute, unless primary */
     bool primary;        /* the role's own objects */
     bool synced;
+    bool ready; /* of a primary: its objects are reported */
     bool warned_full;
 };
 
@@ -40,7 +44,7 @@ struct kubernetes {
     struct part *parts;
     size_t n_parts;
     size_t max_parts;
-    size_t n_synced;
+    struct log_limit limit;     /* of warnings about too many labels */
     struct store_counts counts; /* at the last on_counts */
 };
 
@@ -76,11 +80,48 @@ static void warn_full(struct part *p)
     }
 }
 
-static void count_left_out(struct kubernetes *k)
+/* Names an object because of which targets are left out. */
+static void warn_labels(struct kubernetes *k, const char *kind, struct sv name, const char *source)
 {
+    uint32_t suppressed = 0;
+    if (log_limit_allow(&k->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
+        log_warn(k->options.reflectors->env.log,
+                 "kubernetes: too many labels and annotations, the targets that would have them "
+                 "are left out",
+                 LOG_STR("kind", kind), LOG_SV("name", name), LOG_STR("source", source),
+                 LOG_INT("labels_max", LABELS_MAX), LOG_INT("bytes_max", LABELS_BYTES_MAX),
+                 LOG_INT("suppressed", suppressed));
+    }
+}
+
+/* An object whose own labels are too many. */
+static void refuse_object(struct part *p, const struct object_id *id)
+{
+    char key[OBJECT_KEY_MAX];
+    metric_inc(p->k->counters->skips[SKIP_TOO_MANY_LABELS]);
+    warn_labels(p->k, p->resource->kind, object_key(id, key), p->k->role->source);
+}
+
+/* Single targets of an object that have too many. */
+static void kubernetes_on_left_out(void *arg, const char *key, struct sv pod, size_t n)
+{
+    struct kubernetes *k = arg;
+    char source[SOURCE_PREFIX_MAX + OBJECT_KEY_MAX];
+    snprintf(source, sizeof(source), "%s/%s", k->role->source, key);
+    metric_add(k->counters->target_skips[TARGET_TOO_MANY_LABELS], n);
+    warn_labels(k, pod.n > 0 ? "Pod" : k->role->resource.kind, pod.n > 0 ? pod : sv_from(key),
+                source);
+}
+
+static void count_left_out(struct kubernetes *k, const struct object_id *id)
+{
+    char key[OBJECT_KEY_MAX];
     metric_add(k->counters->skips[SKIP_BAD_IP], k->targets.bad_ip);
     metric_add(k->counters->target_skips[TARGET_BAD_PORT], k->targets.bad_ports);
     metric_add(k->counters->target_skips[TARGET_TOO_MANY], k->targets.too_many_targets);
+    if (k->targets.too_many_labels > 0) {
+        kubernetes_on_left_out(k, object_key(id, key).p, SV(""), k->targets.too_many_labels);
+    }
 }
 
 /* ---- pods of other replicas ------------------------------------------------------------------ */
@@ -150,13 +191,13 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         return store_put_foreign(p->store, id, key);
     }
     enum object_status status = k->role->read(object, k->builder, &k->targets);
-    count_left_out(k);
+    count_left_out(k, id);
     if (status == OBJECT_NO_MEMORY) {
         return STORE_NO_MEMORY;
     }
     if (status == OBJECT_TOO_MANY_LABELS) {
         /* Its former targets are out of date: it has none now. */
-        metric_inc(k->counters->skips[SKIP_TOO_MANY_LABELS]);
+        refuse_object(p, id);
     }
     k->targets.key = key;
     return k->join == NULL ? store_put(p->store, id, &k->targets)
@@ -184,7 +225,10 @@ static enum object_status read_fact(struct kubernetes *k, const json_t *object,
     struct maker m;
     if (fact->kind == JOIN_POD) {
         fact->pods = &k->targets;
-        return kube_pods.read(object, k->builder, &k->targets);
+        k->targets.without_ip = true;
+        enum object_status status = kube_pods.read(object, k->builder, &k->targets);
+        k->targets.without_ip = false;
+        return status;
     }
     maker_init(&m, k->builder, &k->targets);
     if (fact->kind == JOIN_NAMESPACE) {
@@ -205,11 +249,12 @@ static enum store_result put_fact(struct part *p, const struct object_id *id, co
     if (status == OBJECT_NO_MEMORY) {
         return STORE_NO_MEMORY;
     }
-    if (status == OBJECT_TOO_MANY_LABELS) {
-        metric_inc(k->counters->skips[SKIP_TOO_MANY_LABELS]);
-        return join_fact_remove(k->join, p->kind, id);
+    fact.too_many_labels = status == OBJECT_TOO_MANY_LABELS || k->targets.too_many_labels > 0;
+    fact.labels = fact.too_many_labels ? NULL : k->targets.shared;
+    fact.pods = fact.too_many_labels ? NULL : fact.pods;
+    if (fact.too_many_labels && !join_fact_is_refused(k->join, p->kind, id)) {
+        refuse_object(p, id);
     }
-    fact.labels = k->targets.shared;
     return join_fact_put(k->join, p->list, id, &fact);
 }
 
@@ -252,6 +297,34 @@ static void kubernetes_on_list_begin(void *arg)
     }
 }
 
+/* Whether all that is joined to the objects of a primary has been listed: in its namespace, and in
+ * the whole cluster. */
+static bool is_complete(const struct kubernetes *k, const struct part *primary)
+{
+    for (size_t i = 0; i < k->n_parts; i++) {
+        const struct part *p = &k->parts[i];
+        bool needed = p->namespace == NULL || str_same(p->namespace, primary->namespace);
+        if (needed && !p->synced) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Each namespace waits for its own lists only: those of another one may not be allowed. */
+static void check_ready(struct kubernetes *k)
+{
+    for (size_t i = 0; i < k->n_parts && k->join != NULL; i++) {
+        struct part *p = &k->parts[i];
+        if (p->primary && !p->ready && is_complete(k, p)) {
+            p->ready = true;
+            if (!join_ready(k->join, p->list)) {
+                metric_inc(k->counters->skips[SKIP_MEMORY]);
+            }
+        }
+    }
+}
+
 static void kubernetes_on_list_end(void *arg)
 {
     struct part *p = arg;
@@ -262,17 +335,10 @@ static void kubernetes_on_list_end(void *arg)
     } else {
         join_list_end(k->join, p->list);
     }
-    if (p->synced) {
-        return;
+    if (!p->synced) {
+        p->synced = true;
+        check_ready(k);
     }
-    p->synced = true;
-    if (++k->n_synced < k->n_parts) {
-        return;
-    }
-    if (k->join != NULL && !join_ready(k->join)) {
-        metric_inc(k->counters->skips[SKIP_MEMORY]);
-    }
-    k->options.on_synced(k->options.arg);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -350,11 +416,16 @@ static bool add_part(struct kubernetes *k, const struct part *model, const char 
     return listen(p);
 }
 
+static bool is_everywhere(const struct config_kubernetes *config)
+{
+    return config->namespaces.n == 0 && !config->own_namespace;
+}
+
 /* Resources that are not in namespaces are read everywhere. */
 static bool add_parts(struct kubernetes *k, const struct part *model)
 {
     const struct config_kubernetes *config = k->options.config;
-    if (!model->resource->namespaced || (config->namespaces.n == 0 && !config->own_namespace)) {
+    if (!model->resource->namespaced || is_everywhere(config)) {
         return add_part(k, model, NULL);
     }
     bool ok = true;
@@ -390,8 +461,9 @@ static bool init_join(struct kubernetes *k)
         .labels = &k->role->join,
         .n_lists = (unsigned)k->max_parts,
         .max = STORE_OBJECTS_MAX,
+        .everywhere = is_everywhere(k->options.config),
         .intern = k->options.intern,
-        .too_many_labels = k->counters->skips[SKIP_TOO_MANY_LABELS],
+        .on_left_out = kubernetes_on_left_out,
         .on_change = kubernetes_on_change,
         .arg = k,
     };
@@ -442,9 +514,10 @@ static bool init(struct kubernetes *k)
     if (k->builder == NULL || !init_join(k)) {
         return false;
     }
-    k->kind = config->role == ROLE_POD && k->join == NULL ? GROUP_POD : GROUP_OBJECT;
-    if (k->kind != GROUP_POD) {
-        /* The owner of a pod is found by its address alone, before its labels are built. */
+    k->kind = config->role == ROLE_POD ? GROUP_POD : GROUP_OBJECT;
+    if (k->kind != GROUP_POD || k->join != NULL) {
+        /* The owner of a pod is found by its address alone, before its labels are built. Those that
+         * others are joined to are all kept, because a joined object may change. */
         k->options.sharing = NULL;
     }
     return init_filter(k) && init_parts(k);

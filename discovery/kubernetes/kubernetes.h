@@ -3,7 +3,8 @@
  * Listens to the reflectors (reflector.h) of its role's resource and of the joined resources, one
  * for the whole cluster or one for each namespace, builds targets of the objects (roles.h) and
  * reports changes. Objects that nothing is joined to are kept as hashes (store.h), others with
- * their labels (join.h). On the loop's thread.
+ * their labels (join.h); these are reported when all that is joined to them has been listed in
+ * their namespace, and in the whole cluster where it is not in namespaces. On the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_KUBERNETES_H
 #define PROFPULL_DISCOVERY_KUBERNETES_KUBERNETES_H
@@ -31,8 +32,6 @@ struct kubernetes_options {
     void (*on_counts)(void *arg);
     /* Whether a label can have an effect; those that cannot are not built. NULL: all are. */
     bool (*wants_label)(void *arg, struct sv name);
-    /* Once: everything has been listed. */
-    void (*on_synced)(void *arg);
     void *arg;
 };
 

@@ -117,6 +117,7 @@ void object_targets_clear(struct object_targets *t)
         .cap = t->cap,
         .max = t->max,
         .keep_shared = t->keep_shared,
+        .without_ip = t->without_ip,
         .filter = t->filter,
     };
 }
@@ -373,6 +374,7 @@ void maker_begin(struct maker *m)
     if (m->status == OBJECT_OK) {
         labels_builder_reset(m->b, m->shared);
         m->bytes = m->shared_bytes;
+        m->over = false;
     }
 }
 
@@ -393,6 +395,9 @@ void maker_add(struct maker *m)
     struct labels *labels = build(m);
     if (labels != NULL) {
         out->at[out->n++] = labels;
+    } else if (m->status == OBJECT_TOO_MANY_LABELS) {
+        m->status = OBJECT_OK;
+        out->too_many_labels++;
     }
 }
 

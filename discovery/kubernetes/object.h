@@ -60,7 +60,7 @@ bool object_is_name(struct sv v, size_t max);
 
 enum object_status {
     OBJECT_OK,
-    OBJECT_TOO_MANY_LABELS, /* LABELS_MAX or LABELS_BYTES_MAX */
+    OBJECT_TOO_MANY_LABELS, /* LABELS_MAX or LABELS_BYTES_MAX, in what all targets share */
     OBJECT_NO_MEMORY,
 };
 
@@ -72,6 +72,7 @@ struct object_targets {
     /* The labels that all targets have; only with keep_shared, and then even without targets. */
     struct labels *shared;
     bool keep_shared;
+    bool without_ip; /* of a pod: targets for its ports even without an address, which lack one */
     struct label_filter *filter; /* the labels to build; NULL: all. Referenced */
     const char *ip; /* of a pod: status.podIP, into the object; NULL if none (no targets then) */
     uint64_t key;   /* by which the owner of ip is found, set by the caller; 0: not shared */
@@ -79,6 +80,7 @@ struct object_targets {
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */
     size_t too_many_targets; /* beyond max */
+    size_t too_many_labels;  /* targets beyond LABELS_MAX or LABELS_BYTES_MAX on their own */
     size_t cap;              /* private */
 };
 
@@ -148,7 +150,8 @@ bool maker_check_ip(struct maker *m, bool usable);
 void maker_share(struct maker *m);
 /* Begins a target. */
 void maker_begin(struct maker *m);
-/* Adds what the builder holds as one more target, or counts it if there are too many. */
+/* Adds what the builder holds as one more target, or counts it if there are too many, or if it has
+ * too many labels: the others are not affected. */
 void maker_add(struct maker *m);
 /* Releases what is shared; without OBJECT_OK there are no targets. */
 enum object_status maker_done(struct maker *m);

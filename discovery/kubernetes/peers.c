@@ -343,6 +343,11 @@ void peers_start(struct peers *p)
     reflectors_start(&p->reflectors);
 }
 
+struct reflectors_missing peers_missing(const struct peers *p, struct buf *text)
+{
+    return reflectors_missing(&p->reflectors, text);
+}
+
 struct peers *peers_free(struct peers *p)
 {
     if (p != NULL) {

@@ -60,6 +60,8 @@ struct peers_options {
 /* The error says if the namespace is not known. */
 struct peers *peers_new(const struct peers_options *options, struct err *err);
 void peers_start(struct peers *p);
+/* Whether the members have not been read; see reflectors_missing(). */
+struct reflectors_missing peers_missing(const struct peers *p, struct buf *text);
 struct peers *peers_free(struct peers *p); /* accepts NULL, returns NULL */
 
 #endif

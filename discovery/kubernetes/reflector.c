@@ -36,6 +36,8 @@ struct reflector {
     bool accepted;    /* it was answered with 200 */
     bool no_login;    /* it was not sent: there are no credentials */
     bool synced;
+    enum watch_result missing; /* until it is synced: why the last list failed; WATCH_DONE: it has
+                                  not */
     bool warned_unknown;
     const char *problem;  /* the last request failed and this was logged; else NULL */
     struct err no_stream; /* why a list was not streamed, to be logged */
@@ -46,6 +48,13 @@ struct reflector {
 #define LOG_SERVER(r) LOG_STR("server", (r)->options.access.server)
 #define LOG_NAMESPACE(r) LOG_STR("namespace", (r)->where)
 #define LOG_VERB(r) LOG_STR("verb", (r)->verb)
+
+static void report_progress(const struct reflector *r)
+{
+    if (r->env->on_progress != NULL) {
+        r->env->on_progress(r->env->arg);
+    }
+}
 
 /* ---- events of the state machine ------------------------------------------------------------- */
 
@@ -70,7 +79,8 @@ static void arm_relist(struct reflector *r, int64_t within_ms)
 static void reflector_on_list_end(void *arg)
 {
     struct reflector *r = arg;
-    if (!r->synced) {
+    bool first = !r->synced;
+    if (first) {
         r->synced = true;
         log_info(r->env->log, "kubernetes: listed, watching", LOG_RESOURCE(r), LOG_SERVER(r),
                  LOG_NAMESPACE(r), LOG_INT("objects", r->listed));
@@ -81,6 +91,9 @@ static void reflector_on_list_end(void *arg)
     /* Requested while this list was read, perhaps after the objects in question. */
     if (r->relist_requested) {
         arm_relist(r, 0);
+    }
+    if (first) {
+        report_progress(r);
     }
 }
 
@@ -207,6 +220,67 @@ static void log_found(struct reflector *r)
     }
 }
 
+/* ---- what has not been read ------------------------------------------------------------------ */
+
+static void note_failure(struct reflector *r, enum watch_result result)
+{
+    /* An expired version, or a stream that is not supported, is followed by a list at once. */
+    if (!r->synced && result != WATCH_EXPIRED && result != WATCH_UNSUPPORTED &&
+        r->missing != result) {
+        r->missing = result;
+        report_progress(r);
+    }
+}
+
+static bool is_refused(const struct reflector *r)
+{
+    return r->missing == WATCH_FORBIDDEN || r->missing == WATCH_NOT_FOUND;
+}
+
+static void describe_missing(const struct reflector *r, struct buf *text)
+{
+    const struct kube_resource *resource = r->options.resource;
+    bool everywhere = r->options.namespace == NULL;
+    char where[OBJECT_NAMESPACE_MAX + 32] = "the whole cluster";
+    if (!everywhere) {
+        snprintf(where, sizeof(where), "namespace %.*s", OBJECT_NAMESPACE_MAX,
+                 r->options.namespace);
+    }
+    buf_puts(text, text->len == 0 ? "" : "; ");
+    if (r->missing == WATCH_FORBIDDEN) {
+        buf_printf(text,
+                   "not allowed to list %s in %s (a %s needs the verbs list and watch on %s%s%s)",
+                   resource->plural, where, everywhere ? "ClusterRole" : "Role", resource->plural,
+                   resource->group[0] == '\0' ? "" : " of ", resource->group);
+    } else if (r->missing == WATCH_NOT_FOUND) {
+        buf_printf(text, "the API server does not have %s in %s (404)", resource->plural, where);
+    } else {
+        buf_printf(text, "%s in %s not read yet%s%s", resource->plural, where,
+                   r->missing == WATCH_DONE ? "" : ": the last request ended as ",
+                   r->missing == WATCH_DONE ? "" : watch_result_name(r->missing));
+    }
+}
+
+struct reflectors_missing reflectors_missing(const struct reflectors *all, struct buf *text)
+{
+    struct reflectors_missing missing = {0};
+    for (const struct reflector *r = all->first; r != NULL; r = r->next) {
+        if (r->synced) {
+            continue;
+        }
+        missing.refused += is_refused(r) ? 1 : 0;
+        missing.pending += is_refused(r) ? 0 : 1;
+        if (missing.refused + missing.pending <= REFLECTORS_SHOWN) {
+            describe_missing(r, text);
+        }
+    }
+    size_t n = missing.refused + missing.pending;
+    if (n > REFLECTORS_SHOWN) {
+        buf_printf(text, "; and %zu more", n - REFLECTORS_SHOWN);
+    }
+    return missing;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void report_reachable(const struct reflector *r, bool reachable)
@@ -229,6 +303,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
         log_found(r);
     } else {
         log_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
+        note_failure(r, result);
         report_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
     }
     loop_timer_at(r->timer, watch_next_at(r->machine));
@@ -482,6 +557,7 @@ static struct reflector *reflector_new(const struct reflector_env *env,
         .object_max = OBJECT_BYTES_MAX,
         .depth_max = OBJECT_DEPTH_MAX,
         .members = r->options.resource->members,
+        .kind = r->options.resource->kind,
     });
     if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->relist_timer == NULL ||
         r->machine == NULL) {

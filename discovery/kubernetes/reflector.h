@@ -55,6 +55,8 @@ struct reflector_env {
     struct rng *rng;
     /* See struct discovery_options. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
+    /* What reflectors_missing() says may have changed. NULL if on_forbidden is. */
+    void (*on_progress)(void *arg);
     void *arg;
 };
 
@@ -68,6 +70,17 @@ struct reflectors {
  * NULL if out of memory. */
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options);
 void reflectors_start(struct reflectors *all);
+
+/* How many lists have not been read since the start, by the reason. */
+struct reflectors_missing {
+    size_t pending; /* not yet, or the request failed and is repeated */
+    size_t
+        refused; /* the server does not allow it (403), or does not have it (404); repeated, too */
+};
+/* Counts them, and appends what is said about the first REFLECTORS_SHOWN to text, separated by
+ * semicolons. */
+#define REFLECTORS_SHOWN 16
+struct reflectors_missing reflectors_missing(const struct reflectors *all, struct buf *text);
 /* Ends all requests and frees all. */
 void reflectors_free(struct reflectors *all);
 /* Lists again within that time, for all listeners, though the objects have not changed: at a random

@@ -21,13 +21,18 @@ struct kube_resource {
     const struct json_keep *members; /* that are needed of an object */
 };
 
+/* The namespace of the object that a target refers to, unless the reference has none. The join
+ * removes this label, which is not one of Prometheus'. */
+#define KUBE_REF_NAMESPACE "__ref_namespace"
+
 /* Where the names of joined objects (join.h) stand: names of labels, NULL for none. */
 struct kube_join_labels {
-    const char *node;     /* of the target's node */
-    const char *ref_kind; /* of the object that the target refers to, which may be a pod or a */
-    const char *ref_name; /* node; pods are joined to roles that have it */
-    const char *service;  /* among the shared labels; services are joined to roles that have it */
-    const char *protocol; /* takes precedence over the protocol of the pod's port */
+    const char *node;      /* of the target's node */
+    bool prefers_ref_node; /* a node that the target refers to takes precedence over that */
+    const char *ref_kind;  /* of the object that the target refers to, which may be a pod or a */
+    const char *ref_name;  /* node; pods are joined to roles that have it */
+    const char *service;   /* among the shared labels; services are joined to roles that have it */
+    const char *protocol;  /* takes precedence over the protocol of the pod's port */
     bool drops_without_node; /* a target whose node is not known is left out */
 };
 

@@ -22,6 +22,7 @@ const char *watch_result_name(enum watch_result result)
         [WATCH_EXPIRED] = "expired",
         [WATCH_THROTTLED] = "throttled",
         [WATCH_FORBIDDEN] = "forbidden",
+        [WATCH_NOT_FOUND] = "not_found",
         [WATCH_UNAUTHORIZED] = "unauthorized",
         [WATCH_UNREACHABLE] = "unreachable",
         [WATCH_UNSUPPORTED] = "unsupported",
@@ -52,6 +53,7 @@ struct watch *watch_new(const struct watch_options *options)
         .members = options->members,
         .on_object = watch_on_object,
         .on_metadata = watch_on_list_metadata,
+        .on_kind = watch_on_list_kind,
         .on_skip = watch_on_skip,
         .arg = w,
     });
@@ -286,6 +288,7 @@ static enum watch_result result_of_status(const struct api_status *s, long code)
     }
     return code == 401   ? WATCH_UNAUTHORIZED
            : code == 403 ? WATCH_FORBIDDEN
+           : code == 404 ? WATCH_NOT_FOUND
            : code == 429 ? WATCH_THROTTLED
                          : WATCH_FAILED;
 }
@@ -461,7 +464,8 @@ static void watch_failed(struct watch *w, enum watch_result result, int64_t now_
         retry_soon(w, now_ms);
         return;
     }
-    bool answered = result == WATCH_FAILED || result == WATCH_FORBIDDEN || result == WATCH_EXPIRED;
+    bool answered = result == WATCH_FAILED || result == WATCH_FORBIDDEN ||
+                    result == WATCH_NOT_FOUND || result == WATCH_EXPIRED;
     if (answered && ++w->refusals >= WATCH_FAILURES_MAX) {
         begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_FAILURES);
     }

@@ -19,6 +19,7 @@
  *     30 s, times a random 1 to 2, starting over when nothing has failed for two minutes, and never
  *     below Retry-After. Watches begin at least one second apart.
  *   - Versions are opaque strings. No object is lost because memory ran out.
+ *   - What says to be of another kind than asked for is no list, and its event moves no version.
  *
  * One owner. Functions of the handler run within watch_data() and watch_end() and must not call
  * back.
@@ -97,6 +98,10 @@ struct watch_options {
     size_t object_max;
     unsigned depth_max;
     const struct json_keep *members; /* that are needed of an object; NULL: all */
+    /* The kind of the objects ("Pod"). A list that says to be of another kind than "PodList" is an
+     * error; an event with an object of another kind is skipped, its version included. A kind that
+     * is missing counts as right. NULL: any. Referenced. */
+    const char *kind;
 };
 
 struct watch;
@@ -137,13 +142,14 @@ enum watch_result {
     WATCH_EXPIRED,      /* 410, or too large a version: a list follows */
     WATCH_THROTTLED,    /* 429 */
     WATCH_FORBIDDEN,    /* 403 */
+    WATCH_NOT_FOUND,    /* 404: the server does not have the resource, or the namespace */
     WATCH_UNAUTHORIZED, /* 401 */
     WATCH_UNREACHABLE,  /* no answer */
     WATCH_UNSUPPORTED,  /* the server does not stream lists: pages follow */
     WATCH_FAILED,       /* any other answer, or an incomplete one */
 };
-/* "ok", "expired", "throttled", "forbidden", "unauthorized", "unreachable", "unsupported",
- * "failed". */
+/* "ok", "expired", "throttled", "forbidden", "not_found", "unauthorized", "unreachable",
+ * "unsupported", "failed". */
 const char *watch_result_name(enum watch_result result);
 
 /* Ends the current request. On anything but WATCH_DONE *err has a sentence (the server's message,

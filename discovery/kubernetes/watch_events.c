@@ -1,5 +1,10 @@
+#include <stdio.h>
+
 #include "discovery/kubernetes/object.h"
 #include "discovery/kubernetes/watch_private.h"
+
+/* The kind of a list with its quotes; in an error a longer one is cut. */
+#define KIND_MAX 64
 
 /* Reading on would lose an object: the request is ended, and repeated from before it. */
 static void out_of_memory(struct watch *w)
@@ -34,6 +39,25 @@ void watch_on_list_metadata(void *arg, const json_t *metadata)
                 "the list's resourceVersion or continue token is too long (at most %d and %zu "
                 "bytes)",
                 WATCH_VERSION_MAX, WATCH_CONTINUE_MAX);
+    }
+}
+
+/* An empty list of another kind would remove every target. */
+void watch_on_list_kind(void *arg, struct sv text)
+{
+    struct watch *w = arg;
+    const char *kind = w->options.kind;
+    char want[KIND_MAX];
+    if (kind == NULL) {
+        return;
+    }
+    snprintf(want, sizeof(want), "\"%sList\"", kind);
+    if (!sv_eq_str(text, want)) {
+        struct sv shown = {text.p, text.n < KIND_MAX ? text.n : KIND_MAX};
+        err_set(&w->stream_err, ERR_INPUT,
+                "the answer is not a list of this resource: expected the "
+                "kind %s, got %.*s",
+                want, SV_ARG(shown));
     }
 }
 
@@ -111,6 +135,12 @@ static void on_watched(struct watch *w, enum discovery_event event, const json_t
     keep_version(w, &w->version, object);
 }
 
+static bool has_kind(const struct watch *w, const json_t *object)
+{
+    const json_t *kind = json_object_get(object, "kind");
+    return w->options.kind == NULL || kind == NULL || sv_eq_str(object_text(kind), w->options.kind);
+}
+
 static void on_event(struct watch *w, const json_t *json)
 {
     const struct watch_handler *h = &w->options.handler;
@@ -127,12 +157,15 @@ static void on_event(struct watch *w, const json_t *json)
     }
     if (event == EVENT_ERROR) {
         api_status_read(object, &w->problem);
-    }
-    if (event == EVENT_ERROR || event == EVENT_BOOKMARK) {
         h->other(h->arg, event, type);
-    }
-    if (event == EVENT_ERROR) {
         return;
+    }
+    if (!has_kind(w, object)) {
+        h->skipped(h->arg, SKIP_WRONG_KIND);
+        return;
+    }
+    if (event == EVENT_BOOKMARK) {
+        h->other(h->arg, event, type);
     }
     w->events++;
     if (w->streaming) {

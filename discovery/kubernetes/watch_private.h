@@ -63,6 +63,7 @@ void watch_listed(struct watch *w);
 /* Callbacks of the stream; arg is the struct watch. */
 void watch_on_object(void *arg, const json_t *object);
 void watch_on_list_metadata(void *arg, const json_t *metadata);
+void watch_on_list_kind(void *arg, struct sv text);
 void watch_on_skip(void *arg, enum discovery_skip why);
 
 #endif

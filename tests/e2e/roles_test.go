@@ -17,6 +17,81 @@ func putObject(t *testing.T, cluster *kube.Server, resource, text string) {
 	}
 }
 
+// Of two namespaces one is forbidden: the other one has its targets and the program is ready, in every
+// role that reads namespaces. /-/ready says what is missing. When it is allowed, it joins.
+func TestForbiddenNamespace(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	for _, c := range []struct{ name, role, attach, missing string }{
+		{"pod", "pod", "", "pods"},
+		{"joined pod", "pod", ", attach_metadata: {node: true, namespace: true}", "pods"},
+		{"endpoints", "endpoints", "", "services"},
+		{"slice", "endpointslice", ", attach_metadata: {node: true, namespace: true}", "endpointslices"},
+		{"service", "service", "", "services"},
+	} {
+		c := c
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cluster, kubeconfig := newKube(t, kube.Options{})
+			putObject(t, cluster, "nodes", `{"kind":"Node","metadata":{"name":"node-1"}}`)
+			for i, namespace := range []string{"shop", "billing"} {
+				ip := fmt.Sprint("127.9.0.", i+1)
+				pod := kube.Annotated("web-1", ip+":9", "memory")
+				pod.Namespace = namespace
+				cluster.Put(pod)
+				meta := `"metadata":{"name":"web","namespace":"` + namespace + `","labels":{"kubernetes.io/service-name":"web"}}`
+				putObject(t, cluster, "namespaces", `{"kind":"Namespace","metadata":{"name":"`+namespace+`"}}`)
+				putObject(t, cluster, "services", `{"kind":"Service",`+meta+`,"spec":{"ports":[{"port":9}]}}`)
+				putObject(t, cluster, "endpoints", `{"kind":"Endpoints",`+meta+`,"subsets":[{"addresses":[{"ip":"`+ip+`"}],"ports":[{"port":9}]}]}`)
+				putObject(t, cluster, "endpointslices", `{"kind":"EndpointSlice",`+meta+`,"addressType":"IPv4",
+					"endpoints":[{"addresses":["`+ip+`"]}],"ports":[{"port":9}]}`)
+			}
+			cluster.Forbid(c.missing, "billing", 403)
+			p := run(t, `
+scrape_configs:
+  - job_name: all
+    scrape_interval: 1d
+`+memoryOnly+`
+    kubernetes_sd_configs:
+      - {role: `+c.role+`, kubeconfig_file: "`+kubeconfig+`", namespaces: {names: [billing, shop]}`+c.attach+`}
+    relabel_configs:
+      - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
+write:
+  - {name: main, url: "http://127.0.0.1:1"}
+`)
+			has := func(want string) func() string {
+				return func() string {
+					seen := map[string]bool{}
+					for _, s := range p.scrapes("") {
+						seen[s.Labels["namespace"]] = true
+					}
+					if got := fmt.Sprint(seen["billing"], seen["shop"]); got != want {
+						return got
+					}
+					return ""
+				}
+			}
+			p.wait("the namespace that is allowed", has("false true"))
+			p.wait("ready", func() string {
+				status, text := p.get("/-/ready")
+				if status != 200 || !strings.Contains(text, "not allowed to list "+c.missing+" in namespace billing (a Role needs the verbs list and watch on "+c.missing) {
+					return fmt.Sprint(status, text)
+				}
+				return ""
+			})
+			if got := p.metrics().sum("profpull_discovery_unread_lists", "reason", "refused"); got != 1 {
+				t.Errorf("unread lists: %v", got)
+			}
+			cluster.Forbid(c.missing, "billing", 0)
+			p.wait("both namespaces", has("true true"))
+			if status, text := p.get("/-/ready"); status != 200 || text != "ok\n" {
+				t.Errorf("%d %q", status, text)
+			}
+			p.stop()
+		})
+	}
+}
+
 // A slice becomes targets with the labels of its service, its pods and their nodes, in one job that
 // also has the pods of the same cluster. A change of what is joined changes the labels.
 func TestSlicesAreJoined(t *testing.T) {

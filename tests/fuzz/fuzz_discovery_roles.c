@@ -1,6 +1,12 @@
 /* Any JSON as an object of any role, joined with itself and with others: targets within the limits,
  * no change when an object is put again, nothing left when all is removed. The first byte chooses
- * the settings; each line is one object. */
+ * the settings; each line is one object, whose first byte says what becomes of it:
+ *
+ *   0x20  it is removed again
+ *   0x40  it is joined to others, as a (byte / 6 % 4): node, namespace, service, pod
+ *   0x80  with that: a service whose first family is IPv4
+ *
+ * Its role follows from its kind, else from byte % 6. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,26 +34,40 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
                       const char *ip, bool moved)
 {
     (void)arg;
-    if (key[0] == '\0' || n > JOIN_TARGETS_MAX || ip != NULL || moved) {
+    if (key[0] == '\0' || n > JOIN_TARGETS_MAX || (n == 0 && ip != NULL) || moved) {
         abort();
     }
     for (size_t i = 0; i < n; i++) {
-        if (labels_count(targets[i]) == 0) {
+        if (labels_count(targets[i]) == 0 || labels_get(targets[i], SV(KUBE_REF_NAMESPACE)).n > 0) {
             abort();
         }
     }
 }
 
+static void on_left_out(void *arg, const char *key, struct sv pod, size_t n)
+{
+    (void)arg;
+    (void)pod;
+    if (key[0] == '\0' || n == 0) {
+        abort();
+    }
+}
+
 /* Putting an object again must change nothing. */
-static void put_fact(struct run *r, unsigned char what, const struct object_id *id)
+static void put_fact(struct run *r, const struct kube_role *role, unsigned char what,
+                     const struct object_id *id)
 {
     struct join_fact fact = {.kind = (enum join_kind)(what / ROLES % JOIN_KINDS),
+                             .too_many_labels = r->targets.shared == NULL,
                              .labels = r->targets.shared,
-                             .pods = what % ROLES == 0 ? &r->targets : NULL,
+                             .pods = role == &kube_pods ? &r->targets : NULL,
                              .family = (what & 0x80) != 0 ? '4' : (char)0};
     (void)join_fact_put(r->join, 1, id, &fact);
     if (join_fact_put(r->join, 1, id, &fact) == STORE_CHANGED) {
         abort();
+    }
+    if ((what & 0x20) != 0) {
+        (void)join_fact_remove(r->join, fact.kind, id);
     }
 }
 
@@ -59,11 +79,23 @@ static void put_primary(struct run *r, const struct object_id *id)
     }
 }
 
+static const struct kube_role *role_of(unsigned char what, const json_t *object)
+{
+    struct sv kind = object_string(object, "kind");
+    for (size_t i = 0; i < ROLES; i++) {
+        if (sv_eq_str(kind, roles[i]->resource.kind)) {
+            return roles[i];
+        }
+    }
+    return roles[what % ROLES];
+}
+
 /* One object, as primary or as fact of any kind. */
 static void feed(struct run *r, unsigned char what, const char *text, size_t n)
 {
-    const struct kube_role *role = roles[what % ROLES];
     json_t *object = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+    const struct kube_role *role = role_of(what, object);
+    r->targets.without_ip = (what & 0x40) != 0;
     struct object_id id;
     if (object != NULL &&
         object_identify(object, role->resource.kind, role->resource.namespaced, &id)) {
@@ -71,10 +103,13 @@ static void feed(struct run *r, unsigned char what, const char *text, size_t n)
         if (status != OBJECT_OK && r->targets.n > 0) {
             abort();
         }
-        if ((what & 0x40) != 0 && r->targets.shared != NULL) {
-            put_fact(r, what, &id);
+        if ((what & 0x40) != 0) {
+            put_fact(r, role, what, &id);
         } else {
             put_primary(r, &id);
+        }
+        if ((what & 0x60) == 0x20) {
+            (void)join_remove(r->join, &id);
         }
     }
     object_targets_clear(&r->targets);
@@ -94,13 +129,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .labels = &joined[data[0] % 4]->join,
         .uses = {(data[0] & 4) != 0, (data[0] & 8) != 0, (data[0] & 16) != 0, (data[0] & 32) != 0},
         .max = 8,
+        .everywhere = (data[0] & 128) != 0,
         .intern = in,
         .n_lists = 2,
+        .on_left_out = on_left_out,
         .on_change = on_change,
         .arg = &r,
     });
     if ((data[0] & 64) != 0) {
-        (void)join_ready(r.join);
+        (void)join_ready(r.join, 0);
     }
     const char *p = (const char *)data + 1;
     const char *end = (const char *)data + size;
@@ -112,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         p += n + 1;
     }
-    (void)join_ready(r.join);
+    (void)join_ready(r.join, 0);
     for (unsigned list = 0; list < 2; list++) {
         join_list_begin(r.join, list);
         join_list_end(r.join, list);

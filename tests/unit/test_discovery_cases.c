@@ -24,13 +24,15 @@ struct reflector {
 struct world {
     struct reflector slots[SLOTS];
     size_t n_slots;
+    const char *in; /* the namespace whose lists are fed; NULL: there is only one */
     struct intern *intern;
     struct discovery_counters counters;
     struct kubernetes *k;
     struct reflectors all; /* its first "reflector" is this world */
     struct buf reported;   /* "source: address and labels that begin with `show`" */
     const char *show;
-    bool synced;
+    struct metrics *metrics;
+    struct testing_log *log;
     const char *ours; /* last digits of the addresses that are ours */
     size_t n_counts;  /* calls of on_counts */
     size_t n_keys;    /* calls of sharing_key */
@@ -81,16 +83,13 @@ static void on_change(void *arg, const struct target_group *group)
     w->n_gone += group->n_targets == 0 ? 1 : 0;
     CHECK_INT(group->pinned_host != NULL, group->kind == GROUP_POD && group->n_targets > 0,
               group->source);
+    CHECK_INT(group->kind, strncmp(group->source, "pod/", 4) == 0 ? GROUP_POD : GROUP_OBJECT,
+              group->source);
     buf_printf(&w->reported, "%s%s:", group->moved ? "moved " : "", group->source);
     for (size_t i = 0; i < group->n_targets; i++) {
         print_target(w, group->targets[i]);
     }
     buf_putc(&w->reported, '\n');
-}
-
-static void on_synced(void *arg)
-{
-    ((struct world *)arg)->synced = true;
 }
 
 static uint64_t sharing_key(void *arg, const char *ip)
@@ -113,8 +112,12 @@ static void setup_shared(struct world *w, const struct config_kubernetes *config
                          const struct discovery_sharing *sharing)
 {
     *w = (struct world){.intern = intern_new(), .ours = ""};
+    w->metrics = metrics_new();
+    w->log = testing_log_new();
+    discovery_counters_init(&w->counters, w->metrics);
     w->all.first = (struct reflector *)(void *)w;
     w->all.env.counters = &w->counters;
+    w->all.env.log = testing_log(w->log);
     buf_init(&w->reported, 1 << 20);
     struct err err = ERR_INIT;
     w->k = kubernetes_new(&(struct kubernetes_options){.config = config,
@@ -124,7 +127,6 @@ static void setup_shared(struct world *w, const struct config_kubernetes *config
                                                        .on_change = on_change,
                                                        .sharing = sharing,
                                                        .on_counts = on_counts,
-                                                       .on_synced = on_synced,
                                                        .arg = w},
                           &err);
     CHECK_STR(err.msg, "", "");
@@ -140,13 +142,18 @@ static void teardown(struct world *w)
 {
     kubernetes_free(w->k);
     intern_free(w->intern);
+    metrics_free(w->metrics);
+    testing_log_done(w->log);
     buf_done(&w->reported);
 }
 
+/* The reflector of a resource, in the namespace w->in if there are several. */
 static struct reflector *slot(struct world *w, const struct kube_resource *resource)
 {
     for (size_t i = 0; i < w->n_slots; i++) {
-        if (w->slots[i].resource == resource) {
+        const char *namespace = w->slots[i].namespace;
+        if (w->slots[i].resource == resource &&
+            (w->in == NULL || namespace[0] == '\0' || strcmp(namespace, w->in) == 0)) {
             return &w->slots[i];
         }
     }
@@ -261,7 +268,6 @@ static void test_pod_goes(void **state)
     struct world w;
     setup(&w, &config);
     list(&w, &kube_pods.resource, POD_ON("n"));
-    assert_true(w.synced);
     check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "");
     CHECK_INT(feed(&w, &kube_pods.resource, true, POD_ON("n")), STORE_CHANGED, "");
     check_reported(&w, "pod/default/p:\n", "");
@@ -287,7 +293,6 @@ static void test_node_of_pod(void **state)
     list(&w, &kube_pods.resource, POD_ON("testnode"));
     check_reported(&w, "", "half-joined labels would come and go");
     list(&w, &kube_nodes.resource, NODE("testnode", "v1"));
-    assert_true(w.synced);
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
     feed(&w, &kube_nodes.resource, false, NODE("testnode", "v2"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
@@ -338,6 +343,225 @@ static void test_namespace_of_pod(void **state)
     feed(&w, &kube_namespaces, false, NAMESPACE("backend"));
     check_reported(&w, WITH("backend"), "");
     teardown(&w);
+}
+
+/* ---- namespaces that cannot be read ---------------------------------------------------------- */
+
+/* The objects of one namespace: a pod, and an Endpoints object and a slice that refer to it. */
+#define IN(namespace, kind, rest)                                                                  \
+    "{'kind':'" kind "','metadata':{'namespace':'" namespace "','name':'x'}," rest "}"
+#define POD_IN(namespace)                                                                          \
+    IN(namespace, "Pod",                                                                           \
+       "'spec':{'nodeName':'n','containers':[{'name':'c','ports':[{'containerPort':80}]}]},"       \
+       "'status':{'podIP':'10.0.0.1'}")
+#define ENDPOINTS_IN(namespace)                                                                    \
+    IN(namespace, "Endpoints",                                                                     \
+       "'subsets':[{'addresses':[{'ip':'10.0.0.1'}],'ports':[{'port':80}]}]")
+#define SLICE_IN(namespace)                                                                        \
+    IN(namespace, "EndpointSlice",                                                                 \
+       "'addressType':'IPv4','endpoints':[{'addresses':['10.0.0.1']}],'ports':[{'port':80}]")
+
+static void list_namespace(struct world *w, enum config_role role, const char *namespace)
+{
+    static const char *const objects[CONFIG_ROLES][2] = {
+        [ROLE_POD] = {POD_IN("a"), POD_IN("b")},
+        [ROLE_ENDPOINTS] = {ENDPOINTS_IN("a"), ENDPOINTS_IN("b")},
+        [ROLE_ENDPOINTSLICE] = {SLICE_IN("a"), SLICE_IN("b")},
+    };
+    w->in = namespace;
+    list(w, &kube_role(role)->resource, objects[role][namespace[0] - 'a']);
+    if (role != ROLE_POD) {
+        list(w, &kube_pods.resource, NULL);
+        list(w, &kube_services.resource, NULL);
+    }
+}
+
+/* A namespace that cannot be read, wholly or in part, does not keep the targets of another one
+ * back, whatever is joined. When it can be read later, it is there. */
+static void test_namespaces_do_not_wait(void **state)
+{
+    (void)state;
+    const char *names[] = {"a", "b"};
+    static const struct {
+        enum config_role role;
+        bool node;
+        bool namespace;
+        const char *name;
+    } cases[] = {
+        {ROLE_POD, true, false, "pod"},
+        {ROLE_POD, false, true, "pod"},
+        {ROLE_ENDPOINTS, false, false, "endpoints"},
+        {ROLE_ENDPOINTS, true, true, "endpoints"},
+        {ROLE_ENDPOINTSLICE, false, false, "endpointslice"},
+        {ROLE_ENDPOINTSLICE, true, true, "endpointslice"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_kubernetes config = {.role = cases[i].role,
+                                           .attach_node = cases[i].node,
+                                           .attach_namespace = cases[i].namespace,
+                                           .namespaces = {names, 2}};
+        char want[64];
+        struct world w;
+        setup(&w, &config);
+        if (cases[i].node) {
+            list(&w, &kube_nodes.resource, NODE("n", "v"));
+        }
+        list_namespace(&w, cases[i].role, "b");
+        if (cases[i].namespace) {
+            check_reported(&w, "", "the cluster's lists are needed by all");
+            list(&w, &kube_namespaces, NULL);
+        }
+        snprintf(want, sizeof(want), "%s/b/x: 10.0.0.1:80\n", cases[i].name);
+        check_reported(&w, want, cases[i].name);
+        if (cases[i].role != ROLE_POD) {
+            w.in = "a";
+            list(&w, &kube_pods.resource, NULL);
+            check_reported(&w, "", "one of its lists is not enough");
+        }
+        list_namespace(&w, cases[i].role, "a");
+        snprintf(want, sizeof(want), "%s/a/x: 10.0.0.1:80\n", cases[i].name);
+        check_reported(&w, want, "allowed later");
+        teardown(&w);
+    }
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+#define SLICE_FOR(namespace, pod)                                                                  \
+    "{'kind':'EndpointSlice','metadata':{'namespace':'a','name':'s'},'addressType':'IPv4',"        \
+    "'endpoints':[{'addresses':['10.0.0.1'],'targetRef':{'kind':'Pod','name':'" pod                \
+    "'" namespace "}}],'ports':[{'port':80}]}"
+
+/* A slice refers to a pod in the namespace that the reference names. Where namespaces are listed
+ * one by one, those of another one are not joined. */
+static void test_namespace_of_reference(void **state)
+{
+    (void)state;
+    const char *names[] = {"a", "b"};
+    static const struct {
+        size_t n_names;
+        const char *slice;
+        const char *want;
+    } cases[] = {
+        {0, SLICE_FOR(",'namespace':'b'", "x"), " __meta_kubernetes_pod_name=x"},
+        {0, SLICE_FOR(",'namespace':'a'", "x"), ""},
+        {0, SLICE_FOR("", "x"), ""},
+        {2, SLICE_FOR(",'namespace':'b'", "x"), ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE,
+                                           .namespaces = {names, cases[i].n_names}};
+        struct world w;
+        setup(&w, &config);
+        w.show = "__";
+        for (size_t k = 0; k < 2; k++) {
+            w.in = names[k];
+            list(&w, &kube_services.resource, NULL);
+            list(&w, &kube_pods.resource, POD_IN("b"));
+        }
+        w.in = "a";
+        list(&w, &kube_endpointslices.resource, cases[i].slice);
+        bool joined = strstr(w.reported.data, " __meta_kubernetes_pod_name=x") != NULL;
+        CHECK_INT(joined, cases[i].want[0] != '\0', cases[i].slice);
+        assert_null(strstr(w.reported.data, "ref_namespace"));
+        CHECK_CONTAINS(w.reported.data, "endpointslice/a/s: 10.0.0.1:80", cases[i].slice);
+        teardown(&w);
+    }
+}
+
+/* ---- too many labels ------------------------------------------------------------------------- */
+
+/* A pod with so many labels that its targets cannot have them; the caller frees it. */
+static char *big_pod(const char *name, int labels)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    buf_printf(&text, "{'kind':'Pod','metadata':{'namespace':'a','name':'%s','labels':{", name);
+    for (int i = 0; i < labels; i++) {
+        buf_printf(&text, "%s'l%d':'v'", i == 0 ? "" : ",", i);
+    }
+    buf_puts(&text, "}},'spec':{'nodeName':'n','containers':[{'name':'c','ports':[{"
+                    "'containerPort':80}]}]},'status':{'podIP':'10.0.0.2'}}");
+    return buf_take(&text, NULL);
+}
+
+#define TWO_PODS                                                                                   \
+    "{'kind':'EndpointSlice','metadata':{'namespace':'a','name':'s','labels':{'one':'1',"          \
+    "'two':'2'}},'addressType':'IPv4','endpoints':[{'addresses':['10.0.0.1'],'targetRef':{"        \
+    "'kind':'Pod','name':'x','namespace':'a'}},{'addresses':['10.0.0.2'],'targetRef':{'kind':"     \
+    "'Pod','name':'big','namespace':'a'}}],'ports':[{'port':80}]}"
+
+/* A pod with more labels than a target may have costs its own targets only, and is named: whether
+ * it has them alone (600 labels are 1,200) or only together with those of the slice. */
+static void test_too_many_labels(void **state)
+{
+    (void)state;
+    static const struct {
+        int labels;
+        const char *objects; /* skipped, as a whole */
+        const char *named;
+    } cases[] = {
+        {600, "1", "kind=Pod name=a/big source=endpointslice"},
+        {505, "0", "kind=Pod name=big source=endpointslice/a/s"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
+        struct world w;
+        setup(&w, &config);
+        testing_log_expect(w.log, "too many labels and annotations");
+        list(&w, &kube_services.resource, NULL);
+        list_begin(&w, &kube_pods.resource);
+        char *big = big_pod("big", cases[i].labels);
+        feed(&w, &kube_pods.resource, false, POD_IN("a"));
+        feed(&w, &kube_pods.resource, false, big);
+        list_end(&w, &kube_pods.resource);
+        list(&w, &kube_endpointslices.resource, TWO_PODS);
+        check_reported(&w, "endpointslice/a/s: 10.0.0.1:80\n", cases[i].named);
+        CHECK_CONTAINS(testing_log_text(w.log), cases[i].named, "");
+        CHECK_INT(
+            testing_metric(w.metrics,
+                           "profpull_discovery_targets_skipped_total{reason=\"too_many_labels\"}"),
+            1, cases[i].named);
+        CHECK_INT(
+            testing_metric(w.metrics,
+                           "profpull_discovery_objects_skipped_total{reason=\"too_many_labels\"}"),
+            cases[i].objects[0] - '0', cases[i].named);
+        feed(&w, &kube_pods.resource, false, big);
+        CHECK_INT(
+            testing_metric(w.metrics,
+                           "profpull_discovery_objects_skipped_total{reason=\"too_many_labels\"}"),
+            cases[i].objects[0] - '0', "not again while nothing changes");
+        free(big);
+        big = big_pod("big", 5);
+        feed(&w, &kube_pods.resource, false, big);
+        check_reported(&w, "endpointslice/a/s: 10.0.0.1:80 10.0.0.2:80\n", "fewer");
+        free(big);
+        teardown(&w);
+    }
+}
+
+/* The same for a pod on its own: it is named. */
+static void test_too_many_labels_of_pod(void **state)
+{
+    (void)state;
+    for (int attach = 0; attach < 2; attach++) {
+        struct config_kubernetes config = {.role = ROLE_POD, .attach_node = attach == 1};
+        struct world w;
+        setup(&w, &config);
+        testing_log_expect(w.log, "too many labels and annotations");
+        if (attach == 1) {
+            list(&w, &kube_nodes.resource, NODE("n", "v"));
+        }
+        char *big = big_pod("big", 600);
+        list_begin(&w, &kube_pods.resource);
+        feed(&w, &kube_pods.resource, false, POD_IN("a"));
+        feed(&w, &kube_pods.resource, false, big);
+        list_end(&w, &kube_pods.resource);
+        check_reported(&w, "pod/a/x: 10.0.0.1:80\n", "");
+        CHECK_CONTAINS(testing_log_text(w.log), "kind=Pod name=a/big source=pod", "");
+        free(big);
+        teardown(&w);
+    }
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */
@@ -577,12 +801,21 @@ static void test_not_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_namespaces),       cmocka_unit_test(test_pod_goes),
-        cmocka_unit_test(test_node_of_pod),      cmocka_unit_test(test_node_selector),
-        cmocka_unit_test(test_namespace_of_pod), cmocka_unit_test(test_dual_stack),
-        cmocka_unit_test(test_service_changes),  cmocka_unit_test(test_many_vanish),
-        cmocka_unit_test(test_heartbeats),       cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_namespaces),
+        cmocka_unit_test(test_pod_goes),
+        cmocka_unit_test(test_node_of_pod),
+        cmocka_unit_test(test_node_selector),
+        cmocka_unit_test(test_namespace_of_pod),
+        cmocka_unit_test(test_dual_stack),
+        cmocka_unit_test(test_service_changes),
+        cmocka_unit_test(test_many_vanish),
+        cmocka_unit_test(test_heartbeats),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_not_shared),
+        cmocka_unit_test(test_namespaces_do_not_wait),
+        cmocka_unit_test(test_namespace_of_reference),
+        cmocka_unit_test(test_too_many_labels),
+        cmocka_unit_test(test_too_many_labels_of_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,7 @@ struct world {
     struct buf requests;  /* URIs, one per line, timeoutSeconds as T */
     struct buf groups;    /* the reported groups, one per line */
     struct buf forbidden; /* events of missing permissions, one per line */
+    struct buf missing;   /* what has not been read, one line for each change */
     struct buf headers;   /* Authorization and Accept of the last request */
     const char *until;    /* the test ends when groups has this */
     bool synced;
@@ -159,6 +160,12 @@ static void on_forbidden(void *arg, const struct discovery_forbidden *what)
                what->namespace == NULL ? "the whole cluster" : what->namespace);
 }
 
+static void on_missing(void *arg, const char *text)
+{
+    struct world *w = arg;
+    buf_printf(&w->missing, "%s\n", text);
+}
+
 static void on_late(void *arg)
 {
     struct world *w = arg;
@@ -181,6 +188,7 @@ static void setup(struct world *w, struct rule *rules, size_t n_rules)
     buf_init(&w->groups, 1 << 20);
     buf_init(&w->headers, 1 << 16);
     buf_init(&w->forbidden, 1 << 16);
+    buf_init(&w->missing, 1 << 16);
     w->watchdog = loop_timer_new(w->loop, on_late, w);
     start_server(w);
 }
@@ -198,6 +206,7 @@ static void start(struct world *w, const struct config *config)
             .on_group = on_group,
             .on_synced = on_synced,
             .on_forbidden = on_forbidden,
+            .on_missing = on_missing,
             .arg = w,
         },
         &err);
@@ -238,6 +247,7 @@ static void teardown(struct world *w)
     buf_done(&w->groups);
     buf_done(&w->headers);
     buf_done(&w->forbidden);
+    buf_done(&w->missing);
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -443,7 +453,7 @@ static void test_forbidden(void **state)
     };
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "synced");
+    run(&w, &config, "pod/ns/a");
     const char *text = testing_log_text(w.log);
     CHECK_CONTAINS(text, "verb=list resource=pods namespace=ns", "");
     CHECK_CONTAINS(text, "the server answered 403: pods is forbidden", "");
@@ -451,6 +461,119 @@ static void test_forbidden(void **state)
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"forbidden\"} 1\n",
                  "");
     CHECK_STR(w.forbidden.data, "list pods in ns\n", "one event");
+    /* What is not allowed is not waited for; it joins when it is. */
+    CHECK_STR(w.groups.data, "synced\n0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
+    while (!w.late && strstr(w.missing.data, "\n\n") == NULL) {
+        loop_run_once(w.loop);
+    }
+    CHECK_STR(w.missing.data,
+              "pods in namespace ns not read yet\n"
+              "not allowed to list pods in namespace ns (a Role needs the verbs list and watch on "
+              "pods)\n"
+              "\n",
+              "");
+    check_metric(&w, "profpull_discovery_unread_lists{reason=\"refused\"} 0\n", "");
+    teardown(&w);
+}
+
+/* Of several namespaces one is forbidden, of another the server has never heard, and a third does
+ * not answer well: readiness waits for the last one only, and names all. */
+static void test_missing_namespaces(void **state)
+{
+    (void)state;
+#define SLICES(namespace) "/apis/discovery.k8s.io/v1/namespaces/" namespace "/endpointslices?"
+#define EMPTY(kind) "{\"kind\":\"" kind "\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
+#define AT_ONCE(where, list)                                                                       \
+    {                                                                                              \
+        .part = "/namespaces/" where "?limit", .status = 200, .body = list                         \
+    }
+    struct rule rules[] = {
+        {.part = SLICES("a") "limit", .status = 403, .body = "{\"kind\":\"Status\",\"code\":403}"},
+        {.part = SLICES("b") "limit", .status = 404, .body = "{\"kind\":\"Status\",\"code\":404}"},
+        {.part = SLICES("c") "limit", .status = 500, .body = "etcd is away"},
+        {.part = SLICES("c") "limit",
+         .status = 200,
+         .body =
+             "{\"kind\":\"EndpointSliceList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":["
+             "{\"metadata\":{\"namespace\":\"c\",\"name\":\"s\"},\"endpoints\":[{\"addresses\":["
+             "\"10.0.0.3\"]}],\"ports\":[{\"port\":80}]}]}"},
+        AT_ONCE("a/pods", EMPTY("PodList")),
+        AT_ONCE("a/services", EMPTY("ServiceList")),
+        AT_ONCE("b/pods", EMPTY("PodList")),
+        AT_ONCE("b/services", EMPTY("ServiceList")),
+        AT_ONCE("c/pods", EMPTY("PodList")),
+        AT_ONCE("c/services", EMPTY("ServiceList")),
+    };
+    struct world w;
+    setup(&w, rules, sizeof(rules) / sizeof(rules[0]));
+    testing_log_expect(w.log, "not allowed to list endpointslices");
+    testing_log_expect(w.log, "does not answer as it should");
+    const char *names[] = {"a", "b", "c"};
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = ROLE_ENDPOINTSLICE, .namespaces = {names, 3}, .api_server = w.url},
+    };
+    struct config_job job = {.name = "slices", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "endpointslice/c/s 10.0.0.3:80");
+    CHECK_CONTAINS(w.groups.data, "synced\n", "");
+    const char *row = "the last lines";
+    CHECK_CONTAINS(
+        w.missing.data,
+        "; endpointslices in namespace c not read yet: the last request ended as failed\n", row);
+    CHECK_CONTAINS(
+        w.missing.data,
+        "\nnot allowed to list endpointslices in namespace a (a Role needs the verbs list "
+        "and watch on endpointslices of discovery.k8s.io); the API server does not have "
+        "endpointslices in namespace b (404)\n",
+        row);
+    check_metric(&w, "profpull_discovery_unread_lists{reason=\"refused\"} 2\n", "");
+    check_metric(&w, "profpull_discovery_unread_lists{reason=\"pending\"} 0\n", "");
+    check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"not_found\"} 1\n",
+                 "");
+    teardown(&w);
+}
+
+/* The answer to a request for pods is a list of nodes: nothing is removed because of it, and it is
+ * no list. An event with another object does not move the version. */
+static void test_other_kinds(void **state)
+{
+    (void)state;
+#define NODE_EVENT(type)                                                                           \
+    EVENT(type, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"99\"}}")
+    struct rule rules[] = {
+        {.part = "resourceVersion=0", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
+        {.part = "watch=1",
+         .status = 200,
+         .body = NODE_EVENT("MODIFIED") NODE_EVENT("BOOKMARK")
+             EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}")},
+        {.part = "resourceVersion=10&resourceVersionMatch",
+         .status = 200,
+         .body = EMPTY("NodeList")},
+        {.part = "resourceVersion=10&resourceVersionMatch",
+         .status = 200,
+         .body = LIST("", POD("b", "10.0.0.2"))},
+    };
+    struct world w;
+    setup(&w, rules, 4);
+    testing_log_expect(w.log, "does not answer as it should");
+    struct config_source source = {
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
+    };
+    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "pod/ns/a @-");
+    CHECK_STR(w.groups.data,
+              "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
+              "synced\n"
+              "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
+              "0 pod/ns/a @-\n",
+              "");
+    CHECK_CONTAINS(testing_log_text(w.log),
+                   "expected the kind \\\"PodList\\\", got \\\"NodeList\\\"", "");
+    check_metric(&w, "profpull_discovery_objects_skipped_total{reason=\"wrong_kind\"} 2\n", "");
+    check_metric(&w, "profpull_discovery_events_total{event=\"bookmark\"} 0\n", "");
     teardown(&w);
 }
 
@@ -609,6 +732,8 @@ int main(void)
         cmocka_unit_test(test_no_jobs),
         cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_found_again),
+        cmocka_unit_test(test_missing_namespaces),
+        cmocka_unit_test(test_other_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

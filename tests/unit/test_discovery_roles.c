@@ -13,6 +13,7 @@ struct fixture {
     struct object_targets targets;
     struct join *join;
     struct buf reported; /* "key:" and the targets, one per line */
+    const char *ip;      /* with which pods are reported */
 };
 
 /* name=value of every label, K_ for __meta_kubernetes_. */
@@ -32,7 +33,7 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
                       const char *ip, bool moved)
 {
     struct fixture *f = arg;
-    assert_null(ip);
+    CHECK_STR(ip == NULL ? "none" : ip, n == 0 || f->ip == NULL ? "none" : f->ip, key);
     assert_false(moved);
     buf_printf(&f->reported, "%s:\n", key);
     for (size_t i = 0; i < n; i++) {
@@ -278,9 +279,11 @@ static void put_pod_fact(struct fixture *f, const char *text)
     json_t *object = parse(text);
     struct object_id id;
     assert_true(object_identify(object, "Pod", true, &id));
+    f->targets.without_ip = true;
     CHECK_INT(kube_pods.read(object, f->builder, &f->targets), OBJECT_OK, text);
     struct join_fact fact = {.kind = JOIN_POD, .labels = f->targets.shared, .pods = &f->targets};
     assert_int_not_equal(join_fact_put(f->join, 9, &id, &fact), STORE_NO_MEMORY);
+    f->targets.without_ip = false;
     object_targets_clear(&f->targets);
     json_decref(object);
 }
@@ -304,11 +307,12 @@ static void nodes_of_pods(void **state)
     (void)state;
     struct fixture f;
     new_join(&f, &kube_pods, true, false, false);
+    f.ip = "10.0.0.1";
     put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
     put(&f, kube_pods.read, POD("b", "two"), STORE_CHANGED);
     put_fact(&f, JOIN_NODE, "", "one", "x", 0);
     check_reported(&f, "", "nothing before everything is there");
-    assert_true(join_ready(f.join));
+    assert_true(join_ready(f.join, 0));
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n",
                    "the node of the other one is not known");
     CHECK_INT(join_count(f.join), 1, "");
@@ -341,7 +345,8 @@ static void namespaces_of_pods(void **state)
     (void)state;
     struct fixture f;
     new_join(&f, &kube_pods, false, true, false);
-    assert_true(join_ready(f.join));
+    f.ip = "10.0.0.1";
+    assert_true(join_ready(f.join, 0));
     put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") "\n", "not known yet");
     put_fact(&f, JOIN_NAMESPACE, "", "other", "x", 0);
@@ -391,7 +396,7 @@ static void slices(void **state)
     (void)state;
     struct fixture f;
     new_join(&f, &kube_endpointslices, false, false, true);
-    assert_true(join_ready(f.join));
+    assert_true(join_ready(f.join, 0));
     put(&f, kube_endpointslices.read, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
     check_reported(&f, "default/s:\n" SLICE_TARGET("IPv4", "4.3.2.1") "\n", "alone");
     put_pod_fact(&f, TESTPOD("elsewhere"));
@@ -443,7 +448,7 @@ static void endpoints_join(void **state)
                      "'status':{'podIP':'1.2.3.4'}}");
     put_fact(&f, JOIN_NODE, "", "one", "node", 0);
     put(&f, kube_endpoints.read, ENDPOINTS, STORE_CHANGED);
-    assert_true(join_ready(f.join));
+    assert_true(join_ready(f.join, 0));
     check_reported(&f,
                    "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
                    "K_endpoint_address_target_name=p K_endpoint_node_name=one "
@@ -453,6 +458,74 @@ static void endpoints_join(void **state)
                    "K_pod_container_port_number=80 K_pod_container_port_protocol=UDP "
                    "K_pod_ip=1.2.3.4 K_pod_name=p K_pod_ready=unknown from=node\n",
                    "");
+    teardown(&f);
+}
+
+/* A target that refers to a node, and names another one: of a slice the reference decides, of
+ * Endpoints the name, as in Prometheus. */
+static void referred_nodes(void **state)
+{
+    (void)state;
+#define REF "'nodeName':'named','targetRef':{'kind':'Node','name':'referred'}"
+    static const struct {
+        const struct kube_role *role;
+        const char *text;
+        const char *want;
+    } cases[] = {
+        {&kube_endpointslices,
+         "{'kind':'EndpointSlice','metadata':{'name':'s','namespace':'n'},'addressType':'IPv4',"
+         "'endpoints':[{'addresses':['1.2.3.4']," REF "}],'ports':[{'port':80}]}",
+         " from=referred\n"},
+        {&kube_endpointslices,
+         "{'kind':'EndpointSlice','metadata':{'name':'s','namespace':'n'},'addressType':'IPv4',"
+         "'endpoints':[{'addresses':['1.2.3.4'],'nodeName':'named'}],'ports':[{'port':80}]}",
+         " from=named\n"},
+        {&kube_endpoints,
+         "{'kind':'Endpoints','metadata':{'name':'e','namespace':'n'},'subsets':[{'addresses':[{"
+         "'ip':'1.2.3.4'," REF "}],'ports':[{'port':80}]}]}",
+         " from=named\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        new_join(&f, cases[i].role, true, false, true);
+        put_fact(&f, JOIN_NODE, "", "named", "named", 0);
+        put_fact(&f, JOIN_NODE, "", "referred", "referred", 0);
+        put(&f, cases[i].role->read, cases[i].text, STORE_CHANGED);
+        assert_true(join_ready(f.join, 0));
+        CHECK_CONTAINS(f.reported.data, cases[i].want, cases[i].text);
+        teardown(&f);
+    }
+}
+
+/* An endpoint whose pod has no address yet has the labels of its container all the same; the other
+ * ports of the pod are no targets. */
+static void pod_without_address(void **state)
+{
+    (void)state;
+    struct fixture f;
+    new_join(&f, &kube_endpoints, false, false, true);
+    put_pod_fact(&f, "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
+                     "{'name':'c','image':'i','ports':[{'containerPort':80,'name':'web'},"
+                     "{'containerPort':81}]}]},'status':{}}");
+    put(&f, kube_endpoints.read, ENDPOINTS, STORE_CHANGED);
+    assert_true(join_ready(f.join, 0));
+    check_reported(&f,
+                   "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
+                   "K_endpoint_address_target_name=p K_endpoint_node_name=one "
+                   "K_endpoint_port_protocol=UDP K_endpoint_ready=true K_endpoints_name=e "
+                   "K_namespace=n K_pod_container_image=i K_pod_container_init=false "
+                   "K_pod_container_name=c K_pod_container_port_name=web "
+                   "K_pod_container_port_number=80 K_pod_container_port_protocol=UDP "
+                   "K_pod_name=p K_pod_ready=unknown\n",
+                   "");
+    /* As the object of a role it has no targets. */
+    teardown(&f);
+    new_join(&f, &kube_pods, false, true, false);
+    assert_true(join_ready(f.join, 0));
+    put(&f, kube_pods.read,
+        "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
+        "{'name':'c','ports':[{'containerPort':80}]}]},'status':{}}",
+        STORE_UNCHANGED);
     teardown(&f);
 }
 
@@ -470,7 +543,7 @@ static void many(void **state)
                                              .intern = f.intern,
                                              .on_change = on_change,
                                              .arg = &f});
-    assert_true(join_ready(f.join));
+    assert_true(join_ready(f.join, 0));
     struct labels *l = testing_labels(f.intern, "a", "b", (char *)NULL);
     struct object_targets t = {.at = &l, .n = 1, .shared = l};
     char name[16];
@@ -500,11 +573,17 @@ static void many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes),         cmocka_unit_test(services),
-        cmocka_unit_test(ingresses),     cmocka_unit_test(endpoints),
-        cmocka_unit_test(nodes_of_pods), cmocka_unit_test(namespaces_of_pods),
-        cmocka_unit_test(slices),        cmocka_unit_test(endpoints_join),
+        cmocka_unit_test(nodes),
+        cmocka_unit_test(services),
+        cmocka_unit_test(ingresses),
+        cmocka_unit_test(endpoints),
+        cmocka_unit_test(nodes_of_pods),
+        cmocka_unit_test(namespaces_of_pods),
+        cmocka_unit_test(slices),
+        cmocka_unit_test(endpoints_join),
         cmocka_unit_test(many),
+        cmocka_unit_test(referred_nodes),
+        cmocka_unit_test(pod_without_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

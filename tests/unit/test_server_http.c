@@ -33,6 +33,14 @@ static bool probe(void *arg, struct err *err)
     return atomic_load(&f->well) || err_set(err, ERR_SYSTEM, "the network thread has not run");
 }
 
+static bool ready(void *arg, struct buf *text)
+{
+    struct fixture *f = arg;
+    bool well = atomic_load(&f->well);
+    buf_puts(text, well ? "pods in namespace b are missing" : "discovery has not read pods");
+    return well;
+}
+
 static bool drop_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     (void)arg;
@@ -64,7 +72,7 @@ static int setup(void **state)
         .scraper = f->scraper,
         .version = "1.2.3",
         .healthy = probe,
-        .ready = probe,
+        .ready = ready,
         .arg = f,
     };
     f->server = server_start(&options, &err);
@@ -133,7 +141,7 @@ static void pages_and_statuses(void **state)
         const char *method, *path, *status, *part;
     } rows[] = {
         {"GET", "/-/healthy", "HTTP/1.1 200", "ok"},
-        {"GET", "/-/ready", "HTTP/1.1 200", "ok"},
+        {"GET", "/-/ready", "HTTP/1.1 200", "ok\npods in namespace b are missing\n"},
         {"GET", "/", "HTTP/1.1 200", "profpull 1.2.3"},
         {"GET", "/", "HTTP/1.1 200", "<li><a href=\"/-/ready\">/-/ready</a> whether discovery"},
         {"GET", "/%2D/ready?x=1", "HTTP/1.1 200", "ok"},

@@ -12,6 +12,7 @@ static const struct maker_member port_labels[] = {
     {ENDPOINT "port_name", "name"}, {ENDPOINT "port_protocol", "protocol"}, {NULL, NULL}};
 static const struct maker_member ref_labels[] = {{ENDPOINT "address_target_kind", "kind"},
                                                  {ENDPOINT "address_target_name", "name"},
+                                                 {KUBE_REF_NAMESPACE, "namespace"},
                                                  {NULL, NULL}};
 static const struct maker_member address_labels[] = {
     {ENDPOINT "node_name", "nodeName"}, {ENDPOINT "hostname", "hostname"}, {NULL, NULL}};

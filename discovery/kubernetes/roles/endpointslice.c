@@ -13,8 +13,10 @@ static const struct maker_member port_labels[] = {{SLICE "port_name", "name"},
                                                   {SLICE "port_protocol", "protocol"},
                                                   {SLICE "port_app_protocol", "appProtocol"},
                                                   {NULL, NULL}};
-static const struct maker_member ref_labels[] = {
-    {SLICE "address_target_kind", "kind"}, {SLICE "address_target_name", "name"}, {NULL, NULL}};
+static const struct maker_member ref_labels[] = {{SLICE "address_target_kind", "kind"},
+                                                 {SLICE "address_target_name", "name"},
+                                                 {KUBE_REF_NAMESPACE, "namespace"},
+                                                 {NULL, NULL}};
 static const struct maker_member endpoint_labels[] = {{SLICE "endpoint_hostname", "hostname"},
                                                       {SLICE "endpoint_node_name", "nodeName"},
                                                       {SLICE "endpoint_zone", "zone"},
@@ -96,6 +98,7 @@ const struct kube_role kube_endpointslices = {
     .read = read_slice,
     .targets_max = SLICE_TARGETS_MAX,
     .join = {.node = SLICE "endpoint_node_name",
+             .prefers_ref_node = true,
              .ref_kind = SLICE "address_target_kind",
              .ref_name = SLICE "address_target_name",
              .service = SLICE "label_kubernetes_io_service_name"},

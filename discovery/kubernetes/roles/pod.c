@@ -97,11 +97,18 @@ static struct sv container_id(const json_t *statuses, struct sv name)
     return SV("");
 }
 
+static void set_address(struct maker *m, unsigned port)
+{
+    if (m->out->ip != NULL) {
+        maker_set_address(m, sv_from(m->out->ip), port);
+    }
+}
+
 static void add_port(struct maker *m, const json_t *port)
 {
     unsigned number = maker_port(m, json_object_get(port, "containerPort"));
     if (number > 0) {
-        maker_set_address(m, sv_from(m->out->ip), number);
+        set_address(m, number);
         maker_set_number(m, CONTAINER "port_number", number);
         maker_set_strings(m, port, port_labels);
         maker_add(m);
@@ -118,7 +125,7 @@ static void add_container(struct maker *m, const json_t *container, const json_t
     const json_t *ports = json_object_get(container, "ports");
     size_t n = json_array_size(ports);
     if (n == 0) {
-        maker_set_address(m, sv_from(m->out->ip), 0);
+        set_address(m, 0);
         maker_add(m);
     }
     for (size_t i = 0; i < n; i++) {
@@ -159,7 +166,7 @@ static enum object_status read_pod(const json_t *pod, struct labels_builder *bui
     }
     set_pod_labels(&m, pod);
     maker_share(&m);
-    if (ret->ip != NULL) {
+    if (ret->ip != NULL || ret->without_ip) {
         add_containers(&m, pod, "containers", "containerStatuses", false);
         add_containers(&m, pod, "initContainers", "initContainerStatuses", true);
     }

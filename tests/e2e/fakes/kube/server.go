@@ -62,6 +62,7 @@ type Server struct {
 	pages     map[string]*snapshot
 	nextPage  int
 	cutNext   bool
+	forbidden map[string]int // "services/shop": the status of every answer
 	blackHole bool
 	stall     bool // streamed lists do not come to their end
 	// Each watch takes what is put here since it began.
@@ -76,7 +77,8 @@ type snapshot struct {
 
 // Start runs a server without pods.
 func Start(opts Options) (*Server, error) {
-	s := &Server{opts: opts, store: newStore(), token: opts.Token, pages: map[string]*snapshot{}}
+	s := &Server{opts: opts, store: newStore(), token: opts.Token, pages: map[string]*snapshot{},
+		forbidden: map[string]int{}}
 	var config *tls.Config
 	if opts.TLS {
 		var err error
@@ -142,6 +144,13 @@ func (s *Server) Compact() {
 	defer s.mu.Unlock()
 	s.store.compact()
 	s.pages = map[string]*snapshot{}
+}
+
+// Forbid answers every request for a resource in a namespace with a status (403, 404); 0 ends that.
+func (s *Server) Forbid(resource, namespace string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forbidden[resource+"/"+namespace] = status
 }
 
 // SetToken changes the token that is accepted from now on.
@@ -211,7 +220,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.stats.Queries = append(s.stats.Queries, r.URL.RawQuery)
 	s.stats.Paths = append(s.stats.Paths, r.URL.Path)
+	plural := plural(resource)
+	forbidden := s.forbidden[plural+"/"+namespace]
 	s.mu.Unlock()
+	if forbidden != 0 {
+		s.refuse(w, forbidden, "Forbidden", plural+" is forbidden: User \"profpull\" cannot list resource in the namespace \""+namespace+"\"")
+		return
+	}
 	if watch := q.Get("watch"); watch == "1" || watch == "true" {
 		s.watch(w, r, match)
 		return
@@ -234,6 +249,24 @@ var resources = map[string]string{
 	"pods": "/api/v1", "nodes": "/api/v1", "namespaces": "/api/v1", "services": "/api/v1",
 	"endpoints": "/api/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
 	"ingresses": "/apis/networking.k8s.io/v1",
+}
+
+func plural(resource string) string {
+	if resource == "" {
+		return "pods"
+	}
+	return resource
+}
+
+// kindAt is the kind of the objects of the resource at a path.
+func kindAt(path string) string {
+	resource, _, _ := resourcePath(path)
+	kinds := map[string]string{"nodes": "Node", "namespaces": "Namespace", "services": "Service",
+		"endpoints": "Endpoints", "endpointslices": "EndpointSlice", "ingresses": "Ingress"}
+	if kind, ok := kinds[resource]; ok {
+		return kind
+	}
+	return "Pod"
 }
 
 // resourcePath takes a path apart; pods are "".
@@ -326,14 +359,14 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 		s.tooLarge(w, wanted, current)
 		return
 	}
-	body := s.takePage(page, limit)
+	body := s.takePage(page, limit, kindAt(r.URL.Path))
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
 }
 
 // takePage writes up to limit items and remembers the rest under a new token.
-func (s *Server) takePage(page *snapshot, limit int) []byte {
+func (s *Server) takePage(page *snapshot, limit int, kind string) []byte {
 	items := page.rest
 	meta := object{"resourceVersion": fmt.Sprint(page.version)}
 	if limit > 0 && len(items) > limit {
@@ -348,7 +381,7 @@ func (s *Server) takePage(page *snapshot, limit int) []byte {
 	for _, one := range items {
 		raw = append(raw, one.json)
 	}
-	body, _ := json.Marshal(object{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": raw})
+	body, _ := json.Marshal(object{"kind": kind + "List", "apiVersion": "v1", "metadata": meta, "items": raw})
 	return append(body, '\n')
 }
 

@@ -218,7 +218,7 @@ func (wt *watcher) sendEnd() {
 	if !wt.end || stall {
 		return
 	}
-	text, _ := json.Marshal(object{"kind": "Pod", "apiVersion": "v1",
+	text, _ := json.Marshal(object{"kind": kindAt(wt.r.URL.Path), "apiVersion": "v1",
 		"metadata": object{"resourceVersion": fmt.Sprint(wt.version), "creationTimestamp": nil,
 			"annotations": object{"k8s.io/initial-events-end": "true"}}})
 	_, _ = wt.w.Write(event{"BOOKMARK", wt.version, text}.line())
@@ -283,7 +283,7 @@ func (wt *watcher) bookmark(version uint64) {
 	wt.s.mu.Lock()
 	wt.s.stats.Bookmarks++
 	wt.s.mu.Unlock()
-	text, _ := json.Marshal(object{"kind": "Pod", "apiVersion": "v1",
+	text, _ := json.Marshal(object{"kind": kindAt(wt.r.URL.Path), "apiVersion": "v1",
 		"metadata": object{"resourceVersion": fmt.Sprint(version), "creationTimestamp": nil},
 		"spec":     object{"containers": nil}, "status": object{}})
 	_, _ = wt.w.Write(event{"BOOKMARK", version, text}.line())
