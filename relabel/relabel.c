@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
-#include "relabel/re2/unicode.h"
 #include "relabel/rule.h"
 
 /* The texts of all rules of one list. */

@@ -125,7 +125,12 @@ static struct alloy_expr *complete(struct parser *p, struct alloy_expr *e)
 {
     unsigned left = e->left != NULL ? e->left->height : 0;
     unsigned right = e->right != NULL ? e->right->height : 0;
-    e->height = (left > right ? left : right) + 1;
+    e->height = left > right ? left : right;
+    for (size_t i = 0; i < e->n_items; i++) {
+        unsigned item = e->items[i].value->height;
+        e->height = e->height > item ? e->height : item;
+    }
+    e->height++;
     e->source.n = (size_t)(p->scanner.source.p + p->last_end - e->source.p);
     if (e->height > ALLOY_CHAIN_MAX) {
         report(p, e->place,

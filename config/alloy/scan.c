@@ -19,7 +19,7 @@ void alloy_scanner_init(struct alloy_scanner *s, struct sv source, struct arena 
 
 /* ---- characters ------------------------------------------------------------------------------ */
 
-/* The byte at this distance; 0 behind the end. A NUL in the text is illegal, so both end a token.
+/* The byte at this distance; 0 after the end. A NUL in the text is illegal, so both end a token.
  */
 static char peek(const struct alloy_scanner *s, size_t ahead)
 {
@@ -298,7 +298,7 @@ static void unknown_escape(struct alloy_scanner *s, struct alloy_token *t)
                         c, (int)n, c));
 }
 
-/* An escape of digits; the place is behind the backslash. */
+/* An escape of digits; the place is after the backslash. */
 static void scan_code(struct alloy_scanner *s, struct alloy_token *t, struct text *out)
 {
     static const struct {
@@ -330,7 +330,7 @@ static void scan_code(struct alloy_scanner *s, struct alloy_token *t, struct tex
     put(out, bytes, is_byte ? 1 : utf8_encode((uint32_t)code, bytes));
 }
 
-/* The place is behind the backslash. */
+/* The place is after the backslash. */
 static void scan_escape(struct alloy_scanner *s, struct alloy_token *t, struct text *out)
 {
     char byte;

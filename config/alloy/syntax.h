@@ -43,7 +43,7 @@ enum alloy_expr_kind {
 struct alloy_expr;
 
 struct alloy_item {
-    struct sv key; /* of an object, as it stands in the source but for its quotes */
+    struct sv key; /* of an object, as in the source, without its quotes */
     struct alloy_place key_place;
     const struct alloy_expr *value;
 };

@@ -22,8 +22,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/unicode.h"
 #include "relabel/re2/runeset.h"
-#include "relabel/re2/unicode.h"
 
 /* Go's limits: copies of one item by nested counted repetitions, and levels of a tree. */
 #define RE2_REPEAT_MAX 1000

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "relabel/re2/unicode.h"
+#include "base/unicode.h"
 
 void runeset_done(struct runeset *s)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "relabel/expand.h"
-#include "relabel/re2/unicode.h"
 #include "relabel/regex.h"
 
 #define CHECK(condition)                                                                           \

@@ -1,9 +1,9 @@
 /* Templates, hashmod, Unicode and the regex interface. */
 #include <stdlib.h>
 
+#include "base/unicode.h"
 #include "relabel/expand.h"
 #include "relabel/re2/runeset.h"
-#include "relabel/re2/unicode.h"
 #include "relabel/regex.h"
 #include "relabel/relabel.h"
 #include "tests/unit/testing.h"

@@ -1,7 +1,7 @@
-// Prints relabel/re2/unicode_tables.c from the tables of Go's unicode package, so that label values
+// Prints base/unicode_tables.c from the tables of Go's unicode package, so that label values
 // change case, and regexes fold and name classes, exactly as Prometheus does:
 //
-//	go run tests/tools/unicodegen/main.go > relabel/re2/unicode_tables.c
+//	go run tests/tools/unicodegen/main.go > base/unicode_tables.c
 package main
 
 import (
@@ -154,9 +154,9 @@ func classes() {
 
 func main() {
 	fmt.Fprintf(out, `/* Generated from the unicode package of Go (Unicode %s); do not edit. To regenerate it:
- *     go run tests/tools/unicodegen/main.go > relabel/re2/unicode_tables.c
+ *     go run tests/tools/unicodegen/main.go > base/unicode_tables.c
  */
-#include "relabel/re2/unicode.h"
+#include "base/unicode.h"
 
 /* clang-format off */
 `, unicode.Version)

@@ -1,10 +1,10 @@
-/* The parts of Unicode that relabelling needs: simple case mapping, case folding and the names of
- * character classes, as in Go's unicode package.
+/* The parts of Unicode that relabelling and configurations need: simple case mapping, case folding
+ * and the names of character classes, as in Go's unicode package.
  *
  * The tables are generated (unicode_tables.c). Nothing here depends on the locale. Any thread.
  */
-#ifndef PROFPULL_RELABEL_RE2_UNICODE_H
-#define PROFPULL_RELABEL_RE2_UNICODE_H
+#ifndef PROFPULL_BASE_UNICODE_H
+#define PROFPULL_BASE_UNICODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

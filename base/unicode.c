@@ -1,5 +1,5 @@
 /* Case mapping and class names: see unicode.h. */
-#include "relabel/re2/unicode.h"
+#include "base/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>

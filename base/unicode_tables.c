@@ -1,7 +1,7 @@
 /* Generated from the unicode package of Go (Unicode 15.0.0); do not edit. To regenerate it:
- *     go run tests/tools/unicodegen/main.go > relabel/re2/unicode_tables.c
+ *     go run tests/tools/unicodegen/main.go > base/unicode_tables.c
  */
-#include "relabel/re2/unicode.h"
+#include "base/unicode.h"
 
 /* clang-format off */
 const struct case_range unicode_case_ranges[] = {
