@@ -25,12 +25,12 @@ struct engine *engine_new(const struct scraper_options *options, const struct en
         rng_seed(&e->rng, options->seed);
     }
     schedule_init(&e->schedule);
-    TAILQ_INIT(&e->slot_line);
     e->builder = labels_builder_new(options->intern);
     bool ok = e->builder != NULL;
     ok = table_init(&e->table) && ok;
     ok = groups_init(e) && ok;
     ok = process_gate_init(&e->gate) && ok;
+    ok = slots_init(&e->slots, e->options.max_in_flight, options->n_jobs) && ok;
     ok = deltas_init(&e->deltas, options->metrics, options->delta_state_max_bytes) && ok;
     conversions_init(&e->conversions, e->deltas.scratches, options->metrics);
     ok = scrape_metrics_init(&e->metrics, options->metrics) && ok;
@@ -50,6 +50,7 @@ struct engine *engine_free(struct engine *e)
     groups_done(e);
     schedule_done(&e->schedule);
     process_gate_done(&e->gate);
+    slots_done(&e->slots);
     offload_close(&e->conversions.queue);
     deltas_done(&e->deltas);
     scrape_metrics_done(&e->metrics);
@@ -110,17 +111,19 @@ void engine_reschedule(struct engine *e, struct scrape *sc)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+/* Scrapes enter the line for slots one after the other: sc, and if memory runs out for it, those
+ * that wait for it at the gate of their process. */
 static void wait_for_slot(struct engine *e, struct scrape *sc)
 {
-    status_state(e, sc, STATE_WAITS_SLOT);
-    TAILQ_INSERT_TAIL(&e->slot_line, sc, link);
-    metric_gauge_add(e->metrics.waiting, 1);
-}
-
-static void leave_slot_line(struct engine *e, struct scrape *sc)
-{
-    TAILQ_REMOVE(&e->slot_line, sc, link);
-    metric_gauge_add(e->metrics.waiting, -1);
+    while (sc != NULL && !slots_wait(&e->slots, sc)) {
+        status_state(e, sc, STATE_IDLE);
+        fetch_no_memory(e, sc);
+        sc = sc->in_gate ? process_gate_leave(&e->gate, sc) : NULL;
+    }
+    if (sc != NULL) {
+        status_state(e, sc, STATE_WAITS_SLOT);
+        metric_gauge_add(e->metrics.waiting, 1);
+    }
 }
 
 static void leave_gate(struct engine *e, struct scrape *sc)
@@ -133,20 +136,28 @@ static void leave_gate(struct engine *e, struct scrape *sc)
     }
 }
 
+static void show_slots(struct engine *e)
+{
+    metric_set(e->metrics.in_flight, slots_used(&e->slots));
+    for (unsigned c = 0; c < SLOT_CLASSES; c++) {
+        metric_set(e->metrics.slots[c], e->slots.used[c]);
+    }
+}
+
 /* Starts scrapes that wait for a slot, while there are free ones. */
 static void pump(struct engine *e)
 {
-    while (!e->stopped && e->in_flight < e->options.max_in_flight && !TAILQ_EMPTY(&e->slot_line)) {
-        struct scrape *sc = TAILQ_FIRST(&e->slot_line);
-        leave_slot_line(e, sc);
-        if (fetch_start(e, sc)) {
-            metric_set(e->metrics.in_flight, ++e->in_flight);
-        } else {
+    struct scrape *sc;
+    while (!e->stopped && (sc = slots_take(&e->slots)) != NULL) {
+        metric_gauge_add(e->metrics.waiting, -1);
+        if (!fetch_start(e, sc)) {
+            slots_release(&e->slots, sc);
             status_state(e, sc, STATE_IDLE);
             fetch_no_memory(e, sc);
             leave_gate(e, sc);
         }
     }
+    show_slots(e);
 }
 
 static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
@@ -198,9 +209,9 @@ static void end_drain(struct engine *e)
         return;
     }
     e->drain.on_drained = NULL;
-    if (e->in_flight > 0) {
+    if (slots_used(&e->slots) > 0) {
         log_warn(e->options.log, "scrapes cancelled: their answers did not come in time",
-                 LOG_INT("cancelled", e->in_flight));
+                 LOG_INT("cancelled", slots_used(&e->slots)));
         engine_stop(e);
     }
     drain.on_drained(drain.arg);
@@ -248,11 +259,11 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
 
 void engine_landed(struct engine *e, struct scrape *sc)
 {
-    metric_set(e->metrics.in_flight, --e->in_flight);
+    slots_release(&e->slots, sc);
     status_state(e, sc, STATE_IDLE);
     leave_gate(e, sc);
     pump(e);
-    if (e->in_flight == 0) {
+    if (slots_used(&e->slots) == 0) {
         end_drain(e);
     }
 }
@@ -267,7 +278,8 @@ void engine_abort(struct engine *e, struct scrape *sc)
         status_state(e, sc, STATE_IDLE);
         break;
     case STATE_WAITS_SLOT:
-        leave_slot_line(e, sc);
+        slots_give_up(&e->slots, sc);
+        metric_gauge_add(e->metrics.waiting, -1);
         status_state(e, sc, STATE_IDLE);
         leave_gate(e, sc);
         pump(e);
@@ -315,13 +327,14 @@ void engine_drain(struct engine *e, int64_t deadline_ms, void (*on_drained)(void
     int64_t sampled_ms;
     e->stopped = true;
     unsigned cancelled = abort_late(e, deadline_ms, &sampled_ms);
-    if (e->in_flight > 0 || cancelled > 0) {
-        log_info(e->options.log, "no more scrapes are started", LOG_INT("finishing", e->in_flight),
+    unsigned finishing = slots_used(&e->slots);
+    if (finishing > 0 || cancelled > 0) {
+        log_info(e->options.log, "no more scrapes are started", LOG_INT("finishing", finishing),
                  LOG_INT("cancelled", cancelled));
     }
     e->drain.on_drained = on_drained;
     e->drain.arg = arg;
-    if (e->in_flight == 0) {
+    if (finishing == 0) {
         end_drain(e);
         return;
     }

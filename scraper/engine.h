@@ -17,6 +17,7 @@
 #include "scraper/sampling.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
+#include "scraper/slots.h"
 #include "scraper/table.h"
 
 /* The most scrapes that one call of engine_wake() starts; the loop runs other tasks in between. */
@@ -95,13 +96,12 @@ struct engine {
     struct deltas deltas;
     struct conversions conversions;
     struct rng rng;
-    struct scrape_line slot_line; /* due, waiting for a transfer to end */
-    struct map *groups;           /* "<job>/<source>" -> struct group */
-    struct job_quota *jobs;       /* options.n_jobs */
-    unsigned in_flight;
-    uint32_t round;   /* number of the current update */
-    int64_t armed_ms; /* when the timer fires; INT64_MAX: never */
-    bool stopped;     /* starts no more scrapes */
+    struct slots slots;     /* of transfers */
+    struct map *groups;     /* "<job>/<source>" -> struct group */
+    struct job_quota *jobs; /* options.n_jobs */
+    uint32_t round;         /* number of the current update */
+    int64_t armed_ms;       /* when the timer fires; INT64_MAX: never */
+    bool stopped;           /* starts no more scrapes */
     struct engine_drain drain;
     struct log_limit failures_limit;
     struct log_limit targets_limit;

@@ -18,6 +18,7 @@
 struct group;
 struct fetch;
 struct delta_state;
+struct slot_lane;
 
 enum scrape_state {
     STATE_IDLE,       /* until the next tick */
@@ -54,6 +55,7 @@ struct scrape {
     struct labels *series;        /* of the profiles; NULL until the first one */
     struct fetch *fetch;          /* while in flight */
     struct delta_state *baseline; /* of deltas, a reference; may be NULL */
+    struct slot_lane *lane;       /* while it waits for a slot or holds one (scraper/slots.h) */
     TAILQ_ENTRY(scrape) link;     /* in the queue where it waits */
     int64_t due_ms;               /* the current tick */
 

@@ -55,6 +55,14 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
                                   "Scrapes that run now.");
     m->waiting = metrics_single(metrics, METRIC_GAUGE, "profpull_scrapes_waiting",
                                 "Scrapes that are due and wait because too many are in flight.");
+    struct metric *slots = metrics_family(
+        metrics, METRIC_GAUGE, "profpull_scrape_slots",
+        "Transfers that run now, by what is known of the target; slow: the last one took over 2 s, "
+        "besides sampling.",
+        "class", NULL);
+    for (unsigned c = 0; c < SLOT_CLASSES; c++) {
+        m->slots[c] = metric_cell_of(slots, slot_class_name((enum slot_class)c));
+    }
     struct metric *targets = metrics_family(
         metrics, METRIC_GAUGE, "profpull_targets",
         "Targets; refused: over the target_limit of their job; left_out: by its sampling.", "state",

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/metrics.h"
+#include "scraper/slots.h"
 
 /* Cells of one job and type; they live as long as the metrics. */
 struct type_metrics {
@@ -26,6 +27,7 @@ struct scrape_metrics {
     struct metric_cell *lateness;
     struct metric_cell *in_flight;
     struct metric_cell *waiting;
+    struct metric_cell *slots[SLOT_CLASSES];
     struct metric_cell *targets; /* gauges */
     struct metric_cell *targets_refused;
     struct metric_cell *targets_left_out;

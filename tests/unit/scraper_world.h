@@ -11,7 +11,7 @@
 #include "scraper/engine.h"
 
 #define PROFILE "\x0a\x04\x08\x01\x10\x02\x32\x00"
-#define TRANSFERS_MAX 4096
+#define TRANSFERS_MAX 8192
 #define PROFILES_MAX 4096
 #define WALL_START INT64_C(1700000000000000000)
 

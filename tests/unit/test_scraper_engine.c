@@ -175,14 +175,14 @@ static void a_hung_target_delays_nobody(void **state)
         }
     }
     CHECK_INT(live, 2, "of the hung one nothing is asked again");
-    CHECK_INT(w->e->in_flight, 2, "and nothing else is in flight");
+    CHECK_INT(slots_used(&w->e->slots), 2, "and nothing else is in flight");
     CHECK_INT(metric(w, "profpull_scrape_lateness_seconds_bucket{le=\"0.001\"}"), 200, "in time");
     for (size_t i = 0; i < w->n_transfers; i++) {
         if (w->transfers[i].live) {
             answer(w, &w->transfers[i], HTTP_ERR_TIMEOUT, 0, "", 0);
         }
     }
-    CHECK_INT(w->e->in_flight, 0, "free");
+    CHECK_INT(slots_used(&w->e->slots), 0, "free");
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -682,7 +682,7 @@ static void random_life(void **state)
         if (rng_range(&rng, 0, 4) == 0) {
             random_group(w, &rng);
         }
-        CHECK_INT(w->e->in_flight <= 5, true, "slots");
+        CHECK_INT(slots_used(&w->e->slots) <= 5, true, "slots");
         if (w->n_profiles > 1000) {
             forget_profiles(w);
         }
@@ -693,7 +693,7 @@ static void random_life(void **state)
     }
     CHECK_INT(w->e->table.n, 0, "scrapes");
     CHECK_INT(w->e->schedule.n, 0, "schedule");
-    CHECK_INT(w->e->in_flight, 0, "in flight");
+    CHECK_INT(slots_used(&w->e->slots), 0, "in flight");
     CHECK_INT(map_count(w->e->gate.processes), 0, "turns");
     CHECK_INT(map_count(w->e->groups), 0, "groups");
     static const char *const gauges[] = {

@@ -1,0 +1,208 @@
+#include "scraper/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scraper/scrape.h"
+
+/* The scrapes of one class, job and host; lives while one of them waits or runs. */
+struct slot_lane {
+    TAILQ_ENTRY(slot_lane) link; /* in its ring, while scrapes wait */
+    struct scrape_line waiting;
+    struct lane_key {
+        uint64_t host; /* a hash */
+        uint32_t job;
+        uint32_t class;
+    } key;
+    unsigned n; /* scrapes that wait or run */
+};
+
+const char *slot_class_name(enum slot_class c)
+{
+    static const char *const names[SLOT_CLASSES] = {
+        [SLOT_QUICK] = "quick", [SLOT_NEW] = "new", [SLOT_SLOW] = "slow"};
+    return names[c];
+}
+
+bool slots_init(struct slots *s, unsigned max, size_t n_jobs)
+{
+    *s = (struct slots){.max = max, .n_jobs = n_jobs, .lanes = map_new()};
+    s->held = calloc(n_jobs + 1, sizeof(*s->held));
+    s->rings = calloc(SLOT_CLASSES * n_jobs + 1, sizeof(*s->rings));
+    for (size_t i = 0; s->rings != NULL && i < SLOT_CLASSES * n_jobs; i++) {
+        TAILQ_INIT(&s->rings[i]);
+    }
+    return s->lanes != NULL && s->held != NULL && s->rings != NULL;
+}
+
+void slots_done(struct slots *s)
+{
+    s->lanes = map_free(s->lanes, free);
+    free(s->held);
+    free(s->rings);
+}
+
+unsigned slots_used(const struct slots *s)
+{
+    unsigned sum = 0;
+    for (size_t c = 0; c < SLOT_CLASSES; c++) {
+        sum += s->used[c];
+    }
+    return sum;
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static enum slot_class class_of(const struct scrape *sc)
+{
+    if (sc->successes == 0 && sc->failures == 0) {
+        return SLOT_NEW;
+    }
+    return sc->last_duration_ms > scrape_sampling_ms(sc) + SLOTS_SLOW_MS ? SLOT_SLOW : SLOT_QUICK;
+}
+
+/* A process is "host:port"; the ports of a pod share one lane. */
+static struct lane_key key_of(const struct scrape *sc)
+{
+    const char *process = target_process(sc->target, sc->entry);
+    const char *colon = strrchr(process, ':');
+    size_t n = colon == NULL ? strlen(process) : (size_t)(colon - process);
+    return (struct lane_key){
+        .host = hash_bytes(process, n, 0), .job = sc->target->job, .class = (uint32_t)class_of(sc)};
+}
+
+static struct sv key_text(const struct lane_key *key)
+{
+    return (struct sv){.p = (const char *)key, .n = sizeof(*key)};
+}
+
+static struct slot_ring *ring_of(struct slots *s, const struct lane_key *key)
+{
+    return &s->rings[key->class * s->n_jobs + key->job];
+}
+
+static struct slot_lane *find_lane(struct slots *s, const struct scrape *sc)
+{
+    const struct lane_key key = key_of(sc);
+    struct slot_lane *lane = map_get(s->lanes, key_text(&key));
+    if (lane != NULL) {
+        return lane;
+    }
+    lane = malloc(sizeof(*lane));
+    if (lane == NULL || !map_put(s->lanes, key_text(&key), lane, NULL)) {
+        free(lane);
+        return NULL;
+    }
+    *lane = (struct slot_lane){.key = key};
+    TAILQ_INIT(&lane->waiting);
+    return lane;
+}
+
+/* A scrape has left its lane for good. */
+static void leave_lane(struct slots *s, struct scrape *sc)
+{
+    struct slot_lane *lane = sc->lane;
+    sc->lane = NULL;
+    if (--lane->n == 0) {
+        map_remove(s->lanes, key_text(&lane->key));
+        free(lane);
+    }
+}
+
+static void stop_waiting(struct slots *s, struct scrape *sc)
+{
+    struct slot_lane *lane = sc->lane;
+    TAILQ_REMOVE(&lane->waiting, sc, link);
+    if (TAILQ_EMPTY(&lane->waiting)) {
+        TAILQ_REMOVE(ring_of(s, &lane->key), lane, link);
+    }
+}
+
+bool slots_wait(struct slots *s, struct scrape *sc)
+{
+    struct slot_lane *lane = find_lane(s, sc);
+    if (lane == NULL) {
+        return false;
+    }
+    if (TAILQ_EMPTY(&lane->waiting)) {
+        TAILQ_INSERT_TAIL(ring_of(s, &lane->key), lane, link);
+    }
+    TAILQ_INSERT_TAIL(&lane->waiting, sc, link);
+    lane->n++;
+    sc->lane = lane;
+    return true;
+}
+
+void slots_give_up(struct slots *s, struct scrape *sc)
+{
+    stop_waiting(s, sc);
+    leave_lane(s, sc);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* Whether a class may have one more slot: the classes from this one on share a part of them. */
+static bool has_room(const struct slots *s, unsigned class)
+{
+    const unsigned limits[SLOT_CLASSES] = {
+        [SLOT_QUICK] = s->max,
+        [SLOT_NEW] = s->max - s->max / 4,
+        [SLOT_SLOW] = (s->max + 1) / 2,
+    };
+    unsigned used = 0;
+    for (unsigned c = SLOT_CLASSES; c > 0; c--) {
+        used += s->used[c - 1];
+        if (c - 1 <= class && used >= limits[c - 1]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The lane whose turn it is in a class: of the job that holds the fewest slots, the first one.
+ * NULL if none waits. */
+static struct slot_lane *next_lane(struct slots *s, unsigned class)
+{
+    struct slot_lane *best = NULL;
+    for (size_t job = 0; job < s->n_jobs; job++) {
+        struct slot_lane *lane = TAILQ_FIRST(&s->rings[class * s->n_jobs + job]);
+        if (lane != NULL && (best == NULL || s->held[job] < s->held[best->key.job])) {
+            best = lane;
+        }
+    }
+    return best;
+}
+
+static struct scrape *take_from(struct slots *s, struct slot_lane *lane)
+{
+    struct slot_ring *ring = ring_of(s, &lane->key);
+    struct scrape *sc = TAILQ_FIRST(&lane->waiting);
+    TAILQ_REMOVE(ring, lane, link); /* the other hosts come first */
+    TAILQ_REMOVE(&lane->waiting, sc, link);
+    if (!TAILQ_EMPTY(&lane->waiting)) {
+        TAILQ_INSERT_TAIL(ring, lane, link);
+    }
+    s->used[lane->key.class]++;
+    s->held[lane->key.job]++;
+    return sc;
+}
+
+struct scrape *slots_take(struct slots *s)
+{
+    unsigned least = (s->max + SLOTS_LEAST - 1) / SLOTS_LEAST;
+    struct slot_lane *best = NULL;
+    for (unsigned class = 0; class < SLOT_CLASSES; class ++) {
+        struct slot_lane *lane = has_room(s, class) ? next_lane(s, class) : NULL;
+        if (lane != NULL && (best == NULL || s->used[class] < least)) {
+            best = lane;
+        }
+    }
+    return best == NULL ? NULL : take_from(s, best);
+}
+
+void slots_release(struct slots *s, struct scrape *sc)
+{
+    s->used[sc->lane->key.class]--;
+    s->held[sc->lane->key.job]--;
+    leave_lane(s, sc);
+}

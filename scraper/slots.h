@@ -1,0 +1,67 @@
+/* Which of the scrapes that are due gets the next free transfer ("slot").
+ *
+ * While slots are free every scrape gets one. When they run short, the job that holds the fewest
+ * comes first, and within a job its hosts (pods) take turns: what one does not use the others
+ * borrow, and get no more of once its owner wants it back.
+ *
+ * A target that hangs holds its slot until its timeout, so turns alone would leave quick targets
+ * waiting for hanging ones. Scrapes are therefore sorted by how long the last one held its slot,
+ * apart from the time that the target was asked to sample: those that were slow may hold half of
+ * the slots, and together with those that have never been tried three quarters. The rest is there
+ * for targets that are known to answer. Of these classes the quicker one comes first, but each is
+ * sure of an eighth. Pure logic; one thread, no locking.
+ */
+#ifndef PROFPULL_SCRAPER_SLOTS_H
+#define PROFPULL_SCRAPER_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/map.h"
+#include "base/str.h"
+
+struct scrape;
+
+/* Each class gets one in so many slots before the quicker ones get theirs. */
+#define SLOTS_LEAST 8
+/* The last scrape was slow if it held its slot for longer than this, besides sampling. */
+#define SLOTS_SLOW_MS 2000
+
+enum slot_class {
+    SLOT_QUICK, /* may have every slot */
+    SLOT_NEW,   /* never tried; with the slow ones three quarters of the slots */
+    SLOT_SLOW,  /* half of them */
+};
+#define SLOT_CLASSES (SLOT_SLOW + 1)
+/* "quick", "new", "slow" */
+const char *slot_class_name(enum slot_class c);
+
+struct slot_lane;
+TAILQ_HEAD(slot_ring, slot_lane);
+
+struct slots {
+    unsigned max;
+    unsigned used[SLOT_CLASSES];
+    size_t n_jobs;
+    unsigned *held;          /* by each job */
+    struct slot_ring *rings; /* for each class and job the lanes in which scrapes wait */
+    struct map *lanes;       /* class, job, host -> struct slot_lane, of scrapes that wait or run */
+};
+
+/* False if out of memory; slots_done() in any case. */
+bool slots_init(struct slots *s, unsigned max, size_t n_jobs);
+void slots_done(struct slots *s);
+
+/* All scrapes that hold a slot. */
+unsigned slots_used(const struct slots *s);
+/* A scrape waits for a slot (sc->lane, sc->link). False if out of memory. */
+bool slots_wait(struct slots *s, struct scrape *sc);
+/* A waiting scrape waits no more. */
+void slots_give_up(struct slots *s, struct scrape *sc);
+/* The scrape that gets a free slot now, or NULL. */
+struct scrape *slots_take(struct slots *s);
+/* A scrape gives its slot back. */
+void slots_release(struct slots *s, struct scrape *sc);
+
+#endif
