@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "scraper/targets/ports.h"
 
 #define LOG_PERIOD_MS 60000
@@ -17,6 +18,8 @@ struct pipeline {
     struct log_limit limit;
     struct metric *outcomes;
     struct metric *problems;
+    struct map *claimed; /* by the current group: host -> size_t, its scrapes */
+    bool said_limit;     /* one line about pod_scrape_limit for each group */
 };
 
 static bool compile_rules(struct pipeline *p, struct err *err)
@@ -51,7 +54,8 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
         "type");
     p->scratch = relabel_scratch_new();
     p->builder = labels_builder_new(options->intern);
-    if (p->scratch == NULL || p->builder == NULL) {
+    p->claimed = map_new();
+    if (p->scratch == NULL || p->builder == NULL || p->claimed == NULL) {
         err_memory(err);
         return pipeline_free(p);
     }
@@ -72,6 +76,7 @@ struct pipeline *pipeline_free(struct pipeline *p)
     free(p->rules);
     relabel_scratch_free(p->scratch);
     labels_builder_free(p->builder);
+    map_free(p->claimed, free);
     free(p);
     return NULL;
 }
@@ -129,6 +134,63 @@ static bool run_rules(struct pipeline *p, struct pipeline_verdict *verdict, stru
     return v.outcome == RELABEL_KEPT;
 }
 
+/* ---- pod_scrape_limit ------------------------------------------------------------------------ */
+
+/* The scrapes that a pod has claimed in this group; of other objects, those of a host. NULL if out
+ * of memory. */
+static size_t *claimed_by(struct pipeline *p, const struct target_group *group,
+                          const struct target *target)
+{
+    struct sv host = SV("");
+    uint16_t port;
+    if (group->kind == GROUP_OBJECT) {
+        split_host_port(sv_from(target_canonical(target)), &host, &port, NULL);
+    }
+    size_t *n = map_get(p->claimed, host);
+    if (n == NULL && (n = calloc(1, sizeof(*n))) != NULL && !map_put(p->claimed, host, n, NULL)) {
+        free(n);
+        n = NULL;
+    }
+    return n;
+}
+
+static void forget_claims(struct pipeline *p)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(p->claimed, &cursor, &key, &value)) {
+        map_remove_at(p->claimed, cursor);
+        free(value);
+    }
+    p->said_limit = false;
+}
+
+/* Whoever makes a pod decides how many ports it declares. Lists of targets are the operator's. */
+static bool admit(struct pipeline *p, const struct target_group *group, const struct target *target,
+                  struct err *err)
+{
+    if (group->kind == GROUP_LISTED) {
+        return true;
+    }
+    uint64_t limit = p->options.config->jobs[group->job].pod_scrape_limit;
+    size_t n = target_scrape_count(target);
+    size_t *claimed = claimed_by(p, group, target);
+    if (claimed == NULL) {
+        return err_memory(err);
+    }
+    if (*claimed + n > limit) {
+        return err_set(err, ERR_LIMIT,
+                       "with its %zu scrapes at %s the pod would have %zu, more than the "
+                       "pod_scrape_limit of %llu",
+                       n, target_canonical(target), *claimed + n, (unsigned long long)limit);
+    }
+    *claimed += n;
+    return true;
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
 /* Creates a target from the relabelled labels in the builder. */
 static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, struct err *err)
 {
@@ -139,6 +201,14 @@ static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, st
     if (verdict->target == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "invalid");
+        return;
+    }
+    if (!admit(p, group, verdict->target, err)) {
+        verdict->target = target_unref(verdict->target);
+        verdict->outcome = RELABEL_FAILED;
+        verdict->repeated = p->said_limit;
+        p->said_limit = true;
+        count(p, group->job, "pod_limit");
         return;
     }
     count(p, group->job, "kept");
@@ -190,7 +260,9 @@ static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const
 {
     if (err->kind != ERR_NONE) {
         verdict->err = err;
-        log_refused(p, verdict->group, err);
+        if (!verdict->repeated) {
+            log_refused(p, verdict->group, err);
+        }
     }
     if (verdict->target != NULL) {
         report_problems(p, verdict->group, verdict->target);
@@ -306,6 +378,7 @@ void pipeline_group(struct pipeline *p, const struct target_group *group)
     } else if (ok) {
         make_each(p, group, &made);
     }
+    forget_claims(p);
     if (!ok || !hand_over(p, group, &made)) {
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
     }

@@ -26,6 +26,7 @@ struct pipeline_verdict {
     enum relabel_outcome outcome;
     size_t rule;           /* the rule that dropped it or failed; 0 if the target was refused */
     const struct err *err; /* set unless kept or dropped */
+    bool repeated;         /* the same was said of an earlier one of the group: not logged */
     uint64_t key;          /* of the target if targets are shared: see agent/sharing/sharding.h */
 };
 

@@ -222,6 +222,7 @@ struct config_job {
     struct config_pairs params;
     uint64_t body_size_limit;
     uint64_t target_limit;
+    uint64_t pod_scrape_limit; /* targets x types; of other Kubernetes objects for each host */
     /* Which processes of each service are scraped. */
     unsigned sample_percent; /* 100 or 0: all */
     unsigned sample_max;     /* 0: any number */

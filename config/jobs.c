@@ -154,6 +154,8 @@ static const struct field job_rows[] = {
         .initial.size = UINT64_C(16) << 20),
     ROW(config_job, "target_limit", target_limit, &kind_number, .arg = &range_targets,
         .initial.size = 20000),
+    ROW(config_job, "pod_scrape_limit", pod_scrape_limit, &kind_number, .arg = &range_targets,
+        .initial.size = 256),
     PART("sampling", &kind_mapping, .arg = &schema_sampling, .optional = true),
     PART("profiles", &kind_profiles),
     PART(NULL, &kind_mapping, .arg = &schema_sources),

@@ -57,6 +57,7 @@ static const char minimal_dump[] = "global:\n"
                                    "  scheme: http\n"
                                    "  body_size_limit: 16MiB\n"
                                    "  target_limit: 20000\n"
+                                   "  pod_scrape_limit: 256\n"
                                    "  profiles:\n"
                                    "    path_prefix: \"\"\n"                     /* */
     TYPE("memory", "true", "/debug/pprof/allocs", DELTA("auto"))                 /* */

@@ -39,8 +39,8 @@ static void add_hosts(struct world *w, size_t job, const char *name, int n)
     }
 }
 
-/* A thousand targets that hang do not cost the good ones a single scrape: of another job at once, of
- * the same job when each of them has been tried. */
+/* A thousand targets that hang do not cost the good ones a single scrape: of another job at once,
+ * of the same job when each of them has been tried. */
 static void hanging_targets(void **state)
 {
     struct world *w = *state;
@@ -180,7 +180,7 @@ static void waiting_scrapes_are_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(hanging_targets), TEST(slow_targets_recover), TEST(jobs_share),
+        TEST(hanging_targets), TEST(slow_targets_recover),        TEST(jobs_share),
         TEST(pods_take_turns), TEST(waiting_scrapes_are_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
