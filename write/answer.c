@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "write/protocol.h"
+#include "write/words.h"
 
 static void reply_init(struct reply *r, struct sv body)
 {
@@ -97,28 +98,44 @@ static bool is_over_burst(struct sv message)
     return sv_starts_with(unit, SV("G")) && n > 0;
 }
 
-/* A rate limit: a 429, or the 422 of an older server. */
+static void set_outage(struct answer *a)
+{
+    a->class = ANSWER_RETRY;
+    a->scope = ANSWER_OF_ENDPOINT;
+}
+
+/* A limit of a server's size, which it answers in the way of a rate limit. */
+static bool is_over_size(struct sv message)
+{
+    return (answer_mentions(message, "message size") && answer_mentions(message, "larger than")) ||
+           answer_mentions(message, "message larger than max");
+}
+
+/* A rate limit, whatever its status; or a profile that no rate limit lets pass. */
 static void classify_rate(struct sv message, struct answer *a)
 {
-    bool never = is_over_burst(message);
-    answer_set_doubtful(a, never ? ANSWER_FEW_TRIES : ANSWER_RATE_TRIES);
-    if (never) {
+    if (is_over_size(message)) {
+        a->class = ANSWER_REJECTED;
+    } else if (is_over_burst(message)) {
+        answer_set_doubtful(a, ANSWER_FEW_TRIES);
         a->fault = ANSWER_FAULT_BURST;
+    } else {
+        answer_set_doubtful(a, ANSWER_RATE_TRIES);
+        a->scope = ANSWER_OF_TENANT;
     }
 }
 
 /* A body over the limit (refused for good), a quota with a reset time, or a rate limit. */
 static void classify_429(const struct answer_input *in, struct sv message, struct answer *a)
 {
-    bool too_large =
-        answer_mentions(message, "message size") && answer_mentions(message, "larger than");
-    if (too_large || !in->retry_on_429) {
+    if (!in->retry_on_429) {
         a->class = ANSWER_REJECTED;
         return;
     }
     int64_t reset_ms = until_reset_ms(message, in->wall_ns);
     if (reset_ms >= 0) {
         a->class = ANSWER_RETRY;
+        a->scope = ANSWER_OF_TENANT;
         a->delay_ms = reset_ms;
         return;
     }
@@ -137,56 +154,77 @@ static void classify_2xx(const struct answer_input *in, const struct reply *r, s
     }
 }
 
-/* Before version 2.2, Pyroscope answers 422 to every failure; the text contains the code. */
-static void classify_422(struct sv message, struct answer *a)
+/* False if the words of the answer leave open whose fault it is. */
+static bool classify_words(const struct reply *r, struct answer *a)
 {
-    static const struct {
-        const char *phrase;
-        enum answer_class class;
-        unsigned tries; /* ANSWER_RETRY_DOUBTFUL */
-    } phrases[] = {
-        {"unavailable:", ANSWER_RETRY, 0},
-        {"deadline_exceeded:", ANSWER_RETRY, 0},
-        {"canceled:", ANSWER_RETRY, 0},
-        {"resource_exhausted:", ANSWER_RETRY_DOUBTFUL, ANSWER_RATE_TRIES},
-        {"internal:", ANSWER_RETRY_DOUBTFUL, ANSWER_TRIES},
-        {"invalid_argument:", ANSWER_REJECTED, 0},
-        {"parsing ", ANSWER_REJECTED, 0},
-        {"tenant", ANSWER_REJECTED, 0},
-        {"", ANSWER_RETRY_DOUBTFUL, ANSWER_FEW_TRIES}, /* everything else */
-    };
-    size_t i = 0;
-    while (phrases[i].phrase[0] != '\0' && !answer_mentions(message, phrases[i].phrase)) {
-        i++;
-    }
-    a->class = phrases[i].class;
-    a->tries = phrases[i].tries;
-    if (a->tries == ANSWER_RATE_TRIES) {
-        classify_rate(message, a);
+    switch (words_meaning(r->code, r->message)) {
+    case WORDS_OUTAGE:
+        set_outage(a);
+        return true;
+    case WORDS_RATE:
+        classify_rate(r->message, a);
+        return true;
+    case WORDS_REJECTED:
+        a->class = ANSWER_REJECTED;
+        return true;
+    case WORDS_DOUBT:
+    case WORDS_NOTHING:
+    default:
+        return false;
     }
 }
 
-static void classify_status(const struct answer_input *in, const struct reply *r, struct answer *a)
+/* Before version 2.2, Pyroscope answers 422 to every failure; the text contains the code. */
+static void classify_422(const struct reply *r, struct answer *a)
+{
+    if (classify_words(r, a)) {
+        return;
+    }
+    if (answer_mentions(r->message, "parsing ") || answer_mentions(r->message, "tenant")) {
+        a->class = ANSWER_REJECTED;
+        return;
+    }
+    bool doubt = words_meaning(r->code, r->message) == WORDS_DOUBT;
+    answer_set_doubtful(a, doubt ? ANSWER_TRIES : ANSWER_FEW_TRIES);
+}
+
+/* What a status means for all protocols. */
+static bool classify_common(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
     switch (in->status) {
     case 401:
     case 403:
     case 404:
         a->class = ANSWER_RETRY;
+        a->scope = ANSWER_OF_TENANT;
         a->delay_ms = ANSWER_SLOW_MS;
-        return;
+        return true;
     case 408:
     case 425:
         a->class = ANSWER_RETRY;
-        return;
+        return true;
     case 422:
-        classify_422(r->message, a);
-        return;
+        classify_422(r, a);
+        return true;
     case 429:
         classify_429(in, r->message, a);
-        return;
+        return true;
+    case 500:
+        return classify_words(r, a);
+    case 502:
+    case 503:
+    case 504:
+        set_outage(a);
+        return true;
     default:
-        break;
+        return false;
+    }
+}
+
+static void classify_status(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    if (classify_common(in, r, a)) {
+        return;
     }
     if (in->status >= 200 && in->status < 300) {
         classify_2xx(in, r, a);
@@ -213,6 +251,7 @@ static enum answer_fault fault_of(long status, struct sv message)
         {"exceeds the samples count", ANSWER_FAULT_TOO_LARGE},
         {"larger than configured max", ANSWER_FAULT_TOO_LARGE},
         {"body too large", ANSWER_FAULT_TOO_LARGE},
+        {"message larger than max", ANSWER_FAULT_TOO_LARGE},
     };
     for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++) {
         if (answer_mentions(message, phrases[i].phrase)) {
@@ -225,6 +264,7 @@ static enum answer_fault fault_of(long status, struct sv message)
 static void classify_transport(const struct answer_input *in, struct answer *a)
 {
     a->class = in->result == HTTP_ERR_REDIRECT ? ANSWER_REJECTED : ANSWER_RETRY;
+    a->scope = ANSWER_OF_ENDPOINT;
     if (in->result == HTTP_ERR_CONFIG) {
         a->delay_ms = ANSWER_SLOW_MS;
     }
@@ -232,22 +272,65 @@ static void classify_transport(const struct answer_input *in, struct answer *a)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Copies up to ANSWER_TEXT_MAX characters; control characters and line ends become spaces. */
+static bool begins_char(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+/* The bytes of the first n characters. */
+static size_t skip_chars(struct sv v, size_t n)
+{
+    size_t i = 0;
+    for (; i < v.n; i++) {
+        if (begins_char(v.p[i]) && n-- == 0) {
+            break;
+        }
+    }
+    return i;
+}
+
+/* Control characters and line ends become spaces. Returns the new length. */
+static size_t put_text(struct sv v, char *out, size_t n, size_t size)
+{
+    for (size_t i = 0; i < v.n && n + 1 < size; i++) {
+        unsigned char c = (unsigned char)v.p[i];
+        out[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+/* Copies up to ANSWER_TEXT_MAX characters, without the middle if there are more. */
 static void copy_text(struct sv v, char *out, size_t size)
 {
     struct buf text;
     buf_init(&text, 4 * ANSWER_BODY_MAX);
     utf8_repair(v, &text);
-    size_t chars = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < text.len && n + 1 < size; i++) {
-        unsigned char c = (unsigned char)text.data[i];
-        if ((c & 0xc0) != 0x80 && ++chars > ANSWER_TEXT_MAX) {
-            break;
+    struct sv all = {.p = text.data, .n = text.len};
+    if (skip_chars(all, ANSWER_TEXT_MAX) == all.n) {
+        (void)put_text(all, out, 0, size);
+    } else {
+        struct sv cut = SV(ANSWER_TEXT_CUT);
+        struct sv head = {.p = all.p,
+                          .n = skip_chars(all, ANSWER_TEXT_MAX - ANSWER_TEXT_TAIL - cut.n)};
+        size_t at = all.n;
+        for (size_t left = ANSWER_TEXT_TAIL; left > 0; left -= begins_char(all.p[at])) {
+            at--;
         }
-        out[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+        size_t n = put_text(head, out, 0, size);
+        n = put_text(cut, out, n, size);
+        (void)put_text(sv_skip(all, at), out, n, size);
     }
-    out[n] = '\0';
+    buf_done(&text);
+}
+
+/* Servers repeat the labels of the profile before they give the reason. */
+static void copy_message(struct sv message, char *out, size_t size)
+{
+    struct buf text;
+    buf_init(&text, 5 * ANSWER_BODY_MAX);
+    bool ok = words_elide(message, &text);
+    copy_text(ok ? (struct sv){.p = text.data, .n = text.len} : message, out, size);
     buf_done(&text);
 }
 
@@ -275,13 +358,14 @@ static void describe(const struct answer_input *in, const struct reply *r, struc
                        in->status, text);
         return;
     }
-    copy_text(r->message, text, sizeof(text));
+    copy_message(r->message, text, sizeof(text));
     (void)snprintf(a->text, sizeof(a->text), "HTTP %ld%s%s", in->status, text[0] ? ": " : "", text);
 }
 
 void answer_classify(const struct answer_input *in, struct answer *ret_answer)
 {
-    struct answer a = {.class = ANSWER_REJECTED, .answered = in->status != 0};
+    struct answer a = {
+        .class = ANSWER_REJECTED, .scope = ANSWER_OF_PROFILE, .answered = in->status != 0};
     struct reply r;
     reply_init(&r, in->body);
     if (in->status != 0) {

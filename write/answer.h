@@ -17,9 +17,12 @@
 #include "http/http.h"
 
 /* Most bytes of a response that are kept for classification and logs. */
-#define ANSWER_BODY_MAX ((size_t)4096)
-/* Characters of the server's message that are passed on. */
-#define ANSWER_TEXT_MAX ((size_t)200)
+#define ANSWER_BODY_MAX ((size_t)64 * 1024)
+/* Characters of the server's message that are passed on: of a longer one its head and its tail,
+ * with ANSWER_TEXT_CUT in between. */
+#define ANSWER_TEXT_MAX ((size_t)400)
+#define ANSWER_TEXT_TAIL ((size_t)160)
+#define ANSWER_TEXT_CUT " ... "
 /* Longest wait that a server may ask for (Retry-After, "next reset at"). */
 #define ANSWER_DELAY_MAX_MS INT64_C(300000)
 /* The wait after a failure that only an operator can fix: 401, 403, 404, unreadable credentials. */
@@ -40,6 +43,13 @@ enum answer_class {
     ANSWER_RETRY,          /* the endpoint is at fault: send again until max_age */
     ANSWER_RETRY_DOUBTFUL, /* the profile may be at fault: send at most `tries` times */
     ANSWER_REJECTED,       /* do not send again */
+};
+
+/* What a failure is about, and so what waits: everything else goes on. */
+enum answer_scope {
+    ANSWER_OF_ENDPOINT, /* it cannot be reached, or says that it is out of order */
+    ANSWER_OF_TENANT,   /* a rate limit, a quota, credentials */
+    ANSWER_OF_PROFILE,  /* nothing shows that another one would fare alike */
 };
 
 /* Why a profile is given up, where the server says so in a known phrase. */
@@ -67,13 +77,13 @@ struct answer_input {
 
 struct answer {
     enum answer_class class;
-    bool answered; /* an HTTP status came: the profile goes to the end of the queue */
+    enum answer_scope scope; /* ANSWER_RETRY, ANSWER_RETRY_DOUBTFUL */
+    bool answered;           /* an HTTP status came: the profile goes to the end of the queue */
     enum answer_fault fault;
-    unsigned tries; /* ANSWER_RETRY_DOUBTFUL */
-    int64_t
-        delay_ms; /* shortest wait before the next request to the endpoint; 0 if none was asked */
+    unsigned tries;   /* ANSWER_RETRY_DOUBTFUL */
+    int64_t delay_ms; /* shortest wait of what the failure is about; 0 if none was asked */
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */
-    char text[ERR_MSG_MAX];
+    char text[4 * ANSWER_TEXT_MAX + 128];
 };
 
 /* A status decides even when the transfer broke off after it: the profile may have been stored. */

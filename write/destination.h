@@ -35,6 +35,20 @@ struct report_cause {
     uint64_t more; /* since then */
 };
 
+/* Tenants whose failures the log distinguishes at the same time. */
+#define REPORT_TENANTS_MAX 16
+
+/* A tenant that is refused for one cause. A rate limit refuses and takes by turns: the log says
+ * that it begins, and that it is over when it has been for a while. */
+struct report_tenant {
+    bool failing;
+    char tenant[SERIES_TENANT_MAX + 1];
+    char cause[32];
+    int64_t since_ms;
+    int64_t works_since_ms; /* 0: it does not */
+    uint64_t failures;
+};
+
 struct report {
     struct log *log;
     const char *endpoint; /* its name in the configuration */
@@ -49,6 +63,8 @@ struct report {
     int64_t failing_since_ms;
     char cause[32];
     struct log_limit cause_limit;
+    struct report_tenant tenants[REPORT_TENANTS_MAX];
+    struct log_limit tenants_limit;
     struct report_cause causes[REPORT_CAUSES_MAX];
     struct log_limit causes_limit;
     struct log_limit lost_limit;
@@ -73,8 +89,9 @@ void report_done(struct report *r, const struct report_attempt *a);
 /* A profile is given up: one line in the log for each cause and minute. */
 void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
                     const char *why, int64_t now_ms);
-/* Logs losses in the queue, at most once a minute. */
-void report_lost(struct report *r, const struct send_queue_status *s, int64_t now_ms);
+/* Logs what time brings: losses in the queue, at most once a minute, and tenants that are not
+ * refused any more. Called often. */
+void report_state(struct report *r, const struct send_queue_status *s, int64_t now_ms);
 
 /* ---- sending (attempt.c) --------------------------------------------------------------------- */
 

@@ -16,6 +16,8 @@ struct export_row {
     struct send_queue_status status;
     uint64_t up;      /* 0 or 1 */
     uint64_t breaker; /* 0 closed, 1 half open (a probe is in flight), 2 open */
+    uint64_t tenants;
+    uint64_t resting; /* of these */
     uint64_t age_ms;  /* of the oldest queued profile */
     uint64_t hung_ms; /* since a disk answered that hangs; 0: none does */
     bool has_spool;   /* the rest counts only then */

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "write/destination.h"
 
-/* Limits of log lines about one endpoint: failures and recoveries, profiles given up for one cause,
- * losses. */
+/* Limits of log lines about one endpoint: failures and recoveries, profiles refused or given up for
+ * one cause, losses; and how long a tenant has to work before that is said. */
 #define LOG_PERIOD_MS INT64_C(60000)
 #define FAILURES_LOGGED 5
 
@@ -77,9 +77,9 @@ static char closing(char c)
 
 /* Servers repeat labels, sizes and times in their messages. What remains without braces, quotes and
  * digits is the same for all profiles with the same fault. Never 0. */
-static uint64_t cause_key(enum write_drop reason, const char *why)
+static uint64_t cause_key(unsigned kind, const char *why)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325) + (uint64_t)reason;
+    uint64_t h = UINT64_C(0xcbf29ce484222325) + kind;
     char until = '\0';
     for (const char *c = why; *c; c++) {
         if (until != '\0') {
@@ -121,6 +121,22 @@ static bool is_news(struct report *r, uint64_t key, int64_t now_ms, uint64_t *re
     }
     *cause = (struct report_cause){.key = key, .said_ms = now_ms};
     return log_limit_allow(&r->causes_limit, now_ms, LOG_PERIOD_MS, REPORT_CAUSES_MAX, &others);
+}
+
+/* A doubtful answer about one profile. */
+static void log_refused(struct report *r, const struct report_attempt *a)
+{
+    uint64_t more = 0;
+    const struct labels *l = a->profile->labels;
+    if (!is_news(r, cause_key(WRITE_DROPS, a->answer->text), a->now_ms, &more)) {
+        return;
+    }
+    log_warn(r->log, "profile refused, retrying", LOG_STR("endpoint", r->endpoint),
+             LOG_STR("err", a->answer->text),
+             LOG_FLOAT("retry_in_s", (double)a->outcome->wait_ms / (double)MS_PER_S),
+             LOG_SV("service_name", labels_get(l, SV(LABEL_SERVICE_NAME))),
+             LOG_SV("type", labels_get(l, SV(LABEL_NAME))),
+             LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))), LOG_INT("more", more));
 }
 
 void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
@@ -182,6 +198,102 @@ static void log_recovery(struct report *r, const struct report_attempt *a)
              LOG_FLOAT("after_s", (double)(a->now_ms - r->failing_since_ms) / (double)MS_PER_S));
 }
 
+/* ---- tenants --------------------------------------------------------------------------------- */
+
+/* The field of a line that is about a tenant; none if the requests name no tenant. */
+static struct log_field tenant_field(const char *tenant)
+{
+    return tenant[0] != '\0' ? LOG_STR("tenant", tenant) : LOG_END;
+}
+
+static struct report_tenant *find_tenant(struct report *r, const char *tenant, const char *cause)
+{
+    struct report_tenant *unused = NULL;
+    for (size_t i = 0; i < REPORT_TENANTS_MAX; i++) {
+        struct report_tenant *t = &r->tenants[i];
+        if (!t->failing) {
+            unused = unused == NULL ? t : unused;
+        } else if (strcmp(t->tenant, tenant) == 0 && strcmp(t->cause, cause) == 0) {
+            return t;
+        }
+    }
+    return unused;
+}
+
+static void log_tenant_failure(struct report *r, const struct report_attempt *a)
+{
+    const char *tenant = a->outcome->tenant;
+    char cause[sizeof(r->tenants[0].cause)];
+    cause_of(a, cause, sizeof(cause));
+    struct report_tenant *t = find_tenant(r, tenant, cause);
+    uint32_t suppressed = 0;
+    if (t != NULL && t->failing) {
+        t->failures++;
+        t->works_since_ms = 0;
+        return;
+    }
+    if (t == NULL || !log_limit_allow(&r->tenants_limit, a->now_ms, LOG_PERIOD_MS,
+                                      REPORT_TENANTS_MAX, &suppressed)) {
+        return;
+    }
+    *t = (struct report_tenant){.failing = true, .since_ms = a->now_ms, .failures = 1};
+    (void)snprintf(t->tenant, sizeof(t->tenant), "%s", tenant);
+    (void)snprintf(t->cause, sizeof(t->cause), "%s", cause);
+    log_warn(r->log, "endpoint fails, retrying", LOG_STR("endpoint", r->endpoint),
+             LOG_STR("err", a->answer->text),
+             LOG_FLOAT("retry_in_s", (double)a->outcome->wait_ms / (double)MS_PER_S),
+             LOG_INT("queued", a->outcome->queued), LOG_INT("suppressed", suppressed),
+             tenant_field(tenant));
+}
+
+static void note_tenant_works(struct report *r, const struct report_attempt *a)
+{
+    for (size_t i = 0; i < REPORT_TENANTS_MAX; i++) {
+        struct report_tenant *t = &r->tenants[i];
+        if (t->failing && t->works_since_ms == 0 && strcmp(t->tenant, a->outcome->tenant) == 0) {
+            t->works_since_ms = a->now_ms;
+        }
+    }
+}
+
+/* Says of which tenants nothing has been refused for a period. */
+static void log_tenants_that_work(struct report *r, const struct send_queue_status *s,
+                                  int64_t now_ms)
+{
+    for (size_t i = 0; i < REPORT_TENANTS_MAX; i++) {
+        struct report_tenant *t = &r->tenants[i];
+        if (!t->failing || t->works_since_ms == 0 || now_ms - t->works_since_ms < LOG_PERIOD_MS) {
+            continue;
+        }
+        t->failing = false;
+        log_info(r->log, "endpoint works again", LOG_STR("endpoint", r->endpoint),
+                 LOG_INT("queued", s->ledger.queued),
+                 LOG_FLOAT("after_s", (double)(t->works_since_ms - t->since_ms) / (double)MS_PER_S),
+                 LOG_INT("failures", t->failures), tenant_field(t->tenant));
+    }
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static void log_retry(struct report *r, const struct report_attempt *a)
+{
+    /* An attempt that was started before the last recovery says nothing about the present. */
+    if (a->outcome->failures == 0) {
+        return;
+    }
+    switch (a->outcome->scope) {
+    case ANSWER_OF_ENDPOINT:
+        log_failure(r, a);
+        break;
+    case ANSWER_OF_TENANT:
+        log_tenant_failure(r, a);
+        break;
+    case ANSWER_OF_PROFILE:
+        log_refused(r, a);
+        break;
+    }
+}
+
 void report_done(struct report *r, const struct report_attempt *a)
 {
     const char *const values[] = {r->endpoint, a->result};
@@ -190,23 +302,24 @@ void report_done(struct report *r, const struct report_attempt *a)
     if (a->attempt > 1) {
         metric_inc(r->retries);
     }
-    if (a->outcome->outcome == WRITE_SENT) {
-        metric_add(r->sent_bytes, a->profile->size);
-    }
-    if (a->outcome->outcome == WRITE_DROPPED) {
-        report_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
-    }
-    bool failed = a->answer->class == ANSWER_RETRY || a->answer->class == ANSWER_RETRY_DOUBTFUL;
     if (a->outcome->recovered) {
         log_recovery(r, a);
     }
-    /* An attempt that was started before the last recovery says nothing about the present. */
-    if (failed && a->outcome->failures > 0) {
-        log_failure(r, a);
+    switch (a->outcome->outcome) {
+    case WRITE_SENT:
+        metric_add(r->sent_bytes, a->profile->size);
+        note_tenant_works(r, a);
+        break;
+    case WRITE_DROPPED:
+        report_dropped(r, a->profile->labels, a->outcome->reason, a->answer->text, a->now_ms);
+        break;
+    case WRITE_RETRIED:
+        log_retry(r, a);
+        break;
     }
 }
 
-void report_lost(struct report *r, const struct send_queue_status *s, int64_t now_ms)
+static void log_losses(struct report *r, const struct send_queue_status *s, int64_t now_ms)
 {
     const uint64_t *dropped = s->ledger.dropped;
     uint64_t lost = dropped[DROP_QUEUE_FULL] + dropped[DROP_EXPIRED] + dropped[DROP_MEMORY] +
@@ -222,4 +335,10 @@ void report_lost(struct report *r, const struct send_queue_status *s, int64_t no
              LOG_INT("spool_full", dropped[DROP_SPOOL_FULL]),
              LOG_INT("damaged", dropped[DROP_DAMAGED]), LOG_INT("queued", s->ledger.queued));
     r->lost = lost;
+}
+
+void report_state(struct report *r, const struct send_queue_status *s, int64_t now_ms)
+{
+    log_losses(r, s, now_ms);
+    log_tenants_that_work(r, s, now_ms);
 }

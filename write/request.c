@@ -13,6 +13,7 @@
 #define HEAD_FLAT 512
 #define HEAD_LABEL 32
 #define TAIL_MAX 4096
+#define TENANT_HEADER "X-Scope-OrgID"
 
 void boundary_new(struct boundary *b, struct rng *rng)
 {
@@ -43,7 +44,22 @@ static bool has_header(const struct request *r, const char *name)
     return false;
 }
 
-/* The label wins over the endpoint's tenant, which wins over a header that somebody wrote. */
+struct sv request_tenant(const struct config_endpoint *endpoint, struct sv label)
+{
+    if (label.n > 0) {
+        return label;
+    }
+    if (endpoint->tenant_id != NULL && endpoint->tenant_id[0] != '\0') {
+        return sv_from(endpoint->tenant_id);
+    }
+    for (size_t i = 0; i < endpoint->headers.n; i++) {
+        if (strcasecmp(endpoint->headers.at[i].name, TENANT_HEADER) == 0) {
+            return sv_from(endpoint->headers.at[i].value);
+        }
+    }
+    return SV("");
+}
+
 static void add_tenant(struct request *r, const struct config_endpoint *endpoint,
                        const struct series *s)
 {
@@ -53,7 +69,7 @@ static void add_tenant(struct request *r, const struct config_endpoint *endpoint
         tenant = r->tenant;
     }
     if (tenant[0] != '\0') {
-        add_header(r, "X-Scope-OrgID", tenant);
+        add_header(r, TENANT_HEADER, tenant);
     }
 }
 

@@ -64,6 +64,10 @@ struct request_input {
 enum request_status request_build(struct request *r, const struct request_input *in);
 void request_done(struct request *r);
 
+/* The tenant of a request: that of the label (empty: none) wins over the endpoint's, which wins
+ * over a header of the configuration. Empty if the request names none. */
+struct sv request_tenant(const struct config_endpoint *endpoint, struct sv label);
+
 /* ---- for protocols --------------------------------------------------------------------------- */
 
 /* Adds a header of the protocol's own; name and value are borrowed. */

@@ -55,6 +55,17 @@ bool series_tenant_valid(struct sv tenant)
     return true;
 }
 
+struct sv series_tenant(const struct labels *l, const struct config_pairs *external)
+{
+    struct sv tenant = labels_get(l, SV(LABEL_TENANT));
+    for (size_t i = 0; i < external->n; i++) {
+        if (strcmp(external->at[i].name, LABEL_TENANT) == 0) {
+            tenant = sv_from(external->at[i].value);
+        }
+    }
+    return series_tenant_valid(tenant) ? tenant : SV("");
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static bool name_char(char c, bool dots)

@@ -99,5 +99,7 @@ bool series_drop_least(struct series *s);
 
 /* A tenant id that a Pyroscope takes: 1 to 150 of [A-Za-z0-9!_.*'()-], not "." or "..". */
 bool series_tenant_valid(struct sv tenant);
+/* The tenant that series_build() finds, without building a series; empty if none. */
+struct sv series_tenant(const struct labels *l, const struct config_pairs *external);
 
 #endif

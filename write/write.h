@@ -96,7 +96,8 @@ struct writer *writer_free(struct writer *w);
 bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
 
 /* Any thread: no further puts; done runs on the writer's loop when every queue is empty, or at the
- * deadline (monotonic ms), when the rest has been dropped. Retries do not wait during a drain. */
+ * deadline (monotonic ms), when the rest has been dropped; earlier if nothing may be sent before
+ * it. */
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
 
 /* Whether the disk of an endpoint hangs; err names the endpoint then. Any thread. */

@@ -103,7 +103,7 @@ static void pump(struct destination *d)
         attempt_start(d, it, now);
     }
     struct send_queue_status status = send_queue_status(d->queue);
-    report_lost(&d->report, &status, now);
+    report_state(&d->report, &status, now);
     int64_t wake = send_queue_wake_ms(d->queue);
     if (wake == INT64_MAX) {
         loop_timer_cancel(d->timer);
@@ -120,12 +120,27 @@ static void give_up_the_rest(struct writer *w)
     finish_drain(w);
 }
 
+static void writer_on_deadline(void *arg);
+
+/* Whether nothing can be sent before the deadline: the servers have asked for longer rests. */
+static bool rests_until_deadline(struct writer *w)
+{
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        if (!send_queue_rests_until(w->destinations[i].queue, w->drain.deadline_ms)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The drain is over when the queues are empty, or when the rest is safe on disk. */
 static void check_drain(struct writer *w)
 {
     bool draining = w->phase == DRAINING || w->phase == FLUSHING;
     if (draining && is_empty(w)) {
         finish_drain(w);
+    } else if (w->phase == DRAINING && rests_until_deadline(w)) {
+        writer_on_deadline(w);
     } else if (w->phase == FLUSHING && is_flushed(w)) {
         give_up_the_rest(w);
     }
@@ -271,6 +286,19 @@ bool writer_hangs(const struct writer *w, struct err *err)
     return false;
 }
 
+/* An endpoint is up if it works for at least one tenant. */
+static void set_breaker(struct export_row *r)
+{
+    const struct send_queue_status *s = &r->status;
+    bool tenants_fail = s->lanes.failing > 0 && s->lanes.failing == s->lanes.tenants;
+    bool probing = s->failures > 0 ? s->probing : s->lanes.probing > 0;
+    bool works = s->failures == 0 && !tenants_fail;
+    r->up = works && r->hung_ms == 0;
+    r->breaker = works ? 0 : probing ? 1 : 2;
+    r->tenants = s->lanes.tenants;
+    r->resting = s->lanes.failing;
+}
+
 static void writer_collect(struct metrics_out *out, void *arg)
 {
     struct writer *w = arg;
@@ -284,8 +312,7 @@ static void writer_collect(struct metrics_out *out, void *arg)
                                  .status = send_queue_status(d->queue),
                                  .has_spool = d->spool != NULL};
         r->hung_ms = (uint64_t)hung_ms(d, now);
-        r->up = r->status.failures == 0 && r->hung_ms == 0;
-        r->breaker = r->status.failures == 0 ? 0 : r->status.probing ? 1 : 2;
+        set_breaker(r);
         r->age_ms = r->status.oldest_ms < now ? (uint64_t)(now - r->status.oldest_ms) : 0;
         if (r->has_spool) {
             r->spool = spool_status(d->spool);

@@ -162,7 +162,8 @@ write:
 }
 
 // The time in Retry-After is honoured as seconds and as a date, up to a cap; nonsense is not.
-// At the end nothing waits for it any more, and everything arrives.
+// At the end it is honoured as well: what may not be sent before the deadline is not sent, and nobody
+// waits for the deadline in vain.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -219,8 +220,15 @@ scrape_configs:
 	}
 	p.stop()
 	for _, c := range cases {
-		if s := finalLedger(t, p, c.name); s["dropped"] != 0 || s["sent"] != servers[c.name].Count() {
+		s := finalLedger(t, p, c.name)
+		if s["sent"] != servers[c.name].Count() || (c.least > 0) != (s["dropped"] != 0) {
 			t.Errorf("%s: %v, and %d have arrived", c.name, s, servers[c.name].Count())
+		}
+		if n := len(servers[c.name].Asked()); c.least > 0 && n != 1 {
+			t.Errorf("%s: %d requests, expected 1", c.name, n)
+			continue
+		} else if c.least > 0 {
+			continue
 		}
 		checkArrived(t, servers[c.name].Profiles(), nameOfPath, tg)
 	}

@@ -29,6 +29,7 @@ static void check(const struct answer_input *in, const struct answer *a)
 {
     size_t n = strlen(a->text);
     REQUIRE(a->class <= ANSWER_REJECTED);
+    REQUIRE(a->scope <= ANSWER_OF_PROFILE);
     REQUIRE(a->answered == (in->status != 0));
     REQUIRE(a->delay_ms >= 0 && a->delay_ms <= ANSWER_DELAY_MAX_MS);
     REQUIRE((a->class == ANSWER_SENT) == (n == 0));
@@ -39,7 +40,7 @@ static void check(const struct answer_input *in, const struct answer *a)
         REQUIRE((unsigned char)a->text[i] >= 0x20 && a->text[i] != 0x7f);
     }
     if (in->status == 502 || in->status == 503 || in->status == 504) {
-        REQUIRE(a->class == ANSWER_RETRY);
+        REQUIRE(a->class == ANSWER_RETRY && a->scope == ANSWER_OF_ENDPOINT);
     }
     if (in->status == 400 || in->status == 413) {
         REQUIRE(a->class == ANSWER_REJECTED);

@@ -326,13 +326,17 @@ static void test_text_is_short_and_clean(void **state)
     CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + ANSWER_TEXT_MAX + 2, "U+FFFD is 3 bytes");
     CHECK_CONTAINS(a.text, "HTTP 503: xxxxxxxxx   \xef\xbf\xbdxx", "");
 
-    /* 200 characters of three bytes */
+    /* Characters of three bytes */
     for (size_t i = 0; i + 3 <= sizeof(body); i += 3) {
         memcpy(body + i, "\xe4\xb8\xad", 3);
     }
     in.body.n = (size_t)3 * 300;
     answer_classify(&in, &a);
-    CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + 3 * ANSWER_TEXT_MAX, "");
+    CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + (size_t)3 * 300, "");
+    in.body.n = (size_t)3 * 3000;
+    answer_classify(&in, &a);
+    size_t cut = strlen(ANSWER_TEXT_CUT);
+    CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + 3 * (ANSWER_TEXT_MAX - cut) + cut, "");
 }
 
 static void test_result_names(void **state)
@@ -344,6 +348,206 @@ static void test_result_names(void **state)
     CHECK_STR(answer_result_name(HTTP_DONE, 429), "429", "");
     CHECK_STR(answer_result_name(HTTP_ERR_CUT, 503), "5xx", "");
     CHECK_STR(answer_result_name(HTTP_ERR_TIMEOUT, 0), "timeout", "");
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static struct answer answer_of(const struct protocol *protocol, long status, const char *body)
+{
+    struct answer_input in = base_input(status);
+    struct answer a;
+    in.protocol = protocol;
+    in.body = sv_from(body);
+    answer_classify(&in, &a);
+    return a;
+}
+
+/* Every code of gRPC, as gRPC and as Connect print it, in the middle of a text of 422 and 500. */
+static void test_every_code(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *grpc;
+        const char *connect;
+        enum answer_class at_422;
+        enum answer_class at_500; /* of push */
+        enum answer_scope scope;
+    } codes[] = {
+        {"Canceled", "canceled", RETRY, RETRY, ANSWER_OF_ENDPOINT},
+        {"Unknown", "unknown", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"InvalidArgument", "invalid_argument", REJECTED, REJECTED, ANSWER_OF_PROFILE},
+        {"DeadlineExceeded", "deadline_exceeded", RETRY, RETRY, ANSWER_OF_ENDPOINT},
+        {"NotFound", "not_found", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"AlreadyExists", "already_exists", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"PermissionDenied", "permission_denied", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"ResourceExhausted", "resource_exhausted", DOUBTFUL, DOUBTFUL, ANSWER_OF_TENANT},
+        {"FailedPrecondition", "failed_precondition", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"Aborted", "aborted", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"OutOfRange", "out_of_range", REJECTED, REJECTED, ANSWER_OF_PROFILE},
+        {"Unimplemented", "unimplemented", REJECTED, REJECTED, ANSWER_OF_PROFILE},
+        {"Internal", "internal", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"Unavailable", "unavailable", RETRY, RETRY, ANSWER_OF_ENDPOINT},
+        {"DataLoss", "data_loss", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+        {"Unauthenticated", "unauthenticated", DOUBTFUL, DOUBTFUL, ANSWER_OF_PROFILE},
+    };
+    static const char *const forms[] = {
+        "{\"code\":\"unknown\",\"message\":\"pushing failed unknown: rpc error: code = %s desc\"}",
+        "rpc error: code = %s desc = rpc error: code = Unknown desc = why",
+        "{\"code\":\"unknown\",\"message\":\"failed %s: why\"}",
+        "{\"code\":\"%s\",\"message\":\"why\"}",
+    };
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        for (size_t f = 0; f < 4; f++) {
+            char body[256];
+            const char *code = f < 2 ? codes[i].grpc : codes[i].connect;
+            size_t at = (size_t)(strstr(forms[f], "%s") - forms[f]);
+            (void)snprintf(body, sizeof(body), "%.*s%s%s", (int)at, forms[f], code,
+                           forms[f] + at + 2);
+            struct answer a = answer_of(INGEST, 422, body);
+            CHECK_INT(a.class, codes[i].at_422, body);
+            CHECK_INT(a.scope, codes[i].scope, body);
+            a = answer_of(PUSH, 500, body);
+            CHECK_INT(a.class, codes[i].at_500, body);
+            CHECK_INT(a.scope, codes[i].scope, body);
+        }
+    }
+}
+
+static void test_words_of_outages(void **state)
+{
+    (void)state;
+    static const char *const outages[] = {
+        /* and not a broken profile */
+        "{\"code\":\"unknown\",\"message\":\"code = Unavailable desc = read: EOF\"}",
+        "rpc error: code = Internal desc = rpc error: code = Unavailable desc = closing",
+        "push failed: context deadline exceeded",
+        "dial tcp 10.0.0.1:9095: connect: connection refused",
+        "empty ring",
+        "at least 2 live replicas required, could only find 1",
+        "it can't be: code = Unavailable, isn't it",
+    };
+    for (size_t i = 0; i < sizeof(outages) / sizeof(outages[0]); i++) {
+        static const struct protocol *const protocols[] = {PUSH, INGEST, &protocol_profefe};
+        for (size_t k = 0; k < 3; k++) {
+            CHECK_INT(answer_of(protocols[k], 422, outages[i]).class, RETRY, outages[i]);
+            CHECK_INT(answer_of(protocols[k], 422, outages[i]).scope, ANSWER_OF_ENDPOINT,
+                      outages[i]);
+            CHECK_INT(answer_of(protocols[k], 500, outages[i]).class, RETRY, outages[i]);
+            CHECK_INT(answer_of(protocols[k], 500, outages[i]).scope, ANSWER_OF_ENDPOINT,
+                      outages[i]);
+        }
+    }
+}
+
+/* What a pod has written counts nothing. */
+static void test_words_of_pods(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "invalid_argument: profile with labels '{a=\"code = Unavailable\"}' is bad",
+        "invalid_argument: profile with labels {a=\"} code = Unavailable\", b=\"2\"} is bad",
+        "invalid_argument: label value too long: 'code = Unavailable, empty ring'",
+        "invalid_argument: label value too long: \"unavailable: \"",
+        "invalid_argument: no service_unavailable: here, nor code = Unavailables",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        CHECK_INT(answer_of(INGEST, 422, texts[i]).class, REJECTED, texts[i]);
+    }
+}
+
+static void test_too_large_for_grpc(void **state)
+{
+    (void)state;
+    struct answer a = answer_of(INGEST, 422,
+                                "rpc error: code = ResourceExhausted desc = grpc: received message "
+                                "larger than max (5000000 vs. 4194304)");
+    CHECK_INT(a.class, REJECTED, "");
+    CHECK_INT(a.fault, ANSWER_FAULT_TOO_LARGE, "");
+}
+
+static void test_scopes(void **state)
+{
+    (void)state;
+    static const struct {
+        long status;
+        const char *body;
+        enum answer_scope want;
+    } cases[] = {
+        {401, "", ANSWER_OF_TENANT},
+        {403, "", ANSWER_OF_TENANT},
+        {404, "", ANSWER_OF_TENANT},
+        {408, "", ANSWER_OF_PROFILE},
+        {422, "", ANSWER_OF_PROFILE},
+        {425, "", ANSWER_OF_PROFILE},
+        {429, "", ANSWER_OF_TENANT},
+        {429, "limit exceeded while adding 2.3 MiB", ANSWER_OF_PROFILE},
+        {499, "", ANSWER_OF_ENDPOINT},
+        {429, "next reset at 2026-11-21T03:01:30Z", ANSWER_OF_TENANT},
+        {500, "", ANSWER_OF_PROFILE},
+        {502, "", ANSWER_OF_ENDPOINT},
+        {503, "", ANSWER_OF_ENDPOINT},
+        {504, "", ANSWER_OF_ENDPOINT},
+        {507, "", ANSWER_OF_PROFILE},
+        {200, "", ANSWER_OF_PROFILE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char row[64];
+        (void)snprintf(row, sizeof(row), "%ld %s", cases[i].status, cases[i].body);
+        CHECK_INT(answer_of(PUSH, cases[i].status, cases[i].body).scope, cases[i].want, row);
+    }
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* The labels stand first; what the server has to say comes after them. */
+static void test_text_shows_the_reason(void **state)
+{
+    (void)state;
+    struct buf body;
+    buf_init(&body, ANSWER_BODY_MAX);
+    buf_puts(&body, "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed "
+                    "invalid_argument: profile with labels '{__name__=\\\"memory\\\"");
+    for (int i = 0; i < 30; i++) {
+        buf_printf(&body, ", label_%d=\\\"%0200d\\\"", i, i);
+    }
+    buf_puts(&body,
+             ", odd=\\\"}{\\\"}' is outside of ingestion window (profile timestamp: 2023)\"}");
+    buf_append(&body, "", 1);
+    struct answer a = answer_of(INGEST, 422, body.data);
+    CHECK_STR(a.text,
+              "HTTP 422: pushing IngestInput-pprof failed invalid_argument: profile with labels "
+              "'{...}' is outside of ingestion window (profile timestamp: 2023)",
+              "");
+    CHECK_INT(a.fault, ANSWER_FAULT_TOO_OLD, "");
+    buf_done(&body);
+}
+
+static void test_text_keeps_head_and_tail(void **state)
+{
+    (void)state;
+    char body[2001];
+    memset(body, 'x', 2000);
+    body[2000] = '\0';
+    memcpy(body, "head", 4);
+    memcpy(body + 1996, "tail", 4);
+    struct answer a = answer_of(PUSH, 503, body);
+    CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + ANSWER_TEXT_MAX, "");
+    CHECK_CONTAINS(a.text, "HTTP 503: headxx", "");
+    CHECK_CONTAINS(a.text, "xx ... xx", "");
+    CHECK_STR(a.text + strlen(a.text) - 5, "xtail", "");
+}
+
+static void test_braces_that_are_no_labels(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"a {b} c", "a {b", "{}",           "}{",
+                                        "{\"",     "{=",   "x '{\"a\":1}'"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char want[64];
+        (void)snprintf(want, sizeof(want), "HTTP 503: %s", texts[i]);
+        CHECK_STR(answer_of(PUSH, 503, texts[i]).text, want, texts[i]);
+    }
+    CHECK_STR(answer_of(PUSH, 503, "a {b=\"c} d").text, "HTTP 503: a {...} d", "open string");
 }
 
 int main(void)
@@ -359,6 +563,14 @@ int main(void)
         cmocka_unit_test(test_quota_is_the_endpoints_fault),
         cmocka_unit_test(test_text_is_short_and_clean),
         cmocka_unit_test(test_result_names),
+        cmocka_unit_test(test_every_code),
+        cmocka_unit_test(test_words_of_outages),
+        cmocka_unit_test(test_words_of_pods),
+        cmocka_unit_test(test_too_large_for_grpc),
+        cmocka_unit_test(test_scopes),
+        cmocka_unit_test(test_text_shows_the_reason),
+        cmocka_unit_test(test_text_keeps_head_and_tail),
+        cmocka_unit_test(test_braces_that_are_no_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -741,9 +741,13 @@ static void test_retry_after_is_passed_on(void **state)
     CHECK_CONTAINS(text, "profpull_write_up{endpoint=\"main\"} 0", "");
     free(text);
     CHECK_CONTAINS(testing_log_text(f->log), "retry_in_s=100", "");
-    /* A drain does not wait for that. */
+    /* A drain honours that, and does not wait in vain: it ends long before its deadline. */
     drain(f, FAR_MS);
-    CHECK_INT(ledger(f, 0).sent, 1, "");
+    CHECK_INT(ledger(f, 0).sent, 0, "");
+    CHECK_INT(ledger(f, 0).dropped[DROP_SHUTDOWN], 1, "");
+    text = render(f);
+    CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"429\"} 1", "");
+    free(text);
 }
 
 static void test_no_type(void **state)

@@ -95,6 +95,7 @@ static void push_classify(const struct answer_input *in, const struct reply *r, 
     switch (in->status) {
     case 499: /* canceled: our deadline or a server going down */
         a->class = ANSWER_RETRY;
+        a->scope = ANSWER_OF_ENDPOINT;
         break;
     case 409:
         if (strcmp(r->code, "aborted") == 0) {

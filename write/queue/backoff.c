@@ -112,13 +112,7 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
     }
 }
 
-void backoff_end_rest(struct backoff *b, int64_t now_ms)
+void backoff_shorten(struct backoff *b, int64_t until_ms)
 {
-    b->rest_until = b->rest_until < now_ms ? b->rest_until : now_ms;
-    b->asked_until = 0;
-}
-
-void backoff_hurry(struct backoff *b)
-{
-    b->recovered_ms = INT64_MIN;
+    b->rest_until = b->rest_until < until_ms ? b->rest_until : until_ms;
 }

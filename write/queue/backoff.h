@@ -66,10 +66,8 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
                     const struct backoff_times *times, int64_t asked_ms, struct rng *rng,
                     int64_t now_ms);
 
-/* Ends the present rest. */
-void backoff_end_rest(struct backoff *b, int64_t now_ms);
-/* There is no time for a pace any more. */
-void backoff_hurry(struct backoff *b);
+/* Ends the present rest at that time at the latest, unless the server asked for more. */
+void backoff_shorten(struct backoff *b, int64_t until_ms);
 
 /* The rest after the k-th failure in a row. */
 int64_t backoff_rest_ms(const struct backoff_times *times, unsigned failures, struct rng *rng);

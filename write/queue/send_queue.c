@@ -3,16 +3,17 @@
 #include <stdlib.h>
 
 #include "write/queue/send_queue_private.h"
+#include "write/request.h"
 
 struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t seed)
 {
     struct send_queue *q = calloc(1, sizeof(*q));
-    if (q == NULL) {
+    if (q == NULL || !lanes_init(&q->lanes)) {
+        free(q);
         return NULL;
     }
     q->config = config;
     pthread_mutex_init(&q->lock, NULL);
-    TAILQ_INIT(&q->by_send);
     TAILQ_INIT(&q->by_age);
     TAILQ_INIT(&q->bare);
     TAILQ_INIT(&q->backed);
@@ -45,9 +46,15 @@ struct send_queue *send_queue_free(struct send_queue *q)
     if (q == NULL) {
         return NULL;
     }
-    free_items(&q->by_send);
+    struct send_item *it;
+    TAILQ_FOREACH(it, &q->by_age, age)
+    {
+        TAILQ_INSERT_TAIL(&q->dropped, it, send);
+    }
+    free_items(&q->dropped);
     free_items(&q->loading);
     free_items(&q->loaded);
+    lanes_done(&q->lanes);
     pthread_mutex_destroy(&q->lock);
     free(q);
     return NULL;
@@ -140,13 +147,71 @@ static uint64_t weight(const struct send_item *it)
     return it->profile != NULL ? it->cost : SEND_QUEUE_INDEX_COST;
 }
 
-void send_queue_enqueue(struct send_queue *q, struct send_item *it, struct send_item *before)
+struct lane *send_queue_lane_of(struct send_queue *q, const struct profile *p)
 {
-    if (before != NULL) {
-        TAILQ_INSERT_BEFORE(before, it, send);
-    } else {
-        TAILQ_INSERT_TAIL(&q->by_send, it, send);
+    if (p == NULL) {
+        return &q->lanes.unread;
     }
+    struct sv label = series_tenant(p->labels, &q->config->external_labels);
+    return lanes_of(&q->lanes, request_tenant(q->config, label));
+}
+
+void send_queue_choose_lane(struct send_queue *q, struct send_item *it)
+{
+    if (it->lane != NULL) {
+        it->lane->items--;
+    }
+    it->lane = send_queue_lane_of(q, it->profile);
+    it->lane->items++;
+}
+
+static void unplace(struct send_queue *q, struct send_item *it)
+{
+    if (it->heap == &q->waiting) {
+        heap_remove(it->heap, &it->order);
+        q->n_waiting--;
+    } else if (it->heap != NULL) {
+        lanes_remove(&q->lanes, it->lane, it->heap, &it->order);
+    }
+    it->heap = NULL;
+}
+
+static void place_in_lane(struct send_queue *q, struct send_item *it)
+{
+    struct heap *from = it->heap;
+    it->heap = it->profile != NULL ? &it->lane->memory : &it->lane->disk;
+    if (from == NULL) {
+        it->order.key = it->seq;
+        lanes_add(&q->lanes, it->lane, it->heap, &it->order);
+    } else {
+        /* The lane keeps its turn. */
+        heap_remove(from, &it->order);
+        heap_add(it->heap, &it->order);
+    }
+}
+
+void send_queue_place(struct send_queue *q, struct send_item *it)
+{
+    bool waits = it->wait_until != 0;
+    if (waits || it->heap == &q->waiting) {
+        unplace(q, it);
+    }
+    if (waits) {
+        it->heap = &q->waiting;
+        it->order.key = (uint64_t)it->wait_until;
+        heap_add(it->heap, &it->order);
+        q->n_waiting++;
+    } else {
+        place_in_lane(q, it);
+    }
+}
+
+void send_queue_enqueue(struct send_queue *q, struct send_item *it)
+{
+    if (it->lane == NULL) {
+        send_queue_choose_lane(q, it);
+    }
+    send_queue_place(q, it);
     insert_by_age(q, it);
     send_queue_keep(q, it);
     q->ledger.queued++;
@@ -159,12 +224,19 @@ void send_queue_dequeue(struct send_queue *q, struct send_item *it)
     if (q->last_replayed == it) {
         q->last_replayed = NULL;
     }
-    TAILQ_REMOVE(&q->by_send, it, send);
+    unplace(q, it);
     TAILQ_REMOVE(&q->by_age, it, age);
     unkeep(it);
     q->ledger.queued--;
     q->ledger.queued_bytes -= weight(it);
     q->on_disk_only -= it->profile == NULL;
+}
+
+void send_queue_forget(struct send_queue *q, struct send_item *it)
+{
+    it->lane->items--;
+    it->lane = NULL;
+    TAILQ_INSERT_TAIL(&q->dropped, it, send);
 }
 
 bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold)
@@ -182,7 +254,7 @@ void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum wri
 {
     q->ledger.dropped[reason]++;
     (void)send_queue_release(q, it, false);
-    TAILQ_INSERT_TAIL(&q->dropped, it, send);
+    send_queue_forget(q, it);
 }
 
 void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason)
@@ -199,7 +271,7 @@ void send_queue_unlock(struct send_queue *q)
     free_items(&dropped);
 }
 
-static void expire(struct send_queue *q, int64_t now_ms)
+void send_queue_expire(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it;
     int64_t max_age_ms = q->config->max_age_ms > 0 ? q->config->max_age_ms : INT64_MAX;
@@ -224,6 +296,7 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
         it->profile = profile_unref(it->profile);
         q->ledger.queued_bytes += weight(it);
         q->on_disk_only++;
+        send_queue_place(q, it);
     }
     return has_room(q, n);
 }
@@ -266,11 +339,11 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, int64_
     if (it->cost > max || q->in_flight_bytes > max - it->cost) {
         return refuse(q, it, DROP_QUEUE_FULL);
     }
-    expire(q, now_ms);
+    send_queue_expire(q, now_ms);
     make_room(q, it->cost);
     q->ledger.accepted++;
     it->seq = q->next_seq++;
-    send_queue_enqueue(q, it, NULL);
+    send_queue_enqueue(q, it);
     if (it->entry != NULL) {
         it->entry->owner = it;
         spool_submit(q->spool, it->entry, now_ms);
@@ -314,260 +387,7 @@ void send_queue_refused(struct send_queue *q, bool lost)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* ---- sending --------------------------------------------------------------------------------- */
-
-static bool has_slot(const struct send_queue *q)
-{
-    return q->ledger.in_flight + q->acknowledging < q->config->concurrency;
-}
-
-static bool may_send(const struct send_queue *q, int64_t now_ms)
-{
-    return !q->stopped && has_slot(q) && backoff_may_start(&q->backoff, now_ms);
-}
-
-/* The one that has waited longest of those with their bytes in memory. */
-static struct send_item *first_in_memory(const struct send_queue *q)
-{
-    struct send_item *a = TAILQ_FIRST(&q->bare);
-    struct send_item *b = TAILQ_FIRST(&q->backed);
-    return a == NULL || (b != NULL && b->seq < a->seq) ? b : a;
-}
-
-/* The next to be sent: the head of the queue or, if that is on disk and cannot be read now, the
- * first one in memory. */
-static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
-{
-    struct send_item *it = TAILQ_FIRST(&q->by_send);
-    if (now_ms >= q->load_rest_until) {
-        q->load_rest_until = 0;
-    }
-    if (it == NULL || it->profile != NULL) {
-        return it;
-    }
-    /* Taking it frees its place in the index. */
-    uint64_t more = it->cost > SEND_QUEUE_INDEX_COST ? it->cost - SEND_QUEUE_INDEX_COST : 0;
-    bool rests = q->load_rest_until != 0;
-    bool fits = !rests && send_queue_evict(q, more);
-    /* If nothing else takes memory, this one may, however large it is. */
-    bool alone = !rests && TAILQ_EMPTY(&q->bare) && q->ledger.in_flight == 0;
-    return fits || alone ? it : first_in_memory(q);
-}
-
-/* Takes a queued item into flight. */
-static void start_sending(struct send_queue *q, struct send_item *it)
-{
-    send_queue_dequeue(q, it);
-    q->ledger.in_flight++;
-    q->in_flight_bytes += it->cost;
-    backoff_start(&q->backoff, &it->ticket);
-}
-
-/* One that was read from disk, unless the endpoint began to fail meanwhile. */
-static struct send_item *take_loaded(struct send_queue *q)
-{
-    struct send_item *it;
-    while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
-        TAILQ_REMOVE(&q->loaded, it, send);
-        if (!q->stopped && (q->backoff.failures == 0 || it->ticket.probe)) {
-            return it;
-        }
-        send_queue_land(q, it);
-        send_queue_put_back(q, it);
-    }
-    return NULL;
-}
-
-/* The next one with its bytes; starts loading those that come before it. */
-static struct send_item *take(struct send_queue *q, int64_t now_ms)
-{
-    struct send_item *it = take_loaded(q);
-    if (it != NULL) {
-        return it;
-    }
-    while (may_send(q, now_ms) && (it = next_to_send(q, now_ms)) != NULL) {
-        start_sending(q, it);
-        if (it->profile != NULL) {
-            return it;
-        }
-        it->loading = true;
-        TAILQ_INSERT_TAIL(&q->loading, it, send);
-        spool_load(q->spool, it->entry);
-    }
-    return NULL;
-}
-
-struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
-{
-    pthread_mutex_lock(&q->lock);
-    expire(q, now_ms);
-    struct send_item *it = take(q, now_ms);
-    if (it != NULL) {
-        it->attempts++;
-        backoff_restart(&q->backoff, &it->ticket);
-    }
-    send_queue_unlock(q);
-    return it;
-}
-
-void send_queue_land(struct send_queue *q, struct send_item *it)
-{
-    q->ledger.in_flight--;
-    q->in_flight_bytes -= it->cost;
-    backoff_land(&q->backoff, &it->ticket);
-}
-
-/* Updates the state of the endpoint. True if it has recovered. */
-static bool note_answer(struct send_queue *q, const struct send_item *it, const struct answer *a,
-                        int64_t now_ms)
-{
-    struct backoff_times times = {q->config->min_backoff_ms, q->config->max_backoff_ms};
-    int64_t asked_ms = a->delay_ms;
-    if (a->class == ANSWER_SENT || a->class == ANSWER_REJECTED) {
-        bool recovered = backoff_worked(&q->backoff, &it->ticket, now_ms);
-        if (q->draining) {
-            backoff_hurry(&q->backoff);
-        }
-        return recovered;
-    }
-    if (q->draining) {
-        times.max_ms =
-            times.max_ms < SEND_QUEUE_DRAIN_WAIT_MS ? times.max_ms : SEND_QUEUE_DRAIN_WAIT_MS;
-        asked_ms = asked_ms < SEND_QUEUE_DRAIN_WAIT_MS ? asked_ms : SEND_QUEUE_DRAIN_WAIT_MS;
-    }
-    backoff_failed(&q->backoff, &it->ticket, &times, asked_ms, &q->rng, now_ms);
-    return false;
-}
-
-void send_queue_put_back(struct send_queue *q, struct send_item *it)
-{
-    struct send_item *younger = TAILQ_FIRST(&q->by_send);
-    while (younger != NULL && younger->seq < it->seq) {
-        younger = TAILQ_NEXT(younger, send);
-    }
-    send_queue_enqueue(q, it, younger);
-}
-
-static void send_again(struct send_queue *q, struct send_item *it, const struct answer *a)
-{
-    if (!a->answered && ++it->unanswered < SEND_QUEUE_UNANSWERED_MAX) {
-        send_queue_put_back(q, it);
-    } else {
-        send_queue_enqueue(q, it, NULL);
-    }
-}
-
-static enum write_drop drop_reason(const struct answer *a, bool enough)
-{
-    switch (a->fault) {
-    case ANSWER_FAULT_TOO_LARGE:
-        return DROP_TOO_LARGE;
-    case ANSWER_FAULT_TOO_OLD:
-        return DROP_TOO_OLD;
-    case ANSWER_FAULT_BURST:
-        return DROP_BURST;
-    case ANSWER_FAULT_OTHER:
-    default:
-        return enough ? DROP_RETRIES : DROP_REJECTED;
-    }
-}
-
-/* Moves the item to where the answer sends it. */
-static void settle(struct send_queue *q, struct send_item *it, const struct answer *a,
-                   struct send_result *r)
-{
-    bool enough = a->class == ANSWER_RETRY_DOUBTFUL && ++it->doubts >= a->tries;
-    r->outcome = WRITE_RETRIED;
-    if (a->class == ANSWER_SENT) {
-        r->outcome = WRITE_SENT;
-        q->ledger.sent++;
-        q->acknowledging += send_queue_release(q, it, true);
-        TAILQ_INSERT_TAIL(&q->dropped, it, send);
-    } else if (a->class == ANSWER_REJECTED || enough) {
-        r->outcome = WRITE_DROPPED;
-        r->reason = drop_reason(a, enough);
-        send_queue_drop_landed(q, it, r->reason);
-    } else {
-        send_again(q, it, a);
-    }
-}
-
-struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
-                                   const struct answer *a, int64_t now_ms)
-{
-    struct send_result r = {0};
-    pthread_mutex_lock(&q->lock);
-    send_queue_land(q, it);
-    r.recovered = note_answer(q, it, a, now_ms);
-    settle(q, it, a, &r);
-    r.failures = q->backoff.failures;
-    r.wait_ms = backoff_wait_ms(&q->backoff, now_ms);
-    r.queued = q->ledger.queued;
-    send_queue_unlock(q);
-    return r;
-}
-
-void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop reason)
-{
-    pthread_mutex_lock(&q->lock);
-    send_queue_land(q, it);
-    send_queue_drop_landed(q, it, reason);
-    send_queue_unlock(q);
-}
-
-void send_queue_abandon(struct send_queue *q, struct send_item *it)
-{
-    pthread_mutex_lock(&q->lock);
-    send_queue_land(q, it);
-    if (it->entry != NULL) {
-        send_queue_put_back(q, it);
-    } else {
-        send_queue_drop_landed(q, it, DROP_SHUTDOWN);
-    }
-    send_queue_unlock(q);
-}
-
-/* ---- time and the end ------------------------------------------------------------------------ */
-
-int64_t send_queue_wake_ms(struct send_queue *q)
-{
-    int64_t wake = INT64_MAX;
-    pthread_mutex_lock(&q->lock);
-    const struct send_item *oldest = TAILQ_FIRST(&q->by_age);
-    if (oldest != NULL && q->config->max_age_ms > 0) {
-        wake = oldest->scraped_ms + q->config->max_age_ms;
-    }
-    /* A finished probe, or a finished attempt of a full set, wakes the sender anyway. */
-    int64_t rest = backoff_wake_ms(&q->backoff);
-    if (rest != INT64_MIN && rest < wake && has_slot(q) && oldest != NULL && !q->stopped) {
-        wake = rest;
-    }
-    const struct send_item *first = TAILQ_FIRST(&q->by_send);
-    bool waits_for_disk =
-        first != NULL && first->profile == NULL && q->backoff.failures == 0 && has_slot(q);
-    if (waits_for_disk && q->load_rest_until != 0 && q->load_rest_until < wake) {
-        wake = q->load_rest_until;
-    }
-    pthread_mutex_unlock(&q->lock);
-    return wake;
-}
-
-void send_queue_close(struct send_queue *q)
-{
-    pthread_mutex_lock(&q->lock);
-    q->closed = true;
-    pthread_mutex_unlock(&q->lock);
-}
-
-void send_queue_drain(struct send_queue *q, int64_t now_ms)
-{
-    pthread_mutex_lock(&q->lock);
-    q->closed = true;
-    q->draining = true;
-    backoff_end_rest(&q->backoff, now_ms);
-    backoff_hurry(&q->backoff);
-    pthread_mutex_unlock(&q->lock);
-}
+/* ---- the state ------------------------------------------------------------------------------- */
 
 struct send_queue_status send_queue_status(struct send_queue *q)
 {
@@ -577,8 +397,11 @@ struct send_queue_status send_queue_status(struct send_queue *q)
                                   .in_flight_bytes = q->in_flight_bytes,
                                   .oldest_ms = oldest != NULL ? oldest->scraped_ms : INT64_MAX,
                                   .on_disk_only = q->on_disk_only,
+                                  .waiting = q->n_waiting,
+                                  .shared = q->lanes.shared_profiles,
                                   .failures = q->backoff.failures,
-                                  .probing = q->backoff.probing};
+                                  .probing = q->backoff.probing,
+                                  .lanes = lanes_count(&q->lanes)};
     pthread_mutex_unlock(&q->lock);
     return s;
 }

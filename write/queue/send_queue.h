@@ -1,12 +1,16 @@
 /* The send queue of a destination, with backoff and ledger: what is sent next, and when.
  *
- * The queue is first in, first out and bounded in bytes, those in flight included. When a new
- * profile does not fit, the oldest queued ones are dropped. A profile that got no answer goes back
- * to its place at the front, because the endpoint was not reachable. With an answer, or after
- * SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes to the end, so that one profile that a
- * server fails on cannot block the others.
+ * The queue is bounded in bytes, those in flight included. When a new profile does not fit, the
+ * oldest queued ones are dropped. The tenants take turns; for each, the queue is first in, first
+ * out. A profile that got no answer goes back to its place at the front, because the endpoint was
+ * not reachable. With an answer, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes
+ * to the end.
  *
- * A retryable failure makes the queue back off (backoff.h).
+ * A failure stops what it is about (enum answer_scope). The endpoint and each tenant back off
+ * (backoff.h); a profile waits alone, and the others pass. What stopped the endpoint while others
+ * passed afterwards stops only its tenant the next time, or only itself. A tenant of which
+ * SEND_QUEUE_REFUSED_MAX profiles in a row were refused rests as well; no refusal counts against a
+ * profile then, because the server is at fault.
  *
  * The ledger balances whenever the lock is free: accepted = sent + dropped + queued + in flight.
  * Every counter changes in the critical section in which the profile moves.
@@ -22,12 +26,18 @@
 
 #include "model/profile.h"
 #include "write/answer.h"
+#include "write/queue/lanes.h"
 #include "write/write.h"
 
 /* Attempts without an answer before a profile loses its place at the head of the queue. */
 #define SEND_QUEUE_UNANSWERED_MAX 3
-/* The longest back-off while draining. */
-#define SEND_QUEUE_DRAIN_WAIT_MS 100
+/* The longest rest of an endpoint that is out of order, unless min_backoff is longer: one request
+ * every few seconds is no burden, and what comes back is noticed. */
+#define SEND_QUEUE_PROBE_MS 5000
+/* The longest rest while draining; what the server asked for is waited for even then. */
+#define SEND_QUEUE_DRAIN_REST_MS 2000
+/* A tenant rests when the server has refused so many of its profiles one after the other. */
+#define SEND_QUEUE_REFUSED_MAX 8
 /* Bytes of max_bytes that a profile takes that is only on disk, for its place in the index. */
 #define SEND_QUEUE_INDEX_COST ((uint64_t)384)
 /* The wait after the disk could not be read. */
@@ -48,8 +58,12 @@ struct send_result {
     enum write_outcome outcome;
     enum write_drop reason; /* WRITE_DROPPED */
     bool recovered;         /* the endpoint works again */
-    unsigned failures;      /* in a row, of the endpoint */
-    int64_t wait_ms;        /* until the next attempt, if the queue backs off */
+    bool tenant_recovered;  /* or the tenant */
+    /* What rests because of a failure. */
+    enum answer_scope scope;
+    unsigned failures; /* of it, in a row */
+    int64_t wait_ms;   /* of it, until the next attempt */
+    char tenant[SERIES_TENANT_MAX + 1];
     uint64_t queued;
 };
 
@@ -58,8 +72,11 @@ struct send_queue_status {
     uint64_t in_flight_bytes;
     int64_t oldest_ms;     /* scraped_ms of the oldest queued profile; INT64_MAX if none is */
     uint64_t on_disk_only; /* of the queued ones */
-    unsigned failures;
-    bool probing; /* one is in flight to see whether the endpoint works again */
+    uint64_t waiting;      /* of the queued ones: they wait alone, for a doubtful answer */
+    uint64_t shared;       /* profiles so far whose tenant had no backoff of its own */
+    unsigned failures;     /* of the endpoint */
+    bool probing;          /* one is in flight to see whether the endpoint works again */
+    struct lanes_count lanes;
 };
 
 /* NULL if out of memory. config is referenced: its concurrency, queue_max_bytes and times count.
@@ -93,9 +110,13 @@ void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop
  * INT64_MAX for never. */
 int64_t send_queue_wake_ms(struct send_queue *q);
 
+/* True if nothing is in flight, and nothing can be sent before that time. */
+bool send_queue_rests_until(struct send_queue *q, int64_t time_ms);
+
 /* From now on, each profile that is put is dropped (DROP_SHUTDOWN). */
 void send_queue_close(struct send_queue *q);
-/* Closes, and ends the present back-off; later ones are short. */
+/* Closes. From now on rests are short, unless the server asked for more, and no doubtful answer
+ * counts against a profile. */
 void send_queue_drain(struct send_queue *q, int64_t now_ms);
 
 /* ---- with a spool ------------------------------------------------------------------------------

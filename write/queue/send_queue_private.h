@@ -1,7 +1,9 @@
 /* The inside of a send queue; for write/queue/ only.
  *
- *   send_queue.c  the queue, ledger
- *   backoff.c     when the endpoint may be asked again
+ *   send_queue.c  the lists, putting, the ledger
+ *   sending.c     what is sent next, and what an answer does
+ *   lanes.c       the queued ones by tenant, in the order of sending
+ *   backoff.c     when an endpoint or a tenant may be asked again
  *   spooling.c    the events of the spool
  *
  * The bytes of a queued item are in memory or, with a spool, only on disk. Items in memory are in
@@ -19,6 +21,8 @@
 
 #include "base/clock.h"
 #include "write/queue/backoff.h"
+#include "write/queue/heap.h"
+#include "write/queue/lanes.h"
 #include "write/queue/send_queue.h"
 #include "write/spool/spool.h"
 
@@ -29,12 +33,20 @@ struct send_item {
     struct spool_entry *entry; /* NULL: the spool does not know it */
     uint64_t cost;
     int64_t scraped_ms;
-    uint64_t seq; /* order of arrival */
-    struct backoff_ticket ticket;
+    uint64_t seq;      /* order of sending */
+    struct lane *lane; /* of its tenant; NULL: not known yet */
+    struct heap *heap; /* of the lane, or `waiting`; NULL: not queued */
+    struct heap_node order;
+    struct backoff_ticket ticket; /* of the endpoint */
+    struct backoff_ticket lane_ticket;
+    int64_t wait_until;  /* it waits alone; 0: it does not */
+    int64_t asked_until; /* and that long at least, because the server asked for it */
     unsigned attempts;
     unsigned unanswered; /* of these, without any answer */
     unsigned doubts;     /* of these, with an answer that may blame the profile */
+    unsigned refused;    /* of these, with an answer that was about this profile */
     unsigned load_failures;
+    bool blamed; /* it has stopped the endpoint once */
     bool loading;
     bool on_disk;             /* safe there */
     struct item_list *memory; /* the list that `kept` is in; NULL: none */
@@ -49,9 +61,11 @@ struct send_queue {
     const struct config_endpoint *config;
     struct spool *spool; /* NULL: none; constant once anything is put */
 
-    pthread_mutex_t lock;     /* guards all that follows */
-    struct item_list by_send; /* queued profiles, in the order of sending */
-    struct item_list by_age;  /* the same ones, in the order of scraped_ms */
+    pthread_mutex_t lock;    /* guards all that follows */
+    struct item_list by_age; /* queued profiles, in the order of scraped_ms */
+    struct lanes lanes;      /* the same ones by tenant, in the order of sending */
+    struct heap waiting;     /* except these, which wait alone, by the end of the wait */
+    uint64_t n_waiting;
     struct item_list bare;    /* of these, in memory only, in the order of scraped_ms */
     struct item_list backed;  /* and in memory and on disk, the next to be sent first */
     struct item_list loading; /* in flight: taken, and on their way from the disk */
@@ -74,7 +88,8 @@ struct send_queue {
 };
 
 /* All under the lock. */
-void send_queue_enqueue(struct send_queue *q, struct send_item *it, struct send_item *before);
+/* Queues an item; seq and wait_until say where. */
+void send_queue_enqueue(struct send_queue *q, struct send_item *it);
 void send_queue_dequeue(struct send_queue *q, struct send_item *it);
 /* Moves a queued item to the dropped ones, which send_queue_unlock() frees. */
 void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum write_drop reason);
@@ -82,8 +97,17 @@ void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum wri
 void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason);
 /* Takes an item out of flight; the caller says where it goes. */
 void send_queue_land(struct send_queue *q, struct send_item *it);
-/* Puts one that has landed back to its place at the front. */
-void send_queue_put_back(struct send_queue *q, struct send_item *it);
+/* Drops what is older than max_age. */
+void send_queue_expire(struct send_queue *q, int64_t now_ms);
+/* The lane of what the request for a profile will carry as its tenant; that of the unread ones for
+ * NULL. */
+struct lane *send_queue_lane_of(struct send_queue *q, const struct profile *p);
+/* Puts an item that is not queued into the lane of its tenant. */
+void send_queue_choose_lane(struct send_queue *q, struct send_item *it);
+/* Moves a queued item to the heap that it belongs to now. */
+void send_queue_place(struct send_queue *q, struct send_item *it);
+/* An item is sent or dropped: send_queue_unlock() frees it. */
+void send_queue_forget(struct send_queue *q, struct send_item *it);
 /* Gives the entry back to the spool; true if its slot is held until the acknowledgement is on disk.
  */
 bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold);

@@ -5,17 +5,6 @@
 #include "model/profile.h"
 #include "write/queue/send_queue_private.h"
 
-/* The first one in the queue that was not replayed. */
-static struct send_item *first_of_this_process(const struct send_queue *q)
-{
-    struct send_item *at =
-        q->last_replayed != NULL ? TAILQ_NEXT(q->last_replayed, send) : TAILQ_FIRST(&q->by_send);
-    while (at != NULL && at->seq < q->next_replay_seq) {
-        at = TAILQ_NEXT(at, send);
-    }
-    return at;
-}
-
 static bool send_queue_on_found(void *arg, struct spool_entry *entry)
 {
     struct send_queue *q = arg;
@@ -35,7 +24,7 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry)
         it->seq = q->next_replay_seq++;
         entry->owner = it;
         q->ledger.replayed++;
-        send_queue_enqueue(q, it, first_of_this_process(q));
+        send_queue_enqueue(q, it);
         q->last_replayed = it;
     }
     pthread_mutex_unlock(&q->lock);
@@ -95,7 +84,7 @@ static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_lo
         return;
     }
     q->load_rest_until = now_ms + SEND_QUEUE_LOAD_REST_MS;
-    send_queue_put_back(q, it);
+    send_queue_enqueue(q, it);
 }
 
 static void send_queue_on_loaded(void *arg, struct spool_entry *entry, enum spool_load result,
@@ -153,7 +142,7 @@ void send_queue_stop(struct send_queue *q)
     while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
         TAILQ_REMOVE(&q->loaded, it, send);
         send_queue_land(q, it);
-        send_queue_put_back(q, it);
+        send_queue_enqueue(q, it);
     }
     pthread_mutex_unlock(&q->lock);
 }

@@ -1,0 +1,29 @@
+/* A heap of nodes that are members of something else: the node with the smallest key first.
+ *
+ * A pairing heap: adding is O(1), removing any node O(log n) on average over many. It allocates
+ * nothing, so it cannot fail. One owner, no locking.
+ */
+#ifndef PROFPULL_WRITE_QUEUE_HEAP_H
+#define PROFPULL_WRITE_QUEUE_HEAP_H
+
+#include <stdint.h>
+
+struct heap_node {
+    uint64_t key;
+    /* private */
+    struct heap_node *child;
+    struct heap_node *next; /* sibling */
+    struct heap_node *prev; /* sibling, or the parent of the first child */
+};
+
+/* An empty one is all zeros. */
+struct heap {
+    struct heap_node *first; /* the smallest; NULL: empty */
+};
+
+/* The node is in no heap; its key is set and does not change while it is in one. */
+void heap_add(struct heap *h, struct heap_node *n);
+/* The node is in this heap. */
+void heap_remove(struct heap *h, struct heap_node *n);
+
+#endif

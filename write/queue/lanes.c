@@ -1,0 +1,122 @@
+#include "write/queue/lanes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool lanes_init(struct lanes *l)
+{
+    *l = (struct lanes){.by_tenant = map_new()};
+    TAILQ_INIT(&l->all);
+    TAILQ_INIT(&l->turn);
+    backoff_init(&l->unread.backoff);
+    backoff_init(&l->shared.backoff);
+    return l->by_tenant != NULL;
+}
+
+void lanes_done(struct lanes *l)
+{
+    map_free(l->by_tenant, free);
+}
+
+/* ---- tenants --------------------------------------------------------------------------------- */
+
+/* Makes room for one more: forgets a tenant that has nothing queued, one that works if there is
+ * such a one. */
+static bool forget_one(struct lanes *l)
+{
+    struct lane *idle = NULL;
+    struct lane *at;
+    TAILQ_FOREACH(at, &l->all, link)
+    {
+        bool better = idle == NULL || (idle->backoff.failures > 0 && at->backoff.failures == 0);
+        if (at->items == 0 && better) {
+            idle = at;
+        }
+    }
+    if (idle == NULL) {
+        return false;
+    }
+    TAILQ_REMOVE(&l->all, idle, link);
+    free(map_remove(l->by_tenant, sv_from(idle->tenant)));
+    return true;
+}
+
+static struct lane *make(struct lanes *l, struct sv tenant)
+{
+    if (map_count(l->by_tenant) >= LANES_MAX && !forget_one(l)) {
+        return NULL;
+    }
+    struct lane *lane = calloc(1, sizeof(*lane));
+    if (lane == NULL) {
+        return NULL;
+    }
+    backoff_init(&lane->backoff);
+    (void)snprintf(lane->tenant, sizeof(lane->tenant), "%.*s", SV_ARG(tenant));
+    if (!map_put(l->by_tenant, tenant, lane, NULL)) {
+        free(lane);
+        return NULL;
+    }
+    TAILQ_INSERT_TAIL(&l->all, lane, link);
+    return lane;
+}
+
+struct lane *lanes_of(struct lanes *l, struct sv tenant)
+{
+    /* Only the endpoint's own may be longer. */
+    if (tenant.n > SERIES_TENANT_MAX) {
+        tenant.n = SERIES_TENANT_MAX;
+    }
+    struct lane *lane = map_get(l->by_tenant, tenant);
+    if (lane == NULL) {
+        lane = make(l, tenant);
+    }
+    if (lane == NULL) {
+        l->shared_profiles++;
+        lane = &l->shared;
+    }
+    return lane;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+void lanes_add(struct lanes *l, struct lane *lane, struct heap *h, struct heap_node *n)
+{
+    heap_add(h, n);
+    if (lane->ready++ > 0) {
+        return;
+    }
+    if (lane == &l->unread) {
+        TAILQ_INSERT_HEAD(&l->turn, lane, turn);
+    } else {
+        TAILQ_INSERT_TAIL(&l->turn, lane, turn);
+    }
+}
+
+void lanes_remove(struct lanes *l, struct lane *lane, struct heap *h, struct heap_node *n)
+{
+    heap_remove(h, n);
+    if (--lane->ready == 0) {
+        TAILQ_REMOVE(&l->turn, lane, turn);
+    }
+}
+
+void lanes_pass(struct lanes *l, struct lane *lane)
+{
+    if (lane->ready > 0 && lane != &l->unread) {
+        TAILQ_REMOVE(&l->turn, lane, turn);
+        TAILQ_INSERT_TAIL(&l->turn, lane, turn);
+    }
+}
+
+struct lanes_count lanes_count(const struct lanes *l)
+{
+    struct lanes_count n = {0};
+    const struct lane *at;
+    TAILQ_FOREACH(at, &l->all, link)
+    {
+        n.tenants++;
+        n.failing += at->backoff.failures > 0;
+        n.probing += at->backoff.probing;
+    }
+    return n;
+}

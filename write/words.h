@@ -1,0 +1,31 @@
+/* The words of an answer: whose fault a failure is, and what of its text is worth showing.
+ *
+ * With a status that says little (422, 500), servers pass on the error of a server that they depend
+ * on, with its gRPC code somewhere in the text: "code = Unavailable" as gRPC for Go prints it,
+ * "unavailable: " as Connect does. Text that comes from the request, which is from a pod, counts
+ * nothing: label sets and quoted parts are left out. Pure; any thread.
+ */
+#ifndef PROFPULL_WRITE_WORDS_H
+#define PROFPULL_WRITE_WORDS_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* Where a text has words of several kinds, the last one of these counts. */
+enum words_meaning {
+    WORDS_NOTHING,
+    WORDS_DOUBT,    /* the profile may be at fault */
+    WORDS_REJECTED, /* it is */
+    WORDS_RATE,     /* the tenant is over a limit */
+    WORDS_OUTAGE,   /* the server, or one that it depends on, is out of order */
+};
+
+/* code: of Connect's JSON, "" if there is none. */
+enum words_meaning words_meaning(const char *code, struct sv message);
+
+/* Appends the message with each label set as "{...}". False if out of memory. */
+bool words_elide(struct sv message, struct buf *out);
+
+#endif
