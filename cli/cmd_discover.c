@@ -11,6 +11,7 @@
 #include "cli/explain/explain.h"
 #include "cli/explain/pod_lookup.h"
 #include "discovery/discovery.h"
+#include "model/masking.h"
 
 #define LINE_MAX_BYTES (16 * 1024 * 1024)
 /* Time for the other sources to answer after a permission was found missing. */
@@ -48,7 +49,7 @@ static void put_scrapes(const struct target *t, struct buf *line)
         char interval[32];
         format_duration_ms(target_interval_ms(t, i), interval, sizeof(interval));
         buf_clear(&url);
-        target_scrape_url(t, i, &url);
+        target_shown_url(t, i, &url);
         buf_puts(line, i == 0 ? "{" : ",{");
         json_member("type", sv_from(target_scrape_type(t, i)->name), line);
         json_member("url", sv_from(url.data), line);
@@ -128,7 +129,8 @@ static void discover_on_verdict(void *arg, const struct pipeline_verdict *v)
     json_member("job", sv_from(d->config->jobs[v->group->job].name), &line);
     json_member("source", sv_from(v->group->source), &line);
     json_key("labels", &line);
-    labels_format_json(v->target == NULL ? v->discovered : target_labels(v->target), &line);
+    mask_labels_json(v->target == NULL ? v->discovered : target_labels(v->target),
+                     d->config->global.mask_all_params, &line);
     if (v->target == NULL) {
         put_dropped(d, v, &line);
     } else {

@@ -4,6 +4,7 @@
 #include "base/ascii.h"
 #include "base/labels.h"
 #include "config/parts.h"
+#include "model/masking.h"
 
 /* Longest path of a profile, label value and tenant. */
 #define PATH_LEN_MAX 1024
@@ -187,7 +188,8 @@ bool check_header_name(struct sv v, const char **ret_problem)
 /* UTF-8 names as in Prometheus 3; the text is known to be UTF-8. */
 const struct text_kind text_label_name = {.expected = "a label name that is not empty", .min = 1};
 
-const struct pairs_kind pairs_labels = {.name = &text_label_name, .value = &text_any};
+const struct pairs_kind pairs_labels = {
+    .name = &text_label_name, .value = &text_any, .is_hidden = mask_label};
 
 /* The key of a type sets "seconds": as a parameter of all types it would turn snapshots into
  * deltas. */
@@ -202,7 +204,7 @@ static const struct text_kind text_param_name = {
     .min = 1};
 
 const struct pairs_kind pairs_params = {
-    .name = &text_param_name, .value = &text_any, .lists = true};
+    .name = &text_param_name, .value = &text_any, .lists = true, .is_hidden = mask_param};
 
 static bool check_path_prefix(struct sv v)
 {

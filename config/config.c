@@ -97,6 +97,7 @@ static const struct field global_rows[] = {
         .arg = &range_memory, .initial.size = UINT64_C(256) << 20),
     ROW(config, "bodies_max_bytes", global.bodies_max_bytes, &kind_size, .arg = &range_memory,
         .initial.size = UINT64_C(256) << 20),
+    ROW(config, "mask_all_params", global.mask_all_params, &kind_bool),
     ROW(config, "label_limits", global.label_limits, &kind_mapping, .arg = &schema_label_limits),
 };
 static const struct schema schema_global = SCHEMA(global_rows, 0);

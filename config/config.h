@@ -302,6 +302,7 @@ struct config {
         struct config_pairs external_labels;
         uint64_t delta_state_max_bytes;          /* the baselines of all deltas together */
         uint64_t bodies_max_bytes;               /* all bodies being received together */
+        bool mask_all_params;                    /* not only those that look like secrets */
         struct config_label_limits label_limits; /* of endpoints that have none of their own */
     } global;
     struct {

@@ -6,6 +6,7 @@
 #include "config/file.h"
 #include "config/kubeconfig_parts.h"
 #include "config/parts.h"
+#include "http/url.h"
 
 #define API "client.authentication.k8s.io/"
 /* The extension of a cluster that plugins receive. */
@@ -105,18 +106,6 @@ static bool read_argv(struct loader *l, const struct yaml_node *exec, struct plu
     return copy_args(l, exec, args, argv + 1);
 }
 
-/* Does the name of a variable suggest a secret? */
-static bool is_secret(const char *name)
-{
-    static const char *const words[] = {"SECRET", "TOKEN", "PASSWORD", "KEY"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcasestr(name, words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* "NAME=value" of one element of env; its value goes to *secrets too if it is one. */
 static bool read_variable(struct loader *l, const struct yaml_node *exec,
                           const struct yaml_node *element, const char **ret_variable,
@@ -138,7 +127,7 @@ static bool read_variable(struct loader *l, const struct yaml_node *exec,
         return fail_key(l, exec, "env", "mappings with a name and a value");
     }
     *ret_variable = arena_printf(l->arena, "%s=%s", v.name, v.value == NULL ? "" : v.value);
-    if (v.value != NULL && is_secret(v.name)) {
+    if (v.value != NULL && url_name_is_secret(sv_from(v.name))) {
         *(*secrets)++ = v.value;
     }
     return *ret_variable != NULL || loader_fail_memory(l);

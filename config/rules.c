@@ -1,9 +1,11 @@
 /* Relabel rules: the types of their values. The function in the options checks the meaning of a
  * rule. */
+#include <stddef.h>
 #include <string.h>
 
 #include "config/dump.h"
 #include "config/parts.h"
+#include "model/masking.h"
 
 /* The most rules in one list; relabel/ has the same limit. */
 #define RULES_MAX 1000
@@ -97,6 +99,25 @@ static void check_rule(struct reader *r, const struct place *at, bool clean, voi
     }
 }
 
+/* The replacement of a rule that sets a secret parameter is not shown. */
+static void write_replacement(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    const struct config_rule *rule =
+        (const struct config_rule *)(const void *)((const char *)value -
+                                                   offsetof(struct config_rule, replacement));
+    bool all = dump_config(d)->global.mask_all_params;
+    bool hidden = rule->target_label != NULL && mask_label(sv_from(rule->target_label), all);
+    kind_text.write(d, key, hidden ? &text_secret : arg, value);
+}
+
+static void read_replacement(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    kind_text.read(r, at, arg, out);
+}
+
+static const struct kind kind_replacement = {read_replacement, write_replacement,
+                                             .size = sizeof(const char *)};
+
 static const struct field rule_rows[] = {
     ROW(config_rule, "action", action, &kind_action),
     ROW(config_rule, "source_labels", source_labels, &kind_strings, .arg = &text_label_name,
@@ -105,7 +126,7 @@ static const struct field rule_rows[] = {
     ROW(config_rule, "regex", regex, &kind_text, .arg = &text_raw),
     ROW(config_rule, "modulus", modulus, &kind_number, .arg = &range_any, .when = has_modulus),
     ROW(config_rule, "target_label", target_label, &kind_text, .arg = &text_raw),
-    ROW(config_rule, "replacement", replacement, &kind_text, .arg = &text_raw),
+    ROW(config_rule, "replacement", replacement, &kind_replacement, .arg = &text_raw),
 };
 const struct schema schema_rule =
     SCHEMA(rule_rows, sizeof(struct config_rule), .check = check_rule);

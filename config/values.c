@@ -407,7 +407,9 @@ static void write_pairs(struct dumper *d, const char *key, const void *arg, cons
                 dump_begin_list(d, NULL, true);
             }
         }
-        dump_text(d, NULL, kind->value, at[2 * i + 1]);
+        bool hidden = kind->is_hidden != NULL &&
+                      kind->is_hidden(sv_from(name), dump_config(d)->global.mask_all_params);
+        dump_text(d, NULL, hidden ? &text_secret : kind->value, at[2 * i + 1]);
         if (kind->lists && (i + 1 == array.n || strcmp(name, at[2 * i + 2]) != 0)) {
             dump_end_list(d);
         }

@@ -160,6 +160,51 @@ char *url_resolve(const char *base, const char *location, bool *ret_same_origin)
 
 /* ---- for errors and logs --------------------------------------------------------------------- */
 
+static bool contains(struct sv name, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= name.n; i++) {
+        if (sv_eq_nocase((struct sv){.p = name.p + i, .n = n}, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a part of the name between characters that are not letters or digits is this word. */
+static bool has_part(struct sv name, const char *word)
+{
+    size_t start = 0;
+    for (size_t i = 0; i <= name.n; i++) {
+        if (i == name.n || !ascii_is_alnum(name.p[i])) {
+            if (sv_eq_nocase((struct sv){.p = name.p + start, .n = i - start}, word)) {
+                return true;
+            }
+            start = i + 1;
+        }
+    }
+    return false;
+}
+
+bool url_name_is_secret(struct sv name)
+{
+    static const char *const anywhere[] = {"token",  "key",     "pass",   "pwd",    "secret",
+                                           "auth",   "credent", "cookie", "bearer", "session",
+                                           "signat", "private", "jwt"};
+    static const char *const parts[] = {"sig", "sas", "sid", "pin", "otp"};
+    for (size_t i = 0; i < sizeof(anywhere) / sizeof(anywhere[0]); i++) {
+        if (contains(name, anywhere[i])) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (has_part(name, parts[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_short_number(struct sv v)
 {
     uint64_t n;
@@ -180,7 +225,7 @@ static void redact_query(struct sv query, struct buf *out)
         }
         buf_append(out, name.p, name.n);
         buf_putc(out, '=');
-        if (is_short_number(value)) {
+        if (is_short_number(value) && !url_name_is_secret(name)) {
             buf_append(out, value.p, value.n);
         } else {
             buf_puts(out, "...");

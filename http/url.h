@@ -18,6 +18,8 @@
 
 /* The characters that need no encoding anywhere in a URL (RFC 3986, 2.3): [A-Za-z0-9-._~]. */
 bool url_is_unreserved(char c);
+/* The byte that the %XX at the start of v stands for, or -1. */
+int url_decode_byte(struct sv v);
 /* Appends v with every other byte as %XX. */
 bool url_encode(struct sv v, struct buf *out);
 /* Appends "name=value", both encoded. */
@@ -93,8 +95,10 @@ uint64_t url_origin_hash(const struct url *url);
  * if it is not a usable http or https URL, or out of memory. */
 char *url_resolve(const char *base, const char *location, bool *ret_same_origin);
 
+/* Whether the name of a parameter or variable looks like that of a secret: "token", "apiKey". */
+bool url_name_is_secret(struct sv name);
 /* Writes a URL fit for errors and logs: no userinfo, no fragment, query values only if they are
- * short numbers. Takes any text. */
+ * short numbers, and not those of names that look like secrets. Takes any text. */
 void url_redact(const char *text, char *out, size_t size);
 #define URL_REDACTED_MAX 512
 

@@ -17,8 +17,7 @@ static bool encode_byte(char c, struct buf *out)
     return buf_append(out, (const char[]){'%', hex[byte >> 4], hex[byte & 15]}, 3);
 }
 
-/* The byte that the %XX at the start of v stands for, or -1. */
-static int decode_byte(struct sv v)
+int url_decode_byte(struct sv v)
 {
     int high = v.n > 2 && v.p[0] == '%' ? ascii_hex_value(v.p[1]) : -1;
     int low = high >= 0 ? ascii_hex_value(v.p[2]) : -1;
@@ -49,7 +48,7 @@ static bool decode(struct sv v, struct buf *out)
 {
     while (v.n > 0) {
         bool escaped = v.p[0] == '%';
-        int c = escaped ? decode_byte(v) : v.p[0];
+        int c = escaped ? url_decode_byte(v) : v.p[0];
         if (c == '\0' || (escaped && c < 0)) {
             return false;
         }
@@ -116,7 +115,7 @@ static void append_segment(struct buf *out, struct sv segment)
 {
     buf_putc(out, '/');
     for (size_t i = 0; i < segment.n; i++) {
-        if (is_segment_char(segment.p[i]) || decode_byte(sv_skip(segment, i)) >= 0) {
+        if (is_segment_char(segment.p[i]) || url_decode_byte(sv_skip(segment, i)) >= 0) {
             buf_putc(out, segment.p[i]);
         } else {
             encode_byte(segment.p[i], out);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "model/masking.h"
 #include "pprof/sniff.h"
 #include "scraper/engine.h"
 #include "scraper/timeout_hint.h"
@@ -15,6 +16,8 @@
 #define FAILURES_PERIOD_MS 10000
 /* Bytes of an error page shown in a message. */
 #define PAGE_EXCERPT 160
+/* Bytes of it in which secrets are looked for. */
+#define PAGE_SEARCHED 4096
 
 /* A scrape in flight. Target and entry are as of the start: a profile carries the labels that held
  * when it was requested. */
@@ -102,15 +105,30 @@ void fetch_cancel(struct engine *e, struct scrape *sc)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* "HTTP 404: 404 page not found" */
-static void describe_status(const struct http_response *response, struct err *err)
+/* The start of a page, without the secrets of the request that it may repeat. A secret is looked
+ * for in the whole start of the page before that is cut to what is shown. */
+static size_t excerpt(const struct fetch *f, const struct buf *body, char text[PAGE_EXCERPT + 1])
 {
-    char text[PAGE_EXCERPT + 1] = "";
-    size_t n = response->body->len < PAGE_EXCERPT ? response->body->len : PAGE_EXCERPT;
+    char page[PAGE_SEARCHED];
+    size_t n = body->len < sizeof(page) ? body->len : sizeof(page);
+    if (n > 0) {
+        memcpy(page, body->data, n);
+    }
+    mask_echo(sv_from(target_path(f->target, f->entry)), target_masks_all(f->target), page, n);
+    n = n < PAGE_EXCERPT ? n : PAGE_EXCERPT;
     for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)response->body->data[i];
+        unsigned char c = (unsigned char)page[i];
         text[i] = c >= ' ' && c < 0x7f ? (char)c : ' ';
     }
+    return n;
+}
+
+/* "HTTP 404: 404 page not found" */
+static void describe_status(const struct fetch *f, const struct http_response *response,
+                            struct err *err)
+{
+    char text[PAGE_EXCERPT + 1] = "";
+    size_t n = excerpt(f, response->body, text);
     while (n > 0 && text[n - 1] == ' ') {
         n--;
     }
@@ -136,7 +154,7 @@ static enum reason check_response(const struct fetch *f, const struct http_respo
         return reason_of_sniff(r);
     }
     if (response->result == HTTP_DONE) {
-        describe_status(response, err);
+        describe_status(f, response, err);
     } else {
         err_set(err, ERR_NETWORK, "%s", response->error);
     }
@@ -194,7 +212,7 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
     }
     struct buf url;
     buf_init(&url, URL_MAX);
-    target_scrape_url(sc->target, sc->entry, &url);
+    target_shown_url(sc->target, sc->entry, &url);
     const struct log_field fields[] = {
         LOG_STR("job", sc->target->job_config->name),
         LOG_STR("type", scrape_type(sc)->name),

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/masking.h"
 #include "scraper/engine.h"
 
 /* Messages about refused targets in each period; further ones are counted. */
@@ -17,6 +18,7 @@
 #define LIMIT_PERIOD_MS 60000
 
 #define KEY_MAX ((size_t)64 * 1024)
+#define URL_MAX ((size_t)16 * 1024)
 
 struct group {
     TAILQ_ENTRY(group) link; /* in quota->over_quota if n_admitted < n */
@@ -117,11 +119,16 @@ static void log_duplicate(struct engine *e, const struct scrape *sc, const struc
     if (!log_enabled(e->options.log, LOG_DEBUG)) {
         return;
     }
+    struct buf path;
+    buf_init(&path, URL_MAX);
+    mask_url(sv_from(target_path(t, i)), target_masks_all(t), &path);
     log_debug(e->options.log, "duplicate scrape set aside",
-              LOG_STR("address", target_address(t, i)), LOG_STR("path", target_path(t, i)),
+              LOG_STR("address", target_address(t, i)),
+              LOG_STR("path", buf_ok(&path) ? path.data : ""),
               LOG_STR("type", target_scrape_type(t, i)->name), LOG_STR("job", t->job_config->name),
               LOG_STR("source", g->source), LOG_STR("scraped_by_job", sc->target->job_config->name),
               LOG_STR("scraped_by_source", sc->group->source));
+    buf_done(&path);
 }
 
 /* Where the list has the first claim of a group, or its end. */

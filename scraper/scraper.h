@@ -87,7 +87,7 @@ struct scrape_status {
     size_t entry;          /* which of the target's scrapes */
     const char *job;
     const char *type;
-    char *url;
+    char *url; /* without secrets: model/masking.h */
     enum scrape_health health;
     bool in_flight;
     enum reason reason;    /* of the last attempt */

@@ -137,7 +137,7 @@ static bool derive(struct engine *e, struct scrape_status *st, struct labels_bui
 {
     struct buf url;
     buf_init(&url, URL_MAX);
-    target_scrape_url(st->target, st->entry, &url);
+    target_shown_url(st->target, st->entry, &url);
     st->url = buf_take(&url, NULL);
     st->job = st->target->job_config->name;
     st->type = target_scrape_type(st->target, st->entry)->name;

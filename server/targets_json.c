@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "model/masking.h"
 
 #define PAGE_SCRAPES 64
 /* A label set has at most LABELS_BYTES_MAX bytes, escaped at most six times that. */
@@ -44,7 +45,7 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
     json_member("type", sv_from(st->type), out);
     json_member("url", sv_from(st->url), out);
     json_key("labels", out);
-    labels_format_json(st->labels, out);
+    mask_labels_json(st->labels, target_masks_all(st->target), out);
     json_member("health", sv_from(scrape_health_name(st->health)), out);
     json_member("reason", sv_from(reason_name(st->reason)), out);
     json_member("lastError", sv_from(st->last_error), out);

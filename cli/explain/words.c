@@ -194,7 +194,7 @@ void words_scrapes(const struct target *target, struct buf *out)
                    : i + 1 < target_scrape_count(target) ? ", "
                                                          : " and ",
                    target_scrape_type(target, i)->key);
-        target_scrape_url(target, i, out);
+        target_shown_url(target, i, out);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "model/masking.h"
 
 struct target *target_ref(struct target *t)
 {
@@ -89,6 +90,18 @@ bool target_scrape_url(const struct target *t, size_t i, struct buf *out)
 {
     return buf_printf(out, "%s://%s%s", t->entries[i].https ? "https" : "http",
                       target_address(t, i), target_path(t, i));
+}
+
+bool target_masks_all(const struct target *t)
+{
+    return t->config != NULL && t->config->global.mask_all_params;
+}
+
+bool target_shown_url(const struct target *t, size_t i, struct buf *out)
+{
+    return buf_printf(out, "%s://%s", t->entries[i].https ? "https" : "http",
+                      target_address(t, i)) &&
+           mask_url(sv_from(target_path(t, i)), target_masks_all(t), out);
 }
 
 int64_t target_timeout_ms(const struct target *t, size_t i)

@@ -39,6 +39,10 @@ size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
 bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
+/* The same for people to read: without the values of secret parameters (model/masking.h). */
+bool target_shown_url(const struct target *t, size_t i, struct buf *out);
+/* Whether no value of a parameter may be shown (`global.mask_all_params`). */
+bool target_masks_all(const struct target *t);
 /* The interval of its i-th scrape, from the target's labels or the type. */
 int64_t target_interval_ms(const struct target *t, size_t i);
 /* The types of this target that are not scraped because one of its labels is wrong: how many, and

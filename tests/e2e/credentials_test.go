@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -182,4 +185,77 @@ func TestStreamStalls(t *testing.T) {
 	time.Sleep(45 * time.Second) // patience for one thing is not enough
 	w.waitPods("a")
 	w.stop()
+}
+
+// Secrets in parameters of requests reach the target and are shown nowhere: not in the log, by the
+// API, in a dump, or by discover, and not even what the target repeats of them in its error page.
+func TestSecretsInParameters(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", loop.Host()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 1000)
+	target := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.URL.RawQuery:
+		default:
+		}
+		http.Error(w, "no such page: "+r.URL.String()+" "+r.URL.Query().Get("api_key"), 404)
+	})}
+	go func() { _ = target.Serve(listener) }()
+	t.Cleanup(func() { target.Close() })
+	for _, row := range []struct{ name, global, hidden, shown string }{
+		{"secrets", "", "WORD", "VALUE"},
+		{"all", ", mask_all_params: true", "(WORD|VALUE)", "\x00"},
+	} {
+		text := `
+global: {scrape_interval: 300ms` + row.global + `}
+log: {level: debug}
+scrape_configs:
+  - job_name: a
+    params: {token: [XWORD1X], plain: [XVALUE1X]}
+` + types("memory: {params: {sig: [XWORD2X]}}") + `    static_configs:
+      - targets: ["` + listener.Addr().String() + `"]
+        labels: {__param_api_key: "XWORD3/3X", __param_open: XVALUE2X}
+      - targets: ["` + listener.Addr().String() + `"]
+        labels: {__param_api_key: "XWORD3/3X", __param_open: XVALUE2X, job: again}
+    relabel_configs:
+      - {target_label: __param_client_secret, replacement: XWORD4X}
+write: [{url: "file://` + t.TempDir() + `"}]
+`
+		p := run(t, text)
+		p.wait("an error in the log", func() string {
+			if !strings.Contains(p.stderr.String(), "scrape failed") {
+				return "none yet"
+			}
+			return ""
+		})
+		query := <-asked
+		for _, want := range []string{"token=XWORD1X", "sig=XWORD2X", "api_key=XWORD3%2F3X", "client_secret=XWORD4X", "open=XVALUE2X"} {
+			if !strings.Contains(query, want) {
+				t.Errorf("%s: %q is missing in the request: %s", row.name, want, query)
+			}
+		}
+		_, targets := p.get("/api/v1/targets")
+		_, numbers := p.get("/metrics")
+		p.stop()
+		shown := map[string]string{
+			"the log": p.stderr.String(), "the API": targets, "the metrics": numbers,
+			"the dump": call(t, "", "check", "--dump", "--config", p.config).stdout,
+			"discover": call(t, "", "discover", "--explain", "--config", p.config).stdout,
+		}
+		secret := regexp.MustCompile("X[A-Z]*" + row.hidden + "[0-9/%A-F]*X")
+		for place, text := range shown {
+			if found := secret.FindAllString(text, -1); found != nil {
+				t.Errorf("%s: %s shows %q:\n%s", row.name, place, found, text)
+			}
+			if place != "the metrics" && row.shown != "\x00" && !strings.Contains(text, row.shown) {
+				t.Errorf("%s: %s hides everything:\n%s", row.name, place, text)
+			}
+			for len(asked) > 0 {
+				<-asked
+			}
+		}
+	}
 }

@@ -41,6 +41,7 @@ static const char minimal_dump[] = "global:\n"
                                    "  scrape_timeout: 10s\n"
                                    "  delta_state_max_bytes: 256MiB\n"
                                    "  bodies_max_bytes: 256MiB\n"
+                                   "  mask_all_params: false\n"
                                    "  label_limits:\n"
                                    "    max_names: 30\n"
                                    "    max_name_length: 1024\n"
@@ -216,7 +217,8 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "    - name: \"locks\"\n"
         "      sampling: false\n",
         "  delta_state_max_bytes: 256MiB\n"
-        "  bodies_max_bytes: 256MiB\n",
+        "  bodies_max_bytes: 256MiB\n"
+        "  mask_all_params: false\n",
         "  - targets: [\"a\", \"b\"]\n"
         "    labels:\n"
         "      ? \"x\\Ly\"\n"

@@ -240,6 +240,7 @@ static void test_url_redact(void **state)
         {"http://user:s3c ret@h/x", "...@h/x"},
         {"http://user:s3/cr@et@h/x", "...@h/x"},
         {"user:s3cret@h", "...@h"},
+        {"http://h/x?seconds=14&token=123456&pin=99", "http://h/x?seconds=14&token=...&pin=..."},
         {"h/x?s3cret", "h/x?..."},
         {"", ""},
     };
