@@ -355,6 +355,7 @@ void app_summary(struct app *app)
         log_info(app->log, "endpoint summary", LOG_STR("endpoint", app->config->endpoints[i].name),
                  LOG_INT("accepted", ledger.accepted), LOG_INT("replayed", ledger.replayed),
                  LOG_INT("sent", ledger.sent), LOG_INT("dropped", total_dropped(&ledger)),
+                 LOG_INT("merged", ledger.merged),
                  LOG_INT("queued", ledger.queued + ledger.in_flight));
     }
 }

@@ -45,7 +45,7 @@ struct merge *merge_new(const struct merge_options *o, struct err *err)
     struct rng rng;
     rng_seed_random(&rng);
     for (size_t i = 0; i < MERGE_TABLES; i++) {
-        table_init(&m->tables[i], rng_next(&rng));
+        merge_table_init(&m->tables[i], rng_next(&rng));
     }
     if (o->scratch == NULL) {
         m->own = m->o.scratch = scratch_new();
@@ -61,7 +61,7 @@ struct merge *merge_free(struct merge *m)
 {
     if (m != NULL) {
         for (size_t i = 0; i < MERGE_TABLES; i++) {
-            table_done(&m->tables[i]);
+            merge_table_done(&m->tables[i]);
         }
         free(m->values);
         free(m->seen);
@@ -87,8 +87,8 @@ static void put_u64(uint32_t *words, uint64_t value)
 static bool add_words(struct adding *a, enum merge_table table, const uint32_t *words, size_t n_key,
                       size_t n, uint32_t *ret)
 {
-    return table_add(&a->m->tables[table], &a->m->budget, words, n_key * sizeof(*words),
-                     n * sizeof(*words), ret, a->err);
+    return merge_table_add(&a->m->tables[table], &a->m->budget, words, n_key * sizeof(*words),
+                           n * sizeof(*words), ret, a->err);
 }
 
 /* Says which entry a place of the profile is, from now on. */
@@ -118,8 +118,8 @@ static bool add_string(struct adding *a, uint64_t place, uint32_t *ret)
         return true;
     }
     struct sv text = pprof_string(&a->x, place);
-    return table_add(&a->m->tables[MERGE_STRINGS], &a->m->budget, text.p, text.n, text.n, &entry,
-                     a->err) &&
+    return merge_table_add(&a->m->tables[MERGE_STRINGS], &a->m->budget, text.p, text.n, text.n,
+                           &entry, a->err) &&
            note(a, PROFILE_STRING, place, entry, ret);
 }
 
@@ -164,7 +164,7 @@ static bool add_mapping(struct adding *a, size_t place, uint32_t *ret)
         !add_string(a, v[MAPPING_BUILD_ID], &words[MAP_BUILD_ID])) {
         return false;
     }
-    table_get(&a->m->tables[MERGE_STRINGS], words[MAP_BUILD_ID], &n);
+    merge_table_get(&a->m->tables[MERGE_STRINGS], words[MAP_BUILD_ID], &n);
     words[MAP_NAME] = n > 0 ? words[MAP_BUILD_ID] : words[MAP_FILE];
     return add_words(a, MERGE_MAPPINGS, words, MAP_KEY_WORDS, MAP_WORDS, &entry) &&
            note(a, PROFILE_MAPPING, place, entry, ret);
@@ -401,7 +401,7 @@ static bool add_stacks(struct adding *a)
 static struct sv string_of(const struct merge *m, uint32_t i)
 {
     struct sv text;
-    text.p = table_get(&m->tables[MERGE_STRINGS], i, &text.n);
+    text.p = merge_table_get(&m->tables[MERGE_STRINGS], i, &text.n);
     return text;
 }
 
@@ -637,7 +637,7 @@ bool merge_add(struct merge *m, struct sv body, struct err *err)
     }
     bool ok = gzip_plain(a.scratch, body, m->budget.max, 0, &plain, err) && add_plain(&a, plain);
     for (size_t i = 0; i < MERGE_TABLES && !ok; i++) {
-        table_truncate(&m->tables[i], before[i]);
+        merge_table_truncate(&m->tables[i], before[i]);
     }
     scratch_reset(a.scratch);
     return ok;

@@ -99,7 +99,7 @@ static inline const uint32_t *merge_words(const struct merge *m, enum merge_tabl
                                           size_t *ret_n)
 {
     size_t n;
-    const void *words = table_get(&m->tables[table], i, &n);
+    const void *words = merge_table_get(&m->tables[table], i, &n);
     *ret_n = n / sizeof(uint32_t);
     return words;
 }

@@ -279,7 +279,8 @@ static void put_strings(struct writing *w)
 {
     for (uint32_t i = 0; i < w->used[MERGE_STRINGS]; i++) {
         size_t n;
-        const void *text = table_get(&w->m->tables[MERGE_STRINGS], w->order[MERGE_STRINGS][i], &n);
+        const void *text =
+            merge_table_get(&w->m->tables[MERGE_STRINGS], w->order[MERGE_STRINGS][i], &n);
         wire_put_bytes(w->out, PROFILE_STRING, text, n);
     }
 }

@@ -30,17 +30,17 @@ void *budget_grow(struct budget *b, void *p, size_t *cap, size_t n, size_t size,
     return grown;
 }
 
-void table_init(struct table *t, uint64_t seed)
+void merge_table_init(struct table *t, uint64_t seed)
 {
     *t = (struct table){.seed = seed};
 }
 
-void table_done(struct table *t)
+void merge_table_done(struct table *t)
 {
     free(t->entries);
     free(t->bytes);
     free(t->slots);
-    table_init(t, t->seed);
+    merge_table_init(t, t->seed);
 }
 
 /* The slot of a key: with its entry, or free. */
@@ -102,8 +102,8 @@ static bool grow(struct table *t, struct budget *b, size_t n, struct err *err)
     return grow_slots(t, b, err);
 }
 
-bool table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
-               uint32_t *ret, struct err *err)
+bool merge_table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
+                     uint32_t *ret, struct err *err)
 {
     uint32_t hash = (uint32_t)hash_bytes(data, n_key, t->seed);
     if (t->slots_n > 0) {
@@ -128,7 +128,7 @@ bool table_add(struct table *t, struct budget *b, const void *data, size_t n_key
     return true;
 }
 
-void table_truncate(struct table *t, size_t n)
+void merge_table_truncate(struct table *t, size_t n)
 {
     /* The newest entry is the last of its run of slots that was added, so its slot can simply be
      * freed; after growing too, which adds in the same order. */

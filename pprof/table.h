@@ -45,19 +45,19 @@ struct table {
 };
 
 /* seed: unknown to those who choose the keys. Allocates nothing. */
-void table_init(struct table *t, uint64_t seed);
-void table_done(struct table *t);
+void merge_table_init(struct table *t, uint64_t seed);
+void merge_table_done(struct table *t);
 
 /* The number of the entry whose key is the first n_key of n bytes; they become a new one if there
  * is none. False at the budget's limit, and out of memory: then nothing has changed. */
-bool table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
-               uint32_t *ret, struct err *err);
+bool merge_table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
+                     uint32_t *ret, struct err *err);
 /* Removes all entries but the first n. */
-void table_truncate(struct table *t, size_t n);
+void merge_table_truncate(struct table *t, size_t n);
 
 /* The bytes of an entry, *ret_n of them; at a multiple of 4 if all entries have such sizes. Valid
- * until the next table_add(). */
-static inline const void *table_get(const struct table *t, uint32_t i, size_t *ret_n)
+ * until the next merge_table_add(). */
+static inline const void *merge_table_get(const struct table *t, uint32_t i, size_t *ret_n)
 {
     *ret_n = t->entries[i].n;
     return t->bytes + t->entries[i].at;

@@ -23,7 +23,7 @@ struct family {
 static const struct family families[] = {
     {"profpull_write_accepted_profiles_total",
      "Profiles that the scraper has handed to the endpoint. With the replayed ones: sent + dropped "
-     "+ queued + in flight.",
+     "+ merged + queued + in flight.",
      METRIC_COUNTER, COUNT(status.ledger.accepted)},
     {"profpull_write_refused_profiles_total",
      "Deltas that the endpoint had no room for, and that come again as part of the next one.",
@@ -33,6 +33,13 @@ static const struct family families[] = {
      COUNT(status.ledger.replayed)},
     {"profpull_write_sent_profiles_total", "Profiles that the endpoint has taken.", METRIC_COUNTER,
      COUNT(status.ledger.sent)},
+    {"profpull_write_merged_profiles_total",
+     "Deltas that went into another one of their series, because the queue ran full or they were "
+     "old.",
+     METRIC_COUNTER, COUNT(status.ledger.merged)},
+    {"profpull_write_merge_failures_total",
+     "Merges that could not be made, or not of all deltas, which stay as they are.", METRIC_COUNTER,
+     COUNT(status.ledger.merge_failures)},
     {"profpull_write_queued_profiles", "Profiles that wait.", METRIC_GAUGE,
      COUNT(status.ledger.queued)},
     {"profpull_write_in_flight_profiles", "Profiles that are being sent.", METRIC_GAUGE,

@@ -322,8 +322,8 @@ void report_done(struct report *r, const struct report_attempt *a)
 static void log_losses(struct report *r, const struct send_queue_status *s, int64_t now_ms)
 {
     const uint64_t *dropped = s->ledger.dropped;
-    uint64_t lost = dropped[DROP_QUEUE_FULL] + dropped[DROP_EXPIRED] + dropped[DROP_MEMORY] +
-                    dropped[DROP_SPOOL_FULL] + dropped[DROP_DAMAGED];
+    uint64_t lost = dropped[DROP_QUEUE_FULL] + dropped[DROP_THINNED] + dropped[DROP_EXPIRED] +
+                    dropped[DROP_MEMORY] + dropped[DROP_SPOOL_FULL] + dropped[DROP_DAMAGED];
     uint32_t suppressed;
     if (lost == r->lost ||
         !log_limit_allow(&r->lost_limit, now_ms, LOG_PERIOD_MS, 1, &suppressed)) {
@@ -331,7 +331,7 @@ static void log_losses(struct report *r, const struct send_queue_status *s, int6
     }
     log_warn(r->log, "profiles lost in the queue", LOG_STR("endpoint", r->endpoint),
              LOG_INT("profiles", lost - r->lost), LOG_INT("queue_full", dropped[DROP_QUEUE_FULL]),
-             LOG_INT("expired", dropped[DROP_EXPIRED]),
+             LOG_INT("thinned", dropped[DROP_THINNED]), LOG_INT("expired", dropped[DROP_EXPIRED]),
              LOG_INT("spool_full", dropped[DROP_SPOOL_FULL]),
              LOG_INT("damaged", dropped[DROP_DAMAGED]), LOG_INT("queued", s->ledger.queued));
     r->lost = lost;

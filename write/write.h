@@ -1,11 +1,11 @@
 /* The writer: profiles -> a queue for each endpoint -> protocol -> HTTP (or files).
  *
- * One loop (the writer thread), and a thread for each directory. Each endpoint has a queue bounded
- * in bytes that drops its oldest profile when full, its own concurrency limit, backoff and ledger:
- * endpoints never wait for each other, and writer_put() never waits for anything.
+ * One loop (the writer thread), a thread that merges queued deltas (queue/merger.h), and one for
+ * each directory. Each endpoint has a queue bounded in bytes, its own concurrency limit, backoff
+ * and ledger: endpoints never wait for each other, and writer_put() never waits for anything.
  *
  * The ledger of an endpoint balances whenever it is read:
- *     accepted + replayed = sent + dropped (by reason) + queued + in flight
+ *     accepted + replayed = sent + dropped (by reason) + merged + queued + in flight
  *
  * With a spool (spool.h) the queue is on disk as well, in a directory for each endpoint; the next
  * process sends the profiles that were still waiting.
@@ -27,7 +27,8 @@
 
 /* Why a profile was given up: label "reason" of the ledger. */
 enum write_drop {
-    DROP_QUEUE_FULL, /* the oldest, for a new one */
+    DROP_QUEUE_FULL, /* it did not fit, or made room for another one */
+    DROP_THINNED,    /* no delta: one of every second, fourth, ... of its series, for room */
     DROP_EXPIRED,    /* older than retry.max_age */
     DROP_REJECTED,   /* the server will never take it */
     DROP_RETRIES,    /* a doubtful answer came too often */
@@ -50,11 +51,13 @@ struct write_ledger {
     uint64_t replayed; /* from the spool of an earlier process */
     uint64_t sent;
     uint64_t dropped[WRITE_DROPS];
+    uint64_t merged; /* into another one, which is queued instead */
     uint64_t queued;
     uint64_t in_flight;
     uint64_t queued_bytes;
     /* Not accepted, for lack of room, and none of it was lost; not a part of the balance. */
     uint64_t refused;
+    uint64_t merge_failures; /* of some or all of the profiles that were to be merged */
 };
 
 struct writer;
@@ -103,8 +106,7 @@ void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg)
 /* Whether the disk of an endpoint hangs; err names the endpoint then. Any thread. */
 bool writer_hangs(const struct writer *w, struct err *err);
 
-/* One endpoint's ledger, consistent: accepted + replayed = sent + dropped + queued + in flight. Any
- * thread. */
+/* One endpoint's ledger, consistent: it balances, as said above. Any thread. */
 struct write_ledger writer_ledger(struct writer *w, size_t endpoint);
 
 #endif

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "write/destination.h"
 #include "write/export.h"
+#include "write/queue/merger.h"
+#include "write/queue/merging.h"
 #include "write/queue/send_queue.h"
 #include "write/write.h"
 
@@ -32,6 +34,7 @@ struct writer {
     struct http_client *http; /* NULL if no endpoint speaks HTTP */
     struct destination *destinations;
     size_t n_destinations;
+    struct merger *merger;
     struct wake *wake;
 
     pthread_mutex_t lock; /* guards drain */
@@ -56,7 +59,8 @@ const char *write_drop_name(unsigned d)
         [DROP_MEMORY] = "memory",         [DROP_SPOOL_FULL] = "spool_full",
         [DROP_DAMAGED] = "damaged",       [DROP_FORMAT] = "format",
         [DROP_EMPTY] = "empty",           [DROP_TOO_LARGE] = "too_large",
-        [DROP_TOO_OLD] = "too_old",       [DROP_BURST] = "over_burst",
+        [DROP_THINNED] = "thinned",       [DROP_TOO_OLD] = "too_old",
+        [DROP_BURST] = "over_burst",
     };
     return names[d];
 }
@@ -218,6 +222,16 @@ static void wake(struct writer *w)
     }
 }
 
+static void merge_if_due(struct writer *w, uint64_t endpoints, int64_t now_ms)
+{
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        if ((endpoints >> i & 1) && merging_is_due(w->destinations[i].queue, now_ms)) {
+            merger_poke(w->merger);
+            return;
+        }
+    }
+}
+
 bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
 {
     int64_t now = clock_mono_ms();
@@ -242,6 +256,7 @@ bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
     if (any) {
         wake(w);
     }
+    merge_if_due(w, endpoints, now);
     return taken || !any;
 }
 
@@ -455,6 +470,14 @@ static bool init(struct writer *w, struct err *err)
             return false;
         }
     }
+    struct send_queue *queues[CONFIG_ENDPOINTS_MAX];
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        queues[i] = w->destinations[i].queue;
+    }
+    w->merger = merger_new(queues, w->n_destinations, err);
+    if (w->merger == NULL) {
+        return false;
+    }
     /* Last: it must not outlive a writer that failed. */
     return o->metrics == NULL || metrics_collector(o->metrics, writer_collect, w) ||
            err_memory(err);
@@ -497,6 +520,7 @@ struct writer *writer_free(struct writer *w)
     if (w == NULL) {
         return NULL;
     }
+    merger_free(w->merger);
     for (size_t i = 0; i < w->n_destinations; i++) {
         free_destination(&w->destinations[i]);
     }

@@ -129,12 +129,12 @@ func endpointSummary(t *testing.T, p *program, name string) map[string]int {
 	return nil
 }
 
-// A queue that is full drops its oldest profiles and counts them; what it holds never exceeds the
-// limit, and the newest profiles are those that arrive later.
-func TestQueueDropsOldest(t *testing.T) {
+// A queue that is full thins out what it cannot merge, and counts it; what it holds never exceeds
+// the limit, and what arrives later is spread evenly over the outage.
+func TestQueueThinsOut(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{})
-	tg := newTarget(t, target.Options{Functions: 2000})
+	tg := newTarget(t, target.Options{Functions: 500})
 	server.Down()
 	p := run(t, `
 scrape_configs:
@@ -156,8 +156,8 @@ write:
 		if l.balance() != "" || l.queuedBytes > l.limit || l.limit != 1<<20 {
 			t.Fatalf("%s %+v", l.balance(), l)
 		}
-		if n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "queue_full"); n < 50 || n != l.dropped {
-			return fmt.Sprintf("%.0f dropped because of the queue, %.0f in all", n, l.dropped)
+		if n := m.sum("profpull_write_dropped_profiles_total", "endpoint", "main", "reason", "thinned"); n < 150 || n != l.dropped {
+			return fmt.Sprintf("%.0f thinned out, %.0f dropped in all", n, l.dropped)
 		}
 		return ""
 	})
@@ -185,37 +185,51 @@ write:
 	})
 	p.stop()
 	checkArrived(t, server.Profiles(), nameOfPath, tg)
-	expectNewest(t, tg, server.Profiles())
+	expectEven(t, tg, server.Profiles())
 	summary := endpointSummary(t, p, "main")
 	if summary["accepted"] != summary["sent"]+summary["dropped"] || summary["sent"] != server.Count() {
 		t.Errorf("%v, and %d have arrived", summary, server.Count())
 	}
 }
 
-// expectNewest checks that what arrived are the newest profiles that the target had sent, except
-// those that were in flight when the queue was full; those sent at one time come in any order.
-func expectNewest(t *testing.T, tg *target.Target, got []pyroscope.Received) {
+// expectEven checks that what arrived of each path is every n-th profile that the target had sent.
+// Those that were in flight when the queue became full come besides.
+func expectEven(t *testing.T, tg *target.Target, got []pyroscope.Received) {
 	t.Helper()
 	arrived := map[string]bool{}
 	for _, r := range got {
 		arrived[r.SHA256] = true
 	}
-	var sent []target.Request
-	for _, r := range tg.Requests() {
-		if r.SHA256 != "" {
-			sent = append(sent, r)
+	for path := range nameOfPath {
+		var sent []target.Request
+		for _, r := range tg.RequestsFor(path) {
+			if r.SHA256 != "" {
+				sent = append(sent, r)
+			}
 		}
-	}
-	sort.Slice(sent, func(i, j int) bool { return sent[i].End.Before(sent[j].End) })
-	const tolerance = 6 // two in flight, four at one time
-	if len(got) <= tolerance || len(sent) < len(got)+40 {
-		t.Fatalf("%d of %d have arrived", len(got), len(sent))
-	}
-	newest := sent[len(sent)-len(got)+tolerance:]
-	t.Logf("%d of %d have arrived", len(got), len(sent))
-	for i, r := range newest {
-		if !arrived[r.SHA256] {
-			t.Errorf("of the last %d profiles number %d is missing", len(newest), i+1)
+		if len(sent) == 0 {
+			continue
+		}
+		sort.Slice(sent, func(i, j int) bool { return sent[i].End.Before(sent[j].End) })
+		const inFlight = 2
+		var places []int
+		for i, r := range sent {
+			if arrived[r.SHA256] {
+				places = append(places, i)
+			}
+		}
+		gaps := map[int]int{}
+		step := 0
+		for i := 1; i < len(places); i++ {
+			gap := places[i] - places[i-1]
+			gaps[gap]++
+			if gaps[gap] > gaps[step] {
+				step = gap
+			}
+		}
+		t.Logf("%s: %d of %d have arrived, at %v", path, len(places), len(sent), places)
+		if len(places) < 3 || step < 2 || len(places)-1-gaps[step] > 2*inFlight || len(sent)-places[len(places)-1] > step {
+			t.Errorf("%s: not spread evenly", path)
 		}
 	}
 }

@@ -377,20 +377,21 @@ func (m metrics) sum(name string, labels ...string) float64 {
 }
 
 // ledger is what the metrics say of one endpoint.
-type ledger struct{ accepted, replayed, sent, dropped, queued, inFlight, queuedBytes, limit float64 }
+type ledger struct{ accepted, replayed, sent, dropped, merged, queued, inFlight, queuedBytes, limit float64 }
 
 func (m metrics) ledger(endpoint string) ledger {
 	get := func(name string) float64 { return m.sum("profpull_write_"+name, "endpoint", endpoint) }
 	return ledger{
 		accepted: get("accepted_profiles_total"), replayed: get("replayed_profiles_total"), sent: get("sent_profiles_total"),
-		dropped: get("dropped_profiles_total"), queued: get("queued_profiles"),
+		dropped: get("dropped_profiles_total"), merged: get("merged_profiles_total"), queued: get("queued_profiles"),
 		inFlight: get("in_flight_profiles"), queuedBytes: get("queued_bytes"), limit: get("queue_limit_bytes"),
 	}
 }
 
-// balance is "" if nothing is missing: accepted + replayed = sent + dropped + queued + in flight.
+// balance is "" if nothing is missing: accepted + replayed = sent + dropped + merged + queued + in
+// flight.
 func (l ledger) balance() string {
-	if l.accepted+l.replayed == l.sent+l.dropped+l.queued+l.inFlight {
+	if l.accepted+l.replayed == l.sent+l.dropped+l.merged+l.queued+l.inFlight {
 		return ""
 	}
 	return fmt.Sprintf("the ledger does not balance: %+v", l)

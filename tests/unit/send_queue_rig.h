@@ -90,7 +90,7 @@ static inline uint64_t dropped_sum(const struct write_ledger *l)
 static inline struct write_ledger ledger(struct send_queue *e)
 {
     struct write_ledger l = send_queue_status(e).ledger;
-    CHECK_INT(l.accepted, l.sent + dropped_sum(&l) + l.queued + l.in_flight, "balance");
+    CHECK_INT(l.accepted, l.sent + dropped_sum(&l) + l.merged + l.queued + l.in_flight, "balance");
     return l;
 }
 

@@ -184,7 +184,7 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
 static inline void check_balance_(struct rig *r, const char *file, int line)
 {
     struct write_ledger l = send_queue_status(r->e).ledger;
-    uint64_t sum = l.sent + l.queued + l.in_flight;
+    uint64_t sum = l.sent + l.merged + l.queued + l.in_flight;
     for (size_t i = 0; i < WRITE_DROPS; i++)
         sum += l.dropped[i];
     check_int_((long long)sum, (long long)(l.accepted + l.replayed), "the ledger balances", file,

@@ -150,7 +150,7 @@ static void memory_overflows_to_disk(void **state)
     free(dir);
 }
 
-/* Faster than the disk takes it: the oldest goes, as without a spool. */
+/* Faster than the disk takes it: what is in memory is thinned out, as without a spool. */
 static void too_fast_for_the_disk(void **state)
 {
     (void)state;
@@ -162,9 +162,10 @@ static void too_fast_for_the_disk(void **state)
     for (unsigned i = 0; i < 15; i++) {
         rig_put(&r, i, 1024);
     }
-    CHECK_INT(send_queue_status(r.e).ledger.dropped[DROP_QUEUE_FULL], 5, "");
+    uint64_t thinned = send_queue_status(r.e).ledger.dropped[DROP_THINNED];
+    assert_true(thinned >= 5 && thinned < 15);
     rig_pass(&r, 500);
-    CHECK_INT(spool_status(r.s).stored, 10, "the dropped ones are not written");
+    CHECK_INT(spool_status(r.s).stored, 15 - thinned, "the dropped ones are not written");
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
@@ -193,11 +194,15 @@ static void spool_is_full(void **state)
     uint64_t lost = s.ledger.dropped[DROP_SPOOL_FULL];
     assert_true(lost > 50 && lost < 120);
     assert_true(spool_status(r.s).counts.dropped_segments > 3);
-    /* Those whose segment has gone fill the memory: one more may have had to go for that. */
-    lost += s.ledger.dropped[DROP_QUEUE_FULL];
-    assert_true(s.ledger.dropped[DROP_QUEUE_FULL] < 10);
+    /* Those whose segment has gone fill the memory: some more may have had to go for that. */
+    lost += s.ledger.dropped[DROP_THINNED];
+    assert_true(s.ledger.dropped[DROP_THINNED] < 30);
     CHECK_INT(rig_send(&r, 999, seen, 200), 200 - lost, "");
-    CHECK_INT(seen[199], 1, "");
+    unsigned of_the_last = 0;
+    for (size_t i = 180; i < 200; i++) {
+        of_the_last += seen[i];
+    }
+    assert_true(of_the_last > 5);
     /* A profile that the spool cannot hold stays in memory. */
     rig_close_all(&r);
     r.max_bytes = 8 << 20;
@@ -247,7 +252,7 @@ static void full_of_the_past(void **state)
     CHECK_INT(l.accepted, 100, "");
     CHECK_INT(l.replayed, 90, "");
     CHECK_INT(l.queued, 0, "");
-    CHECK_INT(sent + l.dropped[DROP_SPOOL_FULL] + l.dropped[DROP_QUEUE_FULL], 190, "");
+    CHECK_INT(sent + l.dropped[DROP_SPOOL_FULL] + l.dropped[DROP_THINNED], 190, "");
     CHECK_INT(seen[189], 1, "");
     rig_done(&r);
     testing_rmdir(dir);

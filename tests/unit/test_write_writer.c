@@ -795,11 +795,12 @@ static void test_queue_overflow_is_said(void **state)
     put(f, 1, 1);
     wait_in_progress(&f->server[0], 1);
     put(f, 20, 1);
-    CHECK_INT(ledger(f, 0).queued, 4, "");
-    CHECK_INT(ledger(f, 0).dropped[DROP_QUEUE_FULL], 16, "");
+    struct write_ledger l = ledger(f, 0);
+    assert_true(l.queued >= 2 && l.queued <= 4);
+    CHECK_INT(l.dropped[DROP_THINNED], 20 - l.queued, "");
     open_gate(&f->server[0], true);
     drain(f, FAR_MS);
-    CHECK_INT(ledger(f, 0).sent, 5, "");
+    CHECK_INT(ledger(f, 0).sent, 1 + l.queued, "");
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

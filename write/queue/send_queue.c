@@ -20,6 +20,15 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
     TAILQ_INIT(&q->loading);
     TAILQ_INIT(&q->loaded);
     TAILQ_INIT(&q->dropped);
+    TAILQ_INIT(&q->merging);
+    TAILQ_INIT(&q->others);
+    q->groups = map_new();
+    if (q->groups == NULL) {
+        lanes_done(&q->lanes);
+        pthread_mutex_destroy(&q->lock);
+        free(q);
+        return NULL;
+    }
     backoff_init(&q->backoff);
     /* Profiles of an earlier process come before all others. */
     q->next_seq = UINT64_C(1) << 62;
@@ -54,6 +63,8 @@ struct send_queue *send_queue_free(struct send_queue *q)
     free_items(&q->dropped);
     free_items(&q->loading);
     free_items(&q->loaded);
+    free_items(&q->merging);
+    send_queue_free_groups(q);
     lanes_done(&q->lanes);
     pthread_mutex_destroy(&q->lock);
     free(q);
@@ -72,38 +83,49 @@ unsigned send_item_attempt(const struct send_item *it)
 
 /* ---- the lists; under the lock --------------------------------------------------------------- */
 
+/* Age is nearly always greatest or least: new ones belong at the end, those that come back mostly
+ * at the front, merged ones near the end, and what is read from the disk after the last of its
+ * kind. The walks from both ends take turns. */
 static void insert_by_age(struct send_queue *q, struct send_item *it)
 {
-    /* New ones belong at the end, those that come back mostly at the front, and what is read from
-     * the disk after the last of its kind: look there first. */
-    struct send_item *at = TAILQ_LAST(&q->by_age, item_list);
-    if (at == NULL || at->scraped_ms <= it->scraped_ms) {
-        TAILQ_INSERT_TAIL(&q->by_age, it, age);
-        return;
-    }
-    at = TAILQ_FIRST(&q->by_age);
+    struct send_item *last = TAILQ_LAST(&q->by_age, item_list);
+    struct send_item *first = TAILQ_FIRST(&q->by_age);
     if (q->last_replayed != NULL && q->last_replayed->scraped_ms <= it->scraped_ms) {
-        at = q->last_replayed;
+        first = q->last_replayed;
     }
-    while (at->scraped_ms <= it->scraped_ms) {
-        at = TAILQ_NEXT(at, age);
+    while (last != NULL && last->scraped_ms > it->scraped_ms) {
+        if (first->scraped_ms > it->scraped_ms) {
+            TAILQ_INSERT_BEFORE(first, it, age);
+            return;
+        }
+        first = TAILQ_NEXT(first, age);
+        last = TAILQ_PREV(last, item_list, age);
     }
-    TAILQ_INSERT_BEFORE(at, it, age);
+    if (last != NULL) {
+        TAILQ_INSERT_AFTER(&q->by_age, last, it, age);
+    } else {
+        TAILQ_INSERT_HEAD(&q->by_age, it, age);
+    }
 }
 
 /* `bare` is in the order of age. */
 static void insert_bare(struct send_queue *q, struct send_item *it)
 {
     struct send_item *last = TAILQ_LAST(&q->bare, item_list);
-    if (last == NULL || last->scraped_ms <= it->scraped_ms) {
-        TAILQ_INSERT_TAIL(&q->bare, it, kept);
-        return;
+    struct send_item *first = TAILQ_FIRST(&q->bare);
+    while (last != NULL && last->scraped_ms > it->scraped_ms) {
+        if (first->scraped_ms > it->scraped_ms) {
+            TAILQ_INSERT_BEFORE(first, it, kept);
+            return;
+        }
+        first = TAILQ_NEXT(first, kept);
+        last = TAILQ_PREV(last, item_list, kept);
     }
-    struct send_item *at = TAILQ_FIRST(&q->bare);
-    while (at->scraped_ms <= it->scraped_ms) {
-        at = TAILQ_NEXT(at, kept);
+    if (last != NULL) {
+        TAILQ_INSERT_AFTER(&q->bare, last, it, kept);
+    } else {
+        TAILQ_INSERT_HEAD(&q->bare, it, kept);
     }
-    TAILQ_INSERT_BEFORE(at, it, kept);
 }
 
 /* `backed` is about in the order of sending: what comes back from an attempt is older than what
@@ -118,8 +140,11 @@ static void insert_backed(struct send_queue *q, struct send_item *it)
     }
 }
 
-static void unkeep(struct send_item *it)
+static void unkeep(struct send_queue *q, struct send_item *it)
 {
+    if (it->memory == &q->backed) {
+        q->backed_bytes -= it->cost;
+    }
     if (it->memory != NULL) {
         TAILQ_REMOVE(it->memory, it, kept);
     }
@@ -128,12 +153,13 @@ static void unkeep(struct send_item *it)
 
 void send_queue_keep(struct send_queue *q, struct send_item *it)
 {
-    unkeep(it);
+    unkeep(q, it);
     if (it->profile == NULL) {
         return;
     }
     if (it->on_disk) {
         it->memory = &q->backed;
+        q->backed_bytes += it->cost;
         insert_backed(q, it);
     } else {
         it->memory = &q->bare;
@@ -141,8 +167,7 @@ void send_queue_keep(struct send_queue *q, struct send_item *it)
     }
 }
 
-/* Bytes of memory that a queued item takes. */
-static uint64_t weight(const struct send_item *it)
+uint64_t send_queue_weight(const struct send_item *it)
 {
     return it->profile != NULL ? it->cost : SEND_QUEUE_INDEX_COST;
 }
@@ -215,8 +240,9 @@ void send_queue_enqueue(struct send_queue *q, struct send_item *it)
     insert_by_age(q, it);
     send_queue_keep(q, it);
     q->ledger.queued++;
-    q->ledger.queued_bytes += weight(it);
+    q->ledger.queued_bytes += send_queue_weight(it);
     q->on_disk_only += it->profile == NULL;
+    send_queue_add_part(q, it);
 }
 
 void send_queue_dequeue(struct send_queue *q, struct send_item *it)
@@ -226,10 +252,11 @@ void send_queue_dequeue(struct send_queue *q, struct send_item *it)
     }
     unplace(q, it);
     TAILQ_REMOVE(&q->by_age, it, age);
-    unkeep(it);
+    unkeep(q, it);
     q->ledger.queued--;
-    q->ledger.queued_bytes -= weight(it);
+    q->ledger.queued_bytes -= send_queue_weight(it);
     q->on_disk_only -= it->profile == NULL;
+    send_queue_remove_part(q, it);
 }
 
 void send_queue_forget(struct send_queue *q, struct send_item *it)
@@ -266,6 +293,11 @@ void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum wri
 void send_queue_unlock(struct send_queue *q)
 {
     struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct send_item *it;
+    TAILQ_FOREACH(it, &q->dropped, send)
+    {
+        send_queue_leave(q, it);
+    }
     TAILQ_CONCAT(&dropped, &q->dropped, send);
     pthread_mutex_unlock(&q->lock);
     free_items(&dropped);
@@ -282,6 +314,11 @@ void send_queue_expire(struct send_queue *q, int64_t now_ms)
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
+uint64_t send_queue_held(const struct send_queue *q)
+{
+    return q->ledger.queued_bytes + q->in_flight_bytes - q->backed_bytes;
+}
+
 static bool has_room(const struct send_queue *q, uint64_t cost)
 {
     return q->ledger.queued_bytes + q->in_flight_bytes + cost <= q->config->queue_max_bytes;
@@ -291,34 +328,33 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
 {
     struct send_item *it;
     while (!has_room(q, n) && (it = TAILQ_LAST(&q->backed, item_list)) != NULL) {
-        unkeep(it);
-        q->ledger.queued_bytes -= weight(it);
+        unkeep(q, it);
+        q->ledger.queued_bytes -= send_queue_weight(it);
         it->profile = profile_unref(it->profile);
-        q->ledger.queued_bytes += weight(it);
+        q->ledger.queued_bytes += send_queue_weight(it);
         q->on_disk_only++;
         send_queue_place(q, it);
     }
     return has_room(q, n);
 }
 
-/* Makes room in any case: drops first what is only in memory, then what is on disk, which takes
- * memory for its index. */
-static void make_room(struct send_queue *q, uint64_t n)
+/* Profiles that are no deltas make room for those that are, and the older ones among them for the
+ * younger. */
+static bool make_room(struct send_queue *q, uint64_t n)
 {
     while (!send_queue_evict(q, n)) {
-        struct send_item *oldest = TAILQ_FIRST(&q->bare);
-        if (oldest == NULL) {
-            oldest = TAILQ_FIRST(&q->by_age);
+        if (!send_queue_thin(q)) {
+            return false;
         }
-        send_queue_drop_queued(q, oldest, DROP_QUEUE_FULL);
     }
+    return true;
 }
 
 /* Gives up an item that is not in the queue yet. */
 static enum send_put refuse(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
     enum send_put result = SEND_REFUSED;
-    if (reason == DROP_SHUTDOWN || !it->profile->refusable) {
+    if (reason != DROP_QUEUE_FULL || !it->profile->refusable) {
         q->ledger.accepted++;
         q->ledger.dropped[reason]++;
         result = SEND_LOST;
@@ -329,18 +365,25 @@ static enum send_put refuse(struct send_queue *q, struct send_item *it, enum wri
     return result;
 }
 
-static enum send_put put_item(struct send_queue *q, struct send_item *it, int64_t now_ms)
+static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64_t key,
+                              int64_t now_ms)
 {
     uint64_t max = q->config->queue_max_bytes;
     if (q->closed) {
         return refuse(q, it, DROP_SHUTDOWN);
+    }
+    send_queue_join(q, it, key);
+    if (!it->is_delta && send_queue_is_thinned(q, it)) {
+        return refuse(q, it, DROP_THINNED);
     }
     /* It cannot be queued even if all others were dropped. */
     if (it->cost > max || q->in_flight_bytes > max - it->cost) {
         return refuse(q, it, DROP_QUEUE_FULL);
     }
     send_queue_expire(q, now_ms);
-    make_room(q, it->cost);
+    if (!make_room(q, it->cost)) {
+        return refuse(q, it, DROP_QUEUE_FULL);
+    }
     q->ledger.accepted++;
     it->seq = q->next_seq++;
     send_queue_enqueue(q, it);
@@ -355,6 +398,7 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
 {
     enum send_put result = p->refusable ? SEND_REFUSED : SEND_LOST;
     struct send_item *it = calloc(1, sizeof(*it));
+    uint64_t key = send_group_key(p);
     /* If no entry can be allocated, it is in memory only. */
     struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
     pthread_mutex_lock(&q->lock);
@@ -363,7 +407,8 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
         it->entry = entry;
         it->cost = profile_cost(p->size);
         it->scraped_ms = p->scraped_ms;
-        result = put_item(q, it, now_ms);
+        it->is_delta = p->is_delta && p->format == PROFILE_PPROF;
+        result = put_item(q, it, key, now_ms);
     } else if (result == SEND_LOST) {
         q->ledger.accepted++;
         q->ledger.dropped[DROP_MEMORY]++;

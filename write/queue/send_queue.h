@@ -1,10 +1,10 @@
 /* The send queue of a destination, with backoff and ledger: what is sent next, and when.
  *
- * The queue is bounded in bytes, those in flight included. When a new profile does not fit, the
- * oldest queued ones are dropped. The tenants take turns; for each, the queue is first in, first
- * out. A profile that got no answer goes back to its place at the front, because the endpoint was
- * not reachable. With an answer, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes
- * to the end.
+ * The queue is bounded in bytes, those in flight included. Before it is full, deltas of one series
+ * are merged (merging.h); when it is, other profiles are thinned out, and what does not fit even
+ * then is refused. The tenants take turns; for each, the queue is first in, first out. A profile
+ * that got no answer goes back to its place at the front, because the endpoint was not reachable.
+ * With an answer, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes to the end.
  *
  * A failure stops what it is about (enum answer_scope). The endpoint and each tenant back off
  * (backoff.h); a profile waits alone, and the others pass. What stopped the endpoint while others
@@ -12,7 +12,8 @@
  * SEND_QUEUE_REFUSED_MAX profiles in a row were refused rests as well; no refusal counts against a
  * profile then, because the server is at fault.
  *
- * The ledger balances whenever the lock is free: accepted = sent + dropped + queued + in flight.
+ * The ledger balances whenever the lock is free: accepted = sent + dropped + merged + queued + in
+ * flight.
  * Every counter changes in the critical section in which the profile moves.
  *
  * Logic only: the caller passes the time in and does the sending. Any thread may call all functions

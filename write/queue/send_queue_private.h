@@ -4,12 +4,18 @@
  *   sending.c     what is sent next, and what an answer does
  *   lanes.c       the queued ones by tenant, in the order of sending
  *   backoff.c     when an endpoint or a tenant may be asked again
+ *   groups.c      which queued profiles are of one series
+ *   merging.c     deltas of a series become one, when the queue runs full
+ *   thinning.c    other profiles are dropped evenly, when it is full
  *   spooling.c    the events of the spool
  *
  * The bytes of a queued item are in memory or, with a spool, only on disk. Items in memory are in
  * one more list: `bare` if their bytes are nowhere else, `backed` if they are on disk as well. When
- * memory is short, the last of `backed` are evicted first, which loses nothing; then the oldest of
- * `bare` are dropped.
+ * memory is short, the last of `backed` are evicted first, which loses nothing; then profiles are
+ * thinned out.
+ *
+ * While deltas are merged, they are in the list `merging` instead of those of the queue, and are
+ * counted as queued all the same.
  *
  * Lock order: the queue's before the spool's. The spool calls back with no lock held.
  */
@@ -20,6 +26,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "write/queue/backoff.h"
 #include "write/queue/heap.h"
 #include "write/queue/lanes.h"
@@ -27,6 +34,10 @@
 #include "write/spool/spool.h"
 
 struct item_list;
+struct send_group;
+
+/* The fewest profiles that are merged. */
+#define SEND_QUEUE_MERGE_MIN 2
 
 struct send_item {
     struct profile *profile;   /* NULL: on disk only */
@@ -53,9 +64,26 @@ struct send_item {
     TAILQ_ENTRY(send_item) send;
     TAILQ_ENTRY(send_item) age;
     TAILQ_ENTRY(send_item) kept;
+
+    struct send_group *group; /* NULL: unknown */
+    bool is_delta;            /* may be merged with others of its group */
+    bool unmergeable; /* it failed to be, or a server refused it: it must not spoil others */
+    uint64_t index;   /* in order of arrival, among the profiles of its group */
+    TAILQ_ENTRY(send_item) part; /* queued: in the parts of its group, or in `others` */
 };
 
 TAILQ_HEAD(item_list, send_item);
+
+/* What the queue holds of one series and kind. */
+struct send_group {
+    uint64_t key;
+    struct labels *labels;  /* a reference */
+    size_t members;         /* items, those in flight included */
+    uint64_t arrivals;      /* items, ever */
+    struct item_list parts; /* queued deltas, in the order of scraped_ms */
+    size_t n_parts;
+    size_t merge_from; /* so many parts are worth another attempt */
+};
 
 struct send_queue {
     const struct config_endpoint *config;
@@ -71,6 +99,11 @@ struct send_queue {
     struct item_list loading; /* in flight: taken, and on their way from the disk */
     struct item_list loaded;  /* in flight: from the disk, the sender may have them */
     struct item_list dropped; /* to be freed outside of the lock */
+    struct item_list merging; /* deltas that are being merged */
+    struct item_list others;  /* queued profiles that are no deltas, about in the order of age */
+    struct map *groups;       /* key -> struct send_group */
+    uint64_t backed_bytes;    /* of the items in `backed` */
+    unsigned thin_level;      /* of 2^this profiles of a group one is kept */
     /* The last item that was replayed: the next one belongs after it. */
     struct send_item *last_replayed;
     uint64_t next_seq;
@@ -117,5 +150,30 @@ bool send_queue_evict(struct send_queue *q, uint64_t n);
 void send_queue_keep(struct send_queue *q, struct send_item *it);
 /* Ends the critical section, and frees what was dropped in it. */
 void send_queue_unlock(struct send_queue *q);
+/* Bytes of memory that a queued item takes. */
+uint64_t send_queue_weight(const struct send_item *it);
+/* Bytes of memory that cannot be freed without a loss. */
+uint64_t send_queue_held(const struct send_queue *q);
+
+/* ---- groups.c -------------------------------------------------------------------------------- */
+
+/* Of the group that the profile belongs to. */
+uint64_t send_group_key(const struct profile *p);
+struct send_group *send_queue_group(const struct send_queue *q, uint64_t key);
+/* A new item with its profile enters its group, and leaves it before it is freed. Without memory it
+ * has none. */
+void send_queue_join(struct send_queue *q, struct send_item *it, uint64_t key);
+void send_queue_leave(struct send_queue *q, struct send_item *it);
+void send_queue_free_groups(struct send_queue *q);
+/* For an item that enters or leaves the queue. */
+void send_queue_add_part(struct send_queue *q, struct send_item *it);
+void send_queue_remove_part(struct send_queue *q, struct send_item *it);
+
+/* ---- thinning.c ------------------------------------------------------------------------------ */
+
+/* Drops queued profiles that are no deltas, evenly over their time. False if there is none. */
+bool send_queue_thin(struct send_queue *q);
+/* Whether a new item that is no delta is to be dropped at once. */
+bool send_queue_is_thinned(struct send_queue *q, const struct send_item *it);
 
 #endif

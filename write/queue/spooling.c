@@ -22,6 +22,9 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry)
         it->cost = profile_cost(entry->head.data_size);
         it->scraped_ms = entry->scraped_ms;
         it->seq = q->next_replay_seq++;
+        it->is_delta =
+            entry->head.format == PROFILE_PPROF && (entry->head.flags & SPOOL_FLAG_DELTA) != 0;
+        it->index = it->seq;
         entry->owner = it;
         q->ledger.replayed++;
         send_queue_enqueue(q, it);

@@ -60,10 +60,10 @@ func late(before, after sample, q float64) string {
 }
 
 func ledger(s sample) string {
-	if s.accepted == s.sent+s.dropped+s.queued {
+	if s.accepted == s.sent+s.dropped+s.merged+s.queued {
 		return "balances"
 	}
-	return fmt.Sprintf("DOES NOT BALANCE: accepted %.0f, sent %.0f, dropped %.0f, waiting %.0f", s.accepted, s.sent, s.dropped, s.queued)
+	return fmt.Sprintf("DOES NOT BALANCE: accepted %.0f, sent %.0f, dropped %.0f, merged %.0f, waiting %.0f", s.accepted, s.sent, s.dropped, s.merged, s.queued)
 }
 
 func saturated(share float64) string {

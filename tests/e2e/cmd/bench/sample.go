@@ -24,6 +24,7 @@ type sample struct {
 	skipped               float64
 	inFlight              float64
 	accepted, sent        float64
+	merged                float64
 	dropped, queued       float64
 	bytes                 float64
 	late                  []bucket
@@ -125,6 +126,8 @@ func (s *sample) take(name, labels string, value float64, buckets map[float64]fl
 		s.sent += value
 	case "profpull_write_dropped_profiles_total":
 		s.dropped += value
+	case "profpull_write_merged_profiles_total":
+		s.merged += value
 	case "profpull_write_queued_profiles", "profpull_write_in_flight_profiles":
 		s.queued += value
 	}

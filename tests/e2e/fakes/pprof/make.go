@@ -30,7 +30,13 @@ type Options struct {
 	Functions int       // different functions, each with one sample; 0 = 3
 	Time      time.Time // zero = now
 	Duration  time.Duration
+	// Round is how often the counters have grown: each function's in one round of three. 0: a profile
+	// that does not grow.
+	Round int
 }
+
+// counters are the sample types that grow.
+var counters = map[string]bool{"alloc_objects": true, "alloc_space": true, "contentions": true, "delay": true}
 
 // Make returns an uncompressed profile of one of the Kinds.
 func Make(kind string, o Options) []byte {
@@ -44,13 +50,13 @@ func Make(kind string, o Options) []byte {
 	if o.Time.IsZero() {
 		o.Time = time.Now()
 	}
-	m := maker{index: map[string]uint64{}}
+	m := maker{index: map[string]uint64{}, round: o.Round, types: types}
 	m.str("")
 	for _, t := range types {
 		m.out = AppendBytes(m.out, 1, m.valueType(t))
 	}
 	for i := 1; i <= o.Functions; i++ {
-		m.function(kind, uint64(i), len(types))
+		m.function(kind, uint64(i))
 	}
 	m.out = AppendBytes(m.out, 3, AppendInt(AppendInt(nil, 1, 1), 7, 1))
 	m.out = AppendInt(m.out, 9, uint64(o.Time.UnixNano()))
@@ -67,6 +73,8 @@ type maker struct {
 	out     []byte
 	strings []string
 	index   map[string]uint64
+	round   int
+	types   []ValueType
 }
 
 func (m *maker) str(s string) uint64 {
@@ -85,7 +93,7 @@ func (m *maker) valueType(t ValueType) []byte {
 
 // function adds one function with a location of its own and a sample in it. The values look random,
 // so that the compressed size grows with the number of functions as it does in life.
-func (m *maker) function(kind string, id uint64, values int) {
+func (m *maker) function(kind string, id uint64) {
 	name := m.str(fmt.Sprintf("example.com/shop/%s.(*Cart).step%d", kind, id))
 	file := m.str(fmt.Sprintf("/src/shop/%s/cart%d.go", kind, id%17))
 	fn := AppendInt(AppendInt(AppendInt(AppendInt(nil, 1, id), 2, name), 3, name), 4, file)
@@ -101,10 +109,21 @@ func (m *maker) function(kind string, id uint64, values int) {
 		stack = AppendUvarint(stack, caller)
 	}
 	var vals []byte
-	for i := 0; i < values; i++ {
-		vals = AppendUvarint(vals, uint64(seed>>uint(i))%1000000+1)
+	for i, t := range m.types {
+		vals = AppendUvarint(vals, m.value(t, uint64(seed>>uint(i))%1000000+1, id))
 	}
 	m.out = AppendBytes(m.out, 2, AppendBytes(AppendBytes(nil, 1, stack), 2, vals))
+}
+
+// value is v, grown by as much as it was in each of its rounds if it is a counter; a gauge moves.
+func (m *maker) value(t ValueType, v, id uint64) uint64 {
+	if m.round == 0 {
+		return v
+	}
+	if counters[t.Type] {
+		return v * (1 + (uint64(m.round)+id%3)/3)
+	}
+	return v + uint64(m.round)*(id%7)
 }
 
 // Gzip compresses.

@@ -42,6 +42,8 @@ type Options struct {
 	DeepFlow    bool
 	NoQuerier   bool // only takes profiles, as a gateway for writing does
 	HiddenFor   int  // so many queries find nothing, whatever has come
+	// Take, if set, gets each accepted profile, which is not kept then.
+	Take func(Received)
 	// Cheap only counts: bodies are read to the end and neither checked nor kept.
 	Cheap bool
 }
@@ -161,6 +163,10 @@ func (s *Server) accept(r Received) {
 	defer s.mu.Unlock()
 	s.stats.Accepted++
 	s.stats.ByName[r.Name()]++
+	if s.opts.Take != nil {
+		s.opts.Take(r)
+		return
+	}
 	s.profiles = append(s.profiles, r)
 }
 

@@ -74,6 +74,9 @@ type Options struct {
 	RedirectTo string
 	// Quiet does not keep requests (benchmarks).
 	Quiet bool
+	// Body, if set, makes the answers of the paths for which it does not return nil; n counts the
+	// answers of the path from 1.
+	Body func(path string, n int) []byte
 	// Bodies replaces the made-up profiles by path: compressed with pprof.Gzip.
 	Bodies map[string][]byte
 }
@@ -87,6 +90,8 @@ type Target struct {
 	stamp    int64 // atomic: makes every answer different
 	mu       sync.Mutex
 	bodies   map[string][]byte
+	rounds   map[string]int // answers from Body
+	frozen   bool
 	faults   map[string]Fault
 	requests []*Request
 	sampling int
@@ -99,7 +104,7 @@ func Start(opts Options) (*Target, error) {
 	if opts.MaxSeconds == 0 {
 		opts.MaxSeconds = 60
 	}
-	t := &Target{opts: opts, bodies: map[string][]byte{}, faults: map[string]Fault{}}
+	t := &Target{opts: opts, bodies: map[string][]byte{}, rounds: map[string]int{}, faults: map[string]Fault{}}
 	for path, kind := range Paths {
 		if body, ok := opts.Bodies[path]; ok {
 			t.bodies[path] = body
@@ -124,6 +129,36 @@ func (t *Target) SetBody(path string, gz []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bodies[path] = gz
+}
+
+// Freeze ends the growth: from now on, Body gets the number of the last answer of its path. It
+// returns these numbers.
+func (t *Target) Freeze() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.frozen = true
+	out := map[string]int{}
+	for path, n := range t.rounds {
+		out[path] = n
+	}
+	return out
+}
+
+// nextBody returns what a path answers now, for a caller that holds the lock.
+func (t *Target) nextBody(path string) (body []byte, known bool) {
+	body, known = t.bodies[path]
+	if t.opts.Body == nil || !known {
+		return body, known
+	}
+	n := t.rounds[path]
+	if !t.frozen || n == 0 {
+		n++
+	}
+	if own := t.opts.Body(path, n); own != nil {
+		t.rounds[path] = n
+		return own, true
+	}
+	return body, known
 }
 
 // Requests returns what has been asked so far.
@@ -172,7 +207,7 @@ func (t *Target) Served() int64 { return atomic.LoadInt64(&t.served) }
 // ServeHTTP answers a request and keeps a record of it.
 func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.mu.Lock()
-	body, known := t.bodies[r.URL.Path]
+	body, known := t.nextBody(r.URL.Path)
 	fault, own := t.faults[r.URL.Path]
 	if !own {
 		fault = t.faults[""]

@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+var counterPaths = map[string]string{
+	"/debug/pprof/allocs": "memory", "/debug/pprof/mutex": "mutex", "/debug/pprof/block": "block",
+}
+
+// growing makes bodies whose counters grow with each answer.
+func growing(functions int) func(string, int) []byte {
+	var mu sync.Mutex
+	made := map[string][]byte{}
+	return func(path string, n int) []byte {
+		if counterPaths[path] == "" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		key := fmt.Sprint(path, n)
+		if made[key] == nil {
+			made[key] = pprof.Gzip(pprof.Make(target.Paths[path], pprof.Options{Functions: functions, Round: n}))
+		}
+		return made[key]
+	}
+}
+
+// grown is by how much the counters of each series have grown since the first answer of each
+// target, by instance, type and sample type.
+func grown(t *testing.T, body func(string, int) []byte, targets []*target.Target) map[string]int64 {
+	t.Helper()
+	sums := func(path string, n int) map[string]int64 {
+		p, err := pprof.ParseGzip(body(path, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Sums()
+	}
+	out := map[string]int64{}
+	for _, tg := range targets {
+		for path, n := range tg.Freeze() {
+			first := sums(path, 1)
+			for counter, value := range sums(path, n) {
+				if isCounter[counter] {
+					out[tg.Addr()+" "+counterPaths[path]+" "+counter] = value - first[counter]
+				}
+			}
+		}
+	}
+	return out
+}
+
+var isCounter = map[string]bool{"alloc_objects": true, "alloc_space": true, "contentions": true, "delay": true}
+
+// arrived adds up what a server has got.
+func arrived(server *pyroscope.Server) map[string]int64 {
+	out := map[string]int64{}
+	for _, r := range server.Profiles() {
+		for counter, value := range r.Profile.Sums() {
+			if isCounter[counter] {
+				out[r.Labels["instance"]+" "+r.Name()+" "+counter] += value
+			}
+		}
+	}
+	return out
+}
+
+func compareSums(want, got map[string]int64) string {
+	for key, n := range want {
+		if got[key] != n {
+			return fmt.Sprintf("%s: %d of %d", key, got[key], n)
+		}
+	}
+	return ""
+}
+
+func outageConfig(targets []*target.Target, write string) string {
+	return `
+global: {scrape_interval: 200ms}
+scrape_configs:
+  - job_name: outage
+    profiles: {process_cpu: {enabled: false}}
+    static_configs:
+` + staticTargets("outage", targets...) + "write:\n" + write
+}
+
+// One of two endpoints is down for many times the time that its queue could bridge. When it is back,
+// it gets all that the counters have grown by; the other one has noticed nothing.
+func TestOutageKeepsSums(t *testing.T) {
+	t.Parallel()
+	up := newPyroscope(t, pyroscope.Options{})
+	down := newPyroscope(t, pyroscope.Options{})
+	body := growing(150)
+	var targets []*target.Target
+	for i := 0; i < 3; i++ {
+		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
+	}
+	p := run(t, outageConfig(targets, fmt.Sprintf(`
+  - {name: up, url: %q, queue: {max_bytes: 256KiB}}
+  - {name: down, url: %q, queue: {max_bytes: 256KiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
+`, up.URL(), down.URL())))
+	waitProfiles(t, up, 30, nil)
+	waitProfiles(t, down, 30, nil)
+	down.Down()
+	p.wait("a long outage", func() string {
+		m := p.metrics()
+		l := m.ledger("down")
+		if l.balance() != "" || l.queuedBytes > l.limit {
+			t.Fatalf("%s %+v", l.balance(), l)
+		}
+		thinned := m.sum("profpull_write_dropped_profiles_total", "endpoint", "down", "reason", "thinned")
+		if l.merged < 300 || thinned == 0 {
+			return fmt.Sprintf("%.0f merged, %.0f thinned", l.merged, thinned)
+		}
+		return ""
+	})
+	if err := down.Up(); err != nil {
+		t.Fatal(err)
+	}
+	waitProfiles(t, down, down.Count()+30, nil)
+	want := grown(t, body, targets)
+	for name, server := range map[string]*pyroscope.Server{"up": up, "down": down} {
+		server := server
+		p.wait("the sums of "+name, func() string { return compareSums(want, arrived(server)) })
+	}
+	p.stop()
+	m := endpointSummary(t, p, "up")
+	if m["dropped"] != 0 || m["merged"] != 0 {
+		t.Errorf("the endpoint that was up: %v", m)
+	}
+	l := endpointSummary(t, p, "down")
+	if l["accepted"] != l["sent"]+l["dropped"]+l["merged"] || l["accepted"] != m["accepted"] {
+		t.Errorf("the endpoint that was down: %v, the other one %v", l, m)
+	}
+	noneRefused(t, down)
+	for _, r := range down.Profiles() {
+		if counterPathOf(r.Name()) != "" && time.Duration(r.Profile.DurationNanos) > 10*time.Minute {
+			t.Errorf("%s lasts %d ns", r.Name(), r.Profile.DurationNanos)
+		}
+	}
+}
+
+func counterPathOf(name string) string {
+	for path, n := range counterPaths {
+		if n == name {
+			return path
+		}
+	}
+	return ""
+}
+
+// The queue of the only endpoint cannot even hold one delta of each series: what has no room is
+// refused, its growth comes later, and the sums are exact all the same.
+func TestOutageWithoutRoomKeepsSums(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	body := growing(150)
+	var targets []*target.Target
+	for i := 0; i < 3; i++ {
+		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
+	}
+	p := run(t, outageConfig(targets, fmt.Sprintf(`
+  - {name: main, url: %q, queue: {max_bytes: 32KiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
+`, server.URL())))
+	waitProfiles(t, server, 30, nil)
+	server.Down()
+	p.wait("refusals", func() string {
+		m := p.metrics()
+		if n := m.sum("profpull_write_refused_profiles_total"); n < 100 {
+			return fmt.Sprintf("%.0f refused", n)
+		}
+		return ""
+	})
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	waitProfiles(t, server, server.Count()+20, nil)
+	want := grown(t, body, targets)
+	p.wait("the sums", func() string { return compareSums(want, arrived(server)) })
+	if l := p.metrics().ledger("main"); l.balance() != "" {
+		t.Error(l.balance())
+	}
+}

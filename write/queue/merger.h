@@ -1,0 +1,24 @@
+/* The thread that merges queued deltas (merging.h), for all destinations of a writer. It uses half
+ * of a core at most, unless a queue is nearly full.
+ */
+#ifndef PROFPULL_WRITE_QUEUE_MERGER_H
+#define PROFPULL_WRITE_QUEUE_MERGER_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "write/queue/send_queue.h"
+
+/* The shortest time between two plans. */
+#define MERGER_PAUSE_MS INT64_C(200)
+
+struct merger;
+
+/* Starts the thread. The queues, n of them, outlive it; the array does not have to. */
+struct merger *merger_new(struct send_queue *const *queues, size_t n, struct err *err);
+/* Ends the thread after the job that it is at. Accepts NULL, returns NULL. */
+struct merger *merger_free(struct merger *m);
+/* There may be something to merge (merging_is_due()). Any thread, never blocks for long. */
+void merger_poke(struct merger *m);
+
+#endif

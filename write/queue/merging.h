@@ -1,0 +1,65 @@
+/* Merging of queued deltas: when the queue of a destination runs full, or profiles near their
+ * max_age, the deltas of a series become one that covers the windows of all of them. Its counters
+ * are their sums, so nothing of them is lost; its gauges are those of the last one.
+ *
+ * A thread of its own (merger.h) makes a plan, and for each group in it takes a job, runs it
+ * without any lock, and gives it back. The parts of a job are counted as queued meanwhile.
+ *
+ * A merged profile has the age of its youngest part and the place in the queue of its oldest one.
+ * A part that a server has doubted, or that cannot be merged, stays as it is: it must not spoil the
+ * others.
+ */
+#ifndef PROFPULL_WRITE_QUEUE_MERGING_H
+#define PROFPULL_WRITE_QUEUE_MERGING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "pprof/scratch.h"
+#include "write/queue/send_queue.h"
+
+/* Shares of max_bytes, in percent: merging begins when more cannot be freed without a loss, and
+ * ends when less is left. */
+#define MERGE_BEGIN_PERCENT 75
+#define MERGE_END_PERCENT 55
+/* Profiles older than this share of max_age, in percent, are merged into younger ones. */
+#define MERGE_AGE_PERCENT 87
+/* From this share on, work does not rest. */
+#define MERGE_HURRY_PERCENT 90
+/* Most profiles of one job. */
+#define MERGE_PARTS_MAX 64
+/* Memory to work in: what takes more stays as it is. */
+#define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
+
+/* A group that is worth merging. */
+struct merge_candidate {
+    uint64_t key;
+    uint64_t bytes; /* of its parts */
+    uint64_t spare; /* bytes of all but the largest one: about what merging frees */
+    bool aged;      /* near max_age */
+};
+
+/* Whether there may be something to merge. Any thread. */
+bool merging_is_due(struct send_queue *q, int64_t now_ms);
+
+/* Groups that are worth merging, those first whose work frees most; free(*ret). 0 if there are
+ * none, or out of memory. */
+size_t merging_plan(struct send_queue *q, int64_t now_ms, struct merge_candidate **ret);
+/* Whether c is still to be merged, or has become needless since the plan was made. */
+bool merging_is_needed(struct send_queue *q, const struct merge_candidate *c);
+
+/* Whether the queue may be full soon, so that there is no time to rest. */
+bool merging_is_urgent(struct send_queue *q);
+
+struct merge_job;
+
+/* Takes the parts of a group out of the queue; NULL if there are not two, or out of memory. */
+struct merge_job *merging_take(struct send_queue *q, uint64_t key);
+/* Merges them; takes the time for it. scratch as in struct merge_options. */
+void merging_run(struct merge_job *job, struct scratch *scratch);
+/* Puts the result back, or the parts if there is none, and frees the job. */
+void merging_done(struct merge_job *job, int64_t now_ms);
+
+#endif

@@ -1,0 +1,87 @@
+/* Thinning out: see send_queue_private.h.
+ *
+ * At level k, a group keeps every 2^k-th of its profiles, of the queued ones and of those to come.
+ * Which ones depends on the group: where hardly one of each series is left, all together are still
+ * spread over the outage. What is in memory only goes first. When room is needed, the level rises
+ * until something is dropped. When the queue is nearly empty, all are kept again.
+ */
+#include "write/queue/send_queue_private.h"
+
+/* One profile of 65,536, none of most groups. */
+#define LEVEL_MAX 16
+/* The share of the queue below which nothing is thinned out any more. */
+#define CALM_SHARE 4
+
+static bool is_kept(const struct send_queue *q, const struct send_item *it)
+{
+    uint64_t number = it->index + (it->group != NULL ? it->group->key >> 32 : 0);
+    return (number & ((UINT64_C(1) << q->thin_level) - 1)) == 0;
+}
+
+/* Drops what the present level does not keep, of what is in memory only. */
+static bool sweep_bare(struct send_queue *q)
+{
+    struct send_item *next;
+    bool any = false;
+    for (struct send_item *it = TAILQ_FIRST(&q->bare); it != NULL; it = next) {
+        next = TAILQ_NEXT(it, kept);
+        if (!it->is_delta && !is_kept(q, it)) {
+            send_queue_drop_queued(q, it, DROP_THINNED);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* The same of all; what is on disk takes memory for its index. */
+static bool sweep_all(struct send_queue *q)
+{
+    struct send_item *next;
+    bool any = false;
+    for (struct send_item *it = TAILQ_FIRST(&q->others); it != NULL; it = next) {
+        next = TAILQ_NEXT(it, part);
+        if (!is_kept(q, it)) {
+            send_queue_drop_queued(q, it, DROP_THINNED);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static struct send_item *oldest_bare(const struct send_queue *q)
+{
+    struct send_item *it = TAILQ_FIRST(&q->bare);
+    while (it != NULL && it->is_delta) {
+        it = TAILQ_NEXT(it, kept);
+    }
+    return it;
+}
+
+bool send_queue_thin(struct send_queue *q)
+{
+    struct send_item *oldest = oldest_bare(q);
+    bool (*sweep)(struct send_queue *) = oldest != NULL ? sweep_bare : sweep_all;
+    oldest = oldest != NULL ? oldest : TAILQ_FIRST(&q->others);
+    if (oldest == NULL) {
+        return false;
+    }
+    if (sweep(q)) {
+        return true;
+    }
+    while (q->thin_level < LEVEL_MAX) {
+        q->thin_level++;
+        if (sweep(q)) {
+            return true;
+        }
+    }
+    send_queue_drop_queued(q, oldest, DROP_QUEUE_FULL);
+    return true;
+}
+
+bool send_queue_is_thinned(struct send_queue *q, const struct send_item *it)
+{
+    if (q->thin_level > 0 && send_queue_held(q) < q->config->queue_max_bytes / CALM_SHARE) {
+        q->thin_level = 0;
+    }
+    return it->group != NULL && !is_kept(q, it);
+}
