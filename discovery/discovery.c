@@ -487,6 +487,7 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
         .log = options->log,
         .counters = &d->counters,
         .rng = &d->rng,
+        .list_progress_ms = options->list_progress_ms,
         .on_forbidden = discovery_on_forbidden,
         .on_progress = discovery_on_progress,
         .arg = d,

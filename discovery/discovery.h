@@ -53,6 +53,9 @@ struct discovery_options {
      * May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     void *arg;
+    /* After how long without progress a list of the API server is given up. 0: see
+     * kubernetes/watch.h. */
+    int64_t list_progress_ms;
     /* Set if replicas share the targets; may be NULL. */
     const struct discovery_sharing *sharing; /* copied */
 };

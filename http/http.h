@@ -157,6 +157,8 @@ struct http_request {
     size_t size_hint;            /* expected size of the response, to reserve */
     size_t receive_buffer; /* 0 = 8 KiB; at least 1 KiB. Held for the whole transfer: less for one
                               that waits long for little data */
+    bool accept_gzip; /* asks for gzip; the body is inflated before anybody sees it, and max_body
+                         is about what comes out */
     bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
     /* Called after the status line and the headers; returns false to stop. May be NULL. */

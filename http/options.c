@@ -421,6 +421,7 @@ static void set_constants(struct http_transfer *t)
                            buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
     SET(t, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
     SET(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(t, CURLOPT_ACCEPT_ENCODING, t->request.accept_gzip ? "gzip" : (const char *)NULL);
     /* Headers for the server, credentials among them, are not for a proxy. */
     SET(t, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
     /* Ending a transfer during its name lookup must not wait for the resolver's thread. */

@@ -324,7 +324,7 @@ static bool reflector_on_head(void *arg, long status, const char *content_type)
 static bool reflector_on_data(void *arg, const char *data, size_t len)
 {
     struct reflector *r = arg;
-    bool go_on = watch_data(r->machine, data, len);
+    bool go_on = watch_data(r->machine, clock_mono_ms(), data, len);
     /* Not before data arrives: a server may accept a watch and close it at once. */
     if (go_on && r->accepted) {
         log_found(r);
@@ -363,6 +363,8 @@ static struct http_transfer *send_request(struct reflector *r, const struct watc
                                   .headers = &accept,
                                   .n_headers = 1,
                                   .timeout_ms = request->timeout_ms,
+                                  .progress_timeout_ms = request->progress_timeout_ms,
+                                  .accept_gzip = !request->is_watch,
                                   .max_body = UNSTREAMED_MAX,
                                   .receive_buffer = RECEIVE_BUFFER,
                                   .detect_dead_peer = true,
@@ -558,6 +560,7 @@ static struct reflector *reflector_new(const struct reflector_env *env,
         .depth_max = OBJECT_DEPTH_MAX,
         .members = r->options.resource->members,
         .kind = r->options.resource->kind,
+        .progress_ms = env->list_progress_ms,
     });
     if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->relist_timer == NULL ||
         r->machine == NULL) {

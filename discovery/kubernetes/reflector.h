@@ -54,6 +54,7 @@ struct reflector_env {
     const struct discovery_counters *counters;
     struct rng *rng;
     /* See struct discovery_options. */
+    int64_t list_progress_ms;
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     /* What reflectors_missing() says may have changed. NULL if on_forbidden is. */
     void (*on_progress)(void *arg);

@@ -145,28 +145,25 @@ static void add_encoded(struct buf *query, const char *name, const struct buf *v
     url_encode((struct sv){value->data, value->len}, query);
 }
 
+/* Of a version from the server's cache, which ignores the limit, unless w->pages says otherwise.
+ * The latest version comes from etcd, in pages. */
 static void add_list_query(struct watch *w, struct buf *query)
 {
-    if (w->page > 0) {
+    enum list_from from = w->pages == PAGES_LATEST ? FROM_LATEST : w->from;
+    bool limited = from == FROM_ANY || w->pages != PAGES_ANY;
+    if (w->page > 0 || limited || (from == FROM_LATEST && !w->unpaged)) {
         buf_printf(query, "&limit=%d", WATCH_PAGE_LIMIT);
-        add_encoded(query, "continue", &w->continue_token);
-        return;
     }
-    switch (w->from) {
-    case FROM_ANY:
-        buf_printf(query, "&limit=%d&resourceVersion=0", WATCH_PAGE_LIMIT);
-        break;
-    case FROM_NOT_OLDER:
-        /* Without a limit: the server's cache answers; with one the version would have to match
-         * exactly. */
+    if (w->page > 0) {
+        add_encoded(query, "continue", &w->continue_token);
+    } else if (from == FROM_ANY) {
+        buf_puts(query, "&resourceVersion=0");
+    } else if (from == FROM_NOT_OLDER) {
         add_encoded(query, "resourceVersion", &w->version);
+    }
+    /* With a limit alone the version would have to match exactly. */
+    if (w->page == 0 && (from == FROM_NOT_OLDER || (from == FROM_ANY && w->pages != PAGES_ANY))) {
         buf_puts(query, "&resourceVersionMatch=NotOlderThan");
-        break;
-    case FROM_LATEST:
-        if (!w->unpaged) {
-            buf_printf(query, "&limit=%d", WATCH_PAGE_LIMIT);
-        }
-        break;
     }
 }
 
@@ -179,6 +176,11 @@ static void add_stream_query(struct watch *w, struct buf *query)
     } else if (w->from == FROM_NOT_OLDER) {
         add_encoded(query, "resourceVersion", &w->version);
     }
+}
+
+static int64_t progress_limit_ms(const struct watch *w, int64_t usual_ms)
+{
+    return w->options.progress_ms > 0 ? w->options.progress_ms : usual_ms;
 }
 
 static int64_t add_watch_query(struct watch *w, struct buf *query)
@@ -221,7 +223,10 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     buf_clear(&w->page_version);
     buf_clear(&w->page_continue);
     w->started_ms = now_ms;
+    w->progress_ms = now_ms;
+    w->received = 0;
     w->events = 0;
+    w->changes = 0;
     w->slow = false;
     w->stalled = false;
     w->status = 0;
@@ -237,6 +242,7 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
         .is_watch = is_watch,
         .query = empty ? "" : w->query.data + 1,
         .timeout_ms = timeout_ms,
+        .progress_timeout_ms = is_watch ? 0 : progress_limit_ms(w, WATCH_LIST_PROGRESS_MS),
     };
     return true;
 }
@@ -246,14 +252,28 @@ void watch_head(struct watch *w, long status)
     w->status = status;
 }
 
-bool watch_data(struct watch *w, const char *data, size_t len)
+/* A list has no end; its objects have a limit of their own each. */
+static bool check_size(struct watch *w, size_t len)
+{
+    uint64_t max = w->options.list_bytes_max;
+    max = max == 0 ? WATCH_LIST_BYTES_MAX : max;
+    w->received += w->watching ? 0 : len;
+    return w->received <= max ||
+           err_set(&w->stream_err, ERR_LIMIT, "the list has no end after %" PRIu64 " bytes", max);
+}
+
+bool watch_data(struct watch *w, int64_t now_ms, const char *data, size_t len)
 {
     if (w->status != 200) {
         size_t room = BODY_MAX - w->body.len;
         buf_append(&w->body, data, len < room ? len : room);
         return len < room;
     }
-    json_stream_feed(w->stream, data, len, &w->stream_err);
+    size_t before = w->changes;
+    if (check_size(w, len)) {
+        json_stream_feed(w->stream, data, len, &w->stream_err);
+    }
+    w->progress_ms = w->changes == before ? now_ms : w->progress_ms;
     return w->stream_err.kind == ERR_NONE && !w->problem.present;
 }
 
@@ -262,7 +282,9 @@ int64_t watch_tick_at(const struct watch *w)
     if (!w->streaming || w->stalled) {
         return INT64_MAX;
     }
-    return w->started_ms + (w->slow ? WATCH_STREAM_LIMIT_MS : WATCH_STREAM_SLOW_MS);
+    int64_t over = w->progress_ms + progress_limit_ms(w, WATCH_STREAM_PROGRESS_MS);
+    int64_t slow = w->started_ms + WATCH_STREAM_SLOW_MS;
+    return w->slow || over < slow ? over : slow;
 }
 
 bool watch_tick(struct watch *w, int64_t now_ms)
@@ -270,13 +292,13 @@ bool watch_tick(struct watch *w, int64_t now_ms)
     if (now_ms < watch_tick_at(w)) {
         return true;
     }
+    bool over = now_ms >= w->progress_ms + progress_limit_ms(w, WATCH_STREAM_PROGRESS_MS);
     if (!w->slow) {
         w->slow = true;
         w->options.handler.slow(w->options.handler.arg);
-        return true;
     }
-    w->stalled = true;
-    return false;
+    w->stalled = over;
+    return !over;
 }
 
 /* ---- the result of a request ----------------------------------------------------------------- */
@@ -342,8 +364,10 @@ static enum watch_result check_end(struct watch *w, const struct watch_outcome *
 {
     /* Perhaps nothing has arrived: a proxy may buffer an answer that does not end. */
     if (w->stalled) {
-        err_set(err, ERR_NETWORK, "the end of the streamed list has not come within %d s",
-                WATCH_STREAM_LIMIT_MS / (int)MS_PER_S);
+        char limit[32];
+        format_duration_ms(progress_limit_ms(w, WATCH_STREAM_PROGRESS_MS), limit, sizeof(limit));
+        err_set(err, ERR_NETWORK,
+                "the streamed list has made no progress for %s, and its end has not come", limit);
         return WATCH_UNSUPPORTED;
     }
     if (w->problem.present || (o->status != 200 && o->status != 0)) {
@@ -378,6 +402,7 @@ void watch_listed(struct watch *w)
     w->page = 0;
     w->from = FROM_NOT_OLDER;
     w->unpaged = false;
+    w->pages = PAGES_ANY;
     w->list_paged = false;
     w->no_streams = w->no_streams || w->forbidden; /* listing is allowed, streaming is not */
     w->forbidden = false;
@@ -427,16 +452,31 @@ static void list_expired(struct watch *w, int64_t now_ms)
     }
 }
 
+/* Whether the list might come in smaller pieces: it broke off, made no progress, or was refused as
+ * too much work; or the server does not understand the limit together with a version. */
+static bool was_too_much(const struct watch *w, const struct watch_outcome *o)
+{
+    bool refused = w->pages == PAGES_NOT_OLDER && (o->status == 400 || o->status == 422);
+    return w->page == 0 && (o->status == 200 || o->status == 413 || o->status == 504 || refused ||
+                            o->result == HTTP_ERR_TIMEOUT);
+}
+
 /* A list, or a page of it, is requested again; the list starts over if the server will never send
  * the page because it does not accept the continue token. */
-static void list_failed(struct watch *w, long status, int64_t now_ms, int64_t at_least_ms)
+static void list_failed(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
+                        int64_t at_least_ms)
 {
+    long status = o->status;
     if (w->forbidden && status == 403) {
         /* The permission is missing, not the support of streams. */
         w->forbidden = false;
         w->list_paged = false;
         back_off(w, now_ms, at_least_ms);
         return;
+    }
+    if (!w->streaming && was_too_much(w, o)) {
+        w->pages = w->pages == PAGES_ANY ? PAGES_NOT_OLDER : PAGES_LATEST;
+        w->unpaged = false;
     }
     /* Whatever the answer was: pages may work. */
     w->list_paged = w->list_paged || (w->streaming && status != 0);
@@ -500,7 +540,7 @@ enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome
     } else if (result == WATCH_EXPIRED) {
         list_expired(w, now_ms);
     } else {
-        list_failed(w, outcome->status, now_ms, at_least_ms);
+        list_failed(w, outcome, now_ms, at_least_ms);
     }
     return result;
 }

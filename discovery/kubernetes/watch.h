@@ -7,10 +7,13 @@
  * The rules are those of client-go's reflector:
  *   - The first list accepts any version ("0": from the server's cache), a later one must be no
  *     older than the last version seen, and one after "expired" or "too large resource version" is
- * a quorum read (""). Lists are paged where the server does not serve them from its cache.
+ * a quorum read (""). With a version the server answers from its cache, and not in pages.
+ *   - A list that breaks off, makes no progress, or is refused as too much work (504, 413) is read
+ * in smaller pieces: with a limit and "not older than", which newer servers page; if that fails, as
+ *     a quorum read, which all servers page. This holds for this list only.
  *   - Where the server can, a list is streamed (sendInitialEvents): it comes as the first events of
  *     a watch, up to a bookmark that marks its end, and that watch continues. If a server refuses
- *     this (400, 403, 422), or does not send the bookmark in time, lists are paged from then on;
+ *     this (400, 403, 422), or makes no progress before that, lists are paged from then on;
  *     after any other failure only this list is paged.
  *   - A watch continues from the last version seen, over any number of connections. Only an expired
  *     version (410), or WATCH_FAILURES_MAX consecutive answers that are no watch, lead to a new
@@ -45,10 +48,17 @@
 #define WATCH_TIMEOUT_MAX_S 600
 /* Our own timeout is this much later. */
 #define WATCH_TIMEOUT_SLACK_MS 30000
-#define WATCH_LIST_TIMEOUT_MS 120000
-/* Without the end of a streamed list: when to report that it is late, and when to give up. */
+/* A list, or a page of it, may take long as long as it makes progress: without a byte for so long
+ * it is given up. The API server ends the requests for lists after a minute by itself. */
+#define WATCH_LIST_PROGRESS_MS 120000
+/* And this long, or this large after it has been inflated, it is given up though it goes on. */
+#define WATCH_LIST_TIMEOUT_MS 3600000
+#define WATCH_LIST_BYTES_MAX ((uint64_t)16 * 1024 * 1024 * 1024)
+/* Without the end of a streamed list: when to report that it is late, and after which time without
+ * progress to give up. Objects that are sent as added are progress, changes are not: a server that
+ * does not know of streamed lists sends these for ever. */
 #define WATCH_STREAM_SLOW_MS 10000
-#define WATCH_STREAM_LIMIT_MS 60000
+#define WATCH_STREAM_PROGRESS_MS 60000
 /* "true" on the bookmark that ends a streamed list. */
 #define WATCH_END_ANNOTATION "k8s.io/initial-events-end"
 /* A watch that ends earlier without an event has failed; also the minimum between two watches. */
@@ -102,6 +112,11 @@ struct watch_options {
      * error; an event with an object of another kind is skipped, its version included. A kind that
      * is missing counts as right. NULL: any. Referenced. */
     const char *kind;
+    /* Instead of WATCH_LIST_PROGRESS_MS, WATCH_STREAM_PROGRESS_MS and WATCH_LIST_BYTES_MAX. 0:
+     * these.
+     */
+    int64_t progress_ms;
+    uint64_t list_bytes_max;
 };
 
 struct watch;
@@ -116,13 +131,14 @@ struct watch_request {
     bool is_watch;
     const char *query; /* without the question mark; valid until the next watch_begin() */
     int64_t timeout_ms;
+    int64_t progress_timeout_ms; /* without a byte; 0: none */
 };
 /* Begins the next request. False if out of memory: call again later (watch_next_at). */
 bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret);
 /* The status line has arrived. */
 void watch_head(struct watch *w, long status);
 /* Bytes of the body. False: stop reading, and end the request. */
-bool watch_data(struct watch *w, const char *data, size_t len);
+bool watch_data(struct watch *w, int64_t now_ms, const char *data, size_t len);
 
 /* When watch_tick() is due during the request (monotonic ms); INT64_MAX: never. */
 int64_t watch_tick_at(const struct watch *w);

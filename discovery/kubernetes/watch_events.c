@@ -117,10 +117,14 @@ static void on_streamed(struct watch *w, enum discovery_event event, const json_
 {
     const struct watch_handler *h = &w->options.handler;
     if (event == EVENT_BOOKMARK) {
+        w->changes++;
         if (is_end_of_list(object)) {
             end_streamed_list(w, object);
         }
-    } else if (!h->object(h->arg, event == EVENT_DELETED ? event : EVENT_LISTED, object)) {
+        return;
+    }
+    w->changes += event == EVENT_ADDED ? 0 : 1;
+    if (!h->object(h->arg, event == EVENT_DELETED ? event : EVENT_LISTED, object)) {
         out_of_memory(w);
     }
 }

@@ -15,6 +15,8 @@
 
 /* The version that a list requests. */
 enum list_from { FROM_ANY, FROM_NOT_OLDER, FROM_LATEST };
+/* The server's choice; asked for with a version; and without one, so that it comes from etcd. */
+enum list_pages { PAGES_ANY, PAGES_NOT_OLDER, PAGES_LATEST };
 
 struct watch {
     struct watch_options options;
@@ -31,6 +33,7 @@ struct watch {
     bool no_streams;           /* the server never streams lists */
     bool forbidden;            /* a streamed list was refused with 403, as any list may be */
     bool list_paged;           /* a streamed list failed: this one is paged */
+    enum list_pages pages;     /* how this list is divided */
 
     /* The time of the next request. */
     int64_t next_at;
@@ -44,7 +47,10 @@ struct watch {
     struct buf page_version;
     struct buf page_continue;
     int64_t started_ms;
+    int64_t progress_ms; /* when a streamed list last made progress */
+    uint64_t received;   /* bytes of a list */
     size_t events;
+    size_t changes; /* events of a streamed list that do not belong to its beginning */
     bool streaming; /* it streams a list, which has not ended */
     bool slow;
     bool stalled;

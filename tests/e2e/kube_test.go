@@ -314,15 +314,17 @@ func TestWatchEvents(t *testing.T) {
 	w.stop()
 }
 
-// A list in pages gives every pod; when a page has expired, the list is read again.
+// A list gives every pod, as gzip; if it breaks off because it is too large, it is read in pages, and when a
+// page has expired, again.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
-	for _, expired := range []int{0, 1} {
-		expired := expired
-		t.Run(fmt.Sprintf("%d expired pages", expired), func(t *testing.T) {
+	for _, c := range []struct{ expired, listMax int }{{0, 0}, {0, 800 << 10}, {1, 800 << 10}} {
+		expired := c.expired
+		listMax := c.listMax
+		t.Run(fmt.Sprintf("%d expired pages, at most %d KiB", expired, listMax>>10), func(t *testing.T) {
 			t.Parallel()
 			bin(t)
-			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired, NoStreams: 422})
+			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired, NoStreams: 422, ListMax: listMax})
 			const n = 1200
 			for i := 0; i < n; i++ {
 				pod := kube.Annotated(fmt.Sprintf("pod-%d", i), fmt.Sprintf("10.0.%d.%d:6060", i/250, i%250+1), "memory")
@@ -343,8 +345,12 @@ func TestManyPods(t *testing.T) {
 			}
 			gone := p.wait("half of the pods to go", count(n/2))
 			t.Logf("%d pods: listed within %v, half removed within %v, RSS %d KiB", n, took, gone, p.rss()>>10)
-			if st := cluster.Stats(); expired == 0 && st.Lists != 1 {
-				t.Errorf("%d lists", st.Lists)
+			st := cluster.Stats()
+			if listMax == 0 && (st.Lists != 1 || st.Gzipped != 1) {
+				t.Errorf("%d lists, %d as gzip", st.Lists, st.Gzipped)
+			}
+			if expired == 0 && listMax > 0 && (st.Lists != 2 || st.Pages != 4) {
+				t.Errorf("%d lists in %d answers; the whole one, and three pages, are four", st.Lists, st.Pages)
 			}
 			if status, _ := p.get("/-/ready"); status != 200 {
 				t.Errorf("/-/ready: %d", status)

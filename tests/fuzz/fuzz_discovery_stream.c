@@ -146,7 +146,7 @@ static void request(struct watch *w, int64_t *now, long status, const char *data
     watch_head(w, status);
     bool ok = true;
     for (size_t i = 0; i < size && ok; i += piece) {
-        ok = watch_data(w, data + i, size - i < piece ? size - i : piece);
+        ok = watch_data(w, 0, data + i, size - i < piece ? size - i : piece);
     }
     struct err err = ERR_INIT;
     *now += 5000;

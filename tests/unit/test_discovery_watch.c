@@ -12,12 +12,14 @@ static void test_list_then_watch(void **state)
     list_two(&s);
     CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "the first list takes any version");
     CHECK_INT(s.waited, 0, "");
-    CHECK_INT(s.timeout_ms, WATCH_LIST_TIMEOUT_MS, "");
+    CHECK_INT(s.timeout_ms, 3600000, "a list may take long");
+    CHECK_INT(s.progress_timeout_ms, 120000, "while it makes progress");
     CHECK_INT(s.synced, true, "");
     STEP(&s, .status = 200, .lasted_ms = 300000,
          .body = EVENT("ADDED", POD("c", "11")) EVENT("MODIFIED", POD("a", "12"))
              EVENT("DELETED", POD("b", "13")));
     CHECK_INT(s.is_watch, true, "");
+    CHECK_INT(s.progress_timeout_ms, 0, "a watch may be silent");
     CHECK_INT(s.waited, 0, "");
     CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
     check_out(&s, "A:c M:a D:b ", "");
@@ -542,6 +544,86 @@ static void test_bad_lists(void **state)
     }
 }
 
+/* A list that fails because it is too much at once is asked for in pages, whatever its version;
+ * other failures change nothing. */
+static void test_list_in_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct answer answer;
+        bool divided;
+    } cases[] = {
+        {"cut", {.status = 200, .body = "{\"items\":[", .result = HTTP_ERR_CUT}, true},
+        {"too late", {.result = HTTP_ERR_TIMEOUT}, true},
+        {"504", {.status = 504}, true},
+        {"413", {.status = 413}, true},
+        {"500", {.status = 500}, false},
+        {"429", {.status = 429}, false},
+        {"403", {.status = 403}, false},
+        {"away", {.result = HTTP_ERR_CONNECT}, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool d = cases[i].divided;
+        struct sim s;
+        setup(&s, "");
+        begin(&s);
+        answer(&s, cases[i].answer);
+        begin(&s);
+        CHECK_STR(s.query.data,
+                  d ? "limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan"
+                    : "limit=500&resourceVersion=0",
+                  cases[i].name);
+        answer(&s, cases[i].answer);
+        STEP(&s, .status = 200, .body = PAGE("10", "t", POD("a", "1")));
+        CHECK_STR(s.query.data, d ? "limit=500" : "limit=500&resourceVersion=0", cases[i].name);
+        STEP(&s, .status = 200, .body = LIST("10", POD("b", "1")));
+        CHECK_STR(s.query.data, "limit=500&continue=t", cases[i].name);
+        CHECK_INT(s.synced, true, cases[i].name);
+        STEP(&s, .status = 410);
+        begin(&s);
+        CHECK_STR(s.query.data, RELIST_QUERY("10"), "the next list comes in one piece");
+        answer(&s, cases[i].answer);
+        begin(&s);
+        CHECK_STR(s.query.data, d ? "limit=500&" RELIST_QUERY("10") : RELIST_QUERY("10"),
+                  cases[i].name);
+        teardown(&s);
+    }
+}
+
+/* A server that does not understand a limit with a version is asked for the latest one. */
+static void test_pieces_not_understood(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup(&s, "");
+    STEP(&s, .status = 504);
+    STEP(&s, .status = 400);
+    CHECK_STR(s.query.data, "limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan", "");
+    begin(&s);
+    CHECK_STR(s.query.data, "limit=500", "");
+    teardown(&s);
+}
+
+/* An answer that never ends is given up; what inflates is counted as inflated (http/http.h). */
+static void test_endless_list(void **state)
+{
+    (void)state;
+    struct sim s;
+    setup_limited(&s, "", OBJECT_MAX, 100);
+    STEP(&s, .status = 422);
+    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("b", "1") "," POD("c", "1")));
+    CHECK_INT(s.result, WATCH_FAILED, "");
+    CHECK_STR(s.err.msg, "the list has no end after 100 bytes", "");
+    CHECK_INT(s.synced, false, "");
+    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")));
+    CHECK_INT(s.synced, true, "a list of its own");
+    STEP(&s, .status = 200, .lasted_ms = 5000,
+         .body = EVENT("ADDED", POD("d", "11")) EVENT("ADDED", POD("e", "12")));
+    CHECK_INT(s.result, WATCH_DONE, "a watch may go on for ever");
+    teardown(&s);
+}
+
 static void test_long_error_text(void **state)
 {
     (void)state;
@@ -631,9 +713,9 @@ static void test_requested_relist(void **state)
     begin(&s);
     CHECK_INT(s.is_watch, true, "");
     watch_head(s.w, 200);
-    CHECK_INT(
-        watch_data(s.w, EVENT("ADDED", POD("c", "11")), strlen(EVENT("ADDED", POD("c", "11")))),
-        true, "");
+    CHECK_INT(watch_data(s.w, s.now, EVENT("ADDED", POD("c", "11")),
+                         strlen(EVENT("ADDED", POD("c", "11")))),
+              true, "");
     CHECK_INT(watch_relist(s.w), true, "a watch runs");
     CHECK_INT(watch_relist(s.w), false, "a list comes already");
     begin(&s);
@@ -677,6 +759,9 @@ int main(void)
         cmocka_unit_test(test_error_events),
         cmocka_unit_test(test_bad_events),
         cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_list_in_pieces),
+        cmocka_unit_test(test_pieces_not_understood),
+        cmocka_unit_test(test_endless_list),
         cmocka_unit_test(test_long_error_text),
         cmocka_unit_test(test_long_strings),
         cmocka_unit_test(test_no_memory),

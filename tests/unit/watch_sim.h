@@ -20,6 +20,7 @@ struct sim {
     int64_t waited; /* before the current request */
     bool is_watch;
     int64_t timeout_ms;
+    int64_t progress_timeout_ms;
     bool no_memory;   /* for a pod called "heavy" */
     struct buf query; /* timeoutSeconds as "T" */
     struct buf out;   /* the calls of the handler, one word each */
@@ -84,7 +85,8 @@ static inline void on_slow(void *arg)
     buf_puts(&((struct sim *)arg)->out, "slow ");
 }
 
-static inline void setup_streaming(struct sim *s, const char *selectors, size_t object_max)
+static inline void setup_limited(struct sim *s, const char *selectors, size_t object_max,
+                                 uint64_t list_bytes_max)
 {
     *s = (struct sim){.now = 1000000};
     buf_init(&s->query, 1 << 16);
@@ -103,8 +105,14 @@ static inline void setup_streaming(struct sim *s, const char *selectors, size_t 
         .selectors = selectors,
         .object_max = object_max,
         .depth_max = 16,
+        .list_bytes_max = list_bytes_max,
     });
     assert_non_null(s->w);
+}
+
+static inline void setup_streaming(struct sim *s, const char *selectors, size_t object_max)
+{
+    setup_limited(s, selectors, object_max, 0);
 }
 
 static inline void teardown(struct sim *s)
@@ -126,6 +134,7 @@ static inline void begin(struct sim *s)
     assert_true(watch_begin(s->w, s->now, &request));
     s->is_watch = request.is_watch;
     s->timeout_ms = request.timeout_ms;
+    s->progress_timeout_ms = request.progress_timeout_ms;
     buf_clear(&s->query);
     static const char key[] = "timeoutSeconds=";
     const char *timeout = strstr(request.query, key);
@@ -160,7 +169,7 @@ static inline void answer(struct sim *s, struct answer a)
     /* In small pieces, the way a network might. */
     size_t n = a.body == NULL ? 0 : strlen(a.body);
     for (size_t i = 0; i < n && go_on; i += 7) {
-        go_on = watch_data(s->w, a.body + i, n - i < 7 ? n - i : 7);
+        go_on = watch_data(s->w, s->now, a.body + i, n - i < 7 ? n - i : 7);
     }
     s->now += a.lasted_ms;
     struct watch_outcome outcome = {

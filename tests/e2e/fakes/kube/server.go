@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -27,6 +28,8 @@ type Options struct {
 	ExpirePages int
 	// NoStreams refuses lists that are streamed (sendInitialEvents) with this status: 400, 403 or 422.
 	NoStreams int
+	// ListMax breaks answers to list requests off that have more bytes than this, in the middle. 0: none.
+	ListMax int
 	// GoneAsStatus answers a watch from a forgotten version with HTTP 410 instead of an ERROR event.
 	GoneAsStatus bool
 }
@@ -41,6 +44,7 @@ type Stats struct {
 	Refused      int // 4xx and 5xx, faults included
 	Unauthorized int
 	Bookmarks    int
+	Gzipped      int      // answers to list requests
 	WatchFrom    []string // resourceVersion of each watch
 	ListFrom     []string // resourceVersion of each list
 	Queries      []string // all raw queries
@@ -350,7 +354,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 		s.stats.Lists++
 		s.stats.ListFrom = append(s.stats.ListFrom, version)
 		page.rest = s.store.list(match)
-		if version != "" {
+		if version != "" && q.Get("resourceVersionMatch") != "NotOlderThan" {
 			limit = 0 // served from the watch cache, which does not page
 		}
 	}
@@ -362,8 +366,26 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 	body := s.takePage(page, limit, kindAt(r.URL.Path))
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body)
+	if s.opts.ListMax > 0 && len(body) > s.opts.ListMax {
+		_, _ = w.Write(body[:len(body)/2])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	if len(body) < gzipMin || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		_, _ = w.Write(body)
+		return
+	}
+	s.mu.Lock()
+	s.stats.Gzipped++
+	s.mu.Unlock()
+	w.Header().Set("Content-Encoding", "gzip")
+	zip := gzip.NewWriter(w)
+	_, _ = zip.Write(body)
+	_ = zip.Close()
 }
+
+// gzipMin is the size from which on Kubernetes compresses an answer.
+const gzipMin = 128 << 10
 
 // takePage writes up to limit items and remembers the rest under a new token.
 func (s *Server) takePage(page *snapshot, limit int, kind string) []byte {
