@@ -16,12 +16,14 @@
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "discovery/discovery.h"
+#include "http/lookup.h"
 #include "scraper/scraper.h"
 #include "write/write.h"
 
 #define IN_FLIGHT_MAX 24576
-/* Descriptors that scrapes must leave: loops, endpoints, watches, files, the admin server. */
-#define FDS_RESERVED 128
+/* Descriptors that scrapes must leave: loops, endpoints, watches, files, the admin server with
+ * their own name lookups, and the lookups of targets. */
+#define FDS_RESERVED (128 + LOOKUP_FDS)
 /* The fewest scrapes that may run, and connections that may be kept, however few descriptors the
  * process may have. */
 #define SCRAPE_FDS_MIN 8

@@ -87,6 +87,8 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     free_headers(t->headers);
     free_headers(t->proxy_headers);
     curl_slist_free_all(t->connect_to);
+    curl_slist_free_all(t->resolve);
+    free(t->lookup_host);
     url_done(&t->url);
     http_file_unref(t->ca);
     http_file_unref(t->cert);
@@ -153,10 +155,44 @@ static void reject(struct http_transfer *t, const struct err *reason)
     http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason->msg);
 }
 
+/* Adds the transfer to libcurl with the addresses of its host; NULL: there are none. */
+static void client_on_addresses(void *transfer, const char *addresses, const char *reason)
+{
+    struct http_transfer *t = transfer;
+    struct err err = ERR_INIT;
+    if (addresses == NULL) {
+        http_transfer_fail(t, t->client->closing ? HTTP_ERR_ABORTED : HTTP_ERR_RESOLVE, reason);
+    } else if (!http_options_resolve(t, addresses, &err)) {
+        reject(t, &err);
+    } else {
+        http_shard_add(t);
+    }
+}
+
+static void look_up(struct http_transfer *t)
+{
+    const char *addresses = NULL;
+    struct err err = ERR_INIT;
+    switch (resolver_get(t->client->resolver, t->lookup_host, clock_mono_ms(), &t->lookup,
+                         &addresses, &err)) {
+    case RESOLVER_FOUND:
+    case RESOLVER_FAILED:
+        client_on_addresses(t, addresses, err.msg);
+        break;
+    case RESOLVER_WAIT:
+        break;
+    }
+}
+
+/* Name, connection, request. */
 static void launch(struct http_transfer *t)
 {
     http_deadline_arm(t);
-    http_shard_add(t);
+    if (t->lookup_host != NULL) {
+        look_up(t);
+    } else {
+        http_shard_add(t);
+    }
 }
 
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
@@ -197,6 +233,13 @@ static void client_on_token(void *transfer, enum http_result result, const char 
     }
 }
 
+void http_transfer_detach(struct http_transfer *t)
+{
+    http_tokens_cancel(&t->token);
+    resolver_cancel(&t->lookup);
+    http_shard_remove(t);
+}
+
 void http_cancel(struct http_transfer *t)
 {
     if (t->in_multi && t->shard->busy) {
@@ -205,8 +248,7 @@ void http_cancel(struct http_transfer *t)
         http_list_move(t, &t->shard->cancelled);
         return;
     }
-    http_tokens_cancel(&t->token);
-    http_shard_remove(t);
+    http_transfer_detach(t);
     http_transfer_free(t);
 }
 
@@ -330,6 +372,9 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         forget_credentials(t);
     }
     http_result_classify(t);
+    if (t->lookup_host != NULL && t->result != HTTP_DONE && t->sent_ns == 0) {
+        resolver_suspect(t->client->resolver, t->lookup_host);
+    }
     end(t);
 }
 
@@ -448,7 +493,13 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->watchdog = loop_timer_new(c->loop, http_watchdog_on_timer, c);
     c->files = http_files_new(c->log, c->file_failures);
     c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
-    bool ok = c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL;
+    c->resolver = resolver_new(&(struct resolver_options){.loop = c->loop,
+                                                          .metrics = options->metrics,
+                                                          .client = c->name,
+                                                          .lookup = options->lookup,
+                                                          .resume = client_on_addresses});
+    bool ok =
+        c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL && c->resolver != NULL;
     for (unsigned i = 0; ok && i < n; i++) {
         ok = http_shard_init(&c->shards[i], c);
     }
@@ -477,6 +528,9 @@ struct http_client *http_client_free(struct http_client *c)
     if (c->tokens != NULL) {
         http_tokens_abort(c->tokens, SHUT_DOWN);
     }
+    if (c->resolver != NULL) {
+        resolver_abort(c->resolver, SHUT_DOWN);
+    }
     for (unsigned i = 0; i < c->n_shards; i++) {
         abort_list(&c->shards[i].running);
         abort_list(&c->shards[i].pending);
@@ -491,6 +545,7 @@ struct http_client *http_client_free(struct http_client *c)
     loop_timer_free(c->ended_timer);
     loop_timer_free(c->watchdog);
     http_tokens_free(c->tokens);
+    resolver_free(c->resolver);
     http_files_free(c->files);
     curl_global_cleanup();
     free(c);

@@ -46,8 +46,8 @@ static void expire(struct http_transfer *t, const struct due *due, int64_t now_n
     if (now_ns - due->at_ns > OVERDUE_NS) {
         metric_inc(t->client->overdue);
     }
-    http_tokens_cancel(&t->token);
-    http_shard_remove(t);
+    t->in_lookup = t->lookup.name != NULL;
+    http_transfer_detach(t);
     if (t->cancelled) {
         http_transfer_free(t);
         return;

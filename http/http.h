@@ -11,6 +11,10 @@
  * re-read when they change on disk (checked at most once a second); if a file becomes unreadable or
  * empty, this is logged and the old content stays in use. Secrets never appear in an error.
  *
+ * Names are looked up on a few threads of the client (resolver.h), each host once for all transfers
+ * that wait for it, and not by libcurl, which would take a thread and three descriptors for each
+ * transfer. Only what a SOCKS proxy leaves to us (socks4, socks5) is looked up by libcurl.
+ *
  * The program must ignore SIGPIPE: libcurl sends with MSG_NOSIGNAL, but OpenSSL does not.
  */
 #ifndef PROFPULL_HTTP_HTTP_H
@@ -25,6 +29,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
+#include "http/lookup.h"
 
 /* The User-Agent of profpull. */
 #define USER_AGENT "profpull/" PROFPULL_VERSION
@@ -180,6 +185,7 @@ struct http_client_options {
     const char *name; /* static; label "client" of the metrics: "scrape", "write", "kubernetes" */
     unsigned shards;  /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
+    lookup_fn *lookup;             /* for tests; NULL: getaddrinfo() */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
      * exceed it ends with HTTP_ERR_NO_ROOM. 0 = none. */
     size_t bodies_max_bytes;

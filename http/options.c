@@ -1,3 +1,4 @@
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "http/files.h"
 #include "http/pem.h"
 #include "http/private.h"
+#include "http/proxy.h"
 
 /* curl_easy_setopt() can run out of memory at each string. The failures are collected, so that a
  * run of options needs one check at its end. */
@@ -324,16 +326,6 @@ static bool set_server_name(struct http_transfer *t, const struct http_request *
                : append_line(&t->headers, err, "Host: %s%s%s:%u", open, t->url.host, close, port);
 }
 
-/* Go's rule, which Prometheus follows and libcurl does not: HTTP_PROXY counts for http as well. */
-static const char *upper_case_proxy(const struct http_transfer *t)
-{
-    if (t->url.https ||
-        getenv("http_proxy") != NULL) { /* NOLINT(concurrency-mt-unsafe): never changed */
-        return NULL;
-    }
-    return getenv("HTTP_PROXY"); /* NOLINT(concurrency-mt-unsafe) */
-}
-
 /* The headers of a CONNECT request. */
 static bool set_proxy_headers(struct http_transfer *t, const struct http_settings *s,
                               struct err *err)
@@ -350,25 +342,55 @@ static bool set_proxy_headers(struct http_transfer *t, const struct http_setting
     return true;
 }
 
-static void set_proxy(struct http_transfer *t, const struct http_settings *s)
+static bool is_address(const char *host)
 {
-    if (is_set(s->proxy_url)) {
-        SET(t, CURLOPT_PROXY, s->proxy_url);
-        /* Empty and not absent: otherwise libcurl would read the environment. */
-        SET(t, CURLOPT_NOPROXY, or_empty(s->no_proxy));
-        return;
+    unsigned char bytes[sizeof(struct in6_addr)];
+    return inet_pton(AF_INET, host, bytes) == 1 || strchr(host, ':') != NULL;
+}
+
+/* Takes host. */
+static void set_lookup(struct http_transfer *t, char *host, uint16_t port)
+{
+    if (host != NULL && is_address(host)) {
+        free(host);
+        host = NULL;
     }
-    if (!s->proxy_from_environment) {
-        SET(t, CURLOPT_PROXY, "");
-        return;
+    t->lookup_host = host;
+    t->lookup_port = port;
+    t->lookup.transfer = t;
+}
+
+static bool set_route(struct http_transfer *t, const struct http_settings *s, struct err *err)
+{
+    const char *proxy = proxy_of(&t->url, s);
+    const char *exceptions = proxy_exceptions(s);
+    /* libcurl compares the host of the URL that it gets. */
+    const char *name = uses_server_name(t) ? s->tls.server_name : t->url.host;
+    char *host = NULL;
+    uint16_t port = t->url.port;
+    /* Empty and not absent: otherwise libcurl would read the environment. */
+    SET(t, CURLOPT_PROXY, proxy);
+    SET(t, CURLOPT_NOPROXY, exceptions);
+    if (*proxy == '\0' || proxy_is_excepted(exceptions, sv_from(name))) {
+        host = strdup(t->url.host);
+    } else if (!proxy_parse(proxy, &host, &port, err)) {
+        return false;
     }
-    const char *proxy = upper_case_proxy(t);
-    if (proxy != NULL) {
-        SET(t, CURLOPT_PROXY, proxy);
+    if (host == NULL) {
+        return err_memory(err);
     }
-    if (s->no_proxy != NULL) {
-        SET(t, CURLOPT_NOPROXY, s->no_proxy);
-    }
+    set_lookup(t, host, port);
+    return true;
+}
+
+bool http_options_resolve(struct http_transfer *t, const char *addresses, struct err *err)
+{
+    curl_slist_free_all(t->resolve);
+    t->resolve = NULL;
+    /* "+": libcurl may forget it later. */
+    bool ok = append_line(&t->resolve, err, "+%s:%u:%s", t->lookup_host, t->lookup_port, addresses);
+    SET(t, CURLOPT_RESOLVE, t->resolve);
+    return ok;
 }
 
 /* ---- method and body ------------------------------------------------------------------------- */
@@ -493,10 +515,10 @@ bool http_options_apply(struct http_transfer *t, const struct http_request *r, s
     http_transfer_set_callbacks(t);
     SET(t, CURLOPT_HTTP_VERSION,
         s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
-    set_proxy(t, s);
-    if (!set_method(t, r, err) || !append_given(t, r, err) || !set_auth(t, r, err) ||
-        (t->url.https && !set_tls(t, s, err)) || !set_server_name(t, r, err) ||
-        !append_suppressions(t, r, err) || !set_proxy_headers(t, s, err)) {
+    if (!set_route(t, s, err) || !set_method(t, r, err) || !append_given(t, r, err) ||
+        !set_auth(t, r, err) || (t->url.https && !set_tls(t, s, err)) ||
+        !set_server_name(t, r, err) || !append_suppressions(t, r, err) ||
+        !set_proxy_headers(t, s, err)) {
         return false;
     }
     SET(t, CURLOPT_HTTPHEADER, t->headers);

@@ -2,6 +2,7 @@
  *
  *   client.c     client, start, cancel, end of a transfer
  *   shard.c      one multi handle on the loop: sockets, timer, collecting what has ended
+ *   resolver.c   the addresses of hosts, on lookup.c's threads
  *   options.c    settings and request -> options of an easy handle
  *   deadline.c   when a transfer has to end, and the watchdog over all of them
  *   transfer.c   the callbacks of libcurl during a transfer: headers, body, upload
@@ -26,6 +27,7 @@
 #include "http/files.h"
 #include "http/http.h"
 #include "http/oauth2.h"
+#include "http/resolver.h"
 #include "http/url.h"
 
 /* The limit of a response that is read although sending failed. */
@@ -96,6 +98,10 @@ struct http_transfer {
     struct curl_slist *proxy_headers;
     struct http_token_use token; /* HTTP_AUTH_OAUTH2 */
     bool needs_token;            /* before it can be added to libcurl */
+    char *lookup_host;           /* whose addresses it needs after that; NULL: none */
+    uint16_t lookup_port;
+    struct resolver_use lookup;
+    struct curl_slist *resolve; /* the addresses */
     struct curl_slist *connect_to;
     struct http_file *ca;
     struct http_file *cert;
@@ -127,6 +133,7 @@ struct http_transfer {
     bool stopped; /* one of our callbacks said stop, for this reason: */
     enum http_result result;
     enum http_limit limit; /* the one that was over */
+    bool in_lookup;        /* while it waited for addresses */
     CURLcode code;
     unsigned round; /* of the client when it ended */
     long status;
@@ -164,6 +171,7 @@ struct http_client {
     const char *name;
     struct http_files *files;
     struct http_tokens *tokens;
+    struct resolver *resolver;
     struct http_list all; /* linked by all_link */
     struct loop_timer *watchdog;
     struct http_list ended;
@@ -212,6 +220,8 @@ void http_list_move(struct http_transfer *t, struct http_list *to);
 void http_transfer_complete(struct http_transfer *t, CURLcode code);
 /* Ends a transfer that is out of libcurl (or never was in it) for a reason of our own. */
 void http_transfer_fail(struct http_transfer *t, enum http_result result, const char *reason);
+/* Takes a transfer out of all that it waits for, and out of libcurl. */
+void http_transfer_detach(struct http_transfer *t);
 /* Calls on_done() of the transfers that have ended so far. Not from within libcurl. */
 void http_client_run_ended(struct http_client *c);
 struct http_transfer *http_transfer_free(struct http_transfer *t);
@@ -238,6 +248,8 @@ void http_watchdog_on_timer(void *client);
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err);
 /* Sets what changes from hop to hop: URL and time of the start. */
 bool http_options_apply_hop(struct http_transfer *t, struct err *err);
+/* Hands the addresses of t->lookup_host to libcurl. */
+bool http_options_resolve(struct http_transfer *t, const char *addresses, struct err *err);
 /* Adds the Authorization header that the transfer has waited for. */
 bool http_options_authorize(struct http_transfer *t, const char *authorization, struct err *err);
 

@@ -110,13 +110,20 @@ static void put_os_error(const struct http_transfer *t, struct err *out)
     }
 }
 
+static void put_lookup(const struct http_transfer *t, const char *limit, struct err *out)
+{
+    REASON(out, "no address of %.253s within %s", t->lookup_host, limit);
+}
+
 static void put_timeout(const struct http_transfer *t, struct err *out)
 {
     char limit[32];
     bool stalled = t->limit == HTTP_LIMIT_PROGRESS;
     format_duration_ms(stalled ? t->request.progress_timeout_ms : t->request.timeout_ms, limit,
                        sizeof(limit));
-    if (t->sent_ns == 0) {
+    if (t->in_lookup) {
+        put_lookup(t, limit, out);
+    } else if (t->sent_ns == 0) {
         REASON(out, "no connection within %s", limit);
     } else if (!t->head_done) {
         REASON(out, "no response within %s", limit);
@@ -135,6 +142,10 @@ static void put_connect(const struct http_transfer *t, struct err *out)
         return;
     }
     format_duration_ms(http_connect_limit_ms(&t->request), limit, sizeof(limit));
+    if (t->in_lookup) {
+        put_lookup(t, limit, out);
+        return;
+    }
     REASON(out, "no connection within %s", limit);
 }
 

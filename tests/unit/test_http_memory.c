@@ -3,6 +3,7 @@
 #include "tests/unit/http_server.h"
 
 #include <curl/curl.h>
+#include <netdb.h>
 
 #include "http/private.h"
 #include "tests/unit/failing_malloc.h"
@@ -81,6 +82,13 @@ static bool run_again(struct http_client *client, struct loop *l, const struct h
     return run_one(client, l, r);
 }
 
+static int this_machine(const char *host, char **ret_addresses)
+{
+    (void)host;
+    *ret_addresses = strdup("127.0.0.1");
+    return *ret_addresses != NULL ? 0 : EAI_MEMORY;
+}
+
 /* If an allocation fails, the first request may fail, but not the client: it has memory again for
  * the next one. (Or the one after that: a handle whose curl_easy_reset() was out of
  * memory is unusable, cannot be recognised, and is repaired by the next reset.) */
@@ -93,7 +101,9 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
         return;
     }
     struct http_client *client = http_client_new(
-        &(struct http_client_options){.loop = l, .name = "test", .shards = 2}, &err);
+        &(struct http_client_options){
+            .loop = l, .name = "test", .shards = 2, .lookup = this_machine},
+        &err);
     if (client != NULL) {
         *ret_complete = run_one(client, l, r);
         assert_true(*ret_complete || failing_malloc_failed());
@@ -125,6 +135,18 @@ static void get_scenario(bool *ret_complete)
                                      .max_body = 100,
                                      .size_hint = 10},
               ret_complete);
+}
+
+/* A host by its name, through a proxy that has one as well. */
+static void name_scenario(bool *ret_complete)
+{
+    char proxy[URL_SIZE];
+    struct http_settings settings = {.proxy_url = proxy, .no_proxy = "direct.test"};
+    (void)snprintf(proxy, sizeof(proxy), "http://proxy.test:%u", place.server->port);
+    run_twice(
+        &(struct http_request){
+            .url = "http://far.test/", .settings = &settings, .timeout_ms = 2000, .max_body = 100},
+        ret_complete);
 }
 
 static void post_scenario(bool *ret_complete)
@@ -183,6 +205,12 @@ static void test_get(void **state)
     assert_true(n > 50);
 }
 
+static void test_name(void **state)
+{
+    (void)state;
+    assert_true(failing_malloc_each(FAIL_OURS, name_scenario) > 50);
+}
+
 static void test_post(void **state)
 {
     (void)state;
@@ -214,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_post),
+        cmocka_unit_test(test_name),
         cmocka_unit_test(test_token),
     };
     /* First of all, so that the allocations of libcurl fail too. */
