@@ -65,6 +65,8 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
                                 "the label __name__ is missing"},
         [REQUEST_BAD_FORMAT] = {DROP_FORMAT, "the protocol has no place for its format",
                                 "the protocol cannot carry JFR"},
+        [REQUEST_BAD_TYPES] = {DROP_FORMAT, "it holds no sample type that the server would store",
+                               "no sample type that the server would store"},
         [REQUEST_TOO_LARGE] = {DROP_REJECTED, "it is larger than the protocol can carry",
                                "too large for the protocol"},
         /* A quiet process has empty lock profiles all the time. */

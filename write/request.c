@@ -12,7 +12,7 @@
 /* The protocol's bytes before the profile, besides the labels; and with each of them. */
 #define HEAD_FLAT 512
 #define HEAD_LABEL 32
-#define TAIL_MAX 4096
+#define TAIL_MAX ((size_t)256 * 1024)
 #define TENANT_HEADER "X-Scope-OrgID"
 
 void boundary_new(struct boundary *b, struct rng *rng)
@@ -133,7 +133,8 @@ enum request_status request_build(struct request *r, const struct request_input 
         status = REQUEST_MEMORY;
     }
     r->body[0] = (struct http_part){.data = r->head.data, .len = r->head.len};
-    r->body[1] = (struct http_part){.data = p->data, .len = p->size};
+    r->body[1] = r->packed != NULL ? (struct http_part){.data = r->packed, .len = r->packed_size}
+                                   : (struct http_part){.data = p->data, .len = p->size};
     r->body[2] = (struct http_part){.data = r->tail.data, .len = r->tail.len};
     return status;
 }
@@ -144,6 +145,8 @@ void request_done(struct request *r)
     buf_done(&r->head);
     buf_done(&r->tail);
     free(r->headers);
+    free(r->packed);
+    r->packed = NULL;
     r->headers = NULL;
     r->n_headers = 0;
 }

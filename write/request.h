@@ -31,12 +31,15 @@ struct request {
     char content_type[128];
     char timeout[24];
     char tenant[SERIES_TENANT_MAX + 1];
+    char *packed; /* sent in place of the profile's bytes; NULL: these */
+    size_t packed_size;
 };
 
 enum request_status {
     REQUEST_OK,
     REQUEST_BAD_LABELS, /* nothing that the protocol could carry: DROP_LABELS */
     REQUEST_BAD_FORMAT, /* the protocol has no place for this format: DROP_FORMAT */
+    REQUEST_BAD_TYPES,  /* nothing in it that the server would store: DROP_FORMAT */
     REQUEST_TOO_LARGE,  /* the protocol cannot carry the profile: DROP_REJECTED */
     REQUEST_EMPTY,      /* no samples, which the server would refuse: DROP_EMPTY */
     REQUEST_MEMORY,

@@ -33,12 +33,12 @@ enum write_drop {
     DROP_REJECTED,   /* the server will never take it */
     DROP_RETRIES,    /* a doubtful answer came too often */
     DROP_LABELS,     /* labels that the protocol cannot carry */
-    DROP_FORMAT,     /* a format that the protocol cannot carry: JFR by push or profefe */
+    DROP_FORMAT,     /* what the protocol cannot carry, or the server would not store */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */
     DROP_MEMORY,
     DROP_SPOOL_FULL, /* only on disk, the oldest, for new ones */
     DROP_DAMAGED,    /* only on disk, and cannot be read back */
-    DROP_EMPTY,      /* without samples, which the server refuses: profefe */
+    DROP_EMPTY,      /* without samples, which the server does not store: profefe, DeepFlow */
     DROP_TOO_LARGE,  /* refused by the server for its size */
     DROP_TOO_OLD,    /* refused by the server for its time */
     DROP_BURST,      /* larger than the burst of the server's rate limit */

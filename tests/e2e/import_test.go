@@ -215,6 +215,35 @@ func TestImportToDeepFlow(t *testing.T) {
 	}
 }
 
+// Everything is described to DeepFlow by its own sample types, whatever runtime it is of; what it
+// would not store is refused before it is sent.
+func TestImportOtherRuntimesToDeepFlow(t *testing.T) {
+	t.Parallel()
+	agent := startPyroscope(t, pyroscope.Options{DeepFlow: true})
+	dir := t.TempDir()
+	for name, kind := range map[string]string{"threadcreate": "threads", "wall": "node wall", "memory": "node heap", "fgprof": "fgprof"} {
+		file := writeFile(t, dir, name+".pb.gz", fakepprof.Gzip(fakepprof.Make(kind, fakepprof.Options{})))
+		expectCall(t, exitDone, "sent 1 profile ", "", "import", "--url", agent.URL()+"/api/v1/profile", "--protocol", "ingest",
+			"--name", "cart", "--type", name, file)
+	}
+	start := time.Now().Add(-20 * time.Second)
+	file := writeFile(t, dir, "app.jfr", recording(start))
+	expectCall(t, exitDone, "sent 1 profile ", "", "import", "--url", agent.URL()+"/api/v1/profile", "--protocol", "ingest",
+		"--name", "cart", file)
+	if n := len(agent.Refused()); n != 0 || agent.Count() != 5 {
+		t.Errorf("%d came, refused: %v", agent.Count(), agent.Refused())
+	}
+	if got := agent.Profiles(); len(got) != 5 || !bytes.Equal(got[4].Raw, recording(start)) {
+		t.Error("the recording is another one")
+	}
+	empty := writeFile(t, dir, "empty.pb.gz", fakepprof.Gzip(withoutSamples()))
+	expectCall(t, exitPeer, "1 not accepted", "it has no samples", "import", "--url", agent.URL()+"/api/v1/profile",
+		"--protocol", "ingest", "--name", "cart", "--type", "mutex", empty)
+	if agent.Count() != 5 {
+		t.Errorf("%d came", agent.Count())
+	}
+}
+
 // In a directory, files that are not profiles are skipped and counted; a damaged one is reported with
 // the reason and does not affect the others. A file given by name must be a profile.
 func TestImportRubbish(t *testing.T) {

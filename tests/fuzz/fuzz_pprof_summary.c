@@ -1,7 +1,9 @@
-/* A peek into any bytes ends, and searches for different fields agree on what they have seen.
+/* A peek into any bytes ends, and searches for different fields agree on what they have seen. Any
+ * bytes have a language, or none.
  */
 #include <stdlib.h>
 
+#include "pprof/language.h"
 #include "pprof/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,6 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     if (period.whole && period.n[PROFILE_PERIOD] == 0 && also_samples != has_samples) {
+        abort();
+    }
+    if (pprof_language_of(body) >= LANGUAGES) {
         abort();
     }
     return 0;

@@ -157,8 +157,9 @@ static void check_series(const struct labels *l)
     buf_init(&query, 1 << 16);
     buf_init(&name, 1 << 16);
     REQUIRE(series_build(&s, l, &pairs, &limits, &protocol_ingest.labels));
-    REQUIRE(
-        ingest_query(&s, 1795230000 * NS_PER_S, 1795230015 * NS_PER_S, PROFILE_PPROF, 100, &query));
+    static const struct ingest_facts facts = {
+        .format = PROFILE_PPROF, .sample_rate = 100, .spy = "gospy"};
+    REQUIRE(ingest_query(&s, 1795230000 * NS_PER_S, 1795230015 * NS_PER_S, &facts, &query));
     decode_name(&query, &name);
     check_name((struct sv){.p = name.data, .n = name.len}, &s);
     series_done(&s);

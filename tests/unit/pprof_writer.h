@@ -50,6 +50,7 @@ struct pprof_row {
 
 struct pprof_spec {
     const char *types; /* "alloc_objects/count inuse_space/bytes" */
+    const char *file;  /* the source of all functions; NULL: "file.c" */
     int64_t time_nanos;
     int64_t duration_nanos;
     uint64_t first_id;      /* of locations and functions; 0 = 1 */
@@ -113,7 +114,7 @@ static inline uint64_t pprof_frame(struct pprof_maker *k, struct sv frame)
     }
     put_num(&k->m, 1, id);
     put_num(&k->m, 2, pprof_text(k, name));
-    put_num(&k->m, 4, pprof_text(k, SV("file.c")));
+    put_num(&k->m, 4, pprof_text(k, sv_from(k->spec->file != NULL ? k->spec->file : "file.c")));
     put_sub(&k->out, 5, &k->m);
     struct buf line;
     buf_init(&line, 100);

@@ -3,6 +3,7 @@
  */
 #include "tests/unit/testing.h"
 
+#include "pprof/gzip.h"
 #include "tests/unit/requests.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
@@ -117,7 +118,7 @@ static void test_cpu_form(void **state)
     release(&e.sent);
 }
 
-/* The part that says what the sample types mean. */
+/* The part that says what the sample types mean; test_write_sample_types.c has more. */
 static void test_sample_type_configs(void **state)
 {
     (void)state;
@@ -141,14 +142,12 @@ static void test_sample_type_configs(void **state)
          "{\"goroutine\":{\"display-name\":\"goroutines\",\"units\":\"goroutines\","
          "\"aggregation\":\"average\"}}"},
         {"fgprof", "fgprof", "sum",
-         "{\"samples\":{\"display-name\":\"fgprof\"},\"time\":{\"display-name\":\"fgprof\"}}"},
+         "{\"samples\":{\"display-name\":\"fgprof_samples\"},\"time\":{\"display-name\":"
+         "\"fgprof\"}}"},
     };
-    struct bytes cpu = from_hex(cpu_hex);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = ingest_of(rows[i].type, "http://p");
         struct buf want;
-        e.data = cpu.data;
-        e.size = cpu.n;
         buf_init(&want, 1 << 16);
         buf_printf(
             &want,
@@ -158,7 +157,8 @@ static void test_sample_type_configs(void **state)
             rows[i].aggregation, rows[i].config);
         check_request(&e, rows[i].id, want.data);
         if (i == 0) {
-            CHECK_INT(body_size(&e), 631, "memory");
+            /* around a profile of 130 bytes: 631 */
+            CHECK_INT(body_size(&e) - e.size, 631 - 130, "memory");
         }
         buf_done(&want);
         release(&e.sent);
@@ -276,8 +276,11 @@ static void test_urls_from_bases(void **state)
         {"profefe: full", &protocol_profefe, "http://f:10100/api/0/profiles",
          "http://f:10100/api/0/profiles"},
     };
+    struct bytes cpu = from_hex(cpu_hex);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = ingest_of("process_cpu", rows[i].url);
+        e.data = cpu.data;
+        e.size = cpu.n;
         e.endpoint.protocol = &rows[i].protocol->config;
         build(&e);
         struct sv url = {url_of(&e), strcspn(url_of(&e), "?")};
@@ -286,8 +289,8 @@ static void test_urls_from_bases(void **state)
     }
 }
 
-/* A recording is a part of a form, raw only to DeepFlow, which inflates nothing else. folded text,
- * is never sent. */
+/* A recording is a part of a form, but gzip and the whole body for DeepFlow. Folded text is never
+ * sent. */
 static void test_jfr_form_and_raw(void **state)
 {
     (void)state;
@@ -305,6 +308,7 @@ static void test_jfr_form_and_raw(void **state)
     e.data = "FLR";
     check_request(&e, "JFR: plain", form);
     release(&e.sent);
+    char room[64];
     static const char *const bases[] = {"http://d/api/v1/profile", "http://d/api/v1/profile/",
                                         "http://d/api/v1/profile/ingest"};
     for (size_t i = 0; i < 3; i++) {
@@ -319,7 +323,13 @@ static void test_jfr_form_and_raw(void **state)
         e.format = PROFILE_JFR;
         e.data = "FLR";
         build(&e);
-        CHECK_CONTAINS(e.sent.request.content_type, "multipart/form-data", "plain, for DeepFlow");
+        CHECK_STR(e.sent.request.content_type, "application/octet-stream", "plain, for DeepFlow");
+        CHECK_INT(e.sent.request.body[0].len + e.sent.request.body[2].len, 0, bases[i]);
+        struct gzip_start packed =
+            gzip_inflate_start((struct sv){e.sent.request.body[1].data, e.sent.request.body[1].len},
+                               room, sizeof(room));
+        CHECK_INT(packed.end && packed.plain.n == 3, true, "gzip, for DeepFlow");
+        assert_memory_equal(room, "FLR", 3);
         release(&e.sent);
     }
 }
@@ -396,10 +406,14 @@ static void test_deepflow_query(void **state)
         {"DeepFlow: nonsense", "6001", "&sampleRate=100&"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        /* A CPU profile up to its period. */
+        struct bytes cpu = from_hex(cpu_hex);
         struct bytes period = from_hex(rows[i].period);
+        cpu.n -= strlen("6080ade204") / 2;
+        memcpy(cpu.data + cpu.n, period.data, period.n);
         struct example e = ingest_of("process_cpu", "http://d/api/v1/profile");
-        e.data = period.data;
-        e.size = period.n;
+        e.data = cpu.data;
+        e.size = cpu.n + period.n;
         build(&e);
         CHECK_CONTAINS(url_of(&e), rows[i].rate, rows[i].id);
         CHECK_CONTAINS(url_of(&e), "&from=1795230000&until=1795230010&", rows[i].id);

@@ -5,9 +5,13 @@
 #include "tests/unit/requests.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
+#include "write/protocols/sample_types.h"
 
 #define T1 INT64_C(1795230000)
 #define T2 INT64_C(1795230015)
+
+static const struct ingest_facts go_facts = {
+    .format = PROFILE_PPROF, .sample_rate = 100, .spy = "gospy"};
 
 static void build(struct series *s, const struct pair *pairs, size_t n, struct labels **ret_labels)
 {
@@ -89,8 +93,7 @@ static void test_query(void **state)
     build(&s, pairs, 5, &l);
     struct buf out;
     buf_init(&out, 1 << 16);
-    assert_true(
-        ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, PROFILE_PPROF, 100, &out));
+    assert_true(ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, &go_facts, &out));
     CHECK_STR(out.data,
               "name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1.2.3%3A6060%2Cpod%3Dcart-7f%7D"
               "&from=1795230000&until=1795230015&spyName=gospy&sampleRate=100&units=samples"
@@ -112,7 +115,7 @@ static void test_plus_and_space_are_encoded(void **state)
     build(&s, pairs, 2, &l);
     struct buf out;
     buf_init(&out, 1 << 16);
-    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, PROFILE_PPROF, 100, &out));
+    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &go_facts, &out));
     CHECK_CONTAINS(out.data, "name=s%7Bv%3Da%2Bb%20c%26d%3De%25f%23g%0A%E4%B8%AD%7D&from=", "");
     buf_done(&out);
     series_done(&s);
@@ -142,8 +145,7 @@ static void test_times_have_ten_digits(void **state)
         build(&s, pairs, 1, &l);
         struct buf out;
         buf_init(&out, 1 << 16);
-        assert_true(
-            ingest_query(&s, cases[i].from_ns, cases[i].until_ns, PROFILE_PPROF, 100, &out));
+        assert_true(ingest_query(&s, cases[i].from_ns, cases[i].until_ns, &go_facts, &out));
         CHECK_CONTAINS(out.data, cases[i].want, cases[i].name);
         buf_done(&out);
         series_done(&s);
@@ -160,7 +162,7 @@ static void test_goroutines_are_averaged(void **state)
     build(&s, pairs, 2, &l);
     struct buf out;
     buf_init(&out, 1 << 16);
-    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, PROFILE_PPROF, 100, &out));
+    assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &go_facts, &out));
     CHECK_CONTAINS(out.data, "&aggregationType=average", "");
     buf_done(&out);
     series_done(&s);
@@ -272,8 +274,7 @@ static void test_body_e1(void **state)
     struct buf tail;
     buf_init(&head, 4096);
     buf_init(&tail, 4096);
-    assert_true(ingest_body("pprofpull7f3a9c", PROFILE_PPROF,
-                            ingest_sample_type_config(SV("process_cpu")), &head, &tail));
+    assert_true(ingest_body("pprofpull7f3a9c", PROFILE_PPROF, SV(""), &head, &tail));
     CHECK_STR(head.data,
               "--pprofpull7f3a9c\r\n"
               "Content-Disposition: form-data; name=\"profile\"; filename=\"profile.pprof\"\r\n"
@@ -290,7 +291,10 @@ static void test_body_e1(void **state)
 static void test_body_e3(void **state)
 {
     (void)state;
-    struct sv config = ingest_sample_type_config(SV("memory"));
+    struct buf json;
+    buf_init(&json, 4096);
+    assert_true(sample_types_builtin(SV("memory"), &json));
+    struct sv config = {.p = json.data, .n = json.len};
     CHECK_INT(config.n, 185, "");
     struct buf head;
     struct buf tail;
@@ -307,39 +311,9 @@ static void test_body_e3(void **state)
                    "{\"alloc_objects\":",
                    "");
     CHECK_CONTAINS(tail.data, "}}\r\n--pprofpull7f3a9c--\r\n", "");
+    buf_done(&json);
     buf_done(&head);
     buf_done(&tail);
-}
-
-static void test_sample_type_configs(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *type;
-        const char *want;
-    } cases[] = {
-        {"process_cpu", ""},
-        {"threadcreate", ""},
-        {"", ""},
-        {"memory", "{\"alloc_objects\":{\"units\":\"objects\"},\"alloc_space\":{\"units\":"
-                   "\"bytes\"},\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":"
-                   "\"average\"},\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":"
-                   "\"average\"}}"},
-        {"mutex", "{\"contentions\":{\"display-name\":\"mutex_count\",\"units\":\"lock_samples\"},"
-                  "\"delay\":{\"display-name\":\"mutex_duration\",\"units\":"
-                  "\"lock_nanoseconds\"}}"},
-        {"block", "{\"contentions\":{\"display-name\":\"block_count\",\"units\":\"lock_samples\"},"
-                  "\"delay\":{\"display-name\":\"block_duration\",\"units\":"
-                  "\"lock_nanoseconds\"}}"},
-        {"goroutine", "{\"goroutine\":{\"display-name\":\"goroutines\",\"units\":\"goroutines\","
-                      "\"aggregation\":\"average\"}}"},
-        {"fgprof", "{\"samples\":{\"display-name\":\"fgprof\"},\"time\":{\"display-name\":"
-                   "\"fgprof\"}}"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        CHECK_STR(ingest_sample_type_config(sv_from(cases[i].type)).p, cases[i].want,
-                  cases[i].type);
-    }
 }
 
 static void test_boundary(void **state)
@@ -377,7 +351,6 @@ int main(void)
         TEST(test_long_service_name),
         cmocka_unit_test(test_body_e1),
         cmocka_unit_test(test_body_e3),
-        cmocka_unit_test(test_sample_type_configs),
         cmocka_unit_test(test_boundary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,10 @@ static void test_ingest(void **state)
     (void)state;
     struct config_endpoint endpoint =
         endpoint_of(&protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile/ingest");
-    struct profile *p = make("mutex", "", "\x1f\x8b!", 3);
+    /* contentions, no unit, one sample */
+    static const char data[] = "\x0a\x02\x08\x01\x12\x02\x12\x00\x32\x00\x32\x0b"
+                               "contentions";
+    struct profile *p = make("mutex", "", data, sizeof(data) - 1);
     struct sent b;
     send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_OK, "");

@@ -268,7 +268,8 @@ static void test_ingest_says_where_from(void **state)
     struct labels *l =
         testing_labels(table, "service_name", "shop.cart", "__name__", "memory", "namespace",
                        "shop", "pod", "cart-7f", "instance", "10.1.2.3:6060", "node", "n1", NULL);
-    send_profile(&s, &e, profile_of(l, "x", 1), NULL);
+    struct bytes cpu = from_hex(cpu_hex);
+    send_profile(&s, &e, profile_of(l, cpu.data, cpu.n), NULL);
     CHECK_CONTAINS(s.request.url.data,
                    "/ingest?name=shop.cart%7Binstance%3D10.1.2.3%3A6060%2Cnamespace%3Dshop%2Cnode"
                    "%3Dn1%2Cpod%3Dcart-7f%7D&",

@@ -8,8 +8,10 @@
 #include "base/ascii.h"
 #include "http/url.h"
 #include "pprof/gzip.h"
+#include "pprof/language.h"
 #include "pprof/summary.h"
 #include "write/protocols/push.h"
+#include "write/protocols/sample_types.h"
 #include "write/protocols/table.h"
 
 /* Ten digits: from 2001-09-09 to 2286-11-20. DeepFlow agents read other lengths as other units. */
@@ -118,8 +120,8 @@ unsigned ingest_sample_rate(int64_t period_ns)
     return rate <= INGEST_SAMPLE_RATE_MAX ? (unsigned)rate : INGEST_SAMPLE_RATE;
 }
 
-bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
-                  unsigned sample_rate, struct buf *out)
+bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns,
+                  const struct ingest_facts *facts, struct buf *out)
 {
     struct buf name;
     buf_init(&name, 2 * INGEST_NAME_MAX);
@@ -132,45 +134,15 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum prof
     int64_t from = from_ns / NS_PER_S < SECONDS_MIN ? until : ten_digits(from_ns);
     bool is_goroutine = sv_eq_str(s->type, "goroutine");
     buf_printf(out, "&from=%" PRId64 "&until=%" PRId64, from, from > until ? from : until);
-    if (format == PROFILE_JFR) {
-        buf_printf(out, "&format=jfr&spyName=javaspy&sampleRate=%u", sample_rate);
-    } else {
-        buf_printf(out, "&spyName=gospy&sampleRate=%u&units=samples&aggregationType=%s",
-                   sample_rate, is_goroutine ? "average" : "sum");
+    buf_puts(out, facts->format == PROFILE_JFR ? "&format=jfr" : "");
+    buf_printf(out, "&spyName=%s&sampleRate=%u", facts->spy, facts->sample_rate);
+    if (facts->format != PROFILE_JFR) {
+        buf_printf(out, "&units=samples&aggregationType=%s", is_goroutine ? "average" : "sum");
     }
     return ok && buf_ok(out);
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */
-
-struct sv ingest_sample_type_config(struct sv type)
-{
-    static const struct {
-        const char *type;
-        const char *json;
-    } configs[] = {
-        {"memory", "{\"alloc_objects\":{\"units\":\"objects\"},"
-                   "\"alloc_space\":{\"units\":\"bytes\"},"
-                   "\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":\"average\"},"
-                   "\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":\"average\"}}"},
-        {"mutex",
-         "{\"contentions\":{\"display-name\":\"mutex_count\",\"units\":\"lock_samples\"},"
-         "\"delay\":{\"display-name\":\"mutex_duration\",\"units\":\"lock_nanoseconds\"}}"},
-        {"block",
-         "{\"contentions\":{\"display-name\":\"block_count\",\"units\":\"lock_samples\"},"
-         "\"delay\":{\"display-name\":\"block_duration\",\"units\":\"lock_nanoseconds\"}}"},
-        {"goroutine", "{\"goroutine\":{\"display-name\":\"goroutines\",\"units\":\"goroutines\","
-                      "\"aggregation\":\"average\"}}"},
-        {"fgprof", "{\"samples\":{\"display-name\":\"fgprof\"},"
-                   "\"time\":{\"display-name\":\"fgprof\"}}"},
-    };
-    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
-        if (sv_eq_str(type, configs[i].type)) {
-            return sv_from(configs[i].json);
-        }
-    }
-    return SV("");
-}
 
 static void put_part_head(const char *boundary, const char *name, const char *filename,
                           struct buf *out)
@@ -200,17 +172,6 @@ bool ingest_body(const char *boundary, enum profile_format format, struct sv con
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* DeepFlow shows CPU as samples over this rate; a Pyroscope does not look at it. */
-static unsigned sample_rate_of(const struct series *s, const struct profile *p)
-{
-    struct pprof_summary summary;
-    if (p->format != PROFILE_PPROF || !sv_eq_str(s->type, "process_cpu")) {
-        return INGEST_SAMPLE_RATE;
-    }
-    pprof_summary_peek((struct sv){p->data, p->size}, PROFILE_PERIOD, &summary);
-    return ingest_sample_rate(summary.period);
-}
-
 /* Where the URL is that of DeepFlow's agent. */
 static bool is_deepflow(const char *url)
 {
@@ -222,36 +183,119 @@ static bool is_deepflow(const char *url)
            sv_ends_with(path, SV(INGEST_DEEPFLOW_BASE INGEST_PATH));
 }
 
-static bool put_body(struct request *r, const struct request_input *in)
+/* The languages that DeepFlow knows; rows without one cannot be queried there. A Pyroscope makes it
+ * the label pyroscope_spy. */
+static const char *spy_of(enum pprof_language language)
+{
+    static const char *const spies[LANGUAGES] = {
+        [LANGUAGE_UNKNOWN] = "gospy",    [LANGUAGE_GO] = "gospy",     [LANGUAGE_JAVA] = "javaspy",
+        [LANGUAGE_PYTHON] = "pyspy",     [LANGUAGE_RUBY] = "rbspy",   [LANGUAGE_PHP] = "phpspy",
+        [LANGUAGE_DOTNET] = "dotnetspy", [LANGUAGE_NODE] = "nodespy",
+    };
+    return spies[language];
+}
+
+/* What a server that stores only what it knows would make of a profile. */
+static enum request_status judge(const struct pprof_summary *s, size_t stored)
+{
+    if (stored == 0) {
+        return REQUEST_BAD_TYPES;
+    }
+    return s->n[PROFILE_SAMPLE] == 0 ? REQUEST_EMPTY : REQUEST_OK;
+}
+
+/* Reads from the profile itself its sample types, rate and language. A profile that
+ * cannot be read is described by its `__name__`, as one of Go, but not for DeepFlow: there it would
+ * take others with it that its agent has put into the same message. */
+static enum request_status describe(struct scratch *scratch, const struct request_input *in,
+                                    struct ingest_facts *facts, struct buf *config)
+{
+    struct err err = ERR_INIT;
+    struct pprof_summary s;
+    struct sv plain;
+    struct sv body = {in->profile->data, in->profile->size};
+    bool deepflow = is_deepflow(in->endpoint->url);
+    if (!gzip_plain(scratch, body, INGEST_INFLATED_MAX, 0, &plain, &err) ||
+        !pprof_summary_read(scratch, plain, INGEST_INFLATED_MAX, &s, &err)) {
+        sample_types_builtin(in->series->type, config);
+        return err.kind == ERR_MEMORY              ? REQUEST_MEMORY
+               : deepflow && err.kind == ERR_INPUT ? REQUEST_BAD_TYPES
+                                                   : REQUEST_OK;
+    }
+    size_t n = s.n[PROFILE_SAMPLE_TYPE];
+    size_t stored = sample_types_config(in->series->type, s.types,
+                                        n < SUMMARY_TYPES_MAX ? n : SUMMARY_TYPES_MAX, config);
+    facts->spy = spy_of(pprof_language_of(plain));
+    if (sv_eq_str(in->series->type, "process_cpu")) {
+        facts->sample_rate = ingest_sample_rate(s.period);
+    }
+    return deepflow ? judge(&s, stored) : REQUEST_OK;
+}
+
+/* A recording for DeepFlow is gzip, and the whole body: within a form DeepFlow would not inflate it
+ * (and a Pyroscope takes it only there). */
+static enum request_status put_recording(struct request *r, const struct profile *p)
+{
+    struct sv body = {p->data, p->size};
+    (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+    if (gzip_is(body)) {
+        return REQUEST_OK;
+    }
+    struct scratch *scratch = scratch_new();
+    bool ok = gzip_pack(scratch, body, &r->packed, &r->packed_size);
+    scratch_free(scratch);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+static enum request_status put_form(struct request *r, const struct request_input *in,
+                                    const struct buf *config)
 {
     const char *boundary = in->boundary->text;
-    const struct profile *p = in->profile;
-    /* A recording in gzip: within a form DeepFlow would not inflate it, as a body it does (and a
-     * Pyroscope the other way round). */
-    if (p->format == PROFILE_JFR && gzip_is((struct sv){.p = p->data, .n = p->size}) &&
-        is_deepflow(in->endpoint->url)) {
-        (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
-        return true;
-    }
     (void)snprintf(r->content_type, sizeof(r->content_type), "multipart/form-data; boundary=%s",
                    boundary);
-    return ingest_body(boundary, p->format, ingest_sample_type_config(in->series->type), &r->head,
-                       &r->tail);
+    struct sv json = {.p = config->data, .n = config->len};
+    return ingest_body(boundary, in->profile->format, json, &r->head, &r->tail) ? REQUEST_OK
+                                                                                : REQUEST_MEMORY;
+}
+
+static enum request_status put_url(struct request *r, const struct request_input *in,
+                                   const struct ingest_facts *facts)
+{
+    const struct profile *p = in->profile;
+    struct buf query;
+    buf_init(&query, REQUEST_URL_MAX);
+    bool ok = ingest_query(in->series, p->from_ns, p->until_ns, facts, &query) &&
+              request_set_url(r, in, &query);
+    buf_done(&query);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
 
 static enum request_status ingest_build(struct request *r, const struct request_input *in)
 {
     const struct profile *p = in->profile;
-    struct buf query;
-    buf_init(&query, REQUEST_URL_MAX);
+    bool jfr = p->format == PROFILE_JFR;
+    struct ingest_facts facts = {
+        .format = p->format, .sample_rate = INGEST_SAMPLE_RATE, .spy = jfr ? "javaspy" : "gospy"};
+    struct buf config;
+    buf_init(&config, INGEST_CONFIG_MAX);
     while (!boundary_fits(in->boundary, p->data, p->size)) {
         boundary_new(in->boundary, in->rng);
     }
-    bool ok = ingest_query(in->series, p->from_ns, p->until_ns, p->format,
-                           sample_rate_of(in->series, p), &query) &&
-              request_set_url(r, in, &query) && put_body(r, in);
-    buf_done(&query);
-    return ok ? REQUEST_OK : REQUEST_MEMORY;
+    enum request_status status = REQUEST_OK;
+    if (!jfr) {
+        struct scratch *scratch = scratch_new();
+        status = describe(scratch, in, &facts, &config);
+        scratch_free(scratch);
+    }
+    if (status == REQUEST_OK) {
+        status = put_url(r, in, &facts);
+    }
+    if (status == REQUEST_OK) {
+        status =
+            jfr && is_deepflow(in->endpoint->url) ? put_recording(r, p) : put_form(r, in, &config);
+    }
+    buf_done(&config);
+    return status;
 }
 
 /* ---- reading back ---------------------------------------------------------------------------- */

@@ -40,20 +40,27 @@ bool ingest_name(struct series *s, struct buf *out);
 /* The rate of a profile whose period is so many nanoseconds; the default if that makes no sense. */
 unsigned ingest_sample_rate(int64_t period_ns);
 
-/* Appends the query: name, from, until (wall clock, rounded down to seconds), spyName, sampleRate
- * (per second), units, aggregationType; for JFR also format, without which servers would read it as
- * text. */
-bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns, enum profile_format format,
-                  unsigned sample_rate, struct buf *out);
+/* What is read from the profile itself. */
+struct ingest_facts {
+    enum profile_format format;
+    unsigned sample_rate; /* per second */
+    const char *spy;      /* "gospy": the language, as both servers call it */
+};
 
-/* JSON that describes the sample types of a profile to the server, by `__name__`; empty if the
- * server's default is right. Without it a block profile would be stored as mutex, fgprof as CPU,
- * and DeepFlow would drop alloc_*, contentions and delay. Static storage. */
-struct sv ingest_sample_type_config(struct sv type);
+/* Appends the query: name, from, until (wall clock, rounded down to seconds), spyName, sampleRate,
+ * units, aggregationType; for JFR also format, without which servers would read it as text, and
+ * neither of the last two. */
+bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns,
+                  const struct ingest_facts *facts, struct buf *out);
+
+/* A profile that inflates to more is not looked at: it is taken for one of Go with the values that
+ * its `__name__` has there. */
+#define INGEST_INFLATED_MAX ((size_t)32 * 1024 * 1024)
+/* Bytes of the part sample_type_config (sample_types.h). */
+#define INGEST_CONFIG_MAX ((size_t)192 * 1024)
 
 /* The body is head + the profile's bytes + tail. Appends to both buffers; false if one is full. A
- * recording is the part "jfr" alone (no config): raw in the body, Pyroscope would take it only
- * without gzip, and some DeepFlow agents not at all. */
+ * recording is the part "jfr" alone (no config). */
 bool ingest_body(const char *boundary, enum profile_format format, struct sv config,
                  struct buf *head, struct buf *tail);
 

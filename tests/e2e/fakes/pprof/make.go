@@ -15,6 +15,10 @@ var Kinds = map[string][]ValueType{
 	"goroutine":  {{"goroutine", "count"}},
 	"contention": {{"contentions", "count"}, {"delay", "nanoseconds"}},
 	"fgprof":     {{"samples", "count"}, {"time", "nanoseconds"}},
+	"threads":    {{"threadcreate", "count"}},
+	// As Node's profilers call them.
+	"node wall": {{"sample", "count"}, {"wall", "nanoseconds"}},
+	"node heap": {{"objects", "count"}, {"space", "bytes"}},
 }
 
 var periods = map[string]ValueType{
@@ -23,6 +27,9 @@ var periods = map[string]ValueType{
 	"goroutine":  {"goroutine", "count"},
 	"contention": {"contentions", "count"},
 	"fgprof":     {"wallclock", "nanoseconds"},
+	"threads":    {"threadcreate", "count"},
+	"node wall":  {"wall", "nanoseconds"},
+	"node heap":  {"space", "bytes"},
 }
 
 // Options of Make. The zero value is a small profile of now.

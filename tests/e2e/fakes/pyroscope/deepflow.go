@@ -84,15 +84,9 @@ func (s *Server) deepflowStore(r *http.Request, body []byte) string {
 	return ""
 }
 
-// deepflowJFR takes a recording as the body, gzip or not, or as a part that is not gzip.
+// deepflowJFR takes a recording as a body in gzip, as DeepFlow documents it.
 func (s *Server) deepflowJFR(r *http.Request, body []byte, app string, labels map[string]string) string {
-	raw := body
-	var err error
-	if strings.Contains(r.Header.Get("Content-Type"), "multipart/form-data") {
-		raw, err = readJFR(r.Header.Get("Content-Type"), body)
-	} else if pprof.IsGzip(body) {
-		raw, err = gunzip(body)
-	}
+	raw, err := gunzip(body)
 	if err != nil {
 		return "jfr: " + err.Error()
 	}
@@ -106,22 +100,48 @@ func (s *Server) deepflowJFR(r *http.Request, body []byte, app string, labels ma
 	return ""
 }
 
-// deepflowMissing is what the server would not store of a profile: without a configuration of its
-// sample types all that it takes for cumulative, and those that it does not know.
+// deepflowDefault is the mapping of sample types that a profile without its own is read with.
+var deepflowDefault = map[string]SampleTypeConfig{
+	"samples":       {DisplayName: "cpu", Units: "samples", Sampled: true},
+	"inuse_objects": {Units: "objects", Aggregation: "average"},
+	"alloc_objects": {Units: "objects", Cumulative: true},
+	"inuse_space":   {Units: "bytes", Aggregation: "average"},
+	"alloc_space":   {Units: "bytes", Cumulative: true},
+	"goroutine":     {DisplayName: "goroutines", Units: "goroutines", Aggregation: "average"},
+	"contentions":   {DisplayName: "mutex_count", Units: "lock_samples", Cumulative: true},
+	"delay":         {DisplayName: "mutex_duration", Units: "lock_nanoseconds", Cumulative: true},
+}
+
+// deepflowMissing is what the server would not store of a profile: sample types that are not in the
+// mapping, and those that it takes for cumulative. Two under one name are mixed up. CPU time says the
+// same as the samples.
 func deepflowMissing(p *pprof.Profile, config map[string]SampleTypeConfig) string {
-	if config != nil {
-		for _, t := range p.SampleTypes {
-			if c, ok := config[t.Type]; ok && c.Cumulative {
-				return "cumulative without a previous profile: " + t.Type
-			}
-		}
-		return ""
+	if config == nil {
+		config = deepflowDefault
 	}
+	events := map[string]string{}
 	for _, t := range p.SampleTypes {
-		switch t.Type {
-		case "alloc_objects", "alloc_space", "contentions", "delay":
-			return "cumulative by default, without a previous profile: " + t.Type
+		c, ok := config[t.Type]
+		if !ok && t.Type == "cpu" && config["samples"].DisplayName == "cpu" {
+			continue
 		}
+		if !ok {
+			return "not in the mapping: " + t.Type
+		}
+		if c.Cumulative {
+			return "cumulative, without a previous profile: " + t.Type
+		}
+		event := c.DisplayName
+		if event == "" {
+			event = t.Type
+		}
+		if other, twice := events[event]; twice {
+			return "two under the name " + event + ": " + other + ", " + t.Type
+		}
+		events[event] = t.Type
+	}
+	if len(events) == 0 || p.Samples == 0 {
+		return "nothing in it"
 	}
 	return ""
 }
