@@ -81,6 +81,12 @@ struct sv labels_builder_get(const struct labels_builder *b, struct sv name);
 size_t labels_builder_count(const struct labels_builder *b);
 /* In order of names. The views stay valid until the reset, the index until the next change. */
 struct label labels_builder_at(const struct labels_builder *b, size_t i);
+/* From here on the order in which labels are set counts for labels_builder_in_order(). */
+void labels_builder_start(struct labels_builder *b);
+/* All labels, in the order of Prometheus' Builder: first those that are as they were at the start,
+ * by name, then those set since then in the order in which they were, where setting one again does
+ * not move it. Returns how many there are; the views stay valid until the reset. */
+size_t labels_builder_in_order(const struct labels_builder *b, struct label ret[LABELS_MAX]);
 bool labels_builder_ok(const struct labels_builder *b);
 /* A new reference, or NULL if the builder has failed or out of memory. The builder keeps its
  * content. */

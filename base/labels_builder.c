@@ -16,6 +16,7 @@ struct entry {
     /* Borrowed from base; NULL if set here. */
     struct istr *name_istr;
     struct istr *value_istr;
+    uint64_t order; /* of being set for the first time since it was absent */
 };
 
 struct labels_builder {
@@ -23,7 +24,9 @@ struct labels_builder {
     struct arena *arena;
     struct labels *base; /* a reference, or NULL */
     size_t count;
-    size_t bytes; /* of all names and values in entries */
+    size_t bytes;     /* of all names and values in entries */
+    uint64_t order;   /* of the label set last */
+    uint64_t started; /* its value at labels_builder_start() */
     bool failed;
     bool changed; /* differs from base, or there is none */
     struct entry entries[LABELS_MAX];
@@ -65,6 +68,7 @@ void labels_builder_reset(struct labels_builder *b, const struct labels *base)
     arena_reset(b->arena);
     b->count = 0;
     b->bytes = 0;
+    b->order = b->started = 0;
     b->failed = false;
     b->changed = true;
     if (base == NULL) {
@@ -121,6 +125,9 @@ static bool copy(struct labels_builder *b, struct sv text, struct sv *ret_copy)
 static void replace_value(struct labels_builder *b, struct entry *e, struct sv value)
 {
     struct sv copied;
+    if (e->order <= b->started) {
+        e->order = ++b->order;
+    }
     if (sv_eq(e->value, value)) {
         return;
     }
@@ -138,7 +145,7 @@ static void replace_value(struct labels_builder *b, struct entry *e, struct sv v
 
 static void add(struct labels_builder *b, size_t at, struct sv name, struct sv value)
 {
-    struct entry e = {0};
+    struct entry e = {.order = ++b->order};
     if (b->count >= LABELS_MAX || b->bytes + name.n + value.n > LABELS_BYTES_MAX) {
         b->failed = true;
         return;
@@ -205,6 +212,39 @@ size_t labels_builder_count(const struct labels_builder *b)
 struct label labels_builder_at(const struct labels_builder *b, size_t i)
 {
     return (struct label){.name = b->entries[i].name, .value = b->entries[i].value};
+}
+
+void labels_builder_start(struct labels_builder *b)
+{
+    b->started = b->order;
+}
+
+static int by_order(const void *x, const void *y)
+{
+    const struct entry *a = *(const struct entry *const *)x;
+    const struct entry *b = *(const struct entry *const *)y;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+size_t labels_builder_in_order(const struct labels_builder *b, struct label ret[LABELS_MAX])
+{
+    const struct entry *later[LABELS_MAX];
+    size_t n = 0;
+    size_t n_later = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->entries[i].order <= b->started) {
+            ret[n++] = labels_builder_at(b, i);
+        } else {
+            later[n_later++] = &b->entries[i];
+        }
+    }
+    if (n_later > 1) {
+        qsort(later, n_later, sizeof(later[0]), by_order);
+    }
+    for (size_t i = 0; i < n_later; i++) {
+        ret[n++] = (struct label){.name = later[i]->name, .value = later[i]->value};
+    }
+    return n;
 }
 
 bool labels_builder_ok(const struct labels_builder *b)

@@ -71,6 +71,7 @@ struct config_rule {
     struct config_pos pos;
     bool has_action;
     enum config_action action; /* ACTION_REPLACE if not given */
+    bool has_source_labels;    /* even if they are none */
     struct config_strings source_labels;
     const char *separator;
     const char *regex;

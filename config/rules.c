@@ -70,9 +70,47 @@ static const struct kind kind_action = {read_action, write_action,
 static const struct text_kind text_raw = {.expected = "a string", .raw = true};
 static const struct range range_any = {0, UINT64_MAX};
 
+/* As in Prometheus, null is the empty text, and no modulus. */
+static void read_rule_text(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    if (yaml_is_null(at->node)) {
+        *(const char **)out = "";
+    } else {
+        kind_text.read(r, at, arg, out);
+    }
+}
+
+static void write_rule_text(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    kind_text.write(d, key, arg, value);
+}
+
+static const struct kind kind_rule_text = {read_rule_text, write_rule_text,
+                                           .size = sizeof(const char *)};
+
+static void read_modulus(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    if (!yaml_is_null(at->node)) {
+        kind_number.read(r, at, arg, out);
+    }
+}
+
+static void write_modulus(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    kind_number.write(d, key, arg, value);
+}
+
+static const struct kind kind_modulus = {read_modulus, write_modulus, .size = sizeof(uint64_t)};
+
 static bool has_modulus(const void *record)
 {
     return ((const struct config_rule *)record)->has_modulus;
+}
+
+static bool is_given(const struct yaml_node *rule, const char *key)
+{
+    const struct yaml_node *n = yaml_get(rule, key);
+    return n != NULL && !yaml_is_null(n);
 }
 
 /* An error about the regex is reported at the regex. */
@@ -86,7 +124,8 @@ static void check_rule(struct reader *r, const struct place *at, bool clean, voi
     }
     rule->pos = place_pos(r, at);
     rule->has_action = yaml_get(at->node, "action") != NULL;
-    rule->has_modulus = yaml_get(at->node, "modulus") != NULL;
+    rule->has_modulus = is_given(at->node, "modulus");
+    rule->has_source_labels = is_given(at->node, "source_labels");
     if (!clean || r->out_of_memory || r->options == NULL || r->options->check_rule == NULL ||
         r->options->check_rule(r->options->check_arg, rule, &err)) {
         return;
@@ -110,22 +149,17 @@ static void write_replacement(struct dumper *d, const char *key, const void *arg
     kind_text.write(d, key, hidden ? &text_secret : arg, value);
 }
 
-static void read_replacement(struct reader *r, const struct place *at, const void *arg, void *out)
-{
-    kind_text.read(r, at, arg, out);
-}
-
-static const struct kind kind_replacement = {read_replacement, write_replacement,
+static const struct kind kind_replacement = {read_rule_text, write_replacement,
                                              .size = sizeof(const char *)};
 
 static const struct field rule_rows[] = {
     ROW(config_rule, "action", action, &kind_action),
     ROW(config_rule, "source_labels", source_labels, &kind_strings, .arg = &text_label_name,
         .optional = true),
-    ROW(config_rule, "separator", separator, &kind_text, .arg = &text_raw),
-    ROW(config_rule, "regex", regex, &kind_text, .arg = &text_raw),
-    ROW(config_rule, "modulus", modulus, &kind_number, .arg = &range_any, .when = has_modulus),
-    ROW(config_rule, "target_label", target_label, &kind_text, .arg = &text_raw),
+    ROW(config_rule, "separator", separator, &kind_rule_text, .arg = &text_raw),
+    ROW(config_rule, "regex", regex, &kind_rule_text, .arg = &text_raw),
+    ROW(config_rule, "modulus", modulus, &kind_modulus, .arg = &range_any, .when = has_modulus),
+    ROW(config_rule, "target_label", target_label, &kind_rule_text, .arg = &text_raw),
     ROW(config_rule, "replacement", replacement, &kind_replacement, .arg = &text_raw),
 };
 const struct schema schema_rule =

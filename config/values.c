@@ -144,6 +144,53 @@ static void read_bool(struct reader *r, const struct place *at, const void *arg,
     }
 }
 
+static unsigned digit_of(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return (unsigned)(c - '0');
+    }
+    char lower = (char)(c | 0x20);
+    return lower >= 'a' && lower <= 'f' ? (unsigned)(lower - 'a') + 10 : 99;
+}
+
+static bool parse_digits(struct sv v, unsigned base, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+    size_t digits = 0;
+    for (size_t i = 0; i < v.n; i++) {
+        unsigned digit = digit_of(v.p[i]);
+        if (v.p[i] == '_') {
+            continue;
+        }
+        if (digit >= base || value > (UINT64_MAX - digit) / base) {
+            return false;
+        }
+        value = value * base + digit;
+        digits++;
+    }
+    *ret = value;
+    return digits > 0 && value <= max;
+}
+
+/* A whole number as YAML 1.1 writes it, and Prometheus reads it: 010 and 0o10 are 8, 0x10 is 16,
+ * 0b10 is 2, underscores do not count. 08 is 8, since its digits are not octal. */
+static bool parse_integer(struct sv v, uint64_t max, uint64_t *ret)
+{
+    static const struct {
+        const char *prefix;
+        unsigned base;
+    } rows[] = {{"0x", 16}, {"0X", 16}, {"0b", 2}, {"0o", 8}, {"0", 8}, {"", 10}};
+    v = sv_starts_with(v, SV("+")) ? sv_skip(v, 1) : v;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !sv_starts_with(v, SV("_")); i++) {
+        struct sv prefix = sv_from(rows[i].prefix);
+        if (sv_starts_with(v, prefix) &&
+            parse_digits(sv_skip(v, prefix.n), rows[i].base, max, ret)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool get_number(struct reader *r, const struct place *at, const struct range *range,
                        uint64_t *ret)
 {
@@ -159,7 +206,7 @@ static bool get_number(struct reader *r, const struct place *at, const struct ra
         return false;
     }
     uint64_t value;
-    if (!s.plain || !parse_u64(s.text, range->max, &value) || value < range->min) {
+    if (!s.plain || !parse_integer(s.text, range->max, &value) || value < range->min) {
         wrong_text(r, at, kind.expected, &s);
         return false;
     }

@@ -253,16 +253,6 @@ static enum relabel_outcome change_case(const struct run *run, struct sv value)
 
 /* ---- actions on each label ------------------------------------------------------------------- */
 
-/* Labels may be added to the builder while a rule walks them: it sees those of the snapshot. */
-static size_t take_snapshot(const struct run *run)
-{
-    size_t n = labels_builder_count(run->b);
-    for (size_t i = 0; i < n && i < LABELS_MAX; i++) {
-        run->s->snapshot[i] = labels_builder_at(run->b, i);
-    }
-    return n < LABELS_MAX ? n : LABELS_MAX;
-}
-
 static bool labelmap(const struct run *run, const struct label *label, struct sv name, bool matches)
 {
     struct sv target = SV("");
@@ -319,7 +309,8 @@ static enum relabel_outcome run_on_value(const struct run *run)
 
 static enum relabel_outcome run_on_labels(const struct run *run)
 {
-    size_t n = take_snapshot(run);
+    /* Labels may be added to the builder while a rule walks them: it sees those of the snapshot. */
+    size_t n = labels_builder_in_order(run->b, run->s->snapshot);
     for (size_t i = 0; i < n; i++) {
         const struct label *label = &run->s->snapshot[i];
         struct sv name = label->name;
@@ -355,6 +346,7 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
               void *arg)
 {
     struct relabel_verdict v = {.outcome = RELABEL_KEPT, .err = ERR_INIT};
+    labels_builder_start(b);
     for (size_t i = 0; i < r->n && v.outcome == RELABEL_KEPT; i++) {
         v.outcome = run_rule(&(struct run){&r->rules[i], s, b, &v.err});
         if (v.outcome != RELABEL_KEPT) {

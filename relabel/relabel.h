@@ -1,10 +1,10 @@
 /* Relabelling: a list of rules that turns one label set into another or drops it.
  *
  * The semantics are those of Prometheus (model/relabel): fully anchored RE2 regexes with dot
- * matching the newline, Go's $-expansion, eleven actions, labelmap over a sorted snapshot, label
- * names in UTF-8 mode. A front end of our own (regex.h) parses the regexes: it refuses what Go's
- * regexp refuses and rewrites what PCRE2 reads differently. They run on PCRE2, or on a matcher of
- * our own that is linear in the text where PCRE2 would take too long.
+ * matching the newline, Go's $-expansion, eleven actions, labelmap over a snapshot in the order of
+ * labels_builder_in_order(), label names in UTF-8 mode. A front end of our own (regex.h) parses the
+ * regexes: it refuses what Go's regexp refuses and rewrites what PCRE2 reads differently. They run
+ * on PCRE2, or on a matcher of our own that is linear in the text where PCRE2 would take too long.
  *
  * A compiled list is immutable and may be used by many threads, each with a scratch of its own.
  * Pure functions: no IO, no logging. A rule that cannot be decided is not "no match": the verdict

@@ -97,7 +97,7 @@ static bool check_others(const struct config_rule *c, const char *action, struct
                        action);
     }
     if (has(c->action, REGEX_ONLY) &&
-        (common || c->source_labels.n > 0 || is_set(c->target_label))) {
+        (common || c->has_source_labels || c->source_labels.n > 0 || is_set(c->target_label))) {
         return err_set(err, ERR_INPUT, "%s action requires only 'regex', and no other fields",
                        action);
     }

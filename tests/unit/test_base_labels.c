@@ -118,6 +118,46 @@ static void starts_from_a_base(void **state)
     labels_unref(l);
 }
 
+static void check_order(const struct labels_builder *b, const char *want)
+{
+    static struct label labels[LABELS_MAX];
+    char text[200] = "";
+    size_t n = labels_builder_in_order(b, labels);
+    CHECK_INT(n, labels_builder_count(b), want);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof(text) - at, "%s=%s ", labels[i].name.p, labels[i].value.p);
+    }
+    CHECK_STR(text, want, "");
+}
+
+static void keeps_the_order_of_setting(void **state)
+{
+    struct fixture *f = *state;
+    struct labels *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", "d", "4", NULL);
+    labels_builder_reset(f->b, base);
+    labels_builder_set_str(f->b, "e", "5");
+    labels_builder_set_str(f->b, "b", "two");
+    labels_builder_start(f->b);
+    check_order(f->b, "a=1 b=two c=3 d=4 e=5 ");
+    labels_builder_set_str(f->b, "z", "9");
+    labels_builder_set_str(f->b, "c", "3"); /* its value stays, its place does not */
+    labels_builder_set_str(f->b, "aa", "7");
+    check_order(f->b, "a=1 b=two d=4 e=5 z=9 c=3 aa=7 ");
+    labels_builder_set_str(f->b, "z", "10"); /* in its place */
+    labels_builder_del(f->b, SV("c"));
+    labels_builder_del(f->b, SV("a"));
+    check_order(f->b, "b=two d=4 e=5 z=10 aa=7 ");
+    labels_builder_set_str(f->b, "a", "1");
+    labels_builder_set_str(f->b, "c", "3");
+    check_order(f->b, "b=two d=4 e=5 z=10 aa=7 a=1 c=3 ");
+    labels_builder_start(f->b);
+    check_order(f->b, "a=1 aa=7 b=two c=3 d=4 e=5 z=10 ");
+    labels_builder_reset(f->b, base);
+    check_order(f->b, "a=1 b=2 c=3 d=4 ");
+    labels_unref(base);
+}
+
 static void takes_a_base_of_another_table(void **state)
 {
     struct fixture *f = *state;
@@ -482,6 +522,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sorts_and_replaces, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_value_removes, setup, teardown),
         cmocka_unit_test_setup_teardown(starts_from_a_base, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_the_order_of_setting, setup, teardown),
         cmocka_unit_test_setup_teardown(takes_a_base_of_another_table, setup, teardown),
         cmocka_unit_test_setup_teardown(views_stay_until_reset, setup, teardown),
         cmocka_unit_test_setup_teardown(stops_at_the_label_limit, setup, teardown),

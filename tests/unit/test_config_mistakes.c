@@ -488,6 +488,12 @@ static void mistakes_in_rules(void **state)
         {RULE("regex: 'x'"), "f:4:5: " AT ": relabel configuration for replace action requires "
                              "'target_label' value\n"},
         {RULE("target: a"), "f:4:6: " AT ".target: unknown key\n"},
+        {RULE("action: hashmod, target_label: a, modulus: '8'"),
+         "f:4:49: " AT ".modulus: expected a whole number, got the string \"8\"\n"},
+        {RULE("action: hashmod, target_label: a, modulus: 0x"),
+         "f:4:49: " AT ".modulus: expected a whole number, got \"0x\"\n"},
+        {RULE("action: hashmod, target_label: a, modulus: 1:30"),
+         "f:4:49: " AT ".modulus: expected a whole number, got \"1:30\"\n"},
         {RULE("regexp: a"), "f:4:6: " AT ".regexp: unknown key; did you mean \"regex\"?\n"},
         {JOB("  relabel_configs: [~]\n"), "f:3:21: " AT ": expected a mapping, got null\n"},
         {JOB("  relabel_configs: {action: keep}\n"),

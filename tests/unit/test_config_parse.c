@@ -472,6 +472,82 @@ static void every_key_of_a_job(void **state)
     config_unref(c);
 }
 
+/* The one rule of a job. */
+static struct config *parse_rule(const char *rule)
+{
+    char text[500];
+    snprintf(text, sizeof(text),
+             "scrape_configs:\n- job_name: a\n  relabel_configs:\n  - {%s}\n"
+             "write: [{url: 'http://h'}]\n",
+             rule);
+    return parse(text);
+}
+
+/* As Prometheus reads them: null is the empty text, not the default. */
+static void nulls_in_a_rule(void **state)
+{
+    static const struct {
+        const char *rule;
+        const char *separator, *regex, *target, *replacement;
+    } rows[] = {
+        {"target_label: x, regex: null", NULL, "", "x", NULL},
+        {"target_label: x, regex: ~, replacement: Null", NULL, "", "x", ""},
+        {"target_label: x, source_labels: [a, b], separator: null", "", NULL, "x", NULL},
+        {"action: labeldrop, regex: a, target_label: null, source_labels: null, modulus: null",
+         NULL, "a", "", NULL},
+        {"action: labeldrop, regex: null", NULL, "", NULL, NULL},
+        {"action: keepequal, target_label: x, source_labels: [a], modulus: null", NULL, NULL, "x",
+         NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config *c = parse_rule(rows[i].rule);
+        const struct config_rule *r = &c->jobs[0].relabel.at[0];
+        assert_true(str_same(r->separator, rows[i].separator));
+        assert_true(str_same(r->regex, rows[i].regex));
+        assert_true(str_same(r->target_label, rows[i].target));
+        assert_true(str_same(r->replacement, rows[i].replacement));
+        assert_false(r->has_modulus);
+        CHECK_INT(r->has_source_labels, r->source_labels.n > 0, rows[i].rule);
+        config_unref(c);
+    }
+    struct config *c = parse_rule("action: labeldrop, regex: a, source_labels: []");
+    assert_true(c->jobs[0].relabel.at[0].has_source_labels); /* the check refuses it */
+    config_unref(c);
+}
+
+/* The values are those of yaml.v2, with which Prometheus reads its configuration. */
+static void spellings_of_whole_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } rows[] = {
+        {"8", 8},
+        {"010", 8},
+        {"08", 8},
+        {"089", 89},
+        {"0o17", 15},
+        {"0x10", 16},
+        {"0X1f", 31},
+        {"0b11", 3},
+        {"1_000", 1000},
+        {"0_10", 8},
+        {"+8", 8},
+        {"18446744073709551615", UINT64_MAX},
+        {"01777777777777777777777", UINT64_MAX},
+        {"0xffffffffffffffff", UINT64_MAX},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char rule[200];
+        snprintf(rule, sizeof(rule), "action: hashmod, target_label: x, modulus: %s", rows[i].text);
+        struct config *c = parse_rule(rule);
+        CHECK_INT(c->jobs[0].relabel.at[0].modulus, rows[i].value, rows[i].text);
+        config_unref(c);
+    }
+}
+
 static void every_key_of_an_endpoint(void **state)
 {
     (void)state;
@@ -923,6 +999,8 @@ int main(void)
         cmocka_unit_test(formats_of_types),
         cmocka_unit_test(label_limits),
         cmocka_unit_test(every_key_of_a_job),
+        cmocka_unit_test(nulls_in_a_rule),
+        cmocka_unit_test(spellings_of_whole_numbers),
         cmocka_unit_test(every_key_of_an_endpoint),
         cmocka_unit_test(ways_to_authorize),
         cmocka_unit_test(environment_variables_are_filled_in),

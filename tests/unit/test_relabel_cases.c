@@ -1,13 +1,14 @@
-/* The 88 cases of tests/unit/data/relabel.json: labels in, rules, labels out or null for dropped.
- * They are Prometheus' own tests, its benchmark, idioms of Kubernetes and Helm configurations, and
- * edge cases; the answers were computed with Go's regexp. */
+/* Cases of files in tests/unit/data: labels in, rules, labels out or null for dropped.
+ *
+ * relabel.json: Prometheus' own tests, its benchmark, idioms of Kubernetes and Helm configurations,
+ * and edge cases; the answers were computed with Go's regexp. labelmap.json: random rules that map
+ * several labels to one name, with the answers of Prometheus' package model/relabel (v0.316). */
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "relabel/relabel.h"
 #include "tests/unit/testing.h"
 
-#define CASES 88
 #define RULES_MAX 64
 #define SOURCES_MAX 16
 
@@ -78,15 +79,14 @@ static void check_output(struct labels_builder *b, const json_t *output, const c
     labels_unref(labels);
 }
 
-static void cases_of_the_data_file(void **state)
+static void check_file(const char *path, size_t cases)
 {
-    (void)state;
     json_error_t error;
-    json_t *all = json_load_file("tests/unit/data/relabel.json", 0, &error);
+    json_t *all = json_load_file(path, 0, &error);
     if (all == NULL) {
-        fail_msg("tests/unit/data/relabel.json:%d: %s", error.line, error.text);
+        fail_msg("%s:%d: %s", path, error.line, error.text);
     }
-    CHECK_INT(json_array_size(all), CASES, "");
+    CHECK_INT(json_array_size(all), cases, path);
     struct intern *in = intern_new();
     struct labels_builder *b = labels_builder_new(in);
     struct relabel_scratch *s = relabel_scratch_new();
@@ -114,10 +114,23 @@ static void cases_of_the_data_file(void **state)
     json_decref(all);
 }
 
+static void cases_of_prometheus_and_of_practice(void **state)
+{
+    (void)state;
+    check_file("tests/unit/data/relabel.json", 88);
+}
+
+static void labels_mapped_to_one_name(void **state)
+{
+    (void)state;
+    check_file("tests/unit/data/labelmap.json", 160);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_of_the_data_file),
+        cmocka_unit_test(cases_of_prometheus_and_of_practice),
+        cmocka_unit_test(labels_mapped_to_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
