@@ -154,23 +154,6 @@ static int fail_fetch(const char *url, const struct http_response *r)
     return EXIT_PEER;
 }
 
-static enum legacy_result convert(struct sv body, int64_t duration_ns, struct legacy_output *out,
-                                  struct err *err)
-{
-    struct rng rng;
-    rng_seed_random(&rng);
-    const struct legacy_input in = {
-        .body = body,
-        .time_ns = clock_wall_ns() - duration_ns,
-        .duration_ns = duration_ns,
-        .seed = rng_next(&rng),
-        .scratch = scratch_new(),
-    };
-    enum legacy_result r = legacy_convert(&in, out, err);
-    scratch_free(in.scratch);
-    return r;
-}
-
 /* The content of a pprof profile. */
 static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
 {
@@ -274,7 +257,8 @@ static int check_and_deliver(const struct scrape *s, const struct http_response 
     enum sniff_result kind = sniff_any(body, &err);
     enum reason reason = reason_of_sniff(kind);
     if (kind == SNIFF_LEGACY) {
-        reason = reason_of_legacy(convert(body, duration_ns, &converted, &err));
+        reason = reason_of_legacy(
+            legacy_convert_one(body, clock_wall_ns() - duration_ns, duration_ns, &converted, &err));
         body = (struct sv){.p = converted.data, .n = converted.size};
     }
     if (reason == REASON_NONE) {

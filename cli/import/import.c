@@ -11,6 +11,7 @@
 #include "cli/advice.h"
 #include "cli/cmd.h"
 #include "cli/file_walk.h"
+#include "pprof/legacy/legacy.h"
 #include "pprof/restamp.h"
 #include "write/write.h"
 
@@ -29,6 +30,7 @@ struct reading {
     char *data;
     size_t size;
     struct import_summary summary;
+    bool converted; /* from an old format */
     const char *type;
     struct import_window window;
 };
@@ -149,6 +151,22 @@ static bool read_bytes(struct reading *r, const struct file_found *f, int64_t *r
     return ok && (r->data != NULL || err_memory(&r->err));
 }
 
+/* Replaces a profile in an old format by what it is as pprof. It has no time of its own. */
+static enum import_verdict convert(struct reading *r)
+{
+    struct legacy_output out;
+    struct sv body = {.p = r->data, .n = r->size};
+    if (legacy_convert_one(body, 0, 0, &out, &r->err) != LEGACY_MADE) {
+        err_wrap(&r->err, "an old format of pprof");
+        return IMPORT_DAMAGED;
+    }
+    free(r->data);
+    r->data = out.data;
+    r->size = out.size;
+    r->converted = true;
+    return import_summary_read((struct sv){r->data, r->size}, &r->summary, &r->err);
+}
+
 static enum read_result read_profile(struct reading *r, const struct file_found *f)
 {
     int64_t mtime_ns = 0;
@@ -157,6 +175,9 @@ static enum read_result read_profile(struct reading *r, const struct file_found 
     }
     struct sv body = {.p = r->data, .n = r->size};
     enum import_verdict verdict = import_summary_read(body, &r->summary, &r->err);
+    if (verdict == IMPORT_OLD) {
+        verdict = convert(r);
+    }
     if (verdict == IMPORT_OTHER && !f->named) {
         return READ_SKIPPED;
     }
@@ -274,7 +295,8 @@ static void describe(const struct reading *r)
     clock_format_rfc3339(r->window.until_ns, until, sizeof(until));
     format_size(r->size, size, sizeof(size));
     print_name(stdout, r->path);
-    printf(": %s, from %s until %s, %s%s\n", r->type, from, until, size,
+    printf(": %s, from %s until %s, %s%s%s\n", r->type, from, until, size,
+           r->converted ? ", converted from an old format" : "",
            r->window.restamp ? ", time written into the profile" : "");
 }
 

@@ -120,8 +120,7 @@ enum import_verdict import_summary_read(struct sv body, struct import_summary *r
     enum sniff_result r = sniff_any(body, err);
     *ret = (struct import_summary){.format = r == SNIFF_JFR ? PROFILE_JFR : PROFILE_PPROF};
     if (r == SNIFF_LEGACY) {
-        err_set(err, ERR_INPUT, "an old format of pprof (`pprof -proto` converts it)");
-        return IMPORT_DAMAGED;
+        return IMPORT_OLD;
     }
     if (!sniff_is_profile(r)) {
         return r == SNIFF_BAD_GZIP ? IMPORT_DAMAGED : IMPORT_OTHER;

@@ -26,12 +26,13 @@ struct import_summary {
 
 enum import_verdict {
     IMPORT_PROFILE,
+    IMPORT_OLD,     /* in a format older than pprof's protobuf: convert it (legacy.h), read again */
     IMPORT_OTHER,   /* not a profile but HTML, text, an image */
     IMPORT_DAMAGED, /* a profile, or a gzip, that is damaged or cannot be read */
 };
 
-/* Reads a whole body, gzip or plain, pprof or JFR. Unless IMPORT_PROFILE err says what was found.
- */
+/* Reads a whole body, gzip or plain, pprof or JFR. Unless IMPORT_PROFILE or
+ * IMPORT_OLD err says what was found. */
 enum import_verdict import_summary_read(struct sv body, struct import_summary *ret,
                                         struct err *err);
 

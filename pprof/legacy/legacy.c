@@ -1,5 +1,6 @@
 #include "pprof/legacy/legacy.h"
 
+#include "base/clock.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/profile.h"
 
@@ -67,4 +68,21 @@ enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_o
                   ? read_plain(&p, plain, err) && write_out(&p, in, ret, err)
                   : err_set(err, ERR_LIMIT, "larger than %zu bytes", LEGACY_PLAIN_MAX);
     return ok ? LEGACY_MADE : failure(err, LEGACY_BAD);
+}
+
+enum legacy_result legacy_convert_one(struct sv body, int64_t time_ns, int64_t duration_ns,
+                                      struct legacy_output *ret, struct err *err)
+{
+    struct rng rng;
+    rng_seed_random(&rng);
+    const struct legacy_input in = {
+        .body = body,
+        .time_ns = time_ns,
+        .duration_ns = duration_ns,
+        .seed = rng_next(&rng),
+        .scratch = scratch_new(),
+    };
+    enum legacy_result r = legacy_convert(&in, ret, err);
+    scratch_free(in.scratch);
+    return r;
 }

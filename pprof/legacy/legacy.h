@@ -54,5 +54,8 @@ bool legacy_is_cut_cpu(struct sv start);
 /* On failure err, which must not be NULL, says what is wrong and where, and ret is empty. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);
+/* The same for a single profile: with a scratch and a seed of its own. */
+enum legacy_result legacy_convert_one(struct sv body, int64_t time_ns, int64_t duration_ns,
+                                      struct legacy_output *ret, struct err *err);
 
 #endif

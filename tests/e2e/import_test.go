@@ -271,6 +271,51 @@ func TestImportRubbish(t *testing.T) {
 	}
 }
 
+// Profiles in formats older than pprof's are converted, as scraping does; the time of the file becomes
+// theirs. A damaged one is reported as one.
+func TestImportOldFormats(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	dir := t.TempDir()
+	written := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
+	for name, body := range map[string][]byte{
+		"cpu.prof":       oldCPU(),
+		"server.heap.gz": fakepprof.Gzip([]byte(oldHeap)),
+		"broken.heap":    []byte(strings.Replace(oldHeap, "0x70000330", "0x7000033z", 1)),
+	} {
+		if err := os.Chtimes(writeFile(t, dir, name, body), written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := expectCall(t, exitInput, "cpu.prof: process_cpu, from ", "broken.heap: an old format of pprof: ", "import", "--dry-run",
+		"--url", s.URL(), "--name", "app", dir)
+	if strings.Count(r.stdout, ", converted from an old format, time written into the profile\n") != 2 {
+		t.Error(r.stdout)
+	}
+	expectCall(t, exitInput, "sent 2 profiles", "broken.heap: an old format of pprof: ", "import", "--url", s.URL(), "--name", "app", dir)
+	got := map[string]pyroscope.Received{}
+	for _, p := range s.Profiles() {
+		got[p.Name()] = p
+	}
+	cpu, isCPU := got["process_cpu"]
+	heap, isHeap := got["memory"]
+	if len(got) != 2 || !isCPU || !isHeap {
+		t.Fatalf("came: %v %v", got, s.Refused())
+	}
+	for _, p := range got {
+		if p.Profile.TimeNanos != written.UnixNano() {
+			t.Errorf("%s: time %d, the file is of %d", p.Name(), p.Profile.TimeNanos, written.UnixNano())
+		}
+	}
+	if top := pprofTop(t, cpu.Raw); !strings.Contains(top, "300ms") || !strings.Contains(top, "server") {
+		t.Errorf("not 300 ms in server:\n%s", top)
+	}
+	if top := pprofTop(t, heap.Raw, "-sample_index=inuse_space"); !strings.Contains(top, "10kB") {
+		t.Errorf("not 10 KiB in use:\n%s", top)
+	}
+	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", filepath.Join(dir, "cpu.prof"))
+}
+
 // The type of a contention profile without a stack is not guessed: the file's name or --type says it.
 // Standard input has no date: its profile ends now.
 func TestImportTypeAndTime(t *testing.T) {

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct import_summary summary;
     struct sv body = {.p = (const char *)data, .n = size};
     enum import_verdict r = import_summary_read(body, &summary, &err);
-    if ((r == IMPORT_PROFILE) != (err.kind == ERR_NONE)) {
+    if ((r == IMPORT_PROFILE || r == IMPORT_OLD) != (err.kind == ERR_NONE)) {
         abort();
     }
     if (r == IMPORT_PROFILE && (summary.time_ns < 0 || summary.duration_ns < 0)) {

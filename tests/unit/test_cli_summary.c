@@ -154,6 +154,8 @@ static void files_that_are_not_profiles(void **state)
     }
     struct import_summary summary;
     CHECK_INT(import_summary_read(packed, &summary, NULL), IMPORT_PROFILE, "whole");
+    struct sv old = SV("heap profile: 1: 2 [3: 4] @ heapprofile\n1: 2 [3: 4] @ 0x10\n");
+    CHECK_INT(import_summary_read(old, &summary, NULL), IMPORT_OLD, "to be converted");
     buf_done(&b);
     scratch_free(scratch);
 }
