@@ -46,7 +46,8 @@ struct rig {
     int64_t fsync_ms;
     unsigned concurrency;
     int64_t max_age_ms;
-    bool quiet; /* no log: the test cannot know what will be said */
+    unsigned tenants; /* of the profiles, in turns; 0: none */
+    bool quiet;       /* no log: the test cannot know what will be said */
 };
 
 static inline bool rig_fails(bool writes)
@@ -248,6 +249,10 @@ static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size
         return NULL;
     labels_builder_set_str(b, "__name__", "memory");
     labels_builder_set_str(b, "n", name);
+    if (r->tenants > 0) {
+        (void)snprintf(name, sizeof(name), "t%u", n % r->tenants);
+        labels_builder_set_str(b, LABEL_TENANT, name);
+    }
     struct labels *l = labels_builder_build(b);
     labels_builder_free(b);
     char *data = l != NULL ? malloc(size + 1) : NULL;

@@ -592,6 +592,61 @@ static void every_call_fails_once(void **state)
     assert_true(runs > 300);
 }
 
+/* The tenant of what is only on disk is known when it has been read. One that rests then holds up
+ * nobody, wherever its profiles are. */
+static void tenants_of_the_past(void **state)
+{
+    (void)state;
+    static const struct answer limited = {.class = ANSWER_RETRY_DOUBTFUL,
+                                          .scope = ANSWER_OF_TENANT,
+                                          .answered = true,
+                                          .tries = ANSWER_RATE_TRIES,
+                                          .delay_ms = 60000};
+    struct rig r;
+    struct send_item *it;
+    char *dir = testing_mkdtemp();
+    rig_init(&r, dir);
+    r.tenants = 4;
+    r.max_bytes = 100 * 1024; /* ten of them */
+    assert_true(rig_open_all(&r, NULL));
+    for (unsigned i = 0; i < 40; i++) {
+        rig_put(&r, i, 9 * 1024);
+        rig_pass(&r, 500);
+    }
+    rig_close_all(&r);
+    assert_true(rig_open_all(&r, NULL));
+    rig_settle(&r);
+    CHECK_INT(send_queue_status(r.e).ledger.replayed, 40, "");
+    CHECK_INT(send_queue_status(r.e).lanes.tenants, 0, "none is known");
+    unsigned refused = 0;
+    while ((it = rig_take(&r)) != NULL) {
+        struct sv tenant = labels_get(send_item_profile(it)->labels, SV(LABEL_TENANT));
+        bool bad = sv_eq_str(tenant, "t0");
+        refused += bad;
+        send_queue_done(r.e, it, bad ? &limited : &answer_sent, r.now);
+        CHECK_BALANCE(&r);
+        CHECK_MEMORY(&r);
+    }
+    struct send_queue_status s = send_queue_status(r.e);
+    CHECK_INT(s.ledger.sent, 30, "all others");
+    CHECK_INT(s.ledger.queued, 10, "");
+    CHECK_INT(refused, 1, "one request of the tenant that rests");
+    CHECK_INT(s.lanes.tenants, 4, "");
+    CHECK_INT(send_queue_wake_ms(r.e), r.now + 60000, "");
+    r.now += 60000;
+    for (int i = 0; i < 20 && send_queue_status(r.e).ledger.queued > 0; i++) {
+        while ((it = rig_take(&r)) != NULL) {
+            send_queue_done(r.e, it, &answer_sent, r.now);
+            CHECK_BALANCE(&r);
+        }
+        rig_pass(&r, 250);
+    }
+    CHECK_INT(send_queue_status(r.e).ledger.sent, 40, "");
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -612,6 +667,7 @@ int main(void)
         cmocka_unit_test(reading_fails_for_a_while),
         cmocka_unit_test(directory_vanishes),
         cmocka_unit_test(every_call_fails_once),
+        cmocka_unit_test(tenants_of_the_past),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

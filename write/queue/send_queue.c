@@ -261,7 +261,9 @@ void send_queue_dequeue(struct send_queue *q, struct send_item *it)
 
 void send_queue_forget(struct send_queue *q, struct send_item *it)
 {
-    it->lane->items--;
+    if (it->lane != NULL) {
+        it->lane->items--;
+    }
     it->lane = NULL;
     TAILQ_INSERT_TAIL(&q->dropped, it, send);
 }

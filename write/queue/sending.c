@@ -417,7 +417,7 @@ int64_t send_queue_wake_ms(struct send_queue *q)
 bool send_queue_rests_until(struct send_queue *q, int64_t time_ms)
 {
     pthread_mutex_lock(&q->lock);
-    bool idle = q->ledger.in_flight == 0 && q->acknowledging == 0;
+    bool idle = q->ledger.in_flight == 0 && q->acknowledging == 0 && TAILQ_EMPTY(&q->merging);
     bool rests = idle && (q->ledger.queued == 0 || sending_wake_ms(q) >= time_ms);
     pthread_mutex_unlock(&q->lock);
     return rests;

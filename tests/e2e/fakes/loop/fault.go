@@ -18,6 +18,8 @@ type Fault struct {
 	Body   string
 	// Times limits the fault to so many requests; 0 means until it is changed.
 	Times int
+	// Match limits it to requests for which it is true; nil means all.
+	Match func(r *http.Request) bool
 }
 
 // Faults holds the fault that applies now. The zero value holds none.
@@ -38,10 +40,13 @@ func (f *Faults) Set(fault *Fault) {
 	}
 }
 
-func (f *Faults) take() *Fault {
+func (f *Faults) take(r *http.Request) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fault := f.current
+	if fault != nil && fault.Match != nil && !fault.Match(r) {
+		return nil
+	}
 	if fault != nil && fault.Times > 0 {
 		if f.left == 0 {
 			return nil
@@ -53,7 +58,7 @@ func (f *Faults) take() *Fault {
 
 // Apply does what the fault says. It returns true if the request has been dealt with.
 func (f *Faults) Apply(w http.ResponseWriter, r *http.Request) bool {
-	fault := f.take()
+	fault := f.take(r)
 	if fault == nil {
 		return false
 	}
