@@ -21,6 +21,7 @@ static const char *const outcome_names[OUTCOMES] = {"kept", "dropped", "no_name"
 struct cached {
     struct labels *before; /* references; NULL: empty */
     struct labels *after;  /* NULL unless kept */
+    uint32_t bytes;
     uint32_t job;
     uint8_t outcome;
     bool used; /* since the last pass of the clock hand */
@@ -36,6 +37,7 @@ struct profile_rules {
     struct log *log;
     struct job_rules *jobs;
     struct cached *cache;  /* by hash; NULL if no job has rules */
+    size_t bytes;          /* of the labels in it */
     size_t clock_hand;     /* evicts entries that were not used since its last pass */
     int64_t clock_hand_ms; /* when it last moved; 0: never */
     struct relabel_scratch *scratch;
@@ -99,8 +101,9 @@ struct profile_rules *profile_rules_new(const struct config *config, struct inte
     return compile(r, intern, err) ? r : profile_rules_free(r);
 }
 
-static void evict(struct cached *m)
+static void evict(struct profile_rules *r, struct cached *m)
 {
+    r->bytes -= m->bytes;
     labels_unref(m->before);
     labels_unref(m->after);
     *m = (struct cached){.before = NULL};
@@ -112,7 +115,7 @@ struct profile_rules *profile_rules_free(struct profile_rules *r)
         return NULL;
     }
     for (size_t i = 0; r->cache != NULL && i < PROFILE_RULES_CACHED; i++) {
-        evict(&r->cache[i]);
+        evict(r, &r->cache[i]);
     }
     for (size_t i = 0; i < r->config->n_jobs; i++) {
         relabel_free(r->jobs[i].rules);
@@ -189,20 +192,24 @@ static void move_clock_hand(struct profile_rules *r, int64_t now_ms)
         if (m->used) {
             m->used = false;
         } else {
-            evict(m);
+            evict(r, m);
         }
     }
 }
 
 /* Failures are not cached: there may be memory the next time. */
-static void store(struct cached *m, const struct profile *p, enum outcome outcome,
-                  struct labels *after)
+static void store(struct profile_rules *r, struct cached *m, const struct profile *p,
+                  enum outcome outcome, struct labels *after)
 {
-    evict(m);
-    if (outcome != OUTCOME_FAILED) {
+    evict(r, m);
+    size_t bytes = labels_bytes(p->labels) + (after == NULL ? 0 : labels_bytes(after));
+    if (outcome != OUTCOME_FAILED && bytes <= PROFILE_RULES_BYTES_MAX - r->bytes) {
+        r->bytes += bytes;
+
         *m = (struct cached){
             .before = labels_ref(p->labels),
             .after = after == NULL ? NULL : labels_ref(after),
+            .bytes = (uint32_t)bytes,
             .job = p->job,
             .outcome = (uint8_t)outcome,
         };
@@ -236,7 +243,7 @@ enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile
         if (err.kind != ERR_NONE) {
             log_failed(r, p, &err, now_ms);
         }
-        store(m, p, outcome, after);
+        store(r, m, p, outcome, after);
     }
     m->used = true;
     metric_inc(job->counts[outcome]);

@@ -22,6 +22,9 @@
 /* Cached results, for all jobs together: 1.5 MiB of table besides the label sets. A result that was
  * not used for five minutes is evicted within the next five, as long as profiles arrive. */
 #define PROFILE_RULES_CACHED 65536
+/* The names and values of all of them, as if none were shared. For label sets that find no room the
+ * rules run each time. */
+#define PROFILE_RULES_BYTES_MAX ((size_t)32 * 1024 * 1024)
 
 struct profile_rules;
 

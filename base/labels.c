@@ -46,6 +46,15 @@ struct sv labels_get(const struct labels *l, struct sv name)
     return strings != NULL ? istr_sv(strings[1]) : SV("");
 }
 
+size_t labels_bytes(const struct labels *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < 2 * (size_t)l->count; i++) {
+        n += l->strings[i]->len;
+    }
+    return n;
+}
+
 bool labels_equal(const struct labels *a, const struct labels *b)
 {
     if (a == b) {

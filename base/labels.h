@@ -54,6 +54,8 @@ size_t labels_count(const struct labels *l);
 struct label labels_at(const struct labels *l, size_t i);
 /* The value, or an empty view whose p is "". */
 struct sv labels_get(const struct labels *l, struct sv name);
+/* The bytes of all names and values, as if nobody shared them. */
+size_t labels_bytes(const struct labels *l);
 bool labels_equal(const struct labels *a, const struct labels *b);
 /* Equal for equal sets on every machine and run. Computed by each call. */
 uint64_t labels_hash(const struct labels *l);

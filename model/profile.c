@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 
-/* The memory of a profile besides its bytes: this struct, the queue's entry, its share of labels.
- */
+/* The memory of a profile besides its bytes: this struct, the queue's entry, and so many bytes of
+ * labels. */
 #define FLAT_COST ((size_t)1024)
+#define FLAT_LABELS ((size_t)512)
 
 struct profile *profile_new(struct labels *labels, char *data, size_t size)
 {
@@ -43,7 +44,12 @@ struct profile *profile_unref(struct profile *p)
     return NULL;
 }
 
-size_t profile_cost(size_t size)
+size_t profile_cost_of(size_t size, size_t labels_bytes)
 {
-    return size + FLAT_COST;
+    return size + FLAT_COST + (labels_bytes > FLAT_LABELS ? labels_bytes - FLAT_LABELS : 0);
+}
+
+size_t profile_cost(const struct profile *p)
+{
+    return profile_cost_of(p->size, p->labels == NULL ? 0 : labels_bytes(p->labels));
 }

@@ -37,8 +37,11 @@ struct profile *profile_new(struct labels *labels, char *data, size_t size);
 void profile_set_labels(struct profile *p, struct labels *labels);
 struct profile *profile_ref(struct profile *p);
 struct profile *profile_unref(struct profile *p); /* accepts NULL, returns NULL */
-/* The bytes that a queue accounts for a profile of this size: its data and a constant for the rest.
- */
-size_t profile_cost(size_t size);
+/* The bytes that a queue accounts for a profile: its data, a constant for the rest, and labels as
+ * far as they are longer than usual. Profiles share their labels only until those change, which the
+ * owner of a pod may do each second: so each of them counts in full. */
+size_t profile_cost(const struct profile *p);
+/* The same of one that is on disk. */
+size_t profile_cost_of(size_t size, size_t labels_bytes);
 
 #endif

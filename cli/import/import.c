@@ -256,7 +256,7 @@ static struct pending *pending_of(struct import *im, const struct profile *p)
 
 static void remove_pending(struct import *im, struct pending *p)
 {
-    im->pending_bytes -= profile_cost(p->profile->size);
+    im->pending_bytes -= profile_cost(p->profile);
     im->n_pending--;
     free(p->path);
     *p = (struct pending){.profile = NULL};
@@ -282,7 +282,7 @@ static void send(struct import *im, struct reading *r)
     slot->path = r->path;
     r->path = NULL;
     im->n_pending++;
-    im->pending_bytes += profile_cost(p->size);
+    im->pending_bytes += profile_cost(p);
     writer_put(im->writer, p, 1);
 }
 

@@ -37,7 +37,7 @@ static inline struct profile *make_sized(int id, int64_t scraped_ms, size_t size
 static inline struct profile *make(int id, int64_t scraped_ms)
 {
     struct profile *p = make_sized(id, scraped_ms, 1024);
-    CHECK_INT(profile_cost(p->size), COST, "the tests count in this");
+    CHECK_INT(profile_cost(p), COST, "the tests count in this");
     return p;
 }
 

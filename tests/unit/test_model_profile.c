@@ -19,7 +19,7 @@ static void owns_its_parts(void **state)
     assert_ptr_equal(p->labels, labels);
     CHECK_INT(p->from_ns, 0, "");
     assert_false(p->is_delta);
-    assert_true(profile_cost(p->size) > 5 + sizeof(*p));
+    assert_true(profile_cost(p) > 5 + sizeof(*p));
 
     assert_ptr_equal(profile_ref(p), p);
     assert_null(profile_unref(p));
@@ -36,8 +36,27 @@ static void may_be_empty(void **state)
     (void)state;
     struct profile *p = profile_new(NULL, NULL, 0);
     assert_non_null(p);
-    assert_true(profile_cost(p->size) > 0);
+    assert_true(profile_cost(p) > 0);
     profile_unref(p);
+}
+
+/* A queue that is full of profiles with long labels must not hold many times its limit. */
+static void long_labels_count(void **state)
+{
+    (void)state;
+    static char text[180 * 1024];
+    memset(text, 'x', sizeof(text) - 1);
+    struct intern *in = intern_new();
+    struct labels *few = testing_labels(in, "__name__", "memory", "pod", "a", NULL);
+    struct labels *many = testing_labels(in, "__name__", "memory", "pod", text, NULL);
+    struct profile *p = profile_new(few, calloc(1, 100), 100);
+    size_t usual = profile_cost(p);
+    CHECK_INT(usual, profile_cost_of(100, 0), "ordinary labels are in the constant");
+    profile_set_labels(p, many);
+    assert_true(profile_cost(p) > sizeof(text));
+    CHECK_INT(profile_cost(p), profile_cost_of(100, labels_bytes(many)), "on disk");
+    profile_unref(p);
+    intern_free(in);
 }
 
 int main(void)
@@ -45,6 +64,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(owns_its_parts),
         cmocka_unit_test(may_be_empty),
+        cmocka_unit_test(long_labels_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -269,7 +269,7 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
     struct profile *old = it->profile;
     (void)send_queue_release(q, it, false);
     it->profile = job->result;
-    it->cost = profile_cost(job->result->size);
+    it->cost = profile_cost(job->result);
     it->on_disk = false;
     it->unmergeable = job->sealed;
     it->entry = job->entry;

@@ -407,7 +407,7 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
     if (it != NULL) {
         it->profile = p;
         it->entry = entry;
-        it->cost = profile_cost(p->size);
+        it->cost = profile_cost(p);
         it->scraped_ms = p->scraped_ms;
         it->is_delta = p->is_delta && p->format == PROFILE_PPROF;
         result = put_item(q, it, key, now_ms);

@@ -19,7 +19,7 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry)
     if (it != NULL) {
         it->entry = entry;
         it->on_disk = true;
-        it->cost = profile_cost(entry->head.data_size);
+        it->cost = profile_cost_of(entry->head.data_size, entry->head.labels_size);
         it->scraped_ms = entry->scraped_ms;
         it->seq = q->next_replay_seq++;
         it->is_delta =
