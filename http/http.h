@@ -187,7 +187,8 @@ struct http_client_options {
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
     lookup_fn *lookup;             /* for tests; NULL: getaddrinfo() */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
-     * exceed it ends with HTTP_ERR_NO_ROOM. 0 = none. */
+     * exceed it ends with HTTP_ERR_NO_ROOM. A quarter of it is for bodies of less than a sixteenth
+     * of it. 0 = none. */
     size_t bodies_max_bytes;
 };
 

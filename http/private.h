@@ -39,6 +39,10 @@
  * connection that breaks later than this after sending had not been closed meanwhile: the server
  * did not answer in time, and is not asked to do the same work again. */
 #define HTTP_REPEAT_MAX_MS 1000
+/* Bodies of more than this part of bodies_max_bytes leave that part of it to smaller ones: a few
+ * peers with large bodies must not fail all others. */
+#define HTTP_BODIES_LARGE_PART 16
+#define HTTP_BODIES_SMALL_RESERVE 4
 /* Redirects that one request may follow. */
 #define HTTP_REDIRECTS_MAX 5
 /* The body of a redirect is read up to this size and discarded, to keep the connection. */

@@ -105,7 +105,11 @@ static bool has_room(const struct http_transfer *t, size_t n)
     size_t cap = need < 2 * t->body.cap ? 2 * t->body.cap : need;
     cap = cap > t->request.max_body + 1 ? t->request.max_body + 1 : cap;
     size_t others = c->body_bytes - t->body_counted;
-    return others <= c->bodies_max_bytes && cap <= c->bodies_max_bytes - others;
+    size_t max = c->bodies_max_bytes;
+    if (cap > max / HTTP_BODIES_LARGE_PART) {
+        max -= max / HTTP_BODIES_SMALL_RESERVE;
+    }
+    return others <= max && cap <= max - others;
 }
 
 static void reserve_body(struct http_transfer *t)

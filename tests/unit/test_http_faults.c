@@ -279,6 +279,64 @@ static void test_bodies_together(void **state)
     server_free(s);
 }
 
+/* Sends as many bytes as the path says, and then nothing, unless they are few. */
+static void send_some(struct server_conn *c)
+{
+    static const char junk[256];
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "Connection: close\r\n\r\n")) {
+        return;
+    }
+    long n = strtol(c->head + strlen("GET /"), NULL, 10);
+    for (long sent = 0; sent < n && server_send_bytes(c, junk, sizeof(junk));) {
+        sent += (long)sizeof(junk);
+    }
+    if (n > 20000) {
+        server_wait_close(c);
+    }
+}
+
+/* Turns the loop until so many bytes of bodies are held. */
+static void hold(struct fixture *f, long bytes)
+{
+    while (fixture_metric(f, BODY_BYTES) < bytes) {
+        loop_run_once(f->loop);
+    }
+}
+
+/* A few large bodies must not fail the small ones of all others. */
+static void test_large_bodies_leave_room(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call calls[4] = {{0}};
+    char url[URL_SIZE];
+    struct server *s = server_new(send_some, NULL);
+    fixture_init(&f, 1);
+    f.client->bodies_max_bytes = 400000;
+    fixture_start(&f, &calls[0], &(struct http_request){.url = server_url(s, "/130000", url)});
+    hold(&f, 131072);
+    fixture_start(&f, &calls[1], &(struct http_request){.url = server_url(s, "/130000", url)});
+    hold(&f, 262144);
+    /* There is room for it, were it not for the small ones. */
+    fixture_start(&f, &calls[2], &(struct http_request){.url = server_url(s, "/130000", url)});
+    while (calls[2].done == 0 && fixture_metric(&f, BODY_BYTES) < 393216) {
+        loop_run_once(f.loop);
+    }
+    fixture_start(&f, &calls[3], &(struct http_request){.url = server_url(s, "/16000", url)});
+    while (calls[3].done == 0) {
+        loop_run_once(f.loop);
+    }
+    check_result(&calls[3], HTTP_DONE, "small");
+    check_result(&calls[2], HTTP_ERR_NO_ROOM, "large");
+    http_cancel(calls[0].transfer);
+    http_cancel(calls[1].transfer);
+    for (size_t i = 0; i < 4; i++) {
+        call_clear(&calls[i]);
+    }
+    fixture_done(&f);
+    server_free(s);
+}
+
 static void test_body_without_end(void **state)
 {
     (void)state;
@@ -592,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_header_floods),
         cmocka_unit_test(test_many_headers_are_fine),
         cmocka_unit_test(test_body_limits),
+        cmocka_unit_test(test_large_bodies_leave_room),
         cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_bodies_together),
         cmocka_unit_test(test_deadlines),
