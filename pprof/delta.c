@@ -322,7 +322,8 @@ static struct delta_state *make_next(const struct making *m, bool keep)
     for (size_t i = 0; i < m->n; i++) {
         n += has_counts(m, i);
     }
-    struct delta_state *next = delta_state_new(n, c->n);
+    struct delta_state *next =
+        scratch_charge(m->scratch, delta_state_bytes(n, c->n)) ? delta_state_new(n, c->n) : NULL;
     if (next == NULL) {
         return NULL;
     }
@@ -418,8 +419,10 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
 }
 
 /* The result of a failure; damaged: the one to use if the input is wrong. */
-static enum delta_result failure(const struct err *err, enum delta_result damaged)
+static enum delta_result failure(const struct making *m, enum delta_result damaged)
 {
+    struct err *err = m->err;
+    scratch_explain(m->scratch, err);
     if (err->kind == ERR_LIMIT) {
         return DELTA_TOO_LARGE;
     }
@@ -435,11 +438,11 @@ enum delta_result delta_make(const struct delta_input *in, struct delta_output *
     enum delta_result r = DELTA_PASSED;
     *ret = (struct delta_output){.data = NULL};
     if (!gzip_plain(m.scratch, in->body, DELTA_PLAIN_MAX, last + last / 16, &plain, err)) {
-        return failure(err, DELTA_BAD_GZIP);
+        return failure(&m, DELTA_BAD_GZIP);
     }
     if (!make_of_plain(&m, plain, ret, &r)) {
         delta_output_done(ret);
-        return failure(err, DELTA_BAD_PPROF);
+        return failure(&m, DELTA_BAD_PPROF);
     }
     return r;
 }

@@ -3,11 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The slots for n stacks. */
+static size_t slots_for(size_t n)
+{
+    return n + n / 4 + 1;
+}
+
+size_t delta_state_bytes(size_t n, size_t columns)
+{
+    return sizeof(struct delta_state) +
+           slots_for(n) * (sizeof(struct pprof_key) + columns * sizeof(int64_t) + sizeof(uint8_t));
+}
+
 struct delta_state *delta_state_new(size_t n, size_t columns)
 {
-    size_t cap = n + n / 4 + 1;
-    size_t bytes = sizeof(struct delta_state) +
-                   cap * (sizeof(struct pprof_key) + columns * sizeof(int64_t) + sizeof(uint8_t));
+    size_t cap = slots_for(n);
+    size_t bytes = delta_state_bytes(n, columns);
     struct delta_state *s = calloc(1, bytes);
     if (s == NULL) {
         return NULL;

@@ -37,6 +37,8 @@ struct delta_state {
     uint8_t *ages;          /* profiles since the stack was seen */
 };
 
+/* The memory of a state with room for n stacks. */
+size_t delta_state_bytes(size_t n, size_t columns);
 /* An empty state with room for n stacks. NULL if out of memory. */
 struct delta_state *delta_state_new(size_t n, size_t columns);
 struct delta_state *delta_state_ref(struct delta_state *s);

@@ -9,13 +9,20 @@
 #include <zlib.h>
 
 #define LEVEL 1
-/* The first guess of the inflated size, as a multiple of the body's. */
-#define RATIO_GUESS 4
 #define CAP_MIN ((size_t)4096)
 
 bool gzip_is(struct sv body)
 {
     return body.n >= 2 && (unsigned char)body.p[0] == 0x1f && (unsigned char)body.p[1] == 0x8b;
+}
+
+size_t gzip_claim(struct sv body)
+{
+    const unsigned char *end = (const unsigned char *)body.p + body.n;
+    if (body.n < 4 || !gzip_is(body)) {
+        return body.n;
+    }
+    return (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
 }
 
 /* ---- whole bodies ---------------------------------------------------------------------------- */
@@ -82,7 +89,7 @@ bool gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint, st
 {
     struct growing g = {.scratch = s, .limit = limit_of(body, max)};
     struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-    size_t cap = hint != 0 ? hint : RATIO_GUESS * body.n;
+    size_t cap = hint != 0 ? hint : gzip_claim(body);
     bool ok = d != NULL ? grow(&g, cap < CAP_MIN ? CAP_MIN : cap, err) : err_memory(err);
     do {
         ok = ok && inflate_member(d, &body, &g, err);
@@ -157,7 +164,8 @@ bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret)
 bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size)
 {
     struct sv packed;
-    *ret_data = gzip_deflate(s, plain, &packed) ? malloc(packed.n) : NULL;
+    bool ok = gzip_deflate(s, plain, &packed) && scratch_charge(s, packed.n);
+    *ret_data = ok ? malloc(packed.n) : NULL;
     if (*ret_data == NULL) {
         return false;
     }

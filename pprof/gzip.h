@@ -21,6 +21,9 @@
 
 /* Does it begin with the magic bytes? */
 bool gzip_is(struct sv body);
+/* The size of a body when inflated, as its last bytes say; that of any other body. It may be a lie:
+ * good for a guess only. */
+size_t gzip_claim(struct sv body);
 /* Inflates a body to at most max bytes, in memory of the scratch. hint: how many are expected, 0 if
  * unknown; memory is taken as bytes come. On failure ret is empty and the kind of err says why:
  * ERR_INPUT for a damaged body, ERR_LIMIT, ERR_MEMORY. */

@@ -20,6 +20,9 @@ struct scratch {
     struct scratch *next; /* in a pool */
     struct block *blocks; /* pieces come from the first one */
     size_t bytes;         /* of all blocks */
+    size_t charged;       /* elsewhere */
+    size_t max;           /* of all; SIZE_MAX: any */
+    bool over;            /* more than that was asked for */
     struct buf buf;
 };
 
@@ -27,6 +30,7 @@ struct scratch *scratch_new(void)
 {
     struct scratch *s = calloc(1, sizeof(*s));
     if (s != NULL) {
+        s->max = SIZE_MAX;
         buf_init(&s->buf, SCRATCH_BUF_MAX);
     }
     return s;
@@ -57,14 +61,64 @@ size_t scratch_bytes(const struct scratch *s)
     return s->bytes + s->buf.cap;
 }
 
+void scratch_limit(struct scratch *s, size_t max)
+{
+    s->max = max;
+    s->over = false;
+    if (scratch_bytes(s) > max) {
+        free_blocks(s);
+        buf_done(&s->buf);
+    }
+}
+
+/* What may still be taken. */
+static size_t left(const struct scratch *s)
+{
+    size_t used = scratch_bytes(s) + s->charged;
+    return used < s->max ? s->max - used : 0;
+}
+
+/* Notes that the ceiling was in the way; false, for the caller to return. */
+static bool refuse(struct scratch *s)
+{
+    s->over = true;
+    return false;
+}
+
+bool scratch_charge(struct scratch *s, size_t n)
+{
+    if (s == NULL || n > left(s)) {
+        return s != NULL && refuse(s);
+    }
+    s->charged += n;
+    return true;
+}
+
+bool scratch_is_over(const struct scratch *s)
+{
+    return s != NULL && (s->over || buf_too_big(&s->buf));
+}
+
+void scratch_explain(const struct scratch *s, struct err *err)
+{
+    if (err->kind == ERR_MEMORY && scratch_is_over(s)) {
+        err_set(err, ERR_LIMIT, "needs more than %zu bytes to work in", s->max);
+    }
+}
+
 struct buf *scratch_buf(struct scratch *s)
 {
     buf_clear(&s->buf);
+    size_t room = left(s);
+    s->buf.max = room < SCRATCH_BUF_MAX - s->buf.cap ? s->buf.cap + room : SCRATCH_BUF_MAX;
     return &s->buf;
 }
 
 static bool add_block(struct scratch *s, size_t size)
 {
+    if (size > left(s)) {
+        return refuse(s);
+    }
     struct block *b = malloc(sizeof(*b) + size);
     if (b == NULL) {
         return false;
@@ -89,10 +143,11 @@ static size_t round_up(size_t size)
     return (size + align - 1) / align * align;
 }
 
-/* Doubles the memory, so that there are few blocks. */
+/* Doubles the memory, so that there are few blocks, as far as the ceiling allows. */
 static size_t block_size(const struct scratch *s, size_t size)
 {
     size_t more = s->bytes < BLOCK_MIN ? BLOCK_MIN : s->bytes;
+    more = more < left(s) ? more : left(s);
     return BLOCK_FOR_EACH_PIECE || size > more ? size : more;
 }
 
@@ -144,6 +199,8 @@ void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size)
 void scratch_reset(struct scratch *s)
 {
     size_t bytes = s->bytes;
+    s->charged = 0;
+    s->over = false;
     if (!BLOCK_FOR_EACH_PIECE && s->blocks != NULL && s->blocks->next == NULL) {
         s->blocks->used = 0;
         return;
@@ -161,12 +218,14 @@ struct scratch_pool {
     pthread_mutex_t lock; /* guards what follows */
     struct scratch *idle; /* the one that was used last comes first */
     size_t bytes;
+    size_t idle_max;
 };
 
-struct scratch_pool *scratch_pool_new(void)
+struct scratch_pool *scratch_pool_new(size_t idle_max)
 {
     struct scratch_pool *p = calloc(1, sizeof(*p));
     if (p != NULL) {
+        p->idle_max = idle_max;
         atomic_init(&p->refs, 1);
         pthread_mutex_init(&p->lock, NULL);
     }
@@ -194,16 +253,45 @@ struct scratch_pool *scratch_pool_unref(struct scratch_pool *p)
     return NULL;
 }
 
-struct scratch *scratch_pool_take(struct scratch_pool *p)
+/* Under the lock: takes the one that was used last out of the pool; NULL if there is none. */
+static struct scratch *pop(struct scratch_pool *p)
 {
-    pthread_mutex_lock(&p->lock);
     struct scratch *s = p->idle;
     if (s != NULL) {
         p->idle = s->next;
         p->bytes -= scratch_bytes(s);
     }
+    return s;
+}
+
+void scratch_pool_limit(struct scratch_pool *p, size_t idle_max)
+{
+    struct scratch *surplus = NULL;
+    pthread_mutex_lock(&p->lock);
+    p->idle_max = idle_max;
+    while (p->bytes > idle_max) {
+        struct scratch *s = pop(p);
+        s->next = surplus;
+        surplus = s;
+    }
     pthread_mutex_unlock(&p->lock);
-    return s != NULL ? s : scratch_new();
+    while (surplus != NULL) {
+        struct scratch *next = surplus->next;
+        scratch_free(surplus);
+        surplus = next;
+    }
+}
+
+struct scratch *scratch_pool_take(struct scratch_pool *p, size_t max)
+{
+    pthread_mutex_lock(&p->lock);
+    struct scratch *s = pop(p);
+    pthread_mutex_unlock(&p->lock);
+    s = s != NULL ? s : scratch_new();
+    if (s != NULL) {
+        scratch_limit(s, max);
+    }
+    return s;
 }
 
 void scratch_pool_give(struct scratch_pool *p, struct scratch *s)
@@ -213,7 +301,7 @@ void scratch_pool_give(struct scratch_pool *p, struct scratch *s)
     }
     scratch_reset(s);
     pthread_mutex_lock(&p->lock);
-    bool keep = scratch_bytes(s) <= SCRATCH_POOL_MAX - p->bytes;
+    bool keep = scratch_bytes(s) <= p->idle_max - p->bytes;
     if (keep) {
         s->next = p->idle;
         p->idle = s;

@@ -11,10 +11,12 @@
 #ifndef PROFPULL_PPROF_SCRATCH_H
 #define PROFPULL_PPROF_SCRATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 
 struct scratch;
 
@@ -38,22 +40,34 @@ void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size);
  * round to round and is freed with the scratch. */
 struct buf *scratch_buf(struct scratch *s);
 #define SCRATCH_BUF_MAX ((size_t)128 * 1024 * 1024)
-/* Takes back all pieces. */
+/* Takes back all pieces, and what was charged. */
 void scratch_reset(struct scratch *s);
+/* From now on it holds at most so many bytes, blocks, buffer and charges together; what asks for
+ * more gets NULL, or a buffer that is full, and scratch_is_over() says that this was the cause.
+ * What it holds is freed if it is more. Without pieces in use. */
+void scratch_limit(struct scratch *s, size_t max);
+/* Counts n bytes that were allocated elsewhere for the same round. False if they do not fit. */
+bool scratch_charge(struct scratch *s, size_t n);
+/* Has anything been refused since the last reset because of scratch_limit()? */
+bool scratch_is_over(const struct scratch *s);
+/* Turns an error of memory into one of ERR_LIMIT if that was its cause. */
+void scratch_explain(const struct scratch *s, struct err *err);
 /* Bytes that it holds, used or not. */
 size_t scratch_bytes(const struct scratch *s);
 
-/* Bytes that idle scratches may hold together, enough for two profiles of 40,000 samples; the rest
- * goes back to the system. */
+/* Bytes that idle scratches may hold together by default, enough for two profiles of 40,000
+ * samples; the rest goes back to the system. */
 #define SCRATCH_POOL_MAX ((size_t)32 * 1024 * 1024)
 
 struct scratch_pool;
 
-struct scratch_pool *scratch_pool_new(void);
+struct scratch_pool *scratch_pool_new(size_t idle_max);
 struct scratch_pool *scratch_pool_ref(struct scratch_pool *p);
 struct scratch_pool *scratch_pool_unref(struct scratch_pool *p); /* accepts NULL, returns NULL */
-/* An idle one, or a new one. NULL if out of memory. */
-struct scratch *scratch_pool_take(struct scratch_pool *p);
+/* From now on idle ones hold at most so many bytes together; frees the surplus. */
+void scratch_pool_limit(struct scratch_pool *p, size_t idle_max);
+/* An idle one, or a new one, that holds at most max bytes from now on. NULL if out of memory. */
+struct scratch *scratch_pool_take(struct scratch_pool *p, size_t max);
 /* Gives it back; accepts NULL. */
 void scratch_pool_give(struct scratch_pool *p, struct scratch *s);
 /* Bytes that idle ones hold. */

@@ -4,10 +4,8 @@
 
 #include "scraper/engine.h"
 
-void conversions_init(struct conversions *c, struct scratch_pool *scratches,
-                      struct metrics *metrics)
+void conversions_init(struct conversions *c, struct metrics *metrics)
 {
-    offload_open(&c->queue, scratches, NULL);
     c->results = metrics_family(
         metrics, METRIC_COUNTER, "profpull_conversions_total",
         "Profiles in an older format of pprof (gperftools, jemalloc) by how their conversion went.",
@@ -30,30 +28,29 @@ static void conversion_run(struct offload *o, struct scratch *scratch)
 static void conversion_release(struct offload *o)
 {
     struct conversion *c = (struct conversion *)o;
-    struct conversions *all = (struct conversions *)o->queue;
-    if (all != NULL) {
+    if (o->queue != NULL) {
         const char *result = c->result == LEGACY_MADE ? "ok" : "failed";
-        metric_inc(metric_cell_of(all->results, result));
+        metric_inc(metric_cell_of(o->engine->conversions.results, result));
     }
     free(c->out.data);
 }
 
 struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
                                   int64_t duration_ns, void (*done)(void *arg, struct offload *o),
-                                  void *arg, enum reason *ret_reason)
+                                  void *arg, enum reason *ret_reason, struct err *err)
 {
     static const struct offload_kind kind = {
         .size = sizeof(struct conversion),
         .run = conversion_run,
         .release = conversion_release,
     };
-    struct conversion *c = offload_new(&e->conversions.queue, &kind, body, size, ret_reason);
+    struct conversion *c = offload_new(e, &kind, body, size, ret_reason, err);
     if (c == NULL) {
         return NULL;
     }
     c->time_ns = time_ns;
     c->duration_ns = duration_ns;
     c->seed = e->deltas.seed;
-    offload_submit(e, &c->offload, done, arg);
+    offload_submit(&c->offload, done, arg);
     return &c->offload;
 }

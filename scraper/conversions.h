@@ -18,17 +18,15 @@ struct conversion {
 };
 
 struct conversions {
-    struct offload_queue queue; /* first */
     struct metric *results;
 };
 
-void conversions_init(struct conversions *c, struct scratch_pool *scratches,
-                      struct metrics *metrics);
+void conversions_init(struct conversions *c, struct metrics *metrics);
 
 /* Starts the conversion of a body and takes the body over if it succeeds; done(arg, o) gets a
- * struct conversion. The times: see struct legacy_input. NULL with a reason (busy, memory). */
+ * struct conversion. The times: see struct legacy_input. NULL with a reason as offload_new(). */
 struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
                                   int64_t duration_ns, void (*done)(void *arg, struct offload *o),
-                                  void *arg, enum reason *ret_reason);
+                                  void *arg, enum reason *ret_reason, struct err *err);
 
 #endif

@@ -20,7 +20,6 @@ bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
         .max_bytes = max_bytes == 0 ? DELTAS_STATE_DEFAULT : max_bytes,
         .next_expiry_ms = INT64_MAX,
         .kept = map_new(),
-        .scratches = scratch_pool_new(),
         .results = metrics_family(
             metrics, METRIC_COUNTER, "profpull_delta_total",
             "Deltas by how they went. first, rebased, no_room: only gauges were passed on.",
@@ -30,11 +29,7 @@ bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
         .stacks_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_delta_state_stacks",
                                       "Stacks in the baselines of deltas."),
     };
-    offload_open(&d->queue, d->scratches,
-                 metrics_single(
-                     metrics, METRIC_GAUGE, "profpull_delta_pending_bytes",
-                     "Bodies that wait for their delta to be made, or of which it is being made."));
-    return d->kept != NULL && d->scratches != NULL;
+    return d->kept != NULL;
 }
 
 static void free_kept(void *value)
@@ -44,9 +39,7 @@ static void free_kept(void *value)
 
 void deltas_done(struct deltas *d)
 {
-    offload_close(&d->queue);
     d->kept = map_free(d->kept, free_kept);
-    d->scratches = scratch_pool_unref(d->scratches);
 }
 
 void deltas_count(struct deltas *d, const char *result)
@@ -78,21 +71,21 @@ static void delta_release(struct offload *o)
 
 struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
                              void (*done)(void *arg, struct offload *o), void *arg,
-                             enum reason *ret_reason)
+                             enum reason *ret_reason, struct err *err)
 {
     static const struct offload_kind kind = {
         .size = sizeof(struct delta_work),
         .run = delta_run,
         .release = delta_release,
     };
-    struct delta_work *w = offload_new(&e->deltas.queue, &kind, body, size, ret_reason);
+    struct delta_work *w = offload_new(e, &kind, body, size, ret_reason, err);
     if (w == NULL) {
         return NULL;
     }
     w->baseline = sc->baseline == NULL ? NULL : delta_state_ref(sc->baseline);
     w->any_counter = !scrape_type(sc)->cumulative;
     w->seed = e->deltas.seed;
-    offload_submit(e, &w->offload, done, arg);
+    offload_submit(&w->offload, done, arg);
     return &w->offload;
 }
 

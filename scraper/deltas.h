@@ -35,8 +35,6 @@ struct deltas {
     size_t max_bytes;
     size_t bytes; /* of all baselines, as are the stacks */
     size_t stacks;
-    struct offload_queue queue;
-    struct scratch_pool *scratches;
     struct map *kept;       /* identity -> struct delta_state: baselines of removed scrapes */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
     struct log_limit room_limit;
@@ -50,10 +48,10 @@ bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes);
 void deltas_done(struct deltas *d);
 
 /* Starts the delta of a body against the baseline of the scrape and takes the body over if it
- * succeeds; done(arg, o) gets a struct delta_work. NULL with a reason (busy, memory). */
+ * succeeds; done(arg, o) gets a struct delta_work. NULL with a reason as offload_new(). */
 struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
                              void (*done)(void *arg, struct offload *o), void *arg,
-                             enum reason *ret_reason);
+                             enum reason *ret_reason, struct err *err);
 
 /* The profile has been passed on: its counters become the baseline (takes over a reference). False
  * if they exceed the budget: there is no baseline then, and the next profile is a first one. */

@@ -32,7 +32,10 @@ struct engine *engine_new(const struct scraper_options *options, const struct en
     ok = process_gate_init(&e->gate) && ok;
     ok = slots_init(&e->slots, e->options.max_in_flight, options->n_jobs) && ok;
     ok = deltas_init(&e->deltas, options->metrics, options->delta_state_max_bytes) && ok;
-    conversions_init(&e->conversions, e->deltas.scratches, options->metrics);
+    conversions_init(&e->conversions, options->metrics);
+    const struct offload_limits limits = {options->pending_max_bytes, options->work_max_bytes,
+                                          options->n_workers};
+    ok = offload_open(&e->offloads, &limits, options->metrics) && ok;
     ok = scrape_metrics_init(&e->metrics, options->metrics) && ok;
     if (!ok) {
         err_memory(err);
@@ -51,7 +54,7 @@ struct engine *engine_free(struct engine *e)
     schedule_done(&e->schedule);
     process_gate_done(&e->gate);
     slots_done(&e->slots);
-    offload_close(&e->conversions.queue);
+    offload_close(&e->offloads);
     deltas_done(&e->deltas);
     scrape_metrics_done(&e->metrics);
     labels_builder_free(e->builder);

@@ -93,6 +93,7 @@ struct engine {
     struct schedule schedule;
     struct table table;
     struct process_gate gate;
+    struct offload_queue offloads;
     struct deltas deltas;
     struct conversions conversions;
     struct rng rng;

@@ -294,15 +294,11 @@ static void finish(struct fetch *f, enum reason reason, struct err *err)
     engine_rearm(e);
 }
 
-static void finish_without(struct fetch *f, enum reason reason)
+static void finish_no_memory(struct fetch *f)
 {
     struct err err = ERR_INIT;
-    if (reason == REASON_BUSY) {
-        err_set(&err, ERR_LIMIT, "too many profiles wait to be converted, or for their delta");
-    } else {
-        err_memory(&err);
-    }
-    finish(f, reason, &err);
+    err_memory(&err);
+    finish(f, REASON_MEMORY, &err);
 }
 
 /* ---- deltas ---------------------------------------------------------------------------------- */
@@ -365,7 +361,7 @@ static void fetch_on_delta(void *arg, struct offload *o)
     struct profile *p = profile_of_delta(f, w, &ok);
     if (!ok) {
         deltas_count(&e->deltas, "failed");
-        finish_without(f, REASON_MEMORY);
+        finish_no_memory(f);
         return;
     }
     deltas_count(&e->deltas, settle_delta(f, w, p));
@@ -380,17 +376,18 @@ static void take_body(struct fetch *f, char *data, size_t size)
     struct engine *e = f->engine;
     if (target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO && e->io.submit != NULL) {
         enum reason reason;
-        f->work = deltas_start(e, f->scrape, data, size, fetch_on_delta, f, &reason);
+        struct err err = ERR_INIT;
+        f->work = deltas_start(e, f->scrape, data, size, fetch_on_delta, f, &reason, &err);
         if (f->work == NULL) {
             deltas_count(&e->deltas, "failed");
             free(data);
-            finish_without(f, reason);
+            finish(f, reason, &err);
         }
         return;
     }
     struct profile *p = make_profile(f, data, size);
     if (p == NULL) {
-        finish_without(f, REASON_MEMORY);
+        finish_no_memory(f);
         return;
     }
     (void)hand_on(f, p);
@@ -418,18 +415,18 @@ static void convert_body(struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
     enum reason reason;
+    struct err err = ERR_INIT;
     if (e->io.submit == NULL) {
-        struct err err = ERR_INIT;
         err_set(&err, ERR_LIMIT, "an old format of pprof, and nobody to convert it");
         free(data);
         finish(f, REASON_BAD_LEGACY, &err);
         return;
     }
     f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
-                                f->end_ns - f->sent_ns, fetch_on_converted, f, &reason);
+                                f->end_ns - f->sent_ns, fetch_on_converted, f, &reason, &err);
     if (f->work == NULL) {
         free(data);
-        finish_without(f, reason);
+        finish(f, reason, &err);
     }
 }
 
@@ -468,7 +465,7 @@ static void fetch_on_done(void *arg, const struct http_response *response)
     }
     char *data = buf_take(response->body, NULL);
     if (data == NULL) {
-        finish_without(f, REASON_MEMORY);
+        finish_no_memory(f);
     } else {
         (legacy ? convert_body : take_body)(f, data, f->size);
     }

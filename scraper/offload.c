@@ -2,32 +2,197 @@
 
 #include <stdlib.h>
 
+#include "pprof/delta.h"
+#include "pprof/gzip.h"
 #include "scraper/engine.h"
 
-void offload_open(struct offload_queue *q, struct scratch_pool *scratches,
-                  struct metric_cell *pending_cell)
+static size_t smaller(size_t a, size_t b)
 {
-    *q = (struct offload_queue){.scratches = scratches, .pending_cell = pending_cell};
+    return a < b ? a : b;
+}
+
+static void make_metrics(struct offload_queue *q, struct metrics *metrics)
+{
+    q->pending_cell = metrics_single(
+        metrics, METRIC_GAUGE, "profpull_delta_pending_bytes",
+        "Bodies that wait for their delta or conversion to be made, or of which it is being made.");
+    q->work_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_work_reserved_bytes",
+                                  "Memory that deltas and conversions have reserved to work in.");
+    q->waiting_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_work_waiting",
+                                     "Deltas and conversions that wait for memory to work in.");
+    q->repeated = metrics_single(
+        metrics, METRIC_COUNTER, "profpull_work_repeated_total",
+        "Deltas and conversions that needed more memory than was guessed, and ran twice.");
+    q->refused = metrics_family(
+        metrics, METRIC_COUNTER, "profpull_work_refused_total",
+        "Bodies for which there was no memory. pending: too many wait; body: larger than all that "
+        "may wait; work: it takes more to work in than there may be.",
+        "share", NULL);
+}
+
+bool offload_open(struct offload_queue *q, const struct offload_limits *limits,
+                  struct metrics *metrics)
+{
+    size_t work = limits->work_max == 0 ? OFFLOAD_WORK_DEFAULT : limits->work_max;
+    *q = (struct offload_queue){
+        .pending_max = limits->pending_max == 0 ? OFFLOAD_PENDING_DEFAULT : limits->pending_max,
+        .work_max = work,
+        .job_max = smaller(OFFLOAD_JOB_MAX, work),
+        .large_max = limits->workers > 1 ? limits->workers - 1 : 1,
+        .scratches = scratch_pool_new(smaller(SCRATCH_POOL_MAX, work)),
+    };
     TAILQ_INIT(&q->pending);
+    for (size_t i = 0; i < OFFLOAD_SIZES; i++) {
+        TAILQ_INIT(&q->waiting[i]);
+    }
+    make_metrics(q, metrics);
+    return q->scratches != NULL;
+}
+
+/* Frees it; it is in no line. */
+static void discard(struct offload *o)
+{
+    o->kind->release(o);
+    scratch_pool_unref(o->scratches);
+    free(o->body);
+    free(o);
+}
+
+static void leave_waiting(struct offload_queue *q, struct offload *o)
+{
+    TAILQ_REMOVE(&q->waiting[o->lane], o, wait);
+    o->waits = false;
+    metric_gauge_add(q->waiting_cell, -1);
+}
+
+static void leave(struct offload_queue *q, struct offload *o)
+{
+    TAILQ_REMOVE(&q->pending, o, link);
+    q->pending_bytes -= o->size;
+    metric_set(q->pending_cell, (int64_t)q->pending_bytes);
 }
 
 void offload_close(struct offload_queue *q)
 {
     struct offload *o;
     while ((o = TAILQ_FIRST(&q->pending)) != NULL) {
-        TAILQ_REMOVE(&q->pending, o, link);
+        leave(q, o);
         o->queue = NULL;
         o->arg = NULL;
+        if (o->waits) {
+            leave_waiting(q, o);
+            discard(o);
+        }
+    }
+    q->scratches = scratch_pool_unref(q->scratches);
+}
+
+/* ---- memory to work in ----------------------------------------------------------------------- */
+
+/* What is reserved and what idle scratches keep for the next work share the memory. */
+static void set_reserved(struct offload_queue *q, size_t bytes)
+{
+    q->work_bytes = bytes;
+    scratch_pool_limit(q->scratches, smaller(SCRATCH_POOL_MAX, q->work_max - bytes));
+    metric_set(q->work_cell, (int64_t)bytes);
+}
+
+/* The first that waits; frees those that were cancelled. */
+static struct offload *first_waiting(struct offload_queue *q, enum offload_size lane)
+{
+    struct offload *o;
+    while ((o = TAILQ_FIRST(&q->waiting[lane])) != NULL && o->arg == NULL) {
+        leave_waiting(q, o);
+        leave(q, o);
+        o->queue = NULL;
+        discard(o);
+    }
+    return o;
+}
+
+static bool fits(const struct offload_queue *q, const struct offload *o)
+{
+    return o->reserved <= q->work_max - q->work_bytes;
+}
+
+static void start(struct offload_queue *q, struct offload *o)
+{
+    leave_waiting(q, o);
+    set_reserved(q, q->work_bytes + o->reserved);
+    q->n_large += o->lane == OFFLOAD_LARGE;
+    o->engine->io.submit(o->engine->io.arg, &o->work);
+}
+
+/* The next to start; NULL if it has to wait for what is with the workers. */
+static struct offload *next_to_start(struct offload_queue *q)
+{
+    struct offload *small = first_waiting(q, OFFLOAD_SMALL);
+    struct offload *large = first_waiting(q, OFFLOAD_LARGE);
+    bool may_start = large != NULL && q->n_large < q->large_max;
+    if (may_start && (small == NULL || q->passed >= OFFLOAD_PATIENCE)) {
+        q->passed = fits(q, large) ? 0 : q->passed;
+        return fits(q, large) ? large : NULL;
+    }
+    if (small != NULL && fits(q, small)) {
+        q->passed += may_start;
+        return small;
+    }
+    return NULL;
+}
+
+static void pump(struct offload_queue *q)
+{
+    struct offload *o;
+    while ((o = next_to_start(q)) != NULL) {
+        start(q, o);
     }
 }
+
+static void wait_for_memory(struct offload_queue *q, struct offload *o)
+{
+    bool large = o->reserved > smaller(OFFLOAD_LARGE_JOB, q->work_max / OFFLOAD_LARGE_JOB_PART);
+    o->lane = large ? OFFLOAD_LARGE : OFFLOAD_SMALL;
+    o->waits = true;
+    TAILQ_INSERT_TAIL(&q->waiting[o->lane], o, wait);
+    metric_gauge_add(q->waiting_cell, 1);
+    pump(q);
+}
+
+static size_t guess(const struct offload_queue *q, const char *body, size_t size)
+{
+    size_t claim = gzip_claim((struct sv){body, size});
+    size_t plain = smaller(claim < size ? size : claim, DELTA_PLAIN_MAX);
+    return smaller(OFFLOAD_JOB_MIN + OFFLOAD_JOB_FACTOR * plain, q->job_max);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* On a worker. */
 static void offload_run(struct work *work)
 {
     struct offload *o = (struct offload *)work;
-    struct scratch *scratch = scratch_pool_take(o->scratches);
+    struct scratch *scratch = scratch_pool_take(o->scratches, o->reserved);
+    err_clear(&o->err);
     o->kind->run(o, scratch);
+    o->over = scratch_is_over(scratch) && o->err.kind != ERR_NONE;
     scratch_pool_give(o->scratches, scratch);
+}
+
+/* True if it runs once more, with all the memory that there may be. */
+static bool run_again(struct offload_queue *q, struct offload *o)
+{
+    if (!o->over || o->arg == NULL) {
+        return false;
+    }
+    if (o->reserved == q->job_max) {
+        metric_inc(metric_cell_of(q->refused, "work"));
+        err_append(&o->err, " (all that global.memory_limit leaves for it)");
+        return false;
+    }
+    metric_inc(q->repeated);
+    o->reserved = q->job_max;
+    wait_for_memory(q, o);
+    return true;
 }
 
 static void offload_end(struct work *work)
@@ -35,45 +200,71 @@ static void offload_end(struct work *work)
     struct offload *o = (struct offload *)work;
     struct offload_queue *q = o->queue;
     if (q != NULL) {
-        TAILQ_REMOVE(&q->pending, o, link);
-        q->pending_bytes -= o->size;
-        metric_set(q->pending_cell, (int64_t)q->pending_bytes);
+        set_reserved(q, q->work_bytes - o->reserved);
+        q->n_large -= o->lane == OFFLOAD_LARGE;
+        if (run_again(q, o)) {
+            pump(q);
+            return;
+        }
+        leave(q, o);
     }
     if (o->arg != NULL) {
         o->done(o->arg, o);
     }
-    o->kind->release(o);
-    scratch_pool_unref(o->scratches);
-    free(o->body);
-    free(o);
+    discard(o);
+    if (q != NULL) {
+        pump(q);
+    }
 }
 
-void *offload_new(struct offload_queue *q, const struct offload_kind *kind, char *body, size_t size,
-                  enum reason *ret_reason)
+/* How many bytes may be pending with a body of this size. Large ones leave a part to the others: a
+ * few pods with large profiles must not keep all others waiting. */
+static size_t pending_limit(const struct offload_queue *q, size_t size)
 {
-    if (size > OFFLOAD_PENDING_MAX - q->pending_bytes) {
+    bool large = size > q->pending_max / OFFLOAD_LARGE_PART;
+    return large ? q->pending_max - q->pending_max / OFFLOAD_SMALL_RESERVE : q->pending_max;
+}
+
+void *offload_new(struct engine *e, const struct offload_kind *kind, char *body, size_t size,
+                  enum reason *ret_reason, struct err *err)
+{
+    struct offload_queue *q = &e->offloads;
+    size_t limit = pending_limit(q, size);
+    if (size > limit) {
+        metric_inc(metric_cell_of(q->refused, "body"));
+        *ret_reason = REASON_TOO_LARGE;
+        err_set(err, ERR_LIMIT,
+                "%zu bytes; at most %zu may wait for a worker (a share of global.memory_limit)",
+                size, limit);
+        return NULL;
+    }
+    if (q->pending_bytes > limit - size) {
+        metric_inc(metric_cell_of(q->refused, "pending"));
         *ret_reason = REASON_BUSY;
+        err_set(err, ERR_LIMIT, "too many profiles wait to be converted, or for their delta");
         return NULL;
     }
     struct offload *o = calloc(1, kind->size);
     if (o == NULL) {
         *ret_reason = REASON_MEMORY;
+        err_memory(err);
         return NULL;
     }
     *o = (struct offload){
         .work = {.run = offload_run, .done = offload_end},
         .kind = kind,
+        .engine = e,
         .queue = q,
         .body = body,
         .size = size,
+        .reserved = guess(q, body, size),
         .scratches = scratch_pool_ref(q->scratches),
         .err = ERR_INIT,
     };
     return o;
 }
 
-void offload_submit(struct engine *e, struct offload *o, void (*done)(void *arg, struct offload *o),
-                    void *arg)
+void offload_submit(struct offload *o, void (*done)(void *arg, struct offload *o), void *arg)
 {
     struct offload_queue *q = o->queue;
     o->done = done;
@@ -81,7 +272,7 @@ void offload_submit(struct engine *e, struct offload *o, void (*done)(void *arg,
     TAILQ_INSERT_TAIL(&q->pending, o, link);
     q->pending_bytes += o->size;
     metric_set(q->pending_cell, (int64_t)q->pending_bytes);
-    e->io.submit(e->io.arg, &o->work);
+    wait_for_memory(q, o);
 }
 
 void offload_cancel(struct offload *o)

@@ -1,7 +1,17 @@
 /* Work on the bodies of profiles that runs on the worker pool: deltas and conversions.
  *
- * A queue bounds the bytes that wait. All calls on the engine's thread; only run() of a kind is
- * called elsewhere. Work that still runs when its queue is closed frees itself when it ends.
+ * Two ceilings keep memory bounded, whatever comes: the bodies that wait or are worked on, and what
+ * all workers together take to work in. Before it starts, work reserves what it is likely to need;
+ * what finds no room waits its turn. It never gets more than it has reserved: if that was too
+ * little, it runs once more with all that a piece of work may have, and fails if that is not enough
+ * either.
+ *
+ * Large work waits apart: small work goes first, up to a number, and one worker is always left for
+ * it, if there are two. So a few pods with large profiles do not hold up all others, nor these
+ * them.
+ *
+ * All calls on the engine's thread; only run() of a kind is called elsewhere. Work that still runs
+ * when its queue is closed frees itself when it ends.
  */
 #ifndef PROFPULL_SCRAPER_OFFLOAD_H
 #define PROFPULL_SCRAPER_OFFLOAD_H
@@ -14,55 +24,98 @@
 #include "model/reason.h"
 #include "pprof/scratch.h"
 
-/* Bodies that wait for a worker or are being worked on, in bytes for each queue. Further ones fail
- * with REASON_BUSY. */
-#define OFFLOAD_PENDING_MAX ((size_t)64 * 1024 * 1024)
+/* Bodies that wait for a worker or are being worked on, in bytes. Further ones fail with
+ * REASON_BUSY. */
+#define OFFLOAD_PENDING_DEFAULT ((size_t)128 * 1024 * 1024)
+/* Bodies of more than this part of them leave that part to smaller ones. */
+#define OFFLOAD_LARGE_PART 16
+#define OFFLOAD_SMALL_RESERVE 2
+/* What all workers together may take to work in. */
+#define OFFLOAD_WORK_DEFAULT ((size_t)4 * 1024 * 1024 * 1024)
+/* What one piece of work may take: more than the largest profile that is accepted needs. */
+#define OFFLOAD_JOB_MAX ((size_t)256 * 1024 * 1024)
+/* What is reserved at first: this, and so many times the size of the inflated body. A delta of a
+ * heap of Go takes six times that. */
+#define OFFLOAD_JOB_MIN ((size_t)512 * 1024)
+#define OFFLOAD_JOB_FACTOR 7
 
 struct engine;
 struct offload;
 
 TAILQ_HEAD(offload_line, offload);
 
+/* What reserves more than this, or more than this part of what all may take, is large. */
+#define OFFLOAD_LARGE_JOB ((size_t)16 * 1024 * 1024)
+#define OFFLOAD_LARGE_JOB_PART 4
+/* How much small work goes before large work that waits. */
+#define OFFLOAD_PATIENCE 256
+
+struct offload_limits {
+    size_t pending_max; /* 0 = OFFLOAD_PENDING_DEFAULT */
+    size_t work_max;    /* 0 = OFFLOAD_WORK_DEFAULT */
+    unsigned workers;   /* 0 = 1 */
+};
+
+enum offload_size { OFFLOAD_SMALL, OFFLOAD_LARGE, OFFLOAD_SIZES };
+
 struct offload_queue {
-    struct offload_line pending;
+    struct offload_line pending;                /* all */
+    struct offload_line waiting[OFFLOAD_SIZES]; /* of these, those that are not with a worker yet */
+    unsigned large_max;                         /* large ones with workers */
+    unsigned n_large;
+    unsigned passed; /* small ones that have gone before the large one that waits */
     size_t pending_bytes;
-    struct metric_cell *pending_cell; /* may be NULL */
-    struct scratch_pool *scratches;   /* borrowed */
+    size_t pending_max;
+    size_t work_bytes; /* reserved */
+    size_t work_max;
+    size_t job_max;
+    struct scratch_pool *scratches;
+    struct metric_cell *pending_cell;
+    struct metric_cell *work_cell;
+    struct metric_cell *waiting_cell;
+    struct metric_cell *repeated;
+    struct metric *refused;
 };
 
 struct offload_kind {
     size_t size; /* of the object that starts with a struct offload */
-    /* On a worker. */
+    /* On a worker. A failure is in o->err; the object is then as before, for another run. */
     void (*run)(struct offload *o, struct scratch *scratch);
     /* The end of every object, after done() or in its place: releases what the object holds besides
-     * the body. o->queue is NULL if the queue was closed. */
+     * the body. o->queue is NULL if the queue was closed, or if it was cancelled before it ran. */
     void (*release)(struct offload *o);
 };
 
 struct offload {
     struct work work; /* first */
     TAILQ_ENTRY(offload) link;
+    TAILQ_ENTRY(offload) wait;
     const struct offload_kind *kind;
+    struct engine *engine;
     struct offload_queue *queue;
     void (*done)(void *arg, struct offload *o);
     void *arg;  /* NULL: cancelled */
     char *body; /* done() may take it: set it to NULL then */
     size_t size;
+    size_t reserved; /* what it may take to work in */
+    enum offload_size lane;
+    bool waits;                     /* in the line of those that wait */
+    bool over;                      /* it needed more than that */
     struct scratch_pool *scratches; /* a reference */
     struct err err;
 };
 
-void offload_open(struct offload_queue *q, struct scratch_pool *scratches,
-                  struct metric_cell *pending_cell);
+/* False if out of memory; offload_close() in any case. metrics may be NULL. */
+bool offload_open(struct offload_queue *q, const struct offload_limits *limits,
+                  struct metrics *metrics);
 void offload_close(struct offload_queue *q);
 
 /* A zeroed object of this kind for a body; takes the body over if it succeeds. NULL with a reason
- * (busy, memory). Submit it next. */
-void *offload_new(struct offload_queue *q, const struct offload_kind *kind, char *body, size_t size,
-                  enum reason *ret_reason);
+ * (busy, too_large, memory) and its sentence. Submit it next. */
+void *offload_new(struct engine *e, const struct offload_kind *kind, char *body, size_t size,
+                  enum reason *ret_reason, struct err *err);
 /* done(arg, o) is called later on this thread, never from within this call. */
-void offload_submit(struct engine *e, struct offload *o, void (*done)(void *arg, struct offload *o),
-                    void *arg);
+void offload_submit(struct offload *o, void (*done)(void *arg, struct offload *o), void *arg);
 /* done() will not be called. */
 void offload_cancel(struct offload *o);
 

@@ -34,21 +34,37 @@ static bool read_plain(struct legacy_profile *p, struct sv plain, struct err *er
                      : err_set(err, ERR_INPUT, "none of the old formats of pprof");
 }
 
+/* The names of files are collected apart from the rest, in a buffer that doubles; a byte that is
+ * not UTF-8 becomes three. */
+static bool charge_names(const struct legacy_profile *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->maps.n; i++) {
+        n += p->maps.at[i].file.n;
+    }
+    return scratch_charge(p->scratch, 2 * 3 * n);
+}
+
 static bool write_out(const struct legacy_profile *p, const struct legacy_input *in,
                       struct legacy_output *ret, struct err *err)
 {
+    if (!charge_names(p)) {
+        return err_memory(err);
+    }
     struct buf *out = scratch_buf(p->scratch);
     legacy_write(p, in->time_ns, in->duration_ns, out);
     if (buf_too_big(out)) {
-        return err_set(err, ERR_LIMIT, "more than %zu bytes when converted", SCRATCH_BUF_MAX);
+        return err_set(err, ERR_LIMIT, "more than %zu bytes when converted", out->max);
     }
     struct sv plain = {.p = out->data, .n = out->len};
     return (buf_ok(out) && gzip_pack(p->scratch, plain, &ret->data, &ret->size)) || err_memory(err);
 }
 
 /* The result of a failure; damaged: the one to use if the input is wrong. */
-static enum legacy_result failure(const struct err *err, enum legacy_result damaged)
+static enum legacy_result failure(const struct scratch *scratch, struct err *err,
+                                  enum legacy_result damaged)
 {
+    scratch_explain(scratch, err);
     if (err->kind == ERR_LIMIT) {
         return LEGACY_TOO_LARGE;
     }
@@ -62,12 +78,12 @@ enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_o
     struct legacy_profile p = {.scratch = in->scratch, .seed = in->seed};
     *ret = (struct legacy_output){.data = NULL};
     if (!gzip_plain(in->scratch, in->body, LEGACY_PLAIN_MAX, 0, &plain, err)) {
-        return failure(err, LEGACY_BAD_GZIP);
+        return failure(in->scratch, err, LEGACY_BAD_GZIP);
     }
     bool ok = plain.n <= LEGACY_PLAIN_MAX
                   ? read_plain(&p, plain, err) && write_out(&p, in, ret, err)
                   : err_set(err, ERR_LIMIT, "larger than %zu bytes", LEGACY_PLAIN_MAX);
-    return ok ? LEGACY_MADE : failure(err, LEGACY_BAD);
+    return ok ? LEGACY_MADE : failure(in->scratch, err, LEGACY_BAD);
 }
 
 enum legacy_result legacy_convert_one(struct sv body, int64_t time_ns, int64_t duration_ns,

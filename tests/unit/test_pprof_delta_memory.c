@@ -69,11 +69,11 @@ static void own_scratch(bool *complete)
 
 static void pooled_scratch(bool *complete)
 {
-    struct scratch_pool *pool = scratch_pool_new();
+    struct scratch_pool *pool = scratch_pool_new(SCRATCH_POOL_MAX);
     if (pool == NULL) {
         return;
     }
-    struct scratch *scratch = scratch_pool_take(pool);
+    struct scratch *scratch = scratch_pool_take(pool, SIZE_MAX);
     two_profiles(complete, scratch);
     scratch_pool_give(pool, scratch);
     scratch_pool_unref(pool);

@@ -78,11 +78,11 @@ static void used_again(void **state)
 static void pool_keeps_so_much(void **state)
 {
     (void)state;
-    struct scratch_pool *p = scratch_pool_new();
+    struct scratch_pool *p = scratch_pool_new(SCRATCH_POOL_MAX);
     struct scratch *s[3];
     assert_non_null(p);
     for (size_t i = 0; i < 3; i++) {
-        s[i] = scratch_pool_take(p);
+        s[i] = scratch_pool_take(p, SIZE_MAX);
         assert_non_null(s[i]);
         struct buf *b = scratch_buf(s[i]); /* memory in sanitizer builds, too */
         buf_reserve(b, SCRATCH_POOL_MAX / 2 - 1000);
@@ -96,15 +96,61 @@ static void pool_keeps_so_much(void **state)
     scratch_pool_give(p, s[2]); /* one too many */
     CHECK_INT(scratch_pool_bytes(p), two, "freed");
     scratch_pool_give(p, NULL);
-    assert_ptr_equal(scratch_pool_take(p), s[1]);
-    assert_ptr_equal(scratch_pool_take(p), s[0]);
+    assert_ptr_equal(scratch_pool_take(p, SIZE_MAX), s[1]);
+    assert_ptr_equal(scratch_pool_take(p, SIZE_MAX), s[0]);
     CHECK_INT(scratch_pool_bytes(p), 0, "");
+    scratch_pool_give(p, s[0]);
+    scratch_pool_limit(p, SCRATCH_POOL_MAX / 4);
+    CHECK_INT(scratch_pool_bytes(p), 0, "surplus");
+    s[0] = scratch_pool_take(p, SIZE_MAX);
     scratch_pool_give(p, s[0]);
     scratch_pool_ref(p);
     scratch_pool_unref(p);
     scratch_pool_give(p, s[1]);
     scratch_pool_unref(p);
     assert_null(scratch_pool_unref(NULL));
+}
+
+/* Blocks, the buffer and what was allocated elsewhere count together. */
+static void a_ceiling(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct scratch *s = scratch_new();
+    scratch_limit(s, 1000000);
+    assert_non_null(scratch_array(s, 1, 300000));
+    assert_non_null(scratch_array(s, 1, 300000));
+    assert_true(scratch_bytes(s) <= 1000000);
+    assert_true(scratch_charge(s, 200000));
+    assert_false(scratch_is_over(s));
+    assert_null(scratch_array(s, 1, 300000));
+    assert_true(scratch_is_over(s));
+    err_memory(&err);
+    scratch_explain(s, &err);
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    CHECK_STR(err.msg, "needs more than 1000000 bytes to work in", "");
+    scratch_reset(s);
+    assert_false(scratch_is_over(s));
+    assert_false(scratch_charge(s, 1000001));
+    scratch_reset(s);
+    assert_non_null(scratch_array(s, 1, 500000));
+    struct buf *b = scratch_buf(s);
+    while (buf_append(b, "0123456789", 10)) {
+        assert_true(scratch_bytes(s) <= 1000001);
+    }
+    assert_true(scratch_is_over(s));
+    scratch_reset(s);
+    scratch_limit(s, 1000);
+    CHECK_INT(scratch_bytes(s), 0, "what it held is more than it may");
+    scratch_limit(s, SIZE_MAX);
+    assert_non_null(scratch_array(s, 1, 5000000));
+    err_clear(&err);
+    err_memory(&err);
+    scratch_explain(s, &err);
+    CHECK_INT(err.kind, ERR_MEMORY, "another cause");
+    scratch_free(s);
+    assert_false(scratch_charge(NULL, 1));
+    assert_false(scratch_is_over(NULL));
 }
 
 int main(void)
@@ -114,6 +160,7 @@ int main(void)
         cmocka_unit_test(piece_grows),
         cmocka_unit_test(used_again),
         cmocka_unit_test(pool_keeps_so_much),
+        cmocka_unit_test(a_ceiling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

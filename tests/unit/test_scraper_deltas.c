@@ -421,17 +421,17 @@ static void old_profiles_that_fail(void **state)
     CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"failed\"}"), 1, "");
     CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"bad_legacy\"}"),
               1, "");
-    w->e->conversions.queue.pending_bytes = OFFLOAD_PENDING_MAX;
+    w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT;
     testing_log_expect(w->log, "scrape failed");
     scrape_old(w, 10);
     CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
-    w->e->conversions.queue.pending_bytes = 0;
+    w->e->offloads.pending_bytes = 0;
     scrape_old(w, 10);
     set(w, "1", NULL);
     work(w);
     CHECK_INT(w->n_works, 0, "no delta");
     CHECK_INT(w->n_profiles, 0, "");
-    CHECK_INT(w->e->conversions.queue.pending_bytes, 0, "");
+    CHECK_INT(w->e->offloads.pending_bytes, 0, "");
     set(w, "1", "h:1");
     scrape_old(w, 10); /* teardown frees the engine before the work is done */
     CHECK_INT(w->n_works, 1, "");
@@ -510,11 +510,11 @@ static void backlog(void **state)
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     work(w);
-    w->e->deltas.queue.pending_bytes = OFFLOAD_PENDING_MAX - 10;
+    w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT - 10;
     scrape(w, 20, 1);
     CHECK_INT(w->n_works, 0, "not taken");
     CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
-    w->e->deltas.queue.pending_bytes = 0;
+    w->e->offloads.pending_bytes = 0;
     scrape(w, 30, 1);
     work(w);
     check_values(w, 20, 1, "both");
@@ -771,7 +771,7 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         assert_true(!made || out.next->n == HOUR_STACKS + 1);
         delta_output_done(&out);
     }
-    assert_true(scratch_pool_bytes(w->e->deltas.scratches) < SCRATCH_POOL_MAX);
+    assert_true(scratch_pool_bytes(w->e->offloads.scratches) < SCRATCH_POOL_MAX);
 }
 
 static void restless_stacks(void **state)
