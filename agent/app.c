@@ -7,11 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent/memory.h"
 #include "agent/pipeline.h"
 #include "agent/process.h"
 #include "agent/profile_rules.h"
 #include "agent/sharing/sharding.h"
 #include "agent/thread.h"
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/worker.h"
@@ -40,6 +42,7 @@ struct app {
     struct intern *intern;
     struct metrics *metrics;
     struct worker_pool *workers;
+    unsigned n_workers;
     struct agent_thread threads[THREADS];
     struct writer *writer;
     struct profile_rules *profile_rules; /* of the network thread */
@@ -155,7 +158,9 @@ static bool make_base(struct app *app, struct err *err)
     if (!process_metrics(app->metrics)) {
         return err_memory(err);
     }
-    app->workers = worker_pool_new(0, err);
+    memory_report(&app->config->memory, app->log, app->metrics);
+    app->n_workers = cgroup_cpus("");
+    app->workers = worker_pool_new(app->n_workers, err);
     bool ok = app->workers != NULL;
     for (size_t i = 0; ok && i < THREADS; i++) {
         ok = agent_thread_init(&app->threads[i], thread_names[i], err);
@@ -195,8 +200,11 @@ static bool make_scraper(struct app *app, struct err *err)
         .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
         .max_idle_connections = share,
         .workers = app->workers,
+        .n_workers = app->n_workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,
         .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
+        .pending_max_bytes = (size_t)app->config->memory.pending,
+        .work_max_bytes = (size_t)app->config->memory.work,
         .on_profile = app_on_profile,
         .arg = app,
     };

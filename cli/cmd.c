@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cgroup.h"
 #include "base/str.h"
 #include "relabel/relabel.h"
 #include "write/protocol.h"
@@ -45,6 +46,7 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags)
         .protocols = write_protocols(),
         .write_url = flags->write_url,
         .listen = flags->listen,
+        .memory_available = flags->for_this_machine ? cgroup_memory("") : 0,
     };
     struct config *config = config_load(flags->file, &options, errors);
     if (config == NULL) {

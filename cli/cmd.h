@@ -38,6 +38,7 @@ struct cmd_config_flags {
     const char *file;      /* --config */
     const char *write_url; /* --write.url */
     const char *listen;    /* --listen */
+    bool for_this_machine; /* ceilings of memory depend on what there is */
 };
 
 /* Loads the configuration and checks its relabel rules. On errors prints them all to

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/app.h"
+#include "agent/memory.h"
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
@@ -138,12 +138,13 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     if (args->config.file == NULL && args->config.write_url == NULL) {
         return cmd_usage_error("run", "--write.url URL or --config FILE is needed");
     }
-    struct config *config = cmd_load_config(&args->config);
+    struct cmd_config_flags which = args->config;
+    which.for_this_machine = true;
+    struct config *config = cmd_load_config(&which);
     if (config == NULL) {
         return EXIT_INPUT;
     }
-    /* One allocator arena for each thread costs memory and gains nothing here. */
-    mallopt(M_ARENA_MAX, 2);
+    memory_tune_allocator();
     int signal_fd = open_signals();
     struct err err = ERR_INIT;
     struct app *app = app_new(config, &err);

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "config/file.h"
+#include "config/memory.h"
 #include "config/parts.h"
 
 /* The memory limit of a configuration, and of the scratch space while it is loaded. */
@@ -86,6 +87,7 @@ static const struct text_kind text_external_name = {
 static const struct pairs_kind pairs_external = {.name = &text_external_name, .value = &text_any};
 
 static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};
+static const struct range range_limit = {UINT64_C(32) << 20, UINT64_C(1) << 40};
 
 static const struct field global_rows[] = {
     ROW(config, "scrape_interval", global.scrape_interval_ms, &kind_duration,
@@ -93,10 +95,12 @@ static const struct field global_rows[] = {
     ROW(config, "scrape_timeout", global.scrape_timeout_ms, &kind_duration, .arg = &range_interval,
         .initial.ms = 10000),
     ROW(config, "external_labels", global.external_labels, &kind_pairs, .arg = &pairs_external),
+    ROW(config, "memory_limit", global.memory_limit, &kind_size, .arg = &range_limit,
+        .optional = true),
+    /* Shares of memory_limit unless they are given: see share_memory(). */
     ROW(config, "delta_state_max_bytes", global.delta_state_max_bytes, &kind_size,
-        .arg = &range_memory, .initial.size = UINT64_C(256) << 20),
-    ROW(config, "bodies_max_bytes", global.bodies_max_bytes, &kind_size, .arg = &range_memory,
-        .initial.size = UINT64_C(256) << 20),
+        .arg = &range_memory),
+    ROW(config, "bodies_max_bytes", global.bodies_max_bytes, &kind_size, .arg = &range_memory),
     ROW(config, "mask_all_params", global.mask_all_params, &kind_bool),
     ROW(config, "label_limits", global.label_limits, &kind_mapping, .arg = &schema_label_limits),
 };
@@ -162,6 +166,27 @@ static void read_builtin_jobs(struct reader *r, struct config *c)
     }
 }
 
+/* Gives every ceiling of memory that the file does not set its share. */
+static void share_memory(const struct reader *r, struct config *c)
+{
+    uint64_t available = r->options == NULL ? 0 : r->options->memory_available;
+    struct memory_input in = {
+        .limit =
+            c->global.memory_limit != 0 ? c->global.memory_limit : available / 100 * MEMORY_PERCENT,
+        .bodies = c->global.bodies_max_bytes,
+        .baselines = c->global.delta_state_max_bytes,
+        .n_queues = c->n_endpoints,
+    };
+    for (size_t i = 0; i < c->n_endpoints; i++) {
+        in.queues += c->endpoints[i].queue_max_bytes;
+        in.n_given += c->endpoints[i].queue_max_bytes != 0;
+    }
+    memory_plan(&in, &c->memory);
+    c->global.bodies_max_bytes = c->memory.bodies;
+    c->global.delta_state_max_bytes = c->memory.baselines;
+    endpoints_share_memory(c);
+}
+
 static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
     (void)out;
@@ -178,6 +203,7 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
     schema_read(r, &at, &schema_root, c);
     apply_listen(r, c);
     read_endpoints(r, &at, c);
+    share_memory(r, c);
     if (yaml_get(root, "scrape_configs") != NULL) {
         read_jobs(r, &at, c);
     } else if (r->reported == 0) { /* an error names one file only */

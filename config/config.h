@@ -295,12 +295,26 @@ struct config_sharding {
     int64_t isolation_ms;                /* how long to go on without the API server; 0: for ever */
 };
 
+/* Where memory goes: the ceilings in bytes that keep the process below a limit (memory.h). */
+struct config_memory {
+    uint64_t limit;     /* of all; 0: unlimited */
+    uint64_t overhead;  /* of what has no ceiling of its own */
+    uint64_t bodies;    /* being received */
+    uint64_t pending;   /* bodies that wait for a worker */
+    uint64_t work;      /* what workers work in */
+    uint64_t baselines; /* of deltas */
+    uint64_t queue;     /* of each endpoint that has no ceiling of its own */
+    uint64_t queues;    /* of all endpoints */
+    uint64_t sum;       /* over the limit if the file sets ceilings that do not fit */
+};
+
 struct config {
     const char *file; /* name given at load, for messages */
     struct {
         int64_t scrape_interval_ms;
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
+        uint64_t memory_limit;                   /* 0: from the system */
         uint64_t delta_state_max_bytes;          /* the baselines of all deltas together */
         uint64_t bodies_max_bytes;               /* all bodies being received together */
         bool mask_all_params;                    /* not only those that look like secrets */
@@ -314,6 +328,7 @@ struct config {
         enum log_format format;
     } log;
     struct config_sharding sharding;
+    struct config_memory memory;
     const struct config_job *jobs;
     size_t n_jobs;
     const struct config_endpoint *endpoints;
@@ -359,6 +374,9 @@ struct config_options {
      * none. Refused if it would take credentials of the file to another server. */
     const char *write_url;
     const char *listen; /* replaces server.listen; NULL = none */
+    /* What the kernel leaves this process (base/cgroup.h): memory_limit is a part of it unless the
+     * file says otherwise. 0 = unlimited. */
+    uint64_t memory_available;
 };
 
 /* The name of the built-in configuration in positions and messages. */

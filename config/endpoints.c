@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/dump.h"
+#include "config/memory.h"
 #include "config/parts.h"
 #include "http/url.h"
 
@@ -182,8 +183,8 @@ static void check_queue(struct reader *r, const struct place *at, bool clean, vo
 static const struct range range_queue_bytes = {1024, UINT64_C(1) << 40};
 
 static const struct field queue_rows[] = {
-    ROW(config_endpoint, "max_bytes", queue_max_bytes, &kind_size, .arg = &range_queue_bytes,
-        .initial.size = UINT64_C(64) << 20),
+    /* A share of memory_limit unless it is given: see endpoints_share_memory(). */
+    ROW(config_endpoint, "max_bytes", queue_max_bytes, &kind_size, .arg = &range_queue_bytes),
     ROW(config_endpoint, "spool_directory", spool_directory, &kind_text, .arg = &text_file_name),
     PART(NULL, &kind_mapping, .arg = &schema_spool, .when = has_spool),
 };
@@ -445,6 +446,17 @@ static void check_urls(struct reader *r, const struct place *list, const struct 
     }
 }
 
+void endpoints_share_memory(struct config *c)
+{
+    /* Our own array, which nobody else has seen yet. */
+    struct config_endpoint *at = (struct config_endpoint *)(uintptr_t)c->endpoints;
+    for (size_t i = 0; i < c->n_endpoints; i++) {
+        if (at[i].queue_max_bytes == 0) {
+            at[i].queue_max_bytes = c->memory.queue;
+        }
+    }
+}
+
 void read_one_endpoint(struct reader *r, const struct place *at, struct config *c)
 {
     struct config_endpoint *e = reader_alloc(r, 1, sizeof(*e));
@@ -457,6 +469,8 @@ void read_one_endpoint(struct reader *r, const struct place *at, struct config *
     }
     c->endpoints = e;
     c->n_endpoints = 1;
+    c->memory.queue = MEMORY_QUEUE_DEFAULT;
+    endpoints_share_memory(c);
 }
 
 void read_endpoints(struct reader *r, const struct place *root, struct config *c)

@@ -1,0 +1,67 @@
+#include "agent/memory.h"
+
+#include <malloc.h>
+
+/* Arenas of the allocator. One for each thread costs memory and gains nothing here. */
+#define ARENAS 2
+/* Blocks of this size and more are mappings of their own, which go back to the system as soon as
+ * they are freed: bodies, baselines, blocks to work in. Left alone, the allocator raises this
+ * threshold up to 32 MiB with each large block that is freed, and free memory between used blocks
+ * stays resident. */
+#define MMAP_THRESHOLD (256 * 1024)
+/* Free memory at the end of the heap beyond this goes back as well. */
+#define TRIM_THRESHOLD (1024 * 1024)
+
+void memory_tune_allocator(void)
+{
+    mallopt(M_ARENA_MAX, ARENAS);
+    mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+    mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+}
+
+static void register_shares(const struct config_memory *m, struct metrics *metrics)
+{
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } shares[] = {
+        {"overhead", m->overhead}, {"bodies", m->bodies},       {"pending", m->pending},
+        {"work", m->work},         {"baselines", m->baselines}, {"queues", m->queues},
+    };
+    struct metric *family = metrics_family(
+        metrics, METRIC_GAUGE, "profpull_memory_share_bytes",
+        "Ceilings of the parts of the process; overhead: what has no ceiling.", "share", NULL);
+    for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+        metric_set(metric_cell_of(family, shares[i].name), (int64_t)shares[i].bytes);
+    }
+    metric_set(metrics_single(metrics, METRIC_GAUGE, "profpull_memory_limit_bytes",
+                              "What the process is to stay below; 0 if nothing limits it."),
+               (int64_t)m->limit);
+}
+
+void memory_report(const struct config_memory *m, struct log *log, struct metrics *metrics)
+{
+    register_shares(m, metrics);
+    if (m->limit == 0) {
+        return;
+    }
+    const struct log_field fields[] = {
+        LOG_INT("memory_limit", m->limit),
+        LOG_INT("sum", m->sum),
+        LOG_INT("overhead", m->overhead),
+        LOG_INT("bodies", m->bodies),
+        LOG_INT("pending", m->pending),
+        LOG_INT("work", m->work),
+        LOG_INT("baselines", m->baselines),
+        LOG_INT("queues", m->queues),
+        LOG_END,
+    };
+    if (m->sum > m->limit) {
+        log_write(log, LOG_WARN,
+                  "the configured ceilings come to more than the memory limit: the process may be "
+                  "killed",
+                  fields);
+    } else {
+        log_write(log, LOG_INFO, "memory is shared out", fields);
+    }
+}

@@ -1,0 +1,18 @@
+/* The memory of the process: the shares of its limit as metrics and in the log, and settings of the
+ * allocator that keep what is free from staying resident.
+ */
+#ifndef PROFPULL_AGENT_MEMORY_H
+#define PROFPULL_AGENT_MEMORY_H
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "config/config.h"
+
+/* Before the first thread starts. */
+void memory_tune_allocator(void);
+
+/* Registers profpull_memory_limit_bytes and profpull_memory_share_bytes, and logs the shares: a
+ * warning if they come to more than the limit. log and metrics may be NULL. */
+void memory_report(const struct config_memory *m, struct log *log, struct metrics *metrics);
+
+#endif
