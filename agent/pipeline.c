@@ -5,10 +5,12 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "scraper/targets/address.h"
 #include "scraper/targets/ports.h"
 
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 20
+#define POD_HOST_IP "__meta_kubernetes_pod_host_ip"
 
 struct pipeline {
     struct pipeline_options options;
@@ -88,7 +90,9 @@ const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
 
 bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
 {
-    return target_reads(label) || ports_read(label) ||
+    bool network =
+        !p->options.config->jobs[job].allow_host_network && sv_eq_str(label, POD_HOST_IP);
+    return network || target_reads(label) || ports_read(label) ||
            relabel_reads(p->rules[job], p->scratch, label);
 }
 
@@ -191,6 +195,20 @@ static bool admit(struct pipeline *p, const struct target_group *group, const st
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
+/* Whether a pod shares the network of its node, so that its ports are those of everything on it. */
+static bool check_network(const struct config_job *job, const struct pipeline_verdict *verdict,
+                          struct err *err)
+{
+    struct sv node = labels_get(verdict->discovered, SV(POD_HOST_IP));
+    bool shares = verdict->group->kind != GROUP_LISTED && node.n > 0 &&
+                  address_has_host(sv_from(target_canonical(verdict->target)), node.p);
+    return !shares || job->allow_host_network ||
+           err_set(err, ERR_REFUSED,
+                   "the pod has the address of its node (%s), which the job does not allow "
+                   "(allow_host_network)",
+                   node.p);
+}
+
 /* Creates a target from the relabelled labels in the builder. */
 static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, struct err *err)
 {
@@ -200,7 +218,13 @@ static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, st
     verdict->target = target_new(p->options.config, group->job, p->builder, host, err);
     if (verdict->target == NULL) {
         verdict->outcome = RELABEL_FAILED;
-        count(p, group->job, "invalid");
+        count(p, group->job, err->kind == ERR_REFUSED ? "refused" : "invalid");
+        return;
+    }
+    if (!check_network(&p->options.config->jobs[group->job], verdict, err)) {
+        verdict->target = target_unref(verdict->target);
+        verdict->outcome = RELABEL_FAILED;
+        count(p, group->job, "refused");
         return;
     }
     if (!admit(p, group, verdict->target, err)) {

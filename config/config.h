@@ -237,6 +237,10 @@ struct config_job {
     uint64_t forward_to;                 /* bit i: endpoints[i] */
     /* false (the default): the relabelled address of a pod must be one of its own addresses */
     bool allow_foreign_address;
+    /* Of targets made from Kubernetes objects: */
+    bool allow_special_address;   /* loopback, link-local, multicast, metadata services */
+    bool allow_host_network;      /* pods with the address of their node */
+    bool allow_plain_credentials; /* a label may turn https into http though there is a secret */
     struct http_settings http;
 };
 

@@ -79,11 +79,126 @@ void address_set_port(struct address *a, uint16_t port)
     replace_port(a->canonical, port);
 }
 
-bool address_is_host(const struct address *a, const char *host)
+bool address_has_host(struct sv canonical_address, const char *host)
 {
     char canonical[HOST_MAX];
     struct sv own;
     uint16_t port;
-    return split_host_port(sv_from(a->canonical), &own, &port, NULL) &&
+    return split_host_port(canonical_address, &own, &port, NULL) &&
            canonical_host(sv_from(host), canonical) && sv_eq_str(own, canonical);
+}
+
+bool address_is_host(const struct address *a, const char *host)
+{
+    return address_has_host(sv_from(a->canonical), host);
+}
+
+/* ---- special addresses ----------------------------------------------------------------------- */
+
+#define METADATA "the metadata service of a cloud"
+
+/* Networks in IPv6; those of IPv4 are written as ::ffff:a.b.c.d. The first that fits counts. */
+static const struct network {
+    const char *address;
+    unsigned bits;
+    const char *what;
+} networks[] = {
+    {"::ffff:169.254.169.254", 128, METADATA},
+    {"::ffff:169.254.170.2", 128, METADATA},
+    {"::ffff:168.63.129.16", 128, METADATA},
+    {"::ffff:100.100.100.200", 128, METADATA},
+    {"::ffff:192.0.0.192", 128, METADATA},
+    {"fd00:ec2::", 32, METADATA},
+    {"fd20:ce::254", 128, METADATA},
+    {"::ffff:0.0.0.0", 104, "an unspecified address"},
+    {"::ffff:127.0.0.0", 104, "a loopback address"},
+    {"::ffff:169.254.0.0", 112, "a link-local address"},
+    {"::ffff:224.0.0.0", 100, "a multicast address"},
+    {"::ffff:255.255.255.255", 128, "the broadcast address"},
+    {"::", 128, "an unspecified address"},
+    {"::1", 128, "a loopback address"},
+    {"fe80::", 10, "a link-local address"},
+    {"ff00::", 8, "a multicast address"},
+};
+
+/* IPv6 addresses that stand for the IPv4 address in their bytes from `at` on. */
+static const struct {
+    struct network prefix;
+    unsigned at;
+} embedded[] = {
+    {{.address = "64:ff9b::", .bits = 96}, 12},
+    {{.address = "2002::", .bits = 16}, 2},
+    {{.address = "::", .bits = 96}, 12},
+};
+
+static bool is_in(const struct in6_addr *a, const struct network *n)
+{
+    struct in6_addr net;
+    if (inet_pton(AF_INET6, n->address, &net) != 1) {
+        return false;
+    }
+    unsigned bytes = n->bits / 8;
+    unsigned rest = n->bits % 8;
+    return memcmp(a, &net, bytes) == 0 &&
+           (rest == 0 || (a->s6_addr[bytes] ^ net.s6_addr[bytes]) >> (8 - rest) == 0);
+}
+
+static const char *special_address(const struct in6_addr *a)
+{
+    for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++) {
+        if (is_in(a, &networks[i])) {
+            return networks[i].what;
+        }
+    }
+    return NULL;
+}
+
+static struct in6_addr mapped(const void *v4)
+{
+    struct in6_addr a = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    memcpy(&a.s6_addr[12], v4, 4);
+    return a;
+}
+
+static const char *special_name(struct sv host)
+{
+    if (host.n > 0 && host.p[host.n - 1] == '.') {
+        host.n--;
+    }
+    if (sv_eq_str(host, "localhost") || sv_ends_with(host, SV(".localhost"))) {
+        return "a loopback address";
+    }
+    return sv_eq_str(host, "metadata.google.internal") || sv_eq_str(host, "metadata") ||
+                   sv_eq_str(host, "instance-data")
+               ? METADATA
+               : NULL;
+}
+
+const char *address_special(const struct address *a)
+{
+    char text[HOST_MAX];
+    struct sv host;
+    uint16_t port;
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (!split_host_port(sv_from(a->canonical), &host, &port, NULL) || host.n >= sizeof(text)) {
+        return NULL;
+    }
+    memcpy(text, host.p, host.n);
+    text[host.n] = '\0';
+    /* libcurl reads numbers such as 127.1, 0x7f000001 and 2130706433 as inet_aton() does. */
+    bool numeric = text[strspn(text, "0123456789abcdefx.")] == '\0';
+    if (numeric && inet_aton(text, &v4) == 1) {
+        v6 = mapped(&v4);
+    } else if (inet_pton(AF_INET6, text, &v6) != 1) {
+        return special_name(host);
+    }
+    const char *what = special_address(&v6);
+    for (size_t i = 0; what == NULL && i < sizeof(embedded) / sizeof(embedded[0]); i++) {
+        if (is_in(&v6, &embedded[i].prefix)) {
+            const struct in6_addr inner = mapped(&v6.s6_addr[embedded[i].at]);
+            what = special_address(&inner);
+        }
+    }
+    return what;
 }

@@ -28,5 +28,13 @@ void address_set_port(struct address *a, uint16_t port);
 
 /* Whether the host of a is `host`, in any spelling. */
 bool address_is_host(const struct address *a, const char *host);
+/* The same of a canonical address as in struct address. */
+bool address_has_host(struct sv canonical, const char *host);
+
+/* What is special about the host: "a loopback address", "a link-local address" and the like, or the
+ * metadata service of a cloud; NULL if nothing is. No pod has such an address, and whoever could
+ * claim one would aim the scraper at its own machine or at credentials. IPv4 addresses within IPv6
+ * ones count as what they are; names are not looked up. Static storage. */
+const char *address_special(const struct address *a);
 
 #endif

@@ -44,6 +44,7 @@ struct maker {
     uint32_t process_at;
     bool https;
     bool own_instance; /* the label is there already */
+    bool is_object;    /* of Kubernetes, so that others than the operator choose its labels */
     struct settings settings;
     struct sv name;             /* `__name__` of the target: renames every type */
     struct sv path;             /* `__profile_path__` of the target: the path of every type */
@@ -136,10 +137,23 @@ static void infer_service_name(struct labels_builder *b)
     target_set_default(b, LABEL_SERVICE_NAME, SV("unspecified"));
 }
 
+/* Whoever labels an object must not make a job for https send its credentials in plain text. */
+static bool check_credentials(const struct maker *m, bool https, struct err *err)
+{
+    const struct config_job *job = m->job;
+    bool secret = job->http.auth != HTTP_AUTH_NONE || job->http.n_headers > 0;
+    bool https_wanted = strcmp(job->scheme, "https") == 0;
+    return https || !secret || !https_wanted || !m->is_object || job->allow_plain_credentials ||
+           err_set(err, ERR_REFUSED,
+                   "scheme \"http\" would send the job's credentials in plain text, which the job "
+                   "does not allow (allow_plain_credentials)");
+}
+
 static bool resolve_scheme(struct maker *m, struct err *err)
 {
     struct sv scheme = labels_builder_get(m->b, SV(LABEL_SCHEME));
-    if (scheme.n == 0) {
+    bool own = scheme.n > 0;
+    if (!own) {
         scheme = sv_from(m->job->scheme);
     }
     if (!scheme_parse(scheme, &m->https)) {
@@ -147,7 +161,7 @@ static bool resolve_scheme(struct maker *m, struct err *err)
                        (int)(scheme.n < 64 ? scheme.n : 64), scheme.p);
     }
     labels_builder_set_str(m->b, LABEL_SCHEME, m->https ? "https" : "http");
-    return true;
+    return !own || check_credentials(m, m->https, err);
 }
 
 static bool resolve_address(struct maker *m, const char *pinned_host, struct err *err)
@@ -160,6 +174,13 @@ static bool resolve_address(struct maker *m, const char *pinned_host, struct err
         !address_is_host(&m->address, pinned_host)) {
         return err_set(err, ERR_INPUT, "address \"%s\" is not the pod's own (%s)", m->address.text,
                        pinned_host);
+    }
+    const char *special = address_special(&m->address);
+    if (pinned_host != NULL && special != NULL && !m->job->allow_special_address) {
+        return err_set(err, ERR_REFUSED,
+                       "address \"%s\" is %s, which the job does not allow "
+                       "(allow_special_address)",
+                       m->address.text, special);
     }
     labels_builder_set_str(m->b, LABEL_ADDRESS, m->address.text);
     return true;
@@ -303,6 +324,9 @@ static bool add_address(struct maker *m, const struct type_settings *t, struct t
 {
     struct address address;
     entry->https = t->own_scheme ? t->https : m->https;
+    if (t->own_scheme && !check_credentials(m, t->https, err)) {
+        return false;
+    }
     entry->address = m->address_at;
     entry->process = m->process_at;
     if (t->port == 0 && entry->https == m->https) {
@@ -441,7 +465,11 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
 struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
                            struct labels_builder *b, const char *pinned_host, struct err *err)
 {
-    struct maker m = {.job = job, .b = b, .settings = {.job = job}, .first = ERR_INIT};
+    struct maker m = {.job = job,
+                      .b = b,
+                      .is_object = pinned_host != NULL,
+                      .settings = {.job = job},
+                      .first = ERR_INIT};
     buf_init(&m.url, URL_TARGET_MAX + 4 * URL_PATH_MAX);
     buf_init(&m.strings, (job->n_types + 1) * (URL_TARGET_MAX + 4 * URL_PATH_MAX));
     buf_init(&m.texts, PROBLEM_BYTES_MAX);

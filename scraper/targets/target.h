@@ -21,7 +21,9 @@ struct target;
  * enabled profile type. A wrong setting in a label (settings.h) affects only its type, see
  * target_problem(); the target is refused if no other type is left. b holds the labels on entry and
  * is consumed. pinned_host: see struct target_group; an address with another host is refused unless
- * the job allows it. NULL with an error such as `no address`, `invalid scheme: "ftp"`. */
+ * the job allows it, as are special addresses (address.h), and plain HTTP for a job with
+ * credentials and https (ERR_REFUSED). pinned_host NULL: the operator's target, which may be
+ * anything. NULL with an error such as `no address`, `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
 /* Whether target_new() reads or keeps a label of this name. Of `__meta_*` it reads only the pod's

@@ -308,7 +308,11 @@ func TestNodeLocalAndNamespaced(t *testing.T) {
 			}
 			args := []string{"--write.url", "http://127.0.0.1:1"}
 			if name == "example" {
-				args = append(args, "--config", "../../examples/node-local.yaml")
+				text, err := os.ReadFile("../../examples/node-local.yaml")
+				if err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, "--config", writeConfig(t, string(text)))
 				env = []string{"NODE_NAME=node-7"}
 			}
 			p := runWithin(t, append(base, env...), args...)
@@ -320,6 +324,30 @@ func TestNodeLocalAndNamespaced(t *testing.T) {
 			}
 			p.stop()
 		})
+	}
+}
+
+// A pod that claims an address of the machine that profpull runs on is not contacted, and the log
+// names it.
+func TestSpecialAddressIsRefused(t *testing.T) {
+	t.Parallel()
+	cluster, env := newCluster(t)
+	tg := newTarget(t, target.Options{})
+	cluster.Put(kube.Annotated("odd", tg.Addr(), "goroutine"))
+	p := runWithin(t, append(env, "PROFPULL_ALLOW_SPECIAL_ADDRESS=false"), "--write.url", "http://127.0.0.1:1")
+	p.wait("the refusal", func() string {
+		text := p.stderr.String()
+		if !strings.Contains(text, "is a loopback address") || !strings.Contains(text, "pod/default/odd") {
+			return text
+		}
+		return ""
+	})
+	if n := p.metrics().sum("profpull_relabel_targets_total", "outcome", "refused"); n < 1 {
+		t.Errorf("%v label sets are counted as refused", n)
+	}
+	p.stop()
+	if n := len(tg.Requests()); n != 0 {
+		t.Errorf("%d requests", n)
 	}
 }
 

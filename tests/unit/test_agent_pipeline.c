@@ -189,14 +189,73 @@ static void default_limit(void **state)
     CHECK_INT(f->n_scrapes, 255, "huge");
 }
 
+/* A pod with the address of its node is scraped unless the job says otherwise. */
+static void host_network(void **state)
+{
+    static const struct {
+        const char *row, *job, *host_ip, *error;
+        enum target_group_kind kind;
+    } rows[] = {
+        {"by default", "", "10.1.2.3", "", GROUP_POD},
+        {"not allowed", "  allow_host_network: false\n", "10.1.2.3",
+         "the pod has the address of its node (10.1.2.3), which the job does not allow "
+         "(allow_host_network)",
+         GROUP_POD},
+        {"of an EndpointSlice", "  allow_host_network: false\n", "10.1.2.3",
+         "the pod has the address of its node (10.1.2.3), which the job does not allow "
+         "(allow_host_network)",
+         GROUP_OBJECT},
+        {"another address", "  allow_host_network: false\n", "10.1.2.4", "", GROUP_POD},
+        {"the operator's", "  allow_host_network: false\n", "10.1.2.3", "", GROUP_LISTED},
+    };
+    struct fixture *f = *state;
+    testing_log_expect(f->log, "target refused");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        load(f, rows[i].job);
+        ADD(f, "__address__", "10.1.2.3:6060", "__meta_kubernetes_pod_host_ip", rows[i].host_ip);
+        run(f, rows[i].kind, "pod/shop/web", rows[i].kind == GROUP_POD ? "10.1.2.3" : NULL);
+        CHECK_STR(f->error, rows[i].error, rows[i].row);
+        CHECK_INT(f->n_targets, rows[i].error[0] == '\0' ? 1 : 0, rows[i].row);
+        CHECK_INT(pipeline_wants(f->pipeline, 0, SV("__meta_kubernetes_pod_host_ip")),
+                  rows[i].job[0] != '\0', "the label is asked for");
+        forget(f);
+        f->pipeline = pipeline_free(f->pipeline);
+        f->config = config_unref(f->config);
+    }
+    CHECK_INT(
+        testing_metric(f->metrics, "profpull_relabel_targets_total{job=\"a\",outcome=\"refused\"}"),
+        2, "counted");
+}
+
+/* A rule that takes the address from an annotation does not reach the metadata service. */
+static void address_of_an_annotation(void **state)
+{
+    struct fixture *f = *state;
+    load(f, "  allow_foreign_address: true\n"
+            "  relabel_configs:\n"
+            "  - {source_labels: [__meta_kubernetes_pod_annotation_at], target_label: "
+            "__address__}\n");
+    testing_log_expect(f->log, "target refused");
+    ADD(f, "__address__", "10.1.2.3:6060", "__meta_kubernetes_pod_annotation_at",
+        "169.254.169.254:80");
+    run(f, GROUP_POD, "pod/shop/evil", "10.1.2.3");
+    CHECK_STR(f->error,
+              "address \"169.254.169.254:80\" is the metadata service of a cloud, which the job "
+              "does not allow (allow_special_address)",
+              "error");
+    CHECK_CONTAINS(testing_log_text(f->log), "source=pod/shop/evil", "the pod");
+    CHECK_INT(
+        testing_metric(f->metrics, "profpull_relabel_targets_total{job=\"a\",outcome=\"refused\"}"),
+        1, "counted");
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(pod_scrape_limit),
-        TEST(limit_of_other_objects),
-        TEST(default_limit),
+        TEST(pod_scrape_limit), TEST(limit_of_other_objects),   TEST(default_limit),
+        TEST(host_network),     TEST(address_of_an_annotation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

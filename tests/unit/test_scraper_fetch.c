@@ -233,6 +233,7 @@ static struct target *make_target(struct fixture *f, const char *path)
     labels_builder_set_str(f->b, "__address__", address);
     labels_builder_set_str(f->b, "__profile_path__", path);
     struct err err = ERR_INIT;
+    f->job.allow_special_address = true; /* the server of this test has one */
     struct target *t = target_make(NULL, 0, &f->job, f->b, "127.0.0.1", &err);
     CHECK_STR(err.msg, "", path);
     return t;

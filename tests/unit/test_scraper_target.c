@@ -498,6 +498,139 @@ static void utf8(void **state)
     target_unref(make_ok(*state, LABELS("__address__", "h", "fine", "a\nb\tc \xf0\x9f\x98\x80")));
 }
 
+/* ---- special addresses ----------------------------------------------------------------------- */
+
+/* Refused of a pod, even where any host is allowed; not if the job allows them, or if the operator
+ * has listed them. */
+static void special_addresses(void **state)
+{
+    static const struct {
+        const char *host;
+        const char *what; /* NULL: ordinary */
+    } rows[] = {
+        {"127.0.0.1", "a loopback address"},
+        {"127.255.1.2", "a loopback address"},
+        {"127.1", "a loopback address"},
+        {"0x7f.0.0.1", "a loopback address"},
+        {"2130706433", "a loopback address"},
+        {"017700000001", "a loopback address"},
+        {"::1", "a loopback address"},
+        {"::ffff:127.0.0.1", "a loopback address"},
+        {"::127.0.0.1", "a loopback address"},
+        {"64:ff9b::7f00:1", "a loopback address"},
+        {"2002:7f00:1::", "a loopback address"},
+        {"localhost", "a loopback address"},
+        {"LocalHost.", "a loopback address"},
+        {"a.localhost", "a loopback address"},
+        {"0.0.0.0", "an unspecified address"},
+        {"0.1.2.3", "an unspecified address"},
+        {"0", "an unspecified address"},
+        {"::", "an unspecified address"},
+        {"169.254.1.1", "a link-local address"},
+        {"fe80::1", "a link-local address"},
+        {"febf::1", "a link-local address"},
+        {"224.0.0.1", "a multicast address"},
+        {"239.255.255.255", "a multicast address"},
+        {"ff02::1", "a multicast address"},
+        {"255.255.255.255", "the broadcast address"},
+        {"169.254.169.254", "the metadata service of a cloud"},
+        {"::ffff:a9fe:a9fe", "the metadata service of a cloud"},
+        {"64:ff9b::a9fe:a9fe", "the metadata service of a cloud"},
+        {"fd00:ec2::254", "the metadata service of a cloud"},
+        {"fd20:ce::254", "the metadata service of a cloud"},
+        {"168.63.129.16", "the metadata service of a cloud"},
+        {"100.100.100.200", "the metadata service of a cloud"},
+        {"metadata.google.internal", "the metadata service of a cloud"},
+        {"10.1.2.3", NULL},
+        {"100.64.1.1", NULL},
+        {"169.253.255.255", NULL},
+        {"169.255.0.0", NULL},
+        {"126.255.255.255", NULL},
+        {"128.0.0.1", NULL},
+        {"240.1.2.3", NULL},
+        {"fd00:1::1", NULL},
+        {"fec0::1", NULL},
+        {"2001:db8::127.0.0.1", NULL},
+        {"localhost.example.com", NULL},
+        {"mylocalhost", NULL},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int allowed = 0; allowed < 2; allowed++) {
+            char address[128];
+            char want[256] = "";
+            bool v6 = strchr(rows[i].host, ':') != NULL;
+            struct err err = ERR_INIT;
+            f->job.allow_special_address = allowed == 1;
+            f->job.allow_foreign_address = i % 2 == 0;
+            snprintf(address, sizeof(address), v6 ? "[%s]:6060" : "%s:6060", rows[i].host);
+            struct target *t = make(f, LABELS("__address__", address), rows[i].host, &err);
+            if (rows[i].what != NULL && allowed == 0) {
+                snprintf(want, sizeof(want),
+                         "address \"%s\" is %s, which the job does not allow "
+                         "(allow_special_address)",
+                         address, rows[i].what);
+                CHECK_INT(err.kind, ERR_REFUSED, address);
+            }
+            CHECK_STR(err.msg, want, address);
+            target_unref(t);
+            err = (struct err)ERR_INIT;
+            f->job.allow_special_address = false;
+            t = make(f, LABELS("__address__", address), NULL, &err);
+            CHECK_STR(err.msg, "", "of the operator");
+            target_unref(t);
+        }
+    }
+}
+
+/* A job for https with credentials does not send them in plain text because a label says so. */
+static void plain_credentials(void **state)
+{
+    static const char refused[] =
+        "scheme \"http\" would send the job's credentials in plain text, which the job does not "
+        "allow (allow_plain_credentials)";
+    static const struct http_header header = {"X-Key", "k"};
+    static const struct {
+        const char *row;
+        const char *scheme; /* of the job */
+        bool auth, headers, allowed, listed;
+        const char *want;
+    } rows[] = {
+        {"credentials", "https", .auth = true, .want = refused},
+        {"headers", "https", .headers = true, .want = refused},
+        {"neither", "https", .want = ""},
+        {"allowed", "https", .auth = true, .allowed = true, .want = ""},
+        {"the operator's", "https", .auth = true, .listed = true, .want = ""},
+        {"a job for http", "http", .auth = true, .want = ""},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *pinned = rows[i].listed ? NULL : "10.1.2.3";
+        struct err err = ERR_INIT;
+        f->job.scheme = rows[i].scheme;
+        f->job.http.auth = rows[i].auth ? HTTP_AUTH_HEADER : HTTP_AUTH_NONE;
+        f->job.http.headers = &header;
+        f->job.http.n_headers = rows[i].headers ? 1 : 0;
+        f->job.allow_plain_credentials = rows[i].allowed;
+        target_unref(
+            make(f, LABELS("__address__", "10.1.2.3:1", "__scheme__", "HTTP"), pinned, &err));
+        CHECK_STR(err.msg, rows[i].want, rows[i].row);
+
+        /* Of one type: the others stay. */
+        err = (struct err)ERR_INIT;
+        struct target *t =
+            make(f, LABELS("__address__", "10.1.2.3:1", "__profile_process_cpu_scheme__", "http"),
+                 pinned, &err);
+        CHECK_STR(err.msg, "", rows[i].row);
+        CHECK_INT(target_problem_count(t), rows[i].want[0] == '\0' ? 0 : 1, rows[i].row);
+        target_unref(t);
+        err = (struct err)ERR_INIT;
+        t = make(f, LABELS("__address__", "10.1.2.3:1", "__scheme__", "https"), pinned, &err);
+        CHECK_STR(err.msg, "", "https stays allowed");
+        target_unref(t);
+    }
+}
+
 /* ---- pinned hosts ---------------------------------------------------------------------------- */
 
 static void pinned_hosts(void **state)
@@ -665,6 +798,7 @@ int main(void)
         TEST(carried_labels),     TEST(series_labels),
         TEST(instance_of_a_type), TEST(utf8),
         TEST(pinned_hosts),       TEST(processes),
+        TEST(special_addresses),  TEST(plain_credentials),
         TEST(identity),           TEST(types_with_one_path),
         TEST(no_types),           TEST(reads),
     };

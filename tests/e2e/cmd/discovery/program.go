@@ -27,6 +27,7 @@ const configText = `global: {scrape_interval: %[1]s}
 server: {listen: "%[2]s"}
 scrape_configs:
   - job_name: pods
+    allow_special_address: true
     profiles: {block: {enabled: false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}, memory: {delta: off}}
     kubernetes_sd_configs:
       - {role: pod, api_server: "%[3]s"}
