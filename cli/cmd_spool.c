@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/cmd.h"
+#include "model/masking.h"
 #include "write/spool/show.h"
 
 struct view {
@@ -34,7 +35,7 @@ static void print_record(struct buf *out, const struct spool_seen *s)
     if (s->labels == NULL) {
         buf_puts(out, "null");
     } else {
-        labels_format_json(s->labels, out);
+        mask_labels_json(s->labels, false, out); /* of files of older versions */
     }
 }
 

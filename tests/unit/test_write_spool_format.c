@@ -207,6 +207,15 @@ static void label_sets(void **state)
     assert_non_null(got);
     assert_true(labels_equal(got, l));
     labels_unref(got);
+    struct labels *more = testing_labels(in, "__name__", "memory", "__param_token", "s3cret", "a",
+                                         "\xff\n\"", "service_name", "x/y", NULL);
+    buf_clear(&out);
+    assert_true(spool_labels_encode(more, &out));
+    assert_null(memmem(out.data, out.len, "s3cret", 6));
+    got = spool_labels_parse((uint8_t *)out.data, out.len, b, &memory);
+    assert_true(labels_equal(got, l));
+    labels_unref(got);
+    labels_unref(more);
     /* Cut anywhere but between two labels it is refused, and nothing is read beyond the end. */
     size_t whole = 0;
     for (size_t n = 0; n < out.len; n++) {

@@ -183,7 +183,8 @@ bool spool_labels_encode(const struct labels *l, struct buf *out)
     bool ok = true;
     for (size_t i = 0; ok && i < labels_count(l); i++) {
         struct label label = labels_at(l, i);
-        ok = put_text(out, label.name) && put_text(out, label.value);
+        bool kept = !sv_starts_with(label.name, SV(LABEL_PARAM_PREFIX));
+        ok = !kept || (put_text(out, label.name) && put_text(out, label.value));
     }
     return ok;
 }

@@ -81,7 +81,8 @@ size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt);
 /* The bytes that identify the beginning of a head. */
 #define SPOOL_BEGINNING_SIZE 16
 
-/* Appends the labels. */
+/* Appends the labels, without the parameters of the request (`__param_*`): no protocol sends them,
+ * and they may be secrets. */
 bool spool_labels_encode(const struct labels *l, struct buf *out);
 /* The labels of a record; NULL if they are not well-formed (*ret_memory false) or out of memory. */
 struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_builder *b,
