@@ -64,14 +64,20 @@ static bool is_ready(void *arg, struct buf *text)
 }
 
 /* Starts the admin server unless it is switched off. */
-static bool start_server(struct app *app, const char *listen, struct server **ret, struct err *err)
+static bool start_server(struct app *app, const struct config *config, struct server **ret,
+                         struct err *err)
 {
+    const char *listen = config->server.listen;
     *ret = NULL;
     if (listen[0] == '\0') {
         return true;
     }
     struct server_options options = {
         .listen = listen,
+        .max_connections = config->server.max_connections,
+        .max_connections_per_address = config->server.max_connections_per_address,
+        .request_timeout_ms = config->server.request_timeout_ms,
+        .answer_timeout_ms = config->server.answer_timeout_ms,
         .log = app_log(app),
         .metrics = app_metrics(app),
         .scraper = app_scraper(app),
@@ -150,7 +156,7 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     struct app *app = app_new(config, &err);
     struct server *server = NULL;
     int code;
-    if (app == NULL || !start_server(app, config->server.listen, &server, &err)) {
+    if (app == NULL || !start_server(app, config, &server, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
         code = serve(app, signal_fd, args->drain_ms);

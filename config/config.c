@@ -106,9 +106,20 @@ static const struct field global_rows[] = {
 };
 static const struct schema schema_global = SCHEMA(global_rows, 0);
 
+static const struct range range_connections = {2, 1024};
+static const struct range range_admin_timeout = {1000, 600000};
+
 static const struct field server_rows[] = {
     ROW(config, "listen", server.listen, &kind_text, .arg = &text_listen,
         .initial.text = "0.0.0.0:4041"),
+    ROW(config, "max_connections", server.max_connections, &kind_unsigned,
+        .arg = &range_connections, .initial.number = 64),
+    ROW(config, "max_connections_per_address", server.max_connections_per_address, &kind_unsigned,
+        .arg = &range_connections, .initial.number = 16),
+    ROW(config, "request_timeout", server.request_timeout_ms, &kind_duration,
+        .arg = &range_admin_timeout, .initial.ms = 10000),
+    ROW(config, "answer_timeout", server.answer_timeout_ms, &kind_duration,
+        .arg = &range_admin_timeout, .initial.ms = 60000),
 };
 static const struct schema schema_server = SCHEMA(server_rows, 0);
 

@@ -326,6 +326,10 @@ struct config {
     } global;
     struct {
         const char *listen; /* host:port; "" = no admin server */
+        unsigned max_connections;
+        unsigned max_connections_per_address;
+        int64_t request_timeout_ms;
+        int64_t answer_timeout_ms;
     } server;
     struct {
         enum log_level level;

@@ -1,6 +1,5 @@
 #include "server/routes.h"
 
-#include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,76 +14,72 @@
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-void reply_text(struct evhttp_request *req, int code, const char *type, const char *text,
-                size_t len)
+void reply_plain(struct connection *c, int status, const char *text)
 {
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
-    if (evbuffer_add(evhttp_request_get_output_buffer(req), text, len) != 0) {
-        evhttp_send_error(req, HTTP_INTERNAL, NULL);
-        return;
-    }
-    evhttp_add_header(headers, "Content-Type", type);
-    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-    evhttp_add_header(headers, "Cache-Control", "no-store");
-    evhttp_send_reply(req, code, NULL, NULL);
-}
-
-void reply_plain(struct evhttp_request *req, int code, const char *text)
-{
-    reply_text(req, code, "text/plain; charset=utf-8", text, strlen(text));
+    connection_reply(c, status, "text/plain; charset=utf-8", sv_from(text));
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-static void reply_healthy(struct evhttp_request *req, const struct server_options *options)
+static void reply_healthy(struct connection *c, const struct request *r,
+                          const struct server_options *options)
 {
+    (void)r;
     struct err err = ERR_INIT;
     bool ok = options->healthy == NULL || options->healthy(options->arg, &err);
     char text[ERR_MSG_MAX + 8];
     snprintf(text, sizeof(text), "%s%s%s", ok ? "ok\n" : "", err.msg,
              err.msg[0] != '\0' ? "\n" : "");
-    reply_plain(req, ok ? HTTP_OK : HTTP_SERVUNAVAIL, text);
+    reply_plain(c, ok ? STATUS_OK : STATUS_UNAVAILABLE, text);
 }
 
-static void reply_ready(struct evhttp_request *req, const struct server_options *options)
+static void reply_ready(struct connection *c, const struct request *r,
+                        const struct server_options *options)
 {
+    (void)r;
     struct buf text;
     buf_init(&text, READY_TEXT_MAX);
     bool ready = options->ready == NULL || options->ready(options->arg, &text);
     struct buf page;
     buf_init(&page, READY_TEXT_MAX + 16);
     buf_printf(&page, "%s%s%s", ready ? "ok\n" : "", text.data, text.len > 0 ? "\n" : "");
-    reply_plain(req, ready ? HTTP_OK : HTTP_SERVUNAVAIL, page.data);
+    reply_plain(c, ready ? STATUS_OK : STATUS_UNAVAILABLE, page.data);
     buf_done(&text);
     buf_done(&page);
 }
 
-static void reply_metrics(struct evhttp_request *req, const struct server_options *options)
+static void reply_metrics(struct connection *c, const struct request *r,
+                          const struct server_options *options)
 {
+    (void)r;
     struct buf page;
     buf_init(&page, METRICS_PAGE_MAX);
     if (metrics_render(options->metrics, &page) && buf_ok(&page)) {
-        reply_text(req, HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", page.data, page.len);
+        connection_reply(c, STATUS_OK, "text/plain; version=0.0.4; charset=utf-8",
+                         (struct sv){page.data, page.len});
     } else {
-        reply_plain(req, HTTP_INTERNAL, "out of memory while rendering the metrics\n");
+        reply_plain(c, STATUS_INTERNAL, "out of memory while rendering the metrics\n");
     }
     buf_done(&page);
 }
 
-static void reply_links(struct evhttp_request *req, const struct server_options *options)
+static void reply_links(struct connection *c, const struct request *r,
+                        const struct server_options *options)
 {
-    const struct route *r;
+    (void)r;
+    const struct route *route;
     struct buf page;
     buf_init(&page, LINKS_MAX);
     buf_printf(&page, "<!doctype html><title>profpull</title><h1>profpull %s</h1><ul>",
                options->version);
-    for (size_t i = 0; (r = route_at(i)) != NULL; i++) {
-        if (r->about != NULL) {
-            buf_printf(&page, "<li><a href=\"%s\">%s</a> %s", r->path, r->path, r->about);
+    for (size_t i = 0; (route = route_at(i)) != NULL; i++) {
+        if (route->about != NULL) {
+            buf_printf(&page, "<li><a href=\"%s\">%s</a> %s", route->path, route->path,
+                       route->about);
         }
     }
     buf_puts(&page, "</ul>\n");
-    reply_text(req, HTTP_OK, "text/html; charset=utf-8", page.data, page.len);
+    connection_reply(c, STATUS_OK, "text/html; charset=utf-8", (struct sv){page.data, page.len});
     buf_done(&page);
 }
 
@@ -93,33 +88,28 @@ static void reply_links(struct evhttp_request *req, const struct server_options 
 const struct route *route_at(size_t i)
 {
     static const struct route routes[] = {
-        {EVHTTP_REQ_GET, "/", reply_links, NULL},
-        {EVHTTP_REQ_GET, "/metrics", reply_metrics, "counters, gauges and histograms"},
-        {EVHTTP_REQ_GET, "/api/v1/targets", reply_targets,
+        {"/", reply_links, NULL},
+        {"/metrics", reply_metrics, "counters, gauges and histograms"},
+        {"/api/v1/targets", reply_targets,
          "every scrape and its state; <a href=\"/api/v1/targets?health=down\">?health=down</a> the "
          "failing ones"},
-        {EVHTTP_REQ_GET, "/-/healthy", reply_healthy, "whether the process works"},
-        {EVHTTP_REQ_GET, "/-/ready", reply_ready, "whether discovery has been read"},
+        {"/-/healthy", reply_healthy, "whether the process works"},
+        {"/-/ready", reply_ready, "whether discovery has been read"},
     };
     return i < sizeof(routes) / sizeof(routes[0]) ? &routes[i] : NULL;
 }
 
-void routes_dispatch(struct evhttp_request *req, const struct server_options *options)
+void routes_dispatch(struct connection *c, const struct request *r,
+                     const struct server_options *options)
 {
-    enum evhttp_cmd_type method = evhttp_request_get_command(req);
-    const char *encoded = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
-    char *path = encoded == NULL ? NULL : evhttp_uridecode(encoded, 0, NULL);
-    const struct route *r;
+    const struct route *route;
     size_t i = 0;
-    method = method == EVHTTP_REQ_HEAD ? EVHTTP_REQ_GET : method;
-    while ((r = route_at(i)) != NULL &&
-           (r->method != method || path == NULL || strcmp(r->path, path) != 0)) {
+    while ((route = route_at(i)) != NULL && !sv_eq_str(r->path, route->path)) {
         i++;
     }
-    if (r == NULL) {
-        reply_plain(req, HTTP_NOTFOUND, "not found\n");
+    if (route == NULL) {
+        reply_plain(c, STATUS_NOT_FOUND, "not found\n");
     } else {
-        r->handle(req, options);
+        route->handle(c, r, options);
     }
-    free(path);
 }

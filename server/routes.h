@@ -6,14 +6,19 @@
 #ifndef PROFPULL_SERVER_ROUTES_H
 #define PROFPULL_SERVER_ROUTES_H
 
-#include <event2/http.h>
-
+#include "server/connection.h"
 #include "server/server.h"
 
-typedef void route_handler(struct evhttp_request *req, const struct server_options *options);
+#define STATUS_OK 200
+#define STATUS_NOT_FOUND 404
+#define STATUS_INTERNAL 500
+#define STATUS_UNAVAILABLE 503
 
+typedef void route_handler(struct connection *c, const struct request *r,
+                           const struct server_options *options);
+
+/* Routes answer GET; HEAD gets the same without the body. */
 struct route {
-    enum evhttp_cmd_type method; /* EVHTTP_REQ_GET answers HEAD as well */
     const char *path;
     route_handler *handle;
     const char *about; /* HTML, for the page of links; NULL: not listed */
@@ -22,11 +27,10 @@ struct route {
 /* NULL past the last one. */
 const struct route *route_at(size_t i);
 /* Answers a request by its route, or that there is none. */
-void routes_dispatch(struct evhttp_request *req, const struct server_options *options);
+void routes_dispatch(struct connection *c, const struct request *r,
+                     const struct server_options *options);
 
-/* Answers with a whole body. */
-void reply_text(struct evhttp_request *req, int code, const char *type, const char *text,
-                size_t len);
-void reply_plain(struct evhttp_request *req, int code, const char *text);
+/* Answers with a text. */
+void reply_plain(struct connection *c, int status, const char *text);
 
 #endif

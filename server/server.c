@@ -1,76 +1,174 @@
 #include "server/server.h"
 
 #include <arpa/inet.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
-#include <event2/http.h>
 #include <event2/listener.h>
 #include <event2/util.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
+#include "server/connection.h"
 #include "server/routes.h"
 
-/* How often a full server looks whether a connection has ended. */
-#define CROWD_CHECK_MS 100
+/* How often the times of connections are checked, and accept() is tried again. */
+#define CHECK_MS 100
+/* Connections that the kernel holds while we have not accepted them. */
+#define BACKLOG 128
+
+/* A connection and where it comes from. */
+struct place {
+    struct connection *connection; /* NULL: free */
+    struct in6_addr address;       /* IPv4 as ::ffff:a.b.c.d */
+    uint64_t number;               /* in order of arrival */
+};
 
 struct server {
     struct server_options options;
+    struct connection_options connections;
     struct loop *loop;
     struct loop_thread *thread;
-    struct evhttp *http;
     struct evconnlistener *listener;
-    struct loop_timer *crowd_timer;
-    int own_events; /* events that the loop waits for without any connection */
+    struct loop_timer *timer; /* armed while there is a connection, or accept() has failed */
+    struct place *places;     /* options.max_connections */
+    size_t n;
+    uint64_t last_number;
     uint16_t port;
     struct metric_cell *requests;
+    struct metric_cell *open;
+    struct metric_cell *ended[CONNECTION_ENDS];
 };
 
-static void on_request(struct evhttp_request *req, void *arg)
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void server_on_request(void *arg, struct connection *c, const struct request *r)
 {
     struct server *s = arg;
     metric_inc(s->requests);
-    routes_dispatch(req, &s->options);
+    routes_dispatch(c, r, &s->options);
 }
 
-/* ---- connections ------------------------------------------------------------------------------
- * evhttp 2.1 has no limit on connections and does not report when one ends. But the loop knows how
- * many events it waits for, and each connection waits for one: while there are too many we do not
- * accept, and look again a little later. The kernel's backlog holds new connections meanwhile. */
-
-static bool crowded(struct server *s)
-{
-    int events = event_base_get_num_events(loop_event_base(s->loop), EVENT_BASE_COUNT_ADDED);
-    return events - s->own_events >= SERVER_CONNECTIONS_MAX;
-}
-
-static void on_crowd_timer(void *arg)
+static void server_on_end(void *arg, struct connection *c, enum connection_end why)
 {
     struct server *s = arg;
-    if (!crowded(s)) {
-        evconnlistener_enable(s->listener);
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->places[i].connection == c) {
+            s->places[i] = s->places[--s->n];
+            s->places[s->n].connection = NULL;
+            break;
+        }
     }
-    loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
+    metric_inc(s->ended[why]);
+    metric_set(s->open, (int64_t)s->n);
 }
 
-/* accept() failed, most likely for lack of descriptors. The listener stays readable, and trying
- * again at once would take a core: on_crowd_timer() does it. (The argument is evhttp's.) */
-static void on_accept_failed(struct evconnlistener *listener, void *arg)
+static struct in6_addr address_of(const struct sockaddr *from)
 {
-    (void)arg;
-    evconnlistener_disable(listener);
+    struct in6_addr address = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    if (from->sa_family == AF_INET6) {
+        address = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
+    } else if (from->sa_family == AF_INET) {
+        struct in_addr v4 = ((const struct sockaddr_in *)(const void *)from)->sin_addr;
+        memcpy(&address.s6_addr[12], &v4, sizeof(v4));
+    }
+    return address;
 }
 
-static struct bufferevent *on_connection(struct event_base *base, void *arg)
+/* How many connections an address has, and which is the oldest of them. */
+static size_t count_of(const struct server *s, const struct in6_addr *address,
+                       const struct place **ret_oldest)
+{
+    size_t n = 0;
+    *ret_oldest = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct place *p = &s->places[i];
+        if (memcmp(&p->address, address, sizeof(*address)) != 0) {
+            continue;
+        }
+        n++;
+        if (*ret_oldest == NULL || p->number < (*ret_oldest)->number) {
+            *ret_oldest = p;
+        }
+    }
+    return n;
+}
+
+/* The oldest connection of the address that has the most; NULL if there is none. */
+static const struct place *victim(const struct server *s)
+{
+    const struct place *found = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct place *oldest;
+        size_t n = count_of(s, &s->places[i].address, &oldest);
+        if (found == NULL || n > most || (n == most && oldest->number < found->number)) {
+            most = n;
+            found = oldest;
+        }
+    }
+    return found;
+}
+
+/* Makes room for one more connection of an address. */
+static void make_room(struct server *s, const struct in6_addr *address)
+{
+    const struct place *oldest;
+    if (count_of(s, address, &oldest) >= s->options.max_connections_per_address) {
+        connection_end(oldest->connection, CONNECTION_SAME_ADDRESS);
+    } else if (s->n >= s->options.max_connections) {
+        connection_end(victim(s)->connection, CONNECTION_CROWDED);
+    }
+}
+
+static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd,
+                             struct sockaddr *from, int from_len, void *arg)
 {
     struct server *s = arg;
-    /* The new connection is not waiting for an event yet. */
-    if (crowded(s)) {
-        evconnlistener_disable(s->listener);
+    struct in6_addr address = address_of(from);
+    (void)listener;
+    (void)from_len;
+    make_room(s, &address);
+    struct connection *c = connection_new(&s->connections, fd);
+    if (c == NULL) {
+        return;
     }
-    return bufferevent_socket_new(base, -1, 0);
+    s->places[s->n++] =
+        (struct place){.connection = c, .address = address, .number = ++s->last_number};
+    metric_set(s->open, (int64_t)s->n);
+    if (s->n == 1) {
+        loop_timer_after(s->timer, CHECK_MS);
+    }
+}
+
+/* accept() failed, most likely for lack of descriptors: the place of a connection frees one.
+ * Without any, the listener waits a little; it stays readable, and trying again at once would take
+ * a core. */
+static void server_on_accept_failed(struct evconnlistener *listener, void *arg)
+{
+    struct server *s = arg;
+    const struct place *p = victim(s);
+    if (p != NULL) {
+        connection_end(p->connection, CONNECTION_CROWDED);
+    } else {
+        evconnlistener_disable(listener);
+        loop_timer_after(s->timer, CHECK_MS);
+    }
+}
+
+static void server_on_timer(void *arg)
+{
+    struct server *s = arg;
+    int64_t now_ms = clock_mono_ms();
+    /* A connection that ends leaves its place to one that has been looked at. */
+    for (size_t i = s->n; i > 0; i--) {
+        connection_check_time(s->places[i - 1].connection, now_ms);
+    }
+    evconnlistener_enable(s->listener);
+    if (s->n > 0) {
+        loop_timer_after(s->timer, CHECK_MS);
+    }
 }
 
 /* ---- start and stop -------------------------------------------------------------------------- */
@@ -127,34 +225,19 @@ static bool server_bind(struct server *s, struct err *err)
         return false;
     }
     s->listener =
-        evconnlistener_new_bind(loop_event_base(s->loop), NULL, NULL,
+        evconnlistener_new_bind(loop_event_base(s->loop), server_on_accept, s,
                                 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
-                                SERVER_CONNECTIONS_MAX, &address.any, bound_len);
+                                BACKLOG, &address.any, bound_len);
     if (s->listener == NULL) {
         return err_sys(err, "cannot listen");
     }
+    evconnlistener_set_error_cb(s->listener, server_on_accept_failed);
     socklen_t len = sizeof(address);
     if (getsockname(evconnlistener_get_fd(s->listener), &address.any, &len) != 0) {
         return err_sys(err, "getsockname");
     }
     s->port = ntohs(*port_of(&address));
-    /* evhttp_bind_listener() takes over the listener. */
-    struct evconnlistener *listener = s->listener;
-    if (evhttp_bind_listener(s->http, listener) == NULL) {
-        evconnlistener_free(listener);
-        s->listener = NULL;
-        return err_memory(err);
-    }
     return true;
-}
-
-static ev_uint16_t allowed_methods(void)
-{
-    unsigned methods = EVHTTP_REQ_HEAD;
-    for (size_t i = 0; route_at(i) != NULL; i++) {
-        methods |= route_at(i)->method;
-    }
-    return (ev_uint16_t)methods;
 }
 
 static bool server_setup(struct server *s, struct err *err)
@@ -163,28 +246,58 @@ static bool server_setup(struct server *s, struct err *err)
     if (s->loop == NULL) {
         return false;
     }
-    s->http = evhttp_new(loop_event_base(s->loop));
-    if (s->http == NULL) {
+    s->connections = (struct connection_options){
+        .base = loop_event_base(s->loop),
+        .request_ms = s->options.request_timeout_ms,
+        .answer_ms = s->options.answer_timeout_ms,
+        .on_request = server_on_request,
+        .on_end = server_on_end,
+        .arg = s,
+    };
+    s->places = calloc(s->options.max_connections, sizeof(*s->places));
+    s->timer = loop_timer_new(s->loop, server_on_timer, s);
+    if (s->places == NULL || s->timer == NULL) {
         return err_memory(err);
     }
-    evhttp_set_max_headers_size(s->http, SERVER_HEADERS_MAX);
-    evhttp_set_max_body_size(s->http, SERVER_BODY_MAX);
-    evhttp_set_timeout(s->http, SERVER_TIMEOUT_S);
-    evhttp_set_allowed_methods(s->http, allowed_methods());
-    evhttp_set_bevcb(s->http, on_connection, s);
-    evhttp_set_gencb(s->http, on_request, s);
     if (!server_bind(s, err)) {
         return false;
     }
-    s->crowd_timer = loop_timer_new(s->loop, on_crowd_timer, s);
-    if (s->crowd_timer == NULL) {
-        return err_memory(err);
-    }
-    loop_timer_after(s->crowd_timer, CROWD_CHECK_MS);
-    evconnlistener_set_error_cb(s->listener, on_accept_failed);
-    s->own_events = event_base_get_num_events(loop_event_base(s->loop), EVENT_BASE_COUNT_ADDED);
     s->thread = loop_thread_start(s->loop, "admin", err);
     return s->thread != NULL;
+}
+
+static void make_metrics(struct server *s)
+{
+    static const struct metric_desc requests = {
+        .name = "profpull_admin_requests_total",
+        .help = "Requests to the admin server.",
+        .type = METRIC_COUNTER,
+    };
+    static const struct metric_desc open = {
+        .name = "profpull_admin_connections",
+        .help = "Open connections of the admin server.",
+        .type = METRIC_GAUGE,
+    };
+    static const struct metric_desc ended = {
+        .name = "profpull_admin_connections_ended_total",
+        .help = "Connections of the admin server that ended, by why.",
+        .type = METRIC_COUNTER,
+        .labels = {"reason"},
+    };
+    static const char *const reasons[CONNECTION_ENDS] = {
+        [CONNECTION_DONE] = "done",
+        [CONNECTION_SLOW_REQUEST] = "slow_request",
+        [CONNECTION_SLOW_ANSWER] = "slow_answer",
+        [CONNECTION_CROWDED] = "crowded",
+        [CONNECTION_SAME_ADDRESS] = "same_address",
+    };
+    struct metrics *m = s->options.metrics;
+    s->requests = metric_only(metrics_register(m, &requests));
+    s->open = metric_only(metrics_register(m, &open));
+    struct metric *family = metrics_register(m, &ended);
+    for (size_t i = 0; i < CONNECTION_ENDS; i++) {
+        s->ended[i] = metric_cell_of(family, reasons[i]);
+    }
 }
 
 struct server *server_start(const struct server_options *options, struct err *err)
@@ -195,12 +308,7 @@ struct server *server_start(const struct server_options *options, struct err *er
         return NULL;
     }
     s->options = *options;
-    static const struct metric_desc requests = {
-        .name = "profpull_admin_requests_total",
-        .help = "Requests to the admin server.",
-        .type = METRIC_COUNTER,
-    };
-    s->requests = metric_only(metrics_register(options->metrics, &requests));
+    make_metrics(s);
     if (!server_setup(s, err)) {
         err_wrap(err, "admin server on %s", options->listen);
         return server_stop(s);
@@ -219,10 +327,14 @@ struct server *server_stop(struct server *s)
         return NULL;
     }
     loop_thread_join(s->thread);
-    if (s->http != NULL) {
-        evhttp_free(s->http);
+    for (size_t i = 0; i < s->n; i++) {
+        connection_free(s->places[i].connection);
     }
-    loop_timer_free(s->crowd_timer);
+    if (s->listener != NULL) {
+        evconnlistener_free(s->listener);
+    }
+    loop_timer_free(s->timer);
+    free(s->places);
     loop_free(s->loop);
     free(s);
     return NULL;

@@ -1,5 +1,5 @@
-/* The admin HTTP server, on a thread and loop of its own (libevent's evhttp). Its pages and APIs
- * are in server/routes.c:
+/* The admin HTTP server, on a thread and loop of its own. Its pages and APIs are in
+ * server/routes.c:
  *
  *     GET /metrics          Prometheus text format
  *     GET /-/healthy        200 while every loop runs (last tick under 5 s ago)
@@ -7,7 +7,10 @@
  *     GET /api/v1/targets   JSON: every scrape with state, last error, last duration, next due
  *     GET /                 a page of links
  *
- * It reads snapshots and atomics only: a slow or hostile client delays no other thread.
+ * It reads snapshots and atomics only: a slow or hostile client delays no other thread. Nor does it
+ * keep others from being answered, a health check above all: a connection serves one request in a
+ * bounded time, and a new one always gets a place. If all are taken, the oldest connection of the
+ * address that has the most of them ends for it.
  */
 #ifndef PROFPULL_SERVER_SERVER_H
 #define PROFPULL_SERVER_SERVER_H
@@ -19,17 +22,15 @@
 #include "base/metrics.h"
 #include "scraper/scraper.h"
 
-/* Limits against clients. */
-#define SERVER_CONNECTIONS_MAX 64
-#define SERVER_HEADERS_MAX (16 * 1024)
-#define SERVER_BODY_MAX 1024
-#define SERVER_TIMEOUT_S 30
-
 struct server;
 
 /* Everything in it outlives the server. */
 struct server_options {
     const char *listen; /* "0.0.0.0:4041", "[::1]:0" */
+    unsigned max_connections;
+    unsigned max_connections_per_address;
+    int64_t request_timeout_ms; /* for the head of a request, from the connection on */
+    int64_t answer_timeout_ms;  /* for sending the answer, whole */
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;

@@ -1,8 +1,5 @@
 #include "server/targets_json.h"
 
-#include <event2/buffer.h>
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +11,14 @@
 /* A label set has at most LABELS_BYTES_MAX bytes, escaped at most six times that. */
 #define STATUS_JSON_MAX (8 * 1024 * 1024)
 
-/* A response being streamed; lives until the last page is sent or the connection closes. */
+/* A response being streamed; lives until the last page is sent or the connection ends. */
 struct stream {
-    struct evhttp_request *req;
     struct scraper *scraper;
-    struct evbuffer *page;
     size_t cursor;
+    bool started;
     bool any;
-    struct evkeyvalq query;
-    const char *health; /* a value of the query; NULL: all */
-    const char *job;
+    char *health; /* a value of the query; NULL: all */
+    char *job;
 };
 
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
@@ -60,25 +55,12 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
     return buf_ok(out);
 }
 
-static void stream_free(struct stream *st)
+static void targets_on_done(void *arg)
 {
-    if (st->page != NULL) {
-        evbuffer_free(st->page);
-    }
-    evhttp_clear_headers(&st->query);
-    free(st);
-}
-
-static void on_close(struct evhttp_connection *connection, void *arg)
-{
-    (void)connection;
     struct stream *st = arg;
-    /* When the client hangs up, evhttp detaches the request and we own it; when the server stops,
-     * it is freed with its connection. */
-    if (evhttp_request_get_connection(st->req) == NULL) {
-        evhttp_request_free(st->req);
-    }
-    stream_free(st);
+    free(st->health);
+    free(st->job);
+    free(st);
 }
 
 static bool matches(const struct stream *st, const struct scrape_status *status)
@@ -87,14 +69,14 @@ static bool matches(const struct stream *st, const struct scrape_status *status)
            (st->job == NULL || strcmp(st->job, status->job) == 0);
 }
 
-static void add_item(struct evbuffer *page, const struct buf *text, bool *any)
+static void add_item(struct buf *page, const struct buf *text, bool *any)
 {
-    evbuffer_add_printf(page, "%s\n", *any ? "," : "");
-    evbuffer_add(page, text->data, text->len);
+    buf_puts(page, *any ? ",\n" : "\n");
+    buf_append(page, text->data, text->len);
     *any = true;
 }
 
-static void add_status(struct stream *st, const struct scrape_status *status, struct evbuffer *page)
+static void add_status(struct stream *st, const struct scrape_status *status, struct buf *page)
 {
     struct buf text;
     buf_init(&text, STATUS_JSON_MAX);
@@ -105,10 +87,10 @@ static void add_status(struct stream *st, const struct scrape_status *status, st
 }
 
 /* Fills a page with at least one matching scrape; false at the end. */
-static bool fill_page(struct stream *st, struct evbuffer *page)
+static bool fill_page(struct stream *st, struct buf *page)
 {
     struct scrape_status statuses[PAGE_SCRAPES];
-    while (evbuffer_get_length(page) == 0) {
+    while (page->len == 0) {
         size_t n = scraper_snapshot(st->scraper, &st->cursor, statuses, PAGE_SCRAPES);
         if (n == 0) {
             return false;
@@ -130,7 +112,7 @@ static void put_sampled(struct buf *out, const struct sampled_service *v)
 }
 
 /* Services that are sampled: not all of their processes are scraped. */
-static void add_sampled(struct stream *st, struct evbuffer *page)
+static void add_sampled(struct stream *st, struct buf *page)
 {
     struct sampled_service *services = calloc(SCRAPER_SAMPLED_MAX, sizeof(*services));
     size_t n = services == NULL ? 0 : scraper_sampled(st->scraper, services, SCRAPER_SAMPLED_MAX);
@@ -150,65 +132,44 @@ static void add_sampled(struct stream *st, struct evbuffer *page)
     free(services);
 }
 
-static void end_reply(struct stream *st)
-{
-    struct evhttp_request *req = st->req;
-    evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
-    stream_free(st);
-    evhttp_send_reply_end(req);
-}
-
-static void on_page_sent(struct evhttp_connection *connection, void *arg)
+static bool targets_on_next(void *arg, struct buf *page)
 {
     struct stream *st = arg;
-    (void)connection;
-    if (fill_page(st, st->page)) {
-        evhttp_send_reply_chunk_with_cb(st->req, st->page, on_page_sent, st);
-        return;
+    if (!st->started) {
+        st->started = true;
+        buf_puts(page, "{\"status\":\"success\",\"data\":{\"scrapes\":[");
+        return true;
     }
-    evbuffer_add_printf(st->page, "\n],\"sampled\":[");
-    add_sampled(st, st->page);
-    evbuffer_add_printf(st->page, "\n]}}\n");
-    evhttp_send_reply_chunk(st->req, st->page);
-    end_reply(st);
+    if (fill_page(st, page)) {
+        return true;
+    }
+    buf_puts(page, "\n],\"sampled\":[");
+    add_sampled(st, page);
+    buf_puts(page, "\n]}}\n");
+    return false;
 }
 
-static struct stream *stream_new(struct evhttp_request *req, struct scraper *scraper)
+/* A copy of a parameter's value in *ret, or NULL if it is not given. False if out of memory. */
+static bool copy_param(const struct request *r, const char *name, char **ret)
+{
+    struct sv value = request_param(r, name);
+    *ret = value.p == NULL ? NULL : strndup(value.p, value.n);
+    return value.p == NULL || *ret != NULL;
+}
+
+void reply_targets(struct connection *c, const struct request *r,
+                   const struct server_options *options)
 {
     struct stream *st = calloc(1, sizeof(*st));
-    if (st == NULL) {
-        return NULL;
-    }
-    st->req = req;
-    st->scraper = scraper;
-    const char *text = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
-    (void)evhttp_parse_query_str(text == NULL ? "" : text, &st->query); /* empty on failure */
-    st->health = evhttp_find_header(&st->query, "health");
-    st->job = evhttp_find_header(&st->query, "job");
-    st->page = evbuffer_new();
-    if (st->page == NULL) {
-        stream_free(st);
-        return NULL;
-    }
-    return st;
-}
-
-void reply_targets(struct evhttp_request *req, const struct server_options *options)
-{
-    struct stream *st = stream_new(req, options->scraper);
-    if (st == NULL) {
-        evhttp_send_error(req, HTTP_INTERNAL, NULL);
+    if (st == NULL || !copy_param(r, "health", &st->health) || !copy_param(r, "job", &st->job)) {
+        if (st != NULL) {
+            targets_on_done(st);
+        }
+        reply_plain(c, STATUS_INTERNAL, "out of memory\n");
         return;
     }
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
-    evhttp_add_header(headers, "Content-Type", "application/json");
-    evhttp_add_header(headers, "Cache-Control", "no-store");
-    evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_close, st);
-    evhttp_send_reply_start(req, HTTP_OK, NULL);
-    if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD) {
-        end_reply(st); /* libevent sends no body, and would never call on_page_sent() */
-        return;
-    }
-    evbuffer_add_printf(st->page, "{\"status\":\"success\",\"data\":{\"scrapes\":[");
-    evhttp_send_reply_chunk_with_cb(req, st->page, on_page_sent, st);
+    st->scraper = options->scraper;
+    connection_stream(
+        c, "application/json",
+        (struct connection_source){.next = targets_on_next, .done = targets_on_done, .arg = st});
 }

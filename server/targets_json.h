@@ -9,6 +9,7 @@
 #include "server/routes.h"
 
 /* The handler of the route. */
-void reply_targets(struct evhttp_request *req, const struct server_options *options);
+void reply_targets(struct connection *c, const struct request *r,
+                   const struct server_options *options);
 
 #endif

@@ -48,6 +48,10 @@ static const char minimal_dump[] = "global:\n"
                                    "    max_value_length: 2048\n"
                                    "server:\n"
                                    "  listen: \"0.0.0.0:4041\"\n"
+                                   "  max_connections: 64\n"
+                                   "  max_connections_per_address: 16\n"
+                                   "  request_timeout: 10s\n"
+                                   "  answer_timeout: 1m\n"
                                    "log:\n"
                                    "  level: info\n"
                                    "  format: logfmt\n"
@@ -110,7 +114,8 @@ static void a_minimal_configuration_is_dumped_with_all_defaults(void **state)
 /* Everything that the minimal one lacks, and texts that are hard to write. */
 static const char full[] =
     "global: {scrape_interval: 90s, external_labels: {cluster: prod, q: \"a\\\"b\\\\c\\n\\t\"}}\n"
-    "server: {listen: ''}\n"
+    "server: {listen: '', max_connections: 100, max_connections_per_address: 7,\n"
+    "         request_timeout: 2s, answer_timeout: 90s}\n"
     "log: {level: error, format: json}\n"
     "scrape_configs:\n"
     "- job_name: 'it''s $${not} a variable'\n"
@@ -187,6 +192,10 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "    \"q\": \"a\\\"b\\\\c\\n\\t\"\n",
         "server:\n"
         "  listen: \"\"\n"
+        "  max_connections: 100\n"
+        "  max_connections_per_address: 7\n"
+        "  request_timeout: 2s\n"
+        "  answer_timeout: 1m30s\n"
         "log:\n"
         "  level: error\n"
         "  format: json\n",

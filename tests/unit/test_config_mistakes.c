@@ -116,6 +116,13 @@ static void mistakes_of_the_file_as_a_whole(void **state)
                                    "\"error\", got null\n"},
         {ROOT("log: {format: text}\n"),
          "f:3:15: log.format: expected \"logfmt\" or \"json\", got \"text\"\n"},
+        {ROOT("server: {max_connections: 1, max_connections_per_address: 2000}\n"),
+         "f:3:27: server.max_connections: expected a whole number from 2 to 1024, got \"1\"\n"
+         "f:3:59: server.max_connections_per_address: expected a whole number from 2 to 1024, got "
+         "\"2000\"\n"},
+        {ROOT("server: {request_timeout: 10ms, answer_timeout: 1h}\n"),
+         "f:3:27: server.request_timeout: expected a duration from 1s to 10m, got \"10ms\"\n"
+         "f:3:49: server.answer_timeout: expected a duration from 1s to 10m, got \"1h\"\n"},
         {ROOT("server: {listen: 4041}\n"),
          "f:3:18: server.listen: expected host:port such as \"0.0.0.0:4041\" or \"[::]:4041\", or "
          "\"\" for no server, got \"4041\"\n"},

@@ -49,6 +49,26 @@ static bool drop_profile(void *arg, struct profile *profile, uint64_t forward_to
     return true;
 }
 
+#define CONNECTIONS 64
+#define CONNECTIONS_OF_ONE 16
+
+static struct server_options options_of(struct fixture *f, const char *listen)
+{
+    return (struct server_options){
+        .listen = listen,
+        .max_connections = CONNECTIONS,
+        .max_connections_per_address = CONNECTIONS_OF_ONE,
+        .request_timeout_ms = 10000,
+        .answer_timeout_ms = 60000,
+        .metrics = f->metrics,
+        .scraper = f->scraper,
+        .version = "1.2.3",
+        .healthy = probe,
+        .ready = ready,
+        .arg = f,
+    };
+}
+
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
@@ -66,15 +86,7 @@ static int setup(void **state)
                                       .on_profile = drop_profile};
     f->scraper = scraper_new(&scraper, &err);
     assert_non_null(f->scraper);
-    struct server_options options = {
-        .listen = "127.0.0.1:0",
-        .metrics = f->metrics,
-        .scraper = f->scraper,
-        .version = "1.2.3",
-        .healthy = probe,
-        .ready = ready,
-        .arg = f,
-    };
+    struct server_options options = options_of(f, "127.0.0.1:0");
     f->server = server_start(&options, &err);
     CHECK_STR(err.msg, "", "server_start");
     assert_non_null(f->server);
@@ -95,10 +107,14 @@ static int teardown(void **state)
     return 0;
 }
 
-static int dial(const struct fixture *f)
+/* Connects from an address of its own: 127.0.0.N. */
+static int dial_from(const struct fixture *f, unsigned n)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
+    struct sockaddr_in from = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + n)};
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
     struct sockaddr_in to = {
         .sin_family = AF_INET,
         .sin_port = htons(server_port(f->server)),
@@ -108,6 +124,11 @@ static int dial(const struct fixture *f)
     struct timeval patience = {.tv_sec = 20};
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     return fd;
+}
+
+static int dial(const struct fixture *f)
+{
+    return dial_from(f, 1);
 }
 
 /* Reads to the end of the connection. */
@@ -314,7 +335,7 @@ static void headers_over_the_limit(void **state)
     (void)!send(fd, text.data, text.len, MSG_NOSIGNAL);
     buf_clear(&text);
     read_all(fd, &text);
-    assert_null(strstr(text.data, "HTTP/1.1 200"));
+    CHECK_CONTAINS(text.data, "HTTP/1.1 431 ", "");
     close(fd);
     buf_done(&text);
     char *answer = ask(f, "GET", "/-/healthy");
@@ -322,28 +343,204 @@ static void headers_over_the_limit(void **state)
     free(answer);
 }
 
-/* More silent connections than the limit: the server accepts only up to the limit, and recovers
- * when they close. */
-static void connections_over_the_limit(void **state)
+/* ---- connections that take places ------------------------------------------------------------ */
+
+/* Starts the server again with other limits. */
+static void restart(struct fixture *f, int64_t request_ms, int64_t answer_ms, unsigned of_one)
+{
+    struct err err = ERR_INIT;
+    server_stop(f->server);
+    struct server_options options = options_of(f, "127.0.0.1:0");
+    options.request_timeout_ms = request_ms;
+    options.answer_timeout_ms = answer_ms;
+    options.max_connections_per_address = of_one;
+    f->server = server_start(&options, &err);
+    CHECK_STR(err.msg, "", "");
+    assert_non_null(f->server);
+}
+
+static uint64_t ended(const struct fixture *f, const char *reason)
+{
+    char text[100];
+    snprintf(text, sizeof(text), "profpull_admin_connections_ended_total{reason=\"%s\"}", reason);
+    return testing_metric(f->metrics, text);
+}
+
+static void wait_for_metric(const struct fixture *f, const char *text, uint64_t want)
+{
+    for (int i = 0; testing_metric(f->metrics, text) != want; i++) {
+        assert_true(i < 30000);
+        usleep(1000);
+    }
+}
+
+static void expect_healthy(const struct fixture *f, const char *when)
+{
+    char *answer = ask(f, "GET", "/-/healthy");
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", when);
+    free(answer);
+}
+
+/* Many clients that take all places and send no more than a part of a request. */
+static void silent_connections(void **state)
 {
     struct fixture *f = *state;
-    int fds[SERVER_CONNECTIONS_MAX];
-    for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
-        fds[i] = dial(f);
+    int fds[2 * CONNECTIONS];
+    for (unsigned i = 0; i < 2 * CONNECTIONS; i++) {
+        fds[i] = dial_from(f, 2 + i / CONNECTIONS_OF_ONE);
+        assert_int_equal(write(fds[i], "GET", 3), 3);
     }
-    int late = dial(f); /* accepted by the kernel's backlog */
-    static const char request[] = "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    assert_int_equal(write(late, request, sizeof(request) - 1), sizeof(request) - 1);
-    struct pollfd readable = {.fd = late, .events = POLLIN};
-    CHECK_INT(poll(&readable, 1, 300), 0, "no answer while all places are taken");
-    for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+    expect_healthy(f, "while all places are taken");
+    CHECK_INT(ended(f, "crowded"), CONNECTIONS + 1, "as many as had no place");
+    CHECK_INT(ended(f, "same_address"), 0, "");
+    for (unsigned i = 0; i < 2 * CONNECTIONS; i++) {
         close(fds[i]);
     }
+    wait_for_metric(f, "profpull_admin_connections", 0);
+}
+
+/* The one that has the most places gives one up, and the oldest of its first. */
+static void the_greediest_address_makes_room(void **state)
+{
+    struct fixture *f = *state;
+    restart(f, 10000, 60000, CONNECTIONS);
+    int others[10];
+    int greedy[CONNECTIONS];
+    for (unsigned i = 0; i < 10; i++) {
+        others[i] = dial_from(f, 10 + i);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        greedy[i] = dial_from(f, 2);
+    }
+    wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"crowded\"}", 10);
+    char byte;
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK_INT(read(greedy[i], &byte, 1), 0, "the oldest ones are closed");
+        static const char request[] = "GET /-/ready HTTP/1.1\r\n\r\n";
+        struct buf text;
+        buf_init(&text, REPLY_MAX);
+        assert_int_equal(write(others[i], request, sizeof(request) - 1), sizeof(request) - 1);
+        read_all(others[i], &text);
+        CHECK_CONTAINS(text.data, "HTTP/1.1 200", "the others are still served");
+        buf_done(&text);
+        close(others[i]);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        close(greedy[i]);
+    }
+}
+
+static void connections_of_one_address(void **state)
+{
+    struct fixture *f = *state;
+    int fds[40];
+    for (unsigned i = 0; i < 40; i++) {
+        fds[i] = dial(f);
+    }
+    wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"same_address\"}", 24);
+    CHECK_INT(testing_metric(f->metrics, "profpull_admin_connections"), CONNECTIONS_OF_ONE, "");
+    expect_healthy(f, "from the same address");
+    for (unsigned i = 0; i < 40; i++) {
+        close(fds[i]);
+    }
+}
+
+/* A byte now and then does not keep a connection. */
+static void a_request_in_drips(void **state)
+{
+    struct fixture *f = *state;
+    restart(f, 300, 60000, CONNECTIONS);
+    int fd = dial(f);
+    while (send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
+        usleep(20000);
+    }
+    close(fd);
+    CHECK_INT(ended(f, "slow_request"), 1, "");
+    expect_healthy(f, "afterwards");
+}
+
+/* Nor does reading a little of the answer now and then. */
+static void an_answer_in_sips(void **state)
+{
+    struct fixture *f = *state;
+    add_targets(f, 4000);
+    restart(f, 10000, 300, CONNECTIONS);
+    int fds[33];
+    int small = 2048;
+    static const char request[] = "GET /api/v1/targets HTTP/1.1\r\n\r\n";
+    for (unsigned i = 0; i < 33; i++) {
+        fds[i] = dial_from(f, 2);
+        setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        assert_int_equal(write(fds[i], request, sizeof(request) - 1), sizeof(request) - 1);
+    }
+    expect_healthy(f, "while they do not read");
+    while (ended(f, "slow_answer") < 33) {
+        char some[16];
+        for (unsigned i = 0; i < 33; i++) {
+            (void)!recv(fds[i], some, sizeof(some), MSG_DONTWAIT);
+        }
+        usleep(20000);
+    }
+    for (unsigned i = 0; i < 33; i++) {
+        close(fds[i]);
+    }
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 8000, "for one that reads");
+}
+
+/* ---- requests in other forms ----------------------------------------------------------------- */
+
+static void forms_of_requests(void **state)
+{
+    static const struct {
+        const char *request, *status, *part;
+    } rows[] = {
+        {"GET /-/ready HTTP/1.1\n\n", "HTTP/1.1 200", "ok"},
+        {"GET /-/ready HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "Content-Length: "},
+        {"GET http://host:1/-/ready?x HTTP/1.1\r\n\r\n", "HTTP/1.1 200", "ok"},
+        {"GET /-/ready#part HTTP/1.1\r\n\r\n", "HTTP/1.1 200", "ok"},
+        {"GET /api/v1/targets HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "\r\n\r\n{\"status\""},
+        {"GET /-/ready HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200", "ok"},
+        {"GET /-/ready HTTP/1.1\r\n\r\nGET /-/healthy HTTP/1.1\r\n\r\n", "HTTP/1.1 200",
+         "Connection: close\r\n"},
+        {"GET /%2 HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found"},
+        {"GET /metrics%00 HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found"},
+        {"GET metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"GET /metrics\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"GET /metrics HTTP/2\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"\x16\x03\x01 no tls\n\n", "HTTP/1.1 400", "Bad Request"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int fd = dial(f);
+        struct buf text;
+        buf_init(&text, REPLY_MAX);
+        assert_int_equal(write(fd, rows[i].request, strlen(rows[i].request)),
+                         strlen(rows[i].request));
+        read_all(fd, &text);
+        CHECK_CONTAINS(text.data, rows[i].status, rows[i].request);
+        CHECK_CONTAINS(text.data, rows[i].part, rows[i].request);
+        close(fd);
+        buf_done(&text);
+    }
+}
+
+/* In pieces of one byte, and with the writing side closed after it, as `nc -N` does. */
+static void a_request_in_pieces(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = dial(f);
     struct buf text;
     buf_init(&text, REPLY_MAX);
-    read_all(late, &text);
-    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "answered when there is room");
-    close(late);
+    for (size_t i = 0; i + 1 < sizeof(request); i++) {
+        assert_int_equal(write(fd, request + i, 1), 1);
+        usleep(500);
+    }
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "profpull_admin_requests_total 1", "");
+    close(fd);
     buf_done(&text);
 }
 
@@ -359,15 +556,14 @@ static void addresses_that_cannot_be_bound(void **state)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct server_options options = {
-            .listen = rows[i].listen, .metrics = f->metrics, .version = "0"};
+        struct server_options options = options_of(f, rows[i].listen);
         struct err err = ERR_INIT;
         assert_null(server_start(&options, &err));
         CHECK_CONTAINS(err.msg, rows[i].message, rows[i].listen);
     }
     char taken[32];
     snprintf(taken, sizeof(taken), "127.0.0.1:%d", server_port(f->server));
-    struct server_options options = {.listen = taken, .metrics = f->metrics, .version = "0"};
+    struct server_options options = options_of(f, taken);
     struct err err = ERR_INIT;
     assert_null(server_start(&options, &err));
     CHECK_CONTAINS(err.msg, "Address already in use", taken);
@@ -381,7 +577,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(targets_as_json, setup, teardown),
         cmocka_unit_test_setup_teardown(a_client_that_hangs_up, setup, teardown),
         cmocka_unit_test_setup_teardown(headers_over_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(connections_over_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(silent_connections, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_greediest_address_makes_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(connections_of_one_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_in_drips, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_in_sips, setup, teardown),
+        cmocka_unit_test_setup_teardown(forms_of_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_in_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(addresses_that_cannot_be_bound, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
