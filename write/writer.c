@@ -111,9 +111,10 @@ static void pump(struct destination *d)
     int64_t wake = send_queue_wake_ms(d->queue);
     if (wake == INT64_MAX) {
         loop_timer_cancel(d->timer);
-    } else {
-        loop_timer_at(d->timer, wake);
+        return;
     }
+    /* What may be sent now has been: something else than time is in the way of the rest. */
+    loop_timer_at(d->timer, wake > now ? wake : now + BACKOFF_REST_MIN_MS);
 }
 
 static void give_up_the_rest(struct writer *w)

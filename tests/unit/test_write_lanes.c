@@ -315,6 +315,102 @@ static void test_doubt_as_the_answer_to_a_probe(void **state)
     send_queue_free(e);
 }
 
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* Puts `each` profiles of every one of n resting tenants, and one of a tenant that works, which is
+ * sent at once. */
+static void rest_beside(int n, int each, bool deltas)
+{
+    struct send_queue *e = new_endpoint(1, 100 * COST);
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(name, sizeof(name), "bad%d", i);
+        put_of(e, name, i, i, 0);
+        done(e, take(e, 0, i), &for_a_minute, 0);
+    }
+    for (int round = 0; round < 300; round++) {
+        for (int i = 0; i < n * each; i++) {
+            (void)snprintf(name, sizeof(name), "bad%d", i % n);
+            struct profile *p = make_of(round, name, round, 1024);
+            p->is_delta = deltas;
+            send_queue_put(e, p, round);
+        }
+        struct profile *p = make_of(5000 + round, "good", round, 1024);
+        p->is_delta = deltas;
+        CHECK_INT(send_queue_put(e, p, round), SEND_TAKEN, "");
+        done(e, take(e, round, 5000 + round), &sent, round);
+    }
+    CHECK_INT(ledger(e).sent, 300, "the good ones lose nothing");
+    assert_true(ledger(e).queued_bytes >= 80 * COST); /* the others have what is left */
+    send_queue_free(e);
+}
+
+/* What a tenant cannot send takes the room of nobody else. */
+static void test_resting_tenants_leave_room(void **state)
+{
+    (void)state;
+    rest_beside(1, 5, false);
+    rest_beside(1, 5, true);
+    rest_beside(3, 5, false);
+    rest_beside(3, 5, true);
+}
+
+static const struct answer again = {
+    .class = ANSWER_RETRY, .scope = ANSWER_OF_PROFILE, .answered = true};
+
+static const struct answer *refuse_fifth_for_ever(const struct send_item *it)
+{
+    return id_of(it) % 5 == 0 ? &again : &sent;
+}
+
+/* Nor do profiles that are refused again and again. */
+static void test_suspects_make_room_first(void **state)
+{
+    (void)state;
+    struct send_queue *e = new_endpoint(4, 100 * COST);
+    int64_t now = 0;
+    for (int round = 0; round < 200; round++) {
+        put(e, 100 * round, 100 * round + 39, now);
+        int64_t begin = now;
+        run(e, &now, begin + 1000, refuse_fifth_for_ever);
+        CHECK_INT(ledger(e).sent, 32 * (round + 1), "");
+        now = begin + 15000;
+    }
+    struct write_ledger l = ledger(e);
+    assert_true(l.dropped[DROP_QUEUE_FULL] > 0);
+    CHECK_INT(l.dropped[DROP_QUEUE_FULL], dropped_sum(&l), "");
+    CHECK_INT(l.dropped[DROP_QUEUE_FULL] + l.queued, 8 * 200, "");
+    send_queue_free(e);
+}
+
+/* They are sent when nothing else is there, and not by all at once. */
+static void test_suspects_come_last(void **state)
+{
+    (void)state;
+    struct send_queue *e = new_endpoint(8, 1 << 20);
+    put(e, 1, 7, 0);
+    struct send_item *all[8];
+    for (int i = 0; i < 7; i++) {
+        all[i] = take(e, 0, i + 1);
+    }
+    for (int i = 0; i < 7; i++) {
+        done(e, all[i], &again, 0);
+    }
+    put(e, 11, 12, 2000);
+    all[0] = take(e, 2000, 11);
+    all[1] = take(e, 2000, 12);
+    all[2] = send_queue_take(e, 2000);
+    all[3] = send_queue_take(e, 2000);
+    assert_true(all[2] != NULL && all[3] != NULL);
+    assert_null(send_queue_take(e, 2000)); /* a quarter of eight */
+    for (int i = 0; i < 4; i++) {
+        done(e, all[i], &sent, 2000);
+    }
+    assert_non_null(all[0] = send_queue_take(e, 2000));
+    done(e, all[0], &sent, 2000);
+    send_queue_free(e);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void test_drain_keeps_its_pauses(void **state)
@@ -431,6 +527,9 @@ int main(void)
         TEST(test_refuses_everything),
         TEST(test_poison_with_the_words_of_an_outage),
         TEST(test_doubt_as_the_answer_to_a_probe),
+        TEST(test_resting_tenants_leave_room),
+        TEST(test_suspects_make_room_first),
+        TEST(test_suspects_come_last),
         TEST(test_drain_keeps_its_pauses),
         TEST(test_drain_shortens_rests),
         TEST(test_drain_counts_no_doubts),

@@ -16,6 +16,7 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
     pthread_mutex_init(&q->lock, NULL);
     TAILQ_INIT(&q->by_age);
     TAILQ_INIT(&q->bare);
+    TAILQ_INIT(&q->suspects);
     TAILQ_INIT(&q->backed);
     TAILQ_INIT(&q->loading);
     TAILQ_INIT(&q->loaded);
@@ -144,6 +145,8 @@ static void unkeep(struct send_queue *q, struct send_item *it)
 {
     if (it->memory == &q->backed) {
         q->backed_bytes -= it->cost;
+    } else if (it->memory != NULL) {
+        it->lane->held -= it->cost;
     }
     if (it->memory != NULL) {
         TAILQ_REMOVE(it->memory, it, kept);
@@ -161,6 +164,12 @@ void send_queue_keep(struct send_queue *q, struct send_item *it)
         it->memory = &q->backed;
         q->backed_bytes += it->cost;
         insert_backed(q, it);
+        return;
+    }
+    it->lane->held += it->cost;
+    if (it->refused > 0) {
+        it->memory = &q->suspects;
+        TAILQ_INSERT_TAIL(&q->suspects, it, kept);
     } else {
         it->memory = &q->bare;
         insert_bare(q, it);
@@ -340,18 +349,6 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
     return has_room(q, n);
 }
 
-/* Profiles that are no deltas make room for those that are, and the older ones among them for the
- * younger. */
-static bool make_room(struct send_queue *q, uint64_t n)
-{
-    while (!send_queue_evict(q, n)) {
-        if (!send_queue_thin(q)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Gives up an item that is not in the queue yet. */
 static enum send_put refuse(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
@@ -363,7 +360,7 @@ static enum send_put refuse(struct send_queue *q, struct send_item *it, enum wri
     }
     spool_entry_free(it->entry);
     it->entry = NULL;
-    TAILQ_INSERT_TAIL(&q->dropped, it, send);
+    send_queue_forget(q, it);
     return result;
 }
 
@@ -375,6 +372,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
         return refuse(q, it, DROP_SHUTDOWN);
     }
     send_queue_join(q, it, key);
+    send_queue_choose_lane(q, it);
     if (!it->is_delta && send_queue_is_thinned(q, it)) {
         return refuse(q, it, DROP_THINNED);
     }
@@ -383,7 +381,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
         return refuse(q, it, DROP_QUEUE_FULL);
     }
     send_queue_expire(q, now_ms);
-    if (!make_room(q, it->cost)) {
+    if (!send_queue_make_room(q, it->lane, it->cost)) {
         return refuse(q, it, DROP_QUEUE_FULL);
     }
     q->ledger.accepted++;

@@ -7,6 +7,7 @@
  *   groups.c      which queued profiles are of one series
  *   merging.c     deltas of a series become one, when the queue runs full
  *   thinning.c    other profiles are dropped evenly, when it is full
+ *   room.c        who has to make room
  *   spooling.c    the events of the spool
  *
  * The bytes of a queued item are in memory or, with a spool, only on disk. Items in memory are in
@@ -36,6 +37,11 @@
 struct item_list;
 struct send_group;
 
+/* The numbers of profiles that were refused: after all others. */
+#define SEND_QUEUE_SUSPECTS_FROM (UINT64_C(1) << 63)
+/* And their share of the slots: one of so many. */
+#define SEND_QUEUE_SUSPECT_SHARE 4
+
 /* The fewest profiles that are merged. */
 #define SEND_QUEUE_MERGE_MIN 2
 
@@ -55,6 +61,7 @@ struct send_item {
     unsigned attempts;
     unsigned unanswered; /* of these, without any answer */
     unsigned doubts;     /* of these, with an answer that may blame the profile */
+    unsigned alone;      /* failures of this profile alone */
     unsigned refused;    /* of these, with an answer that was about this profile */
     unsigned load_failures;
     bool blamed; /* it has stopped the endpoint once */
@@ -94,16 +101,18 @@ struct send_queue {
     struct lanes lanes;      /* the same ones by tenant, in the order of sending */
     struct heap waiting;     /* except these, which wait alone, by the end of the wait */
     uint64_t n_waiting;
-    struct item_list bare;    /* of these, in memory only, in the order of scraped_ms */
-    struct item_list backed;  /* and in memory and on disk, the next to be sent first */
-    struct item_list loading; /* in flight: taken, and on their way from the disk */
-    struct item_list loaded;  /* in flight: from the disk, the sender may have them */
-    struct item_list dropped; /* to be freed outside of the lock */
-    struct item_list merging; /* deltas that are being merged */
-    struct item_list others;  /* queued profiles that are no deltas, about in the order of age */
-    struct map *groups;       /* key -> struct send_group */
-    uint64_t backed_bytes;    /* of the items in `backed` */
-    unsigned thin_level;      /* of 2^this profiles of a group one is kept */
+    struct item_list suspects; /* the same of profiles that were refused, and may be at fault */
+    struct item_list bare;     /* of these, in memory only, in the order of scraped_ms */
+    struct item_list backed;   /* and in memory and on disk, the next to be sent first */
+    struct item_list loading;  /* in flight: taken, and on their way from the disk */
+    struct item_list loaded;   /* in flight: from the disk, the sender may have them */
+    struct item_list dropped;  /* to be freed outside of the lock */
+    struct item_list merging;  /* deltas that are being merged */
+    struct item_list others;   /* queued profiles that are no deltas, about in the order of age */
+    struct map *groups;        /* key -> struct send_group */
+    uint64_t backed_bytes;     /* of the items in `backed` */
+    uint64_t suspects_in_flight;
+    unsigned thin_level; /* of 2^this profiles of a group one is kept */
     /* The last item that was replayed: the next one belongs after it. */
     struct send_item *last_replayed;
     uint64_t next_seq;
@@ -169,10 +178,18 @@ void send_queue_free_groups(struct send_queue *q);
 void send_queue_add_part(struct send_queue *q, struct send_item *it);
 void send_queue_remove_part(struct send_queue *q, struct send_item *it);
 
+/* ---- room.c ---------------------------------------------------------------------------------- */
+
+/* Makes room for n bytes of a lane; false if that cannot be. */
+bool send_queue_make_room(struct send_queue *q, struct lane *lane, uint64_t n);
+/* Bytes that a lane may hold now: all of the queue, unless there are other tenants. */
+uint64_t send_queue_share(const struct send_queue *q);
+
 /* ---- thinning.c ------------------------------------------------------------------------------ */
 
-/* Drops queued profiles that are no deltas, evenly over their time. False if there is none. */
-bool send_queue_thin(struct send_queue *q);
+/* Drops queued profiles that are no deltas, evenly over their time; of one lane, or of all for
+ * NULL. False if there is none. */
+bool send_queue_thin(struct send_queue *q, struct lane *lane);
 /* Whether a new item that is no delta is to be dropped at once. */
 bool send_queue_is_thinned(struct send_queue *q, const struct send_item *it);
 

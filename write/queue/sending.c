@@ -32,21 +32,36 @@ static void end_waits(struct send_queue *q, int64_t now_ms)
     }
 }
 
+/* Profiles that were refused before, which come after all others, take a quarter of the slots. */
+static bool may_take(const struct send_queue *q, const struct send_item *it)
+{
+    return it->refused == 0 || q->suspects_in_flight == 0 ||
+           q->suspects_in_flight < q->config->concurrency / SEND_QUEUE_SUSPECT_SHARE;
+}
+
 /* The next one of a lane or, if that is on disk and cannot be read now, the first one in memory. */
 static struct send_item *next_in(struct send_queue *q, const struct lane *lane)
 {
     const struct heap_node *m = lane->memory.first;
     struct send_item *it = of_order(lane->disk.first);
     if (it == NULL || (m != NULL && m->key < it->order.key)) {
-        return of_order(lane->memory.first);
+        it = of_order(lane->memory.first);
+        return it != NULL && may_take(q, it) ? it : NULL;
+    }
+    if (!may_take(q, it)) {
+        return NULL;
     }
     /* Taking it frees its place in the index. */
     uint64_t more = it->cost > SEND_QUEUE_INDEX_COST ? it->cost - SEND_QUEUE_INDEX_COST : 0;
     bool rests = q->load_rest_until != 0;
     bool fits = !rests && send_queue_evict(q, more);
     /* If nothing else takes memory, this one may, however large it is. */
-    bool alone = !rests && TAILQ_EMPTY(&q->bare) && q->ledger.in_flight == 0;
-    return fits || alone ? it : of_order(lane->memory.first);
+    bool alone =
+        !rests && TAILQ_EMPTY(&q->bare) && TAILQ_EMPTY(&q->suspects) && q->ledger.in_flight == 0;
+    if (!fits && !alone) {
+        it = of_order(lane->memory.first);
+    }
+    return it != NULL && may_take(q, it) ? it : NULL;
 }
 
 static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
@@ -69,6 +84,7 @@ static void start_sending(struct send_queue *q, struct send_item *it)
     send_queue_dequeue(q, it);
     q->ledger.in_flight++;
     q->in_flight_bytes += it->cost;
+    q->suspects_in_flight += it->refused > 0;
     backoff_start(&q->backoff, &it->ticket);
     backoff_start(&it->lane->backoff, &it->lane_ticket);
 }
@@ -77,6 +93,7 @@ void send_queue_land(struct send_queue *q, struct send_item *it)
 {
     q->ledger.in_flight--;
     q->in_flight_bytes -= it->cost;
+    q->suspects_in_flight -= it->refused > 0;
     backoff_land(&q->backoff, &it->ticket);
     backoff_land(&it->lane->backoff, &it->lane_ticket);
 }
@@ -218,10 +235,13 @@ static enum answer_scope stop_profile(struct send_queue *q, struct send_item *it
                                       const struct answer *a, int64_t now_ms)
 {
     struct lane *lane = it->lane;
-    lane->refused += it->refused == 0;
-    it->refused++;
     struct backoff_times t = times_of(q, false);
-    it->wait_until = now_ms + backoff_rest_ms(&t, it->refused, &q->rng);
+    if (a->answered) {
+        lane->refused += it->refused == 0;
+        it->refused++;
+    }
+    it->alone++;
+    it->wait_until = now_ms + backoff_rest_ms(&t, it->alone, &q->rng);
     it->asked_until = a->delay_ms > 0 ? now_ms + a->delay_ms : 0;
     if (it->wait_until < it->asked_until) {
         it->wait_until = it->asked_until;
@@ -274,7 +294,7 @@ static void describe(const struct send_queue *q, const struct send_item *it, int
     r->failures = b->failures;
     r->wait_ms = backoff_wait_ms(b, now_ms);
     if (r->scope == ANSWER_OF_PROFILE) {
-        r->failures = it->refused;
+        r->failures = it->alone;
         r->wait_ms = it->wait_until - now_ms;
     }
     (void)snprintf(r->tenant, sizeof(r->tenant), "%s", it->lane->tenant);
@@ -284,6 +304,9 @@ static void send_again(struct send_queue *q, struct send_item *it, const struct 
 {
     if (a->answered || ++it->unanswered >= SEND_QUEUE_UNANSWERED_MAX) {
         it->seq = q->next_seq++;
+    }
+    if (it->refused > 0) {
+        it->seq |= SEND_QUEUE_SUSPECTS_FROM;
     }
     send_queue_enqueue(q, it);
 }

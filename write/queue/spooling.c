@@ -154,7 +154,7 @@ void send_queue_drop_unsafe(struct send_queue *q, enum write_drop reason)
 {
     struct send_item *it;
     pthread_mutex_lock(&q->lock);
-    while ((it = TAILQ_FIRST(&q->bare)) != NULL) {
+    while ((it = TAILQ_FIRST(&q->bare)) != NULL || (it = TAILQ_FIRST(&q->suspects)) != NULL) {
         send_queue_drop_queued(q, it, reason);
     }
     send_queue_unlock(q);

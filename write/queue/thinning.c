@@ -3,29 +3,36 @@
  * At level k, a group keeps every 2^k-th of its profiles, of the queued ones and of those to come.
  * Which ones depends on the group: where hardly one of each series is left, all together are still
  * spread over the outage. What is in memory only goes first. When room is needed, the level rises
- * until something is dropped. When the queue is nearly empty, all are kept again.
+ * until something is dropped. When there is room again, all are kept. The queue has a level, and so
+ * has each tenant; the higher one counts.
  */
 #include "write/queue/send_queue_private.h"
 
 /* One profile of 65,536, none of most groups. */
 #define LEVEL_MAX 16
-/* The share of the queue below which nothing is thinned out any more. */
+/* The share of the queue, or of what a tenant may hold, below which nothing is thinned out. */
 #define CALM_SHARE 4
 
 static bool is_kept(const struct send_queue *q, const struct send_item *it)
 {
+    unsigned level = q->thin_level > it->lane->thin_level ? q->thin_level : it->lane->thin_level;
     uint64_t number = it->index + (it->group != NULL ? it->group->key >> 32 : 0);
-    return (number & ((UINT64_C(1) << q->thin_level) - 1)) == 0;
+    return (number & ((UINT64_C(1) << level) - 1)) == 0;
+}
+
+static bool is_of(const struct send_item *it, const struct lane *lane)
+{
+    return lane == NULL || it->lane == lane;
 }
 
 /* Drops what the present level does not keep, of what is in memory only. */
-static bool sweep_bare(struct send_queue *q)
+static bool sweep_bare(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;
     bool any = false;
     for (struct send_item *it = TAILQ_FIRST(&q->bare); it != NULL; it = next) {
         next = TAILQ_NEXT(it, kept);
-        if (!it->is_delta && !is_kept(q, it)) {
+        if (is_of(it, lane) && !it->is_delta && !is_kept(q, it)) {
             send_queue_drop_queued(q, it, DROP_THINNED);
             any = true;
         }
@@ -34,13 +41,13 @@ static bool sweep_bare(struct send_queue *q)
 }
 
 /* The same of all; what is on disk takes memory for its index. */
-static bool sweep_all(struct send_queue *q)
+static bool sweep_all(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;
     bool any = false;
     for (struct send_item *it = TAILQ_FIRST(&q->others); it != NULL; it = next) {
         next = TAILQ_NEXT(it, part);
-        if (!is_kept(q, it)) {
+        if (is_of(it, lane) && !is_kept(q, it)) {
             send_queue_drop_queued(q, it, DROP_THINNED);
             any = true;
         }
@@ -48,29 +55,40 @@ static bool sweep_all(struct send_queue *q)
     return any;
 }
 
-static struct send_item *oldest_bare(const struct send_queue *q)
+static struct send_item *oldest_bare(const struct send_queue *q, const struct lane *lane)
 {
     struct send_item *it = TAILQ_FIRST(&q->bare);
-    while (it != NULL && it->is_delta) {
+    while (it != NULL && (it->is_delta || !is_of(it, lane))) {
         it = TAILQ_NEXT(it, kept);
     }
     return it;
 }
 
-bool send_queue_thin(struct send_queue *q)
+static struct send_item *oldest_other(const struct send_queue *q, const struct lane *lane)
 {
-    struct send_item *oldest = oldest_bare(q);
-    bool (*sweep)(struct send_queue *) = oldest != NULL ? sweep_bare : sweep_all;
-    oldest = oldest != NULL ? oldest : TAILQ_FIRST(&q->others);
+    struct send_item *it = TAILQ_FIRST(&q->others);
+    while (it != NULL && !is_of(it, lane)) {
+        it = TAILQ_NEXT(it, part);
+    }
+    return it;
+}
+
+bool send_queue_thin(struct send_queue *q, struct lane *lane)
+{
+    struct send_item *oldest = oldest_bare(q, lane);
+    bool (*sweep)(struct send_queue *, const struct lane *) =
+        oldest != NULL ? sweep_bare : sweep_all;
+    unsigned *level = lane != NULL ? &lane->thin_level : &q->thin_level;
+    oldest = oldest != NULL ? oldest : oldest_other(q, lane);
     if (oldest == NULL) {
         return false;
     }
-    if (sweep(q)) {
+    if (sweep(q, lane)) {
         return true;
     }
-    while (q->thin_level < LEVEL_MAX) {
-        q->thin_level++;
-        if (sweep(q)) {
+    while (*level < LEVEL_MAX) {
+        ++*level;
+        if (sweep(q, lane)) {
             return true;
         }
     }
@@ -82,6 +100,9 @@ bool send_queue_is_thinned(struct send_queue *q, const struct send_item *it)
 {
     if (q->thin_level > 0 && send_queue_held(q) < q->config->queue_max_bytes / CALM_SHARE) {
         q->thin_level = 0;
+    }
+    if (it->lane->thin_level > 0 && it->lane->held < send_queue_share(q) / CALM_SHARE) {
+        it->lane->thin_level = 0;
     }
     return it->group != NULL && !is_kept(q, it);
 }
