@@ -119,11 +119,13 @@ enum http_result {
     HTTP_ERR_PROTOCOL,    /* not HTTP, or headers over the limit */
     HTTP_ERR_ABORTED,     /* stopped by on_head() or on_data() */
     HTTP_ERR_DESCRIPTORS, /* the process has no file descriptor left for a connection */
+    HTTP_ERR_ADDRESS,     /* refuses_address() has refused that of the server */
     HTTP_ERR_CONFIG,      /* bad URL, unreadable credentials or TLS files */
     HTTP_ERR_MEMORY,
 };
 /* Short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout", "too_large",
- * "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "config", "memory". */
+ * "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "address", "config",
+ * "memory". */
 const char *http_result_name(enum http_result r);
 /* The result of a request that could not be started: HTTP_ERR_MEMORY for an error of that kind,
  * HTTP_ERR_CONFIG for every other. */
@@ -166,6 +168,10 @@ struct http_request {
                          is about what comes out */
     bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
+    /* What is wrong with the address of the server ("10.1.2.3"), in words, or NULL if nothing is. A
+     * refused request is not sent, whether its connection is a new one or not. With a proxy it gets
+     * the proxy's address. May be NULL. */
+    const char *(*refuses_address)(const char *ip);
     /* Called after the status line and the headers; returns false to stop. May be NULL. */
     bool (*on_head)(void *arg, long status, const char *content_type);
     /* If set, it is called with the bytes of the body as they are received, and max_body has no

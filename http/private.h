@@ -131,7 +131,8 @@ struct http_transfer {
     bool following; /* this response is a redirect that will be followed */
     bool repeated;  /* on a fresh connection; done once */
     bool setopt_failed;
-    bool no_descriptor; /* no file descriptor was left for a socket */
+    const char *refused_address; /* by refuses_address(), in words */
+    bool no_descriptor;          /* no file descriptor was left for a socket */
 
     /* How it ended. */
     bool stopped; /* one of our callbacks said stop, for this reason: */

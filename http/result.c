@@ -149,6 +149,11 @@ static void put_connect(const struct http_transfer *t, struct err *out)
     REASON(out, "no connection within %s", limit);
 }
 
+static void put_address(const struct http_transfer *t, struct err *out)
+{
+    REASON(out, "the name leads to %s", t->refused_address);
+}
+
 static void put_too_large(const struct http_transfer *t, struct err *out)
 {
     char limit[32];
@@ -233,6 +238,7 @@ static const struct {
     [HTTP_ERR_DESCRIPTORS] = {"descriptors",
                               .text =
                                   "no file descriptor left (the limit is that of this program)"},
+    [HTTP_ERR_ADDRESS] = {"address", .put = put_address},
     [HTTP_ERR_CONFIG] = {.name = "config"},
     [HTTP_ERR_MEMORY] = {"memory", .text = "out of memory"},
 };

@@ -336,12 +336,18 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
 /* The connection is ready and the request goes out now; again if it is repeated. */
 static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
 {
-    (void)peer_ip;
     (void)own_ip;
     (void)peer_port;
     (void)own_port;
     struct http_transfer *t = arg;
     if (t->cancelled) {
+        return CURL_PREREQFUNC_ABORT;
+    }
+    t->refused_address =
+        t->request.refuses_address == NULL ? NULL : t->request.refuses_address(peer_ip);
+    if (t->refused_address != NULL) {
+        t->stopped = true;
+        t->result = HTTP_ERR_ADDRESS;
         return CURL_PREREQFUNC_ABORT;
     }
     int64_t now_ns = clock_mono_ns();

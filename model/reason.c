@@ -26,6 +26,7 @@ static const struct row rows[REASONS] = {
     [REASON_PROTOCOL] = {.name = "protocol"},
     [REASON_ABORTED] = {.name = "aborted"},
     [REASON_DESCRIPTORS] = {.name = "descriptors"},
+    [REASON_ADDRESS] = {.name = "address"},
     [REASON_CONFIG] = {.name = "config"},
     [REASON_MEMORY] = {.name = "memory"},
     [REASON_BUSY] = {.name = "busy"},
@@ -62,7 +63,8 @@ static const uint8_t of_transfer[] = {
     [HTTP_ERR_NO_ROOM] = REASON_NO_ROOM, [HTTP_ERR_REDIRECT] = REASON_REDIRECT,
     [HTTP_ERR_CUT] = REASON_CUT,         [HTTP_ERR_PROTOCOL] = REASON_PROTOCOL,
     [HTTP_ERR_ABORTED] = REASON_ABORTED, [HTTP_ERR_DESCRIPTORS] = REASON_DESCRIPTORS,
-    [HTTP_ERR_CONFIG] = REASON_CONFIG,   [HTTP_ERR_MEMORY] = REASON_MEMORY,
+    [HTTP_ERR_ADDRESS] = REASON_ADDRESS, [HTTP_ERR_CONFIG] = REASON_CONFIG,
+    [HTTP_ERR_MEMORY] = REASON_MEMORY,
 };
 
 static const uint8_t of_sniff[] = {

@@ -30,6 +30,7 @@ enum reason {
     REASON_PROTOCOL,
     REASON_ABORTED,
     REASON_DESCRIPTORS,
+    REASON_ADDRESS,
     REASON_CONFIG,
     REASON_MEMORY,
     REASON_BUSY, /* too many bodies wait for a worker */

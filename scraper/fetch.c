@@ -6,6 +6,7 @@
 #include "model/masking.h"
 #include "pprof/sniff.h"
 #include "scraper/engine.h"
+#include "scraper/targets/address.h"
 #include "scraper/timeout_hint.h"
 
 #define URL_MAX ((size_t)16 * 1024)
@@ -44,6 +45,15 @@ static struct fetch *fetch_free(struct fetch *f)
     return NULL;
 }
 
+/* Names are looked up when the request is made: what a name of Kubernetes leads to is checked then,
+ * as addresses were before. A proxy has an address of its own. */
+static bool checks_address(const struct target *t)
+{
+    const struct config_job *job = t->job_config;
+    return t->is_object && !job->allow_special_address && job->http.proxy_url == NULL &&
+           !job->http.proxy_from_environment;
+}
+
 /* False if out of memory. */
 static bool send_request(struct fetch *f, const char *url)
 {
@@ -56,6 +66,7 @@ static bool send_request(struct fetch *f, const char *url)
         .max_body = (size_t)job->body_size_limit,
         .receive_buffer = scrape_type(f->scrape)->sampling ? SAMPLING_BUFFER : 0,
         .size_hint = last + last / 8, /* profiles of one target differ little */
+        .refuses_address = checks_address(f->target) ? address_special_host : NULL,
         .on_done = fetch_on_done,
         .arg = f,
     };

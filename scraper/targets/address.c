@@ -179,19 +179,24 @@ const char *address_special(const struct address *a)
     char text[HOST_MAX];
     struct sv host;
     uint16_t port;
-    struct in_addr v4;
-    struct in6_addr v6;
     if (!split_host_port(sv_from(a->canonical), &host, &port, NULL) || host.n >= sizeof(text)) {
         return NULL;
     }
     memcpy(text, host.p, host.n);
     text[host.n] = '\0';
+    return address_special_host(text);
+}
+
+const char *address_special_host(const char *text)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
     /* libcurl reads numbers such as 127.1, 0x7f000001 and 2130706433 as inet_aton() does. */
     bool numeric = text[strspn(text, "0123456789abcdefx.")] == '\0';
     if (numeric && inet_aton(text, &v4) == 1) {
         v6 = mapped(&v4);
     } else if (inet_pton(AF_INET6, text, &v6) != 1) {
-        return special_name(host);
+        return special_name(sv_from(text));
     }
     const char *what = special_address(&v6);
     for (size_t i = 0; what == NULL && i < sizeof(embedded) / sizeof(embedded[0]); i++) {

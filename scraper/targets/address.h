@@ -36,5 +36,7 @@ bool address_has_host(struct sv canonical, const char *host);
  * claim one would aim the scraper at its own machine or at credentials. IPv4 addresses within IPv6
  * ones count as what they are; names are not looked up. Static storage. */
 const char *address_special(const struct address *a);
+/* The same of a host alone. */
+const char *address_special_host(const char *host);
 
 #endif

@@ -445,6 +445,7 @@ static struct target *assemble(struct maker *m, const struct config *owner, size
     t->job_config = m->job;
     t->address = m->address_at;
     t->process = m->process_at;
+    t->is_object = m->is_object;
     t->instance_is_address = !m->own_instance;
     t->n = (uint32_t)m->n;
     if (m->n > 0) {

@@ -43,6 +43,7 @@ struct target {
     uint32_t address;         /* offset, as in the entries: `__address__` */
     uint32_t process;         /* the same in canonical form */
     uint64_t generation;      /* a hash of the pod's UID; 0 if unknown */
+    bool is_object;           /* of Kubernetes */
     bool instance_is_address; /* no rule has set the label */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */

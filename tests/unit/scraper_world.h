@@ -21,6 +21,7 @@ struct http_transfer {
     char url[256];
     int64_t timeout_ms;
     size_t size_hint;
+    bool checks_address;
     int64_t start_ns;
     void (*on_done)(void *arg, const struct http_response *response);
     void *arg;
@@ -69,6 +70,7 @@ static inline struct http_transfer *world_start(void *arg, const struct http_req
         .live = true,
         .timeout_ms = r->timeout_ms,
         .size_hint = r->size_hint,
+        .checks_address = r->refuses_address != NULL,
         .start_ns = w->now_ns,
         .on_done = r->on_done,
         .arg = r->arg,

@@ -827,6 +827,43 @@ static void test_no_descriptors_left(void **state)
     server_free(s);
 }
 
+static const char *refuse_loopback(const char *ip)
+{
+    return strcmp(ip, "127.0.0.1") == 0 ? "a loopback address" : NULL;
+}
+
+static const char *refuse_none(const char *ip)
+{
+    (void)ip;
+    return NULL;
+}
+
+/* A request is not sent to a server with the wrong address, neither on a new connection nor on one
+ * that was kept. */
+static void test_refused_address(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct server *s = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    for (int kept = 0; kept < 2; kept++) {
+        struct http_request r = {.url = server_url(s, "/x", url),
+                                 .refuses_address = refuse_loopback};
+        fixture_do(&f, &call, &r);
+        check_result(&call, HTTP_ERR_ADDRESS, kept == 0 ? "a new connection" : "a kept one");
+        CHECK_CONTAINS(call.error, "the name leads to a loopback address", "error");
+        r.refuses_address = refuse_none;
+        fixture_do(&f, &call, &r);
+        check_result(&call, HTTP_DONE, "allowed");
+    }
+    CHECK_INT(atomic_load(&s->requests), 2, "requests that were sent");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
 static void test_rebuild_of_a_shard(void **state)
 {
     (void)state;
@@ -873,6 +910,7 @@ int main(void)
         cmocka_unit_test(test_failing_at_once_does_not_stop_the_loop),
         cmocka_unit_test(test_free_aborts),
         cmocka_unit_test(test_no_descriptors_left),
+        cmocka_unit_test(test_refused_address),
         cmocka_unit_test(test_rebuild_of_a_shard),
     };
     alarm(TEST_HANG_S);

@@ -711,9 +711,38 @@ static void random_life(void **state)
     }
 }
 
+/* What a name of a Kubernetes object leads to is checked when it has been looked up; not if the job
+ * allows all of it, if a proxy looks names up, or if the operator chose the name. */
+static void names_are_checked(void **state)
+{
+    static const struct {
+        const char *row, *pinned, *proxy;
+        bool allowed, want;
+    } rows[] = {
+        {"of an object", "web", NULL, false, true},
+        {"allowed", "web", NULL, true, false},
+        {"through a proxy", "web", "http://proxy:3128", false, false},
+        {"of a list", NULL, NULL, false, false},
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct err err = ERR_INIT;
+        w->jobs[0].allow_special_address = rows[i].allowed;
+        w->jobs[0].http.proxy_url = rows[i].proxy;
+        labels_builder_reset(w->b, NULL);
+        labels_builder_set_str(w->b, "__address__", "web:80");
+        struct target *t = target_make(NULL, 0, &w->jobs[0], w->b, rows[i].pinned, &err);
+        CHECK_STR(err.msg, "", rows[i].row);
+        assert_true(engine_set_group(w->e, 0, "s", &t, 1));
+        CHECK_INT(next_start(w)->checks_address, rows[i].want, rows[i].row);
+        assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(names_are_checked),
         TEST(from_tick_to_profile),
         TEST(sampling_and_delta_types),
         TEST(same_phase_after_restart),
