@@ -358,6 +358,23 @@ static void put_problems(const struct pod *s, bool built_in, struct buf *out)
     }
 }
 
+/* Label sets that were refused while others are scraped: the first, and how many there are. */
+static void put_refused(const struct pod *s, struct buf *out)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->sets[i].v.outcome == RELABEL_FAILED && s->sets[i].error != NULL) {
+            first = first == NULL ? s->sets[i].error : first;
+            n++;
+        }
+    }
+    if (n > 0) {
+        buf_printf(out, " %zu of its %zu ports %s refused: %s.", n, s->n, n == 1 ? "was" : "were",
+                   first);
+    }
+}
+
 /* The rules of a job, for the question which labels they read. */
 struct job_rules {
     const struct relabel *rules;
@@ -444,6 +461,7 @@ static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
         put_scraped(job, s, out);
         put_owner(e, p, out);
         put_problems(s, built_in, out);
+        put_refused(s, out);
         put_missing_ports(e, s, out);
     }
     /* Where a rule dropped it, the annotations are explained with the rule. */

@@ -441,6 +441,19 @@ write: [{url: "http://127.0.0.1:1"}]
 			t.Error(r.stdout)
 		}
 	})
+	t.Run("limit", func(t *testing.T) {
+		config := writeConfig(t, `
+scrape_configs:
+  - job_name: limited
+    pod_scrape_limit: 5
+    kubernetes_sd_configs: [{role: pod}]
+write: [{url: "http://127.0.0.1:1"}]
+`)
+		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
+		if !strings.Contains(r.stdout, "1 of its 2 ports was refused: with its 5 scrapes at 10.1.2.3:9090 the pod would have 10, more than the pod_scrape_limit of 5.") {
+			t.Error(r.stdout)
+		}
+	})
 	// What is recommended is what the rules look at, whatever that is.
 	t.Run("rules", func(t *testing.T) {
 		keep := func(label, more string) string {
