@@ -1,10 +1,10 @@
 /* The scraper without its loop: groups of targets in, HTTP requests and profiles out.
  *
  * Time, the timer and HTTP are injected, so tests need neither sockets nor sleep. All calls on one
- * thread, except engine_snapshot() and engine_sampled(). Files: engine.c (ticks, gates, the drain), slots.c
- * (who gets a transfer),
- * groups.c (which scrapes exist), fetch.c (one scrape from request to profile), status.c (what
- * other threads read), deltas.c (baselines), conversions.c (profiles in older formats).
+ * thread, except engine_snapshot() and engine_sampled(). Files: engine.c (ticks, gates, the drain),
+ * slots.c (who gets a transfer), groups.c (which scrapes exist), fetch.c (one scrape from request
+ * to profile), status.c (what other threads read), deltas.c (baselines), conversions.c (profiles in
+ * older formats).
  */
 #ifndef PROFPULL_SCRAPER_ENGINE_H
 #define PROFPULL_SCRAPER_ENGINE_H

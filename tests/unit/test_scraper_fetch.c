@@ -188,6 +188,7 @@ static int setup(void **state)
         .target_limit = 100,
         .body_size_limit = 50000,
         .forward_to = 1,
+        .allow_special_address = true, /* the server of this test has one */
     };
     struct err err = ERR_INIT;
     f->loop = loop_new(&err);
@@ -233,7 +234,6 @@ static struct target *make_target(struct fixture *f, const char *path)
     labels_builder_set_str(f->b, "__address__", address);
     labels_builder_set_str(f->b, "__profile_path__", path);
     struct err err = ERR_INIT;
-    f->job.allow_special_address = true; /* the server of this test has one */
     struct target *t = target_make(NULL, 0, &f->job, f->b, "127.0.0.1", &err);
     CHECK_STR(err.msg, "", path);
     return t;
@@ -391,8 +391,12 @@ static void freed_before_the_loop_runs(void **state)
                                    .enabled = true,
                                    .interval_ms = 50,
                                    .timeout_ms = 1000}}};
-    f.job = (struct config_job){
-        .name = "j", .scheme = "http", .path_prefix = "", .types = f.types, .n_types = 1};
+    f.job = (struct config_job){.name = "j",
+                                .scheme = "http",
+                                .path_prefix = "",
+                                .types = f.types,
+                                .n_types = 1,
+                                .allow_special_address = true};
     f.b = labels_builder_new(in);
     f.server.port = 1;
     struct target *t = make_target(&f, "/ok");
