@@ -44,6 +44,7 @@ struct kubernetes {
     struct part *parts;
     size_t n_parts;
     size_t max_parts;
+    bool unreported;            /* memory did not suffice to report the objects of a list */
     struct log_limit limit;     /* of warnings about too many labels */
     struct store_counts counts; /* at the last on_counts */
 };
@@ -269,34 +270,6 @@ static enum store_result remove_object(struct part *p, const struct object_id *i
     return p->primary ? join_remove(join, id) : join_fact_remove(join, p->kind, id);
 }
 
-static enum store_result kubernetes_on_object(void *arg, const struct object_id *id,
-                                              const json_t *object)
-{
-    struct part *p = arg;
-    enum store_result result;
-    if (object == NULL) {
-        result = remove_object(p, id);
-    } else {
-        result = p->primary ? put_primary(p, id, object) : put_fact(p, id, object);
-    }
-    object_targets_clear(&p->k->targets);
-    check_counts(p->k);
-    if (result == STORE_FULL) {
-        warn_full(p);
-    }
-    return result;
-}
-
-static void kubernetes_on_list_begin(void *arg)
-{
-    struct part *p = arg;
-    if (p->k->join == NULL) {
-        store_list_begin(p->store);
-    } else {
-        join_list_begin(p->k->join, p->list);
-    }
-}
-
 /* Whether all that is joined to the objects of a primary has been listed: in its namespace, and in
  * the whole cluster. */
 static bool is_complete(const struct kubernetes *k, const struct part *primary)
@@ -317,11 +290,48 @@ static void check_ready(struct kubernetes *k)
     for (size_t i = 0; i < k->n_parts && k->join != NULL; i++) {
         struct part *p = &k->parts[i];
         if (p->primary && !p->ready && is_complete(k, p)) {
-            p->ready = true;
-            if (!join_ready(k->join, p->list)) {
-                metric_inc(k->counters->skips[SKIP_MEMORY]);
-            }
+            p->ready = join_ready(k->join, p->list);
+            metric_add(k->counters->skips[SKIP_MEMORY], p->ready ? 0 : 1);
+            k->unreported = k->unreported || !p->ready;
         }
+    }
+}
+
+/* Tries again what memory did not suffice for, with the next event. */
+static void check_unreported(struct kubernetes *k)
+{
+    if (k->unreported) {
+        k->unreported = false;
+        check_ready(k);
+    }
+}
+
+static enum store_result kubernetes_on_object(void *arg, const struct object_id *id,
+                                              const json_t *object)
+{
+    struct part *p = arg;
+    enum store_result result;
+    if (object == NULL) {
+        result = remove_object(p, id);
+    } else {
+        result = p->primary ? put_primary(p, id, object) : put_fact(p, id, object);
+    }
+    object_targets_clear(&p->k->targets);
+    check_unreported(p->k);
+    check_counts(p->k);
+    if (result == STORE_FULL) {
+        warn_full(p);
+    }
+    return result;
+}
+
+static void kubernetes_on_list_begin(void *arg)
+{
+    struct part *p = arg;
+    if (p->k->join == NULL) {
+        store_list_begin(p->store);
+    } else {
+        join_list_begin(p->k->join, p->list);
     }
 }
 

@@ -1,5 +1,6 @@
 /* One kubernetes source from the objects of the API server to its groups, without a server: fakes
  * that the test feeds replace the reflectors. */
+#include "tests/unit/failing_malloc.h"
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
@@ -79,6 +80,7 @@ static void print_target(struct world *w, const struct labels *target)
 static void on_change(void *arg, const struct target_group *group)
 {
     struct world *w = arg;
+    bool armed = failing_malloc_pause();
     w->n_reported++;
     w->n_gone += group->n_targets == 0 ? 1 : 0;
     CHECK_INT(group->pinned_host != NULL, group->kind == GROUP_POD && group->n_targets > 0,
@@ -90,6 +92,7 @@ static void on_change(void *arg, const struct target_group *group)
         print_target(w, group->targets[i]);
     }
     buf_putc(&w->reported, '\n');
+    failing_malloc_resume(armed);
 }
 
 static uint64_t sharing_key(void *arg, const char *ip)
@@ -423,6 +426,30 @@ static void test_namespaces_do_not_wait(void **state)
         check_reported(&w, want, "allowed later");
         teardown(&w);
     }
+}
+
+/* What memory did not suffice to report when the last list came to its end is reported with the
+ * next event, whatever that is about. */
+static void test_no_memory_for_all(void **state)
+{
+    (void)state;
+    bool failed = true;
+    size_t n = 0;
+    for (; failed; n++) {
+        struct config_kubernetes config = {.role = ROLE_ENDPOINTS};
+        struct world w;
+        setup(&w, &config);
+        list(&w, &kube_services.resource, NULL);
+        list(&w, &kube_endpoints.resource, ENDPOINTS_IN("a"));
+        list_begin(&w, &kube_pods.resource);
+        failing_malloc(FAIL_OURS, n);
+        list_end(&w, &kube_pods.resource);
+        failed = failing_malloc_stop();
+        feed(&w, &kube_pods.resource, false, POD_IN("b"));
+        check_reported(&w, "endpoints/a/x: 10.0.0.1:80\n", failed ? "after a failure" : "without");
+        teardown(&w);
+    }
+    assert_in_range(n, 2, 1000);
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
@@ -801,21 +828,14 @@ static void test_not_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_namespaces),
-        cmocka_unit_test(test_pod_goes),
-        cmocka_unit_test(test_node_of_pod),
-        cmocka_unit_test(test_node_selector),
-        cmocka_unit_test(test_namespace_of_pod),
-        cmocka_unit_test(test_dual_stack),
-        cmocka_unit_test(test_service_changes),
-        cmocka_unit_test(test_many_vanish),
-        cmocka_unit_test(test_heartbeats),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_not_shared),
-        cmocka_unit_test(test_namespaces_do_not_wait),
-        cmocka_unit_test(test_namespace_of_reference),
-        cmocka_unit_test(test_too_many_labels),
-        cmocka_unit_test(test_too_many_labels_of_pod),
+        cmocka_unit_test(test_namespaces),        cmocka_unit_test(test_pod_goes),
+        cmocka_unit_test(test_node_of_pod),       cmocka_unit_test(test_node_selector),
+        cmocka_unit_test(test_namespace_of_pod),  cmocka_unit_test(test_dual_stack),
+        cmocka_unit_test(test_service_changes),   cmocka_unit_test(test_many_vanish),
+        cmocka_unit_test(test_heartbeats),        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_not_shared),        cmocka_unit_test(test_namespaces_do_not_wait),
+        cmocka_unit_test(test_no_memory_for_all), cmocka_unit_test(test_namespace_of_reference),
+        cmocka_unit_test(test_too_many_labels),   cmocka_unit_test(test_too_many_labels_of_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
