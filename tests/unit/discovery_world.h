@@ -30,6 +30,7 @@ struct rule {
     const char *body;
     int status;
     bool keep_open;  /* a watch: the body is sent, and no end */
+    bool stalls;     /* the same, and the client must hang up before the test ends */
     bool gzip;       /* if the client accepts it */
     int64_t drip_ms; /* the body is sent in DRIPS parts with this pause between them */
     bool used;
@@ -46,8 +47,9 @@ struct drip {
 struct world {
     struct loop *loop;
     struct drip drip;
-    size_t gzipped;           /* answers */
-    int64_t list_progress_ms; /* of discovery */
+    size_t gzipped;                 /* answers */
+    struct evhttp_request *stalled; /* see struct rule */
+    int64_t list_progress_ms;       /* of discovery */
     struct intern *intern;
     struct metrics *metrics;
     struct testing_log *log;
@@ -173,7 +175,11 @@ static inline void serve(struct evhttp_request *r, void *arg)
         return;
     }
     evhttp_send_reply_chunk(r, body);
-    if (!rule->keep_open) {
+    if (rule->stalls) {
+        /* Else nobody frees it when the client hangs up. */
+        evhttp_request_own(r);
+        w->stalled = r;
+    } else if (!rule->keep_open) {
         evhttp_send_reply_end(r);
     }
     evbuffer_free(body);
@@ -314,6 +320,10 @@ static inline void teardown(struct world *w)
 {
     discovery_free(w->d);
     check_metric(w, "profpull_discovery_groups{kind=\"kubernetes\"} 0\n", "nothing is left");
+    if (w->stalled != NULL) {
+        assert_null(evhttp_request_get_connection(w->stalled));
+        evhttp_request_free(w->stalled);
+    }
     evhttp_free(w->server);
     loop_timer_free(w->watchdog);
     loop_timer_free(w->drip.timer);

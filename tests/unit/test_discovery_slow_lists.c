@@ -44,7 +44,7 @@ static void test_list_in_pieces(void **state)
     struct rule rules[] = {
         {.part = "limit=500&resourceVersion=0",
          .status = 200,
-         .keep_open = true,
+         .stalls = true,
          .body = "{\"kind\":\"PodList\",\"items\":[" POD("a", "10.0.0.1") ","},
         {.part = "limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan",
          .status = 504,
