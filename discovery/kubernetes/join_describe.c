@@ -134,9 +134,9 @@ static bool is_too_large(const struct fact *f)
 /* Adds the target in the maker, which leaves it out if it has too many labels. */
 static void finish_target(struct join *j, struct maker *m, struct sv pod)
 {
-    size_t before = j->scratch.too_many_labels;
+    size_t before = m->out->too_many_labels;
     maker_add(m);
-    if (before == 0 && j->scratch.too_many_labels > 0) {
+    if (before == 0 && m->out->too_many_labels > 0) {
         j->left_out = pod;
     }
 }

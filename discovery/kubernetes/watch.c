@@ -195,30 +195,9 @@ static int64_t add_watch_query(struct watch *w, struct buf *query)
     return seconds * MS_PER_S + WATCH_TIMEOUT_SLACK_MS;
 }
 
-bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
+/* Of the last request. */
+static void forget_answer(struct watch *w, int64_t now_ms)
 {
-    int64_t timeout_ms = WATCH_LIST_TIMEOUT_MS;
-    if (w->watching && w->version.len == 0) {
-        /* Lost when memory ran out. A watch from "" would not report deleted objects. */
-        begin_relist(w, FROM_LATEST, WATCH_RELIST_FAILURES);
-    }
-    if (w->from == FROM_NOT_OLDER && w->version.len == 0) {
-        w->from = FROM_LATEST;
-    }
-    w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_paged;
-    buf_clear(&w->query);
-    /* Each parameter brings its "&"; the first one's is cut off below. */
-    const char *selectors = w->options.selectors;
-    buf_printf(&w->query, "%s%s", selectors[0] == '\0' ? "" : "&", selectors);
-    if (w->watching || w->streaming) {
-        timeout_ms = add_watch_query(w, &w->query);
-    } else {
-        add_list_query(w, &w->query);
-    }
-    if (!buf_ok(&w->query)) {
-        back_off(w, now_ms, 0);
-        return false;
-    }
     buf_clear(&w->body);
     buf_clear(&w->page_version);
     buf_clear(&w->page_continue);
@@ -232,6 +211,39 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     w->status = 0;
     api_status_clear(&w->problem);
     err_clear(&w->stream_err);
+}
+
+/* How the objects of the next list come; a version that was lost is not continued from. */
+static void choose_form(struct watch *w)
+{
+    if (w->watching && w->version.len == 0) {
+        /* Lost when memory ran out. A watch from "" would not report deleted objects. */
+        begin_relist(w, FROM_LATEST, WATCH_RELIST_FAILURES);
+    }
+    if (w->from == FROM_NOT_OLDER && w->version.len == 0) {
+        w->from = FROM_LATEST;
+    }
+    w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_paged;
+}
+
+bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
+{
+    int64_t timeout_ms = WATCH_LIST_TIMEOUT_MS;
+    choose_form(w);
+    buf_clear(&w->query);
+    /* Each parameter brings its "&"; the first one's is cut off below. */
+    const char *selectors = w->options.selectors;
+    buf_printf(&w->query, "%s%s", selectors[0] == '\0' ? "" : "&", selectors);
+    if (w->watching || w->streaming) {
+        timeout_ms = add_watch_query(w, &w->query);
+    } else {
+        add_list_query(w, &w->query);
+    }
+    if (!buf_ok(&w->query)) {
+        back_off(w, now_ms, 0);
+        return false;
+    }
+    forget_answer(w, now_ms);
     bool is_watch = w->watching || w->streaming;
     json_stream_begin(w->stream, is_watch ? JSON_STREAM_OBJECTS : JSON_STREAM_LIST);
     if (!w->watching && w->page == 0) {
