@@ -351,6 +351,18 @@ func TestSpecialAddressIsRefused(t *testing.T) {
 	}
 }
 
+// explain runs discover --explain in a cluster.
+func explain(t *testing.T, code int, env []string, args ...string) result {
+	t.Helper()
+	cmd := command(t, append([]string{"discover", "--explain"}, args...)...)
+	cmd.Env = append(cmd.Env, env...)
+	r := callCommand(t, cmd, "")
+	if r.code != code {
+		t.Fatalf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+	}
+	return r
+}
+
 // discover --explain --pod says why, and what to do.
 func TestExplain(t *testing.T) {
 	t.Parallel()
@@ -376,16 +388,6 @@ func TestExplain(t *testing.T) {
 		pod("extra", grafana("cpu.scrape", "true", "cpu.port", "6060", "memroy.scrape", "true")),
 	} {
 		cluster.Put(p)
-	}
-	explain := func(t *testing.T, code int, env []string, args ...string) result {
-		t.Helper()
-		cmd := command(t, append([]string{"discover", "--explain"}, args...)...)
-		cmd.Env = append(cmd.Env, env...)
-		r := callCommand(t, cmd, "")
-		if r.code != code {
-			t.Fatalf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
-		}
-		return r
 	}
 	rows := []struct {
 		pod   string
@@ -517,6 +519,38 @@ write: [{url: "http://127.0.0.1:1"}]
 		}
 	})
 	expectCall(t, exitUsage, "", "--pod goes with --explain", "discover", "--pod", "a/b")
+}
+
+// A pod is one thing to the rules of ports and to discover --explain, also if labels of its node or its
+// namespace are attached: annotations that name a port that no container declares make one scrape of it.
+func TestAttachedMetadata(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	builtin := expectCall(t, exitDone, "*", "", "check", "--print-default").stdout
+	for _, attach := range []string{"", "        attach_metadata: {namespace: true}\n",
+		"        attach_metadata: {node: true, namespace: true}\n"} {
+		cluster, env := newCluster(t, "PYROSCOPE_URL=http://127.0.0.1:1")
+		putObject(t, cluster, "nodes", `{"kind":"Node","metadata":{"name":"node-1"}}`)
+		putObject(t, cluster, "namespaces", `{"kind":"Namespace","metadata":{"name":"shop"}}`)
+		cluster.Put(kube.Pod{Name: "web", Namespace: "shop", IP: "127.9.9.9", Containers: []kube.Container{container("main", 8080, 9090)},
+			Annotations: grafana("memory.scrape", "true", "memory.port", "6061")})
+		config := writeConfig(t, strings.Replace(builtin, "      - role: pod\n", "      - role: pod\n"+attach, 1))
+		p := runWithin(t, env, "--config", config)
+		p.wait("ready", func() string {
+			if status, text := p.get("/-/ready"); status != 200 {
+				return text
+			}
+			return ""
+		})
+		if got := p.scrapes(""); len(got) != 1 || !strings.Contains(got[0].URL, "127.9.9.9:6061") {
+			t.Errorf("%q: %v", attach, got)
+		}
+		p.stop()
+		r := explain(t, exitDone, env, "--pod", "shop/web", "--config", config)
+		if !strings.Contains(r.stdout, "127.9.9.9:6061") {
+			t.Errorf("%q: %s", attach, r.stdout)
+		}
+	}
 }
 
 // ---- manifests ----------------------------------------------------------------------------------
