@@ -109,3 +109,9 @@ size_t utf8_prefix(struct sv v, size_t max)
     }
     return n;
 }
+
+struct sv utf8_without_mark(struct sv v)
+{
+    const struct sv mark = SV("\xef\xbb\xbf");
+    return sv_starts_with(v, mark) ? (struct sv){v.p + mark.n, v.n - mark.n} : v;
+}

@@ -22,6 +22,8 @@ size_t utf8_decode(struct sv v, uint32_t *ret_rune);
 size_t utf8_encode(uint32_t rune, char out[UTF8_BYTES_MAX]);
 
 bool utf8_valid(struct sv v);
+/* v without the mark (U+FEFF) that editors of Windows put at the start of a file. */
+struct sv utf8_without_mark(struct sv v);
 /* The length of the longest prefix of v that has at most max bytes and cuts no character in two. */
 size_t utf8_prefix(struct sv v, size_t max);
 /* Appends v with each invalid byte replaced by U+FFFD, as Go does. False if out is full. */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 #include "config/file.h"
 #include "config/parts.h"
 
@@ -115,6 +116,7 @@ bool target_file_parse(struct sv text, struct arena *arena, struct target_file *
         .directory = "",
     };
     bool ok = r.scratch != NULL && r.errors != NULL;
+    text = utf8_without_mark(text);
     struct buf joined;
     buf_init(&joined, CONFIG_FILE_MAX);
     if (ok && is_json(text)) {

@@ -9,6 +9,10 @@
 #include "config/config.h"
 #include "config/yaml.h"
 
+/* U+FEFF. libyaml skips it, but counts it as a column: the keys of the first line are indented
+ * then. */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 struct builder {
     yaml_parser_t parser;
     struct sv text;
@@ -409,6 +413,8 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **re
     if (!check_utf8(text, reterr_place, err)) {
         return false;
     }
+    /* libyaml skips it, but counts it as a column: the first key would be indented. */
+    text = utf8_without_mark(text);
     struct builder b = {.text = text, .arena = arena, .err = err, .anchors = map_new()};
     const struct yaml_node *root = NULL;
     bool ok = false;

@@ -7,14 +7,10 @@
 /* A token is shown up to this length in a message. */
 #define SHOWN_MAX 40
 #define RUNE_MAX UINT32_C(0x10ffff)
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
-
 void alloy_scanner_init(struct alloy_scanner *s, struct sv source, struct arena *arena)
 {
     *s = (struct alloy_scanner){.source = source, .arena = arena, .place = {1, 1}};
-    if (sv_starts_with(source, SV(BYTE_ORDER_MARK))) {
-        s->at = sizeof(BYTE_ORDER_MARK) - 1;
-    }
+    s->at = source.n - utf8_without_mark(source).n;
 }
 
 /* ---- characters ------------------------------------------------------------------------------ */

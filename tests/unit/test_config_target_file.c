@@ -46,6 +46,9 @@ static void lists_are_read_or_refused(void **state)
         {"[{\"targets\":\t[\"a:1\"],\n\t\"labels\":{\"k\":\"a\\/b\"}}]", "a:1,{k=a/b};"},
         {"[{\"targets\":[\"a\"],\"labels\":{\"s\":\"\\ud83d\\ude00\"}}]",
          "a,{s=\xf0\x9f\x98\x80};"},
+        {"\xef\xbb\xbf[{\"targets\":[\"a\"],\"labels\":{\"s\":\"\\ud83d\\ude00\"}}]",
+         "a,{s=\xf0\x9f\x98\x80};"},
+        {"\xef\xbb\xbf- targets: [a]\n- targets: [b]\n", "a,;b,;"},
         /* Environment variables are not expanded. */
         {"- targets: [a:1]\n  labels: {x: '${HOME}'}\n", "a:1,{x=${HOME}};"},
         {"", "1:1: expected a list, got nothing"},

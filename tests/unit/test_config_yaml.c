@@ -51,6 +51,12 @@ static void texts_become_trees(void **state)
         {"\xef\xbb\xbf"
          "a: b\n",
          "{a:b}"}, /* a byte order mark */
+        {"\xef\xbb\xbf"
+         "a:\n  x: 1\nb:\n- c\n",
+         "{a:{x:1} b:[c]}"},
+        {"\xef\xbb\xbf"
+         "---\na: b\n",
+         "{a:b}"},
         {"a: &x [1, 2]\nb: *x\n", "{a:[1 2] b:[1 2]}"},
         {"a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}\n", "{a:{p:1 q:2} b:{q:3 p:1}}"},
         {"a: &x {p: 1}\nb: &y {p: 2, q: 2}\nc: {<<: [*x, *y], r: 3}\n",
