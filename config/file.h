@@ -10,8 +10,14 @@
 
 /* Appends the rest of an open file to out. Blocks. */
 bool file_read_fd(int fd, size_t max, struct buf *out, struct err *err);
+/* How long a pipe may stay without a first byte. */
+#define FILE_PIPE_WAIT_MS 10000
+
 /* Appends the content of a regular file (or the output of a pipe) to out. The error does not name
  * the file: the caller does. Blocks. */
 bool file_read(const char *path, size_t max, struct buf *out, struct err *err);
+
+/* The same with another patience with pipes. */
+bool file_read_within(const char *path, int wait_ms, size_t max, struct buf *out, struct err *err);
 
 #endif
