@@ -5,6 +5,8 @@
 #define HEARTBEAT_MS 1000
 /* A loop that has not run for this long is considered stuck. */
 #define HEARTBEAT_STUCK_MS 5000
+/* So is a worker that has been at one job for this long. */
+#define WORKER_STUCK_MS 60000
 
 static void agent_thread_on_heartbeat(void *arg)
 {
@@ -52,6 +54,16 @@ bool agent_thread_healthy(const struct agent_thread *t, struct err *err)
     if (age_ms > HEARTBEAT_STUCK_MS) {
         return err_set(err, ERR_SYSTEM, "the %s thread has not turned for %.1f s", t->name,
                        (double)age_ms / 1000.0);
+    }
+    return true;
+}
+
+bool agent_workers_healthy(const struct worker_pool *workers, int64_t now_ms, struct err *err)
+{
+    int64_t busy_ms = worker_pool_busy_ms(workers, now_ms);
+    if (busy_ms > WORKER_STUCK_MS) {
+        return err_set(err, ERR_SYSTEM, "a worker has been at one job for %.1f s",
+                       (double)busy_ms / 1000.0);
     }
     return true;
 }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/loop.h"
+#include "base/worker.h"
 
 struct agent_thread {
     const char *name;
@@ -27,5 +28,9 @@ void agent_thread_done(struct agent_thread *t);
 
 /* False with an error that names the thread if its loop has not run for too long. Any thread. */
 bool agent_thread_healthy(const struct agent_thread *t, struct err *err);
+
+/* False with an error if a worker has been running one job for too long: work there only computes,
+ * the largest for a second or two. Any thread. */
+bool agent_workers_healthy(const struct worker_pool *workers, int64_t now_ms, struct err *err);
 
 #endif
