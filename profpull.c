@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli/cmd.h"
 
@@ -44,9 +45,21 @@ static int fail_unknown(const char *name)
     return EXIT_USAGE;
 }
 
+/* A core dump would hold every credential. The hard limit stays, so that `prlimit --core` can allow
+ * one. */
+static void forbid_core_dumps(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        (void)setrlimit(RLIMIT_CORE, &limit);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct command *c;
+    forbid_core_dumps();
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

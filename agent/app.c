@@ -122,6 +122,9 @@ bool app_healthy(const struct app *app, struct err *err)
             return false;
         }
     }
+    if (!agent_workers_healthy(app->workers, clock_mono_ms(), err)) {
+        return false;
+    }
     (void)writer_hangs(app->writer, err);
     return true;
 }
@@ -370,13 +373,21 @@ void app_summary(struct app *app)
     }
 }
 
+void app_halt(struct app *app)
+{
+    stop_sources(app);
+    agent_thread_stop(&app->threads[THREAD_WRITER]);
+    if (app->writer != NULL) {
+        writer_stop(app->writer);
+    }
+}
+
 struct app *app_free(struct app *app)
 {
     if (app == NULL) {
         return NULL;
     }
-    stop_sources(app);
-    agent_thread_stop(&app->threads[THREAD_WRITER]);
+    app_halt(app);
     pipeline_free(app->pipeline);
     sharding_free(app->sharding);
     scraper_free(app->scraper);

@@ -26,7 +26,8 @@ struct log *app_log(struct app *app);
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 
-/* Whether every loop has run recently; the error names the thread that has not. A disk that hangs
+/* Whether every loop has run recently; the error names the thread that has not, or says for how
+ * long a worker has been at one job. A disk that hangs
  * is named there as well, but is no reason to restart the process. Any thread. */
 bool app_healthy(const struct app *app, struct err *err);
 /* Whether discovery has read every source that it may read. Appends what it has not read, without a
@@ -39,6 +40,8 @@ bool app_ready(struct app *app, struct buf *text);
 void app_drain(struct app *app, int64_t timeout_ms);
 int app_drained_fd(const struct app *app);
 
+/* Ends at once: stops every thread, and drops what is queued. The summary is final then. */
+void app_halt(struct app *app);
 /* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);
 /* Accepts NULL and half-built ones, returns NULL. */

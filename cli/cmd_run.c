@@ -111,6 +111,8 @@ static int serve(struct app *app, int signal_fd, int64_t drain_ms)
     } while (sig == SIGHUP || (sig != 0 && clock_mono_ms() - began_ms < SAME_SIGNAL_MS));
     if (sig != 0) {
         log_warn(app_log(app), "second signal: ending without the rest of the drain");
+        exit_guard_start(FREE_MS, EXIT_DONE);
+        app_halt(app);
     }
     app_summary(app);
     exit_guard_start(FREE_MS, EXIT_DONE);
@@ -144,14 +146,16 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     if (args->config.file == NULL && args->config.write_url == NULL) {
         return cmd_usage_error("run", "--write.url URL or --config FILE is needed");
     }
+    /* First of all: a SIGHUP must not end the process while it reads its configuration. */
+    int signal_fd = open_signals();
     struct cmd_config_flags which = args->config;
     which.for_this_machine = true;
     struct config *config = cmd_load_config(&which);
     if (config == NULL) {
+        close(signal_fd);
         return EXIT_INPUT;
     }
     memory_tune_allocator();
-    int signal_fd = open_signals();
     struct err err = ERR_INIT;
     struct app *app = app_new(config, &err);
     struct server *server = NULL;

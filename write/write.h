@@ -90,7 +90,10 @@ struct writer_options {
 
 /* Prepares all endpoints; creates the directory of a file endpoint. An error names the endpoint. */
 struct writer *writer_new(const struct writer_options *options, struct err *err);
-/* After its loop has stopped; drops what is queued with reason shutdown. */
+/* After its loop has stopped: ends what is in flight, and drops what is queued and will not be
+ * found on disk by the next process, with reason shutdown. The ledgers are final then. */
+void writer_stop(struct writer *w);
+/* After its loop has stopped; stops it first. */
 struct writer *writer_free(struct writer *w);
 
 /* Hands a profile to the endpoints in the set (bit i: config->endpoints[i]). Any thread, never

@@ -501,12 +501,24 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
     return init(w, err) ? w : writer_free(w);
 }
 
+void writer_stop(struct writer *w)
+{
+    w->merger = merger_free(w->merger);
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        struct destination *d = &w->destinations[i];
+        if (d->queue == NULL) {
+            continue; /* half built */
+        }
+        send_queue_stop(d->queue);
+        attempt_abandon_all(d);
+        if (d->spool == NULL) {
+            send_queue_drop_unsafe(d->queue, DROP_SHUTDOWN);
+        }
+    }
+}
+
 static void free_destination(struct destination *d)
 {
-    if (d->queue != NULL) {
-        send_queue_stop(d->queue);
-    }
-    attempt_abandon_all(d);
     /* Writes what waits; no events after it. */
     spool_stop(d->spool, clock_mono_ms());
     send_queue_free(d->queue);
@@ -521,7 +533,7 @@ struct writer *writer_free(struct writer *w)
     if (w == NULL) {
         return NULL;
     }
-    merger_free(w->merger);
+    writer_stop(w);
     for (size_t i = 0; i < w->n_destinations; i++) {
         free_destination(&w->destinations[i]);
     }

@@ -214,7 +214,13 @@ func (p *program) waitUp() {
 // replace itself with.
 func startUnder(t *testing.T, wrapper []string, config string, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, config: writeConfig(t, config), done: make(chan struct{})}
+	return startFile(t, wrapper, writeConfig(t, config), args...)
+}
+
+// startFile is startUnder with the configuration in a file.
+func startFile(t *testing.T, wrapper []string, file string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, config: file, done: make(chan struct{})}
 	listen := loop.Host() + ":4041"
 	p.admin = "http://" + listen
 	p.cmd = command(t, append([]string{"run", "--config", p.config, "--listen", listen}, args...)...)

@@ -871,6 +871,26 @@ static void test_disk_that_hangs(void **state)
     free(dir);
 }
 
+/* An end without a drain: what was queued and in flight is in the ledger as dropped, and no more.
+ */
+static void test_stop_settles_the_ledger(void **state)
+{
+    struct fixture *f = *state;
+    open_gate(&f->server[0], false);
+    f->endpoints[0].concurrency = 2;
+    start(f);
+    put(f, 5, 1);
+    wait_in_progress(&f->server[0], 2);
+    loop_thread_join(f->thread);
+    f->thread = NULL;
+    writer_stop(f->writer);
+    struct write_ledger l = ledger(f, 0);
+    CHECK_INT(l.accepted, 5, "");
+    CHECK_INT(l.queued + l.in_flight, 0, "");
+    CHECK_INT(l.dropped[DROP_SHUTDOWN], 5, "");
+    open_gate(&f->server[0], true);
+}
+
 static void test_free_without_a_run(void **state)
 {
     struct fixture *f = *state;
@@ -991,6 +1011,7 @@ int main(void)
         TEST(test_drain_deadline),
         TEST(test_drain_of_nothing),
         TEST(test_disk_that_hangs),
+        TEST(test_stop_settles_the_ledger),
         TEST(test_free_without_a_run),
         TEST(test_free_with_requests_in_flight),
         TEST(test_bad_endpoint_is_named),

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/target"
+)
+
+// A SIGHUP that comes while the program still reads its configuration does not end it.
+func TestSighupBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, target.Options{})
+	fifo := filepath.Join(t.TempDir(), "config")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startFile(t, nil, fifo)
+	// This returns when the program has opened the other end.
+	file, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(file, `
+server: {listen: "127.0.0.1:0"}
+scrape_configs:
+  - job_name: one
+    static_configs: [{targets: ["%s"]}]
+write:
+  - {name: main, url: "http://127.0.0.1:1"}
+`, tg.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	p.waitUp()
+	p.wait("the line about SIGHUP", func() string {
+		if !strings.Contains(p.stderr.String(), "SIGHUP: reload is not supported yet") {
+			return p.stderr.String()
+		}
+		return ""
+	})
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "Max core file size") && strings.Fields(line)[4] != "0" {
+			t.Errorf("a core dump would hold the credentials: %s", line)
+		}
+	}
+}
+
+// The summary after a second signal is final: what was queued is dropped, and counted so.
+func TestSummaryAfterASecondSignal(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, target.Options{})
+	p := run(t, `
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: one
+    profiles: {process_cpu: {enabled: false}}
+    static_configs: [{targets: ["`+tg.Addr()+`"]}]
+write:
+  - {name: main, url: "http://127.0.0.1:1"}
+`, "--drain-timeout", "10m")
+	p.wait("queued profiles", func() string {
+		if m := p.metrics(); m.sum("profpull_write_queued_profiles") < 4 {
+			return "too few"
+		}
+		return ""
+	})
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.wait("the drain", func() string {
+		if !strings.Contains(p.stderr.String(), "msg=stopping") {
+			return p.stderr.String()
+		}
+		return ""
+	})
+	time.Sleep(time.Second) // signals within half a second count as one
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	var line string
+	for _, l := range strings.Split(p.stderr.String(), "\n") {
+		if strings.Contains(l, "endpoint summary") {
+			line = l
+		}
+	}
+	if !strings.Contains(line, " queued=0") || strings.Contains(line, " dropped=0") {
+		t.Errorf("summary: %q", line)
+	}
+	if p.code != 0 {
+		t.Errorf("exit code %d", p.code)
+	}
+}
