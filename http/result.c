@@ -206,12 +206,22 @@ static void put_cut(const struct http_transfer *t, struct err *out)
     }
 }
 
+/* libcurl 7 reports a header line over its own limit, which we never see, as "out of memory". */
+static bool is_long_line(const struct http_transfer *t)
+{
+    bool reported = t->code == CURLE_OUT_OF_MEMORY || t->code == CODE_TOO_LARGE;
+    return reported && t->sent_ns != 0 && !t->head_done;
+}
+
 static void put_protocol(const struct http_transfer *t, struct err *out)
 {
     if (t->header_lines > HTTP_HEADER_LINES_MAX) {
         REASON(out, "expected at most %d header lines, got more", HTTP_HEADER_LINES_MAX);
     } else if (t->header_bytes > HTTP_HEADER_BYTES_MAX) {
         REASON(out, "expected at most %d bytes of headers, got more", HTTP_HEADER_BYTES_MAX);
+    } else if (is_long_line(t)) {
+        REASON(out, "expected at most %d bytes of headers, got a longer line without its end",
+               HTTP_HEADER_BYTES_MAX);
     } else {
         REASON(out, "expected an HTTP response: %s", curl_words(t));
     }
@@ -288,8 +298,7 @@ static enum http_result from_code(const struct http_transfer *t)
         return t->sent_ns != 0 ? HTTP_ERR_CUT : HTTP_ERR_CONNECT;
     case CURLE_OUT_OF_MEMORY:
     case CODE_TOO_LARGE:
-        /* libcurl 7 reports a header line over its own limit as "out of memory". */
-        return t->sent_ns != 0 && !t->head_done ? HTTP_ERR_PROTOCOL : HTTP_ERR_MEMORY;
+        return is_long_line(t) ? HTTP_ERR_PROTOCOL : HTTP_ERR_MEMORY;
     default:
         return HTTP_ERR_PROTOCOL;
     }
