@@ -113,6 +113,7 @@ static void stop_waiting(struct slots *s, struct scrape *sc)
 {
     struct slot_lane *lane = sc->lane;
     TAILQ_REMOVE(&lane->waiting, sc, link);
+    s->waiting[lane->key.class]--;
     if (TAILQ_EMPTY(&lane->waiting)) {
         TAILQ_REMOVE(ring_of(s, &lane->key), lane, link);
     }
@@ -129,6 +130,7 @@ bool slots_wait(struct slots *s, struct scrape *sc)
     }
     TAILQ_INSERT_TAIL(&lane->waiting, sc, link);
     lane->n++;
+    s->waiting[lane->key.class]++;
     sc->lane = lane;
     return true;
 }
@@ -182,6 +184,7 @@ static struct scrape *take_from(struct slots *s, struct slot_lane *lane)
     if (!TAILQ_EMPTY(&lane->waiting)) {
         TAILQ_INSERT_TAIL(ring, lane, link);
     }
+    s->waiting[lane->key.class]--;
     s->used[lane->key.class]++;
     s->held[lane->key.job]++;
     return sc;
@@ -192,7 +195,8 @@ struct scrape *slots_take(struct slots *s)
     unsigned least = (s->max + SLOTS_LEAST - 1) / SLOTS_LEAST;
     struct slot_lane *best = NULL;
     for (unsigned class = 0; class < SLOT_CLASSES; class ++) {
-        struct slot_lane *lane = has_room(s, class) ? next_lane(s, class) : NULL;
+        bool any = s->waiting[class] > 0 && has_room(s, class);
+        struct slot_lane *lane = any ? next_lane(s, class) : NULL;
         if (lane != NULL && (best == NULL || s->used[class] < least)) {
             best = lane;
         }

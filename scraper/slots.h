@@ -43,6 +43,7 @@ TAILQ_HEAD(slot_ring, slot_lane);
 struct slots {
     unsigned max;
     unsigned used[SLOT_CLASSES];
+    unsigned waiting[SLOT_CLASSES];
     size_t n_jobs;
     unsigned *held;          /* by each job */
     struct slot_ring *rings; /* for each class and job the lanes in which scrapes wait */
