@@ -22,6 +22,7 @@ void annotation_put_name(struct sv label, struct buf *out);
 struct rule_reader {
     bool (*reads)(void *arg, struct sv label);
     void *arg;
+    bool mask_all; /* show no value of a parameter (model/masking.h) */
 };
 /* The same for the label of an annotation, without ANNOTATION_PREFIX. */
 bool annotation_is_read(const struct rule_reader *rules, struct sv label);

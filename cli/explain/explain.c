@@ -391,7 +391,9 @@ static struct rule_reader rules_of(const struct explain *e, size_t job, struct j
 {
     storage->rules = pipeline_rules(e->options.pipeline, job);
     storage->scratch = e->scratch;
-    return (struct rule_reader){.reads = explain_reads, .arg = storage};
+    return (struct rule_reader){.reads = explain_reads,
+                                .arg = storage,
+                                .mask_all = e->options.config->global.mask_all_params};
 }
 
 /* Enabled types whose port name no container has declared. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/explain/annotations.h"
+#include "model/masking.h"
 #include "scraper/targets/ports.h"
 
 #define POD ANNOTATION_POD
@@ -133,27 +134,38 @@ static void say_annotation_rule(const struct config_rule *rule, const struct rul
     }
 }
 
+/* `here "VALUE"` */
+static void put_value(const struct rule_reader *rules, const struct labels *labels,
+                      const char *name, struct buf *out)
+{
+    struct sv value = get(labels, name);
+    value = mask_label(sv_from(name), rules->mask_all) ? SV(MASK) : value;
+    buf_printf(out, "here \"%.*s\"", annotation_shown(value), value.p);
+}
+
 /* What the rule does and the values that it saw. */
-static void say_values(const struct config_rule *rule, const struct labels *at_rule,
-                       struct buf *out)
+static void say_values(const struct config_rule *rule, const struct rule_reader *rules,
+                       const struct labels *at_rule, struct buf *out)
 {
     const char *regex = rule->regex == NULL ? "(.*)" : rule->regex;
     buf_printf(out, ", which is \"%s\"", config_action_name(rule->action));
     for (size_t i = 0; i < rule->source_labels.n; i++) {
-        struct sv value = get(at_rule, rule->source_labels.at[i]);
+        const char *name = rule->source_labels.at[i];
         buf_puts(out, i == 0 ? " and looks at " : ", ");
-        put_label(sv_from(rule->source_labels.at[i]), out);
-        if (value.n == 0) {
+        put_label(sv_from(name), out);
+        if (get(at_rule, name).n == 0) {
             buf_puts(out, " (missing here)");
         } else {
-            buf_printf(out, " (here \"%.*s\")", annotation_shown(value), value.p);
+            buf_puts(out, " (");
+            put_value(rules, at_rule, name, out);
+            buf_putc(out, ')');
         }
     }
     if (rule->action == ACTION_KEEPEQUAL || rule->action == ACTION_DROPEQUAL) {
         const char *target = rule->target_label == NULL ? "" : rule->target_label;
-        struct sv value = get(at_rule, target);
-        buf_printf(out, "; it compares with %s (here \"%.*s\").", target, annotation_shown(value),
-                   value.p);
+        buf_printf(out, "; it compares with %s (", target);
+        put_value(rules, at_rule, target, out);
+        buf_puts(out, ").");
     } else {
         buf_printf(out, "; its regex is \"%s\".", regex);
     }
@@ -179,7 +191,7 @@ void words_dropped(const struct config_job *job, size_t rule, const struct rule_
         say_annotation_rule(r, rules, discovered, out);
     }
     if (out->len == before) {
-        say_values(r, at_rule, out);
+        say_values(r, rules, at_rule, out);
         say_near(r, discovered, out);
     }
 }

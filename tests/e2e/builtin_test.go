@@ -383,6 +383,7 @@ func TestExplain(t *testing.T) {
 		pod("portless", grafana("memory.scrape", "true")),
 		pod("misnamed", grafana("memory.scrape", "true", "memory.port_name", "http")),
 		pod("half", grafana("cpu.scrape", "true", "cpu.port", "http", "memory.scrape", "true", "memory.port", "8080")),
+		pod("hushed", map[string]string{"example.com/param_token": "s3cret"}),
 		pod("boxed", grafana("cpu.scrape", "true", "cpu.port", "6060", "cpu.container", "side")),
 		pod("unboxed", grafana("cpu.scrape", "true", "cpu.port_name", "main-0", "cpu.container", "nope")),
 		pod("extra", grafana("cpu.scrape", "true", "cpu.port", "6060", "memroy.scrape", "true")),
@@ -424,8 +425,8 @@ func TestExplain(t *testing.T) {
 	}
 	t.Run("summary", func(t *testing.T) {
 		r := explain(t, exitDone, env)
-		for _, want := range []string{"12 pods seen: 4 scraped (4 profile types in all), 8 not, because",
-			"4  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1"} {
+		for _, want := range []string{"13 pods seen: 4 scraped (4 profile types in all), 9 not, because",
+			"5  the annotations do not ask for it: rule 3", "1  the phase is Pending: rule 1"} {
 			if !strings.Contains(r.stderr, want) {
 				t.Errorf("%q is missing:\n%s", want, r.stderr)
 			}
@@ -440,6 +441,20 @@ write: [{url: "http://127.0.0.1:1"}]
 `)
 		r := explain(t, exitDone, env, "--pod", "shop/good", "--config", config)
 		if !strings.Contains(r.stdout, "It watches only the namespaces a, b: add shop to namespaces.names") {
+			t.Error(r.stdout)
+		}
+	})
+	t.Run("secret", func(t *testing.T) {
+		config := writeConfig(t, `
+scrape_configs:
+  - job_name: own
+    kubernetes_sd_configs: [{role: pod}]
+    relabel_configs:
+      - {source_labels: [__meta_kubernetes_pod_annotation_example_com_param_token, __meta_kubernetes_pod_name], regex: "x;y", action: keep}
+write: [{url: "http://127.0.0.1:1"}]
+`)
+		r := explain(t, exitDone, env, "--pod", "shop/hushed", "--config", config)
+		if !strings.Contains(r.stdout, `(here "<secret>"), __meta_kubernetes_pod_name (here "hushed")`) || strings.Contains(r.stdout, "s3cret") {
 			t.Error(r.stdout)
 		}
 	})
