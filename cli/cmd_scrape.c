@@ -282,7 +282,7 @@ static void scrape_on_done(void *arg, const struct http_response *r)
 
 static bool run_request(struct scrape *s, struct http_client *client, struct err *err)
 {
-    struct http_settings settings = {.follow_redirects = true, .enable_http2 = true};
+    struct http_settings settings = {.follow_redirects = true};
     struct http_request request = {
         .url = s->url,
         .settings = &settings,

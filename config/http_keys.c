@@ -289,18 +289,24 @@ static void check_auth(struct reader *r, const struct place *at, bool clean, voi
     }
 }
 
-static const struct field http_rows[] = {
-    PART("basic_auth", &kind_mapping, .arg = &basic_auth, .when = is_basic),
-    PART("authorization", &kind_mapping, .arg = &authorization, .when = is_header),
-    PART("bearer_token", &kind_bearer, .arg = &text_credentials),
-    PART("bearer_token_file", &kind_bearer, .arg = &text_file_name),
-    PART("oauth2", &kind_oauth2, .arg = &oauth2, .when = is_oauth2),
-    PART(NULL, &kind_mapping, .arg = &transport),
-    ROW(http_settings, "follow_redirects", follow_redirects, &kind_bool, .initial.on = true,
-        .optional = true),
-    ROW(http_settings, "enable_http2", enable_http2, &kind_bool, .initial.on = true,
-        .optional = true),
-    ROW(http_settings, "http_headers", headers, &kind_pairs, .arg = &pairs_headers),
-};
+#define HTTP_ROWS(http2)                                                                           \
+    PART("basic_auth", &kind_mapping, .arg = &basic_auth, .when = is_basic),                       \
+        PART("authorization", &kind_mapping, .arg = &authorization, .when = is_header),            \
+        PART("bearer_token", &kind_bearer, .arg = &text_credentials),                              \
+        PART("bearer_token_file", &kind_bearer, .arg = &text_file_name),                           \
+        PART("oauth2", &kind_oauth2, .arg = &oauth2, .when = is_oauth2),                           \
+        PART(NULL, &kind_mapping, .arg = &transport),                                              \
+        ROW(http_settings, "follow_redirects", follow_redirects, &kind_bool, .initial.on = true,   \
+            .optional = true),                                                                     \
+        ROW(http_settings, "enable_http2", enable_http2, &kind_bool, .initial.on = (http2),        \
+            .optional = true),                                                                     \
+        ROW(http_settings, "http_headers", headers, &kind_pairs, .arg = &pairs_headers)
+
+static const struct field http_rows[] = {HTTP_ROWS(true)};
 const struct schema schema_http =
     SCHEMA(http_rows, sizeof(struct http_settings), .check = check_auth);
+
+/* A target gains nothing by HTTP/2, and frames without content keep libcurl busy. */
+static const struct field target_http_rows[] = {HTTP_ROWS(false)};
+const struct schema schema_target_http =
+    SCHEMA(target_http_rows, sizeof(struct http_settings), .check = check_auth);

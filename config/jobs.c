@@ -166,7 +166,7 @@ static const struct field job_rows[] = {
     ROW(config_job, "allow_special_address", allow_special_address, &kind_bool),
     ROW(config_job, "allow_host_network", allow_host_network, &kind_bool, .initial.on = true),
     ROW(config_job, "allow_plain_credentials", allow_plain_credentials, &kind_bool),
-    ROW(config_job, NULL, http, &kind_mapping, .arg = &schema_http),
+    ROW(config_job, NULL, http, &kind_mapping, .arg = &schema_target_http),
 };
 const struct schema schema_job = SCHEMA(job_rows, sizeof(struct config_job));
 

@@ -43,6 +43,7 @@ bool check_header_name(struct sv v, const char **ret_problem);
 
 extern const struct schema schema_root;         /* struct config (config.c) */
 extern const struct schema schema_http;         /* struct http_settings (http_keys.c) */
+extern const struct schema schema_target_http;  /* the same, of a job */
 extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
 extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */
 extern const struct schema schema_job;          /* struct config_job (jobs.c) */

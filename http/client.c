@@ -120,6 +120,7 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
     t->request.body = NULL;
     t->request.n_body = 0;
     t->fd = CURL_SOCKET_BAD;
+    t->wire_start = -1;
     t->n_parts = r->n_body;
     for (size_t i = 0; i < r->n_body; i++) {
         t->parts[i] = r->body[i];
@@ -280,6 +281,7 @@ static void start_again(struct http_transfer *t)
     struct err err = ERR_INIT;
     t->end_ns = 0;
     t->sent_ns = 0;
+    t->fd = CURL_SOCKET_BAD;
     http_transfer_reset_response(t);
     if (http_options_apply_hop(t, &err)) {
         launch(t);
@@ -455,6 +457,8 @@ static void register_metrics(struct http_client *c, struct metrics *m)
     c->connections_reused = metric_cell(connections, (const char *const[]){c->name, "reused"});
     c->overdue = client_cell(c, m, METRIC_COUNTER, "profpull_http_overdue_total",
                              "Requests that were ended more than a second past their deadline.");
+    c->slow_calls = client_cell(c, m, METRIC_COUNTER, "profpull_http_slow_calls_total",
+                                "Calls of libcurl that held the loop for more than 250 ms.");
     c->rebuilds = client_cell(c, m, METRIC_COUNTER, "profpull_http_rebuilds_total",
                               "Multi handles rebuilt after a libcurl error.");
     c->file_failures = client_cell(c, m, METRIC_COUNTER, "profpull_http_file_failures_total",

@@ -46,16 +46,14 @@ static void expire(struct http_transfer *t, const struct due *due, int64_t now_n
     if (now_ns - due->at_ns > OVERDUE_NS) {
         metric_inc(t->client->overdue);
     }
-    t->in_lookup = t->lookup.name != NULL;
-    http_transfer_detach(t);
     if (t->cancelled) {
+        http_transfer_detach(t);
         http_transfer_free(t);
         return;
     }
-    t->stopped = true;
-    t->limit = due->limit;
-    t->result = due->limit == HTTP_LIMIT_CONNECT ? HTTP_ERR_CONNECT : HTTP_ERR_TIMEOUT;
-    http_transfer_complete(t, CURLE_OPERATION_TIMEDOUT);
+    t->in_lookup = t->lookup.name != NULL;
+    http_shard_end(t, due->limit,
+                   due->limit == HTTP_LIMIT_CONNECT ? HTTP_ERR_CONNECT : HTTP_ERR_TIMEOUT);
 }
 
 static bool has_ended(const struct http_transfer *t)

@@ -65,17 +65,29 @@
 /* A longer Retry-After counts as this. */
 #define HTTP_RETRY_AFTER_MAX_S (INT64_C(366) * 24 * 3600)
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
+/* What a response may cost beyond its headers and body. On the wire: as much again, for chunks and
+ * records, and some more, for the handshake. */
+#define HTTP_WIRE_SLACK (256 * 1024)
+/* In how many pieces it may come, as reads or as chunks: so many, and one for each of so many
+ * bytes.
+ */
+#define HTTP_PIECES_SLACK 4096
+#define HTTP_PIECE_BYTES 16
+/* A call of libcurl that takes longer is counted: nothing else of the loop runs meanwhile. */
+#define HTTP_SLOW_CALL_MS 250
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT };
 
-/* The limits of time of a transfer. */
+/* The limits that a transfer can reach without a callback. */
 enum http_limit {
     HTTP_LIMIT_NONE,
     HTTP_LIMIT_TOTAL,    /* timeout_ms */
     HTTP_LIMIT_CONNECT,  /* connect_timeout_ms, for each hop of a redirect */
     HTTP_LIMIT_PROGRESS, /* progress_timeout_ms */
+    HTTP_LIMIT_WIRE,     /* HTTP_WIRE_SLACK: bytes, not time */
+    HTTP_LIMIT_PIECES,   /* HTTP_PIECES_SLACK */
 };
 
 TAILQ_HEAD(http_list, http_transfer);
@@ -120,6 +132,9 @@ struct http_transfer {
     /* The response. */
     struct buf body;
     size_t body_counted; /* part of its storage that is in the client's body_bytes */
+    int64_t wire_start;  /* what its connection had received before; -1: unknown */
+    uint64_t received;   /* bytes of headers and bodies */
+    uint64_t pieces;     /* of bodies */
     size_t header_bytes;
     size_t header_lines;
     uint64_t content_length; /* as announced; UINT64_MAX if not */
@@ -196,6 +211,7 @@ struct http_client {
     struct metric_cell *connections_new;
     struct metric_cell *connections_reused;
     struct metric_cell *overdue;
+    struct metric_cell *slow_calls;
     struct metric_cell *rebuilds;
     struct metric_cell *file_failures;
     unsigned n_shards;
@@ -212,6 +228,9 @@ void http_shard_done(struct http_shard *s);
 void http_shard_add(struct http_transfer *t);
 /* Removes a transfer from its list and from libcurl; the shard must not be busy. */
 void http_shard_remove(struct http_transfer *t);
+/* Ends a transfer that libcurl may have with a limit that was reached. Not while the shard is busy.
+ */
+void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result);
 /* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
 int http_shard_close_socket(void *shard, curl_socket_t fd);
 /* After an error the state of the multi handle is undefined: all its transfers fail, a new one is
@@ -271,6 +290,9 @@ void http_transfer_reset_response(struct http_transfer *t);
 /* Takes the beginning of a response that libcurl has not read because sending failed first. Calls
  * neither on_head() nor on_data(). */
 void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
+
+/* True if so many pieces are too many for what has been received. */
+bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces);
 
 /* ---- result.c -------------------------------------------------------------------------------- */
 

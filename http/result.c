@@ -215,7 +215,15 @@ static bool is_long_line(const struct http_transfer *t)
 
 static void put_protocol(const struct http_transfer *t, struct err *out)
 {
-    if (t->header_lines > HTTP_HEADER_LINES_MAX) {
+    if (t->limit == HTTP_LIMIT_WIRE) {
+        REASON(out,
+               "expected at most as many bytes of framing as of content and %d more, got %" PRIu64
+               " bytes of content",
+               HTTP_WIRE_SLACK, t->received);
+    } else if (t->limit == HTTP_LIMIT_PIECES) {
+        REASON(out, "expected at least %d bytes at a time, got %" PRIu64 " bytes in smaller pieces",
+               HTTP_PIECE_BYTES, t->received);
+    } else if (t->header_lines > HTTP_HEADER_LINES_MAX) {
         REASON(out, "expected at most %d header lines, got more", HTTP_HEADER_LINES_MAX);
     } else if (t->header_bytes > HTTP_HEADER_BYTES_MAX) {
         REASON(out, "expected at most %d bytes of headers, got more", HTTP_HEADER_BYTES_MAX);

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "http/private.h"
+#include "http/wire.h"
 
 /* A peer that has silently gone is noticed after this time: idle, between probes, in all. */
 #define PEER_IDLE_S 15
@@ -17,16 +19,56 @@ struct http_socket {
     LIST_ENTRY(http_socket) link;
     struct http_shard *shard;
     struct event *event;
-    short wanted; /* EV_READ, EV_WRITE */
+    short wanted;      /* EV_READ, EV_WRITE */
+    uint64_t arrivals; /* how often it was readable, since it is watched for a request */
 };
 
 static void drive(struct http_shard *s, curl_socket_t fd, int mask);
 
 /* ---- sockets and timer, on libcurl's request ------------------------------------------------- */
 
+/* With HTTP/2, a connection carries the responses of several transfers. */
+static bool is_metered(const struct http_transfer *t)
+{
+    return !t->url.https || !t->request.settings->enable_http2;
+}
+
+static enum http_limit check_pieces(const struct http_transfer *t, curl_socket_t fd,
+                                    uint64_t arrivals)
+{
+    int64_t total = t->wire_start < 0 ? -1 : wire_received(fd);
+    if (total >= 0 && (uint64_t)(total - t->wire_start) > 2 * t->received + HTTP_WIRE_SLACK) {
+        return HTTP_LIMIT_WIRE;
+    }
+    return http_transfer_is_in_pieces(t, arrivals) ? HTTP_LIMIT_PIECES : HTTP_LIMIT_NONE;
+}
+
+/* A peer can keep us busy with bytes that never become a header or a body, or that come one by one:
+ * libcurl knows no limit for them. Returns true if this has ended a transfer. */
+static bool end_busy_one(struct http_socket *socket, curl_socket_t fd)
+{
+    struct http_transfer *t = TAILQ_FIRST(&socket->shard->running);
+    while (t != NULL && t->fd != fd) {
+        t = TAILQ_NEXT(t, link);
+    }
+    if (t == NULL || !is_metered(t)) {
+        return false;
+    }
+    enum http_limit limit = check_pieces(t, fd, socket->arrivals);
+    if (limit == HTTP_LIMIT_NONE) {
+        return false;
+    }
+    http_shard_end(t, limit, HTTP_ERR_PROTOCOL);
+    return true;
+}
+
 static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 {
     struct http_socket *socket = arg;
+    /* Most responses come in one piece, and cost nothing here. */
+    if (what & EV_READ && ++socket->arrivals > 1 && end_busy_one(socket, fd)) {
+        return; /* the socket may be gone */
+    }
     drive(socket->shard, fd,
           (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
 }
@@ -95,8 +137,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
         return 0;
     }
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
-    if (t != NULL) {
+    if (t != NULL && t->fd != fd) {
         t->fd = fd;
+        t->wire_start = wire_received(fd);
     }
     if (socket == NULL) {
         socket = socket_new(s);
@@ -265,6 +308,15 @@ void http_shard_remove(struct http_transfer *t)
     http_list_move(t, NULL);
 }
 
+void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result)
+{
+    http_transfer_detach(t);
+    t->stopped = true;
+    t->limit = limit;
+    t->result = result;
+    http_transfer_complete(t, CURLE_OPERATION_TIMEDOUT);
+}
+
 /* ---- driving --------------------------------------------------------------------------------- */
 
 static void free_cancelled(struct http_shard *s)
@@ -299,7 +351,11 @@ static void drive(struct http_shard *s, curl_socket_t fd, int mask)
     }
     c->driving = true;
     s->busy = true;
+    int64_t start_ns = clock_mono_ns();
     CURLMcode code = curl_multi_socket_action(s->multi, fd, mask, &running);
+    if (clock_mono_ns() - start_ns > HTTP_SLOW_CALL_MS * NS_PER_MS) {
+        metric_inc(c->slow_calls);
+    }
     s->busy = false;
     free_cancelled(s);
     collect(s);

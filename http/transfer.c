@@ -197,6 +197,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
         return 0;
     }
     t->progress_ns = clock_mono_ns();
+    t->received += len;
     t->header_bytes += len;
     t->header_lines++;
     if (is_over_limit(t)) {
@@ -220,6 +221,11 @@ static size_t discard(struct http_transfer *t, size_t len)
     return t->discarded <= HTTP_REDIRECT_BODY_MAX ? len : stop(t, HTTP_ERR_TOO_LARGE);
 }
 
+bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces)
+{
+    return pieces > HTTP_PIECES_SLACK + t->received / HTTP_PIECE_BYTES;
+}
+
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
@@ -228,6 +234,11 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
         return 0;
     }
     t->progress_ns = clock_mono_ns();
+    t->received += len;
+    if (http_transfer_is_in_pieces(t, ++t->pieces)) {
+        t->limit = HTTP_LIMIT_PIECES;
+        return stop(t, HTTP_ERR_PROTOCOL);
+    }
     if (t->following) {
         return discard(t, len);
     }

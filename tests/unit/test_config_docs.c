@@ -82,6 +82,8 @@ static bool has_section(const struct schema *s)
 {
     struct section sections[SECTIONS];
     list_sections(sections);
+    /* The same keys, with another default. */
+    s = s == &schema_target_http ? &schema_http : s;
     for (size_t i = 0; i < SECTIONS; i++) {
         if (sections[i].schema == s) {
             return true;

@@ -158,6 +158,7 @@ static const char full[] =
     "  allow_host_network: true\n"
     "  allow_plain_credentials: false\n"
     "  basic_auth: {username: u, password: hunter2}\n"
+    "  enable_http2: true\n"
     "write:\n"
     "- url: http://x\n"
     "  name: one\n"
@@ -310,6 +311,7 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "  proxy_from_environment: true\n"
         "  follow_redirects: false\n"
         "  enable_http2: false\n",
+        "  enable_http2: true\n",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         CHECK_CONTAINS(got, parts[i], "");

@@ -95,7 +95,7 @@ static void missing_keys_have_defaults(void **state)
     assert_false(j->allow_foreign_address);
     CHECK_INT(j->http.auth, HTTP_AUTH_NONE, "");
     assert_true(j->http.follow_redirects);
-    assert_true(j->http.enable_http2);
+    assert_false(j->http.enable_http2);
     assert_false(j->http.proxy_from_environment);
     CHECK_INT(c->n_endpoints, 1, "");
     const struct config_endpoint *e = &c->endpoints[0];

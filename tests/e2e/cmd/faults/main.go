@@ -35,6 +35,7 @@ var (
 	interval    = flag.Duration("interval", 12*time.Second, "scrape interval")
 	timeout     = flag.Duration("timeout", 10*time.Second, "scrape timeout: a request may last so long")
 	seconds     = flag.Duration("time", 10*time.Minute, "how long to measure, after one interval to warm up")
+	badKeys     = flag.String("bad-job", "", "further keys of the bad targets' job, as YAML: \"scheme: https\"")
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 )
 
@@ -120,17 +121,23 @@ server: {listen: "%s"}
 scrape_configs:
 %s%swrite:
   - {name: main, url: "http://%s"}
-`, *interval, *timeout, adminAddress, job("good", good), job("bad", addresses), sinkAddress)
+`, *interval, *timeout, adminAddress, job("good", good, ""), job("bad", addresses, *badKeys), sinkAddress)
 	file := filepath.Join(*dir, "faults.yaml")
 	check(os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
-func job(name string, targets []string) string {
+func job(name string, targets []string, keys string) string {
+	for _, key := range strings.Split(keys, ";") {
+		if key = strings.TrimSpace(key); key != "" {
+			name += "\n    " + key
+		}
+	}
+	service, _, _ := strings.Cut(name, "\n")
 	return fmt.Sprintf(`  - job_name: %s
     profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
     static_configs: [{targets: ["%s"], labels: {service_name: %s}}]
-`, name, strings.Join(targets, `", "`), name)
+`, name, strings.Join(targets, `", "`), service)
 }
 
 func waitReady() {

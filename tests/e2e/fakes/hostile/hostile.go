@@ -23,6 +23,8 @@ const (
 	ChunkExtension Kind = "chunk-extension" // one chunk whose extension has no end
 	TinyChunks     Kind = "tiny-chunks"     // chunks of one byte
 	EarlyHints     Kind = "early-hints"     // interim responses
+	HTTP2Hints     Kind = "http2-hints"     // the same over HTTP/2 (TLS)
+	HTTP2EmptyData Kind = "http2-empty"     // DATA frames without data
 )
 
 const head = "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -42,11 +44,14 @@ type Peer struct {
 	mu    sync.Mutex
 	open  map[net.Conn]time.Time
 	lives []time.Duration
+	sent  int64 // bytes of all connections
 }
 
 // Start listens on an address of its own.
 func Start(kind Kind) (*Peer, error) {
-	if _, known := scripts[kind]; !known && kind != Silent {
+	_, plain := scripts[kind]
+	_, http2 := frames[kind]
+	if !plain && !http2 && kind != Silent {
 		return nil, fmt.Errorf("no hostile peer is called %q", kind)
 	}
 	listener, err := net.Listen("tcp", loop.Host()+":0")
@@ -84,6 +89,13 @@ func (p *Peer) Lives() []time.Duration {
 	return all
 }
 
+// Sent is the number of bytes that the kernel has taken for the client, as plain text.
+func (p *Peer) Sent() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent
+}
+
 func (p *Peer) accept() {
 	for {
 		conn, err := p.listener.Accept()
@@ -105,6 +117,10 @@ func (p *Peer) serve(conn net.Conn) {
 		p.lives = append(p.lives, time.Since(p.open[conn]))
 		delete(p.open, conn)
 	}()
+	if _, http2 := frames[p.kind]; http2 {
+		p.serveHTTP2(conn)
+		return
+	}
 	in := bufio.NewReaderSize(conn, 1024)
 	for {
 		line, err := in.ReadString('\n')
@@ -112,16 +128,21 @@ func (p *Peer) serve(conn net.Conn) {
 			return
 		}
 		if line == "\r\n" && p.kind != Silent {
-			p.flood(conn)
+			p.send(conn, []byte(scripts[p.kind].once), []byte(scripts[p.kind].again))
 			return
 		}
 	}
 }
 
-func (p *Peer) flood(conn net.Conn) {
-	script := scripts[p.kind]
-	_, err := conn.Write([]byte(script.once))
-	for again := []byte(script.again); err == nil; {
-		_, err = conn.Write(again)
+// send writes once, and then again and again until the client has gone.
+func (p *Peer) send(conn net.Conn, once, again []byte) {
+	for next := once; ; next = again {
+		n, err := conn.Write(next)
+		p.mu.Lock()
+		p.sent += int64(n)
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
 	}
 }

@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/hostile"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// Targets that send without end what is no profile, as fast as they can: each scrape of them ends
+// early, after a few megabytes, and the other targets are scraped as ever. HTTP/2, for which libcurl
+// has no such limits, is not spoken with targets.
+func TestHostileTargets(t *testing.T) {
+	t.Parallel()
+	kinds := []struct {
+		kind   hostile.Kind
+		keys   string // of its job
+		reason string // in the error of each scrape
+	}{
+		{hostile.ChunkExtension, "", "bytes of framing as of content"},
+		{hostile.TinyChunks, "", "expected at least 16 bytes at a time"},
+		{hostile.EarlyHints, "", "header lines"},
+		{hostile.HTTP2Hints, "scheme: https, tls_config: {insecure_skip_verify: true}, scrape_timeout: 1s,", "no response within"},
+		{hostile.HTTP2EmptyData, "scheme: https, tls_config: {insecure_skip_verify: true}, scrape_timeout: 1s,", "no response within"},
+	}
+	server := newPyroscope(t, pyroscope.Options{})
+	good := newTarget(t, target.Options{})
+	var jobs strings.Builder
+	peers := map[string]*hostile.Peer{}
+	for _, k := range kinds {
+		peer, err := hostile.Start(k.kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(peer.Down)
+		peers[string(k.kind)] = peer
+		fmt.Fprintf(&jobs, `  - {job_name: %s, %s static_configs: [{targets: ["%s"], labels: {service_name: bad}}],
+     profiles: {memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}}}
+`, k.kind, k.keys, peer.Addr())
+	}
+	p := run(t, `
+global: {scrape_interval: 2s, scrape_timeout: 10s}
+scrape_configs:
+`+jobs.String()+`  - job_name: good
+    scrape_interval: 1s
+    profiles: {process_cpu: {enabled: false}}
+    static_configs:
+`+staticTargets("good", good)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	failures := func(job string) float64 {
+		return p.metrics().sum("profpull_scrapes_total", "job", job, "result", "failed")
+	}
+	for _, k := range kinds {
+		p.wait("failed scrapes of "+string(k.kind), func() string {
+			if n := failures(string(k.kind)); n < 3 {
+				return fmt.Sprintf("%.0f", n)
+			}
+			return ""
+		})
+		sent, n := peers[string(k.kind)].Sent(), failures(string(k.kind))
+		t.Logf("%s: %.1f MB sent for %.0f scrapes", k.kind, float64(sent)/1e6, n)
+		// What the client reads, and the buffers of the kernel.
+		if limit := (n + 2) * (32 << 20); float64(sent) > limit {
+			t.Errorf("%s has sent %d bytes, expected at most %.0f", k.kind, sent, limit)
+		}
+	}
+	for _, s := range p.scrapes("") {
+		for _, k := range kinds {
+			if s.Job == string(k.kind) && !strings.Contains(s.LastError, k.reason) {
+				t.Errorf("%s: %q, expected %q", k.kind, s.LastError, k.reason)
+			}
+		}
+	}
+	waitProfiles(t, server, 20, nil)
+	m := p.metrics()
+	if n := m.sum("profpull_scrapes_total", "job", "good", "result", "failed"); n > 0 {
+		t.Errorf("%.0f scrapes of the good target failed", n)
+	}
+	if status, _ := p.get("/-/healthy"); status != 200 {
+		t.Errorf("/-/healthy: %d", status)
+	}
+	p.stop()
+}
