@@ -97,6 +97,8 @@ static void test_too_long_for_a_name(void **state)
     CHECK_INT(sample_types_config(SV("x"), &type, 1, &out), 1, "as long as it may be");
     type.type_text.n++;
     CHECK_INT(sample_types_config(SV("x"), &type, 1, &out), 0, "longer");
+    type.type_text = (struct sv){"a\0b", 3};
+    CHECK_INT(sample_types_config(SV("x"), &type, 1, &out), 0, "with a NUL");
     buf_done(&out);
 }
 

@@ -1,5 +1,7 @@
 #include "write/protocols/sample_types.h"
 
+#include <string.h>
+
 #include "base/utf8.h"
 #include "config/config.h"
 
@@ -8,7 +10,6 @@ struct known {
     const char *type;
     const char *name;    /* the `__name__` that it is for; NULL: any */
     const char *display; /* NULL: the type's own name */
-    bool prefixed;       /* display comes after "block" or "mutex" */
     const char *units;   /* NULL: the profile's */
     bool average;
 };
@@ -20,8 +21,10 @@ static const struct known known_types[] = {
     {"inuse_space", .units = "bytes", .average = true},
     {"objects", .units = "objects"},
     {"goroutine", .display = "goroutines", .units = "goroutines", .average = true},
-    {"contentions", .display = "_count", .prefixed = true, .units = "lock_samples"},
-    {"delay", .display = "_duration", .prefixed = true, .units = "lock_nanoseconds"},
+    {"contentions", .name = "block", .display = "block_count", .units = "lock_samples"},
+    {"contentions", .display = "mutex_count", .units = "lock_samples"},
+    {"delay", .name = "block", .display = "block_duration", .units = "lock_nanoseconds"},
+    {"delay", .display = "mutex_duration", .units = "lock_nanoseconds"},
     {"time", .name = "fgprof", .display = "fgprof"},
 };
 
@@ -50,7 +53,7 @@ static bool is_samples(struct sv type)
     return sv_eq_str(type, "samples") || sv_eq_str(type, "sample");
 }
 
-/* JSON can only match text, and each key once. */
+/* JSON can only match text, and each key once; not all readers take a NUL in a key. */
 static bool can_be_described(const struct pprof_value_type *types, size_t i)
 {
     struct sv type = types[i].type_text;
@@ -59,46 +62,31 @@ static bool can_be_described(const struct pprof_value_type *types, size_t i)
             return false;
         }
     }
-    return type.n > 0 && type.n <= SAMPLE_TYPE_MAX && utf8_valid(type);
+    return type.n > 0 && type.n <= SAMPLE_TYPE_MAX && utf8_valid(type) &&
+           memchr(type.p, 0, type.n) == NULL;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_member(struct buf *out, const char *key, struct sv value, bool *first)
+static void put_known(struct buf *out, const struct known *k)
 {
-    buf_printf(out, "%s\"%s\":", *first ? "" : ",", key);
-    json_quote(value, out);
-    *first = false;
-}
-
-static void put_known(struct buf *out, const struct known *k, struct sv name)
-{
-    bool first = true;
-    struct buf display;
-    buf_init(&display, 4096);
-    if (k->prefixed) {
-        buf_puts(&display, sv_eq_str(name, "block") ? "block" : "mutex");
-    }
-    buf_puts(&display, k->display != NULL ? k->display : "");
-    if (display.len > 0) {
-        put_member(out, "display-name", (struct sv){.p = display.data, .n = display.len}, &first);
+    if (k->display != NULL) {
+        json_member("display-name", sv_from(k->display), out);
     }
     if (k->units != NULL) {
-        put_member(out, "units", sv_from(k->units), &first);
+        json_member("units", sv_from(k->units), out);
     }
     if (k->average) {
-        put_member(out, "aggregation", SV("average"), &first);
+        json_member("aggregation", SV("average"), out);
     }
-    buf_done(&display);
 }
 
 /* The number of samples: CPU in a CPU profile, and nothing that could be taken for it elsewhere. */
 static void put_samples(struct buf *out, const struct profile_types *p)
 {
-    bool first = true;
     if (p->is_cpu) {
-        put_member(out, "display-name", SV("cpu"), &first);
-        put_member(out, "units", SV("samples"), &first);
+        json_member("display-name", SV("cpu"), out);
+        json_member("units", SV("samples"), out);
         buf_puts(out, ",\"sampled\":true");
         return;
     }
@@ -106,7 +94,7 @@ static void put_samples(struct buf *out, const struct profile_types *p)
     buf_init(&display, 4096);
     buf_append(&display, p->name.p, p->name.n);
     buf_puts(&display, p->n > 1 ? "_samples" : "");
-    put_member(out, "display-name", (struct sv){.p = display.data, .n = display.len}, &first);
+    json_member("display-name", (struct sv){.p = display.data, .n = display.len}, out);
     buf_done(&display);
 }
 
@@ -118,7 +106,7 @@ static void put_entry(struct buf *out, struct sv type, const struct profile_type
     if (is_samples(type)) {
         put_samples(out, p);
     } else if (k != NULL) {
-        put_known(out, k, p->name);
+        put_known(out, k);
     }
     buf_putc(out, '}');
 }
