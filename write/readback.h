@@ -31,6 +31,10 @@ struct readback {
     void (*ask)(const struct readback_query *q, struct buf *url, struct buf *body);
     /* Whether the answer, an object, holds the profile. */
     bool (*holds)(const struct json_t *answer);
+    /* Another question, whether anything of the tenant can be read at all, and what its answer
+     * says. NULL: there is none. */
+    void (*ask_empty)(struct buf *url, struct buf *body);
+    bool (*is_empty)(const struct json_t *answer);
     /* An answer that is a profile holds it: collectors of profefe send what they find (2019). */
     bool may_be_profile;
     /* 204 and 404 say that nothing was found (yet), and nothing about the path. */

@@ -12,8 +12,8 @@
  *     a name that needed no change before a changed one, then the first in the order of the
  *     original names. Where names are rewritten, names that differ only in "." and "_" count as the
  *     same, because Pyroscope 1.x folds them.
- *  5. Labels over the endpoint's limits (by default those of a Pyroscope: 1024, 2048, 30) are cut,
- *     unless the protocol is unlimited: a name that is too long loses its label, a value its end,
+ *  5. Labels over the endpoint's limits (by default 1024, 2048, and 24 of a Pyroscope's 30) are
+ * cut, unless the protocol is unlimited: a name that is too long loses its label, a value its end,
  *     and of too many labels the last are dropped in this order of worth: `__name__`, `__delta__`,
  *     service_name; instance, job, namespace, pod, container; external labels; the rest; each group
  *     by name.

@@ -31,11 +31,58 @@ static void retry_later(struct probe *probe)
 
 /* ---- a server -------------------------------------------------------------------------------- */
 
+static bool send_query(struct probe *probe);
+
+static void no_memory(struct probe *probe)
+{
+    verify_finish(probe, false, "", "out of memory");
+}
+
+/* Once: the answer lags by minutes. */
+static void ask_whether_empty(struct probe *probe)
+{
+    probe->asked_empty = true;
+    probe->asks_empty = true;
+    buf_clear(&probe->url);
+    buf_clear(&probe->body);
+    if (!readback_empty_request(probe->how, probe->to.endpoint.url, &probe->url, &probe->body) ||
+        !send_query(probe)) {
+        no_memory(probe);
+    }
+}
+
+static void not_yet(struct probe *probe, const struct http_response *r)
+{
+    probe->last[0] = '\0';
+    if (r->status == 429 || r->status >= 500) {
+        snprintf(probe->last, sizeof(probe->last), "HTTP %ld", r->status);
+    }
+    if (r->status == 200 && probe->how->ask_empty != NULL && !probe->asked_empty) {
+        ask_whether_empty(probe);
+    } else {
+        retry_later(probe);
+    }
+}
+
+static void on_emptiness(struct probe *probe, const struct http_response *r)
+{
+    probe->asks_empty = false;
+    if (r->result == HTTP_DONE) {
+        struct sv body = {.p = r->body->data, .n = r->body->len};
+        probe->empty = readback_says_empty(probe->how, r->status, body);
+    }
+    retry_later(probe);
+}
+
 static void verify_on_response(void *arg, const struct http_response *r)
 {
     struct probe *probe = arg;
     struct err err = ERR_INIT;
     if (probe->done) {
+        return;
+    }
+    if (probe->asks_empty) {
+        on_emptiness(probe, r);
         return;
     }
     if (r->result != HTTP_DONE) {
@@ -49,11 +96,7 @@ static void verify_on_response(void *arg, const struct http_response *r)
         report_found(probe);
         break;
     case READBACK_NOT_YET:
-        probe->last[0] = '\0';
-        if (r->status == 429 || r->status >= 500) {
-            snprintf(probe->last, sizeof(probe->last), "HTTP %ld", r->status);
-        }
-        retry_later(probe);
+        not_yet(probe, r);
         break;
     case READBACK_IMPOSSIBLE:
     default:
@@ -130,7 +173,7 @@ static void query_server(struct probe *probe)
     buf_clear(&probe->url);
     buf_clear(&probe->body);
     if (!readback_request(probe->how, &q, &probe->url, &probe->body) || !send_query(probe)) {
-        verify_finish(probe, false, "", "out of memory");
+        no_memory(probe);
     }
 }
 

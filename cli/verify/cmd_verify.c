@@ -40,7 +40,9 @@ static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', verify_args, config.file, "FILE", "the configuration"),
     FLAG(TEXT, "endpoint", 0, verify_args, options.only, "NAME", "this endpoint only"),
     FLAG(DURATION, "timeout", 0, verify_args, options.timeout_ms, "DUR",
-         "how long a profile may take to be found", .min = 1),
+         "how long a profile may take to be found; four times as long if the tenant of a Pyroscope "
+         "was empty",
+         .min = 1),
     FLAG(TEXT, "deepflow-querier", 0, verify_args, options.deepflow_querier, "URL",
          "the querier of the DeepFlow server (http://SERVER:20416)"),
 };

@@ -37,6 +37,9 @@ struct probe {
     char text[ERR_MSG_MAX];
     const char *advice;
     char last[ERR_MSG_MAX]; /* why the last query failed; "": not found */
+    bool asks_empty;        /* the query under way is whether the tenant is empty */
+    bool asked_empty;
+    bool empty; /* nothing of the tenant could be read when it was asked */
 };
 
 struct verify {
@@ -46,6 +49,7 @@ struct verify {
     struct worker_pool *workers;
     struct http_client *http; /* for queries */
     struct loop_timer *deadline;
+    bool extended; /* the deadline, for empty tenants */
     struct probe *probes;
     size_t n_probes;
     size_t printed;

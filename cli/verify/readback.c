@@ -56,6 +56,15 @@ bool readback_request(const struct readback *how, const struct readback_query *q
     return buf_ok(url) && buf_ok(body);
 }
 
+bool readback_empty_request(const struct readback *how, const char *base_url, struct buf *url,
+                            struct buf *body)
+{
+    struct sv base = base_of(base_url);
+    buf_append(url, base.p, base.n);
+    how->ask_empty(url, body);
+    return buf_ok(url) && buf_ok(body);
+}
+
 /* ---- responses ------------------------------------------------------------------------------- */
 
 static enum readback_verdict impossible(struct err *err, const char *why)
@@ -99,6 +108,14 @@ enum readback_verdict readback_check(const struct readback *how, long status, st
     }
     err_set(err, ERR_REFUSED, "the question was answered with HTTP %ld", status);
     return READBACK_IMPOSSIBLE;
+}
+
+bool readback_says_empty(const struct readback *how, long status, struct sv body)
+{
+    json_t *root = status == 200 ? json_loadb(body.p, body.n, 0, NULL) : NULL;
+    bool empty = json_is_object(root) && how->is_empty(root);
+    json_decref(root);
+    return empty;
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */

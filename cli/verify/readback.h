@@ -23,6 +23,12 @@ const struct readback *readback_of(const struct config_endpoint *endpoint);
 bool readback_request(const struct readback *how, const struct readback_query *q, struct buf *url,
                       struct buf *body);
 
+/* The same for the question whether the tenant is empty; only if the server has one. */
+bool readback_empty_request(const struct readback *how, const char *base_url, struct buf *url,
+                            struct buf *body);
+/* Whether the response says that it is; false for any other response. */
+bool readback_says_empty(const struct readback *how, long status, struct sv body);
+
 enum readback_verdict {
     READBACK_FOUND,
     READBACK_NOT_YET,    /* query again */

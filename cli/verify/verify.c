@@ -19,6 +19,9 @@
 /* The delay before the second query; it grows. */
 #define RETRY_FIRST_MS 200
 
+/* So many times longer is waited for a tenant that was empty before. */
+#define EMPTY_FACTOR 3
+
 /* How long it may take to join all threads at the end; one may hang in a call of a disk. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
@@ -61,25 +64,46 @@ void verify_finish(struct probe *probe, bool works, const char *advice, const ch
     verify_print(probe->verify);
 }
 
+/* A new server may not be able to read a tenant yet, which says nothing against the endpoint. */
+static void finish_late(struct probe *probe, const char *limit)
+{
+    if (probe->sent_ms == 0) {
+        verify_finish(probe, false, advice_for(&probe->to.endpoint, HTTP_ERR_TIMEOUT, 0),
+                      "no answer within %s", limit);
+    } else if (probe->last[0] != '\0') {
+        verify_finish(probe, false, "", "accepted, but not read back within %s: %s", limit,
+                      probe->last);
+    } else if (probe->empty) {
+        verify_finish(probe, true,
+                      "a new Pyroscope may show nothing of a tenant before its first compaction: "
+                      "ask again in a few minutes",
+                      "accepted; not read back within %s: the tenant was empty", limit);
+    } else {
+        verify_finish(probe, false,
+                      "it may take longer (--timeout), go to another tenant than is read "
+                      "(tenant_id), or be dropped behind the answer: see the server's log",
+                      "accepted, but not found within %s", limit);
+    }
+}
+
 static void verify_on_deadline(void *arg)
 {
     struct verify *v = arg;
     char limit[32];
-    format_duration_ms(v->options->timeout_ms, limit, sizeof(limit));
+    int64_t waited_ms = v->options->timeout_ms * (v->extended ? 1 + EMPTY_FACTOR : 1);
+    bool more = false;
+    format_duration_ms(waited_ms, limit, sizeof(limit));
     for (size_t i = 0; i < v->n_probes; i++) {
         struct probe *probe = &v->probes[i];
-        if (probe->sent_ms == 0) {
-            verify_finish(probe, false, advice_for(&probe->to.endpoint, HTTP_ERR_TIMEOUT, 0),
-                          "no answer within %s", limit);
-        } else if (probe->last[0] != '\0') {
-            verify_finish(probe, false, "", "accepted, but not read back within %s: %s", limit,
-                          probe->last);
+        if (probe->empty && !probe->done && !v->extended) {
+            more = true;
         } else {
-            verify_finish(probe, false,
-                          "it may take longer (--timeout), go to another tenant than is read "
-                          "(tenant_id), or be dropped behind the answer: see the server's log",
-                          "accepted, but not found within %s", limit);
+            finish_late(probe, limit);
         }
+    }
+    if (more) {
+        v->extended = true;
+        loop_timer_after(v->deadline, EMPTY_FACTOR * v->options->timeout_ms);
     }
 }
 

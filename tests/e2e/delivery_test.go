@@ -84,7 +84,13 @@ write:
 	checkArrived(t, got, nameOfPath, big, small, plain)
 	noneRefused(t, server)
 	uncompressed := 0
+	ids := map[string]string{}
 	for _, r := range got {
+		// The ID depends on the bytes alone.
+		if other, twice := ids[r.ID]; len(r.ID) != 36 || (twice && other != r.SHA256) {
+			t.Errorf("ID %q of %s, and of %s", r.ID, r.SHA256, other)
+		}
+		ids[r.ID] = r.SHA256
 		if r.Labels["job"] != "bytes" || r.Labels["service_name"] != "shop/cart" || r.Tenant != "team-a" ||
 			r.Header.Get("X-Test") != "yes" || !strings.HasPrefix(r.Header.Get("User-Agent"), "profpull/") {
 			t.Fatalf("labels %v, header %v", r.Labels, r.Header)

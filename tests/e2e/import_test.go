@@ -552,6 +552,27 @@ write:
 	}
 }
 
+// A Pyroscope that has compacted nothing yet finds a profile by its service alone. One that shows
+// nothing at all of an empty tenant is no failure, but is waited for longer; if the tenant is not empty,
+// it is one.
+func TestVerifyFresh(t *testing.T) {
+	t.Parallel()
+	fresh := startPyroscope(t, pyroscope.Options{Fresh: true})
+	blind := startPyroscope(t, pyroscope.Options{Blind: true})
+	lossy := startPyroscope(t, pyroscope.Options{HiddenFor: 1 << 30})
+	config := fmt.Sprintf("write:\n  - {name: fresh, url: %q}\n  - {name: ingest, url: %q, protocol: ingest}\n"+
+		"  - {name: blind, url: %q}\n", fresh.URL(), fresh.URL(), blind.URL())
+	expectLines(t, verifyLines(t, exitDone, config, "--timeout", "3s"), map[string][]string{
+		"fresh":  {"ok", "accepted, and found after"},
+		"ingest": {"ok", "accepted, and found after"},
+		"blind":  {"ok", "accepted; not read back within 12s: the tenant was empty", "before its first compaction"},
+	})
+	config = fmt.Sprintf("write: [{name: lossy, url: %q}]\n", lossy.URL())
+	expectLines(t, verifyLines(t, exitPeer, config, "--timeout", "3s"), map[string][]string{
+		"lossy": {"FAILED", "accepted, but not found within 3s"},
+	})
+}
+
 // An endpoint that does not work is reported with the reason and advice.
 func TestVerifyBad(t *testing.T) {
 	t.Parallel()

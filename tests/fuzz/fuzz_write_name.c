@@ -144,7 +144,7 @@ static void check_name(struct sv name, const struct series *s)
         }
     }
     REQUIRE(pairs == expected_pairs(s));
-    REQUIRE(pairs <= 26);
+    REQUIRE(pairs <= 20);
 }
 
 static void check_series(const struct labels *l)
@@ -173,7 +173,7 @@ static void check_push(const struct labels *l)
     static const struct config_pairs none = {.at = NULL, .n = 0};
     struct series s;
     REQUIRE(series_build(&s, l, &none, &limits, &protocol_push.labels));
-    REQUIRE(s.n <= 30);
+    REQUIRE(s.n <= 24);
     for (size_t i = 0; i < s.n; i++) {
         REQUIRE(s.at[i].value.n > 0 && s.at[i].value.n <= 2048);
         REQUIRE(utf8_valid(s.at[i].value));

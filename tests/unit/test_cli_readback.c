@@ -57,6 +57,67 @@ static void queries_of_each_server(void **state)
     }
 }
 
+/* The service stands in the selector only if it needs no quoting. */
+static void query_by_service(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *service;
+        const char *want;
+    } cases[] = {
+        {"profpull-verify", "{verify_id=\\\"0a\\\",service_name=\\\"profpull-verify\\\"}"},
+        {"ns/app", "{verify_id=\\\"0a\\\"}"},
+        {"a\"b", "{verify_id=\\\"0a\\\"}"},
+        {"", "{verify_id=\\\"0a\\\"}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf url;
+        struct buf body;
+        buf_init(&url, 4096);
+        buf_init(&body, 4096);
+        struct readback_query q = {
+            .base_url = "http://h", .service = cases[i].service, .id = "0a", .until_ns = 1};
+        assert_true(readback_request(&readback_pyroscope, &q, &url, &body));
+        CHECK_CONTAINS(body.data, cases[i].want, cases[i].service);
+        buf_done(&url);
+        buf_done(&body);
+    }
+}
+
+/* A Pyroscope is asked whether it has anything of the tenant. */
+static void empty_tenants(void **state)
+{
+    (void)state;
+    static const struct {
+        long status;
+        const char *body;
+        bool want;
+    } cases[] = {
+        {200, "{}", true},
+        {200, "{\"dataIngested\":false,\"oldestProfileTime\":\"9223372036854775807\"}", true},
+        {200, "{\"dataIngested\":true,\"oldestProfileTime\":\"1\"}", false},
+        {200, "[]", false},
+        {200, "<html>", false},
+        {200, "", false},
+        {404, "{}", false},
+        {500, "{}", false},
+    };
+    struct buf url;
+    struct buf body;
+    buf_init(&url, 4096);
+    buf_init(&body, 4096);
+    assert_true(
+        readback_empty_request(&readback_pyroscope, "http://h/profile/ingest", &url, &body));
+    CHECK_STR(url.data, "http://h/profile/querier.v1.QuerierService/GetProfileStats", "");
+    CHECK_STR(body.data, "{}", "");
+    buf_done(&url);
+    buf_done(&body);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK_INT(readback_says_empty(&readback_pyroscope, cases[i].status, sv_from(cases[i].body)),
+                  cases[i].want, cases[i].body);
+    }
+}
+
 static void read_back_follows_from_protocol_and_url(void **state)
 {
     (void)state;
@@ -162,6 +223,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_of_each_server),
+        cmocka_unit_test(query_by_service),
+        cmocka_unit_test(empty_tenants),
         cmocka_unit_test(read_back_follows_from_protocol_and_url),
         cmocka_unit_test(responses_of_each_server),
         cmocka_unit_test(the_profile_is_valid),

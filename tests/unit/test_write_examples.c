@@ -8,6 +8,7 @@
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/profefe.h"
+#include "write/protocols/push.h"
 
 #define BOUNDARY "pprofpull7f3a9c"
 
@@ -340,10 +341,10 @@ static void test_push_is_plain_protobuf(void **state)
     (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     struct bytes head =
-        from_hex("0ae6010a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d65"
+        from_hex("0a8c020a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d65"
                  "5f5f12066d656d6f72790a190a08696e7374616e6365120d31302e312e322e333a"
                  "363036300a190a0c736572766963655f6e616d651209"
-                 "73686f702e636172741285010a8201");
+                 "73686f702e6361727412ab010a8201");
     struct example e = {.endpoint = {.url = "http://pyroscope:4040",
                                      .protocol = &protocol_push.config,
                                      .remote_timeout_ms = 10000},
@@ -354,10 +355,13 @@ static void test_push_is_plain_protobuf(void **state)
                         .size = cpu.n};
     build(&e);
     CHECK_INT(e.sent.status, REQUEST_OK, "protobuf");
-    CHECK_INT(body_size(&e), 233, "protobuf");
+    CHECK_INT(body_size(&e), 271, "protobuf");
     CHECK_INT(e.sent.request.body[0].len, head.n, "protobuf");
     assert_memory_equal(e.sent.request.body[0].data, head.data, head.n);
-    CHECK_INT(e.sent.request.body[2].len, 0, "protobuf: no ID");
+    char id[PUSH_ID_LENGTH + 1];
+    push_id((struct sv){cpu.data, cpu.n}, id);
+    CHECK_INT(e.sent.request.body[2].len, 2 + PUSH_ID_LENGTH, "protobuf: ID");
+    assert_memory_equal((const char *)e.sent.request.body[2].data + 2, id, PUSH_ID_LENGTH);
     CHECK_STR(url_of(&e), "http://pyroscope:4040/push.v1.PusherService/Push", "protobuf");
     static const struct http_header want[] = {{"Content-Type", "application/proto"},
                                               {"Connect-Protocol-Version", "1"},

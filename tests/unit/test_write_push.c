@@ -13,18 +13,25 @@ static void put_hex(struct buf *out, const void *data, size_t n)
     }
 }
 
-/* The whole request: prefix, profile. */
+#define ID "734fd599-6865-419e-9475-932762d8f469"
+#define ID_HEX "122437333466643539392d363836352d343139652d393437352d393332373632643866343639"
+
+/* The whole request: prefix, profile, suffix. */
 static void encode(struct labels *l, struct sv profile, struct buf *out)
 {
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     struct buf prefix;
+    struct buf suffix;
     buf_init(&prefix, 1 << 20);
-    assert_true(push_encode(&s, profile.n, &prefix));
+    buf_init(&suffix, 1 << 20);
+    assert_true(push_encode(&s, profile.n, ID, &prefix, &suffix));
     buf_append(out, prefix.data, prefix.len);
     buf_append(out, profile.p, profile.n);
+    buf_append(out, suffix.data, suffix.len);
     assert_true(buf_ok(out));
     buf_done(&prefix);
+    buf_done(&suffix);
     series_done(&s);
 }
 
@@ -40,10 +47,10 @@ static void test_request_of_two_labels(void **state)
     encode(l, (struct sv){.p = "\x1f\x8b\x08\x00", .n = 4}, &out);
     put_hex(&hex, out.data, out.len);
     CHECK_STR(hex.data,
-              "0a370a170a085f5f6e616d655f5f120b70726f636573735f6370750a140a0c736572766963655f6e616d"
-              "65120464656d6f12060a041f8b0800",
+              "0a5d0a170a085f5f6e616d655f5f120b70726f636573735f6370750a140a0c736572766963655f6e616d"
+              "65120464656d6f122c0a041f8b0800" ID_HEX,
               "");
-    CHECK_INT(out.len, 57, "");
+    CHECK_INT(out.len, 95, "");
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
@@ -63,12 +70,13 @@ static void test_request_of_four_labels(void **state)
     encode(l, (struct sv){.p = cpu.data, .n = cpu.n}, &out);
     put_hex(&hex, out.data, out.len);
     static const char head[] =
-        "0ae6010a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d655f5f12066d656d6f72790a19"
+        "0a8c020a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d655f5f12066d656d6f72790a19"
         "0a08696e7374616e6365120d31302e312e322e333a363036300a190a0c736572766963655f6e616d6512097368"
-        "6f702e636172741285010a8201";
-    CHECK_INT(out.len, 233, "");
+        "6f702e6361727412ab010a8201";
+    CHECK_INT(out.len, 271, "");
     CHECK_INT(strncmp(hex.data, head, strlen(head)), 0, hex.data);
-    CHECK_STR(hex.data + strlen(head), cpu_hex, "");
+    CHECK_INT(strncmp(hex.data + strlen(head), cpu_hex, strlen(cpu_hex)), 0, hex.data);
+    CHECK_STR(hex.data + strlen(head) + strlen(cpu_hex), ID_HEX, "");
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
@@ -89,12 +97,12 @@ static void test_large_varints(void **state)
     buf_init(&out, 1 << 20);
     buf_init(&hex, 1 << 20);
     encode(l, (struct sv){.p = profile, .n = sizeof(profile)}, &out);
-    CHECK_INT(out.len, 20259, "");
+    CHECK_INT(out.len, 20297, "");
     put_hex(&hex, out.data, 30);
-    CHECK_STR(hex.data, "0a9f9e010a110a085f5f6e616d655f5f1205626c6f636b0ace010a016112", "");
+    CHECK_STR(hex.data, "0ac59e010a110a085f5f6e616d655f5f1205626c6f636b0ace010a016112", "");
     buf_clear(&hex);
     put_hex(&hex, out.data + 259 - 27, 27);
-    CHECK_STR(hex.data, "0a110a0c736572766963655f6e616d6512017312a49c010aa09c01", "");
+    CHECK_STR(hex.data, "0a110a0c736572766963655f6e616d6512017312ca9c010aa09c01", "");
     buf_done(&out);
     buf_done(&hex);
     labels_unref(l);
@@ -128,8 +136,11 @@ static void check_request(struct sv request, const struct series *s, struct sv p
     CHECK_INT(series.content.n, 0, "one sample");
     struct field raw = next_field(&f.content);
     CHECK_INT(raw.number, 1, "");
-    CHECK_INT(f.content.n, 0, "no id");
     assert_true(sv_eq(raw.content, profile));
+    struct field id = next_field(&f.content);
+    CHECK_INT(id.number, 2, "");
+    assert_true(sv_eq(id.content, SV(ID)));
+    CHECK_INT(f.content.n, 0, "nothing else");
 }
 
 /* Lengths around every step of the varint, for the value of a label and for the profile. */
@@ -173,15 +184,40 @@ static void test_too_large(void **state)
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     struct buf prefix;
+    struct buf suffix;
     buf_init(&prefix, 1 << 20);
-    assert_true(push_encode(&s, PUSH_PROFILE_MAX, &prefix));
-    assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, &prefix));
+    buf_init(&suffix, 1 << 20);
+    assert_true(push_encode(&s, PUSH_PROFILE_MAX, ID, &prefix, &suffix));
+    assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, ID, &prefix, &suffix));
     buf_done(&prefix);
     buf_init(&prefix, 10);
-    assert_false(push_encode(&s, 1, &prefix));
+    assert_false(push_encode(&s, 1, ID, &prefix, &suffix));
     series_done(&s);
     buf_done(&prefix);
+    buf_done(&suffix);
     labels_unref(l);
+}
+
+/* The ID is a UUID that depends on the profile's bytes alone, the same everywhere and for ever. */
+static void test_id(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sv profile;
+        const char *want;
+    } rows[] = {
+        {{"", 0}, "7d999550-3230-8ce7-a697-e769fd4fbc13"},
+        {{"\x1f\x8b\x08\x00", 4}, "410b63b2-278f-80ca-8a95-04606e60e03d"},
+        {{"\x1f\x8b\x08\x01", 4}, "2eb8e1e8-f02b-8d08-81f5-78d7fea16672"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char id[PUSH_ID_LENGTH + 1];
+        push_id(rows[i].profile, id);
+        CHECK_STR(id, rows[i].want, "");
+        CHECK_INT(strlen(id), PUSH_ID_LENGTH, id);
+        CHECK_INT(id[14], '8', "version");
+        CHECK_INT(strchr("89ab", id[19]) != NULL, true, "variant");
+    }
 }
 
 int main(void)
@@ -192,6 +228,7 @@ int main(void)
         TEST(test_large_varints),
         TEST(test_round_trip),
         TEST(test_too_large),
+        TEST(test_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

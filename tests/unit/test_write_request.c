@@ -44,7 +44,7 @@ static void test_push(void **state)
                   "");
     assert_ptr_equal(b.request.body[1].data, p->data); /* not a copy */
     CHECK_INT(b.request.body[1].len, 3, "");
-    CHECK_INT(b.request.body[2].len, 0, "");
+    CHECK_INT(b.request.body[2].len, 2 + 36, "the ID");
     release(&b);
 }
 

@@ -490,7 +490,7 @@ static void test_push_arrives(void **state)
                                  "10.1.2.3:6060\x0a\x19\x0a\x0cservice_name\x12\x09shop.cart";
     /* tag and three bytes of length for the series; the same twice for sample and profile */
     size_t before = 4 + sizeof(labels) - 1 + 4 + 4;
-    CHECK_INT(r->size, before + sizeof(data), "");
+    CHECK_INT(r->size, before + sizeof(data) + 2 + 36, "with the ID");
     assert_memory_equal(r->body + 4, labels, sizeof(labels) - 1);
     assert_memory_equal(r->body + before, data, sizeof(data));
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "pprof/put.h"
 #include "write/protocols/table.h"
@@ -15,19 +16,35 @@
 enum { REQUEST_SERIES = 1 };
 enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 };
 enum { PAIR_NAME = 1, PAIR_VALUE = 2 };
-enum { SAMPLE_PROFILE = 1 };
+enum { SAMPLE_PROFILE = 1, SAMPLE_ID = 2 };
+
+/* Two independent halves of an ID; any numbers, but never others. */
+#define ID_SEED_HIGH UINT64_C(0x70726f6670756c6c)
+#define ID_SEED_LOW UINT64_C(0x7075736820696421)
 
 static size_t pair_size(const struct series_label *l)
 {
     return wire_bytes_size(l->name.n) + wire_bytes_size(l->value.n);
 }
 
-bool push_encode(const struct series *s, size_t profile_size, struct buf *prefix)
+/* RFC 9562: version 8 is for UUIDs of a scheme of one's own. */
+void push_id(struct sv profile, char out[PUSH_ID_LENGTH + 1])
+{
+    uint64_t high = hash_bytes(profile.p, profile.n, ID_SEED_HIGH);
+    uint64_t low = hash_bytes(profile.p, profile.n, ID_SEED_LOW);
+    (void)snprintf(out, PUSH_ID_LENGTH + 1,
+                   "%08" PRIx64 "-%04" PRIx64 "-8%03" PRIx64 "-%04" PRIx64 "-%012" PRIx64,
+                   high >> 32, high >> 16 & 0xffff, high & 0xfff, (low >> 48 & 0x3fff) | 0x8000,
+                   low & UINT64_C(0xffffffffffff));
+}
+
+bool push_encode(const struct series *s, size_t profile_size, const char *id, struct buf *prefix,
+                 struct buf *suffix)
 {
     if (profile_size > PUSH_PROFILE_MAX) {
         return false;
     }
-    size_t sample = wire_bytes_size(profile_size);
+    size_t sample = wire_bytes_size(profile_size) + wire_bytes_size(strlen(id));
     size_t series = wire_bytes_size(sample);
     for (size_t i = 0; i < s->n; i++) {
         series += wire_bytes_size(pair_size(&s->at[i]));
@@ -42,7 +59,8 @@ bool push_encode(const struct series *s, size_t profile_size, struct buf *prefix
     }
     wire_put_head(prefix, SERIES_SAMPLE, sample);
     wire_put_head(prefix, SAMPLE_PROFILE, profile_size);
-    return buf_ok(prefix);
+    wire_put_bytes(suffix, SAMPLE_ID, id, strlen(id));
+    return buf_ok(prefix) && buf_ok(suffix);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -67,8 +85,10 @@ static enum request_status push_build(struct request *r, const struct request_in
     if (in->profile->size > PUSH_PROFILE_MAX) {
         return REQUEST_TOO_LARGE;
     }
+    char id[PUSH_ID_LENGTH + 1];
+    push_id((struct sv){in->profile->data, in->profile->size}, id);
     push_headers(r, in->endpoint);
-    bool ok = push_encode(in->series, in->profile->size, &r->head) &&
+    bool ok = push_encode(in->series, in->profile->size, id, &r->head, &r->tail) &&
               request_set_url(r, in, &(struct buf){.len = 0});
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
@@ -122,13 +142,41 @@ static void push_classify(const struct answer_input *in, const struct reply *r, 
 
 /* ---- reading back ---------------------------------------------------------------------------- */
 
+/* A service that stands in the selector as it is, with every protocol and server. */
+static bool is_plain(const char *service)
+{
+    size_t n = 0;
+    while (ascii_is_alnum(service[n]) || service[n] == '-' || service[n] == '_') {
+        n++;
+    }
+    return n > 0 && service[n] == '\0';
+}
+
+/* Until its first compaction, version 2 finds a profile only by its service. */
 static void ask_pyroscope(const struct readback_query *q, struct buf *url, struct buf *body)
 {
     buf_puts(url, "/querier.v1.QuerierService/SelectMergeStacktraces");
     buf_printf(body,
                "{\"profileTypeID\":\"" TYPE_ID "\",\"labelSelector\":\"{" READBACK_LABEL
-               "=\\\"%s\\\"}\",\"start\":%" PRId64 ",\"end\":%" PRId64 "}",
-               q->id, q->from_ns / NS_PER_MS, q->until_ns / NS_PER_MS);
+               "=\\\"%s\\\"",
+               q->id);
+    if (is_plain(q->service)) {
+        buf_printf(body, "," LABEL_SERVICE_NAME "=\\\"%s\\\"", q->service);
+    }
+    buf_printf(body, "}\",\"start\":%" PRId64 ",\"end\":%" PRId64 "}", q->from_ns / NS_PER_MS,
+               q->until_ns / NS_PER_MS);
+}
+
+static void ask_pyroscope_empty(struct buf *url, struct buf *body)
+{
+    buf_puts(url, "/querier.v1.QuerierService/GetProfileStats");
+    buf_puts(body, "{}");
+}
+
+/* false is left out. */
+static bool has_no_data(const json_t *answer)
+{
+    return !json_is_true(json_object_get(answer, "dataIngested"));
 }
 
 static bool holds_flamegraph(const json_t *answer)
@@ -143,7 +191,10 @@ static bool holds_flamegraph(const json_t *answer)
     return false;
 }
 
-const struct readback readback_pyroscope = {.ask = ask_pyroscope, .holds = holds_flamegraph};
+const struct readback readback_pyroscope = {.ask = ask_pyroscope,
+                                            .holds = holds_flamegraph,
+                                            .ask_empty = ask_pyroscope_empty,
+                                            .is_empty = has_no_data};
 
 /* ---- the row --------------------------------------------------------------------------------- */
 

@@ -2,12 +2,13 @@
  *
  *     PushRequest      { repeated RawProfileSeries series = 1; }
  *     RawProfileSeries { repeated LabelPair labels = 1; repeated RawSample samples = 2; }
- *     RawSample        { bytes raw_profile = 1; string ID = 2; }   the ID is left out
+ *     RawSample        { bytes raw_profile = 1; string ID = 2; }
  *     LabelPair        { string name = 1; string value = 2; }
  *
- * Sizes are computed from the inside out, so that only the bytes before the profile are written
+ * Sizes are computed from the inside out, so that only the bytes around the profile are written
  * here; the profile itself is sent from where it lies. One series in a request keeps the answer
- * unambiguous. Pure; any thread.
+ * unambiguous. The ID is made from the profile, so that a server's log shows which requests carried
+ * the same one. Pure; any thread.
  */
 #ifndef PROFPULL_WRITE_PROTOCOLS_PUSH_H
 #define PROFPULL_WRITE_PROTOCOLS_PUSH_H
@@ -25,9 +26,17 @@
 /* Protocol buffers end at 2 GiB; far beyond what any server takes. */
 #define PUSH_PROFILE_MAX ((size_t)1 << 30)
 
-/* The request is prefix + the profile's bytes. False if the buffer is full or profile_size is over
- * PUSH_PROFILE_MAX. */
-bool push_encode(const struct series *s, size_t profile_size, struct buf *prefix);
+/* Length of a UUID as text. */
+#define PUSH_ID_LENGTH 36
+
+/* The ID of a profile: a UUID (version 8) that depends on its bytes alone, and is the same in every
+ * attempt, process and machine. Writes a NUL after it. */
+void push_id(struct sv profile, char out[PUSH_ID_LENGTH + 1]);
+
+/* The request is prefix + the profile's bytes + suffix. id: see push_id(). False if a buffer is
+ * full or profile_size is over PUSH_PROFILE_MAX. */
+bool push_encode(const struct series *s, size_t profile_size, const char *id, struct buf *prefix,
+                 struct buf *suffix);
 
 /* SelectMergeStacktraces of a Pyroscope's querier, in JSON. */
 extern const struct readback readback_pyroscope;

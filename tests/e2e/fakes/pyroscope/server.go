@@ -42,6 +42,9 @@ type Options struct {
 	DeepFlow    bool
 	NoQuerier   bool // only takes profiles, as a gateway for writing does
 	HiddenFor   int  // so many queries find nothing, whatever has come
+	// Fresh has compacted nothing yet: it says that it has no data, and finds profiles by their service
+	// alone; Blind not even then.
+	Fresh, Blind bool
 	// Take, if set, gets each accepted profile, which is not kept then.
 	Take func(Received)
 	// Cheap only counts: bodies are read to the end and neither checked nor kept.
@@ -241,7 +244,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 			s.selectMergeStacktraces(w, r)
 			return
 		}
-		fallthrough
+		s.noteRefused("404 %s", r.URL.Path)
+		http.NotFound(w, r)
+	case "/querier.v1.QuerierService/GetProfileStats":
+		s.profileStats(w, r)
 	default:
 		s.noteRefused("404 %s", r.URL.Path)
 		http.NotFound(w, r)
