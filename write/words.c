@@ -67,14 +67,52 @@ static size_t label_set(struct scan *s, size_t i)
     return end != 0 && memchr(s->text.p + i, '=', end - i) != NULL ? end - i : 0;
 }
 
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+/* A character of a token that a word does not have in this place. */
+static bool is_no_word(char c, bool first)
+{
+    return ascii_is_digit((unsigned char)c) || c == '=' ||
+           (!first && ascii_is_upper((unsigned char)c));
+}
+
+/* Whether credentials begin at i, as a server that shows its request has them: the scheme and what
+ * looks like no word. Then *ret_token is the length of the scheme, and the result that of both. */
+static size_t credentials(struct sv text, size_t i, size_t *ret_token)
+{
+    static const char *const schemes[] = {"basic ", "bearer "};
+    struct sv rest = sv_skip(text, i);
+    size_t at = 0;
+    for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
+        size_t n = strlen(schemes[k]);
+        if (rest.n > n && sv_eq_nocase((struct sv){.p = rest.p, .n = n}, schemes[k])) {
+            at = n;
+        }
+    }
+    size_t end = at;
+    bool is_token = false;
+    while (at > 0 && end < rest.n &&
+           (ascii_is_alnum((unsigned char)rest.p[end]) || strchr("-._~+/=", rest.p[end]))) {
+        is_token = is_token || is_no_word(rest.p[end], end == at);
+        end++;
+    }
+    *ret_token = at;
+    return is_token ? end : 0;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
 static bool copy_without(struct sv message, bool quotes_too, struct buf *out)
 {
     struct scan s = {.text = message};
     bool ok = true;
     for (size_t i = 0; i < message.n && ok;) {
+        size_t scheme;
         size_t n = label_set(&s, i);
         if (n > 0) {
             ok = buf_puts(out, "{...}");
+        } else if ((n = credentials(message, i, &scheme)) > 0) {
+            ok = buf_append(out, message.p + i, scheme) && buf_puts(out, "***");
         } else if (quotes_too && (n = quoted(&s, i)) > 0) {
             ok = buf_puts(out, "'...'");
         } else {

@@ -25,7 +25,8 @@ enum words_meaning {
 /* code: of Connect's JSON, "" if there is none. */
 enum words_meaning words_meaning(const char *code, struct sv message);
 
-/* Appends the message with each label set as "{...}". False if out of memory. */
+/* Appends the message with each label set as "{...}", and without credentials of the request that
+ * it shows ("Basic ***"). False if out of memory. */
 bool words_elide(struct sv message, struct buf *out);
 
 #endif

@@ -537,6 +537,27 @@ static void test_text_keeps_head_and_tail(void **state)
     CHECK_STR(a.text + strlen(a.text) - 5, "xtail", "");
 }
 
+/* A server that shows the request does not bring its credentials into our log. */
+static void test_text_has_no_credentials(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"GET / Authorization: Basic dXNlcjpwYXNz Host: x",
+         "GET / Authorization: Basic *** Host: x"},
+        {"[\"bearer glc_eyJvIjoiMTIzNDU2\"]", "[\"bearer ***\"]"},
+        {"Basic dXNlcjpwYXNz", "Basic ***"},
+        {"basic information on Basic Authentication, or bearer", NULL},
+        {"basic ", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char want[128];
+        const char *text = cases[i][1] != NULL ? cases[i][1] : cases[i][0];
+        (void)snprintf(want, sizeof(want), "HTTP 403: %.*s",
+                       (int)(strlen(text) - (text[strlen(text) - 1] == ' ')), text);
+        CHECK_STR(answer_of(PUSH, 403, cases[i][0]).text, want, "");
+    }
+}
+
 static void test_braces_that_are_no_labels(void **state)
 {
     (void)state;
@@ -570,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_text_shows_the_reason),
         cmocka_unit_test(test_text_keeps_head_and_tail),
+        cmocka_unit_test(test_text_has_no_credentials),
         cmocka_unit_test(test_braces_that_are_no_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
