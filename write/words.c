@@ -12,6 +12,7 @@ struct scan {
     bool no_end[128];     /* no further quote of this kind is closed */
     bool no_brace;        /* no further brace is closed */
     bool ignores_strings; /* strings in braces are not what they seem to be */
+    size_t plain_until;   /* braces up to there are no label set */
 };
 
 /* The length of the quoted part that begins at i, or 0. An apostrophe within a word is none. */
@@ -55,7 +56,7 @@ static size_t closing(const struct scan *s, size_t i, bool strings)
 /* The length of the label set that begins at i, or 0. */
 static size_t label_set(struct scan *s, size_t i)
 {
-    if (s->text.p[i] != '{' || s->no_brace) {
+    if (s->text.p[i] != '{' || s->no_brace || i < s->plain_until) {
         return 0;
     }
     size_t end = s->ignores_strings ? 0 : closing(s, i, true);
@@ -64,7 +65,11 @@ static size_t label_set(struct scan *s, size_t i)
         end = closing(s, i, false);
         s->no_brace = end == 0;
     }
-    return end != 0 && memchr(s->text.p + i, '=', end - i) != NULL ? end - i : 0;
+    if (end == 0 || memchr(s->text.p + i, '=', end - i) != NULL) {
+        return end != 0 ? end - i : 0;
+    }
+    s->plain_until = end;
+    return 0;
 }
 
 /* ---- credentials ----------------------------------------------------------------------------- */
