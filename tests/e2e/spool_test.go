@@ -553,3 +553,57 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	}
 	checkArrived(t, server.Profiles(), nameOfPath, targets...)
 }
+
+// Somebody removes the directory of a spool that is in use. It is made again, with all that waits;
+// the process may be killed after that, and nothing is lost.
+func TestSpoolIsRemoved(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	server.Down()
+	targets := someTargets(t, 2)
+	root := t.TempDir()
+	config := spoolConfig(server.URL(), root, "max_bytes: 64MiB", targets...)
+	p := run(t, config)
+	stored := func(least float64) func() string {
+		return func() string {
+			m := p.metrics()
+			l := m.ledger("main")
+			n, up := m.sum("profpull_write_spool_profiles"), m.sum("profpull_write_spool_up")
+			if l.balance() != "" {
+				t.Fatal(l.balance())
+			}
+			if up != 1 || n < least || n != l.queued+l.inFlight {
+				return fmt.Sprintf("up %.0f, %.0f of %.0f on disk", up, n, l.queued+l.inFlight)
+			}
+			if s := readSpool(t, filepath.Join(root, "main")); len(s.waiting) < int(n) {
+				return fmt.Sprintf("%.0f on disk, but the files have %d", n, len(s.waiting))
+			}
+			return ""
+		}
+	}
+	p.wait("profiles on disk", stored(16))
+	if err := os.RemoveAll(filepath.Join(root, "main")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tg := range targets {
+		tg.SetFault("", target.NotFound)
+	}
+	p.wait("all of them on disk again", stored(16))
+	if !strings.Contains(p.stderr.String(), "the directory or its lock has been removed") {
+		t.Errorf("nothing was said of it")
+	}
+	p.kill()
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	p = run(t, config)
+	p.wait("everything to arrive", func() string {
+		if got, want := server.Count(), len(targets[0].Sent())+len(targets[1].Sent()); got < want {
+			return fmt.Sprintf("%d of %d", got, want)
+		}
+		return ""
+	})
+	p.stop()
+	checkArrived(t, server.Profiles(), nameOfPath, targets...)
+}

@@ -58,7 +58,7 @@ static void send_queue_on_written(void *arg, struct spool_entry *entry)
     pthread_mutex_unlock(&q->lock);
 }
 
-static void send_queue_on_lost(void *arg, struct spool_entry *entry)
+static void send_queue_on_lost(void *arg, struct spool_entry *entry, bool removed)
 {
     struct send_queue *q = arg;
     pthread_mutex_lock(&q->lock);
@@ -68,10 +68,20 @@ static void send_queue_on_lost(void *arg, struct spool_entry *entry)
         if (it->memory != NULL) {
             send_queue_keep(q, it);
         } else if (it->profile == NULL && !it->loading) {
-            send_queue_drop_queued(q, it, DROP_SPOOL_FULL);
+            send_queue_drop_queued(q, it, removed ? DROP_DAMAGED : DROP_SPOOL_FULL);
         }
     }
     send_queue_unlock(q);
+}
+
+static struct profile *send_queue_on_profile(void *arg, struct spool_entry *entry)
+{
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    const struct send_item *it = entry->owner;
+    struct profile *p = it != NULL && it->profile != NULL ? profile_ref(it->profile) : NULL;
+    pthread_mutex_unlock(&q->lock);
+    return p;
 }
 
 /* Retries an item that could not be loaded, or drops it. */
@@ -126,6 +136,7 @@ struct spool_events send_queue_spool_events(struct send_queue *q)
         .unread_lost = send_queue_on_unread_lost,
         .written = send_queue_on_written,
         .lost = send_queue_on_lost,
+        .profile = send_queue_on_profile,
         .loaded = send_queue_on_loaded,
         .acknowledged = send_queue_on_acknowledged,
     };

@@ -69,6 +69,25 @@ int spool_io_remove(int dir, const char *name)
     return unlinkat(dir, name, 0);
 }
 
+bool spool_io_is_linked(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
+
+bool spool_io_is_directory(const char *path, int dir)
+{
+    struct stat here;
+    struct stat there;
+    if (fstat(dir, &here) != 0) {
+        return true;
+    }
+    if (stat(path, &there) != 0) {
+        return errno != ENOENT && errno != ENOTDIR;
+    }
+    return here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
 int spool_io_list(int dir, bool (*fn)(void *arg, const char *name), void *arg)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -28,6 +28,10 @@ ssize_t spool_io_write(int fd, const struct iovec *parts, int n, uint64_t offset
 int spool_io_truncate(int fd, uint64_t size);
 int spool_io_sync(int fd);
 int spool_io_remove(int dir, const char *name);
+/* Whether an open file still has a name, and whether a path leads to an open directory. True if
+ * that cannot be found out. */
+bool spool_io_is_linked(int fd);
+bool spool_io_is_directory(const char *path, int dir);
 /* Calls fn for each name except "." and ".."; it returns false to stop. */
 int spool_io_list(int dir, bool (*fn)(void *arg, const char *name), void *arg);
 /* Locks until fd is closed; EAGAIN if another process holds the lock. */

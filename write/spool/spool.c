@@ -45,7 +45,8 @@ struct spool {
     struct spool_store *store;
     int64_t retry_ms; /* while failing */
     int64_t backoff_ms;
-    int64_t read_ms; /* not before */
+    int64_t read_ms;  /* not before */
+    int64_t check_ms; /* when to look whether the files are there */
     uint64_t said_damaged;
     struct spool_status own; /* the present one */
     struct log_limit failure_limit;
@@ -438,10 +439,26 @@ static void retry(struct spool *s, int64_t now_ms)
         }
         s->own.reading = true;
     }
-    if (!spool_store_retry(s->store, &err)) {
+    if (!spool_store_recover(s->store, clock_wall_offset_ns(), &err) ||
+        !spool_store_retry(s->store, &err)) {
         note_failure(s, &err, now_ms);
     } else if (spool_status(s).waiting == 0) {
         recover(s);
+    }
+}
+
+/* Looks whether the files are there; what is gone is made again at once. */
+static void check(struct spool *s, int64_t now_ms)
+{
+    struct err err = ERR_INIT;
+    bool segments = now_ms >= s->check_ms;
+    if (segments) {
+        s->check_ms = now_ms + SPOOL_CHECK_MS;
+    }
+    if (!spool_store_check(s->store, segments, &err)) {
+        note_failure(s, &err, now_ms);
+        retry(s, now_ms);
+        s->changed = true;
     }
 }
 
@@ -525,6 +542,9 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
         retry(s, now_ms);
     }
     struct plan p = make_plan(s, now_ms);
+    if (p.write || now_ms >= s->check_ms) {
+        check(s, now_ms);
+    }
     if (p.write && spool_store_is_listed(s->store)) {
         write_batch(s, now_ms);
     }
@@ -539,6 +559,9 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
     }
     if (!s->own.up) {
         next = earlier(next, s->retry_ms > now_ms ? s->retry_ms : now_ms);
+    }
+    if (s->own.counts.profiles > 0) {
+        next = earlier(next, s->check_ms);
     }
     return earlier(next, make_plan(s, now_ms).write_ms);
 }

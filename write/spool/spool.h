@@ -12,7 +12,8 @@
  *
  * Each spool has one thread that does all disk access; the functions here only leave requests for
  * it. While the disk fails, profiles stay in the queue, and the spool tries again every 1 to 30
- * seconds.
+ * seconds. If somebody removes its files, or the directory, it makes them again, and writes again
+ * what can still be had of them.
  *
  * An entry is made by its submitter and belongs to the spool from then on; it stays valid until it
  * is released. Events are called on the spool's thread, with no lock of the spool held.
@@ -36,6 +37,8 @@
 /* Between attempts while the disk fails. */
 #define SPOOL_RETRY_MIN_MS INT64_C(1000)
 #define SPOOL_RETRY_MAX_MS INT64_C(30000)
+/* How often it is checked that the files are still there, besides before each write. */
+#define SPOOL_CHECK_MS INT64_C(5000)
 /* A segment that fails to be read this often in a row is left to the next process. */
 #define SPOOL_READ_TRIES 5
 

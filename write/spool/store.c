@@ -108,6 +108,7 @@ struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id
         return NULL;
     }
     g->id = id;
+    g->kept_fd = -1;
     TAILQ_INIT(&g->entries);
     TAILQ_INIT(&g->unacked);
     insert_segment(&s->segments, g);
@@ -149,6 +150,9 @@ void spool_store_free_segment(struct spool_store *s, struct spool_segment *g)
     if (!g->read) {
         s->counts.unread_bytes -= g->size;
     }
+    if (g->kept_fd >= 0) {
+        close(g->kept_fd);
+    }
     TAILQ_REMOVE(&s->segments, g, link);
     free_entries(&g->unacked);
     free_entries(&g->entries);
@@ -169,7 +173,7 @@ void spool_store_seal(struct spool_store *s)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static void close_directory(struct spool_store *s)
+void spool_store_close_directory(struct spool_store *s)
 {
     if (s->lock >= 0) {
         close(s->lock);
@@ -210,7 +214,7 @@ static bool open_directory(struct spool_store *s, struct err *err)
     }
     int failed = errno;
     bool busy = s->lock >= 0 && failed == EAGAIN;
-    close_directory(s);
+    spool_store_close_directory(s);
     s->counts.errors[SPOOL_ERR_OPEN]++;
     errno = failed;
     if (busy) {
@@ -288,7 +292,7 @@ struct spool_store *spool_store_close(struct spool_store *s)
         spool_store_free_segment(s, TAILQ_FIRST(&s->segments));
     }
     free_entries(&s->orphans);
-    close_directory(s);
+    spool_store_close_directory(s);
     buf_done(&s->head);
     labels_builder_free(s->builder);
     free(s->unplaced);
@@ -394,6 +398,7 @@ static bool take_listing(struct spool_store *s, struct listing *l)
     spool_numbers_sort(&l->segments);
     memcpy(s->counts.skipped, l->skipped, sizeof(l->skipped));
     bool fresh = TAILQ_EMPTY(&s->segments);
+    (void)spool_store_mark_missing(s, &l->segments);
     for (size_t i = 0; ok && i < l->segments.n; i++) {
         if (fresh || !is_known(s, l->segments.at[i])) {
             ok = take_segment(s, l->segments.at[i]);
@@ -449,7 +454,7 @@ static bool begin_segment(struct spool_store *s, struct err *err)
         spool_store_failed(s, SPOOL_ERR_OPEN, name, err);
         /* The directory has been removed: it is made again at the next attempt. */
         if (gone) {
-            close_directory(s);
+            spool_store_close_directory(s);
         }
         return false;
     }
@@ -599,20 +604,23 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static bool open_for_reading(struct spool_store *s, struct spool_segment *g)
+/* -1 if it cannot be opened. */
+static int open_for_reading(struct spool_store *s, struct spool_segment *g)
 {
     char name[SPOOL_NAME_SIZE];
+    if (g->kept_fd >= 0) {
+        return g->kept_fd;
+    }
     if (s->reading.segment == g) {
-        return true;
+        return s->reading.fd;
     }
     spool_store_close_file(s, &s->reading);
     spool_name_format(name, g->id, false);
     int fd = s->dir < 0 ? -1 : spool_io_open(s->dir, name, SPOOL_OPEN_READ, NULL);
-    if (fd < 0) {
-        return false;
+    if (fd >= 0) {
+        s->reading = (struct spool_file){.fd = fd, .segment = g};
     }
-    s->reading = (struct spool_file){.fd = fd, .segment = g};
-    return true;
+    return fd;
 }
 
 static struct profile *make_profile(const struct spool_entry *e, const uint8_t *labels, char *data,
@@ -649,12 +657,13 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
     if (e->segment == NULL) {
         return SPOOL_LOAD_GONE;
     }
-    if (!open_for_reading(s, e->segment)) {
+    int fd = open_for_reading(s, e->segment);
+    if (fd < 0) {
         bool gone = s->dir >= 0 && errno == ENOENT;
         spool_store_failed(s, SPOOL_ERR_READ, "a segment", err);
         return gone ? SPOOL_LOAD_GONE : SPOOL_LOAD_FAILED;
     }
-    switch (spool_body_read(s->reading.fd, e->offset, &e->head, &labels, &data)) {
+    switch (spool_body_read(fd, e->offset, &e->head, &labels, &data)) {
     case SPOOL_BODY_OK:
         break;
     case SPOOL_BODY_DAMAGED:

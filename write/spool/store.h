@@ -55,6 +55,8 @@ struct spool_segment {
     struct spool_entry_list unacked; /* done, but that is not on disk yet */
     bool read;                       /* all its records are known */
     bool removal_failed;             /* could not be removed so far */
+    bool missing;                    /* somebody has removed its file */
+    int kept_fd;                     /* that file, if it was open then; else -1 */
 };
 TAILQ_HEAD(spool_segment_list, spool_segment);
 
@@ -102,8 +104,11 @@ struct spool_events {
     void (*unread_lost)(void *arg, bool for_memory);
     /* It is on disk, and synced as configured. */
     void (*written)(void *arg, struct spool_entry *e);
-    /* It is not on disk any more: the spool was full, and it was among the oldest. */
-    void (*lost)(void *arg, struct spool_entry *e);
+    /* It is not on disk any more: the spool was full, and it was among the oldest; or somebody has
+     * removed its file. */
+    void (*lost)(void *arg, struct spool_entry *e, bool removed);
+    /* A new reference to the profile if its bytes are in memory, else NULL. */
+    struct profile *(*profile)(void *arg, struct spool_entry *e);
     /* Answers spool_load(); the reference of p is the receiver's. p is NULL unless LOADED. */
     void (*loaded)(void *arg, struct spool_entry *e, enum spool_load result, struct profile *p,
                    int64_t now_ms);
@@ -168,6 +173,14 @@ enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
 bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err);
 /* Repeats the acknowledgements and removals that failed. */
 bool spool_store_retry(struct spool_store *s, struct err *err);
+
+/* Whether all that is known to be on disk is there; with `segments`, those files too that nothing
+ * is appended to. False, with an error, if somebody has removed something: nothing is written there
+ * any more. Call spool_store_list() if it is not listed now, then spool_store_recover(). */
+bool spool_store_check(struct spool_store *s, bool segments, struct err *err);
+/* Writes again what was in files that are gone, as far as it can be had, and reports the rest as
+ * lost. To be repeated if it fails. */
+bool spool_store_recover(struct spool_store *s, int64_t wall_offset_ns, struct err *err);
 
 const struct spool_counts *spool_store_counts(const struct spool_store *s);
 /* "open", "write", ...; "foreign", ... */

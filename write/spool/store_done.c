@@ -365,7 +365,7 @@ static void orphan_entries(struct spool_store *s, struct spool_segment *g)
         TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);
         e->segment = NULL;
         s->counts.profiles--;
-        s->options->events.lost(s->options->events.arg, e);
+        s->options->events.lost(s->options->events.arg, e, false);
     }
     g->live = 0;
 }

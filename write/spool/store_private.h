@@ -1,6 +1,7 @@
 /* The inside of the store; for write/spool/store*.c only.
  *
  *   store.c       opening, listing, appending, syncing, loading
+ *   store_missing.c  files that somebody has removed
  *   store_done.c  acknowledgements, removal, room, and reading segments of earlier processes
  */
 #ifndef PROFPULL_WRITE_SPOOL_STORE_PRIVATE_H
@@ -65,5 +66,9 @@ bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
 /* Removes a segment without live records, if it is time to. */
 bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err);
 void spool_store_end_walk(struct spool_store *s);
+/* Closes the directory, which is to be opened and listed again. */
+void spool_store_close_directory(struct spool_store *s);
+/* Notes which segments have no file; present is sorted. True if there is one. */
+bool spool_store_mark_missing(struct spool_store *s, const struct spool_numbers *present);
 
 #endif

@@ -137,6 +137,47 @@ func ParseGzip(b []byte) (*Profile, error) {
 	return Parse(plain)
 }
 
+// QuickSums is Sums of a compressed profile, without any of the checks.
+func QuickSums(gz []byte) (map[string]int64, error) {
+	plain, err := Inflate(gz, 64<<20)
+	if err != nil {
+		return nil, err
+	}
+	var r raw
+	var sums []int64
+	var values []uint64
+	err = Each(plain, func(f Field) error {
+		switch f.Number {
+		case 1, 6:
+			return r.field(f)
+		case 2:
+			values = values[:0]
+			if err := Each(f.Bytes, func(v Field) (err error) {
+				if v.Number == 2 {
+					values, err = Ints(values, v)
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+			for len(sums) < len(values) {
+				sums = append(sums, 0)
+			}
+			for i, v := range values {
+				sums[i] += int64(v)
+			}
+		}
+		return nil
+	})
+	out := map[string]int64{}
+	for i, t := range r.types {
+		if i < len(sums) && t[0] < uint64(len(r.strings)) {
+			out[r.strings[t[0]]] += sums[i]
+		}
+	}
+	return out, err
+}
+
 func (r *raw) field(f Field) error {
 	want := 2
 	if f.Number >= 7 && f.Number <= 10 || f.Number == 12 || f.Number == 14 || f.Number == 15 {

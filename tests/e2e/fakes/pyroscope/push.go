@@ -69,11 +69,32 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) count(body io.Reader) {
-	n, _ := io.Copy(io.Discard, body)
+	var n int64
+	if s.opts.Take == nil {
+		n, _ = io.Copy(io.Discard, body)
+	} else {
+		text, _ := io.ReadAll(body)
+		n = int64(len(text))
+		s.takeUnchecked(text)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Bytes += n
 	s.stats.Accepted++
+}
+
+func (s *Server) takeUnchecked(body []byte) {
+	all, _ := decodePush(body)
+	for _, one := range all {
+		r := Received{At: time.Now(), API: "push", Labels: map[string]string{}}
+		for _, l := range one.labels {
+			r.Labels[l.name] = l.value
+		}
+		for _, smp := range one.samples {
+			r.Raw = smp.profile
+			s.opts.Take(r)
+		}
+	}
 }
 
 // writeEmptyMessage answers with nothing, or with a gzip stream of nothing where gzip is in play.

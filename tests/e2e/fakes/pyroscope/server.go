@@ -45,7 +45,8 @@ type Options struct {
 	// Fresh has compacted nothing yet: it says that it has no data, and finds profiles by their service
 	// alone; Blind not even then.
 	Fresh, Blind bool
-	// Take, if set, gets each accepted profile, which is not kept then.
+	// Take, if set, gets each accepted profile, which is not kept then. In Cheap mode it is called from
+	// many goroutines, with labels and bytes of what came by push.
 	Take func(Received)
 	// Cheap only counts: bodies are read to the end and neither checked nor kept.
 	Cheap bool
