@@ -14,8 +14,10 @@
 #include "write/queue/merging.h"
 #include "write/queue/send_queue.h"
 
-static const struct answer sent = {.class = ANSWER_SENT, .answered = true};
-static const struct answer unreachable = {.class = ANSWER_RETRY, .answered = false};
+__attribute__((unused)) static const struct answer all_well = {.class = ANSWER_SENT,
+                                                               .answered = true};
+__attribute__((unused)) static const struct answer no_answer = {.class = ANSWER_RETRY,
+                                                                .answered = false};
 
 /* The growth of a counter with a gauge beside it, in a stack of its own for each of `stack`. */
 static inline struct profile *make_delta(int series, int stack, int64_t counter, int64_t gauge,

@@ -65,7 +65,7 @@ static void sums_are_exact(void **state)
         assert_true(p->from_ns < p->until_ns && p->from_ns >= from[i]);
         from[i] = p->until_ns;
         CHECK_INT(p->scraped_ms, p->until_ns / NS_PER_MS, "as old as its last part");
-        send_queue_done(q, it, &sent, now);
+        send_queue_done(q, it, &all_well, now);
         (void)balance(q);
     }
     for (int i = 0; i < SERIES; i++) {
@@ -106,7 +106,7 @@ static void old_ones_are_merged(void **state)
     CHECK_INT(series_of(it), 1, "");
     CHECK_INT(sums_of(send_item_profile(it)).counter, 11, "");
     CHECK_INT(balance(q).dropped[DROP_EXPIRED], 1, "nothing could be done for the other");
-    send_queue_done(q, it, &sent, now);
+    send_queue_done(q, it, &all_well, now);
     send_queue_free(q);
 }
 
@@ -128,12 +128,12 @@ static void under_way(void **state)
     CHECK_INT(series_of(it), 1, "");
     assert_null(send_queue_take(q, 5));
     merging_run(job, NULL);
-    send_queue_done(q, it, &sent, 5);
+    send_queue_done(q, it, &all_well, 5);
     merging_done(job, 5);
     CHECK_INT(balance(q).queued, 1, "");
     it = send_queue_take(q, 5);
     CHECK_INT(sums_of(send_item_profile(it)).counter, 4, "");
-    send_queue_done(q, it, &sent, 5);
+    send_queue_done(q, it, &all_well, 5);
     CHECK_INT(balance(q).queued_bytes, 0, "");
     free(plan);
     send_queue_free(q);
@@ -189,7 +189,7 @@ static void damaged_part(void **state)
         struct send_item *it = send_queue_take(q, 100);
         const struct profile *p = send_item_profile(it);
         sum += p->scraped_ms == 0 || p->scraped_ms == 3 ? 0 : sums_of(p).counter;
-        send_queue_done(q, it, &sent, 100);
+        send_queue_done(q, it, &all_well, 100);
     }
     CHECK_INT(sum, 2 + 4 + 16 + 32, "");
     send_queue_free(q);
@@ -208,10 +208,10 @@ static void other_types(void **state)
     CHECK_INT(l.queued, 2, "");
     struct send_item *it = send_queue_take(q, 100);
     CHECK_INT(sums_of(send_item_profile(it)).counter, 3, "");
-    send_queue_done(q, it, &sent, 100);
+    send_queue_done(q, it, &all_well, 100);
     it = send_queue_take(q, 100);
     CHECK_INT(sums_of(send_item_profile(it)).counter, 30, "");
-    send_queue_done(q, it, &sent, 100);
+    send_queue_done(q, it, &all_well, 100);
     send_queue_free(q);
 }
 
@@ -295,7 +295,7 @@ static void thinned_evenly(void **state)
         }
         first[i] = last[i] < 0 ? at : first[i];
         last[i] = at;
-        send_queue_done(q, it, &sent, 200);
+        send_queue_done(q, it, &all_well, 200);
     }
     assert_true(first[0] < step && first[1] < step);
     assert_true(last[0] + step >= 200 && last[1] + step >= 200);
@@ -352,7 +352,7 @@ static void land(struct send_queue *q, struct model *m, struct send_item *it, bo
     if (ok && p->is_delta) {
         m->arrived[series_of(it)] += sums_of(p).counter;
     }
-    send_queue_done(q, it, ok ? &sent : &unreachable, now);
+    send_queue_done(q, it, ok ? &all_well : &no_answer, now);
 }
 
 static void put_something(struct send_queue *q, struct model *m, struct rng *rng, int64_t now)
@@ -470,7 +470,7 @@ static void threads(void **state)
             continue;
         }
         sum += sums_of(send_item_profile(it)).counter;
-        send_queue_done(q, it, &sent, 0);
+        send_queue_done(q, it, &all_well, 0);
     }
     pthread_join(thread, NULL);
     merger_free(m);

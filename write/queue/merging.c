@@ -253,10 +253,23 @@ void merging_run(struct merge_job *job, struct scratch *scratch)
 
 /* ---- the end of a job ------------------------------------------------------------------------ */
 
-/* Removes a part that is in the result. */
-static void dissolve(struct send_queue *q, struct send_item *it)
+/* What is on disk of a part stays there until the result is. */
+static void release_part(struct send_queue *q, struct send_item *it, const struct merge_job *job)
 {
-    (void)send_queue_release(q, it, false);
+    struct spool_entry *part = it->entry;
+    if (part == NULL || job->entry == NULL) {
+        (void)send_queue_release(q, it, false);
+        return;
+    }
+    it->entry = NULL;
+    part->owner = NULL;
+    spool_replace(q->spool, job->entry, part);
+}
+
+/* Removes a part that is in the result. */
+static void dissolve(struct send_queue *q, struct send_item *it, const struct merge_job *job)
+{
+    release_part(q, it, job);
     send_queue_forget(q, it);
     q->ledger.merged++;
 }
@@ -267,7 +280,7 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
                                      const struct merge_job *job, int64_t now_ms)
 {
     struct profile *old = it->profile;
-    (void)send_queue_release(q, it, false);
+    release_part(q, it, job);
     it->profile = job->result;
     it->cost = profile_cost(job->result);
     it->on_disk = false;
@@ -292,14 +305,14 @@ static struct profile *settle_used(struct send_queue *q, const struct merge_job 
             continue;
         }
         if (last != NULL) {
-            dissolve(q, last);
+            dissolve(q, last, job);
         }
         last = job->parts[i];
         seq = last->seq < seq ? last->seq : seq;
     }
     last->group->merge_from = SEND_QUEUE_MERGE_MIN;
     if (job->result == NULL) {
-        dissolve(q, last);
+        dissolve(q, last, job);
         return NULL;
     }
     last->seq = seq;

@@ -183,7 +183,9 @@ bool spool_labels_encode(const struct labels *l, struct buf *out)
     bool ok = true;
     for (size_t i = 0; ok && i < labels_count(l); i++) {
         struct label label = labels_at(l, i);
-        bool kept = !sv_starts_with(label.name, SV(LABEL_PARAM_PREFIX));
+        /* The second one means something here. */
+        bool kept = !sv_starts_with(label.name, SV(LABEL_PARAM_PREFIX)) &&
+                    !sv_eq(label.name, SV(SPOOL_REPLACES_LABEL));
         ok = !kept || (put_text(out, label.name) && put_text(out, label.value));
     }
     return ok;
@@ -205,6 +207,66 @@ static bool get_text(const uint8_t **p, size_t *n, struct sv *ret)
     return true;
 }
 
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* "0000000000000001:00000200", with a space between two. */
+#define PLACE_SIZE 25
+
+bool spool_places_encode(const struct spool_place *places, size_t n, struct buf *out)
+{
+    uint8_t size[4];
+    put32(size, (uint32_t)(n * (PLACE_SIZE + 1) - 1));
+    bool ok = put_text(out, SV(SPOOL_REPLACES_LABEL)) && buf_append(out, size, sizeof(size));
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = buf_printf(out, "%s%016llx:%08x", i == 0 ? "" : " ",
+                        (unsigned long long)places[i].segment, places[i].offset);
+    }
+    return ok;
+}
+
+static bool parse_hex(struct sv text, uint64_t *ret)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        int digit = ascii_hex_value((unsigned char)text.p[i]);
+        if (digit < 0) {
+            return false;
+        }
+        v = v << 4 | (unsigned)digit;
+    }
+    *ret = v;
+    return true;
+}
+
+static void parse_places(struct sv text, void (*fn)(void *arg, const struct spool_place *place),
+                         void *arg)
+{
+    for (size_t at = 0; text.n - at >= PLACE_SIZE; at += PLACE_SIZE + 1) {
+        struct spool_place place;
+        uint64_t offset = 0;
+        if (!parse_hex((struct sv){text.p + at, 16}, &place.segment) || text.p[at + 16] != ':' ||
+            !parse_hex((struct sv){text.p + at + 17, 8}, &offset)) {
+            return;
+        }
+        place.offset = (uint32_t)offset;
+        fn(arg, &place);
+        if (text.n - at <= PLACE_SIZE) {
+            return;
+        }
+    }
+}
+
+void spool_places_parse(const uint8_t *labels, size_t n,
+                        void (*fn)(void *arg, const struct spool_place *place), void *arg)
+{
+    struct sv name, value;
+    while (n > 0 && get_text(&labels, &n, &name) && get_text(&labels, &n, &value)) {
+        if (sv_eq(name, SV(SPOOL_REPLACES_LABEL))) {
+            parse_places(value, fn, arg);
+        }
+    }
+}
+
 struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_builder *b,
                                   bool *ret_memory)
 {
@@ -215,6 +277,9 @@ struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_buil
         struct sv name, value;
         if (!get_text(&p, &n, &name) || !get_text(&p, &n, &value) || name.n == 0 || value.n == 0) {
             return NULL;
+        }
+        if (sv_eq(name, SV(SPOOL_REPLACES_LABEL))) {
+            continue;
         }
         labels_builder_set(b, name, value);
         given++;

@@ -55,6 +55,9 @@ enum spool_header_kind {
 enum spool_header_kind spool_header_parse(const uint8_t *p, size_t n, struct spool_header *ret);
 
 #define SPOOL_FLAG_DELTA 1u
+/* A label that is not the profile's says which records it replaces. */
+#define SPOOL_FLAG_REPLACES 2u
+#define SPOOL_REPLACES_LABEL "__spool_replaces__"
 
 struct spool_head {
     uint8_t format; /* of the profile: 0 pprof, 1 JFR */
@@ -84,6 +87,16 @@ size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt);
 /* Appends the labels, without the parameters of the request (`__param_*`): no protocol sends them,
  * and they may be secrets. */
 bool spool_labels_encode(const struct labels *l, struct buf *out);
+/* A record in its segment. */
+struct spool_place {
+    uint64_t segment;
+    uint32_t offset;
+};
+/* Appends the label that lists n places. */
+bool spool_places_encode(const struct spool_place *places, size_t n, struct buf *out);
+/* Calls fn for each place that the labels of a record list. */
+void spool_places_parse(const uint8_t *labels, size_t n,
+                        void (*fn)(void *arg, const struct spool_place *place), void *arg);
 /* The labels of a record; NULL if they are not well-formed (*ret_memory false) or out of memory. */
 struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_builder *b,
                                   bool *ret_memory);

@@ -21,6 +21,7 @@ enum {
     ENTRY_STORED,  /* with the store, as is one that the store has found */
     ENTRY_WAITING, /* in `waiting` */
     ENTRY_BUSY,    /* being written by the thread, which checks its wants afterwards */
+    ENTRY_NEVER,   /* released before it was written, with parts to be done with */
 };
 /* What the queue wants done with it. */
 enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
@@ -116,6 +117,55 @@ static void add_waiting(struct spool *s, struct spool_entry *e)
     s->waiting_bytes += e->profile->size;
 }
 
+/* Under the lock. */
+static void remove_waiting(struct spool *s, struct spool_entry *e)
+{
+    TAILQ_REMOVE(&s->waiting, e, link);
+    s->n_waiting--;
+    s->waiting_bytes -= e->profile->size;
+}
+
+/* Under the lock, as are the next two. */
+static void add_part(struct spool_entry *whole, struct spool_entry *part)
+{
+    part->whole = whole;
+    part->next_part = whole->parts;
+    whole->parts = part;
+}
+
+/* A part that will never be written: what it replaces is replaced by the whole, and it is freed. */
+static void absorb(struct spool_entry *whole, struct spool_entry *part)
+{
+    struct spool_entry *inner;
+    while ((inner = part->parts) != NULL) {
+        part->parts = inner->next_part;
+        add_part(whole, inner);
+    }
+    spool_entry_free(part);
+}
+
+static void remove_part(struct spool_entry *part)
+{
+    struct spool_entry **at = &part->whole->parts;
+    while (*at != part) {
+        at = &(*at)->next_part;
+    }
+    *at = part->next_part;
+    absorb(part->whole, part);
+}
+
+void spool_replace(struct spool *s, struct spool_entry *e, struct spool_entry *part)
+{
+    pthread_mutex_lock(&s->lock);
+    if (part->state == ENTRY_WAITING) {
+        remove_waiting(s, part);
+        absorb(e, part);
+    } else {
+        add_part(e, part);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
 {
     pthread_mutex_lock(&s->lock);
@@ -135,7 +185,7 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
 static void request(struct spool *s, struct spool_entry *e, unsigned wants)
 {
     e->wants |= (uint8_t)wants;
-    if (e->state != ENTRY_STORED || (e->wants & IS_REQUESTED) != 0) {
+    if ((e->state != ENTRY_STORED && e->state != ENTRY_NEVER) || (e->wants & IS_REQUESTED) != 0) {
         return;
     }
     e->wants |= IS_REQUESTED;
@@ -155,10 +205,13 @@ bool spool_release(struct spool *s, struct spool_entry *e, bool hold)
     pthread_mutex_lock(&s->lock);
     bool waiting = e->state == ENTRY_WAITING;
     if (waiting) {
-        TAILQ_REMOVE(&s->waiting, e, link);
-        s->n_waiting--;
-        s->waiting_bytes -= e->profile->size;
-    } else {
+        remove_waiting(s, e);
+    }
+    if (waiting && e->parts != NULL) {
+        e->state = ENTRY_NEVER;
+        waiting = false;
+    }
+    if (!waiting) {
         request(s, e, hold ? WANTS_RELEASE | WANTS_HOLD : WANTS_RELEASE);
     }
     pthread_mutex_unlock(&s->lock);
@@ -243,6 +296,23 @@ static void say_damage(struct spool *s, int64_t now_ms)
 
 /* ---- requests; the thread -------------------------------------------------------------------- */
 
+/* Done with what an entry replaces, which is all with the store. */
+static bool finish_parts(struct spool *s, struct spool_entry *e, struct err *err)
+{
+    bool ok = true;
+    struct spool_entry *part;
+    while ((part = e->parts) != NULL) {
+        e->parts = part->next_part;
+        while (part->parts != NULL) {
+            struct spool_entry *inner = part->parts;
+            part->parts = inner->next_part;
+            add_part(e, inner);
+        }
+        ok = spool_store_done(s->store, part, err) && ok;
+    }
+    return ok;
+}
+
 static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
 {
     struct err err = ERR_INIT;
@@ -253,6 +323,17 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
     }
     s->options.events.loaded(s->options.events.arg, e, result, p, now_ms);
     s->changed = true;
+}
+
+/* Done with an entry, and with what it replaces first: the file that says so may go with it. */
+static bool finish(struct spool *s, struct spool_entry *e, struct err *err)
+{
+    bool ok = finish_parts(s, e, err);
+    if (e->state == ENTRY_NEVER) {
+        spool_entry_free(e);
+        return ok;
+    }
+    return spool_store_done(s->store, e, err) && ok;
 }
 
 /* False if there is no request. */
@@ -273,7 +354,7 @@ static bool run_request(struct spool *s, int64_t now_ms)
     /* A released entry needs no loading. */
     if ((wants & WANTS_RELEASE) != 0) {
         s->acknowledged += (wants & WANTS_HOLD) != 0;
-        if (!spool_store_done(s->store, e, &err)) {
+        if (!finish(s, e, &err)) {
             note_failure(s, &err, now_ms);
         }
     } else {
@@ -317,7 +398,12 @@ static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t no
     }
     move_all(&newer, &s->waiting);
     while ((e = pop(batch)) != NULL) {
-        if ((e->wants & WANTS_RELEASE) != 0) {
+        if (e->whole != NULL) {
+            remove_part(e);
+        } else if ((e->wants & WANTS_RELEASE) != 0 && e->parts != NULL) {
+            e->state = ENTRY_NEVER;
+            request(s, e, 0);
+        } else if ((e->wants & WANTS_RELEASE) != 0) {
             free_released(s, e, e->wants);
         } else {
             add_waiting(s, e);
@@ -348,8 +434,17 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
     while ((e = pop(batch)) != NULL) {
         pthread_mutex_lock(&s->lock);
         unsigned wants = e->wants;
+        bool is_part = e->whole != NULL;
+        if (is_part) {
+            /* It became one while it was waiting here: what replaces it is written next. */
+            remove_part(e);
+        }
         pthread_mutex_unlock(&s->lock);
+        if (is_part) {
+            continue;
+        }
         if ((wants & WANTS_RELEASE) != 0) {
+            (void)finish_parts(s, e, NULL);
             free_released(s, e, wants);
             continue;
         }
@@ -387,6 +482,7 @@ static void write_batch(struct spool *s, int64_t now_ms)
         if (safe && e->segment != NULL) {
             s->own.stored++;
             s->options.events.written(s->options.events.arg, e);
+            (void)finish_parts(s, e, NULL);
         }
         hand_to_store(s, e);
     }

@@ -60,6 +60,9 @@ struct spool *spool_free(struct spool *s);
 struct spool_entry *spool_entry_new(struct profile *p);
 /* One that was never submitted; accepts NULL. */
 void spool_entry_free(struct spool_entry *e);
+/* e, which is not submitted yet, will replace a part: that is done when e is on disk, or released.
+ * The part may not be used after this. */
+void spool_replace(struct spool *s, struct spool_entry *e, struct spool_entry *part);
 void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms);
 void spool_load(struct spool *s, struct spool_entry *e);
 /* e may not be used after this. With hold, true means that `acknowledged` will count it. */

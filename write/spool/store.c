@@ -257,7 +257,8 @@ struct spool_store *spool_store_open(const struct spool_options *o, struct err *
     uint64_t share = o->config->spool_max_bytes / 16;
     s->options = o;
     s->sync = o->config->spool_fsync_ms != CONFIG_FSYNC_NEVER;
-    s->dir = s->lock = s->active.fd = s->reading.fd = s->acking.fd = s->walk.fd = -1;
+    s->dir = s->lock = s->active.fd = s->reading.fd = s->acking.fd = s->walk.fd = s->scan.walk.fd =
+        -1;
     s->next_id = 1;
     s->segment_bytes = share > SPOOL_SEGMENT_BYTES       ? SPOOL_SEGMENT_BYTES
                        : share < SPOOL_SEGMENT_BYTES_MIN ? SPOOL_SEGMENT_BYTES_MIN
@@ -295,6 +296,8 @@ struct spool_store *spool_store_close(struct spool_store *s)
     spool_store_close_directory(s);
     buf_done(&s->head);
     labels_builder_free(s->builder);
+    spool_walk_close(&s->scan.walk);
+    free(s->scan.replaced.at);
     free(s->unplaced);
     free(s->directory);
     free(s);
@@ -431,6 +434,7 @@ bool spool_store_list(struct spool_store *s, struct err *err)
         ok = err_set(err, ERR_MEMORY, "spool %s: out of memory", s->directory);
     }
     s->listed = ok;
+    s->scan.done = s->scan.done && !ok;
     free(l.segments.at);
     free(l.acks.at);
     return ok;
@@ -479,12 +483,54 @@ static bool begin_segment(struct spool_store *s, struct err *err)
     return true;
 }
 
+/* The parts of the parts become parts themselves. */
+static void flatten_parts(struct spool_entry *e)
+{
+    for (struct spool_entry *p = e->parts; p != NULL; p = p->next_part) {
+        struct spool_entry *last = p->parts;
+        if (last == NULL) {
+            continue;
+        }
+        while (last->next_part != NULL) {
+            last = last->next_part;
+        }
+        last->next_part = p->next_part;
+        p->next_part = p->parts;
+        p->parts = NULL;
+    }
+}
+
+/* Appends what the entry replaces, as far as it is on disk; *ret_any says whether there is any. */
+static bool encode_parts(struct spool_store *s, struct spool_entry *e, bool *ret_any)
+{
+    size_t n = 0;
+    flatten_parts(e);
+    for (const struct spool_entry *p = e->parts; p != NULL; p = p->next_part) {
+        n += p->segment != NULL;
+    }
+    *ret_any = n > 0;
+    struct spool_place *places = n > 0 ? calloc(n, sizeof(*places)) : NULL;
+    if (n == 0 || places == NULL) {
+        return n == 0;
+    }
+    size_t i = 0;
+    for (const struct spool_entry *p = e->parts; p != NULL; p = p->next_part) {
+        if (p->segment != NULL) {
+            places[i++] = (struct spool_place){p->segment->id, p->offset};
+        }
+    }
+    bool ok = spool_places_encode(places, n, &s->head);
+    free(places);
+    return ok;
+}
+
 /* Fills s->head with labels and leaves room for the head in front of them. */
-static bool encode_labels(struct spool_store *s, const struct labels *l)
+static bool encode_labels(struct spool_store *s, struct spool_entry *e, bool *ret_replaces)
 {
     static const uint8_t room[SPOOL_HEAD_SIZE];
     buf_clear(&s->head);
-    return buf_append(&s->head, room, sizeof(room)) && spool_labels_encode(l, &s->head);
+    return buf_append(&s->head, room, sizeof(room)) &&
+           spool_labels_encode(e->profile->labels, &s->head) && encode_parts(s, e, ret_replaces);
 }
 
 static bool write_record(struct spool_store *s, struct spool_entry *e, struct err *err)
@@ -533,7 +579,8 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
                                      int64_t wall_offset_ns, struct err *err)
 {
     const struct profile *p = e->profile;
-    if (!encode_labels(s, p->labels)) {
+    bool replaces = false;
+    if (!encode_labels(s, e, &replaces)) {
         if (buf_too_big(&s->head)) {
             return refuse_entry(s, e);
         }
@@ -548,7 +595,8 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
     const char *labels = s->head.data + SPOOL_HEAD_SIZE;
     e->head = (struct spool_head){
         .format = (uint8_t)p->format,
-        .flags = p->is_delta ? SPOOL_FLAG_DELTA : 0,
+        .flags =
+            (uint8_t)((p->is_delta ? SPOOL_FLAG_DELTA : 0) | (replaces ? SPOOL_FLAG_REPLACES : 0)),
         .labels_size = (uint32_t)(s->head.len - SPOOL_HEAD_SIZE),
         .data_size = (uint32_t)p->size,
         .from_ns = p->from_ns,

@@ -39,8 +39,12 @@ struct spool_entry {
     struct profile *profile; /* until it is written */
     int64_t scraped_ms;      /* monotonic */
     void *owner;             /* the endpoint's item; guarded by the endpoint's lock */
-    uint8_t state;           /* spool.c */
-    uint8_t wants;           /* spool.c */
+    /* Entries that this one replaces once it is on disk: they are done then, and not before. */
+    struct spool_entry *parts;
+    struct spool_entry *next_part;
+    struct spool_entry *whole; /* the one that this is a part of */
+    uint8_t state;             /* spool.c */
+    uint8_t wants;             /* spool.c */
 };
 TAILQ_HEAD(spool_entry_list, spool_entry);
 
@@ -156,7 +160,9 @@ void spool_store_give_up(struct spool_store *s);
 
 /* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. */
 enum spool_append { SPOOL_APPENDED, SPOOL_APPEND_TOO_LARGE, SPOOL_APPEND_FAILED };
-/* Writes e->profile; makes room by dropping the oldest segments. The profile stays with e. */
+/* Writes e->profile; makes room by dropping the oldest segments. The profile stays with e. The
+ * record says which others it replaces, so that after a crash either they are there or it is; they
+ * are the caller's to be done with afterwards. */
 enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *e,
                                      int64_t wall_offset_ns, struct err *err);
 /* Syncs what was appended since the last call. After a failure it is unknown how much of it is

@@ -247,6 +247,19 @@ static bool place(struct spool_store *s, struct spool_entry *e)
     return false;
 }
 
+/* Segments have small numbers, and an offset is checked before. */
+static uint64_t place_number(uint64_t segment, uint64_t offset)
+{
+    return segment << 32 | offset;
+}
+
+/* Acknowledged, or part of another record. */
+static bool is_done(const struct spool_store *s, const struct spool_segment *g, uint64_t offset)
+{
+    return spool_numbers_have(&s->acked, offset) ||
+           spool_numbers_have(&s->scan.replaced, place_number(g->id, offset));
+}
+
 static enum spool_read take_record(struct spool_store *s, const struct spool_found *found,
                                    int64_t wall_offset_ns)
 {
@@ -255,7 +268,7 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
         count_damage(s, found->size);
         return SPOOL_READ_MORE;
     }
-    if (spool_numbers_have(&s->acked, found->offset)) {
+    if (is_done(s, s->walking, found->offset)) {
         return SPOOL_READ_MORE;
     }
     struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
@@ -302,9 +315,70 @@ static struct spool_segment *first_unread(const struct spool_store *s)
     return g;
 }
 
+static void store_on_place(void *arg, const struct spool_place *place)
+{
+    struct spool_store *s = arg;
+    uint64_t number = place_number(place->segment, place->offset);
+    s->scan.out_of_memory = s->scan.out_of_memory || !spool_numbers_add(&s->scan.replaced, number);
+}
+
+/* A record counts as a replacement only if it is intact. */
+static void scan_record(struct spool_store *s, const struct spool_found *found)
+{
+    uint8_t *labels = NULL;
+    char *data = NULL;
+    if ((found->head.flags & SPOOL_FLAG_REPLACES) != 0 &&
+        spool_body_read(s->scan.walk.fd, found->offset, &found->head, &labels, &data) ==
+            SPOOL_BODY_OK) {
+        spool_places_parse(labels, found->head.labels_size, store_on_place, s);
+    }
+    free(labels);
+    free(data);
+}
+
+static struct spool_segment *next_to_scan(const struct spool_store *s)
+{
+    struct spool_segment *g = TAILQ_FIRST(&s->segments);
+    while (g != NULL && (g->read || g->id <= s->scan.id)) {
+        g = TAILQ_NEXT(g, link);
+    }
+    return g;
+}
+
+/* One step of the walk through all segments for what is replaced in them; problems are left to the
+ * reading that follows. */
+static void scan_on(struct spool_store *s)
+{
+    struct spool_found found;
+    if (s->scan.walk.fd < 0) {
+        const struct spool_segment *g = next_to_scan(s);
+        if (g == NULL) {
+            spool_numbers_sort(&s->scan.replaced);
+            s->scan.done = true;
+            s->scan.id = 0;
+            return;
+        }
+        s->scan.id = g->id;
+        if (spool_walk_open(&s->scan.walk, s->dir, g->id) != SPOOL_WALK_OPEN) {
+            s->scan.walk.fd = -1;
+        }
+        return;
+    }
+    enum spool_step step = spool_walk_next(&s->scan.walk, &found);
+    if (step == SPOOL_STEP_RECORD) {
+        scan_record(s, &found);
+    } else if (step != SPOOL_STEP_DAMAGE) {
+        spool_walk_close(&s->scan.walk);
+        s->scan.walk.fd = -1;
+    }
+}
+
 enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_offset_ns,
                                  struct err *err)
 {
+    for (; n > 0 && !s->scan.done; n--) {
+        scan_on(s);
+    }
     for (; n > 0; n--) {
         struct spool_segment *g = s->walking != NULL ? s->walking : first_unread(s);
         if (g == NULL) {
@@ -350,7 +424,7 @@ static void lose_unread(struct spool_store *s)
     while ((step = spool_walk_next(&s->walk, &found)) < SPOOL_STEP_END) {
         if (step == SPOOL_STEP_DAMAGE) {
             count_damage(s, found.size);
-        } else if (!spool_numbers_have(&s->acked, found.offset)) {
+        } else if (!is_done(s, s->walking, found.offset)) {
             s->options->events.unread_lost(s->options->events.arg, false);
         }
     }

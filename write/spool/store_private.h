@@ -43,6 +43,15 @@ struct spool_store {
     struct spool_numbers acked;
     struct spool_entry *unplaced; /* found, but there was no room */
 
+    /* What records of earlier processes replace is known before any of them is handed over. */
+    struct {
+        bool done;
+        uint64_t id; /* of the segment that is being walked, or was last */
+        struct spool_walk walk;
+        struct spool_numbers replaced; /* place_number() of the records, sorted when done */
+        bool out_of_memory;
+    } scan;
+
     struct labels_builder *builder;
     struct buf head; /* of the record that is being written, with its labels */
     struct spool_counts counts;
