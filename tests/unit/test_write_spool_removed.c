@@ -1,5 +1,5 @@
-/* Somebody removes files of a spool, or all of it, while it is in use: it is made again, and what can
- * still be had is written again. */
+/* Somebody removes files of a spool, or all of it, while it is in use: it is made again, and what
+ * can still be had is written again. */
 #include "tests/unit/spool_rig.h"
 
 #include <dirent.h>
@@ -99,7 +99,8 @@ static unsigned count_seen(const unsigned *seen, unsigned times)
     return n;
 }
 
-/* All that is in memory is on disk again soon, without anything new to write: the process may end. */
+/* All that is in memory is on disk again soon, without anything new to write: the process may end.
+ */
 static void in_memory(void **state)
 {
     (void)state;
@@ -109,9 +110,9 @@ static void in_memory(void **state)
         unsigned twice; /* come again, because their acknowledgement is gone */
         bool said;
     } cases[] = {
-        {"directory", DIRECTORY, 0, true}, {"renamed", RENAMED, 0, true},
-        {"replaced", REPLACED, 0, true},   {"lock", LOCK, 0, true},
-        {"newest file", ACTIVE, 0, true},  {"oldest file", SEALED, 0, true},
+        {"directory", DIRECTORY, 0, true},    {"renamed", RENAMED, 0, true},
+        {"replaced", REPLACED, 0, true},      {"lock", LOCK, 0, true},
+        {"newest file", ACTIVE, 0, true},     {"oldest file", SEALED, 0, true},
         {"acknowledgements", ACKS, 2, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -186,7 +187,8 @@ static void on_disk_only(void **state)
     free(dir);
 }
 
-/* It cannot be made again at first: what is in memory stays there, and is written when it can be. */
+/* It cannot be made again at first: what is in memory stays there, and is written when it can be.
+ */
 static void disk_fails_as_well(void **state)
 {
     (void)state;

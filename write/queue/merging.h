@@ -30,8 +30,9 @@
 #define MERGE_HURRY_PERCENT 90
 /* Most profiles of one job. */
 #define MERGE_PARTS_MAX 64
-/* Memory to work in: what takes more stays as it is. */
-#define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
+/* Memory to work in, or half of max_bytes if that is less: what takes more stays as it is. */
+#define MERGE_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
+#define MERGE_BYTES_MIN (UINT64_C(1) * 1024 * 1024)
 
 /* A group that is worth merging. */
 struct merge_candidate {
