@@ -365,10 +365,19 @@ static bool make_http(struct writer *w, struct err *err)
     return w->http != NULL;
 }
 
+static void writer_on_merged(void *arg)
+{
+    struct writer *w = arg;
+    wake(w);
+}
+
 static void writer_on_spool_changed(void *arg)
 {
     struct destination *d = arg;
     wake(d->writer);
+    if (merging_is_due(d->queue, clock_mono_ms())) {
+        merger_poke(d->writer->merger);
+    }
 }
 
 static void writer_on_spool_flushed(void *arg)
@@ -466,18 +475,18 @@ static bool init(struct writer *w, struct err *err)
     if (!make_destinations(w, err)) {
         return false;
     }
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        if (w->destinations[i].spool != NULL && !spool_start(w->destinations[i].spool, err)) {
-            return false;
-        }
-    }
     struct send_queue *queues[CONFIG_ENDPOINTS_MAX];
     for (size_t i = 0; i < w->n_destinations; i++) {
         queues[i] = w->destinations[i].queue;
     }
-    w->merger = merger_new(queues, w->n_destinations, err);
+    w->merger = merger_new(queues, w->n_destinations, writer_on_merged, w, err);
     if (w->merger == NULL) {
         return false;
+    }
+    for (size_t i = 0; i < w->n_destinations; i++) {
+        if (w->destinations[i].spool != NULL && !spool_start(w->destinations[i].spool, err)) {
+            return false;
+        }
     }
     /* Last: it must not outlive a writer that failed. */
     return o->metrics == NULL || metrics_collector(o->metrics, writer_collect, w) ||
@@ -503,7 +512,7 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
 
 void writer_stop(struct writer *w)
 {
-    w->merger = merger_free(w->merger);
+    merger_stop(w->merger);
     for (size_t i = 0; i < w->n_destinations; i++) {
         struct destination *d = &w->destinations[i];
         if (d->queue == NULL) {
@@ -537,6 +546,7 @@ struct writer *writer_free(struct writer *w)
     for (size_t i = 0; i < w->n_destinations; i++) {
         free_destination(&w->destinations[i]);
     }
+    w->merger = merger_free(w->merger);
     free(w->destinations);
     http_client_free(w->http);
     loop_timer_free(w->deadline);

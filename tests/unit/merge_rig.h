@@ -119,6 +119,22 @@ static inline struct write_ledger balance(struct send_queue *q)
     return l;
 }
 
+/* Lets the disk work; NULL: there is none. */
+static void (*merge_rig_load)(void *arg);
+static void *merge_rig_arg;
+
+static inline struct merge_job *take_job(struct send_queue *q, const struct merge_candidate *c)
+{
+    struct merge_job *job = merging_is_needed(q, c) ? merging_take(q, c) : NULL;
+    if (job == NULL && merging_is_loading(q)) {
+        (void)balance(q);
+        merge_rig_load(merge_rig_arg);
+        job = merging_loaded(q);
+        assert_non_null(job);
+    }
+    return job;
+}
+
 /* What the merging thread does in one round; how many jobs there were. */
 static inline size_t merge_round(struct send_queue *q, int64_t now_ms)
 {
@@ -126,8 +142,7 @@ static inline size_t merge_round(struct send_queue *q, int64_t now_ms)
     size_t n = merging_plan(q, now_ms, &plan);
     size_t jobs = 0;
     for (size_t i = 0; i < n; i++) {
-        struct merge_job *job =
-            merging_is_needed(q, &plan[i]) ? merging_take(q, plan[i].key) : NULL;
+        struct merge_job *job = take_job(q, &plan[i]);
         if (job != NULL) {
             (void)balance(q);
             merging_run(job, NULL);

@@ -108,7 +108,7 @@ static void missing_keys_have_defaults(void **state)
     CHECK_INT(e->max_backoff_ms, 300000, "");
     CHECK_INT(e->max_age_ms, 3300000, "");
     assert_true(e->retry_on_429);
-    CHECK_INT(e->queue_max_bytes, 64 << 20, "");
+    CHECK_INT(e->queue_max_bytes, 128 << 20, "");
     CHECK_INT(e->concurrency, 16, "");
     config_unref(c);
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/merge_rig.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "write/queue/merger.h"
@@ -120,9 +121,9 @@ static void under_way(void **state)
     }
     struct merge_candidate *plan = NULL;
     CHECK_INT(merging_plan(q, 5, &plan), 1, "one group has several");
-    struct merge_job *job = merging_take(q, plan[0].key);
+    struct merge_job *job = merging_take(q, &plan[0]);
     assert_non_null(job);
-    assert_null(merging_take(q, plan[0].key)); /* nothing is left of it */
+    assert_null(merging_take(q, &plan[0])); /* nothing is left of it */
     CHECK_INT(balance(q).queued, 5, "");
     struct send_item *it = send_queue_take(q, 5);
     CHECK_INT(series_of(it), 1, "");
@@ -391,7 +392,7 @@ static void walk(uint64_t seed)
             put_something(q, &m, &rng, now);
         } else if (what < 8 && job == NULL) {
             struct merge_candidate *plan = NULL;
-            job = merging_plan(q, now, &plan) > 0 ? merging_take(q, plan[0].key) : NULL;
+            job = merging_plan(q, now, &plan) > 0 ? merging_take(q, &plan[0]) : NULL;
             free(plan);
         } else if (what < 8) {
             merging_run(job, NULL);
@@ -434,6 +435,11 @@ static void random_walk(void **state)
     }
 }
 
+static void count_merged(void *arg)
+{
+    atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
 /* The thread itself, beside one that puts and one that sends. */
 static void *produce(void *arg)
 {
@@ -453,7 +459,8 @@ static void threads(void **state)
     struct send_queue *other = new_queue(60000);
     struct send_queue *queues[] = {other, q};
     struct err err = ERR_INIT;
-    struct merger *m = merger_new(queues, 2, &err);
+    atomic_uint merged = 0;
+    struct merger *m = merger_new(queues, 2, count_merged, &merged, &err);
     pthread_t thread;
     int64_t sum = 0;
     assert_non_null(m);
@@ -473,7 +480,9 @@ static void threads(void **state)
         send_queue_done(q, it, &all_well, 0);
     }
     pthread_join(thread, NULL);
+    merger_stop(m);
     merger_free(m);
+    assert_true(atomic_load(&merged) > 0);
     CHECK_INT(sum, 2000, "");
     CHECK_INT(balance(q).queued, 0, "");
     send_queue_free(q);

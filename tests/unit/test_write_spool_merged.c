@@ -12,6 +12,11 @@ struct outage {
     int64_t sent;
 };
 
+static void load(void *arg)
+{
+    rig_settle(arg);
+}
+
 static void begin(struct outage *o, char *dir)
 {
     *o = (struct outage){.dir = dir};
@@ -22,6 +27,8 @@ static void begin(struct outage *o, char *dir)
     o->r.quiet = true;
     assert_true(rig_open_all(&o->r, NULL));
     rig_settle(&o->r);
+    merge_rig_load = load;
+    merge_rig_arg = &o->r;
 }
 
 static void put_deltas(struct outage *o, int n)
@@ -183,6 +190,39 @@ static void every_call_fails_once(void **state)
     }
 }
 
+/* A disk that has room for a few of them, and memory for fewer: all that is dropped is what cannot
+ * be merged. */
+static void disk_is_full(void **state)
+{
+    (void)state;
+    struct outage o;
+    begin(&o, testing_mkdtemp());
+    rig_close_all(&o.r);
+    o.r.spool_bytes = 512 * 1024;
+    o.r.max_bytes = 40 * 1024;
+    assert_true(rig_open_all(&o.r, NULL));
+    rig_settle(&o.r);
+    for (int i = 0; i < 400; i++) {
+        put_deltas(&o, 8);
+        rig_pass(&o.r, 500);
+        CHECK_MEMORY(&o.r);
+        if (merging_is_due(o.r.e, o.r.now)) {
+            (void)merge_round(o.r.e, o.r.now);
+            CHECK_MEMORY(&o.r);
+        }
+    }
+    struct write_ledger l = balance(o.r.e);
+    CHECK_INT(dropped_sum(&l), 0, "");
+    assert_true(l.merged > 1000);
+    rig_close_all(&o.r);
+    o.r.max_bytes = 1 << 20;
+    assert_true(rig_open_all(&o.r, NULL));
+    rig_settle(&o.r);
+    send_all(&o);
+    CHECK_INT(o.sent, o.sum, "");
+    end(&o);
+}
+
 /* A label of that name in a configuration means nothing. */
 static void label_of_that_name(void **state)
 {
@@ -211,7 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(merged_on_disk),        TEST(sent_before_written), TEST(ends_at_any_time),
-        TEST(every_call_fails_once), TEST(label_of_that_name),
+        TEST(every_call_fails_once), TEST(label_of_that_name),  TEST(disk_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

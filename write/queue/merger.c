@@ -19,11 +19,17 @@ struct merger {
     /* The thread's. */
     struct send_queue **queues;
     size_t n_queues;
+    void (*merged)(void *arg);
+    void *arg;
+    bool joined;             /* the owner's */
     struct scratch *scratch; /* NULL: out of memory */
 };
 
 void merger_poke(struct merger *m)
 {
+    if (m == NULL) {
+        return;
+    }
     pthread_mutex_lock(&m->lock);
     if (!m->poked) {
         m->poked = true;
@@ -48,16 +54,46 @@ static bool rest(struct merger *m, int64_t ms)
     return more;
 }
 
-static bool wait_for_poke(struct merger *m)
+/* Waits until it is poked, or so long (INT64_MAX: for ever); false when the thread is to stop. */
+static bool wait_for_poke(struct merger *m, int64_t ms)
 {
+    int64_t until_ms = ms == INT64_MAX ? 0 : clock_mono_ms() + ms;
+    struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
+                          .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    int timeout = 0;
     pthread_mutex_lock(&m->lock);
-    while (!m->stop && !m->poked) {
-        pthread_cond_wait(&m->wake, &m->lock);
+    while (!m->stop && !m->poked && timeout == 0) {
+        timeout = ms == INT64_MAX ? pthread_cond_wait(&m->wake, &m->lock)
+                                  : pthread_cond_timedwait(&m->wake, &m->lock, &at);
     }
     m->poked = false;
     bool more = !m->stop;
     pthread_mutex_unlock(&m->lock);
     return more;
+}
+
+/* Runs a job, and rests as long as that took. False when the thread is to stop. */
+static bool run_job(struct merger *m, struct send_queue *q, struct merge_job *job)
+{
+    int64_t start_ms = clock_mono_ms();
+    merging_run(job, m->scratch);
+    int64_t now_ms = clock_mono_ms();
+    merging_done(job, now_ms);
+    m->merged(m->arg);
+    return rest(m, merging_is_urgent(q) ? 0 : now_ms - start_ms);
+}
+
+/* Waits for the job whose parts are being read; NULL if that takes too long, or at the end. */
+static struct merge_job *wait_for_parts(struct merger *m, struct send_queue *q)
+{
+    struct merge_job *job = NULL;
+    int64_t until_ms = clock_mono_ms() + MERGER_LOAD_MS;
+    bool more = true;
+    while (more && (job = merging_loaded(q)) == NULL && merging_is_loading(q)) {
+        int64_t left_ms = until_ms - clock_mono_ms();
+        more = left_ms > 0 && wait_for_poke(m, left_ms);
+    }
+    return job;
 }
 
 /* False when the thread is to stop. */
@@ -68,32 +104,45 @@ static bool run_plan(struct merger *m, struct send_queue *q, const struct merge_
         if (!merging_is_needed(q, &plan[i])) {
             continue;
         }
-        int64_t start_ms = clock_mono_ms();
-        struct merge_job *job = merging_take(q, plan[i].key);
+        struct merge_job *job = merging_take(q, &plan[i]);
         if (job == NULL) {
-            continue;
+            job = wait_for_parts(m, q);
         }
-        merging_run(job, m->scratch);
-        int64_t now_ms = clock_mono_ms();
-        merging_done(job, now_ms);
-        if (!rest(m, merging_is_urgent(q) ? 0 : now_ms - start_ms)) {
+        if (job != NULL && !run_job(m, q, job)) {
             return false;
+        }
+        if (job == NULL && merging_is_loading(q)) {
+            return true; /* its disk is slow */
         }
     }
     return true;
+}
+
+/* False when the thread is to stop. */
+static bool run_queue(struct merger *m, struct send_queue *q)
+{
+    struct merge_job *job = merging_loaded(q);
+    if (job != NULL && !run_job(m, q, job)) {
+        return false;
+    }
+    if (merging_is_loading(q)) {
+        return true;
+    }
+    struct merge_candidate *plan = NULL;
+    size_t n = merging_plan(q, clock_mono_ms(), &plan);
+    bool more = run_plan(m, q, plan, n);
+    free(plan);
+    return more;
 }
 
 static void *merger_run(void *arg)
 {
     struct merger *m = arg;
     bool more = true;
-    while (more && wait_for_poke(m)) {
+    while (more && wait_for_poke(m, INT64_MAX)) {
         m->scratch = scratch_new();
         for (size_t i = 0; i < m->n_queues && more; i++) {
-            struct merge_candidate *plan = NULL;
-            size_t n = merging_plan(m->queues[i], clock_mono_ms(), &plan);
-            more = run_plan(m, m->queues[i], plan, n);
-            free(plan);
+            more = run_queue(m, m->queues[i]);
         }
         m->scratch = scratch_free(m->scratch);
         more = more && rest(m, MERGER_PAUSE_MS);
@@ -101,7 +150,8 @@ static void *merger_run(void *arg)
     return NULL;
 }
 
-struct merger *merger_new(struct send_queue *const *queues, size_t n, struct err *err)
+struct merger *merger_new(struct send_queue *const *queues, size_t n, void (*merged)(void *arg),
+                          void *arg, struct err *err)
 {
     struct merger *m = calloc(1, sizeof(*m));
     struct send_queue **copy = calloc(n + 1, sizeof(struct send_queue *));
@@ -115,6 +165,8 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, struct err
     memcpy(copy, queues, n * sizeof(copy[0]));
     m->queues = copy;
     m->n_queues = n;
+    m->merged = merged;
+    m->arg = arg;
     pthread_mutex_init(&m->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -130,16 +182,24 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, struct err
     return m;
 }
 
-struct merger *merger_free(struct merger *m)
+void merger_stop(struct merger *m)
 {
-    if (m == NULL) {
-        return NULL;
+    if (m == NULL || m->joined) {
+        return;
     }
     pthread_mutex_lock(&m->lock);
     m->stop = true;
     pthread_cond_signal(&m->wake);
     pthread_mutex_unlock(&m->lock);
     pthread_join(m->thread, NULL);
+    m->joined = true;
+}
+
+struct merger *merger_free(struct merger *m)
+{
+    if (m == NULL) {
+        return NULL;
+    }
     pthread_cond_destroy(&m->wake);
     pthread_mutex_destroy(&m->lock);
     free(m->queues);

@@ -14,11 +14,19 @@
 
 struct merger;
 
-/* Starts the thread. The queues, n of them, outlive it; the array does not have to. */
-struct merger *merger_new(struct send_queue *const *queues, size_t n, struct err *err);
-/* Ends the thread after the job that it is at. Accepts NULL, returns NULL. */
+/* How long it waits for profiles that are read from a disk; others have their turn then. */
+#define MERGER_LOAD_MS INT64_C(1000)
+
+/* Starts the thread. The queues, n of them, outlive it; the array does not have to. merged is
+ * called on the thread after each job. */
+struct merger *merger_new(struct send_queue *const *queues, size_t n, void (*merged)(void *arg),
+                          void *arg, struct err *err);
+/* Ends the thread after the job that it is at. Accepts NULL. */
+void merger_stop(struct merger *m);
+/* After merger_stop(), and after the last poke. Accepts NULL, returns NULL. */
 struct merger *merger_free(struct merger *m);
-/* There may be something to merge (merging_is_due()). Any thread, never blocks for long. */
+/* There may be something to merge (merging_is_due()). Any thread, never blocks for long. Accepts
+ * NULL. */
 void merger_poke(struct merger *m);
 
 #endif

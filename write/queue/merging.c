@@ -12,7 +12,8 @@ struct merge_job {
     bool spoilt[MERGE_PARTS_MAX];             /* can be in none */
     size_t n;
     size_t n_used;
-    bool sealed; /* the result takes no more: what follows has other types, or is too much */
+    size_t n_loading; /* on their way from the disk */
+    bool sealed;      /* the result takes no more: what follows has other types, or is too much */
     bool failed;
     bool empty;                /* the result would have no sample, so there is none */
     struct profile *result;    /* NULL: none */
@@ -24,6 +25,18 @@ struct merge_job {
 static bool is_over(const struct send_queue *q, unsigned percent)
 {
     return send_queue_held(q) > q->config->queue_max_bytes / 100 * percent;
+}
+
+/* What is on disk takes room there, and memory for its index. */
+static bool disk_is_over(const struct send_queue *q, unsigned percent)
+{
+    if (q->spool == NULL) {
+        return false;
+    }
+    struct spool_status s = spool_status(q->spool);
+    uint64_t index = q->on_disk_only * SEND_QUEUE_INDEX_COST;
+    return s.counts.bytes > s.limit / 100 * percent ||
+           index > q->config->queue_max_bytes / 200 * percent;
 }
 
 /* When a profile was scraped that nears max_age now. */
@@ -38,7 +51,9 @@ bool merging_is_due(struct send_queue *q, int64_t now_ms)
     pthread_mutex_lock(&q->lock);
     const struct send_item *oldest = TAILQ_FIRST(&q->by_age);
     bool aged = oldest != NULL && oldest->scraped_ms <= aged_ms(q, now_ms);
-    bool due = !q->closed && (aged || is_over(q, MERGE_BEGIN_PERCENT));
+    bool over = is_over(q, MERGE_BEGIN_PERCENT) || disk_is_over(q, MERGE_BEGIN_PERCENT);
+    bool loaded = q->loading_job != NULL && q->loading_job->n_loading == 0;
+    bool due = loaded || (!q->closed && q->loading_job == NULL && (aged || over));
     pthread_mutex_unlock(&q->lock);
     return due;
 }
@@ -46,7 +61,8 @@ bool merging_is_due(struct send_queue *q, int64_t now_ms)
 bool merging_is_needed(struct send_queue *q, const struct merge_candidate *c)
 {
     pthread_mutex_lock(&q->lock);
-    bool needed = !q->closed && (c->aged || is_over(q, MERGE_END_PERCENT));
+    bool needed = !q->closed && (c->aged || is_over(q, MERGE_END_PERCENT) ||
+                                 (c->disk && disk_is_over(q, MERGE_END_PERCENT)));
     pthread_mutex_unlock(&q->lock);
     return needed;
 }
@@ -59,42 +75,71 @@ bool merging_is_urgent(struct send_queue *q)
     return urgent;
 }
 
-static bool is_part(const struct send_item *it)
+/* With `disk`, what is only there counts as well. */
+static bool is_part(const struct send_item *it, bool disk)
 {
     bool suspect = it->doubts > 0 || it->refused > 0 || it->blamed || it->wait_until != 0;
-    return it->profile != NULL && !it->unmergeable && !suspect;
+    bool there = it->profile != NULL || (disk && it->on_disk);
+    return there && !it->unmergeable && !suspect;
+}
+
+/* What a plan is made for. */
+struct pressure {
+    int64_t aged_ms;
+    bool memory;
+    bool disk;
+    size_t disk_min; /* parts */
+};
+
+static struct pressure pressure_of(const struct send_queue *q, int64_t now_ms)
+{
+    bool hurry = disk_is_over(q, MERGE_HURRY_PERCENT);
+    return (struct pressure){.aged_ms = aged_ms(q, now_ms),
+                             .memory = is_over(q, MERGE_BEGIN_PERCENT),
+                             .disk = disk_is_over(q, MERGE_BEGIN_PERCENT),
+                             .disk_min = hurry ? SEND_QUEUE_MERGE_MIN : MERGE_DISK_MIN};
 }
 
 /* False if it is not worth the work. */
-static bool examine(const struct send_group *g, int64_t aged_ms, struct merge_candidate *ret)
+static bool examine(const struct send_group *g, const struct pressure *p,
+                    struct merge_candidate *ret)
 {
     struct send_item *it;
     uint64_t largest = 0;
     size_t n = 0;
-    *ret = (struct merge_candidate){.key = g->key};
+    size_t n_memory = 0;
+    const struct send_item *first = TAILQ_FIRST(&g->parts);
+    *ret = (struct merge_candidate){.key = g->key, .disk = p->disk};
     if (g->n_parts < g->merge_from) {
         return false;
     }
+    ret->oldest_ms = first->scraped_ms;
+    ret->aged = first->scraped_ms <= p->aged_ms;
     TAILQ_FOREACH(it, &g->parts, part)
     {
-        if (is_part(it)) {
-            ret->aged = ret->aged || it->scraped_ms <= aged_ms;
+        if (is_part(it, p->disk || ret->aged)) {
             ret->bytes += it->cost;
             largest = it->cost > largest ? it->cost : largest;
             n++;
+            n_memory += it->profile != NULL;
         }
     }
     ret->spare = ret->bytes - largest;
-    return n >= g->merge_from;
+    return n >= g->merge_from &&
+           (ret->aged || (p->disk && n >= p->disk_min) || (p->memory && n_memory >= g->merge_from));
 }
 
-/* The aged ones, then those that free the greatest share of what they take. */
+/* The aged ones; then those that free the greatest share of what they take or, on disk, which drops
+ * its oldest first, in the order of age. */
 static int by_worth(const void *a, const void *b)
 {
     const struct merge_candidate *x = a;
     const struct merge_candidate *y = b;
     if (x->aged != y->aged) {
         return x->aged ? -1 : 1;
+    }
+    if (x->disk) {
+        return x->oldest_ms < y->oldest_ms ? -1 : x->oldest_ms > y->oldest_ms;
     }
     double of_x = (double)x->spare / (double)x->bytes;
     double of_y = (double)y->spare / (double)y->bytes;
@@ -108,11 +153,10 @@ size_t merging_plan(struct send_queue *q, int64_t now_ms, struct merge_candidate
     void *value;
     struct sv key;
     pthread_mutex_lock(&q->lock);
-    int64_t aged = aged_ms(q, now_ms);
-    bool full = is_over(q, MERGE_BEGIN_PERCENT);
+    struct pressure pressure = pressure_of(q, now_ms);
     struct merge_candidate *all = calloc(map_count(q->groups) + 1, sizeof(*all));
     while (all != NULL && map_next(q->groups, &cursor, &key, &value)) {
-        n += examine(value, aged, &all[n]) && (full || all[n].aged);
+        n += examine(value, &pressure, &all[n]);
     }
     pthread_mutex_unlock(&q->lock);
     if (n > 0) {
@@ -130,7 +174,12 @@ static void take_part(struct send_queue *q, struct merge_job *job, struct send_i
     TAILQ_INSERT_TAIL(&q->merging, it, send);
     q->ledger.queued++;
     q->ledger.queued_bytes += send_queue_weight(it);
+    it->job = job;
     job->parts[job->n++] = it;
+    if (it->profile == NULL) {
+        it->loading = true;
+        job->n_loading++;
+    }
 }
 
 static void give_part(struct send_queue *q, struct send_item *it)
@@ -138,9 +187,55 @@ static void give_part(struct send_queue *q, struct send_item *it)
     TAILQ_REMOVE(&q->merging, it, send);
     q->ledger.queued--;
     q->ledger.queued_bytes -= send_queue_weight(it);
+    it->job = NULL;
 }
 
-struct merge_job *merging_take(struct send_queue *q, uint64_t key)
+/* Makes room for the bytes of a part that is only on disk, besides those that come too. */
+static bool fits(struct send_queue *q, const struct send_item *it, uint64_t *coming)
+{
+    if (it->profile != NULL) {
+        return true;
+    }
+    uint64_t more = it->cost > SEND_QUEUE_INDEX_COST ? it->cost - SEND_QUEUE_INDEX_COST : 0;
+    if (!send_queue_evict(q, *coming + more)) {
+        return false;
+    }
+    *coming += more;
+    return true;
+}
+
+static void take_parts(struct send_queue *q, struct merge_job *job, struct send_group *g, bool disk)
+{
+    struct send_item *next;
+    uint64_t coming = 0;
+    for (struct send_item *it = TAILQ_FIRST(&g->parts); it != NULL && job->n < MERGE_PARTS_MAX;
+         it = next) {
+        next = TAILQ_NEXT(it, part);
+        if (!is_part(it, disk)) {
+            continue;
+        }
+        if (!fits(q, it, &coming)) {
+            return;
+        }
+        /* Making room may have evicted it. */
+        if (it->profile == NULL && !fits(q, it, &coming)) {
+            return;
+        }
+        take_part(q, job, it);
+    }
+}
+
+static void start_loading(struct send_queue *q, struct merge_job *job)
+{
+    q->loading_job = job;
+    for (size_t i = 0; i < job->n; i++) {
+        if (job->parts[i]->loading) {
+            spool_load(q->spool, job->parts[i]->entry);
+        }
+    }
+}
+
+struct merge_job *merging_take(struct send_queue *q, const struct merge_candidate *c)
 {
     struct merge_job *job = calloc(1, sizeof(*job));
     if (job == NULL) {
@@ -148,23 +243,56 @@ struct merge_job *merging_take(struct send_queue *q, uint64_t key)
     }
     job->queue = q;
     pthread_mutex_lock(&q->lock);
-    struct send_group *g = send_queue_group(q, key);
-    struct merge_candidate c;
-    struct send_item *next;
-    bool worth = g != NULL && !q->closed && examine(g, INT64_MIN, &c);
-    struct send_item *it = worth ? TAILQ_FIRST(&g->parts) : NULL;
-    for (; it != NULL && job->n < MERGE_PARTS_MAX; it = next) {
-        next = TAILQ_NEXT(it, part);
-        if (is_part(it)) {
-            take_part(q, job, it);
-        }
+    struct send_group *g = send_queue_group(q, c->key);
+    if (g != NULL && !q->closed && q->loading_job == NULL && g->n_parts >= g->merge_from) {
+        take_parts(q, job, g, c->disk || c->aged);
+    }
+    bool none = job->n == 0;
+    bool loads = job->n_loading > 0;
+    if (loads) {
+        start_loading(q, job);
     }
     pthread_mutex_unlock(&q->lock);
-    if (job->n == 0) {
+    if (none) {
         free(job);
-        return NULL;
     }
+    return none || loads ? NULL : job;
+}
+
+bool merging_is_loading(struct send_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    bool loading = q->loading_job != NULL;
+    pthread_mutex_unlock(&q->lock);
+    return loading;
+}
+
+struct merge_job *merging_loaded(struct send_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    struct merge_job *job = q->loading_job;
+    if (job != NULL && job->n_loading == 0) {
+        q->loading_job = NULL;
+    } else {
+        job = NULL;
+    }
+    pthread_mutex_unlock(&q->lock);
     return job;
+}
+
+void send_queue_part_loaded(struct send_queue *q, struct send_item *it, struct profile *p)
+{
+    q->ledger.queued_bytes -= send_queue_weight(it);
+    it->loading = false;
+    it->profile = p;
+    q->ledger.queued_bytes += send_queue_weight(it);
+    it->job->n_loading--;
+}
+
+void send_queue_free_job(struct send_queue *q)
+{
+    free(q->loading_job);
+    q->loading_job = NULL;
 }
 
 /* Adds parts until one does not go with those before it: what follows is for another job, for
@@ -174,6 +302,9 @@ static void add_parts(struct merge_job *job, struct merge *m)
     for (size_t i = 0; i < job->n; i++) {
         const struct profile *p = job->parts[i]->profile;
         struct err err = ERR_INIT;
+        if (p == NULL) {
+            continue; /* it could not be read */
+        }
         job->used[i] = merge_add(m, (struct sv){.p = p->data, .n = p->size}, &err);
         job->n_used += job->used[i];
         if (job->used[i]) {
@@ -328,7 +459,8 @@ static void put_back(struct send_queue *q, const struct merge_job *job, bool mer
     for (size_t i = 0; i < job->n; i++) {
         struct send_item *it = job->parts[i];
         if (!merged || !job->used[i]) {
-            it->unmergeable = job->spoilt[i] || (job->used[i] && job->sealed);
+            bool unread = it->profile == NULL;
+            it->unmergeable = unread || job->spoilt[i] || (job->used[i] && job->sealed);
             send_queue_enqueue(q, it);
         }
     }

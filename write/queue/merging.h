@@ -2,6 +2,9 @@
  * max_age, the deltas of a series become one that covers the windows of all of them. Its counters
  * are their sums, so nothing of them is lost; its gauges are those of the last one.
  *
+ * With a spool, the same is done before its disk is full, or its index takes too much memory. Parts
+ * that are only on disk are read back first.
+ *
  * A thread of its own (merger.h) makes a plan, and for each group in it takes a job, runs it
  * without any lock, and gives it back. The parts of a job are counted as queued meanwhile.
  *
@@ -28,6 +31,8 @@
 #define MERGE_AGE_PERCENT 87
 /* From this share on, work does not rest. */
 #define MERGE_HURRY_PERCENT 90
+/* So many profiles on disk are worth being merged, unless there is no time to wait for more. */
+#define MERGE_DISK_MIN 8
 /* Most profiles of one job. */
 #define MERGE_PARTS_MAX 64
 /* Memory to work in, or half of max_bytes if that is less: what takes more stays as it is. */
@@ -39,7 +44,9 @@ struct merge_candidate {
     uint64_t key;
     uint64_t bytes; /* of its parts */
     uint64_t spare; /* bytes of all but the largest one: about what merging frees */
-    bool aged;      /* near max_age */
+    int64_t oldest_ms;
+    bool aged; /* near max_age */
+    bool disk; /* the disk is nearly full */
 };
 
 /* Whether there may be something to merge. Any thread. */
@@ -56,8 +63,13 @@ bool merging_is_urgent(struct send_queue *q);
 
 struct merge_job;
 
-/* Takes the parts of a group out of the queue; NULL if there are not two, or out of memory. */
-struct merge_job *merging_take(struct send_queue *q, uint64_t key);
+/* Takes the parts of a group out of the queue; NULL if there are not enough, or out of memory, or
+ * if they have to be read from the disk first, see merging_loaded(). */
+struct merge_job *merging_take(struct send_queue *q, const struct merge_candidate *c);
+/* Whether parts are being read, of which there is one job at a time. */
+bool merging_is_loading(struct send_queue *q);
+/* The job whose parts have been read; NULL if there is none. */
+struct merge_job *merging_loaded(struct send_queue *q);
 /* Merges them; takes the time for it. scratch as in struct merge_options. */
 void merging_run(struct merge_job *job, struct scratch *scratch);
 /* Puts the result back, or the parts if there is none, and frees the job. */

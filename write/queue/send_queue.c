@@ -64,6 +64,7 @@ struct send_queue *send_queue_free(struct send_queue *q)
     free_items(&q->dropped);
     free_items(&q->loading);
     free_items(&q->loaded);
+    send_queue_free_job(q);
     free_items(&q->merging);
     send_queue_free_groups(q);
     lanes_done(&q->lanes);

@@ -36,6 +36,7 @@
 
 struct item_list;
 struct send_group;
+struct merge_job;
 
 /* The numbers of profiles that were refused: after all others. */
 #define SEND_QUEUE_SUSPECTS_FROM (UINT64_C(1) << 63)
@@ -72,6 +73,7 @@ struct send_item {
     TAILQ_ENTRY(send_item) age;
     TAILQ_ENTRY(send_item) kept;
 
+    struct merge_job *job;    /* that it is a part of; NULL: none */
     struct send_group *group; /* NULL: unknown */
     bool is_delta;            /* may be merged with others of its group */
     bool unmergeable; /* it failed to be, or a server refused it: it must not spoil others */
@@ -101,16 +103,17 @@ struct send_queue {
     struct lanes lanes;      /* the same ones by tenant, in the order of sending */
     struct heap waiting;     /* except these, which wait alone, by the end of the wait */
     uint64_t n_waiting;
-    struct item_list suspects; /* the same of profiles that were refused, and may be at fault */
-    struct item_list bare;     /* of these, in memory only, in the order of scraped_ms */
-    struct item_list backed;   /* and in memory and on disk, the next to be sent first */
-    struct item_list loading;  /* in flight: taken, and on their way from the disk */
-    struct item_list loaded;   /* in flight: from the disk, the sender may have them */
-    struct item_list dropped;  /* to be freed outside of the lock */
-    struct item_list merging;  /* deltas that are being merged */
-    struct item_list others;   /* queued profiles that are no deltas, about in the order of age */
-    struct map *groups;        /* key -> struct send_group */
-    uint64_t backed_bytes;     /* of the items in `backed` */
+    struct item_list suspects;     /* the same of profiles that were refused, and may be at fault */
+    struct item_list bare;         /* of these, in memory only, in the order of scraped_ms */
+    struct item_list backed;       /* and in memory and on disk, the next to be sent first */
+    struct item_list loading;      /* in flight: taken, and on their way from the disk */
+    struct item_list loaded;       /* in flight: from the disk, the sender may have them */
+    struct item_list dropped;      /* to be freed outside of the lock */
+    struct item_list merging;      /* deltas that are being merged */
+    struct merge_job *loading_job; /* its parts are on their way from the disk; NULL: none */
+    struct item_list others; /* queued profiles that are no deltas, about in the order of age */
+    struct map *groups;      /* key -> struct send_group */
+    uint64_t backed_bytes;   /* of the items in `backed` */
     uint64_t suspects_in_flight;
     unsigned thin_level; /* of 2^this profiles of a group one is kept */
     /* The last item that was replayed: the next one belongs after it. */
@@ -163,6 +166,13 @@ void send_queue_unlock(struct send_queue *q);
 uint64_t send_queue_weight(const struct send_item *it);
 /* Bytes of memory that cannot be freed without a loss. */
 uint64_t send_queue_held(const struct send_queue *q);
+
+/* ---- merging.c ------------------------------------------------------------------------------- */
+
+/* A part of a job has been read from the disk; p NULL: it could not be. */
+void send_queue_part_loaded(struct send_queue *q, struct send_item *it, struct profile *p);
+/* Frees a job that is not finished, with its parts; at the very end. */
+void send_queue_free_job(struct send_queue *q);
 
 /* ---- groups.c -------------------------------------------------------------------------------- */
 

@@ -106,6 +106,11 @@ static void send_queue_on_loaded(void *arg, struct spool_entry *entry, enum spoo
     struct send_queue *q = arg;
     pthread_mutex_lock(&q->lock);
     struct send_item *it = entry->owner;
+    if (it->job != NULL) {
+        send_queue_part_loaded(q, it, p);
+        pthread_mutex_unlock(&q->lock);
+        return;
+    }
     TAILQ_REMOVE(&q->loading, it, send);
     it->loading = false;
     if (p != NULL) {
