@@ -114,11 +114,25 @@ void engine_reschedule(struct engine *e, struct scrape *sc)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+/* A scrape that was never tried is what the other scrapes of its target are: one that answers does
+ * not wait with those that may hang, and one that hangs is not tried with every type first. */
+static enum slot_class class_of(struct engine *e, const struct scrape *sc)
+{
+    enum slot_class class = slot_class_of(sc);
+    size_t n = class == SLOT_NEW ? target_scrape_count(sc->target) : 0;
+    for (size_t i = 0; i < n && class != SLOT_QUICK; i++) {
+        const struct scrape *other = table_find(&e->table, sc->target, i);
+        enum slot_class its = other == NULL ? SLOT_NEW : slot_class_of(other);
+        class = its == SLOT_NEW ? class : its;
+    }
+    return class;
+}
+
 /* Scrapes enter the line for slots one after the other: sc, and if memory runs out for it, those
  * that wait for it at the gate of their process. */
 static void wait_for_slot(struct engine *e, struct scrape *sc)
 {
-    while (sc != NULL && !slots_wait(&e->slots, sc)) {
+    while (sc != NULL && !slots_wait(&e->slots, sc, class_of(e, sc))) {
         status_state(e, sc, STATE_IDLE);
         fetch_no_memory(e, sc);
         sc = sc->in_gate ? process_gate_leave(&e->gate, sc) : NULL;

@@ -53,7 +53,7 @@ unsigned slots_used(const struct slots *s)
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
-static enum slot_class class_of(const struct scrape *sc)
+enum slot_class slot_class_of(const struct scrape *sc)
 {
     if (sc->successes == 0 && sc->failures == 0) {
         return SLOT_NEW;
@@ -62,13 +62,13 @@ static enum slot_class class_of(const struct scrape *sc)
 }
 
 /* A process is "host:port"; the ports of a pod share one lane. */
-static struct lane_key key_of(const struct scrape *sc)
+static struct lane_key key_of(const struct scrape *sc, enum slot_class c)
 {
     const char *process = target_process(sc->target, sc->entry);
     const char *colon = strrchr(process, ':');
     size_t n = colon == NULL ? strlen(process) : (size_t)(colon - process);
     return (struct lane_key){
-        .host = hash_bytes(process, n, 0), .job = sc->target->job, .class = (uint32_t)class_of(sc)};
+        .host = hash_bytes(process, n, 0), .job = sc->target->job, .class = (uint32_t)c};
 }
 
 static struct sv key_text(const struct lane_key *key)
@@ -81,9 +81,9 @@ static struct slot_ring *ring_of(struct slots *s, const struct lane_key *key)
     return &s->rings[key->class * s->n_jobs + key->job];
 }
 
-static struct slot_lane *find_lane(struct slots *s, const struct scrape *sc)
+static struct slot_lane *find_lane(struct slots *s, const struct scrape *sc, enum slot_class c)
 {
-    const struct lane_key key = key_of(sc);
+    const struct lane_key key = key_of(sc, c);
     struct slot_lane *lane = map_get(s->lanes, key_text(&key));
     if (lane != NULL) {
         return lane;
@@ -119,9 +119,9 @@ static void stop_waiting(struct slots *s, struct scrape *sc)
     }
 }
 
-bool slots_wait(struct slots *s, struct scrape *sc)
+bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c)
 {
-    struct slot_lane *lane = find_lane(s, sc);
+    struct slot_lane *lane = find_lane(s, sc, c);
     if (lane == NULL) {
         return false;
     }

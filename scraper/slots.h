@@ -7,9 +7,9 @@
  * A target that hangs holds its slot until its timeout, so turns alone would leave quick targets
  * waiting for hanging ones. Scrapes are therefore sorted by how long the last one held its slot,
  * apart from the time that the target was asked to sample: those that were slow may hold half of
- * the slots, and together with those that have never been tried three quarters. The rest is there
- * for targets that are known to answer. Of these classes the quicker one comes first, but each is
- * sure of an eighth. Pure logic; one thread, no locking.
+ * the slots, and together with those of targets that have never been tried three quarters. The rest
+ * is there for targets that are known to answer. Of these classes the quicker one comes first, but
+ * each is sure of an eighth. Pure logic; one thread, no locking.
  */
 #ifndef PROFPULL_SCRAPER_SLOTS_H
 #define PROFPULL_SCRAPER_SLOTS_H
@@ -30,7 +30,7 @@ struct scrape;
 
 enum slot_class {
     SLOT_QUICK, /* may have every slot */
-    SLOT_NEW,   /* never tried; with the slow ones three quarters of the slots */
+    SLOT_NEW,   /* of an untried target; with the slow ones three quarters of the slots */
     SLOT_SLOW,  /* half of them */
 };
 #define SLOT_CLASSES (SLOT_SLOW + 1)
@@ -56,8 +56,10 @@ void slots_done(struct slots *s);
 
 /* All scrapes that hold a slot. */
 unsigned slots_used(const struct slots *s);
+/* The class of a scrape by its own last attempt. */
+enum slot_class slot_class_of(const struct scrape *sc);
 /* A scrape waits for a slot (sc->lane, sc->link). False if out of memory. */
-bool slots_wait(struct slots *s, struct scrape *sc);
+bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c);
 /* A waiting scrape waits no more. */
 void slots_give_up(struct slots *s, struct scrape *sc);
 /* The scrape that gets a free slot now, or NULL. */

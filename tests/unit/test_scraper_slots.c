@@ -91,6 +91,31 @@ static void slow_targets_recover(void **state)
     CHECK_INT(w->n_transfers - before, 4, "quick ones: all");
 }
 
+/* One type is enough to know whether a target answers. */
+static void other_types_of_a_target(void **state)
+{
+    struct world *w = *state;
+    w->types[DELTA].enabled = true;
+    for (int hangs = 0; hangs < 2; hangs++) {
+        const char *row = hangs == 1 ? "it hangs" : "it answers";
+        set(w, 0, "s", "1", AT("h:1"));
+        struct http_transfer *first = next_start(w);
+        CHECK_INT(metric(w, "profpull_scrape_slots{class=\"new\"}"), 1, row);
+        if (hangs == 1) {
+            testing_log_expect(w->log, "scrape failed");
+            w->now_ns += 10 * NS_PER_S;
+            answer(w, first, HTTP_ERR_TIMEOUT, 0, "", 0);
+        } else {
+            succeed(w, first);
+        }
+        next_start(w);
+        CHECK_INT(metric(w, "profpull_scrape_slots{class=\"new\"}"), 0, row);
+        CHECK_INT(metric(w, "profpull_scrape_slots{class=\"quick\"}"), hangs == 0, row);
+        CHECK_INT(metric(w, "profpull_scrape_slots{class=\"slow\"}"), hangs == 1, row);
+        set(w, 0, "s", "1", NOTHING);
+    }
+}
+
 /* The number of scrapes in flight whose URL has this text. */
 static size_t in_flight(const struct world *w, const char *text)
 {
@@ -180,8 +205,8 @@ static void waiting_scrapes_are_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(hanging_targets), TEST(slow_targets_recover),        TEST(jobs_share),
-        TEST(pods_take_turns), TEST(waiting_scrapes_are_removed),
+        TEST(hanging_targets), TEST(slow_targets_recover), TEST(other_types_of_a_target),
+        TEST(jobs_share),      TEST(pods_take_turns),      TEST(waiting_scrapes_are_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
