@@ -167,7 +167,10 @@ static void pump(struct engine *e)
     struct scrape *sc;
     while (!e->stopped && (sc = slots_take(&e->slots)) != NULL) {
         metric_gauge_add(e->metrics.waiting, -1);
-        if (!fetch_start(e, sc)) {
+        if (class_of(e, sc) != slots_class(sc)) { /* known by now: another type has been tried */
+            slots_release(&e->slots, sc);
+            wait_for_slot(e, sc);
+        } else if (!fetch_start(e, sc)) {
             slots_release(&e->slots, sc);
             status_state(e, sc, STATE_IDLE);
             fetch_no_memory(e, sc);

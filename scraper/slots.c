@@ -135,6 +135,11 @@ bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c)
     return true;
 }
 
+enum slot_class slots_class(const struct scrape *sc)
+{
+    return (enum slot_class)sc->lane->key.class;
+}
+
 void slots_give_up(struct slots *s, struct scrape *sc)
 {
     stop_waiting(s, sc);

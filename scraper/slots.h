@@ -60,6 +60,8 @@ unsigned slots_used(const struct slots *s);
 enum slot_class slot_class_of(const struct scrape *sc);
 /* A scrape waits for a slot (sc->lane, sc->link). False if out of memory. */
 bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c);
+/* The class in which a scrape waits, or holds its slot. */
+enum slot_class slots_class(const struct scrape *sc);
 /* A waiting scrape waits no more. */
 void slots_give_up(struct slots *s, struct scrape *sc);
 /* The scrape that gets a free slot now, or NULL. */

@@ -116,6 +116,27 @@ static void other_types_of_a_target(void **state)
     }
 }
 
+/* The same while they wait. */
+static void waiting_types_of_a_target(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "scrape failed");
+    engine_free(w->e);
+    make_engine(w, 1);
+    w->types[DELTA].enabled = true;
+    set(w, 0, "s", "1", AT("h:1"));
+    struct http_transfer *first = next_start(w);
+    while (metric(w, "profpull_scrapes_waiting") == 0) {
+        turn(w, 1);
+    }
+    turn(w, SLOTS_SLOW_MS + 1);
+    answer(w, first, HTTP_ERR_TIMEOUT, 0, "", 0);
+    CHECK_INT(w->n_transfers, 2, "the other type has its turn");
+    CHECK_INT(metric(w, "profpull_scrapes_waiting"), 0, "none waits");
+    CHECK_INT(metric(w, "profpull_scrape_slots{class=\"new\"}"), 0, "known by now");
+    CHECK_INT(metric(w, "profpull_scrape_slots{class=\"slow\"}"), 1, "to hang");
+}
+
 /* The number of scrapes in flight whose URL has this text. */
 static size_t in_flight(const struct world *w, const char *text)
 {
@@ -205,8 +226,13 @@ static void waiting_scrapes_are_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(hanging_targets), TEST(slow_targets_recover), TEST(other_types_of_a_target),
-        TEST(jobs_share),      TEST(pods_take_turns),      TEST(waiting_scrapes_are_removed),
+        TEST(hanging_targets),
+        TEST(slow_targets_recover),
+        TEST(other_types_of_a_target),
+        TEST(waiting_types_of_a_target),
+        TEST(jobs_share),
+        TEST(pods_take_turns),
+        TEST(waiting_scrapes_are_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
