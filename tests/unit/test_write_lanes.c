@@ -512,6 +512,87 @@ static void test_long_queue_of_a_resting_tenant(void **state)
     send_queue_free(e);
 }
 
+/* ---- everything at once ---------------------------------------------------------------------- */
+
+static struct answer any_answer(struct rng *rng)
+{
+    struct answer a = {.class = (enum answer_class)rng_range(rng, 0, 4),
+                       .scope = (enum answer_scope)rng_range(rng, 0, 3),
+                       .answered = rng_range(rng, 0, 3) > 0,
+                       .tries = ANSWER_TRIES};
+    if (rng_range(rng, 0, 5) == 0) {
+        a.delay_ms = rng_range(rng, 1, 60000);
+    }
+    return a;
+}
+
+/* Any answer to any tenant in any order: the books balance, time alone brings it on, and what is
+ * left in the end is sent when the server works. */
+static void walk(uint64_t seed)
+{
+    struct rng rng;
+    struct send_queue *e = new_endpoint(4, 40 * COST);
+    struct send_item *flying[4];
+    size_t n = 0;
+    int64_t now = 0;
+    rng_seed(&rng, seed);
+    for (int step = 0; step < 3000; step++) {
+        int64_t what = rng_range(&rng, 0, 10);
+        if (what < 4) {
+            char name[16];
+            (void)snprintf(name, sizeof(name), "t%d", (int)rng_range(&rng, 0, 5));
+            (void)send_queue_put(e, make_of(step, name, now, (size_t)rng_range(&rng, 1, 4000)),
+                                 now);
+        } else if (what < 7) {
+            while (n < 4 && (flying[n] = send_queue_take(e, now)) != NULL) {
+                n++;
+            }
+            int64_t wake = send_queue_wake_ms(e);
+            assert_true(wake > now);
+            /* Something will happen: an answer, or the time. */
+            assert_true(n > 0 || wake < INT64_MAX || ledger(e).queued == 0);
+            if (n == 0 && wake < INT64_MAX) {
+                now = wake;
+            }
+        } else if (n > 0) {
+            size_t i = (size_t)rng_range(&rng, 0, (int64_t)n);
+            struct answer a = any_answer(&rng);
+            send_queue_done(e, flying[i], &a, now);
+            flying[i] = flying[--n];
+            now += rng_range(&rng, 0, 50);
+        }
+        struct write_ledger l = ledger(e);
+        CHECK_INT(l.in_flight, n, "");
+        assert_true(l.queued_bytes + send_queue_status(e).in_flight_bytes <= 40 * COST);
+    }
+    while (n > 0) {
+        send_queue_done(e, flying[--n], &sent, now);
+    }
+    if (seed % 2 == 0) {
+        send_queue_drain(e, now);
+    }
+    for (int i = 0; i < 1000 && ledger(e).queued > 0; i++) {
+        struct send_item *it = send_queue_take(e, now);
+        if (it != NULL) {
+            send_queue_done(e, it, &sent, now);
+        } else {
+            now = send_queue_wake_ms(e);
+        }
+    }
+    CHECK_INT(ledger(e).queued, 0, "");
+    CHECK_INT(send_queue_status(e).waiting, 0, "");
+    CHECK_INT(send_queue_status(e).failures, 0, "");
+    send_queue_free(e);
+}
+
+static void test_random_walk(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        walk(seed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +615,7 @@ int main(void)
         TEST(test_drain_shortens_rests),
         TEST(test_drain_counts_no_doubts),
         TEST(test_long_queue_of_a_resting_tenant),
+        TEST(test_random_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,11 +70,7 @@ struct lane *lanes_of(struct lanes *l, struct sv tenant)
     if (lane == NULL) {
         lane = make(l, tenant);
     }
-    if (lane == NULL) {
-        l->shared_profiles++;
-        lane = &l->shared;
-    }
-    return lane;
+    return lane != NULL ? lane : &l->shared;
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */

@@ -193,11 +193,13 @@ struct lane *send_queue_lane_of(struct send_queue *q, const struct profile *p)
 
 void send_queue_choose_lane(struct send_queue *q, struct send_item *it)
 {
+    struct lane *lane = send_queue_lane_of(q, it->profile);
     if (it->lane != NULL) {
         it->lane->items--;
     }
-    it->lane = send_queue_lane_of(q, it->profile);
-    it->lane->items++;
+    q->lanes.shared_profiles += lane == &q->lanes.shared && it->lane != lane;
+    lane->items++;
+    it->lane = lane;
 }
 
 static void unplace(struct send_queue *q, struct send_item *it)
