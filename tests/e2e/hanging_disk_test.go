@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
 )
 
 // The disk of one destination hangs: its index is a pipe that nobody reads, so that a call of the
@@ -106,5 +107,56 @@ write:
 	p.stop()
 	if !strings.Contains(p.stderr.String(), "a thread hangs") {
 		t.Error("the end does not say that a thread hangs")
+	}
+}
+
+// With a spool, what a hanging disk has not taken by the deadline of the drain stays on the disk of the
+// spool, and the next process writes it.
+func TestHangingDiskWithSpool(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	tg := newTarget(t, target.Options{})
+	hung, spool := t.TempDir(), t.TempDir()
+	index := filepath.Join(hung, "index.jsonl")
+	if err := syscall.Mkfifo(index, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := `
+global: {scrape_interval: 300ms, scrape_timeout: 300ms}
+scrape_configs:
+  - job_name: one
+    profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
+    static_configs: [{targets: ["` + tg.Addr() + `"], labels: {service_name: one}}]
+write:
+  - {name: hung, url: "file://` + hung + `", queue: {spool_directory: "` + spool + `"}}
+`
+	p := run(t, config, "--drain-timeout", "1s")
+	p.wait("profiles to wait in the spool", func() string {
+		if n := p.metrics().sum("profpull_write_spool_profiles", "endpoint", "hung"); n < 8 {
+			return fmt.Sprintf("%.0f", n)
+		}
+		return ""
+	})
+	p.stop()
+	if l := endpointSummary(t, p, "hung"); l["sent"] != 0 || l["accepted"] < 8 {
+		t.Errorf("%v", l)
+	}
+	if err := os.Remove(index); err != nil {
+		t.Fatal(err)
+	}
+	tg.Down()
+	p = run(t, config)
+	p.wait("the rest to be written", func() string {
+		m := p.metrics()
+		replayed := m.sum("profpull_write_replayed_profiles_total", "endpoint", "hung")
+		sent := m.sum("profpull_write_sent_profiles_total", "endpoint", "hung")
+		if replayed < 8 || sent != replayed {
+			return fmt.Sprintf("%.0f of %.0f", sent, replayed)
+		}
+		return ""
+	})
+	files, _ := filepath.Glob(filepath.Join(hung, "one", "goroutine", "*.pb.gz"))
+	if len(files) < 8 {
+		t.Errorf("%d files", len(files))
 	}
 }
