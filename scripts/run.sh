@@ -1,22 +1,28 @@
 #!/bin/sh
-# Shows the main job on real input: starts Debian's prometheus-node-exporter on loopback (unpacked
-# under the build directory, nothing is installed or left running), scrapes its /debug/pprof for
-# RUN_SECONDS (45; 0 = until Ctrl-C) and stores the profiles under DATA (./data).
+# Shows the main job on real input: starts two programs on loopback, scrapes their /debug/pprof for
+# RUN_SECONDS (45; 0 = until Ctrl-C) and stores the profiles under DATA (./data). One is Debian's
+# prometheus-node-exporter (unpacked under the build directory, nothing is installed), which has
+# little to do; the other, tests/tools/loadgen, always works. Both are ended with the script.
 set -eu
 
 build=${BUILD:-build}
+go=${GO:-go}
 data=${DATA:-$PWD/data}
 seconds=${RUN_SECONDS:-45}
-mkdir -p "$data"
+mkdir -p "$data" "$build"
+build_path=$(cd "$build" && pwd)
 
 ./scripts/test-programs.sh prometheus-node-exporter
 exporter=$(find "$build/programs" -type f -name prometheus-node-exporter | head -n 1)
 log=$build/run-exporter.log
+busy_log=$build/run-busy.log
 exporter_pid=
+busy_pid=
 profpull_pid=
 stop() {
-  [ -z "$profpull_pid" ] || kill "$profpull_pid" 2>/dev/null || true
-  [ -z "$exporter_pid" ] || kill "$exporter_pid" 2>/dev/null || true
+  for pid in $profpull_pid $exporter_pid $busy_pid; do
+    kill "$pid" 2>/dev/null || true
+  done
 }
 trap stop EXIT
 
@@ -39,9 +45,26 @@ start_exporter() {
   return 1
 }
 
+# Burns a fifth of a core, allocates and waits for locks, in functions with names to look for.
+start_busy() {
+  (cd tests/tools/loadgen && GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0 \
+    "$go" build -o "$build_path/loadgen" .) || return 1
+  "$build/loadgen" -listen 127.0.0.1:0 -busy 0.2 >"$busy_log" 2>&1 &
+  busy_pid=$!
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    busy=$(sed -n 's/^listening on //p' "$busy_log")
+    [ -z "$busy" ] || return 0
+    sleep 0.25
+  done
+  echo "the busy program did not start; its log:" >&2
+  cat "$busy_log" >&2
+  return 1
+}
+
 start_exporter
-echo "scraping prometheus-node-exporter on 127.0.0.1:$port into $data"
-export TARGET="127.0.0.1:$port" DATA="$data"
+start_busy
+echo "scraping prometheus-node-exporter on 127.0.0.1:$port and a busy program on $busy into $data"
+export TARGET="127.0.0.1:$port" BUSY_TARGET="$busy" DATA="$data"
 "$build/profpull" run --config examples/local.yaml &
 profpull_pid=$!
 trap 'kill "$profpull_pid" 2>/dev/null' INT TERM
@@ -65,18 +88,17 @@ if [ "$code" -ne 0 ]; then
 fi
 
 echo
-echo "profiles by type (under $data/node-exporter):"
-for type in "$data"/node-exporter/*/; do
+echo "profiles by program and type (under $data):"
+for type in "$data"/node-exporter/*/ "$data"/busy/*/; do
+  [ -d "$type" ] || continue
   n=$(find "$type" -name '*.pb.gz' | wc -l)
-  printf '  %-14s %s\n' "$(basename "$type")" "$n"
+  printf '  %-30s %s\n' "${type#"$data"/}" "$n"
 done
-latest=$(find "$data" -path '*/memory/*.pb.gz' | sort | tail -n 1)
+latest=$(find "$data" -path '*/busy/process_cpu/*.pb.gz' | sort | tail -n 1)
 if [ -z "$latest" ]; then
-  echo "no profile was stored" >&2
+  echo "no CPU profile was stored" >&2
   exit 1
 fi
-if command -v go >/dev/null 2>&1; then
-  echo
-  echo "go tool pprof -top $latest"
-  go tool pprof -top -nodecount=5 "$latest"
-fi
+echo
+echo "go tool pprof -top $latest"
+"$go" tool pprof -top -nodecount=5 "$latest"
