@@ -4,6 +4,7 @@
 #include <event2/listener.h>
 #include <event2/util.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,19 +143,18 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
     }
 }
 
-/* accept() failed, most likely for lack of descriptors: the place of a connection frees one.
- * Without any, the listener waits a little; it stays readable, and trying again at once would take
- * a core. */
+/* accept() failed, most likely for lack of descriptors: the place of a connection frees one. Nobody
+ * has to go if nobody waits: without a descriptor accept() fails even then. The listener rests
+ * until the timer, since it stays readable and trying again at once would take a core. */
 static void server_on_accept_failed(struct evconnlistener *listener, void *arg)
 {
     struct server *s = arg;
-    const struct place *p = victim(s);
-    if (p != NULL) {
-        connection_end(p->connection, CONNECTION_CROWDED);
-    } else {
-        evconnlistener_disable(listener);
-        loop_timer_after(s->timer, CHECK_MS);
+    struct pollfd waiting = {.fd = evconnlistener_get_fd(listener), .events = POLLIN};
+    if (poll(&waiting, 1, 0) != 0 && s->n > 0) {
+        connection_end(victim(s)->connection, CONNECTION_CROWDED);
     }
+    evconnlistener_disable(listener);
+    loop_timer_after(s->timer, CHECK_MS);
 }
 
 static void server_on_timer(void *arg)

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,6 +108,18 @@ static int teardown(void **state)
     return 0;
 }
 
+static void connect_to(const struct fixture *f, int fd)
+{
+    struct sockaddr_in to = {
+        .sin_family = AF_INET,
+        .sin_port = htons(server_port(f->server)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    struct timeval patience = {.tv_sec = 20};
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+}
+
 /* Connects from an address of its own: 127.0.0.N. */
 static int dial_from(const struct fixture *f, unsigned n)
 {
@@ -115,14 +128,7 @@ static int dial_from(const struct fixture *f, unsigned n)
     struct sockaddr_in from = {.sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + n)};
     assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
-    struct sockaddr_in to = {
-        .sin_family = AF_INET,
-        .sin_port = htons(server_port(f->server)),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-    struct timeval patience = {.tv_sec = 20};
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    connect_to(f, fd);
     return fd;
 }
 
@@ -487,6 +493,77 @@ static void an_answer_in_sips(void **state)
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 8000, "for one that reads");
 }
 
+/* Lets the process open one more descriptor, and no further one. Returns the limit before. */
+static struct rlimit leave_one_descriptor(void)
+{
+    struct rlimit before;
+    int lowest = dup(STDIN_FILENO);
+    assert_true(lowest >= 0);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit limit = {.rlim_cur = (rlim_t)lowest + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+/* The test's end of the connection takes the last descriptor: the server's end takes that of the
+ * oldest connection. */
+static void no_descriptor_is_left(void **state)
+{
+    struct fixture *f = *state;
+    int fds[5];
+    for (unsigned i = 0; i < 5; i++) {
+        fds[i] = dial_from(f, 2);
+    }
+    wait_for_metric(f, "profpull_admin_connections", 5);
+    struct rlimit before = leave_one_descriptor();
+    expect_healthy(f, "without a descriptor");
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK_INT(ended(f, "crowded"), 1, "");
+    for (unsigned i = 0; i < 5; i++) {
+        close(fds[i]);
+    }
+}
+
+/* The server's end takes the last one, and keeps it. */
+static void the_last_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct rlimit before = leave_one_descriptor();
+    connect_to(f, fd);
+    wait_for_metric(f, "profpull_admin_connections", 1);
+    assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+    read_all(fd, &text);
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
+    CHECK_INT(ended(f, "crowded"), 0, "");
+    close(fd);
+    buf_done(&text);
+}
+
+/* With no connection to end, it is accepted once there are descriptors again. */
+static void no_descriptor_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    struct rlimit before = leave_one_descriptor();
+    int fd = dial(f);
+    assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    CHECK_INT(poll(&readable, 1, 300), 0, "no answer yet");
+    setrlimit(RLIMIT_NOFILE, &before);
+    read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
+    close(fd);
+    buf_done(&text);
+}
+
 /* ---- requests in other forms ----------------------------------------------------------------- */
 
 static void forms_of_requests(void **state)
@@ -582,6 +659,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(connections_of_one_address, setup, teardown),
         cmocka_unit_test_setup_teardown(a_request_in_drips, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_in_sips, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_descriptor_is_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_last_descriptor, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_descriptor_for_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(forms_of_requests, setup, teardown),
         cmocka_unit_test_setup_teardown(a_request_in_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(addresses_that_cannot_be_bound, setup, teardown),
