@@ -7,11 +7,16 @@
 
 struct entry {
     struct config_error error;
-    char *text; /* path, NUL, message; NULL if memory ran out */
+    char *text;  /* path, NUL, message; NULL if memory ran out */
+    size_t file; /* in files */
 };
 
+/* The files that errors are about, the first one for most. More of them count as the last. */
+#define FILES_MAX 256
+
 struct config_errors {
-    char *file;
+    char *files[FILES_MAX];
+    size_t n_files;
     size_t n;
     size_t more;
     struct entry entries[CONFIG_ERRORS_MAX];
@@ -28,7 +33,9 @@ struct config_errors *config_errors_free(struct config_errors *e)
         for (size_t i = 0; i < e->n; i++) {
             free(e->entries[i].text);
         }
-        free(e->file);
+        for (size_t i = 0; i < e->n_files; i++) {
+            free(e->files[i]);
+        }
         free(e);
     }
     return NULL;
@@ -49,28 +56,62 @@ const struct config_error *config_errors_at(const struct config_errors *e, size_
     return &e->entries[i].error;
 }
 
+static const char *file_name(const struct config_errors *e, size_t file)
+{
+    return file < e->n_files && e->files[file] != NULL ? e->files[file] : "";
+}
+
 void config_errors_set_file(struct config_errors *e, const char *file)
 {
-    char *copy = strdup(file);
-    free(e->file);
-    e->file = copy;
+    if (e->n_files == 0) {
+        e->n_files = 1;
+    }
+    free(e->files[0]);
+    e->files[0] = strdup(file);
     for (size_t i = 0; i < e->n; i++) {
-        e->entries[i].error.pos.file = copy == NULL ? "" : copy;
+        e->entries[i].error.pos.file = file_name(e, e->entries[i].file);
     }
 }
 
-static int compare_places(const struct config_pos *a, int line, int column)
+/* The place of a file in the list; NULL is the first. */
+static size_t find_file(struct config_errors *e, const char *file)
 {
-    if (a->line != line) {
-        return a->line < line ? -1 : 1;
+    size_t i = 0;
+    if (e->n_files == 0) {
+        e->n_files = 1; /* for those without a file */
     }
-    return (a->column > column) - (a->column < column);
+    if (file == NULL) {
+        return 0;
+    }
+    while (i < e->n_files && (e->files[i] == NULL || strcmp(e->files[i], file) != 0)) {
+        i++;
+    }
+    if (i == e->n_files && i < FILES_MAX) {
+        e->files[e->n_files++] = strdup(file);
+    }
+    return i < FILES_MAX ? i : FILES_MAX - 1;
+}
+
+static int compare_places(const struct entry *a, size_t file, int line, int column)
+{
+    if (a->file != file) {
+        return a->file < file ? -1 : 1;
+    }
+    if (a->error.pos.line != line) {
+        return a->error.pos.line < line ? -1 : 1;
+    }
+    return (a->error.pos.column > column) - (a->error.pos.column < column);
+}
+
+static bool wants(const struct config_errors *e, size_t file, int line, int column)
+{
+    return e->n < CONFIG_ERRORS_MAX ||
+           compare_places(&e->entries[e->n - 1], file, line, column) > 0;
 }
 
 bool config_errors_wants(const struct config_errors *e, int line, int column)
 {
-    return e->n < CONFIG_ERRORS_MAX ||
-           compare_places(&e->entries[e->n - 1].error.pos, line, column) > 0;
+    return wants(e, 0, line, column);
 }
 
 static void fill(struct config_errors *e, struct entry *entry, const char *path,
@@ -80,7 +121,7 @@ static void fill(struct config_errors *e, struct entry *entry, const char *path,
     size_t message_size = strlen(message) + 1;
     char *text = malloc(path_size + message_size);
     entry->text = text;
-    entry->error.pos.file = e->file == NULL ? "" : e->file;
+    entry->error.pos.file = file_name(e, entry->file);
     entry->error.path = "";
     entry->error.message = "an error that there was no memory to describe";
     if (text != NULL) {
@@ -91,10 +132,11 @@ static void fill(struct config_errors *e, struct entry *entry, const char *path,
     }
 }
 
-void config_errors_add(struct config_errors *e, int line, int column, const char *path,
-                       const char *message)
+void config_errors_add_in(struct config_errors *e, const char *file, int line, int column,
+                          const char *path, const char *message)
 {
-    if (!config_errors_wants(e, line, column)) {
+    size_t in = find_file(e, file);
+    if (!wants(e, in, line, column)) {
         e->more++;
         return;
     }
@@ -104,14 +146,20 @@ void config_errors_add(struct config_errors *e, int line, int column, const char
         e->more++;
     }
     size_t at = e->n;
-    while (at > 0 && compare_places(&e->entries[at - 1].error.pos, line, column) > 0) {
+    while (at > 0 && compare_places(&e->entries[at - 1], in, line, column) > 0) {
         e->entries[at] = e->entries[at - 1];
         at--;
     }
     struct entry *entry = &e->entries[at];
-    *entry = (struct entry){.error = {.pos = {.line = line, .column = column}}};
+    *entry = (struct entry){.error = {.pos = {.line = line, .column = column}}, .file = in};
     fill(e, entry, path, message);
     e->n++;
+}
+
+void config_errors_add(struct config_errors *e, int line, int column, const char *path,
+                       const char *message)
+{
+    config_errors_add_in(e, NULL, line, column, path, message);
 }
 
 bool config_errors_format(const struct config_errors *e, struct buf *out)
@@ -128,7 +176,7 @@ bool config_errors_format(const struct config_errors *e, struct buf *out)
         buf_printf(out, " %s\n", error->message);
     }
     if (e->more > 0) {
-        buf_printf(out, "%s: and %zu more errors\n", e->file == NULL ? "" : e->file, e->more);
+        buf_printf(out, "%s: and %zu more errors\n", file_name(e, 0), e->more);
     }
     return buf_ok(out);
 }

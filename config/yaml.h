@@ -40,7 +40,11 @@ struct yaml_node {
     struct sv text;      /* of a scalar; NUL-terminated */
     struct yaml_item *items;
     size_t n_items;
-    size_t weight; /* nodes in this part of the tree, aliases expanded */
+    /* Of nodes that were not made from YAML (config/alloy/). */
+    const char *file; /* that the place is in; NULL: the one that is being read */
+    const char *path; /* what messages call the node, instead of its keys; NULL otherwise */
+    struct sv form;   /* how YAML says the text, if not as it is; p is NULL otherwise */
+    size_t weight;    /* nodes in this part of the tree, aliases expanded */
     int height;    /* levels below this node */
 };
 

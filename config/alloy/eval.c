@@ -21,8 +21,8 @@ const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct alloy_place p
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
     if (!ev->exhausted) {
-        config_errors_add(ev->errors, place.line, place.column, ev->path != NULL ? ev->path : "",
-                          message);
+        config_errors_add_in(ev->errors, place.file, place.line, place.column,
+                             ev->path != NULL ? ev->path : "", message);
     }
     return &alloy_unknown;
 }

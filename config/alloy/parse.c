@@ -29,8 +29,8 @@ static void report(struct parser *p, struct alloy_place place, const char *messa
         return;
     }
     p->error_line = place.line;
-    config_errors_add(p->errors, place.line, place.column, "",
-                      message != NULL ? message : "out of memory");
+    config_errors_add_in(p->errors, place.file, place.line, place.column, "",
+                         message != NULL ? message : "out of memory");
 }
 
 /* Reports a limit of the whole text, and reads no further. */
@@ -583,15 +583,15 @@ static bool parse_body(struct parser *p, struct alloy_body *body)
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 /* Reports invalid UTF-8, of which the scanner must not hear. */
-static bool check_utf8(struct sv source, struct config_errors *errors)
+static bool check_utf8(const char *file, struct sv source, struct config_errors *errors)
 {
-    struct alloy_place place = {1, 1};
+    struct alloy_place place = {1, 1, file};
     for (size_t at = 0; at < source.n;) {
         uint32_t rune;
         size_t n = utf8_decode(sv_skip(source, at), &rune);
         if (n == 0) {
-            config_errors_add(errors, place.line, place.column, "",
-                              "expected UTF-8, got a byte that is not part of a character");
+            config_errors_add_in(errors, file, place.line, place.column, "",
+                                 "expected UTF-8, got a byte that is not part of a character");
             return false;
         }
         place.column = rune == '\n' ? 1 : place.column + 1;
@@ -601,24 +601,24 @@ static bool check_utf8(struct sv source, struct config_errors *errors)
     return true;
 }
 
-static bool start(struct parser *p, struct sv source, struct arena *arena,
+static bool start(struct parser *p, const char *file, struct sv source, struct arena *arena,
                   struct config_errors *errors)
 {
     *p = (struct parser){.arena = arena, .errors = errors};
-    if (!check_utf8(source, errors)) {
+    if (!check_utf8(file, source, errors)) {
         return false;
     }
-    alloy_scanner_init(&p->scanner, source, arena);
+    alloy_scanner_init(&p->scanner, file, source, arena);
     p->token = alloy_scan(&p->scanner);
     return true;
 }
 
-bool alloy_parse(struct sv source, struct arena *arena, struct config_errors *errors,
-                 struct alloy_body *ret_body)
+bool alloy_parse(const char *file, struct sv source, struct arena *arena,
+                 struct config_errors *errors, struct alloy_body *ret_body)
 {
     struct parser p;
-    *ret_body = (struct alloy_body){.end = {1, 1}};
-    if (!start(&p, source, arena, errors)) {
+    *ret_body = (struct alloy_body){.end = {1, 1, file}};
+    if (!start(&p, file, source, arena, errors)) {
         return false;
     }
     const struct alloy_stmt **tail = &ret_body->first;
@@ -635,7 +635,7 @@ const struct alloy_expr *alloy_parse_expr(struct sv source, struct arena *arena,
                                           struct config_errors *errors)
 {
     struct parser p;
-    if (!start(&p, source, arena, errors)) {
+    if (!start(&p, NULL, source, arena, errors)) {
         return NULL;
     }
     const struct alloy_expr *e = parse_expr(&p);

@@ -7,9 +7,11 @@
 /* A token is shown up to this length in a message. */
 #define SHOWN_MAX 40
 #define RUNE_MAX UINT32_C(0x10ffff)
-void alloy_scanner_init(struct alloy_scanner *s, struct sv source, struct arena *arena)
+
+void alloy_scanner_init(struct alloy_scanner *s, const char *file, struct sv source,
+                        struct arena *arena)
 {
-    *s = (struct alloy_scanner){.source = source, .arena = arena, .place = {1, 1}};
+    *s = (struct alloy_scanner){.source = source, .arena = arena, .place = {1, 1, file}};
     s->at = source.n - utf8_without_mark(source).n;
 }
 

@@ -56,6 +56,7 @@ enum alloy_token_kind {
 struct alloy_place {
     int line;
     int column;
+    const char *file; /* NULL: the one that the errors are about */
 };
 
 struct alloy_token {
@@ -77,8 +78,9 @@ struct alloy_scanner {
     struct alloy_place problem_place;
 };
 
-/* The source must be valid UTF-8 and outlive the scanner. */
-void alloy_scanner_init(struct alloy_scanner *s, struct sv source, struct arena *arena);
+/* The source must be valid UTF-8 and outlive the scanner, as must the name of the file. */
+void alloy_scanner_init(struct alloy_scanner *s, const char *file, struct sv source,
+                        struct arena *arena);
 /* The next token; after TOKEN_END always TOKEN_END. */
 struct alloy_token alloy_scan(struct alloy_scanner *s);
 /* A token for messages: `"{"`, `the end of the line`, `the end of the file`, `"foo"`. Static

@@ -81,10 +81,11 @@ struct alloy_stmt {
     struct alloy_body body;
 };
 
-/* Parses a file. False if there were errors, which are in errors; *ret_body has what could be
- * understood nevertheless. Invalid UTF-8 is an error at its place. */
-bool alloy_parse(struct sv source, struct arena *arena, struct config_errors *errors,
-                 struct alloy_body *ret_body);
+/* Parses a file, whose name is NULL if the errors are about it anyway. False if there were errors,
+ * which are in errors; *ret_body has what could be understood nevertheless. Invalid UTF-8 is an
+ * error at its place. */
+bool alloy_parse(const char *file, struct sv source, struct arena *arena,
+                 struct config_errors *errors, struct alloy_body *ret_body);
 /* Parses a single expression; NULL if there were errors. */
 const struct alloy_expr *alloy_parse_expr(struct sv source, struct arena *arena,
                                           struct config_errors *errors);

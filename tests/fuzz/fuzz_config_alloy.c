@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (arena == NULL || errors == NULL) {
         abort();
     }
-    if (alloy_parse((struct sv){(const char *)data, size}, arena, errors, &body) !=
+    if (alloy_parse(NULL, (struct sv){(const char *)data, size}, arena, errors, &body) !=
         (config_errors_count(errors) == 0)) {
         abort();
     }

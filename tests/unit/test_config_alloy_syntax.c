@@ -114,7 +114,7 @@ static char *parse(struct sv text)
     struct alloy_body body;
     struct buf out;
     buf_init(&out, 64 * 1024 * 1024);
-    bool ok = alloy_parse(text, arena, errors, &body);
+    bool ok = alloy_parse(NULL, text, arena, errors, &body);
     assert_int_equal(ok, config_errors_count(errors) == 0);
     show_body(&body, &out);
     for (size_t i = 0; i < config_errors_count(errors); i++) {
