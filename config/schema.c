@@ -26,7 +26,8 @@ struct place place_of_element(const struct place *list, size_t index)
 
 struct config_pos place_pos(const struct reader *r, const struct place *at)
 {
-    return (struct config_pos){r->file, at->node->line, at->node->column};
+    const char *file = at->node->file != NULL ? at->node->file : r->file;
+    return (struct config_pos){file, at->node->line, at->node->column};
 }
 
 /* Appends a text of the user, escaped and cut. */
@@ -41,6 +42,10 @@ static void append_shown(struct buf *out, struct sv v)
 
 static void append_path(struct buf *out, const struct place *at)
 {
+    if (at->node->path != NULL && (at->parent == NULL || at->node != at->parent->node)) {
+        buf_puts(out, at->node->path);
+        return;
+    }
     if (at->parent == NULL) {
         return;
     }
@@ -56,7 +61,8 @@ static void append_path(struct buf *out, const struct place *at)
 void reader_error(struct reader *r, const struct place *at, const char *fmt, ...)
 {
     r->reported++;
-    if (!config_errors_wants(r->errors, at->node->line, at->node->column)) {
+    if (at->node->file == NULL &&
+        !config_errors_wants(r->errors, at->node->line, at->node->column)) {
         config_errors_add(r->errors, at->node->line, at->node->column, "", "");
         return;
     }
@@ -68,8 +74,9 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
     struct buf path;
     buf_init(&path, PATH_MAX_LEN);
     append_path(&path, at);
-    config_errors_add(r->errors, at->node->line, at->node->column,
-                      buf_ok(&path) ? path.data : "...", message);
+    config_errors_add_in(r->errors, at->node->file, at->node->line, at->node->column,
+                         buf_ok(&path) && path.len > 0 ? path.data : path.len == 0 ? "" : "...",
+                         message);
     buf_done(&path);
 }
 
