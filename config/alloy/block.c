@@ -245,8 +245,15 @@ static void read_attr(struct alloy_reading *r, const struct alloy_attr *attr,
     if (attr->key == NULL || v->kind == VALUE_UNKNOWN || put_file(r, attr, s, path, v, out)) {
         return;
     }
-    /* The place of the value, unless it is the element of something else. */
-    tree_put(r->tree, out, attr->key, alloy_node(r, attr, s->value->place, path, v));
+    struct sv head;
+    struct sv tail;
+    if (sv_cut(sv_from(attr->key), '.', &head, &tail)) {
+        const char *key = arena_strndup(r->tree->arena, head.p, head.n);
+        out = key != NULL ? tree_child(r->tree, out, key) : NULL;
+    } else {
+        tail = sv_from(attr->key);
+    }
+    tree_put(r->tree, out, tail.p, alloy_node(r, attr, s->value->place, path, v));
 }
 
 const struct alloy_value *alloy_given(const struct alloy_given *g, const char *name,

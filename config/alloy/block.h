@@ -29,7 +29,7 @@ enum alloy_attr_type {
 struct alloy_attr {
     const char *name;
     enum alloy_attr_type type;
-    const char *key;      /* in YAML; NULL: see above */
+    const char *key;      /* in YAML, "a.b" within the mapping a; NULL: see above */
     const char *file_key; /* the key for the name of a file whose content the value is; or NULL */
     bool required;
     bool not_null;

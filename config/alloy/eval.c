@@ -120,7 +120,7 @@ static bool chain_of(const struct alloy_expr *e, struct alloy_chain *chain)
 static const struct alloy_value *field(struct alloy_eval *ev, const struct alloy_value *object,
                                        struct sv name, struct alloy_place place)
 {
-    if (object->kind == VALUE_UNKNOWN) {
+    if (object->kind == VALUE_UNKNOWN || object->opaque) {
         return object;
     }
     if (object->kind != VALUE_OBJECT) {
@@ -178,6 +178,9 @@ static const struct alloy_value *eval_index(struct alloy_eval *ev, const struct 
     const struct alloy_value *index = alloy_eval(ev, e->right);
     if (v->kind == VALUE_UNKNOWN || index->kind == VALUE_UNKNOWN) {
         return &alloy_unknown;
+    }
+    if (v->opaque) {
+        return v;
     }
     if (v->kind == VALUE_ARRAY) {
         return index_array(ev, v, index, e->right->place);

@@ -71,6 +71,7 @@ struct alloy_value {
     const struct alloy_function *function;
     const void *handle;
     const char *what; /* a handle, for messages: "a receiver" */
+    bool opaque;      /* a handle whose fields and elements are itself */
 };
 
 extern const struct alloy_value alloy_unknown;

@@ -1,0 +1,28 @@
+/* Grafana Alloy's configuration files: text -> the tree that the tables of config/ read.
+ *
+ * Components on the way from a discovery to a pyroscope.write become jobs and endpoints; the others
+ * are named in warnings and notes. All mistakes are reported in one run.
+ */
+#ifndef PROFPULL_CONFIG_ALLOY_ALLOY_H
+#define PROFPULL_CONFIG_ALLOY_ALLOY_H
+
+#include "config/alloy/source.h"
+#include "config/config.h"
+#include "config/errors.h"
+#include "config/yaml.h"
+
+struct alloy_messages {
+    struct config_errors *errors;
+    struct config_errors *warnings; /* what concerns profiles; may be NULL */
+    struct config_errors *notes;    /* what does not; may be NULL */
+};
+
+/* Is this the name of Alloy's configuration: a file that ends in ".alloy", or a directory? */
+bool alloy_is_path(const char *path);
+/* The tree of all sources together, in the arena, which the sources must live in as well. NULL if
+ * there were errors. The errors are about the first source unless they name another. */
+const struct yaml_node *alloy_read(const struct alloy_sources *sources,
+                                   const struct config_options *options, struct arena *arena,
+                                   const struct alloy_messages *messages);
+
+#endif
