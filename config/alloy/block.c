@@ -57,7 +57,7 @@ static const struct yaml_node *string_node(struct alloy_reading *r, const struct
     if (!ok) {
         return NULL;
     }
-    struct sv form = attr->type == ATTR_TEXT ? (struct sv){.p = NULL} : s->form;
+    struct sv form = attr->type == ATTR_TEXT ? s->text : s->form;
     return tree_text(r->tree, place, path, s->text, form);
 }
 
@@ -341,6 +341,19 @@ static void read_inner(struct walk *w, const struct alloy_inner *inner, const st
     }
 }
 
+/* Is it a block that schema->other takes? */
+static bool is_other(const struct alloy_schema *s, struct sv name)
+{
+    for (; s != NULL; s = s->base) {
+        for (size_t i = 0; s->other_names != NULL && s->other_names[i] != NULL; i++) {
+            if (sv_eq_str(name, s->other_names[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void read_stmt(struct walk *w, const struct alloy_stmt *s)
 {
     struct alloy_reading *r = w->r;
@@ -350,7 +363,7 @@ static void read_stmt(struct walk *w, const struct alloy_stmt *s)
     r->ev->path = path;
     if (s->value != NULL && attr != NULL) {
         read_attr(r, attr, s, path, w->out, w->given);
-    } else if (s->value != NULL && inner != NULL) {
+    } else if (s->value != NULL && (inner != NULL || is_other(w->schema, s->name))) {
         (void)alloy_fail(r->ev, s->place, "is a block: write it without \"=\"");
     } else if (s->value == NULL && inner != NULL) {
         read_inner(w, inner, s);

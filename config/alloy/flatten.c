@@ -479,7 +479,7 @@ static void visit_global(struct flattening *f, const struct alloy_node *n)
     const struct alloy_write *w = n->data;
     if (w != NULL && w->used) {
         put_endpoints(f, n, false);
-    } else {
+    } else if (config_errors_count(f->l->errors) == 0) {
         alloy_tell(f->l->notes, n->stmt->place, n->path, "nothing is sent to it; left out");
     }
 }
