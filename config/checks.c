@@ -188,6 +188,27 @@ bool check_header_name(struct sv v, const char **ret_problem)
 /* UTF-8 names as in Prometheus 3; the text is known to be UTF-8. */
 const struct text_kind text_label_name = {.expected = "a label name that is not empty", .min = 1};
 
+/* External labels reach the server unchanged, so their names must be valid for every server; names
+ * that begin with "__" control the agent and the servers. */
+static bool check_external_name(struct sv v)
+{
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        bool first = ascii_is_alpha(c) || c == '_';
+        if (!first && (i == 0 || !(ascii_is_digit(c) || c == '.'))) {
+            return false;
+        }
+    }
+    return !sv_starts_with(v, SV("__"));
+}
+
+static const struct text_kind text_external_name = {
+    .expected = "a label name of letters, digits, \"_\" and \".\" that begins with a letter or one "
+                "\"_\"",
+    .ok = check_external_name,
+    .min = 1};
+const struct pairs_kind pairs_external = {.name = &text_external_name, .value = &text_any};
+
 const struct pairs_kind pairs_labels = {
     .name = &text_label_name, .value = &text_any, .is_hidden = mask_label};
 

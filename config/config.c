@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/ascii.h"
+#include "config/alloy/alloy.h"
 #include "config/file.h"
 #include "config/memory.h"
 #include "config/parts.h"
@@ -64,27 +64,6 @@ static struct box *box_new(void)
 }
 
 /* ---- global, server, log --------------------------------------------------------------------- */
-
-/* External labels reach the server unchanged, so their names must be valid for every server; names
- * that begin with "__" control the agent and the servers. */
-static bool check_external_name(struct sv v)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        bool first = ascii_is_alpha(c) || c == '_';
-        if (!first && (i == 0 || !(ascii_is_digit(c) || c == '.'))) {
-            return false;
-        }
-    }
-    return !sv_starts_with(v, SV("__"));
-}
-
-static const struct text_kind text_external_name = {
-    .expected = "a label name of letters, digits, \"_\" and \".\" that begins with a letter or one "
-                "\"_\"",
-    .ok = check_external_name,
-    .min = 1};
-static const struct pairs_kind pairs_external = {.name = &text_external_name, .value = &text_any};
 
 static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};
 static const struct range range_limit = {UINT64_C(32) << 20, UINT64_C(1) << 40};
@@ -198,14 +177,9 @@ static void share_memory(const struct reader *r, struct config *c)
     endpoints_share_memory(c);
 }
 
-static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
+static void read_tree(struct reader *r, const struct yaml_node *root, struct config *c)
 {
-    (void)out;
-    const struct yaml_node *root = reader_parse(r, *(const struct sv *)arg);
     struct place at = {.node = root};
-    if (root == NULL) {
-        return;
-    }
     set_defaults(c);
     if (root->kind != YAML_MAPPING && !yaml_is_null(root)) {
         reader_error(r, &at, "expected a mapping, got %s", yaml_what(root));
@@ -219,6 +193,35 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
         read_jobs(r, &at, c);
     } else if (r->reported == 0) { /* an error names one file only */
         read_builtin_jobs(r, c);
+    }
+}
+
+static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
+{
+    (void)out;
+    const struct yaml_node *root = reader_parse(r, *(const struct sv *)arg);
+    if (root != NULL) {
+        read_tree(r, root, c);
+    }
+}
+
+/* arg: struct alloy_sources; their texts live longer than the reader. */
+static void read_alloy_root(struct reader *r, const void *arg, struct config *c, void *out)
+{
+    (void)out;
+    const struct alloy_messages messages = {
+        .errors = r->errors,
+        .warnings = r->options != NULL ? r->options->warnings : NULL,
+        .notes = r->options != NULL ? r->options->notes : NULL,
+    };
+    size_t before = config_errors_count(r->errors);
+    const struct yaml_node *root = alloy_read(arg, r->options, r->scratch, &messages);
+    if (root != NULL) {
+        read_tree(r, root, c);
+    } else if (config_errors_count(r->errors) > before) {
+        r->reported++;
+    } else {
+        r->out_of_memory = true;
     }
 }
 
@@ -290,6 +293,26 @@ struct config *config_read(const char *name, const struct config_options *option
     return box == NULL ? NULL : &box->config;
 }
 
+static struct config *load_alloy(const char *path, const struct config_options *options,
+                                 struct config_errors *errors)
+{
+    struct arena *arena = arena_new(ARENA_MAX);
+    struct alloy_sources sources;
+    struct err err = ERR_INIT;
+    struct config *c = NULL;
+    if (arena == NULL) {
+        err_memory(&err);
+    }
+    if (arena != NULL && alloy_sources_read(path, arena, &sources, &err)) {
+        c = config_read(sources.at[0].name, options, errors, read_alloy_root, &sources, NULL);
+    } else {
+        config_errors_set_file(errors, path);
+        config_errors_add(errors, 0, 0, "", err.msg);
+    }
+    arena_free(arena);
+    return c;
+}
+
 static struct config *load(const char *path, const struct config_options *options,
                            struct config_errors *errors, root_fn *fn, void *out)
 {
@@ -314,6 +337,9 @@ static struct config *load(const char *path, const struct config_options *option
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors)
 {
+    if (path != NULL && alloy_is_path(path)) {
+        return load_alloy(path, options, errors);
+    }
     return load(path, options, errors, read_root, NULL);
 }
 

@@ -217,6 +217,7 @@ struct config_source {
 struct config_job {
     struct config_pos pos;
     const char *name;
+    const char *job_label; /* of its targets; "": none; NULL: the name */
     int64_t interval_ms;
     int64_t timeout_ms;
     const char *scheme; /* "http" or "https" */
@@ -273,12 +274,14 @@ struct config_endpoint {
     int64_t max_backoff_ms;
     int64_t max_age_ms;
     bool retry_on_429;
+    unsigned max_attempts; /* of each profile; 0: any number */
     uint64_t queue_max_bytes;
     const char *spool_directory; /* NULL: none; each endpoint has its own directory in it */
     uint64_t spool_max_bytes;
     int64_t spool_fsync_ms; /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or how long it may wait */
     unsigned concurrency;
-    struct config_pairs external_labels; /* of this endpoint: the global ones */
+    struct config_pairs external_labels; /* of this endpoint: its own over the global ones */
+    struct config_pairs own_labels;      /* as the file gives them */
     struct config_label_limits label_limits;
     struct http_settings http;
 };
@@ -383,6 +386,10 @@ struct config_options {
      * none. Refused if it would take credentials of the file to another server. */
     const char *write_url;
     const char *listen; /* replaces server.listen; NULL = none */
+    /* Of an Alloy file, what is left out or means something else: warnings about profiles, notes
+     * about what has nothing to do with them. NULL: not wanted. */
+    struct config_errors *warnings;
+    struct config_errors *notes;
     /* What the kernel leaves this process (base/cgroup.h): memory_limit is a part of it unless the
      * file says otherwise. 0 = unlimited. */
     uint64_t memory_available;
@@ -393,7 +400,8 @@ struct config_options {
 /* Its text, a configuration like any other. Files without scrape_configs get those of this one. */
 struct sv config_builtin(void);
 
-/* Reads and checks a file, or text with a name for messages. A path of NULL stands for
+/* Reads and checks a file, or text with a name for messages. A file that ends in ".alloy", or a
+ * directory of such files, is Grafana Alloy's. A path of NULL stands for
  * config_builtin(). Without the key scrape_configs the jobs are those of config_builtin(); their
  * places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in errors then, which the
  * caller owns. Files named in it are not opened here, but secrets given both inline and by file and

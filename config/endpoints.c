@@ -95,6 +95,7 @@ static void check_retry(struct reader *r, const struct place *at, bool clean, vo
 
 static const struct range range_backoff = {1, HOUR_MS * 24};
 static const struct range range_age = {1, HOUR_MS * 24 * 7};
+static const struct range range_attempts = {0, 1000000};
 
 static const struct field retry_rows[] = {
     ROW(config_endpoint, "min_backoff", min_backoff_ms, &kind_duration, .arg = &range_backoff,
@@ -104,6 +105,8 @@ static const struct field retry_rows[] = {
     ROW(config_endpoint, "max_age", max_age_ms, &kind_duration, .arg = &range_age,
         .initial.ms = 55 * 60 * 1000),
     ROW(config_endpoint, "on_429", retry_on_429, &kind_bool, .initial.on = true),
+    ROW(config_endpoint, "max_attempts", max_attempts, &kind_unsigned, .arg = &range_attempts,
+        .optional = true),
 };
 static const struct schema schema_retry = SCHEMA(retry_rows, 0, .check = check_retry);
 
@@ -283,6 +286,7 @@ static const struct field endpoint_rows[] = {
     ROW(config_endpoint, "tenant_id", tenant_id, &kind_text, .arg = &text_tenant,
         .initial.text = ""),
     ROW(config_endpoint, "headers", headers, &kind_pairs, .arg = &pairs_headers),
+    ROW(config_endpoint, "external_labels", own_labels, &kind_pairs, .arg = &pairs_external),
     ROW(config_endpoint, "remote_timeout", remote_timeout_ms, &kind_duration,
         .arg = &range_interval, .initial.ms = 10000),
     PART("retry", &kind_mapping, .arg = &schema_retry),
@@ -303,6 +307,36 @@ static void endpoint_defaults(struct reader *r, const struct config *c, struct c
     e->label_limits = c->global.label_limits;
 }
 
+static bool has_name(const struct config_pairs *pairs, const char *name)
+{
+    for (size_t i = 0; i < pairs->n; i++) {
+        if (strcmp(pairs->at[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The endpoint's own labels, and the global ones that it does not replace. */
+static void join_labels(struct reader *r, const struct config *c, struct config_endpoint *e)
+{
+    const struct config_pairs *global = &c->global.external_labels;
+    if (e->own_labels.n == 0) {
+        return;
+    }
+    struct config_pair *all = reader_alloc(r, global->n + e->own_labels.n, sizeof(*all));
+    size_t n = 0;
+    for (size_t i = 0; all != NULL && i < global->n; i++) {
+        if (!has_name(&e->own_labels, global->at[i].name)) {
+            all[n++] = global->at[i];
+        }
+    }
+    for (size_t i = 0; all != NULL && i < e->own_labels.n; i++) {
+        all[n++] = e->own_labels.at[i];
+    }
+    e->external_labels = (struct config_pairs){all, n};
+}
+
 /* arg: the struct config, whose global settings are complete. */
 static void read_endpoint(struct reader *r, const struct place *at, const void *arg, void *out)
 {
@@ -310,6 +344,7 @@ static void read_endpoint(struct reader *r, const struct place *at, const void *
     endpoint_defaults(r, arg, e);
     e->pos = place_pos(r, at);
     schema_read(r, at, &schema_endpoint, e);
+    join_labels(r, arg, e);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

@@ -146,6 +146,7 @@ static const struct range range_body = {1, BODY_LIMIT_MAX};
 
 static const struct field job_rows[] = {
     ROW(config_job, "job_name", name, &kind_text, .arg = &text_nonempty, .required = true),
+    ROW(config_job, "job_label", job_label, &kind_text, .arg = &text_any),
     ROW(config_job, "scrape_interval", interval_ms, &kind_duration, .arg = &range_interval),
     ROW(config_job, "scrape_timeout", timeout_ms, &kind_duration, .arg = &range_interval),
     ROW(config_job, "scheme", scheme, &kind_text, .arg = &text_scheme, .initial.text = "http"),

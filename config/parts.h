@@ -24,6 +24,7 @@ extern const struct text_kind text_tenant;
 /* Labels and query parameters. */
 extern const struct pairs_kind pairs_labels;
 extern const struct pairs_kind pairs_params;
+extern const struct pairs_kind pairs_external; /* external_labels */
 /* Scrape intervals and timeouts. */
 extern const struct range range_interval;
 

@@ -101,8 +101,15 @@ static const struct field type_rows[] = {
 };
 const struct schema schema_type = SCHEMA(type_rows, sizeof(struct config_type));
 
+static bool has_series(const void *record)
+{
+    const struct config_type *t = record;
+    return strcmp(t->name, t->key) != 0;
+}
+
 static const struct field custom_rows[] = {
-    ROW(config_type, "name", name, &kind_text, .arg = &text_name),
+    ROW(config_type, "name", key, &kind_text, .arg = &text_name),
+    ROW(config_type, "series", name, &kind_text, .arg = &text_name, .when = has_series),
     PART("sampling", &kind_sampling),
     ROW(config_type, "format", format, &kind_choice, .arg = &formats),
     PART(NULL, &kind_mapping, .arg = &schema_type),
@@ -277,7 +284,9 @@ static void read_type(struct type_context *c, const struct place *at, bool custo
     if (at != NULL) {
         schema_read(c->r, at, custom ? &schema_custom_type : &schema_type, t);
     }
-    t->key = custom ? t->name : t->key;
+    if (custom && t->name == NULL) {
+        t->name = t->key;
+    }
     if (t->key != NULL) {
         finish_delta(c, at, custom, t);
         finish_continuous(c, at, t);
@@ -295,15 +304,15 @@ static void check_custom(const struct type_context *c, const struct place *at,
             reader_error(c->r, at, "missing required key \"%s\"", required[i]);
         }
     }
-    if (t->name == NULL) {
+    if (t->key == NULL) {
         return;
     }
     struct place name = place_of_key(at, "name");
-    if (config_builtin_type_find(sv_from(t->name)) != NULL) {
+    if (config_builtin_type_find(sv_from(t->key)) != NULL) {
         reader_error(c->r, &name, "%s is a built-in type: change it under profiles.%s",
-                     reader_quote(c->r, sv_from(t->name)), t->name);
+                     reader_quote(c->r, sv_from(t->key)), t->key);
     } else {
-        check_unique(c->r, &name, t->name, seen);
+        check_unique(c->r, &name, t->key, seen);
     }
 }
 

@@ -75,7 +75,9 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
     buf_init(&path, PATH_MAX_LEN);
     append_path(&path, at);
     config_errors_add_in(r->errors, at->node->file, at->node->line, at->node->column,
-                         buf_ok(&path) && path.len > 0 ? path.data : path.len == 0 ? "" : "...",
+                         buf_ok(&path) && path.len > 0 ? path.data
+                         : path.len == 0               ? ""
+                                                       : "...",
                          message);
     buf_done(&path);
 }

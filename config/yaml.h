@@ -45,7 +45,7 @@ struct yaml_node {
     const char *path; /* what messages call the node, instead of its keys; NULL otherwise */
     struct sv form;   /* how YAML says the text, if not as it is; p is NULL otherwise */
     size_t weight;    /* nodes in this part of the tree, aliases expanded */
-    int height;    /* levels below this node */
+    int height;       /* levels below this node */
 };
 
 /* The place of a failure in the text; line 0 if it is about the text as a whole. */

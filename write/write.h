@@ -31,7 +31,7 @@ enum write_drop {
     DROP_THINNED,    /* no delta: one of every second, fourth, ... of its series, for room */
     DROP_EXPIRED,    /* older than retry.max_age */
     DROP_REJECTED,   /* the server will never take it */
-    DROP_RETRIES,    /* a doubtful answer came too often */
+    DROP_RETRIES,    /* a doubtful answer came too often, or max_attempts failed */
     DROP_LABELS,     /* labels that the protocol cannot carry */
     DROP_FORMAT,     /* what the protocol cannot carry, or the server would not store */
     DROP_SHUTDOWN,   /* still queued when the drain deadline came */

@@ -75,8 +75,8 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
     l->ev = (struct alloy_eval){
         .arena = arena,
         .errors = messages->errors,
-        .env = options->env != NULL ? options->env : get_environment,
-        .env_arg = options->env_arg,
+        .env = options != NULL && options->env != NULL ? options->env : get_environment,
+        .env_arg = options != NULL ? options->env_arg : NULL,
     };
     const struct yaml_node *root = build(l, sources, bodies);
     free(l);

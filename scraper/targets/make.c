@@ -221,8 +221,9 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
     if (!read_labels(m, err) || !settings_read(&m->settings, m->b, err)) {
         return false;
     }
-    if (m->job->name[0] != '\0') {
-        target_set_default(m->b, LABEL_JOB, sv_from(m->job->name));
+    const char *job = m->job->job_label != NULL ? m->job->job_label : m->job->name;
+    if (job[0] != '\0') {
+        target_set_default(m->b, LABEL_JOB, sv_from(job));
     }
     if (!resolve_scheme(m, err) || !resolve_address(m, pinned_host, err)) {
         return false;

@@ -326,10 +326,16 @@ static enum write_drop drop_reason(const struct answer *a, bool enough)
     }
 }
 
-/* Whether a doubtful answer is believed at last. It does not count against the profile in a drain,
+/* Whether a failure is believed at last: because of max_attempts, or because a doubtful answer came
+ * often enough. A doubtful answer does not count against the profile in a drain,
  * nor while the server refuses every profile of the tenant. */
 static bool is_enough(const struct send_queue *q, struct send_item *it, const struct answer *a)
 {
+    unsigned max = q->config->max_attempts;
+    bool failed = a->class == ANSWER_RETRY || a->class == ANSWER_RETRY_DOUBTFUL;
+    if (failed && max > 0 && it->attempts >= max) {
+        return true;
+    }
     bool others_pass = a->fault == ANSWER_FAULT_BURST || a->scope != ANSWER_OF_PROFILE ||
                        it->lane->refused < SEND_QUEUE_REFUSED_MAX;
     if (a->class != ANSWER_RETRY_DOUBTFUL || q->draining || !others_pass) {
