@@ -62,8 +62,10 @@ static bool read_directory(const char *path, struct arena *arena, struct alloy_s
     if (found < 0) {
         err_set(err, ERR_SYSTEM, "cannot read the directory: %s", strerrorname_np(errno));
     } else if (n == 0 || n > FILES_MAX) {
-        err_set(err, ERR_INPUT, "expected at most %d files that end in .alloy, got %zu", FILES_MAX,
-                n);
+        err_set(err, ERR_INPUT,
+                "expected a file, or a directory with 1 to %d files that end in "
+                ".alloy, got a directory with %zu",
+                FILES_MAX, n);
     } else if (sources == NULL) {
         err_memory(err);
     } else {
