@@ -13,7 +13,7 @@ const struct command *command_at(size_t i)
 {
     static const struct command *const commands[] = {
         &cmd_run,    &cmd_check,  &cmd_discover, &cmd_relabel, &cmd_scrape,
-        &cmd_import, &cmd_verify, &cmd_spool,    &cmd_version,
+        &cmd_import, &cmd_verify, &cmd_spool,    &cmd_convert, &cmd_version,
     };
     return i < sizeof(commands) / sizeof(commands[0]) ? commands[i] : NULL;
 }
@@ -32,6 +32,15 @@ void cmd_print_errors(const struct config_errors *errors)
         fwrite(text.data, 1, text.len, stderr);
     }
     buf_done(&text);
+}
+
+void cmd_print_messages(const struct config_errors *list, const char *kind)
+{
+    for (size_t i = 0; i < config_errors_count(list); i++) {
+        const struct config_error *m = config_errors_at(list, i);
+        fprintf(stderr, "%s:%d:%d: %s: %s%s%s\n", m->pos.file, m->pos.line, m->pos.column, kind,
+                m->path, m->path[0] != '\0' ? ": " : "", m->message);
+    }
 }
 
 struct config *cmd_load_config(const struct cmd_config_flags *flags)

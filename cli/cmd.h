@@ -31,6 +31,7 @@ extern const struct command cmd_scrape;
 extern const struct command cmd_import;
 extern const struct command cmd_verify;
 extern const struct command cmd_spool;
+extern const struct command cmd_convert;
 extern const struct command cmd_version;
 
 /* The flags that say which configuration to use. */
@@ -49,6 +50,8 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags);
 bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err);
 /* Prints every error to stderr. */
 void cmd_print_errors(const struct config_errors *errors);
+/* Prints each message as file:line:column: KIND: path: message to stderr. */
+void cmd_print_messages(const struct config_errors *list, const char *kind);
 
 /* Prints "profpull NAME: MESSAGE" and the line about --help to stderr; returns EXIT_USAGE. */
 int cmd_usage_error(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

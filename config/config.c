@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/alloy/alloy.h"
+#include "config/alloy/print.h"
 #include "config/file.h"
 #include "config/memory.h"
 #include "config/parts.h"
@@ -293,6 +295,16 @@ struct config *config_read(const char *name, const struct config_options *option
     return box == NULL ? NULL : &box->config;
 }
 
+static void name_file(const struct config_options *options, struct config_errors *errors,
+                      const char *name)
+{
+    config_errors_set_file(errors, name);
+    if (options != NULL && options->warnings != NULL && options->notes != NULL) {
+        config_errors_set_file(options->warnings, name);
+        config_errors_set_file(options->notes, name);
+    }
+}
+
 static struct config *load_alloy(const char *path, const struct config_options *options,
                                  struct config_errors *errors)
 {
@@ -304,6 +316,7 @@ static struct config *load_alloy(const char *path, const struct config_options *
         err_memory(&err);
     }
     if (arena != NULL && alloy_sources_read(path, arena, &sources, &err)) {
+        name_file(options, errors, sources.at[0].name);
         c = config_read(sources.at[0].name, options, errors, read_alloy_root, &sources, NULL);
     } else {
         config_errors_set_file(errors, path);
@@ -311,6 +324,65 @@ static struct config *load_alloy(const char *path, const struct config_options *
     }
     arena_free(arena);
     return c;
+}
+
+/* Variables of the environment, of which one may not be set here. */
+struct variables {
+    const struct config_options *options;
+    bool any_unset;
+};
+
+static const char *get_variable(void *arg, const char *name)
+{
+    struct variables *v = arg;
+    const struct config_options *o = v->options;
+    const char *value = o->env != NULL ? o->env(o->env_arg, name) : getenv(name);
+    v->any_unset = v->any_unset || value == NULL;
+    return value;
+}
+
+/* Prints the tree of the sources; true if there is no error in them. */
+static bool print_alloy(const struct alloy_sources *sources, struct variables *variables,
+                        struct config_errors *errors, struct arena *arena, struct buf *out)
+{
+    struct config_options options = *variables->options;
+    const struct alloy_messages messages = {
+        .errors = errors, .warnings = options.warnings, .notes = options.notes, .for_text = true};
+    options.env = get_variable;
+    options.env_arg = variables;
+    const struct yaml_node *root = alloy_read(sources, &options, arena, &messages);
+    return root != NULL && alloy_print(root, &messages, out);
+}
+
+bool config_convert(const char *path, const struct config_options *options,
+                    struct config_errors *errors, struct buf *out)
+{
+    struct arena *arena = arena_new(ARENA_MAX);
+    struct alloy_sources sources;
+    struct variables variables = {.options = options};
+    struct err err = ERR_INIT;
+    bool ok = false;
+    name_file(options, errors, path);
+    if (arena == NULL) {
+        err_memory(&err);
+    }
+    if (arena == NULL || !alloy_sources_read(path, arena, &sources, &err)) {
+        config_errors_add(errors, 0, 0, "", err.msg);
+    } else {
+        name_file(options, errors, sources.at[0].name);
+        ok = print_alloy(&sources, &variables, errors, arena, out);
+    }
+    arena_free(arena);
+    if (ok && !variables.any_unset) {
+        /* Whatever a run would complain about. */
+        struct config_options quiet = *options;
+        quiet.warnings = NULL;
+        quiet.notes = NULL;
+        struct config *c = load_alloy(path, &quiet, errors);
+        ok = c != NULL;
+        config_unref(c);
+    }
+    return ok;
 }
 
 static struct config *load(const char *path, const struct config_options *options,

@@ -434,6 +434,11 @@ struct config *config_unref(const struct config *c); /* accepts NULL, returns NU
  * `profpull check --dump` prints it and golden tests compare it. */
 bool config_dump(const struct config *c, struct buf *out);
 
+/* Appends what a file of Grafana Alloy says as YAML, with the options' warnings and notes as
+ * comments. False after errors, or if out is full. */
+bool config_convert(const char *path, const struct config_options *options,
+                    struct config_errors *errors, struct buf *out);
+
 /* A file that holds only a list of relabel rules, or a mapping with the key relabel_configs. */
 struct config *config_load_rules(const char *path, const struct config_options *options,
                                  struct config_errors *errors, struct config_rules *ret_rules);

@@ -72,6 +72,7 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
     l->warnings = messages->warnings;
     l->notes = messages->notes;
     l->options = options;
+    l->for_text = messages->for_text;
     l->ev = (struct alloy_eval){
         .arena = arena,
         .errors = messages->errors,

@@ -15,6 +15,7 @@ struct alloy_messages {
     struct config_errors *errors;
     struct config_errors *warnings; /* what concerns profiles; may be NULL */
     struct config_errors *notes;    /* what does not; may be NULL */
+    bool for_text; /* to be printed: a URL may be that of a variable that is not set here */
 };
 
 /* Is this the name of Alloy's configuration: a file that ends in ".alloy", or a directory? */

@@ -1,8 +1,10 @@
 #include "config/alloy/block.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MESSAGE_MAX 1024
 #define NS_PER_MS_ INT64_C(1000000)
@@ -47,6 +49,22 @@ const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct allo
     return tree_word(r->tree, place, path, text);
 }
 
+/* The name of a file with the working directory before it: YAML would count from the file. */
+static const struct yaml_node *file_node(struct alloy_reading *r, struct alloy_place place,
+                                         const char *path, const struct alloy_value *s)
+{
+    char here[PATH_MAX];
+    struct sv form = s->form;
+    struct sv text = s->text;
+    if (text.n > 0 && text.p[0] != '/' && getcwd(here, sizeof(here)) != NULL) {
+        text = sv_from(arena_printf(r->tree->arena, "%s/%.*s", here, SV_ARG(text)));
+        if (form.p != NULL) {
+            form = sv_from(arena_printf(r->tree->arena, "%s/%.*s", here, SV_ARG(form)));
+        }
+    }
+    return tree_text(r->tree, place, path, text, form);
+}
+
 static const struct yaml_node *string_node(struct alloy_reading *r, const struct alloy_attr *attr,
                                            struct alloy_place place, const char *path,
                                            const struct alloy_value *v)
@@ -56,6 +74,9 @@ static const struct yaml_node *string_node(struct alloy_reading *r, const struct
                                         : alloy_as_string(r->ev, place, v, &s);
     if (!ok) {
         return NULL;
+    }
+    if (attr->file_name) {
+        return file_node(r, place, path, s);
     }
     struct sv form = attr->type == ATTR_TEXT ? s->text : s->form;
     return tree_text(r->tree, place, path, s->text, form);
@@ -71,7 +92,8 @@ static const struct yaml_node *strings_node(struct alloy_reading *r, const struc
                                             const struct alloy_value *v)
 {
     const struct alloy_value *array;
-    struct alloy_attr element = {.type = attr->type == ATTR_LISTS_MAP ? ATTR_SECRET : ATTR_STRING};
+    struct alloy_attr element = {.type = attr->type == ATTR_LISTS_MAP ? ATTR_SECRET : ATTR_STRING,
+                                 .file_name = attr->file_name};
     if (!alloy_as_array(r->ev, place, v, &array)) {
         return NULL;
     }

@@ -33,7 +33,8 @@ struct alloy_attr {
     const char *file_key; /* the key for the name of a file whose content the value is; or NULL */
     bool required;
     bool not_null;
-    bool ignored; /* has no meaning here */
+    bool ignored;   /* has no meaning here */
+    bool file_name; /* relative to the working directory: becomes absolute */
 };
 
 struct alloy_schema;

@@ -183,7 +183,7 @@ static struct sv variable_of(struct sv form)
 static bool check_url(struct alloy_load *l, const struct yaml_node *e, const char *path)
 {
     const struct yaml_node *url = yaml_get(e, "url");
-    if (url == NULL || url->text.n > 0) {
+    if (url == NULL || url->text.n > 0 || (l->for_text && url->form.p != NULL)) {
         return url != NULL;
     }
     struct sv variable = url->form.p != NULL ? variable_of(url->form) : SV("");

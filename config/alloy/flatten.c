@@ -305,7 +305,7 @@ static void add_job(struct flattening *f, const struct alloy_node *n, struct yam
         }
         const struct alloy_scrape *s = n->data;
         *p = (struct pending){.job = job, .ways = own, .place = s->place, .path = n->path};
-        tree_put(
+        tree_put_first(
             &l->tree, job, "job_name",
             tree_text(&l->tree, n->stmt->place, n->path, sv_from(name), (struct sv){.p = NULL}));
         *f->last = p;

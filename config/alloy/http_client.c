@@ -7,7 +7,7 @@
 static const struct alloy_attr basic_auth_attrs[] = {
     {.name = "username", .type = ATTR_STRING, .key = "username"},
     {.name = "password", .type = ATTR_SECRET, .key = "password", .file_key = "password_file"},
-    {.name = "password_file", .type = ATTR_STRING, .key = "password_file"},
+    {.name = "password_file", .type = ATTR_STRING, .key = "password_file", .file_name = true},
 };
 static const struct alloy_schema basic_auth = {ROWS(basic_auth_attrs)};
 
@@ -17,17 +17,17 @@ static const struct alloy_attr authorization_attrs[] = {
      .type = ATTR_SECRET,
      .key = "credentials",
      .file_key = "credentials_file"},
-    {.name = "credentials_file", .type = ATTR_STRING, .key = "credentials_file"},
+    {.name = "credentials_file", .type = ATTR_STRING, .key = "credentials_file", .file_name = true},
 };
 static const struct alloy_schema authorization = {ROWS(authorization_attrs)};
 
 static const struct alloy_attr tls_attrs[] = {
     {.name = "ca_pem", .type = ATTR_STRING, .key = "ca", .file_key = "ca_file"},
-    {.name = "ca_file", .type = ATTR_STRING, .key = "ca_file"},
+    {.name = "ca_file", .type = ATTR_STRING, .key = "ca_file", .file_name = true},
     {.name = "cert_pem", .type = ATTR_STRING, .key = "cert", .file_key = "cert_file"},
-    {.name = "cert_file", .type = ATTR_STRING, .key = "cert_file"},
+    {.name = "cert_file", .type = ATTR_STRING, .key = "cert_file", .file_name = true},
     {.name = "key_pem", .type = ATTR_SECRET, .key = "key", .file_key = "key_file"},
-    {.name = "key_file", .type = ATTR_STRING, .key = "key_file"},
+    {.name = "key_file", .type = ATTR_STRING, .key = "key_file", .file_name = true},
     {.name = "server_name", .type = ATTR_STRING, .key = "server_name"},
     {.name = "insecure_skip_verify", .type = ATTR_BOOL, .key = "insecure_skip_verify"},
     {.name = "min_version", .type = ATTR_STRING, .key = "min_version"},
@@ -51,7 +51,10 @@ static const struct alloy_attr oauth2_attrs[] = {
      .type = ATTR_SECRET,
      .key = "client_secret",
      .file_key = "client_secret_file"},
-    {.name = "client_secret_file", .type = ATTR_STRING, .key = "client_secret_file"},
+    {.name = "client_secret_file",
+     .type = ATTR_STRING,
+     .key = "client_secret_file",
+     .file_name = true},
     {.name = "scopes", .type = ATTR_STRINGS, .key = "scopes"},
     {.name = "token_url", .type = ATTR_STRING, .key = "token_url"},
     {.name = "endpoint_params", .type = ATTR_STRING_MAP, .key = "endpoint_params"},
@@ -63,7 +66,10 @@ static const struct alloy_attr client_attrs[] = {
      .type = ATTR_SECRET,
      .key = "bearer_token",
      .file_key = "bearer_token_file"},
-    {.name = "bearer_token_file", .type = ATTR_STRING, .key = "bearer_token_file"},
+    {.name = "bearer_token_file",
+     .type = ATTR_STRING,
+     .key = "bearer_token_file",
+     .file_name = true},
     {.name = "follow_redirects", .type = ATTR_BOOL, .key = "follow_redirects"},
     {.name = "enable_http2", .type = ATTR_BOOL, .key = "enable_http2"},
     {.name = "http_headers", .type = ATTR_LISTS_MAP, .key = "http_headers"},

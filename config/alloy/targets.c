@@ -332,7 +332,7 @@ static const struct alloy_schema metadata = {ROWS(metadata_attrs)};
 static const struct alloy_attr kubernetes_attrs[] = {
     {.name = "role", .type = ATTR_STRING, .key = "role", .required = true, .not_null = true},
     {.name = "api_server", .type = ATTR_STRING, .key = "api_server"},
-    {.name = "kubeconfig_file", .type = ATTR_STRING, .key = "kubeconfig_file"},
+    {.name = "kubeconfig_file", .type = ATTR_STRING, .key = "kubeconfig_file", .file_name = true},
 };
 static const struct alloy_inner kubernetes_blocks[] = {
     {.name = "namespaces", .schema = &namespaces, .key = "namespaces"},
@@ -372,7 +372,7 @@ const struct alloy_value *alloy_discovery_kubernetes(struct alloy_load *l, struc
 }
 
 static const struct alloy_attr file_attrs[] = {
-    {.name = "files", .type = ATTR_STRINGS, .key = "files", .required = true},
+    {.name = "files", .type = ATTR_STRINGS, .key = "files", .required = true, .file_name = true},
     {.name = "refresh_interval", .type = ATTR_DURATION, .key = "refresh_interval"},
 };
 static const struct alloy_schema file_sd = {ROWS(file_attrs)};

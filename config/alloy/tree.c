@@ -108,6 +108,18 @@ void tree_put(struct tree *t, struct yaml_node *mapping, const char *key,
     tree_put_text(t, mapping, sv_from(key), value);
 }
 
+void tree_put_first(struct tree *t, struct yaml_node *mapping, const char *key,
+                    const struct yaml_node *value)
+{
+    tree_put(t, mapping, key, value);
+    if (mapping == NULL || value == NULL || mapping->n_items < 2 || t->full) {
+        return;
+    }
+    struct yaml_item last = mapping->items[mapping->n_items - 1];
+    memmove(&mapping->items[1], &mapping->items[0], (mapping->n_items - 1) * sizeof(last));
+    mapping->items[0] = last;
+}
+
 void tree_add(struct tree *t, struct yaml_node *list, const struct yaml_node *value)
 {
     if (list != NULL && value != NULL) {
