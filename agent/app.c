@@ -60,17 +60,50 @@ struct app {
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
-/* What a rule drops on purpose is taken; what the rules failed on is not. */
-static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
+/* Hands a profile on by the verdict of its rules. What a rule drops on purpose is taken; what the
+ * rules failed on is not. */
+static bool deliver(struct app *app, struct profile *profile, enum profile_verdict verdict,
+                    uint64_t forward_to)
 {
-    struct app *app = arg;
-    enum profile_verdict verdict =
-        profile_rules_apply(app->profile_rules, profile, clock_mono_ms());
     if (verdict == PROFILE_KEPT) {
         return writer_put(app->writer, profile, forward_to);
     }
     profile_unref(profile);
     return verdict == PROFILE_DROPPED;
+}
+
+/* The destinations with rules of their own get copies. True if any took one. */
+static bool deliver_ways(struct app *app, const struct profile *profile, uint64_t *forward_to)
+{
+    const struct config_job *job = &app->config->jobs[profile->job];
+    bool taken = false;
+    for (size_t i = 0; i < job->n_ways; i++) {
+        uint64_t endpoint = job->ways[i].endpoint & *forward_to;
+        struct profile *copy = endpoint != 0 ? profile_copy(profile) : NULL;
+        *forward_to &= ~endpoint;
+        if (copy != NULL) {
+            enum profile_verdict verdict =
+                profile_rules_apply_way(app->profile_rules, copy, i, clock_mono_ms());
+            taken = deliver(app, copy, verdict, endpoint) || taken;
+        }
+    }
+    return taken;
+}
+
+static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
+{
+    struct app *app = arg;
+    bool taken = false;
+    enum profile_verdict verdict =
+        profile_rules_apply(app->profile_rules, profile, clock_mono_ms());
+    if (verdict == PROFILE_KEPT) {
+        taken = deliver_ways(app, profile, &forward_to);
+        if (forward_to == 0) {
+            profile_unref(profile);
+            return taken;
+        }
+    }
+    return deliver(app, profile, verdict, forward_to) || taken;
 }
 
 static void app_on_group(void *arg, const struct target_group *group)

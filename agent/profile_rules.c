@@ -17,18 +17,18 @@ enum outcome { OUTCOME_KEPT, OUTCOME_DROPPED, OUTCOME_NO_NAME, OUTCOME_FAILED };
 
 static const char *const outcome_names[OUTCOMES] = {"kept", "dropped", "no_name", "failed"};
 
-/* The result of a job's rules for a label set. */
+/* The result of a set of rules for a label set. */
 struct cached {
     struct labels *before; /* references; NULL: empty */
     struct labels *after;  /* NULL unless kept */
     uint32_t bytes;
-    uint32_t job;
+    uint32_t set;
     uint8_t outcome;
     bool used; /* since the last pass of the clock hand */
 };
 
 struct job_rules {
-    struct relabel *rules; /* NULL: none */
+    size_t first_way; /* of its ways in sets; its own rules are at its index */
     struct metric_cell *counts[OUTCOMES];
 };
 
@@ -36,6 +36,8 @@ struct profile_rules {
     const struct config *config;
     struct log *log;
     struct job_rules *jobs;
+    struct relabel **sets; /* of the jobs, then of all their ways; NULL: none */
+    size_t n_sets;
     struct cached *cache;  /* by hash; NULL if no job has rules */
     size_t bytes;          /* of the labels in it */
     size_t clock_hand;     /* evicts entries that were not used since its last pass */
@@ -61,20 +63,33 @@ static void register_counts(struct profile_rules *r, struct metrics *metrics)
     }
 }
 
+static bool compile_set(struct profile_rules *r, size_t job, size_t set,
+                        const struct config_rules *rules, struct err *err)
+{
+    if (rules->n > 0) {
+        r->sets[set] = relabel_new(rules, err);
+    }
+    return rules->n == 0 || r->sets[set] != NULL ||
+           err_wrap(err, "job \"%s\": profile_relabel_configs", r->config->jobs[job].name);
+}
+
 static bool compile(struct profile_rules *r, struct intern *intern, struct err *err)
 {
     const struct config *config = r->config;
     bool any = false;
+    size_t set = config->n_jobs;
     for (size_t i = 0; i < config->n_jobs; i++) {
-        const struct config_rules *rules = &config->jobs[i].profile_relabel;
-        if (rules->n == 0) {
-            continue;
+        const struct config_job *job = &config->jobs[i];
+        r->jobs[i].first_way = set;
+        if (!compile_set(r, i, i, &job->profile_relabel, err)) {
+            return false;
         }
-        r->jobs[i].rules = relabel_new(rules, err);
-        if (r->jobs[i].rules == NULL) {
-            return err_wrap(err, "job \"%s\": profile_relabel_configs", config->jobs[i].name);
+        for (size_t k = 0; k < job->n_ways; k++) {
+            if (!compile_set(r, i, set++, &job->ways[k].rules, err)) {
+                return false;
+            }
         }
-        any = true;
+        any = any || job->profile_relabel.n > 0 || job->n_ways > 0;
     }
     if (any) {
         r->cache = calloc(PROFILE_RULES_CACHED, sizeof(*r->cache));
@@ -85,18 +100,31 @@ static bool compile(struct profile_rules *r, struct intern *intern, struct err *
            err_memory(err);
 }
 
+static size_t count_sets(const struct config *config)
+{
+    size_t n = config->n_jobs;
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        n += config->jobs[i].n_ways;
+    }
+    return n;
+}
+
 struct profile_rules *profile_rules_new(const struct config *config, struct intern *intern,
                                         struct log *log, struct metrics *metrics, struct err *err)
 {
+    size_t n_sets = count_sets(config);
     struct profile_rules *r = calloc(1, sizeof(*r));
     struct job_rules *jobs = calloc(config->n_jobs + 1, sizeof(*jobs));
-    if (r == NULL || jobs == NULL) {
+    struct relabel **sets = calloc(n_sets + 1, sizeof(struct relabel *));
+    if (r == NULL || jobs == NULL || sets == NULL) {
         err_memory(err);
         free(r);
         free(jobs);
+        free(sets);
         return NULL;
     }
-    *r = (struct profile_rules){.config = config, .log = log, .jobs = jobs};
+    *r = (struct profile_rules){
+        .config = config, .log = log, .jobs = jobs, .sets = sets, .n_sets = n_sets};
     register_counts(r, metrics);
     return compile(r, intern, err) ? r : profile_rules_free(r);
 }
@@ -117,9 +145,10 @@ struct profile_rules *profile_rules_free(struct profile_rules *r)
     for (size_t i = 0; r->cache != NULL && i < PROFILE_RULES_CACHED; i++) {
         evict(r, &r->cache[i]);
     }
-    for (size_t i = 0; i < r->config->n_jobs; i++) {
-        relabel_free(r->jobs[i].rules);
+    for (size_t i = 0; i < r->n_sets; i++) {
+        relabel_free(r->sets[i]);
     }
+    free(r->sets);
     free(r->cache);
     free(r->jobs);
     relabel_scratch_free(r->scratch);
@@ -145,14 +174,13 @@ static void log_failed(struct profile_rules *r, const struct profile *p, const s
 }
 
 /* *ret_labels is a new reference, NULL unless kept. */
-static enum outcome apply_rules(struct profile_rules *r, const struct profile *p,
+static enum outcome apply_rules(struct profile_rules *r, const struct profile *p, size_t set,
                                 struct labels **ret_labels, struct err *err)
 {
     struct sv delta = labels_get(p->labels, SV(LABEL_DELTA));
     *ret_labels = NULL;
     labels_builder_reset(r->builder, p->labels);
-    struct relabel_verdict v =
-        relabel_apply(r->jobs[p->job].rules, r->scratch, r->builder, NULL, NULL);
+    struct relabel_verdict v = relabel_apply(r->sets[set], r->scratch, r->builder, NULL, NULL);
     if (v.outcome == RELABEL_DROPPED) {
         return OUTCOME_DROPPED;
     }
@@ -198,7 +226,7 @@ static void move_clock_hand(struct profile_rules *r, int64_t now_ms)
 }
 
 /* Failures are not cached: there may be memory the next time. */
-static void store(struct profile_rules *r, struct cached *m, const struct profile *p,
+static void store(struct profile_rules *r, struct cached *m, const struct profile *p, size_t set,
                   enum outcome outcome, struct labels *after)
 {
     evict(r, m);
@@ -210,13 +238,14 @@ static void store(struct profile_rules *r, struct cached *m, const struct profil
             .before = labels_ref(p->labels),
             .after = after == NULL ? NULL : labels_ref(after),
             .bytes = (uint32_t)bytes,
-            .job = p->job,
+            .set = (uint32_t)set,
             .outcome = (uint8_t)outcome,
         };
     }
 }
 
-enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms)
+static enum profile_verdict apply_set(struct profile_rules *r, struct profile *p, size_t set,
+                                      int64_t now_ms)
 {
     static const enum profile_verdict verdicts[OUTCOMES] = {
         [OUTCOME_KEPT] = PROFILE_KEPT,
@@ -225,25 +254,25 @@ enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile
         [OUTCOME_FAILED] = PROFILE_FAILED,
     };
     struct job_rules *job = &r->jobs[p->job];
-    if (job->rules == NULL) {
+    if (r->sets[set] == NULL) {
         metric_inc(job->counts[OUTCOME_KEPT]);
         return PROFILE_KEPT;
     }
     move_clock_hand(r, now_ms);
-    uint64_t hash = labels_hash(p->labels) + p->job;
+    uint64_t hash = labels_hash(p->labels) + set;
     struct cached *m = &r->cache[(hash ^ hash >> 32) % PROFILE_RULES_CACHED];
     struct labels *after = NULL;
     enum outcome outcome;
-    if (m->before != NULL && m->job == p->job && labels_equal(m->before, p->labels)) {
+    if (m->before != NULL && m->set == set && labels_equal(m->before, p->labels)) {
         outcome = (enum outcome)m->outcome;
         after = m->after == NULL ? NULL : labels_ref(m->after);
     } else {
         struct err err = ERR_INIT;
-        outcome = apply_rules(r, p, &after, &err);
+        outcome = apply_rules(r, p, set, &after, &err);
         if (err.kind != ERR_NONE) {
             log_failed(r, p, &err, now_ms);
         }
-        store(r, m, p, outcome, after);
+        store(r, m, p, set, outcome, after);
     }
     m->used = true;
     metric_inc(job->counts[outcome]);
@@ -251,4 +280,15 @@ enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile
         profile_set_labels(p, after);
     }
     return verdicts[outcome];
+}
+
+enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms)
+{
+    return apply_set(r, p, p->job, now_ms);
+}
+
+enum profile_verdict profile_rules_apply_way(struct profile_rules *r, struct profile *p, size_t way,
+                                             int64_t now_ms)
+{
+    return apply_set(r, p, r->jobs[p->job].first_way + way, now_ms);
 }

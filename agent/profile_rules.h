@@ -42,5 +42,8 @@ enum profile_verdict {
  * lines. */
 enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p,
                                          int64_t now_ms);
+/* The same with the rules of one of the job's ways. */
+enum profile_verdict profile_rules_apply_way(struct profile_rules *r, struct profile *p, size_t way,
+                                             int64_t now_ms);
 
 #endif

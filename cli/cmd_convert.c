@@ -73,7 +73,7 @@ const struct command cmd_convert = {
     .summary = "print a configuration of Grafana Alloy as YAML",
     .usage = "convert [--strict] FILE",
     .description = "Prints the YAML that says the same as FILE, a configuration of Grafana Alloy "
-                   "(*.alloy) or a directory of such files. Comments tell what is left out, and "
+                   "(*.alloy) or a directory of such files. Comments name what is left out, and "
                    "what means something else. `profpull run --config FILE` takes the file as it "
                    "is.",
     .exit_codes = "Exit code: 0 done, 1 the file has errors, or with --strict warnings, 2 usage.",

@@ -214,6 +214,12 @@ struct config_source {
 
 /* ---- jobs, endpoints, the whole -------------------------------------------------------------- */
 
+/* A destination of a job with rules of its own. */
+struct config_way {
+    uint64_t endpoint; /* the bit of forward_to */
+    struct config_rules rules;
+};
+
 struct config_job {
     struct config_pos pos;
     const char *name;
@@ -236,6 +242,9 @@ struct config_job {
     struct config_rules relabel;
     struct config_rules profile_relabel; /* on the labels of each profile, before writing */
     uint64_t forward_to;                 /* bit i: endpoints[i] */
+    /* Those of them with rules of their own, which apply after profile_relabel. */
+    const struct config_way *ways;
+    size_t n_ways;
     /* false (the default): the relabelled address of a pod must be one of its own addresses */
     bool allow_foreign_address;
     /* Of targets made from Kubernetes objects: */

@@ -44,6 +44,40 @@ static void unknown_endpoint(struct reader *r, const struct place *at, const str
                  reader_hint(r, sv_from(name), names, n));
 }
 
+/* An entry with rules of its own. */
+struct way_entry {
+    const char *name;
+    struct config_rules rules;
+};
+
+static const struct field way_rows[] = {
+    ROW(way_entry, "name", name, &kind_text, .arg = &text_nonempty, .required = true),
+    ROW(way_entry, "profile_relabel_configs", rules, &kind_rules, .arg = &schema_rule),
+};
+static const struct schema schema_way = SCHEMA(way_rows, sizeof(struct way_entry));
+
+/* The endpoint of an entry, a name or a mapping; 0 after an error. */
+static uint64_t read_entry(struct reader *r, const struct place *element, const struct config *c,
+                           struct config_way *ret_way, const char **ret_name)
+{
+    struct way_entry entry = {.name = NULL};
+    if (element->node->kind == YAML_MAPPING) {
+        schema_read(r, element, &schema_way, &entry);
+    } else {
+        entry.name = reader_text(r, element, &text_nonempty);
+    }
+    *ret_way = (struct config_way){.rules = entry.rules};
+    *ret_name = entry.name;
+    if (entry.name == NULL) {
+        return 0;
+    }
+    ret_way->endpoint = endpoint_bit(c, entry.name);
+    if (ret_way->endpoint == 0 && c->n_endpoints > 0) { /* none: said already */
+        unknown_endpoint(r, element, c, entry.name);
+    }
+    return ret_way->endpoint;
+}
+
 static void read_forward_to(struct reader *r, const struct place *job_place, const struct config *c,
                             struct config_job *job)
 {
@@ -53,32 +87,49 @@ static void read_forward_to(struct reader *r, const struct place *job_place, con
     if (at.node == job_place->node || !reader_enter(r, &at, YAML_LIST)) {
         return;
     }
+    struct config_way *ways = reader_alloc(r, at.node->n_items + 1, sizeof(*ways));
     uint64_t set = 0;
-    for (size_t i = 0; i < at.node->n_items; i++) {
+    for (size_t i = 0; ways != NULL && i < at.node->n_items; i++) {
         struct place element = place_of_element(&at, i);
-        const char *name = reader_text(r, &element, &text_nonempty);
-        uint64_t bit = name == NULL ? 0 : endpoint_bit(c, name);
-        if (name != NULL && bit == 0 && c->n_endpoints > 0) { /* none: said already */
-            unknown_endpoint(r, &element, c, name);
-        } else if ((set & bit) != 0) {
+        struct config_way *way = &ways[job->n_ways];
+        const char *name = NULL;
+        uint64_t bit = read_entry(r, &element, c, way, &name);
+        if ((set & bit) != 0) {
             reader_error(r, &element, "%s is named twice", reader_quote(r, sv_from(name)));
         }
+        job->n_ways += bit != 0 && way->rules.n > 0;
         set |= bit;
     }
     if (at.node->n_items == 0) {
         reader_error(r, &at, "expected at least one endpoint, got none");
     }
+    job->ways = ways;
     job->forward_to = set;
+}
+
+static const struct config_way *find_way(const struct config_job *job, uint64_t endpoint)
+{
+    for (size_t i = 0; i < job->n_ways; i++) {
+        if (job->ways[i].endpoint == endpoint) {
+            return &job->ways[i];
+        }
+    }
+    return NULL;
 }
 
 static void write_forward_to(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     (void)arg;
     const struct config *c = dump_config(d);
-    uint64_t set = *(const uint64_t *)value;
-    dump_begin_list(d, key, true);
+    const struct config_job *job = value;
+    dump_begin_list(d, key, job->n_ways == 0);
     for (size_t i = 0; i < c->n_endpoints; i++) {
-        if ((set >> i & 1) != 0) {
+        uint64_t bit = UINT64_C(1) << i;
+        const struct config_way *way = find_way(job, bit);
+        if (way != NULL) {
+            const struct way_entry entry = {.name = c->endpoints[i].name, .rules = way->rules};
+            kind_mapping.write(d, NULL, &schema_way, &entry);
+        } else if ((job->forward_to & bit) != 0) {
             dump_text(d, NULL, &text_any, c->endpoints[i].name);
         }
     }
@@ -162,7 +213,7 @@ static const struct field job_rows[] = {
     PART(NULL, &kind_mapping, .arg = &schema_sources),
     ROW(config_job, "relabel_configs", relabel, &kind_rules, .arg = &schema_rule),
     ROW(config_job, "profile_relabel_configs", profile_relabel, &kind_rules, .arg = &schema_rule),
-    ROW(config_job, "forward_to", forward_to, &kind_forward_to),
+    PART("forward_to", &kind_forward_to),
     ROW(config_job, "allow_foreign_address", allow_foreign_address, &kind_bool),
     ROW(config_job, "allow_special_address", allow_special_address, &kind_bool),
     ROW(config_job, "allow_host_network", allow_host_network, &kind_bool, .initial.on = true),

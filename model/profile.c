@@ -1,6 +1,7 @@
 #include "model/profile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The memory of a profile besides its bytes: this struct, the queue's entry, and so many bytes of
  * labels. */
@@ -20,6 +21,23 @@ struct profile *profile_new(struct labels *labels, char *data, size_t size)
     p->data = data;
     p->size = size;
     return p;
+}
+
+struct profile *profile_copy(const struct profile *p)
+{
+    char *data = malloc(p->size > 0 ? p->size : 1);
+    struct profile *copy = data != NULL ? profile_new(labels_ref(p->labels), data, p->size) : NULL;
+    if (copy == NULL) {
+        return NULL;
+    }
+    memcpy(data, p->data, p->size);
+    copy->from_ns = p->from_ns;
+    copy->until_ns = p->until_ns;
+    copy->scraped_ms = p->scraped_ms;
+    copy->is_delta = p->is_delta;
+    copy->format = p->format;
+    copy->job = p->job;
+    return copy;
 }
 
 void profile_set_labels(struct profile *p, struct labels *labels)

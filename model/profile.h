@@ -33,6 +33,8 @@ struct profile {
 /* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.
  */
 struct profile *profile_new(struct labels *labels, char *data, size_t size);
+/* A profile of its own with the same bytes and labels. NULL if out of memory. */
+struct profile *profile_copy(const struct profile *p);
 /* Replaces its labels; takes over the reference. Only while there is no other reference. */
 void profile_set_labels(struct profile *p, struct labels *labels);
 struct profile *profile_ref(struct profile *p);

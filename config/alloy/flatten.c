@@ -266,7 +266,7 @@ static void put_sources(struct alloy_load *l, struct yaml_node *job, const struc
     }
 }
 
-/* The job of a group, but for its name and its ways. */
+/* The job of a group, still without its name and its ways. */
 static struct yaml_node *make_job(struct alloy_load *l, const struct alloy_node *n,
                                   const struct group *g)
 {

@@ -80,7 +80,7 @@ static bool read_directory(const char *path, struct arena *arena, struct alloy_s
     return ok;
 }
 
-/* The absolute name of a directory; as it is if it cannot be told. */
+/* The absolute name of a directory; the name as given if there is no such directory. */
 static const char *absolute(const char *directory, struct arena *arena)
 {
     char resolved[PATH_MAX];

@@ -3,7 +3,7 @@
  * A list of targets is a sequence of atoms. An atom is an origin (a discovery, or one literal
  * target) and the chain of the discovery.relabel components that it has passed. In values, an atom
  * is a splice in an array. Atoms and chains are shared and never change; equal ones are the same
- * object, but for literal targets.
+ * object, except literal targets.
  */
 #ifndef PROFPULL_CONFIG_ALLOY_TARGETS_H
 #define PROFPULL_CONFIG_ALLOY_TARGETS_H

@@ -1,0 +1,179 @@
+/* An Alloy file, and the YAML that convert makes of it, are the same configuration; and the keys
+ * that only such files needed. */
+#include "tests/unit/testing.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "config/config.h"
+#include "tests/unit/protocols.h"
+
+#define DIRECTORY "tests/unit/data/alloy"
+#define TEXT_MAX ((size_t)16 * 1024 * 1024)
+
+static const char *env(void *arg, const char *name)
+{
+    (void)arg;
+    return strcmp(name, "HOME") == 0                                    ? "/home/u"
+           : strcmp(name, "URL") == 0                                   ? "http://e:4040"
+           : strcmp(name, "U") == 0                                     ? "user"
+           : strcmp(name, "P") == 0                                     ? "pass"
+           : strcmp(name, "NODE") == 0 || strcmp(name, "HOSTNAME") == 0 ? "n7"
+                                                                        : NULL;
+}
+
+struct lists {
+    struct config_errors *errors;
+    struct config_errors *warnings;
+    struct config_errors *notes;
+};
+
+static struct config_options make_options(const struct lists *l)
+{
+    return (struct config_options){
+        .env = env, .protocols = testing_protocols, .warnings = l->warnings, .notes = l->notes};
+}
+
+static struct lists new_lists(void)
+{
+    return (struct lists){config_errors_new(), config_errors_new(), config_errors_new()};
+}
+
+static void free_lists(struct lists *l)
+{
+    config_errors_free(l->errors);
+    config_errors_free(l->warnings);
+    config_errors_free(l->notes);
+}
+
+static void expect_no_errors(const char *what, const struct lists *l)
+{
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    config_errors_format(l->errors, &text);
+    if (text.len > 0) {
+        fail_msg("%s: %s", what, text.data);
+    }
+    buf_done(&text);
+}
+
+/* The dump of a configuration, which is freed. */
+static char *dump(struct config *c)
+{
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    assert_true(config_dump(c, &text));
+    config_unref(c);
+    return buf_take(&text, NULL);
+}
+
+static void check_file(const char *path)
+{
+    struct lists l = new_lists();
+    struct config_options options = make_options(&l);
+    struct buf yaml;
+    buf_init(&yaml, TEXT_MAX);
+    struct config *direct = config_load(path, &options, l.errors);
+    expect_no_errors(path, &l);
+    assert_true(config_convert(path, &options, l.errors, &yaml));
+    expect_no_errors(path, &l);
+    struct config *converted =
+        config_parse("converted", (struct sv){yaml.data, yaml.len}, &options, l.errors);
+    expect_no_errors(yaml.data, &l);
+    char *want = dump(direct);
+    char *got = dump(converted);
+    if (strcmp(got, want) != 0) {
+        fail_msg("%s\n--- converted:\n%s\n--- direct:\n%s", path, got, want);
+    }
+    free(want);
+    free(got);
+    buf_done(&yaml);
+    free_lists(&l);
+}
+
+static void converted_files_are_the_same_configuration(void **state)
+{
+    (void)state;
+    DIR *directory = opendir(DIRECTORY);
+    const struct dirent *entry;
+    size_t n = 0;
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        char path[512];
+        if (sv_ends_with(sv_from(entry->d_name), SV(".alloy"))) {
+            snprintf(path, sizeof(path), DIRECTORY "/%s", entry->d_name);
+            check_file(path);
+            n++;
+        }
+    }
+    closedir(directory);
+    assert_true(n >= 18);
+}
+
+static struct config *parse(struct lists *l, const char *text)
+{
+    struct config_options options = make_options(l);
+    struct config *c = config_parse("x.yaml", sv_from(text), &options, l->errors);
+    expect_no_errors(text, l);
+    return c;
+}
+
+#define JOB "scrape_configs:\n- job_name: a\n  static_configs: [{targets: ['h:1']}]\n"
+
+static void a_job_may_set_another_label(void **state)
+{
+    (void)state;
+    struct lists l = new_lists();
+    struct config *c = parse(&l, JOB "  job_label: ''\n"
+                                     "- job_name: b\n  static_configs: [{targets: ['h:1']}]\n"
+                                     "write: [{url: 'http://h'}]\n");
+    assert_string_equal(c->jobs[0].job_label, "");
+    assert_null(c->jobs[1].job_label);
+    config_unref(c);
+    free_lists(&l);
+}
+
+static void labels_of_an_endpoint_come_before_global_ones(void **state)
+{
+    (void)state;
+    struct lists l = new_lists();
+    struct config *c = parse(&l, "global: {external_labels: {a: '1', b: '2'}}\n" JOB
+                                 "write:\n- {name: x, url: 'http://h', external_labels: {b: '3', "
+                                 "c: '4'}}\n- {name: y, url: 'http://h'}\n");
+    const struct config_pairs *x = &c->endpoints[0].external_labels;
+    assert_int_equal(x->n, 3);
+    assert_string_equal(x->at[0].name, "a");
+    assert_string_equal(x->at[1].name, "b");
+    assert_string_equal(x->at[1].value, "3");
+    assert_string_equal(x->at[2].name, "c");
+    assert_int_equal(c->endpoints[1].external_labels.n, 2);
+    config_unref(c);
+    free_lists(&l);
+}
+
+static void a_custom_type_may_write_another_series(void **state)
+{
+    (void)state;
+    struct lists l = new_lists();
+    struct config *c =
+        parse(&l, JOB "  profiles: {custom: [{name: h, series: heap, path: /h}, {name: w, path: "
+                      "/w}]}\nwrite: [{url: 'http://h', retry: {max_attempts: 3}}]\n");
+    const struct config_type *t = &c->jobs[0].types[c->jobs[0].n_types - 2];
+    assert_string_equal(t[0].key, "h");
+    assert_string_equal(t[0].name, "heap");
+    assert_string_equal(t[1].name, "w");
+    assert_int_equal(c->endpoints[0].max_attempts, 3);
+    config_unref(c);
+    free_lists(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(converted_files_are_the_same_configuration),
+        cmocka_unit_test(a_job_may_set_another_label),
+        cmocka_unit_test(labels_of_an_endpoint_come_before_global_ones),
+        cmocka_unit_test(a_custom_type_may_write_another_series),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
