@@ -265,7 +265,8 @@ static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t
     } else if (data[i] == '\\') {
         c->state = IN_ESCAPE;
     } else if (c->newline_ends) {
-        c->skip = SKIP_SYNTAX;
+        /* Even if it is too large as well: which of them is seen first depends on the chunks. */
+        give_up(c, SKIP_SYNTAX);
         c->state = AT_END;
     }
     return i + 1;

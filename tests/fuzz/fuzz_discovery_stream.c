@@ -11,6 +11,8 @@
 /* Small, so that the limits are reached. */
 #define OBJECT_MAX 512
 #define DEPTH_MAX 16
+/* Of the machine. */
+#define LIST_BYTES_MAX 4096
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -146,7 +148,7 @@ static void request(struct watch *w, int64_t *now, long status, const char *data
     watch_head(w, status);
     bool ok = true;
     for (size_t i = 0; i < size && ok; i += piece) {
-        ok = watch_data(w, 0, data + i, size - i < piece ? size - i : piece);
+        ok = watch_data(w, *now, data + i, size - i < piece ? size - i : piece);
     }
     struct err err = ERR_INIT;
     *now += 5000;
@@ -181,6 +183,8 @@ static void run_machine(const char *data, size_t size, size_t piece)
         .selectors = "",
         .object_max = OBJECT_MAX,
         .depth_max = DEPTH_MAX,
+        .kind = "Pod",
+        .list_bytes_max = LIST_BYTES_MAX,
     });
     int64_t now = 0;
     request(w, &now, 200, data, size, piece);
