@@ -82,6 +82,11 @@ write:
 			if got := p.metrics().sum("profpull_discovery_unread_lists", "reason", "refused"); got != 1 {
 				t.Errorf("unread lists: %v", got)
 			}
+			r := call(t, "", "discover", "--config", p.config)
+			if r.code != exitPeer || !strings.Contains(r.stdout, `"namespace":"shop"`) ||
+				!strings.Contains(r.stderr, "not everything could be read: not allowed to list "+c.missing+" in namespace billing") {
+				t.Errorf("discover: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
 			cluster.Forbid(c.missing, "billing", 0)
 			p.wait("both namespaces", has("true true"))
 			if status, text := p.get("/-/ready"); status != 200 || text != "ok\n" {
