@@ -196,6 +196,19 @@ static void launch(struct http_transfer *t)
     }
 }
 
+static bool is_offender(const struct http_transfer *t, struct err *err)
+{
+    char left[32];
+    int64_t left_ms =
+        offenders_left_ms(t->client->offenders, url_origin_hash(&t->url), clock_mono_ms());
+    format_duration_ms(left_ms, left, sizeof(left));
+    if (left_ms > 0) {
+        err_set(err, ERR_LIMIT, "not asked for another %s: its last answer has held all others",
+                left);
+    }
+    return left_ms > 0;
+}
+
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request)
 {
     static const struct http_settings no_settings = {.auth = HTTP_AUTH_NONE};
@@ -210,6 +223,8 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
     }
     if (!set_url(t, &r, &err) || !http_options_apply(t, &r, &err)) {
         reject(t, &err);
+    } else if (is_offender(t, &err)) {
+        http_transfer_fail(t, HTTP_ERR_PROTOCOL, err.msg);
     } else if (t->needs_token) {
         http_deadline_arm(t);
         http_tokens_wait(&t->token);
@@ -459,6 +474,9 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                              "Requests that were ended more than a second past their deadline.");
     c->slow_calls = client_cell(c, m, METRIC_COUNTER, "profpull_http_slow_calls_total",
                                 "Calls of libcurl that held the loop for more than 250 ms.");
+    c->cut_calls =
+        client_cell(c, m, METRIC_COUNTER, "profpull_http_cut_calls_total",
+                    "Calls of libcurl that were ended by cutting the connection that they read.");
     c->rebuilds = client_cell(c, m, METRIC_COUNTER, "profpull_http_rebuilds_total",
                               "Multi handles rebuilt after a libcurl error.");
     c->file_failures = client_cell(c, m, METRIC_COUNTER, "profpull_http_file_failures_total",
@@ -502,8 +520,13 @@ struct http_client *http_client_new(const struct http_client_options *options, s
                                                           .client = c->name,
                                                           .lookup = options->lookup,
                                                           .resume = client_on_addresses});
-    bool ok =
-        c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL && c->resolver != NULL;
+    c->offenders = offenders_new();
+    bool ok = c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL &&
+              c->resolver != NULL && c->offenders != NULL;
+    if (ok && options->guarded) {
+        c->guard = guard_new(err);
+        ok = c->guard != NULL;
+    }
     for (unsigned i = 0; ok && i < n; i++) {
         ok = http_shard_init(&c->shards[i], c);
     }
@@ -550,6 +573,8 @@ struct http_client *http_client_free(struct http_client *c)
     loop_timer_free(c->watchdog);
     http_tokens_free(c->tokens);
     resolver_free(c->resolver);
+    offenders_free(c->offenders);
+    guard_free(c->guard);
     http_files_free(c->files);
     curl_global_cleanup();
     free(c);

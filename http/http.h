@@ -191,7 +191,9 @@ struct http_client_options {
     const char *name; /* static; label "client" of the metrics: "scrape", "write", "kubernetes" */
     unsigned shards;  /* multi handles; 0 = 1 */
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
-    lookup_fn *lookup;             /* for tests; NULL: getaddrinfo() */
+    /* A thread cuts connections that keep libcurl reading within one call (guard.h). */
+    bool guarded;
+    lookup_fn *lookup; /* for tests; NULL: getaddrinfo() */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
      * exceed it ends with HTTP_ERR_NO_ROOM. A quarter of it is for bodies of less than a sixteenth
      * of it. 0 = none. */

@@ -25,8 +25,10 @@
 #include "base/loop.h"
 #include "base/str.h"
 #include "http/files.h"
+#include "http/guard.h"
 #include "http/http.h"
 #include "http/oauth2.h"
+#include "http/offenders.h"
 #include "http/resolver.h"
 #include "http/url.h"
 
@@ -88,6 +90,7 @@ enum http_limit {
     HTTP_LIMIT_PROGRESS, /* progress_timeout_ms */
     HTTP_LIMIT_WIRE,     /* HTTP_WIRE_SLACK: bytes, not time */
     HTTP_LIMIT_PIECES,   /* HTTP_PIECES_SLACK */
+    HTTP_LIMIT_HELD,     /* GUARD_CPU_MS */
 };
 
 TAILQ_HEAD(http_list, http_transfer);
@@ -178,6 +181,10 @@ struct http_shard {
     CURLM *multi; /* NULL if it could not be made again; the next request retries */
     struct loop_timer *timer;
     struct http_socket_list sockets;
+    struct guard_socket *open; /* all connections, idle ones too */
+    size_t n_open;
+    size_t cap_open;
+    bool any_closed; /* one of them, within the call that is under way */
     struct http_list running;
     struct http_list pending;
     struct http_list cancelled;
@@ -192,7 +199,9 @@ struct http_client {
     struct http_files *files;
     struct http_tokens *tokens;
     struct resolver *resolver;
-    struct http_list all; /* linked by all_link */
+    struct guard *guard;         /* NULL: none */
+    struct offenders *offenders; /* those that it has cut */
+    struct http_list all;        /* linked by all_link */
     struct loop_timer *watchdog;
     struct http_list ended;
     struct loop_timer *ended_timer; /* for transfers that end outside of libcurl */
@@ -212,6 +221,7 @@ struct http_client {
     struct metric_cell *connections_reused;
     struct metric_cell *overdue;
     struct metric_cell *slow_calls;
+    struct metric_cell *cut_calls;
     struct metric_cell *rebuilds;
     struct metric_cell *file_failures;
     unsigned n_shards;
@@ -231,6 +241,8 @@ void http_shard_remove(struct http_transfer *t);
 /* Ends a transfer that libcurl may have with a limit that was reached. Not while the shard is busy.
  */
 void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result);
+/* Notes a socket that was made for a transfer. */
+void http_shard_opened(struct http_transfer *t, int fd);
 /* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
 int http_shard_close_socket(void *shard, curl_socket_t fd);
 /* After an error the state of the multi handle is undefined: all its transfers fail, a new one is

@@ -215,7 +215,10 @@ static bool is_long_line(const struct http_transfer *t)
 
 static void put_protocol(const struct http_transfer *t, struct err *out)
 {
-    if (t->limit == HTTP_LIMIT_WIRE) {
+    if (t->limit == HTTP_LIMIT_HELD) {
+        REASON(out, "the connection was cut: reading from it has held all others for %d ms",
+               GUARD_CPU_MS);
+    } else if (t->limit == HTTP_LIMIT_WIRE) {
         REASON(out,
                "expected at most as many bytes of framing as of content and %d more, got %" PRIu64
                " bytes of content",

@@ -165,6 +165,37 @@ static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
     return t;
 }
 
+void http_shard_opened(struct http_transfer *t, int fd)
+{
+    struct http_shard *s = t->shard;
+    if (s->n_open == s->cap_open) {
+        size_t cap = s->cap_open == 0 ? 16 : 2 * s->cap_open;
+        struct guard_socket *open = reallocarray(s->open, cap, sizeof(*open));
+        if (open == NULL) {
+            return; /* the guard does not look at this one */
+        }
+        s->open = open;
+        s->cap_open = cap;
+    }
+    s->open[s->n_open++] = (struct guard_socket){.fd = fd, .origin = url_origin_hash(&t->url)};
+}
+
+/* Within a call, the guard may have cut it: remembered until the end of the call. */
+static void note_closed(struct http_shard *s, int fd)
+{
+    size_t i = 0;
+    guard_forget(s->client->guard, fd);
+    while (i < s->n_open && (s->open[i].fd != fd || s->open[i].closed)) {
+        i++;
+    }
+    if (i < s->n_open && s->busy) {
+        s->open[i].closed = true;
+        s->any_closed = true;
+    } else if (i < s->n_open) {
+        s->open[i] = s->open[--s->n_open];
+    }
+}
+
 /* A server that refuses a body answers, closes and resets the connection. If libcurl sends into the
  * reset before it has seen the answer, it gives up without reading, although the answer is there.
  */
@@ -180,6 +211,7 @@ int http_shard_close_socket(void *shard, curl_socket_t fd)
             http_transfer_take_late(t, (struct sv){bytes, (size_t)n});
         }
     }
+    note_closed(s, fd);
     return close(fd);
 }
 
@@ -247,6 +279,7 @@ void http_shard_done(struct http_shard *s)
         return;
     }
     drop_multi(s);
+    free(s->open);
     s->timer = loop_timer_free(s->timer);
 }
 
@@ -328,7 +361,16 @@ static void free_cancelled(struct http_shard *s)
     }
 }
 
-static void collect(struct http_shard *s)
+/* The peer of this transfer has held the loop. */
+static void blame(struct http_transfer *t)
+{
+    t->stopped = true;
+    t->limit = HTTP_LIMIT_HELD;
+    t->result = HTTP_ERR_PROTOCOL;
+}
+
+/* cut: a socket that was shut down, or -1. */
+static void collect(struct http_shard *s, int cut)
 {
     int left;
     CURLMsg *msg;
@@ -337,8 +379,43 @@ static void collect(struct http_shard *s)
         CURLcode code = msg->data.result; /* gone once the handle is removed */
         curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
         http_shard_remove(t);
+        /* On a kept connection it may not have waited for a socket yet. */
+        if (cut >= 0 && (t->fd == cut || (t->fd == CURL_SOCKET_BAD && code != CURLE_OK))) {
+            blame(t);
+        }
         http_transfer_complete(t, code);
     }
+}
+
+/* The connection that has an event, or any: libcurl may go on with those it knows. */
+static void enter(struct http_shard *s, curl_socket_t fd)
+{
+    const struct guard_socket one = {.fd = fd};
+    bool any = fd == CURL_SOCKET_TIMEOUT;
+    guard_enter(s->client->guard, any ? s->open : &one, any ? s->n_open : 1);
+}
+
+/* Notes who is to blame if the call was ended by the guard. */
+static void leave(struct http_shard *s, int cut)
+{
+    struct http_client *c = s->client;
+    size_t kept = 0;
+    if (cut < 0 && !s->any_closed) {
+        return;
+    }
+    if (cut >= 0) {
+        metric_inc(c->cut_calls);
+    }
+    for (size_t i = 0; i < s->n_open; i++) {
+        if (cut >= 0 && s->open[i].fd == cut) {
+            offenders_add(c->offenders, s->open[i].origin, clock_mono_ms());
+        }
+        if (!s->open[i].closed) {
+            s->open[kept++] = s->open[i];
+        }
+    }
+    s->n_open = kept;
+    s->any_closed = false;
 }
 
 /* Lets libcurl handle one event, and deals with what follows from it. */
@@ -352,13 +429,16 @@ static void drive(struct http_shard *s, curl_socket_t fd, int mask)
     c->driving = true;
     s->busy = true;
     int64_t start_ns = clock_mono_ns();
+    enter(s, fd);
     CURLMcode code = curl_multi_socket_action(s->multi, fd, mask, &running);
+    int cut = guard_leave(c->guard);
+    leave(s, cut);
     if (clock_mono_ns() - start_ns > HTTP_SLOW_CALL_MS * NS_PER_MS) {
         metric_inc(c->slow_calls);
     }
     s->busy = false;
     free_cancelled(s);
-    collect(s);
+    collect(s, cut);
     if (code != CURLM_OK) {
         http_shard_rebuild(s, code);
     }

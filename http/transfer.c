@@ -341,6 +341,9 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     (void)purpose;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     t->no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    if (fd >= 0) {
+        http_shard_opened(t, fd);
+    }
     return fd;
 }
 

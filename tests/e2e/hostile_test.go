@@ -86,3 +86,64 @@ write:
 	}
 	p.stop()
 }
+
+// With HTTP/2 enabled, frames without content keep libcurl within one call: the connection is cut, its
+// host is left alone, and the other targets are scraped.
+func TestHTTP2Floods(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	good := newTarget(t, target.Options{})
+	var bad []string
+	for _, kind := range []hostile.Kind{hostile.HTTP2Hints, hostile.HTTP2EmptyData} {
+		peer, err := hostile.Start(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(peer.Down)
+		bad = append(bad, fmt.Sprintf("%q", peer.Addr()))
+	}
+	p := run(t, `
+global: {scrape_interval: 1s, scrape_timeout: 10s}
+scrape_configs:
+  - job_name: bad
+    scheme: https
+    enable_http2: true
+    tls_config: {insecure_skip_verify: true}
+    profiles: {memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}}
+    static_configs: [{targets: [`+strings.Join(bad, ", ")+`], labels: {service_name: bad}}]
+  - job_name: good
+    profiles: {process_cpu: {enabled: false}}
+    static_configs:
+`+staticTargets("good", good)+`
+write:
+  - {name: main, url: "`+server.URL()+`"}
+`)
+	p.wait("both to be left alone", func() string {
+		n := 0
+		for _, s := range p.scrapes("") {
+			if s.Job == "bad" && strings.Contains(s.LastError, "not asked for another ") {
+				n++
+			}
+		}
+		if n < 2 {
+			return fmt.Sprintf("%d of 2", n)
+		}
+		return ""
+	})
+	m := p.metrics()
+	if n := m.sum("profpull_http_cut_calls_total", "client", "scrape"); n < 2 {
+		t.Errorf("%.0f calls were cut", n)
+	}
+	before := m.sum("profpull_scrapes_total", "job", "good", "result", "ok")
+	p.wait("scrapes of the good target", func() string {
+		n := p.metrics().sum("profpull_scrapes_total", "job", "good", "result", "ok") - before
+		if n < 20 {
+			return fmt.Sprintf("%.0f more", n)
+		}
+		return ""
+	})
+	if status, _ := p.get("/-/healthy"); status != 200 {
+		t.Errorf("/-/healthy: %d", status)
+	}
+	p.stop()
+}
