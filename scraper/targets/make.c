@@ -245,6 +245,17 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
     return ok || err_memory(err);
 }
 
+/* Whoever owns a pod may write 250 KB into an annotation. A rule can make a label of it, perhaps
+ * another one for each port, and queued profiles hold on to it: more than any destination takes is
+ * cut off here. */
+static void cut_value(struct maker *m, struct label l)
+{
+    if (l.value.n > TARGET_VALUE_MAX) {
+        size_t n = utf8_prefix(l.value, TARGET_VALUE_MAX);
+        labels_builder_set(m->b, l.name, (struct sv){l.value.p, n});
+    }
+}
+
 /* The labels that all profiles of the target share. `__meta_*` and the settings are not needed any
  * more, and would take most of the memory. */
 static struct labels *finish_labels(struct maker *m)
@@ -258,9 +269,11 @@ static struct labels *finish_labels(struct maker *m)
         }
     }
     for (size_t i = labels_builder_count(m->b); i > 0; i--) {
-        struct sv name = labels_builder_at(m->b, i - 1).name;
-        if (sv_starts_with(name, META_PREFIX) || settings_is_label(name)) {
-            labels_builder_del(m->b, name);
+        struct label l = labels_builder_at(m->b, i - 1);
+        if (sv_starts_with(l.name, META_PREFIX) || settings_is_label(l.name)) {
+            labels_builder_del(m->b, l.name);
+        } else {
+            cut_value(m, l);
         }
     }
     return labels_builder_build(m->b);

@@ -16,6 +16,11 @@
 
 struct target;
 
+/* The longest value of a label of a target in bytes; more is cut off. The limit of a destination
+ * (max_value_length) is this at most, less a character, so that what was cut here is cut, and
+ * counted, there. */
+#define TARGET_VALUE_MAX ((size_t)64 * 1024 + 4)
+
 /* Creates a target from relabelled labels: resolves address with port, scheme, `__param_*`,
  * service_name, job and instance (as Alloy's populateLabels does), and adds an entry for each
  * enabled profile type. A wrong setting in a label (settings.h) affects only its type, see

@@ -1,6 +1,7 @@
 /* Targets: labels, addresses, URLs, identity. */
 #include "tests/unit/testing.h"
 
+#include "base/utf8.h"
 #include "http/url.h"
 #include "scraper/targets/address.h"
 #include "tests/unit/target_rig.h"
@@ -783,24 +784,60 @@ static void reads(void **state)
     target_unref(u);
 }
 
+/* An annotation may have 250 KB; no destination takes more than 64. */
+static void long_values_are_cut(void **state)
+{
+    struct fixture *f = *state;
+    static char text[250 * 1024];
+    for (size_t i = 0; i + 2 < sizeof(text); i += 2) {
+        memcpy(text + i, "\xc3\xa4", 2);
+    }
+    struct target *t =
+        make_ok(f, LABELS("__address__", "h", "long", text, "__tmp", text, "a", "b"));
+    struct sv value = labels_get(target_labels(t), SV("long"));
+    CHECK_INT(value.n, TARGET_VALUE_MAX, "");
+    assert_true(utf8_valid(value));
+    CHECK_INT(labels_get(target_labels(t), SV("__tmp")).n, TARGET_VALUE_MAX, "");
+    check_label(t, "a", "b");
+    target_unref(t);
+    text[TARGET_VALUE_MAX] = '\0';
+    t = make_ok(f, LABELS("__address__", "h", "long", text));
+    check_label(t, "long", text);
+    target_unref(t);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(default_urls),       TEST(all_types_https),
-        TEST(scheme_and_port),    TEST(bad_addresses),
-        TEST(bad_schemes),        TEST(path_prefixes),
-        TEST(bad_paths),          TEST(seconds_only_for_sampling),
-        TEST(param_labels),       TEST(type_params_win),
-        TEST(timeouts),           TEST(seconds_of_a_target),
-        TEST(service_names),      TEST(job_and_instance),
-        TEST(carried_labels),     TEST(series_labels),
-        TEST(instance_of_a_type), TEST(utf8),
-        TEST(pinned_hosts),       TEST(processes),
-        TEST(special_addresses),  TEST(plain_credentials),
-        TEST(identity),           TEST(types_with_one_path),
-        TEST(no_types),           TEST(reads),
+        TEST(long_values_are_cut),
+        TEST(default_urls),
+        TEST(all_types_https),
+        TEST(scheme_and_port),
+        TEST(bad_addresses),
+        TEST(bad_schemes),
+        TEST(path_prefixes),
+        TEST(bad_paths),
+        TEST(seconds_only_for_sampling),
+        TEST(param_labels),
+        TEST(type_params_win),
+        TEST(timeouts),
+        TEST(seconds_of_a_target),
+        TEST(service_names),
+        TEST(job_and_instance),
+        TEST(carried_labels),
+        TEST(series_labels),
+        TEST(instance_of_a_type),
+        TEST(utf8),
+        TEST(pinned_hosts),
+        TEST(processes),
+        TEST(special_addresses),
+        TEST(plain_credentials),
+        TEST(identity),
+        TEST(types_with_one_path),
+        TEST(no_types),
+        TEST(reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
