@@ -26,7 +26,8 @@ static void register_shares(const struct config_memory *m, struct metrics *metri
         uint64_t bytes;
     } shares[] = {
         {"overhead", m->overhead}, {"bodies", m->bodies},       {"pending", m->pending},
-        {"work", m->work},         {"baselines", m->baselines}, {"queues", m->queues},
+        {"work", m->work},         {"baselines", m->baselines}, {"merging", m->merging},
+        {"queues", m->queues},
     };
     struct metric *family = metrics_family(
         metrics, METRIC_GAUGE, "profpull_memory_share_bytes",
@@ -46,15 +47,11 @@ void memory_report(const struct config_memory *m, struct log *log, struct metric
         return;
     }
     const struct log_field fields[] = {
-        LOG_INT("memory_limit", m->limit),
-        LOG_INT("sum", m->sum),
-        LOG_INT("overhead", m->overhead),
-        LOG_INT("bodies", m->bodies),
-        LOG_INT("pending", m->pending),
-        LOG_INT("work", m->work),
-        LOG_INT("baselines", m->baselines),
-        LOG_INT("queues", m->queues),
-        LOG_END,
+        LOG_INT("memory_limit", m->limit),  LOG_INT("sum", m->sum),
+        LOG_INT("overhead", m->overhead),   LOG_INT("bodies", m->bodies),
+        LOG_INT("pending", m->pending),     LOG_INT("work", m->work),
+        LOG_INT("baselines", m->baselines), LOG_INT("merging", m->merging),
+        LOG_INT("queues", m->queues),       LOG_END,
     };
     if (m->sum > m->limit) {
         log_write(log, LOG_WARN,

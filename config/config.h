@@ -320,6 +320,7 @@ struct config_memory {
     uint64_t pending;   /* bodies that wait for a worker */
     uint64_t work;      /* what workers work in */
     uint64_t baselines; /* of deltas */
+    uint64_t merging;   /* of queued deltas */
     uint64_t queue;     /* of each endpoint that has no ceiling of its own */
     uint64_t queues;    /* of all endpoints */
     uint64_t sum;       /* over the limit if the file sets ceilings that do not fit */

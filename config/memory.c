@@ -7,11 +7,12 @@
 #define OVERHEAD_FIXED (UINT64_C(16) << 20)
 #define OVERHEAD_PERCENT 20
 /* Of what is left. Together 100. */
-#define BODIES_PERCENT 20
-#define PENDING_PERCENT 12
-#define WORK_PERCENT 30
-#define BASELINES_PERCENT 16
-#define QUEUES_PERCENT 22
+#define BODIES_PERCENT 18
+#define PENDING_PERCENT 11
+#define WORK_PERCENT 27
+#define BASELINES_PERCENT 14
+#define MERGING_PERCENT 10
+#define QUEUES_PERCENT 20
 
 static uint64_t percent(uint64_t n, unsigned p)
 {
@@ -45,10 +46,11 @@ void memory_plan(const struct memory_input *in, struct config_memory *ret)
         .baselines =
             given_or(in->baselines, share(left, BASELINES_PERCENT, MEMORY_BASELINES_DEFAULT)),
         .pending = share(left, PENDING_PERCENT, MEMORY_PENDING_DEFAULT),
+        .merging = share(left, MERGING_PERCENT, MEMORY_MERGING_DEFAULT),
         .work = share(left, WORK_PERCENT, MEMORY_WORK_DEFAULT),
         .queue = share(queues / (in->n_queues == 0 ? 1 : in->n_queues), 100, MEMORY_QUEUE_DEFAULT),
     };
     ret->queues = in->queues + n_shared * ret->queue;
-    ret->sum =
-        ret->overhead + ret->bodies + ret->pending + ret->work + ret->baselines + ret->queues;
+    ret->sum = ret->overhead + ret->bodies + ret->pending + ret->work + ret->baselines +
+               ret->merging + ret->queues;
 }

@@ -19,6 +19,7 @@
 #define MEMORY_QUEUE_DEFAULT (UINT64_C(128) << 20)
 #define MEMORY_PENDING_DEFAULT (UINT64_C(128) << 20)
 #define MEMORY_WORK_DEFAULT (UINT64_C(4) << 30)
+#define MEMORY_MERGING_DEFAULT (UINT64_C(256) << 20)
 
 struct memory_input {
     uint64_t limit;     /* 0: unlimited */

@@ -639,6 +639,9 @@ bool merge_add(struct merge *m, struct sv body, struct err *err)
     for (size_t i = 0; i < MERGE_TABLES && !ok; i++) {
         merge_table_truncate(&m->tables[i], before[i]);
     }
+    if (!ok) {
+        scratch_explain(a.scratch, err);
+    }
     scratch_reset(a.scratch);
     return ok;
 }

@@ -363,6 +363,7 @@ static bool write_all(struct writing *w, struct buf *out, struct err *err)
     if (w->n_kept == 0 && w->m->o.mode == MERGE_WINDOW) {
         return true;
     }
+    w->out = scratch_buf(w->m->o.scratch); /* with the room that the tables have left */
     put_profile(w);
     if (buf_too_big(w->out)) {
         return err_set(err, ERR_LIMIT, "larger than %zu bytes", w->out->max);
@@ -383,12 +384,15 @@ bool merge_write(struct merge *m, struct buf *out, struct err *err)
     if (m->head.profiles == 0) {
         return err_set(err, ERR_INPUT, "no profile to merge");
     }
-    struct writing w = {.m = m, .out = scratch_buf(m->o.scratch)};
+    struct writing w = {.m = m};
     buf_init(&w.message, SCRATCH_BUF_MAX);
     buf_init(&w.part, SCRATCH_BUF_MAX);
     bool ok = write_all(&w, out, err);
     buf_done(&w.message);
     buf_done(&w.part);
+    if (!ok) {
+        scratch_explain(m->o.scratch, err);
+    }
     scratch_reset(m->o.scratch);
     return ok;
 }

@@ -479,7 +479,8 @@ static bool init(struct writer *w, struct err *err)
     for (size_t i = 0; i < w->n_destinations; i++) {
         queues[i] = w->destinations[i].queue;
     }
-    w->merger = merger_new(queues, w->n_destinations, writer_on_merged, w, err);
+    w->merger = merger_new(queues, w->n_destinations, (size_t)o->config->memory.merging,
+                           writer_on_merged, w, err);
     if (w->merger == NULL) {
         return false;
     }

@@ -145,7 +145,7 @@ static inline size_t merge_round(struct send_queue *q, int64_t now_ms)
         struct merge_job *job = take_job(q, &plan[i]);
         if (job != NULL) {
             (void)balance(q);
-            merging_run(job, NULL);
+            merging_run(job, NULL, MERGE_BYTES_MAX);
             merging_done(job, now_ms);
             (void)balance(q);
             jobs++;

@@ -24,6 +24,7 @@ static void report(const struct memory_input *in, const char *warning, const cha
     CHECK_INT(SHARE("pending"), m.pending, "");
     CHECK_INT(SHARE("work"), m.work, "");
     CHECK_INT(SHARE("baselines"), m.baselines, "");
+    CHECK_INT(SHARE("merging"), m.merging, "");
     CHECK_INT(SHARE("queues"), m.queues, "");
     testing_log_done(log);
     metrics_free(metrics);

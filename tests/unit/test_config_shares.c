@@ -8,7 +8,7 @@
 
 static uint64_t sum(const struct config_memory *m)
 {
-    return m->overhead + m->bodies + m->pending + m->work + m->baselines + m->queues;
+    return m->overhead + m->bodies + m->pending + m->work + m->baselines + m->merging + m->queues;
 }
 
 /* Whatever the limit and the number of endpoints: the shares fit in, and none is nothing. */

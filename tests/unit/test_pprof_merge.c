@@ -422,6 +422,36 @@ static void a_profile_beyond_the_limit_is_refused(void **state)
     merge_free(m);
 }
 
+/* So is one that takes more than the scratch may have; the merge stays as it was. */
+static void the_scratch_has_a_limit(void **state)
+{
+    (void)state;
+    struct scratch *scratch = scratch_new();
+    const struct merge_options o = {.bytes_max = MIB, .scratch = scratch};
+    struct merge *m = open_merge(&o);
+    add(m, unique(0, 2));
+    size_t bytes = merge_bytes(m);
+    scratch_limit(scratch, 2000);
+    struct buf body = unique(100, 64);
+    struct err err = ERR_INIT;
+    assert_false(merge_add(m, (struct sv){body.data, body.len}, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, err.msg);
+    CHECK_STR(err.msg, "needs more than 2000 bytes to work in", "");
+    CHECK_INT(merge_bytes(m), bytes, "as it was");
+    struct buf out;
+    buf_init(&out, MIB);
+    scratch_limit(scratch, 100);
+    assert_false(merge_write(m, &out, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    scratch_limit(scratch, SIZE_MAX);
+    add(m, body);
+    err_clear(&err);
+    assert_true(merge_write(m, &out, &err));
+    buf_done(&out);
+    merge_free(m);
+    scratch_free(scratch);
+}
+
 static void many_entries_are_refused(void **state)
 {
     (void)state;
@@ -495,6 +525,7 @@ int main(void)
         cmocka_unit_test(nothing_to_write),
         cmocka_unit_test(many_profiles_take_the_memory_of_their_stacks),
         cmocka_unit_test(a_profile_beyond_the_limit_is_refused),
+        cmocka_unit_test(the_scratch_has_a_limit),
         cmocka_unit_test(many_entries_are_refused),
         cmocka_unit_test(large_messages_are_taken),
     };

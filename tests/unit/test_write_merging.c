@@ -128,7 +128,7 @@ static void under_way(void **state)
     struct send_item *it = send_queue_take(q, 5);
     CHECK_INT(series_of(it), 1, "");
     assert_null(send_queue_take(q, 5));
-    merging_run(job, NULL);
+    merging_run(job, NULL, MERGE_BYTES_MAX);
     send_queue_done(q, it, &all_well, 5);
     merging_done(job, 5);
     CHECK_INT(balance(q).queued, 1, "");
@@ -395,7 +395,7 @@ static void walk(uint64_t seed)
             job = merging_plan(q, now, &plan) > 0 ? merging_take(q, &plan[0]) : NULL;
             free(plan);
         } else if (what < 8) {
-            merging_run(job, NULL);
+            merging_run(job, NULL, MERGE_BYTES_MAX);
             merging_done(job, now);
             job = NULL;
         } else if (flying == NULL) {
@@ -408,7 +408,7 @@ static void walk(uint64_t seed)
         assert_true(l.queued_bytes + send_queue_status(q).in_flight_bytes <= 20000);
     }
     if (job != NULL) {
-        merging_run(job, NULL);
+        merging_run(job, NULL, MERGE_BYTES_MAX);
         merging_done(job, now);
     }
     if (flying != NULL) {
@@ -460,7 +460,7 @@ static void threads(void **state)
     struct send_queue *queues[] = {other, q};
     struct err err = ERR_INIT;
     atomic_uint merged = 0;
-    struct merger *m = merger_new(queues, 2, count_merged, &merged, &err);
+    struct merger *m = merger_new(queues, 2, 0, count_merged, &merged, &err);
     pthread_t thread;
     int64_t sum = 0;
     assert_non_null(m);

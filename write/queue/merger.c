@@ -19,6 +19,8 @@ struct merger {
     /* The thread's. */
     struct send_queue **queues;
     size_t n_queues;
+    size_t memory_max;
+    size_t kept_max; /* a part of it */
     void (*merged)(void *arg);
     void *arg;
     bool joined;             /* the owner's */
@@ -76,7 +78,7 @@ static bool wait_for_poke(struct merger *m, int64_t ms)
 static bool run_job(struct merger *m, struct send_queue *q, struct merge_job *job)
 {
     int64_t start_ms = clock_mono_ms();
-    merging_run(job, m->scratch);
+    merging_run(job, m->scratch, m->kept_max);
     int64_t now_ms = clock_mono_ms();
     merging_done(job, now_ms);
     m->merged(m->arg);
@@ -141,6 +143,9 @@ static void *merger_run(void *arg)
     bool more = true;
     while (more && wait_for_poke(m, INT64_MAX)) {
         m->scratch = scratch_new();
+        if (m->scratch != NULL) {
+            scratch_limit(m->scratch, m->memory_max - m->kept_max);
+        }
         for (size_t i = 0; i < m->n_queues && more; i++) {
             more = run_queue(m, m->queues[i]);
         }
@@ -150,8 +155,8 @@ static void *merger_run(void *arg)
     return NULL;
 }
 
-struct merger *merger_new(struct send_queue *const *queues, size_t n, void (*merged)(void *arg),
-                          void *arg, struct err *err)
+struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t memory_max,
+                          void (*merged)(void *arg), void *arg, struct err *err)
 {
     struct merger *m = calloc(1, sizeof(*m));
     struct send_queue **copy = calloc(n + 1, sizeof(struct send_queue *));
@@ -165,6 +170,8 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, void (*mer
     memcpy(copy, queues, n * sizeof(copy[0]));
     m->queues = copy;
     m->n_queues = n;
+    m->memory_max = memory_max == 0 ? MERGE_MEMORY_DEFAULT : memory_max;
+    m->kept_max = m->memory_max / 3 < MERGE_BYTES_MAX ? m->memory_max / 3 : MERGE_BYTES_MAX;
     m->merged = merged;
     m->arg = arg;
     pthread_mutex_init(&m->lock, NULL);

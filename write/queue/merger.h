@@ -17,10 +17,11 @@ struct merger;
 /* How long it waits for profiles that are read from a disk; others have their turn then. */
 #define MERGER_LOAD_MS INT64_C(1000)
 
-/* Starts the thread. The queues, n of them, outlive it; the array does not have to. merged is
- * called on the thread after each job. */
-struct merger *merger_new(struct send_queue *const *queues, size_t n, void (*merged)(void *arg),
-                          void *arg, struct err *err);
+/* Starts the thread. The queues, n of them, outlive it; the array does not have to. It takes at
+ * most so many bytes of memory (0: MERGE_MEMORY_DEFAULT), a third of them for what is kept of
+ * profiles. merged is called on the thread after each job. */
+struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t memory_max,
+                          void (*merged)(void *arg), void *arg, struct err *err);
 /* Ends the thread after the job that it is at. Accepts NULL. */
 void merger_stop(struct merger *m);
 /* After merger_stop(), and after the last poke. Accepts NULL, returns NULL. */

@@ -363,10 +363,10 @@ static void write_result(struct merge_job *job, struct merge *m)
     buf_done(&out);
 }
 
-void merging_run(struct merge_job *job, struct scratch *scratch)
+void merging_run(struct merge_job *job, struct scratch *scratch, uint64_t most)
 {
     uint64_t bytes_max = job->queue->config->queue_max_bytes / 2;
-    bytes_max = bytes_max > MERGE_BYTES_MAX ? MERGE_BYTES_MAX : bytes_max;
+    bytes_max = bytes_max > most ? most : bytes_max;
     bytes_max = bytes_max < MERGE_BYTES_MIN ? MERGE_BYTES_MIN : bytes_max;
     const struct merge_options options = {.bytes_max = (size_t)bytes_max,
                                           .mode = MERGE_WINDOW,

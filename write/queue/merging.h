@@ -37,6 +37,8 @@
 #define MERGE_PARTS_MAX 64
 /* Memory to work in, or half of max_bytes if that is less: what takes more stays as it is. */
 #define MERGE_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
+/* That and the memory to work in together, by default. */
+#define MERGE_MEMORY_DEFAULT ((size_t)256 * 1024 * 1024)
 #define MERGE_BYTES_MIN (UINT64_C(1) * 1024 * 1024)
 
 /* A group that is worth merging. */
@@ -70,8 +72,9 @@ struct merge_job *merging_take(struct send_queue *q, const struct merge_candidat
 bool merging_is_loading(struct send_queue *q);
 /* The job whose parts have been read; NULL if there is none. */
 struct merge_job *merging_loaded(struct send_queue *q);
-/* Merges them; takes the time for it. scratch as in struct merge_options. */
-void merging_run(struct merge_job *job, struct scratch *scratch);
+/* Merges them; takes the time for it. scratch as in struct merge_options; at most so
+ * many bytes are kept of the parts, usually MERGE_BYTES_MAX. */
+void merging_run(struct merge_job *job, struct scratch *scratch, uint64_t most);
 /* Puts the result back, or the parts if there is none, and frees the job. */
 void merging_done(struct merge_job *job, int64_t now_ms);
 
