@@ -14,12 +14,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"profpull.test/e2e/cmd/internal/measure"
+	"profpull.test/e2e/fakes/cgroup"
 	"profpull.test/e2e/fakes/pprof"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
@@ -41,57 +41,6 @@ func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-}
-
-// ---- the control group -------------------------------------------------------------------------
-
-type group struct {
-	dir string
-	v2  bool
-}
-
-// newGroup makes a group with a limit of memory and no swap, in version 2 or 1.
-func newGroup(limit int) (*group, error) {
-	name := fmt.Sprintf("profpull-bench-%d", os.Getpid())
-	g := &group{dir: filepath.Join("/sys/fs/cgroup", name), v2: true}
-	if text, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers"); err != nil || !strings.Contains(string(text), "memory") {
-		g.dir, g.v2 = filepath.Join("/sys/fs/cgroup/memory", name), false
-	} else {
-		_ = os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+memory"), 0o644)
-	}
-	if err := os.Mkdir(g.dir, 0o755); err != nil {
-		return nil, err
-	}
-	bytes := strconv.Itoa(limit << 20)
-	file, swap := "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
-	if g.v2 {
-		file, swap = "memory.max", "memory.swap.max"
-	}
-	if err := os.WriteFile(filepath.Join(g.dir, file), []byte(bytes), 0o644); err != nil {
-		g.remove()
-		return nil, err
-	}
-	if g.v2 {
-		bytes = "0"
-	}
-	_ = os.WriteFile(filepath.Join(g.dir, swap), []byte(bytes), 0o644)
-	return g, nil
-}
-
-func (g *group) remove() { _ = os.Remove(g.dir) }
-
-func (g *group) read(file string) string {
-	text, _ := os.ReadFile(filepath.Join(g.dir, file))
-	return strings.TrimSpace(string(text))
-}
-
-// figures is what the kernel says of the group.
-func (g *group) figures() string {
-	if g.v2 {
-		return fmt.Sprintf("peak %s bytes, events: %s", g.read("memory.peak"), strings.ReplaceAll(g.read("memory.events"), "\n", ", "))
-	}
-	return fmt.Sprintf("peak %s bytes, at the limit %s times, %s", g.read("memory.max_usage_in_bytes"),
-		g.read("memory.failcnt"), strings.ReplaceAll(g.read("memory.oom_control"), "\n", ", "))
 }
 
 // ---- the fakes ---------------------------------------------------------------------------------
@@ -163,7 +112,7 @@ type process struct {
 }
 
 // run starts profpull in the group: a shell joins it and becomes the program.
-func run(g *group, config string) *process {
+func run(g *cgroup.Group, config string) *process {
 	p := &process{log: filepath.Join(*dir, "memory.log"), done: make(chan error, 1)}
 	script := `exec "$0" run --config "$1"`
 	if g != nil {
@@ -171,7 +120,7 @@ func run(g *group, config string) *process {
 	}
 	at := ""
 	if g != nil {
-		at = g.dir
+		at = g.Dir
 	}
 	var err error
 	p.cmd, err = measure.Command(false, 0, p.log, "/bin/sh", "-c", script, *programPath, config, at)
@@ -252,10 +201,10 @@ func (p *process) watch(admin string) (map[string]float64, time.Duration, bool) 
 
 func main() {
 	flag.Parse()
-	var g *group
+	var g *cgroup.Group
 	if *limitMiB > 0 {
 		var err error
-		if g, err = newGroup(*limitMiB); err != nil {
+		if g, err = cgroup.New(*limitMiB << 20); err != nil {
 			fmt.Printf("no control group (%v): without a limit\n", err)
 			g = nil
 		}
@@ -283,8 +232,8 @@ func main() {
 		<-p.done
 	}
 	if g != nil {
-		fmt.Println("group:", g.figures())
-		g.remove()
+		fmt.Println("group:", g.Figures())
+		g.Remove()
 	}
 }
 
