@@ -137,7 +137,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
         return 0;
     }
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
-    if (t != NULL && t->fd != fd) {
+    /* A connection that is not watched yet may have the number of the one that broke before it. */
+    if (t != NULL && (t->fd != fd || socket == NULL)) {
         t->fd = fd;
         t->wire_start = wire_received(fd);
     }
