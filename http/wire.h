@@ -1,12 +1,12 @@
-/* The bytes that a connection has received, as the kernel counts them: framing, records and headers
- * included, whatever the layers above make of them. Any thread.
+/* The bytes that were read from a connection, as the kernel counts them: framing, records and
+ * headers included, whatever the layers above make of them. Any thread.
  */
 #ifndef PROFPULL_HTTP_WIRE_H
 #define PROFPULL_HTTP_WIRE_H
 
 #include <stdint.h>
 
-/* The bytes that a TCP socket has received so far; -1 if the kernel does not know. */
+/* The bytes that have been read from a TCP socket so far; -1 if the kernel does not know. */
 int64_t wire_received(int fd);
 
 #endif
