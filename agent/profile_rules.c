@@ -233,7 +233,6 @@ static void store(struct profile_rules *r, struct cached *m, const struct profil
     size_t bytes = labels_bytes(p->labels) + (after == NULL ? 0 : labels_bytes(after));
     if (outcome != OUTCOME_FAILED && bytes <= PROFILE_RULES_BYTES_MAX - r->bytes) {
         r->bytes += bytes;
-
         *m = (struct cached){
             .before = labels_ref(p->labels),
             .after = after == NULL ? NULL : labels_ref(after),

@@ -218,11 +218,40 @@ static void forgets(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+/* Whoever rewrites a long label each second must not fill the memory with label sets that are
+ * remembered. */
+static void long_labels_are_not_all_remembered(void **state)
+{
+    struct fixture *f = *state;
+    static char pod[512 * 1024];
+    size_t strings;
+    size_t bytes;
+    memset(pod, 'x', sizeof(pod) - 1);
+    start(f, "  - {target_label: a, replacement: b}\n");
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(pod, 8, "%06u", i);
+        pod[6] = 'x';
+        struct profile *p = make(f, 1, pod);
+        CHECK_INT(profile_rules_apply(f->rules, p, 1000), PROFILE_KEPT, "");
+        CHECK_STR(labels_get(p->labels, SV("a")).p, "b", "the rules run in any case");
+        profile_unref(p);
+    }
+    intern_stats(f->intern, &strings, &bytes);
+    assert_true(bytes > 1024 * 1024);
+    assert_true(bytes < PROFILE_RULES_BYTES_MAX + 1024 * 1024);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(without_rules), TEST(kept_and_dropped), TEST(jobs_apart), TEST(name_and_delta),
-        TEST(labelkeep),     TEST(delta_by_rule),    TEST(forgets),
+        TEST(long_labels_are_not_all_remembered),
+        TEST(without_rules),
+        TEST(kept_and_dropped),
+        TEST(jobs_apart),
+        TEST(name_and_delta),
+        TEST(labelkeep),
+        TEST(delta_by_rule),
+        TEST(forgets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
