@@ -97,7 +97,7 @@ static size_t credentials(struct sv text, size_t i, size_t *ret_token)
     size_t end = at;
     bool is_token = false;
     while (at > 0 && end < rest.n &&
-           (ascii_is_alnum((unsigned char)rest.p[end]) || strchr("-._~+/=", rest.p[end]))) {
+           (ascii_is_alnum((unsigned char)rest.p[end]) || strchr("-._~+/=", rest.p[end]) != NULL)) {
         is_token = is_token || is_no_word(rest.p[end], end == at);
         end++;
     }

@@ -25,9 +25,7 @@ void lanes_done(struct lanes *l)
 static bool forget_one(struct lanes *l)
 {
     struct lane *idle = NULL;
-    struct lane *at;
-    TAILQ_FOREACH(at, &l->all, link)
-    {
+    for (struct lane *at = TAILQ_FIRST(&l->all); at != NULL; at = TAILQ_NEXT(at, link)) {
         bool better = idle == NULL || (idle->backoff.failures > 0 && at->backoff.failures == 0);
         if (at->items == 0 && better) {
             idle = at;
@@ -107,9 +105,7 @@ void lanes_pass(struct lanes *l, struct lane *lane)
 struct lanes_count lanes_count(const struct lanes *l)
 {
     struct lanes_count n = {0};
-    const struct lane *at;
-    TAILQ_FOREACH(at, &l->all, link)
-    {
+    for (const struct lane *at = TAILQ_FIRST(&l->all); at != NULL; at = TAILQ_NEXT(at, link)) {
         n.tenants++;
         n.failing += at->backoff.failures > 0;
         n.probing += at->backoff.probing;

@@ -35,8 +35,7 @@ static struct lane *largest(const struct send_queue *q)
 {
     struct lane *found = NULL;
     struct lane *lane;
-    TAILQ_FOREACH(lane, &q->lanes.all, link)
-    {
+    for (lane = TAILQ_FIRST(&q->lanes.all); lane != NULL; lane = TAILQ_NEXT(lane, link)) {
         if (found == NULL || lane->held > found->held) {
             found = lane;
         }

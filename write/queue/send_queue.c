@@ -57,8 +57,7 @@ struct send_queue *send_queue_free(struct send_queue *q)
         return NULL;
     }
     struct send_item *it;
-    TAILQ_FOREACH(it, &q->by_age, age)
-    {
+    for (it = TAILQ_FIRST(&q->by_age); it != NULL; it = TAILQ_NEXT(it, age)) {
         TAILQ_INSERT_TAIL(&q->dropped, it, send);
     }
     free_items(&q->dropped);
@@ -194,10 +193,13 @@ struct lane *send_queue_lane_of(struct send_queue *q, const struct profile *p)
 void send_queue_choose_lane(struct send_queue *q, struct send_item *it)
 {
     struct lane *lane = send_queue_lane_of(q, it->profile);
+    if (it->lane == lane) {
+        return;
+    }
     if (it->lane != NULL) {
         it->lane->items--;
     }
-    q->lanes.shared_profiles += lane == &q->lanes.shared && it->lane != lane;
+    q->lanes.shared_profiles += lane == &q->lanes.shared;
     lane->items++;
     it->lane = lane;
 }
@@ -308,8 +310,7 @@ void send_queue_unlock(struct send_queue *q)
 {
     struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct send_item *it;
-    TAILQ_FOREACH(it, &q->dropped, send)
-    {
+    for (it = TAILQ_FIRST(&q->dropped); it != NULL; it = TAILQ_NEXT(it, send)) {
         send_queue_leave(q, it);
     }
     TAILQ_CONCAT(&dropped, &q->dropped, send);

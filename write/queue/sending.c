@@ -67,8 +67,7 @@ static struct send_item *next_in(struct send_queue *q, const struct lane *lane)
 static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
 {
     struct lane *lane;
-    TAILQ_FOREACH(lane, &q->lanes.turn, turn)
-    {
+    for (lane = TAILQ_FIRST(&q->lanes.turn); lane != NULL; lane = TAILQ_NEXT(lane, turn)) {
         struct send_item *it = backoff_may_start(&lane->backoff, now_ms) ? next_in(q, lane) : NULL;
         if (it != NULL) {
             lanes_pass(&q->lanes, lane);
@@ -417,8 +416,7 @@ static int64_t sending_wake_ms(const struct send_queue *q)
     if (!has_slot(q) || q->stopped) {
         return INT64_MAX;
     }
-    TAILQ_FOREACH(lane, &q->lanes.turn, turn)
-    {
+    for (lane = TAILQ_FIRST(&q->lanes.turn); lane != NULL; lane = TAILQ_NEXT(lane, turn)) {
         int64_t at = lane_wake_ms(q, lane);
         at = at > rest ? at : rest;
         if (at != INT64_MIN && at < wake) {
@@ -485,8 +483,7 @@ void send_queue_drain(struct send_queue *q, int64_t now_ms)
     q->closed = true;
     q->draining = true;
     backoff_shorten(&q->backoff, until);
-    TAILQ_FOREACH(lane, &q->lanes.all, link)
-    {
+    for (lane = TAILQ_FIRST(&q->lanes.all); lane != NULL; lane = TAILQ_NEXT(lane, link)) {
         backoff_shorten(&lane->backoff, until);
     }
     backoff_shorten(&q->lanes.shared.backoff, until);
