@@ -160,3 +160,19 @@ write:
 		t.Errorf("%d files", len(files))
 	}
 }
+
+// verify says that a hanging disk does not answer, and ends; other endpoints are checked as ever.
+func TestVerifyHangingDisk(t *testing.T) {
+	t.Parallel()
+	server := startPyroscope(t, pyroscope.Options{})
+	hung := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(hung, "index.jsonl"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := writeConfig(t, fmt.Sprintf("write:\n  - {name: hung, url: \"file://%s\"}\n  - {name: good, url: %q}\n", hung, server.URL()))
+	r := call(t, "", "verify", "--config", config, "--timeout", "2s")
+	if r.code != exitPeer || !strings.Contains(r.stdout, "no answer within 2s") ||
+		!strings.Contains(r.stdout, "ok     good") || !strings.Contains(r.stderr, "a thread hangs") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
