@@ -52,8 +52,9 @@ static const struct family families[] = {
      "1 if the endpoint works, for one of its tenants at least, and its disk does not hang.",
      METRIC_GAUGE, COUNT(up)},
     {"profpull_write_hung_seconds",
-     "For how long the disk of a file endpoint has not answered; 0 below 5 s.", METRIC_GAUGE,
-     COUNT(hung_ms), .in_ms = true},
+     "For how long a disk of the endpoint, its directory or its spool, has not answered; 0 below 5 "
+     "s.",
+     METRIC_GAUGE, COUNT(hung_ms), .in_ms = true},
     {"profpull_write_breaker_state",
      "0 closed: all goes out; 1 half open: one profile probes; 2 open: the endpoint rests.",
      METRIC_GAUGE, COUNT(breaker)},

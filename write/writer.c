@@ -282,9 +282,17 @@ struct write_ledger writer_ledger(struct writer *w, size_t endpoint)
     return send_queue_status(w->destinations[endpoint].queue).ledger;
 }
 
-static int64_t hung_ms(const struct destination *d, int64_t now_ms)
+static int64_t sink_hung_ms(const struct destination *d, int64_t now_ms)
 {
     return d->sink_thread != NULL ? sink_thread_hung_ms(d->sink_thread, now_ms) : 0;
+}
+
+/* Of its directory or its spool. */
+static int64_t hung_ms(const struct destination *d, int64_t now_ms)
+{
+    int64_t sink_ms = sink_hung_ms(d, now_ms);
+    int64_t spool_ms = d->spool != NULL ? spool_hung_ms(d->spool, now_ms) : 0;
+    return sink_ms > spool_ms ? sink_ms : spool_ms;
 }
 
 bool writer_hangs(const struct writer *w, struct err *err)
@@ -303,13 +311,13 @@ bool writer_hangs(const struct writer *w, struct err *err)
 }
 
 /* An endpoint is up if it works for at least one tenant. */
-static void set_breaker(struct export_row *r)
+static void set_breaker(struct export_row *r, bool hangs)
 {
     const struct send_queue_status *s = &r->status;
     bool tenants_fail = s->lanes.failing > 0 && s->lanes.failing == s->lanes.tenants;
     bool probing = s->failures > 0 ? s->probing : s->lanes.probing > 0;
     bool works = s->failures == 0 && !tenants_fail;
-    r->up = works && r->hung_ms == 0;
+    r->up = works && !hangs;
     r->breaker = works ? 0 : probing ? 1 : 2;
     r->tenants = s->lanes.tenants;
     r->resting = s->lanes.failing;
@@ -328,11 +336,11 @@ static void writer_collect(struct metrics_out *out, void *arg)
                                  .status = send_queue_status(d->queue),
                                  .has_spool = d->spool != NULL};
         r->hung_ms = (uint64_t)hung_ms(d, now);
-        set_breaker(r);
+        set_breaker(r, sink_hung_ms(d, now) > 0);
         r->age_ms = r->status.oldest_ms < now ? (uint64_t)(now - r->status.oldest_ms) : 0;
         if (r->has_spool) {
             r->spool = spool_status(d->spool);
-            r->spool_up = r->spool.up;
+            r->spool_up = r->spool.up && spool_hung_ms(d->spool, now) == 0;
             r->spool_reading = r->spool.reading;
         }
     }

@@ -5,6 +5,7 @@
 #define PROFPULL_TESTS_SPOOL_RIG_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "tests/unit/testing.h"
@@ -24,6 +25,7 @@ struct faults {
     bool short_writes;
     int error;
     uint64_t failed;
+    pthread_barrier_t *hang; /* NULL: none; one write waits there twice */
 };
 
 /* Those of the rig that was made last. */
@@ -99,6 +101,12 @@ ssize_t __wrap_spool_io_write(int fd, const struct iovec *parts, int n, uint64_t
         one.iov_len = one.iov_len / 2 + one.iov_len % 2;
         parts = &one;
         n = 1;
+    }
+    pthread_barrier_t *hang = rig_faults != NULL ? rig_faults->hang : NULL;
+    if (hang != NULL) {
+        rig_faults->hang = NULL;
+        pthread_barrier_wait(hang);
+        pthread_barrier_wait(hang);
     }
     return rig_fails(true) ? -1 : __real_spool_io_write(fd, parts, n, offset);
 }

@@ -82,8 +82,52 @@ static void threads(void **state)
     free(dir);
 }
 
+/* A call of the disk that does not return is seen from outside, and what is put meanwhile is sent.
+ */
+static void a_disk_that_hangs(void **state)
+{
+    (void)state;
+    char *dir = testing_mkdtemp();
+    unsigned *seen = calloc(PROFILES, sizeof(*seen));
+    pthread_barrier_t hang;
+    struct rig r;
+    pthread_barrier_init(&hang, NULL, 2);
+    rig_init(&r, dir);
+    r.fsync_ms = CONFIG_FSYNC_ALWAYS;
+    assert_true(rig_open_all(&r, NULL));
+    CHECK_INT(spool_hung_ms(r.s, INT64_MAX), 0, "before it has begun");
+    r.faults.hang = &hang;
+    assert_true(spool_start(r.s, NULL));
+    send_queue_put(r.e, rig_profile(&r, 0, 300), clock_mono_ms());
+    pthread_barrier_wait(&hang);
+    int64_t now = clock_mono_ms();
+    CHECK_INT(spool_hung_ms(r.s, now + 60000) >= 60000, true, "it hangs");
+    CHECK_INT(spool_hung_ms(r.s, now), 0, "not for long yet");
+    struct profile *p = rig_profile(&r, 1, 300);
+    p->scraped_ms = now;
+    send_queue_put(r.e, p, now);
+    unsigned sent = 0;
+    struct send_item *it;
+    while ((it = send_queue_take(r.e, clock_mono_ms())) != NULL) {
+        seen[rig_number(send_item_profile(it))]++;
+        send_queue_done(r.e, it, &answer_sent, clock_mono_ms());
+        sent++;
+    }
+    CHECK_INT(sent, 2, "from memory");
+    pthread_barrier_wait(&hang);
+    send_queue_stop(r.e);
+    spool_stop(r.s, clock_mono_ms());
+    CHECK_INT(spool_hung_ms(r.s, INT64_MAX), 0, "it is over");
+    rig_done(&r);
+    pthread_barrier_destroy(&hang);
+    free(seen);
+    testing_rmdir(dir);
+    free(dir);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads),
+                                       cmocka_unit_test(a_disk_that_hangs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "write/spool/spool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -57,7 +58,11 @@ struct spool {
     bool said_found;
     bool changed;
     bool started; /* the maker's: there is a thread */
+
+    _Atomic int64_t since_ms; /* monotonic: when the round began that runs; BETWEEN_ROUNDS */
 };
+
+#define BETWEEN_ROUNDS INT64_MIN
 
 /* ---- entries; any thread --------------------------------------------------------------------- */
 
@@ -688,9 +693,19 @@ static void *spool_run(void *arg)
     struct spool *s = arg;
     int64_t next = 0;
     while (wait_for_work(s, next)) {
-        next = spool_step(s, clock_mono_ms());
+        int64_t now_ms = clock_mono_ms();
+        atomic_store(&s->since_ms, now_ms);
+        next = spool_step(s, now_ms);
+        atomic_store(&s->since_ms, BETWEEN_ROUNDS);
     }
     return NULL;
+}
+
+int64_t spool_hung_ms(const struct spool *s, int64_t now_ms)
+{
+    int64_t since_ms = atomic_load(&s->since_ms);
+    bool hangs = since_ms != BETWEEN_ROUNDS && now_ms - since_ms >= SPOOL_HANG_MS;
+    return hangs ? now_ms - since_ms : 0;
 }
 
 bool spool_start(struct spool *s, struct err *err)
@@ -729,6 +744,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     }
     pthread_condattr_t attr;
     s->options = *o;
+    atomic_init(&s->since_ms, BETWEEN_ROUNDS);
     s->own =
         (struct spool_status){.limit = o->config->spool_max_bytes, .up = true, .reading = true};
     s->status = s->own;

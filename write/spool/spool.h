@@ -81,6 +81,11 @@ struct spool_status {
 };
 struct spool_status spool_status(struct spool *s);
 
+/* A round of the thread that takes longer than this hangs in a call of the disk. */
+#define SPOOL_HANG_MS INT64_C(5000)
+/* For how long it has been hanging, in ms; 0: it does not. Any thread. */
+int64_t spool_hung_ms(const struct spool *s, int64_t now_ms);
+
 /* One round of the thread, for tests that have none: returns when the next one is due (monotonic
  * ms), INT64_MAX for never. */
 int64_t spool_step(struct spool *s, int64_t now_ms);
