@@ -239,7 +239,7 @@ size_t labels_builder_in_order(const struct labels_builder *b, struct label ret[
         }
     }
     if (n_later > 1) {
-        qsort(later, n_later, sizeof(later[0]), by_order);
+        qsort(later, n_later, sizeof(void *), by_order);
     }
     for (size_t i = 0; i < n_later; i++) {
         ret[n++] = (struct label){.name = later[i]->name, .value = later[i]->value};
