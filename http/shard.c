@@ -37,7 +37,10 @@ static enum http_limit check_pieces(const struct http_transfer *t, curl_socket_t
                                     uint64_t arrivals)
 {
     int64_t total = t->wire_start < 0 ? -1 : wire_received(fd);
-    if (total >= 0 && (uint64_t)(total - t->wire_start) > 2 * t->received + HTTP_WIRE_SLACK) {
+    /* Fewer than at the start: libcurl has sent the request again, over a new connection whose
+     * socket has the same number. */
+    int64_t start = total < t->wire_start ? 0 : t->wire_start;
+    if (total >= 0 && (uint64_t)(total - start) > 2 * t->received + HTTP_WIRE_SLACK) {
         return HTTP_LIMIT_WIRE;
     }
     return http_transfer_is_in_pieces(t, arrivals) ? HTTP_LIMIT_PIECES : HTTP_LIMIT_NONE;
