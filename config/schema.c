@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "config/foreign.h"
 #include "config/schema.h"
 
 /* The most bytes of a value or key in a message. */
@@ -250,7 +251,9 @@ static void refuse_unknown(struct reader *r, const struct place *at, const struc
         const struct yaml_node *name = at->node->items[i].key;
         if (name->kind == YAML_SCALAR && name->problem == NULL && !sv_in(name->text, keys, n)) {
             struct place key = {.parent = at, .key = name->text.p, .node = name};
-            reader_error(r, &key, "unknown key%s", reader_hint(r, name->text, keys, n));
+            const char *advice = foreign_key(at, name->text);
+            reader_error(r, &key, "unknown key%s%s", advice != NULL ? "; " : "",
+                         advice != NULL ? advice : reader_hint(r, name->text, keys, n));
         }
     }
 }

@@ -839,6 +839,62 @@ static void an_early_error_found_late_is_kept(void **state)
 }
 
 /* Text of the user is cut and escaped in messages and paths. */
+/* Words of Prometheus, Alloy, Parca and the Pyroscope agent: what they are called here depends on
+ * where they stand. */
+static void words_of_other_programs_get_advice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *want; /* a part of the message */
+    } cases[] = {
+        {JOB("  profiling_config: {}\n"),
+         "f:3:3: scrape_configs[0].profiling_config: unknown key; it is called \"profiles\" here"},
+        {JOB("  profiles: {pprof_config: {}}\n"), "types are keys of \"profiles\" itself"},
+        {JOB("  profiles: {cpu: {}}\n"), "profiles.cpu: unknown key; it is called \"process_cpu\""},
+        {JOB("  cpu: {}\n"),
+         "types are keys of \"profiles\", and this one is called \"process_cpu\""},
+        {JOB("  profiles: {allocs: {}}\n"), "it is called \"memory\" here"},
+        {JOB("  profiles: {memory: {scrape_interval: 1s}}\n"), "it is called \"interval\" here"},
+        {JOB("  profiles: {memory: {keep_sample_type: []}}\n"), "with all their sample types"},
+        {JOB("  profiles: {custom: [{name: a, path: /a, keep_sample_type: []}]}\n"),
+         "with all their sample types"},
+        {JOB("  metrics_path: /x\n"), "each type has its own path, such as profiles.memory.path"},
+        {JOB("  dns_sd_configs: []\n"), "there is no such source: use kubernetes_sd_configs"},
+        {JOB("  remote_write: []\n"), "forward_to chooses among them"},
+        {JOB("  clustering: {}\n"), "a key of the file itself"},
+        {JOB("  labels: {a: b}\n"), "a key of an element of \"static_configs\""},
+        {ROOT("remote_write: []\n"),
+         "f:3:1: remote_write: unknown key; it is called \"write\" here: a list of endpoints, each "
+         "with a url\n"},
+        {ROOT("endpoint: {}\n"), "elements of the list \"write\""},
+        {ROOT("clustering: {}\n"),
+         "f:3:1: clustering: unknown key; it is called \"sharding\" here\n"},
+        {ROOT("static_configs: []\n"), "it is a key of a job"},
+        {ROOT("external_labels: {}\n"), "it is a key of \"global\" or of an endpoint"},
+        {ROOT("object_storage: {}\n"), "nothing is stored here"},
+        {ROOT("global: {evaluation_interval: 1m}\n"), "it has no meaning for profiles"},
+        {ROOT("server: {http_listen_port: 1}\n"), "it is part of \"listen\" here"},
+        {WRITE("  max_backoff_retries: 1\n"), "it is called \"retry.max_attempts\" here"},
+        {WRITE("  queue_config: {}\n"), "\"queue\", \"retry\" and \"concurrency\""},
+        /* elsewhere the words mean nothing, and what is close is still suggested */
+        {ROOT("cpu: {}\n"), "f:3:1: cpu: unknown key\n"},
+        {ROOT("log: {labels: {}}\n"), "log.labels: unknown key\n"},
+        {WRITE("  metrics_path: /x\n"), "write[0].metrics_path: unknown key\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_errors *errors = config_errors_new();
+        struct buf got;
+        buf_init(&got, 1 << 16);
+        assert_null(config_parse("f", sv_from(cases[i].text), &options, errors));
+        config_errors_format(errors, &got);
+        CHECK_CONTAINS(got.data, cases[i].want, cases[i].text);
+        CHECK_INT(config_errors_count(errors), 1, cases[i].text);
+        buf_done(&got);
+        config_errors_free(errors);
+    }
+}
+
 static void hostile_text_is_cut_and_escaped(void **state)
 {
     (void)state;
@@ -946,6 +1002,7 @@ int main(void)
         cmocka_unit_test(all_errors_are_reported_at_once),
         cmocka_unit_test(the_first_hundred_errors_are_kept),
         cmocka_unit_test(an_early_error_found_late_is_kept),
+        cmocka_unit_test(words_of_other_programs_get_advice),
         cmocka_unit_test(hostile_text_is_cut_and_escaped),
         cmocka_unit_test(mistakes_on_the_command_line),
     };
