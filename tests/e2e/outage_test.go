@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"sort"
 	"sync"
 	"testing"
 	"time"
@@ -187,5 +188,83 @@ func TestOutageWithoutRoomKeepsSums(t *testing.T) {
 	p.wait("the sums", func() string { return compareSums(want, arrived(server)) })
 	if l := p.metrics().ledger("main"); l.balance() != "" {
 		t.Error(l.balance())
+	}
+}
+
+// With a spool that is too small for the outage, and a process that is killed again and again: what
+// is on disk is merged, and nothing is counted twice. Little is lost: the profiles that were being
+// written, and what comes between the last scrape of a process and the first of the next one.
+func TestSpoolOutageWithKills(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	const lives = 4
+	server := newPyroscope(t, pyroscope.Options{})
+	server.Down()
+	body := growing(150)
+	var targets []*target.Target
+	for i := 0; i < 3; i++ {
+		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
+	}
+	config := outageConfig(targets, fmt.Sprintf(`
+  - name: main
+    url: %q
+    retry: {min_backoff: 100ms, max_backoff: 500ms}
+    queue: {max_bytes: 512KiB, spool_directory: %s, spool_max_bytes: 1MiB, fsync: always}
+`, server.URL(), t.TempDir()))
+	var p *program
+	for life := 1; life <= lives; life++ {
+		p = run(t, config)
+		p.wait("merges", func() string {
+			l := p.metrics().ledger("main")
+			if l.balance() != "" {
+				t.Fatal(l.balance())
+			}
+			if l.merged < 100 {
+				return fmt.Sprintf("%.0f merged", l.merged)
+			}
+			return ""
+		})
+		if life < lives {
+			p.kill()
+		}
+	}
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	waitProfiles(t, server, 30, nil)
+	want := grown(t, body, targets)
+	p.emptied()
+	p.stop()
+	got := arrived(server)
+	for key, n := range want {
+		share := float64(got[key]) / float64(n)
+		t.Logf("%s: %.1f %%", key, 100*share)
+		if got[key] > n || share < 0.5 {
+			t.Errorf("%s: %d of %d", key, got[key], n)
+		}
+	}
+	checkWindows(t, server.Profiles())
+}
+
+// checkWindows checks that no two deltas of a series cover the same time.
+func checkWindows(t *testing.T, received []pyroscope.Received) {
+	t.Helper()
+	ends := map[string][][2]int64{}
+	for _, r := range received {
+		sums := r.Profile.Sums()
+		if sums["alloc_objects"]+sums["contentions"] == 0 || counterPathOf(r.Name()) == "" {
+			continue // gauges only
+		}
+		key := r.Labels["instance"] + " " + r.Name()
+		ends[key] = append(ends[key], [2]int64{r.Profile.TimeNanos - r.Profile.DurationNanos, r.Profile.TimeNanos})
+	}
+	for key, windows := range ends {
+		sort.Slice(windows, func(i, j int) bool { return windows[i][1] < windows[j][1] })
+		for i := 1; i < len(windows); i++ {
+			if windows[i][0] < windows[i-1][1] {
+				t.Errorf("%s: from %d to %d, and from %d to %d", key, windows[i-1][0], windows[i-1][1], windows[i][0], windows[i][1])
+			}
+		}
+		t.Logf("%s: %d windows", key, len(windows))
 	}
 }

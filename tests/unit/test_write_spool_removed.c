@@ -21,7 +21,7 @@ static void path_of(const char *dir, const char *name, char *path, size_t size)
 static void remove_file(const char *dir, const char *suffix, bool last)
 {
     char path[4096];
-    char found[64] = "";
+    char found[256] = "";
     path_of(dir, "", path, sizeof(path));
     DIR *d = opendir(path);
     assert_non_null(d);

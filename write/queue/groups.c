@@ -3,11 +3,11 @@
 
 #include "write/queue/send_queue_private.h"
 
-uint64_t send_group_key(const struct profile *p)
+uint64_t send_group_key(const struct labels *l, enum profile_format format, bool is_delta)
 {
     /* Profiles of one series that are not alike are two groups. */
-    uint64_t kind = (uint64_t)p->format << 1 | p->is_delta;
-    return labels_hash(p->labels) + kind * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t kind = (uint64_t)format << 1 | is_delta;
+    return labels_hash(l) + kind * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static struct sv key_bytes(const uint64_t *key)
@@ -20,7 +20,7 @@ struct send_group *send_queue_group(const struct send_queue *q, uint64_t key)
     return map_get(q->groups, key_bytes(&key));
 }
 
-static struct send_group *add_group(struct send_queue *q, const struct profile *p, uint64_t key)
+static struct send_group *add_group(struct send_queue *q, struct labels *l, uint64_t key)
 {
     struct send_group *g = calloc(1, sizeof(*g));
     if (g == NULL || !map_put(q->groups, key_bytes(&key), g, NULL)) {
@@ -28,18 +28,18 @@ static struct send_group *add_group(struct send_queue *q, const struct profile *
         return NULL;
     }
     g->key = key;
-    g->labels = labels_ref(p->labels);
+    g->labels = labels_ref(l);
     g->merge_from = SEND_QUEUE_MERGE_MIN;
     TAILQ_INIT(&g->parts);
     return g;
 }
 
-void send_queue_join(struct send_queue *q, struct send_item *it, uint64_t key)
+void send_queue_join(struct send_queue *q, struct send_item *it, struct labels *l, uint64_t key)
 {
     struct send_group *g = send_queue_group(q, key);
     if (g == NULL) {
-        g = add_group(q, it->profile, key);
-    } else if (!labels_equal(g->labels, it->profile->labels)) {
+        g = add_group(q, l, key);
+    } else if (!labels_equal(g->labels, l)) {
         /* Another series with the same hash: this profile stays alone. */
         g = NULL;
     }

@@ -305,6 +305,10 @@ static void add_parts(struct merge_job *job, struct merge *m)
         if (p == NULL) {
             continue; /* it could not be read */
         }
+        if (!labels_equal(p->labels, job->parts[i]->group->labels)) {
+            job->spoilt[i] = true; /* damage on the disk, when they were read for the first time */
+            continue;
+        }
         job->used[i] = merge_add(m, (struct sv){.p = p->data, .n = p->size}, &err);
         job->n_used += job->used[i];
         if (job->used[i]) {
@@ -420,6 +424,8 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
     it->on_disk = false;
     it->unmergeable = job->sealed;
     it->entry = job->entry;
+    /* The tenant of one that was read from disk is known only now. */
+    send_queue_choose_lane(q, it);
     send_queue_enqueue(q, it);
     if (it->entry != NULL) {
         it->entry->owner = it;
@@ -461,6 +467,9 @@ static void put_back(struct send_queue *q, const struct merge_job *job, bool mer
         if (!merged || !job->used[i]) {
             bool unread = it->profile == NULL;
             it->unmergeable = unread || job->spoilt[i] || (job->used[i] && job->sealed);
+            if (!unread) {
+                send_queue_choose_lane(q, it);
+            }
             send_queue_enqueue(q, it);
         }
     }

@@ -375,7 +375,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
     if (q->closed) {
         return refuse(q, it, DROP_SHUTDOWN);
     }
-    send_queue_join(q, it, key);
+    send_queue_join(q, it, it->profile->labels, key);
     send_queue_choose_lane(q, it);
     if (!it->is_delta && send_queue_is_thinned(q, it)) {
         return refuse(q, it, DROP_THINNED);
@@ -402,7 +402,7 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
 {
     enum send_put result = p->refusable ? SEND_REFUSED : SEND_LOST;
     struct send_item *it = calloc(1, sizeof(*it));
-    uint64_t key = send_group_key(p);
+    uint64_t key = send_group_key(p->labels, p->format, p->is_delta);
     /* If no entry can be allocated, it is in memory only. */
     struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
     pthread_mutex_lock(&q->lock);

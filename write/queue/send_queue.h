@@ -40,7 +40,7 @@
 /* A tenant rests when the server has refused so many of its profiles one after the other. */
 #define SEND_QUEUE_REFUSED_MAX 8
 /* Bytes of max_bytes that a profile takes that is only on disk, for its place in the index. */
-#define SEND_QUEUE_INDEX_COST ((uint64_t)384)
+#define SEND_QUEUE_INDEX_COST ((uint64_t)512)
 /* The wait after the disk could not be read. */
 #define SEND_QUEUE_LOAD_REST_MS 1000
 /* How often a profile that cannot be read from disk is tried. */

@@ -176,12 +176,12 @@ void send_queue_free_job(struct send_queue *q);
 
 /* ---- groups.c -------------------------------------------------------------------------------- */
 
-/* Of the group that the profile belongs to. */
-uint64_t send_group_key(const struct profile *p);
+/* Of the group that profiles with these labels belong to. */
+uint64_t send_group_key(const struct labels *l, enum profile_format format, bool is_delta);
 struct send_group *send_queue_group(const struct send_queue *q, uint64_t key);
-/* A new item with its profile enters its group, and leaves it before it is freed. Without memory it
+/* A new item enters the group of its labels, and leaves it before it is freed. Without memory it
  * has none. */
-void send_queue_join(struct send_queue *q, struct send_item *it, uint64_t key);
+void send_queue_join(struct send_queue *q, struct send_item *it, struct labels *l, uint64_t key);
 void send_queue_leave(struct send_queue *q, struct send_item *it);
 void send_queue_free_groups(struct send_queue *q);
 /* For an item that enters or leaves the queue. */

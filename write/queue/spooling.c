@@ -5,7 +5,7 @@
 #include "model/profile.h"
 #include "write/queue/send_queue_private.h"
 
-static bool send_queue_on_found(void *arg, struct spool_entry *entry)
+static bool send_queue_on_found(void *arg, struct spool_entry *entry, struct labels *labels)
 {
     struct send_queue *q = arg;
     struct send_item *it = NULL;
@@ -26,6 +26,9 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry)
             entry->head.format == PROFILE_PPROF && (entry->head.flags & SPOOL_FLAG_DELTA) != 0;
         it->index = it->seq;
         entry->owner = it;
+        if (labels != NULL && it->is_delta) {
+            send_queue_join(q, it, labels, send_group_key(labels, PROFILE_PPROF, true));
+        }
         q->ledger.replayed++;
         send_queue_enqueue(q, it);
         q->last_replayed = it;

@@ -102,8 +102,9 @@ enum spool_load {
  */
 struct spool_events {
     void *arg;
-    /* A profile of an earlier process is on disk. False: no room for it now, ask again. */
-    bool (*found)(void *arg, struct spool_entry *e);
+    /* A profile of an earlier process is on disk. False: no room for it now, ask again. labels are
+     * those of a delta, if they can be read; they have not been checked against damage. */
+    bool (*found)(void *arg, struct spool_entry *e, struct labels *labels);
     /* A profile was lost before it was reported as found: spool full, or out of memory. */
     void (*unread_lost)(void *arg, bool for_memory);
     /* It is on disk, and synced as configured. */

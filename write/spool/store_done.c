@@ -229,6 +229,21 @@ static struct spool_entry *entry_of(struct spool_segment *g, const struct spool_
     return e;
 }
 
+/* A new reference; NULL if they cannot be read now. */
+static struct labels *read_labels(struct spool_store *s, const struct spool_entry *e)
+{
+    size_t n = e->head.labels_size;
+    uint8_t *bytes = n > 0 ? malloc(n) : NULL;
+    struct labels *l = NULL;
+    bool memory;
+    if (bytes != NULL &&
+        spool_read_full(s->walk.fd, bytes, n, e->offset + SPOOL_HEAD_SIZE) == (ssize_t)n) {
+        l = spool_labels_parse(bytes, n, s->builder, &memory);
+    }
+    free(bytes);
+    return l;
+}
+
 /* Hands an entry over; false if there is no room for it now. */
 static bool place(struct spool_store *s, struct spool_entry *e)
 {
@@ -237,7 +252,10 @@ static bool place(struct spool_store *s, struct spool_entry *e)
     TAILQ_INSERT_TAIL(&g->entries, e, in_segment);
     g->live++;
     s->counts.profiles++;
-    if (s->options->events.found(s->options->events.arg, e)) {
+    struct labels *l = (e->head.flags & SPOOL_FLAG_DELTA) != 0 ? read_labels(s, e) : NULL;
+    bool found = s->options->events.found(s->options->events.arg, e, l);
+    labels_unref(l);
+    if (found) {
         return true;
     }
     TAILQ_REMOVE(&g->entries, e, in_segment);
