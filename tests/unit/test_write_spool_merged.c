@@ -223,6 +223,68 @@ static void disk_is_full(void **state)
     end(&o);
 }
 
+/* Parts are asked for, and do not come. What is in memory is merged and sent meanwhile, and the end
+ * of the process loses nothing. */
+static void disk_hangs(void **state)
+{
+    (void)state;
+    struct outage o;
+    begin(&o, testing_mkdtemp());
+    o.r.max_age_ms = HOUR_MS;
+    for (int i = 0; i < 12; i++) {
+        put_deltas(&o, 50);
+        rig_pass(&o.r, 500);
+    }
+    /* It takes the memory of the youngest; the others come from disk. */
+    struct profile *large = make_gauge(7, o.r.now, 500 * (size_t)1024);
+    CHECK_INT(send_queue_put(o.r.e, large, o.r.now), SEND_TAKEN, "");
+    assert_true(send_queue_status(o.r.e).on_disk_only > 100);
+    o.r.now = RIG_START_MS + HOUR_MS / 100 * (MERGE_AGE_PERCENT + 1);
+    struct merge_candidate *plan = NULL;
+    assert_true(merging_plan(o.r.e, o.r.now, &plan) > 0);
+    struct merge_job *job = NULL;
+    for (int i = 0; i < 20 && job == NULL && !merging_is_loading(o.r.e); i++) {
+        job = merging_take(o.r.e, &plan[0]);
+        if (job != NULL) {
+            merging_run(job, NULL);
+            merging_done(job, o.r.now);
+            job = NULL;
+        }
+    }
+    free(plan);
+    assert_true(merging_is_loading(o.r.e));
+    assert_null(merging_loaded(o.r.e));
+    uint64_t merged = balance(o.r.e).merged;
+    for (int i = 0; i < 6; i++) {
+        struct profile *p = make_delta(2, i, 1 << i, 1, o.r.now - HOUR_MS + 1000);
+        o.sum += 1 << i;
+        CHECK_INT(send_queue_put(o.r.e, p, o.r.now), SEND_TAKEN, "");
+    }
+    CHECK_INT(merging_is_due(o.r.e, o.r.now), true, "");
+    assert_true(merging_plan(o.r.e, o.r.now, &plan) > 0);
+    for (size_t i = 0; i < 1; i++) {
+        job = merging_take(o.r.e, &plan[i]);
+        assert_non_null(job);
+        merging_run(job, NULL);
+        merging_done(job, o.r.now);
+    }
+    free(plan);
+    assert_true(balance(o.r.e).merged > merged);
+    rig_close_all(&o.r);
+    o.r.max_age_ms = 0;
+    assert_true(rig_open_all(&o.r, NULL));
+    rig_settle(&o.r);
+    int64_t sent = 0;
+    struct send_item *it;
+    while ((it = rig_take(&o.r)) != NULL) {
+        bool is_delta = send_item_profile(it)->is_delta;
+        sent += is_delta ? sums_of(send_item_profile(it)).counter : 0;
+        send_queue_done(o.r.e, it, &answer_sent, o.r.now);
+    }
+    CHECK_INT(sent, o.sum, "");
+    end(&o);
+}
+
 /* A label of that name in a configuration means nothing. */
 static void label_of_that_name(void **state)
 {
@@ -250,8 +312,10 @@ static void label_of_that_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(merged_on_disk),        TEST(sent_before_written), TEST(ends_at_any_time),
-        TEST(every_call_fails_once), TEST(label_of_that_name),  TEST(disk_is_full),
+        TEST(merged_on_disk),     TEST(sent_before_written),
+        TEST(ends_at_any_time),   TEST(every_call_fails_once),
+        TEST(label_of_that_name), TEST(disk_is_full),
+        TEST(disk_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

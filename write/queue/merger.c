@@ -106,15 +106,16 @@ static bool run_plan(struct merger *m, struct send_queue *q, const struct merge_
         if (!merging_is_needed(q, &plan[i])) {
             continue;
         }
+        bool waits = merging_is_loading(q);
         struct merge_job *job = merging_take(q, &plan[i]);
-        if (job == NULL) {
+        if (job == NULL && !waits) {
             job = wait_for_parts(m, q);
         }
         if (job != NULL && !run_job(m, q, job)) {
             return false;
         }
-        if (job == NULL && merging_is_loading(q)) {
-            return true; /* its disk is slow */
+        if (job == NULL && !waits && merging_is_loading(q)) {
+            return true; /* its disk is slow: the next plan does without */
         }
     }
     return true;
@@ -126,9 +127,6 @@ static bool run_queue(struct merger *m, struct send_queue *q)
     struct merge_job *job = merging_loaded(q);
     if (job != NULL && !run_job(m, q, job)) {
         return false;
-    }
-    if (merging_is_loading(q)) {
-        return true;
     }
     struct merge_candidate *plan = NULL;
     size_t n = merging_plan(q, clock_mono_ms(), &plan);

@@ -27,10 +27,11 @@ static bool is_over(const struct send_queue *q, unsigned percent)
     return send_queue_held(q) > q->config->queue_max_bytes / 100 * percent;
 }
 
-/* What is on disk takes room there, and memory for its index. */
+/* What is on disk takes room there, and memory for its index. While a job waits for the disk, which
+ * may hang, nothing else is asked of it. */
 static bool disk_is_over(const struct send_queue *q, unsigned percent)
 {
-    if (q->spool == NULL) {
+    if (q->spool == NULL || q->loading_job != NULL) {
         return false;
     }
     struct spool_status s = spool_status(q->spool);
@@ -53,7 +54,7 @@ bool merging_is_due(struct send_queue *q, int64_t now_ms)
     bool aged = oldest != NULL && oldest->scraped_ms <= aged_ms(q, now_ms);
     bool over = is_over(q, MERGE_BEGIN_PERCENT) || disk_is_over(q, MERGE_BEGIN_PERCENT);
     bool loaded = q->loading_job != NULL && q->loading_job->n_loading == 0;
-    bool due = loaded || (!q->closed && q->loading_job == NULL && (aged || over));
+    bool due = loaded || (!q->closed && (aged || over));
     pthread_mutex_unlock(&q->lock);
     return due;
 }
@@ -88,6 +89,7 @@ struct pressure {
     int64_t aged_ms;
     bool memory;
     bool disk;
+    bool readable;   /* what is on disk may be asked for */
     size_t disk_min; /* parts */
 };
 
@@ -97,6 +99,7 @@ static struct pressure pressure_of(const struct send_queue *q, int64_t now_ms)
     return (struct pressure){.aged_ms = aged_ms(q, now_ms),
                              .memory = is_over(q, MERGE_BEGIN_PERCENT),
                              .disk = disk_is_over(q, MERGE_BEGIN_PERCENT),
+                             .readable = q->loading_job == NULL,
                              .disk_min = hurry ? SEND_QUEUE_MERGE_MIN : MERGE_DISK_MIN};
 }
 
@@ -117,7 +120,7 @@ static bool examine(const struct send_group *g, const struct pressure *p,
     ret->aged = first->scraped_ms <= p->aged_ms;
     TAILQ_FOREACH(it, &g->parts, part)
     {
-        if (is_part(it, p->disk || ret->aged)) {
+        if (is_part(it, p->readable && (p->disk || ret->aged))) {
             ret->bytes += it->cost;
             largest = it->cost > largest ? it->cost : largest;
             n++;
@@ -244,8 +247,15 @@ struct merge_job *merging_take(struct send_queue *q, const struct merge_candidat
     job->queue = q;
     pthread_mutex_lock(&q->lock);
     struct send_group *g = send_queue_group(q, c->key);
-    if (g != NULL && !q->closed && q->loading_job == NULL && g->n_parts >= g->merge_from) {
-        take_parts(q, job, g, c->disk || c->aged);
+    /* As it is now, whatever the plan says. */
+    struct pressure pressure = {.aged_ms = c->aged ? INT64_MAX : INT64_MIN,
+                                .memory = true,
+                                .disk = c->disk,
+                                .readable = q->loading_job == NULL,
+                                .disk_min = SEND_QUEUE_MERGE_MIN};
+    struct merge_candidate now;
+    if (g != NULL && !q->closed && examine(g, &pressure, &now)) {
+        take_parts(q, job, g, pressure.readable && (c->disk || c->aged));
     }
     bool none = job->n == 0;
     bool loads = job->n_loading > 0;
