@@ -246,7 +246,7 @@ static void disk_hangs(void **state)
     for (int i = 0; i < 20 && job == NULL && !merging_is_loading(o.r.e); i++) {
         job = merging_take(o.r.e, &plan[0]);
         if (job != NULL) {
-            merging_run(job, NULL);
+            merging_run(job, NULL, MERGE_BYTES_MAX);
             merging_done(job, o.r.now);
             job = NULL;
         }
@@ -265,7 +265,7 @@ static void disk_hangs(void **state)
     for (size_t i = 0; i < 1; i++) {
         job = merging_take(o.r.e, &plan[i]);
         assert_non_null(job);
-        merging_run(job, NULL);
+        merging_run(job, NULL, MERGE_BYTES_MAX);
         merging_done(job, o.r.now);
     }
     free(plan);

@@ -81,24 +81,38 @@ static struct item_list *part_list(struct send_queue *q, const struct send_item 
     return it->group != NULL ? &it->group->parts : NULL;
 }
 
+/* The last one in the list that is not younger; NULL: none. Mostly the item is the youngest, or one
+ * that comes back and is the oldest. */
+static struct send_item *last_before(const struct item_list *list, const struct send_item *it)
+{
+    const struct send_item *first = TAILQ_FIRST(list);
+    if (first == NULL || first->scraped_ms > it->scraped_ms) {
+        return NULL;
+    }
+    struct send_item *at = TAILQ_LAST(list, item_list);
+    while (at->scraped_ms > it->scraped_ms) {
+        at = TAILQ_PREV(at, item_list, part);
+    }
+    return at;
+}
+
+static void insert_part(struct item_list *list, struct send_item *it)
+{
+    struct send_item *at = last_before(list, it);
+    if (at != NULL) {
+        TAILQ_INSERT_AFTER(list, at, it, part);
+    } else {
+        TAILQ_INSERT_HEAD(list, it, part);
+    }
+}
+
 void send_queue_add_part(struct send_queue *q, struct send_item *it)
 {
     struct item_list *list = part_list(q, it);
     if (list == NULL) {
         return;
     }
-    /* Mostly it is the youngest, or one that comes back and is the oldest. */
-    struct send_item *first = TAILQ_FIRST(list);
-    bool oldest = first == NULL || first->scraped_ms > it->scraped_ms;
-    struct send_item *at = oldest ? NULL : TAILQ_LAST(list, item_list);
-    while (at != NULL && at->scraped_ms > it->scraped_ms) {
-        at = TAILQ_PREV(at, item_list, part);
-    }
-    if (at != NULL) {
-        TAILQ_INSERT_AFTER(list, at, it, part);
-    } else {
-        TAILQ_INSERT_HEAD(list, it, part);
-    }
+    insert_part(list, it);
     if (list != &q->others) {
         it->group->n_parts++;
     }

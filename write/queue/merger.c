@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -17,7 +16,7 @@ struct merger {
     bool stop;
 
     /* The thread's. */
-    struct send_queue **queues;
+    struct send_queue *queues[CONFIG_ENDPOINTS_MAX];
     size_t n_queues;
     size_t memory_max;
     size_t kept_max; /* a part of it */
@@ -157,16 +156,14 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t mem
                           void (*merged)(void *arg), void *arg, struct err *err)
 {
     struct merger *m = calloc(1, sizeof(*m));
-    struct send_queue **copy = calloc(n + 1, sizeof(struct send_queue *));
     pthread_condattr_t attr;
-    if (m == NULL || copy == NULL) {
-        free(m);
-        free(copy);
+    if (m == NULL) {
         err_memory(err);
         return NULL;
     }
-    memcpy(copy, queues, n * sizeof(copy[0]));
-    m->queues = copy;
+    for (size_t i = 0; i < n; i++) {
+        m->queues[i] = queues[i];
+    }
     m->n_queues = n;
     m->memory_max = memory_max == 0 ? MERGE_MEMORY_DEFAULT : memory_max;
     m->kept_max = m->memory_max / 3 < MERGE_BYTES_MAX ? m->memory_max / 3 : MERGE_BYTES_MAX;
@@ -180,7 +177,6 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t mem
     if (!thread_start(&m->thread, "merger", merger_run, m, err)) {
         pthread_cond_destroy(&m->wake);
         pthread_mutex_destroy(&m->lock);
-        free(m->queues);
         free(m);
         return NULL;
     }
@@ -207,7 +203,6 @@ struct merger *merger_free(struct merger *m)
     }
     pthread_cond_destroy(&m->wake);
     pthread_mutex_destroy(&m->lock);
-    free(m->queues);
     free(m);
     return NULL;
 }

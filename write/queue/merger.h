@@ -17,9 +17,9 @@ struct merger;
 /* How long it waits for profiles that are read from a disk; others have their turn then. */
 #define MERGER_LOAD_MS INT64_C(1000)
 
-/* Starts the thread. The queues, n of them, outlive it; the array does not have to. It takes at
- * most so many bytes of memory (0: MERGE_MEMORY_DEFAULT), a third of them for what is kept of
- * profiles. merged is called on the thread after each job. */
+/* Starts the thread. The queues, n of them (CONFIG_ENDPOINTS_MAX at most), outlive it; the array
+ * does not have to. It takes at most so many bytes of memory (0: MERGE_MEMORY_DEFAULT), a third of
+ * them for what is kept of profiles. merged is called on the thread after each job. */
 struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t memory_max,
                           void (*merged)(void *arg), void *arg, struct err *err);
 /* Ends the thread after the job that it is at. Accepts NULL. */

@@ -1,5 +1,6 @@
 #include "write/queue/merging.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "pprof/merge.h"
@@ -107,7 +108,7 @@ static struct pressure pressure_of(const struct send_queue *q, int64_t now_ms)
 static bool examine(const struct send_group *g, const struct pressure *p,
                     struct merge_candidate *ret)
 {
-    struct send_item *it;
+    const struct send_item *it = NULL;
     uint64_t largest = 0;
     size_t n = 0;
     size_t n_memory = 0;
@@ -346,6 +347,7 @@ static struct profile *make_result(const struct merge_job *job, char *data, size
             until_ns = last->until_ns > until_ns ? last->until_ns : until_ns;
         }
     }
+    assert(last != NULL); /* two at least are used */
     struct profile *p = profile_new(labels_ref(last->labels), data, size);
     if (p != NULL) {
         p->from_ns = from_ns;
@@ -460,6 +462,7 @@ static struct profile *settle_used(struct send_queue *q, const struct merge_job 
         last = job->parts[i];
         seq = last->seq < seq ? last->seq : seq;
     }
+    assert(last != NULL);
     last->group->merge_from = SEND_QUEUE_MERGE_MIN;
     if (job->result == NULL) {
         dissolve(q, last, job);

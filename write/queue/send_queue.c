@@ -84,49 +84,70 @@ unsigned send_item_attempt(const struct send_item *it)
 
 /* ---- the lists; under the lock --------------------------------------------------------------- */
 
-/* Age is nearly always greatest or least: new ones belong at the end, those that come back mostly
- * at the front, merged ones near the end, and what is read from the disk after the last of its
- * kind. The walks from both ends take turns. */
+/* Whether a walk to the place of an item by age is shorter from the front. */
+static bool is_early(const struct send_item *first, const struct send_item *it,
+                     const struct send_item *last)
+{
+    return it->scraped_ms - first->scraped_ms < last->scraped_ms - it->scraped_ms;
+}
+
+/* The first one that is younger, from one that is not, or from the last one, which is. */
+static struct send_item *younger_after(struct send_item *at, const struct send_item *it)
+{
+    while (at->scraped_ms <= it->scraped_ms) {
+        at = TAILQ_NEXT(at, age);
+    }
+    return at;
+}
+
+static struct send_item *younger_before(struct send_item *at, const struct send_item *it)
+{
+    struct send_item *before = TAILQ_PREV(at, item_list, age);
+    while (before != NULL && before->scraped_ms > it->scraped_ms) {
+        at = before;
+        before = TAILQ_PREV(at, item_list, age);
+    }
+    return at;
+}
+
 static void insert_by_age(struct send_queue *q, struct send_item *it)
 {
+    /* New ones belong at the end, merged ones near it, those that come back mostly at the front,
+     * and what is read from the disk after the last of its kind. */
     struct send_item *last = TAILQ_LAST(&q->by_age, item_list);
+    if (last == NULL || last->scraped_ms <= it->scraped_ms) {
+        TAILQ_INSERT_TAIL(&q->by_age, it, age);
+        return;
+    }
     struct send_item *first = TAILQ_FIRST(&q->by_age);
     if (q->last_replayed != NULL && q->last_replayed->scraped_ms <= it->scraped_ms) {
         first = q->last_replayed;
     }
-    while (last != NULL && last->scraped_ms > it->scraped_ms) {
-        if (first->scraped_ms > it->scraped_ms) {
-            TAILQ_INSERT_BEFORE(first, it, age);
-            return;
-        }
-        first = TAILQ_NEXT(first, age);
-        last = TAILQ_PREV(last, item_list, age);
-    }
-    if (last != NULL) {
-        TAILQ_INSERT_AFTER(&q->by_age, last, it, age);
-    } else {
-        TAILQ_INSERT_HEAD(&q->by_age, it, age);
-    }
+    struct send_item *at =
+        is_early(first, it, last) ? younger_after(first, it) : younger_before(last, it);
+    TAILQ_INSERT_BEFORE(at, it, age);
 }
 
 /* `bare` is in the order of age. */
 static void insert_bare(struct send_queue *q, struct send_item *it)
 {
-    struct send_item *last = TAILQ_LAST(&q->bare, item_list);
-    struct send_item *first = TAILQ_FIRST(&q->bare);
-    while (last != NULL && last->scraped_ms > it->scraped_ms) {
-        if (first->scraped_ms > it->scraped_ms) {
-            TAILQ_INSERT_BEFORE(first, it, kept);
-            return;
+    struct send_item *at = TAILQ_LAST(&q->bare, item_list);
+    if (at == NULL || at->scraped_ms <= it->scraped_ms) {
+        TAILQ_INSERT_TAIL(&q->bare, it, kept);
+        return;
+    }
+    if (!is_early(TAILQ_FIRST(&q->bare), it, at)) {
+        while (at != NULL && at->scraped_ms > it->scraped_ms) {
+            at = TAILQ_PREV(at, item_list, kept);
         }
-        first = TAILQ_NEXT(first, kept);
-        last = TAILQ_PREV(last, item_list, kept);
-    }
-    if (last != NULL) {
-        TAILQ_INSERT_AFTER(&q->bare, last, it, kept);
     } else {
-        TAILQ_INSERT_HEAD(&q->bare, it, kept);
+        at = NULL;
     }
+    at = at != NULL ? TAILQ_NEXT(at, kept) : TAILQ_FIRST(&q->bare);
+    while (at->scraped_ms <= it->scraped_ms) {
+        at = TAILQ_NEXT(at, kept);
+    }
+    TAILQ_INSERT_BEFORE(at, it, kept);
 }
 
 /* `backed` is about in the order of sending: what comes back from an attempt is older than what

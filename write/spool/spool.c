@@ -430,6 +430,24 @@ static void hand_to_store(struct spool *s, struct spool_entry *e)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Whether an entry of the batch is not to be written any more; it is gone then. */
+static bool is_needless(struct spool *s, struct spool_entry *e)
+{
+    pthread_mutex_lock(&s->lock);
+    unsigned wants = e->wants;
+    bool is_part = e->whole != NULL;
+    if (is_part) {
+        /* It became one while it was waiting here: what replaces it is written next. */
+        remove_part(e);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!is_part && (wants & WANTS_RELEASE) != 0) {
+        (void)finish_parts(s, e, NULL);
+        free_released(s, e, wants);
+    }
+    return is_part || (wants & WANTS_RELEASE) != 0;
+}
+
 /* Writes the entries of the batch that are not released; false when the disk fails. */
 static bool append_batch(struct spool *s, struct spool_entry_list *batch,
                          struct spool_entry_list *ret_written, struct err *err)
@@ -437,20 +455,7 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
     int64_t wall_offset = clock_wall_offset_ns();
     struct spool_entry *e;
     while ((e = pop(batch)) != NULL) {
-        pthread_mutex_lock(&s->lock);
-        unsigned wants = e->wants;
-        bool is_part = e->whole != NULL;
-        if (is_part) {
-            /* It became one while it was waiting here: what replaces it is written next. */
-            remove_part(e);
-        }
-        pthread_mutex_unlock(&s->lock);
-        if (is_part) {
-            continue;
-        }
-        if ((wants & WANTS_RELEASE) != 0) {
-            (void)finish_parts(s, e, NULL);
-            free_released(s, e, wants);
+        if (is_needless(s, e)) {
             continue;
         }
         switch (spool_store_append(s->store, e, wall_offset, err)) {
@@ -633,6 +638,16 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* When the next round is due, if there is nothing to read before read_ms. */
+static int64_t next_step(struct spool *s, int64_t read_ms, int64_t now_ms)
+{
+    int64_t next = earlier(read_ms, make_plan(s, now_ms).write_ms);
+    if (!s->own.up) {
+        next = earlier(next, s->retry_ms > now_ms ? s->retry_ms : now_ms);
+    }
+    return s->own.counts.profiles > 0 ? earlier(next, s->check_ms) : next;
+}
+
 int64_t spool_step(struct spool *s, int64_t now_ms)
 {
     unsigned n = 0;
@@ -655,16 +670,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
     }
     say_damage(s, now_ms);
     emit_events(s, p.flush);
-    if (n == ROUND_REQUESTS) {
-        return now_ms;
-    }
-    if (!s->own.up) {
-        next = earlier(next, s->retry_ms > now_ms ? s->retry_ms : now_ms);
-    }
-    if (s->own.counts.profiles > 0) {
-        next = earlier(next, s->check_ms);
-    }
-    return earlier(next, make_plan(s, now_ms).write_ms);
+    return n == ROUND_REQUESTS ? now_ms : next_step(s, next, now_ms);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

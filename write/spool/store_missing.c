@@ -59,7 +59,7 @@ static bool store_on_present(void *arg, const char *name)
 
 bool spool_store_mark_missing(struct spool_store *s, const struct spool_numbers *present)
 {
-    struct spool_segment *g;
+    struct spool_segment *g = NULL;
     bool any = false;
     TAILQ_FOREACH(g, &s->segments, link)
     {
