@@ -22,6 +22,18 @@ static void print_job(const struct config_job *job)
     putchar('\n');
 }
 
+/* Ceilings that do not fit under a limit of the file; what there is at run time is not known here.
+ */
+static void print_memory(const struct config_memory *m)
+{
+    const double mib = 1024 * 1024;
+    if (m->limit != 0 && m->sum > m->limit) {
+        printf("warning: the ceilings of memory come to %.1f MiB, over global.memory_limit of %.1f "
+               "MiB\n",
+               (double)m->sum / mib, (double)m->limit / mib);
+    }
+}
+
 static void print_summary(const struct config *config)
 {
     for (size_t i = 0; i < config->n_jobs; i++) {
@@ -37,6 +49,7 @@ static void print_summary(const struct config *config)
     } else if (sharding->mode == SHARDING_KUBERNETES) {
         printf("sharding: kubernetes, the endpoints of the Service %s\n", sharding->service);
     }
+    print_memory(&config->memory);
     printf("%s: the configuration is good\n", config->file);
 }
 

@@ -85,6 +85,8 @@ func TestUsage(t *testing.T) {
 		expectCall(t, exitDone, "Usage: profpull "+name, "", name, "--help")
 	}
 	expectCall(t, exitDone, "good", "", "check", "--config", good)
+	tight := writeConfig(t, "global: {memory_limit: 64MiB, bodies_max_bytes: 64MiB}\nwrite: [{url: 'http://x'}]\n")
+	expectCall(t, exitDone, "over global.memory_limit of 64.0 MiB", "", "check", "--config", tight)
 }
 
 // A file with eleven mistakes gives eleven errors in one run, each with its place, the key and what was
