@@ -55,7 +55,7 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns,
 
 /* A profile that inflates to more is not looked at: it is taken for one of Go with the values that
  * its `__name__` has there. */
-#define INGEST_INFLATED_MAX ((size_t)32 * 1024 * 1024)
+#define INGEST_INFLATED_MAX ((size_t)16 * 1024 * 1024)
 /* Bytes of the part sample_type_config (sample_types.h). */
 #define INGEST_CONFIG_MAX ((size_t)192 * 1024)
 
