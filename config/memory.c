@@ -5,14 +5,14 @@
 /* Of the limit: threads, libcurl's buffers for each connection, targets with their labels and the
  * state of their scrapes (35 KiB a target with five types), fragments of the allocator. */
 #define OVERHEAD_FIXED (UINT64_C(16) << 20)
-#define OVERHEAD_PERCENT 20
+#define OVERHEAD_PERCENT 10
 /* Of what is left. Together 100. */
-#define BODIES_PERCENT 18
-#define PENDING_PERCENT 11
-#define WORK_PERCENT 27
-#define BASELINES_PERCENT 14
-#define MERGING_PERCENT 10
-#define QUEUES_PERCENT 20
+#define BODIES_PERCENT 14
+#define PENDING_PERCENT 12
+#define WORK_PERCENT 19
+#define BASELINES_PERCENT 33
+#define MERGING_PERCENT 6
+#define QUEUES_PERCENT 16
 
 static uint64_t percent(uint64_t n, unsigned p)
 {

@@ -48,10 +48,10 @@ static void given_ceilings_stay(void **state)
 {
     (void)state;
     struct config_memory m;
-    struct memory_input in = {.limit = 200 * MIB, .n_queues = 3, .n_given = 1, .queues = 9 * MIB};
+    struct memory_input in = {.limit = 200 * MIB, .n_queues = 3, .n_given = 1, .queues = 5 * MIB};
     memory_plan(&in, &m);
     assert_true(m.sum <= in.limit);
-    CHECK_INT(m.queues, 9 * MIB + 2 * m.queue, "");
+    CHECK_INT(m.queues, 5 * MIB + 2 * m.queue, "");
     in.baselines = 300 * MIB;
     in.bodies = 5 * MIB;
     memory_plan(&in, &m);
