@@ -83,6 +83,9 @@ struct http_settings {
     size_t n_headers;
 };
 
+/* Whether both make the same requests: compares all members, texts by their contents. */
+bool http_settings_equal(const struct http_settings *a, const struct http_settings *b);
+
 /* The source of a bearer token: OAuth 2.0 with client credentials. The same client fetches the
  * token when the first request needs it, keeps it until shortly before it expires, and fetches
  * another one after a server has answered 401 to it. Waiting requests block nothing. */

@@ -173,29 +173,31 @@ void deltas_forget(struct engine *e, struct scrape *sc)
     sc->baseline = NULL;
 }
 
-/* Appends the identity of the scrape and its pod; false if out of memory. */
-static bool make_key(const struct scrape *sc, struct buf *key)
+void deltas_share(struct engine *e, const struct scrape *from, struct scrape *to)
 {
-    buf_init(key, KEY_MAX);
-    const uint64_t *generation = &sc->target->generation;
-    return target_scrape_key(sc->target, sc->entry, key) &&
-           buf_append(key, generation, sizeof(*generation));
+    drop(&e->deltas, to->baseline);
+    to->baseline = from->baseline == NULL ? NULL : delta_state_ref(from->baseline);
+    account(&e->deltas, to->baseline, true);
 }
 
-void deltas_keep(struct engine *e, struct scrape *sc)
+/* Appends the identity of the scrape and its pod; false if out of memory. Scrapes apart of one
+ * identity do not have the same counts: their keys have the job as well. */
+static bool make_key(const struct target *t, size_t i, bool apart, struct buf *key)
+{
+    buf_init(key, KEY_MAX);
+    return target_scrape_key(t, i, key) && buf_append(key, &t->generation, sizeof(t->generation)) &&
+           (!apart || buf_puts(key, t->job_config->name));
+}
+
+/* Takes over the reference. */
+static void put_kept(struct engine *e, const struct target *t, size_t i, bool apart,
+                     struct delta_state *state)
 {
     struct deltas *d = &e->deltas;
-    struct delta_state *state = sc->baseline;
-    if (state == NULL) {
-        return;
-    }
-    sc->baseline = NULL;
-    int64_t keep_ms = 2 * scrape_interval_ms(sc);
-    keep_ms = keep_ms < DELTAS_KEPT_MIN_MS ? DELTAS_KEPT_MIN_MS : keep_ms;
-    state->kept_until_ms = engine_now_ms(e) + keep_ms;
     struct buf key;
     void *old = NULL;
-    if (make_key(sc, &key) && map_put(d->kept, (struct sv){key.data, key.len}, state, &old)) {
+    if (make_key(t, i, apart, &key) &&
+        map_put(d->kept, (struct sv){key.data, key.len}, state, &old)) {
         if (state->kept_until_ms < d->next_expiry_ms) {
             d->next_expiry_ms = state->kept_until_ms;
         }
@@ -206,14 +208,49 @@ void deltas_keep(struct engine *e, struct scrape *sc)
     buf_done(&key);
 }
 
-void deltas_adopt(struct engine *e, struct scrape *sc)
+void deltas_keep(struct engine *e, struct scrape *sc)
 {
-    struct buf key;
-    if (map_count(e->deltas.kept) == 0) {
+    struct delta_state *state = sc->baseline;
+    if (state == NULL) {
         return;
     }
-    if (make_key(sc, &key)) {
-        sc->baseline = map_remove(e->deltas.kept, (struct sv){key.data, key.len});
+    sc->baseline = NULL;
+    int64_t keep_ms = 2 * scrape_interval_ms(sc);
+    keep_ms = keep_ms < DELTAS_KEPT_MIN_MS ? DELTAS_KEPT_MIN_MS : keep_ms;
+    state->kept_until_ms = engine_now_ms(e) + keep_ms;
+    put_kept(e, sc->target, sc->entry, sc->apart, state);
+}
+
+static struct delta_state *take_kept(struct engine *e, const struct target *t, size_t i, bool apart)
+{
+    struct buf key;
+    struct delta_state *state = NULL;
+    if (map_count(e->deltas.kept) == 0) {
+        return NULL;
+    }
+    if (make_key(t, i, apart, &key)) {
+        state = map_remove(e->deltas.kept, (struct sv){key.data, key.len});
     }
     buf_done(&key);
+    return state;
+}
+
+void deltas_adopt(struct engine *e, struct scrape *sc)
+{
+    struct delta_state *a = take_kept(e, sc->target, sc->entry, false);
+    struct delta_state *b = take_kept(e, sc->target, sc->entry, true);
+    bool later = a != NULL && (b == NULL || a->until_ns >= b->until_ns);
+    sc->baseline = later ? a : b; /* the later one counts nothing twice */
+    drop(&e->deltas, later ? b : a);
+}
+
+bool deltas_join(struct engine *e, const struct scrape *sc, const struct target *t, size_t i)
+{
+    struct delta_state *kept = take_kept(e, t, i, true);
+    if (kept != NULL && sc->baseline != NULL && kept->until_ns > sc->baseline->until_ns) {
+        put_kept(e, t, i, true, kept);
+        return false;
+    }
+    drop(&e->deltas, kept);
+    return true;
 }

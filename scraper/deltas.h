@@ -20,6 +20,7 @@
 #define DELTAS_KEPT_MIN_MS (2 * 60 * 1000)
 
 struct scrape;
+struct target;
 
 struct delta_work {
     struct offload offload;       /* first */
@@ -65,6 +66,12 @@ void deltas_forget(struct engine *e, struct scrape *sc);
 void deltas_keep(struct engine *e, struct scrape *sc);
 /* The scrape is new: gives it the baseline that was kept for it. */
 void deltas_adopt(struct engine *e, struct scrape *sc);
+/* Another scrape of the same process goes on from the baseline of this one. */
+void deltas_share(struct engine *e, const struct scrape *from, struct scrape *to);
+/* A target of another job is about to share a scrape. False if its job was sent deltas beyond the
+ * baseline of that scrape: it would get growth twice. Otherwise drops the baseline that was kept
+ * for it. */
+bool deltas_join(struct engine *e, const struct scrape *sc, const struct target *t, size_t i);
 /* Frees the baselines that were kept long enough. */
 void deltas_expire(struct deltas *d, int64_t now_ms);
 

@@ -2,7 +2,8 @@
  *
  * Time, the timer and HTTP are injected, so tests need neither sockets nor sleep. All calls on one
  * thread, except engine_snapshot() and engine_sampled(). Files: engine.c (ticks, gates, the drain),
- * slots.c (who gets a transfer), groups.c (which scrapes exist), fetch.c (one scrape from request
+ * slots.c (who gets a transfer), groups.c (which targets there are), claims.c (which scrapes exist,
+ * and for whom), fetch.c (one scrape from request
  * to profile), status.c (what other threads read), deltas.c (baselines), conversions.c (profiles in
  * older formats).
  */
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "scraper/claims.h"
 #include "scraper/conversions.h"
 #include "scraper/deltas.h"
 #include "scraper/process_gate.h"
@@ -129,10 +131,16 @@ bool groups_init(struct engine *e);
 /* Removes all groups and scrapes. */
 void groups_done(struct engine *e);
 
+const char *group_source(const struct group *g);
+
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);
 /* When it will have been sampled, by the request: of one in flight. */
 int64_t fetch_sampled_ms(const struct scrape *sc);
+/* Whether the answer in flight is for this job, and that it is not any more; false if it is for
+ * none then. */
+bool fetch_serves(const struct scrape *sc, uint32_t job);
+bool fetch_leave(struct scrape *sc, uint32_t job);
 /* Cancels it. */
 void fetch_cancel(struct engine *e, struct scrape *sc);
 /* Counts and logs a scrape that was not started because memory ran out. */

@@ -20,8 +20,16 @@
 /* Bytes of it in which secrets are looked for. */
 #define PAGE_SEARCHED 4096
 
-/* A scrape in flight. Target and entry are as of the start: a profile carries the labels that held
- * when it was requested. */
+/* A job that gets the profile. Target and entry are as of the start: a profile carries the labels
+ * that held when it was requested. */
+struct part {
+    struct target *target; /* a reference */
+    size_t entry;
+    bool left;  /* it gets nothing after all */
+    bool taken; /* it has got it */
+};
+
+/* A scrape in flight. Its own target and entry are those that made the request. */
 struct fetch {
     struct engine *engine;
     struct scrape *scrape;
@@ -34,24 +42,67 @@ struct fetch {
     int64_t sent_ns;
     int64_t end_ns;
     size_t size;
+    size_t n_parts; /* 0: nobody follows, and the profile is for the target above */
+    struct part parts[];
 };
 
 static void fetch_on_done(void *arg, const struct http_response *response);
 
 static struct fetch *fetch_free(struct fetch *f)
 {
+    for (size_t i = 0; i < f->n_parts; i++) {
+        target_unref(f->parts[i].target);
+    }
     target_unref(f->target);
     free(f);
     return NULL;
 }
 
-/* Names are looked up when the request is made: what a name of Kubernetes leads to is checked then,
- * as addresses were before. A proxy has an address of its own. */
-static bool checks_address(const struct target *t)
+/* With all who get the profile. NULL if out of memory. */
+static struct fetch *fetch_new(struct engine *e, struct scrape *sc)
 {
-    const struct config_job *job = t->job_config;
-    return t->is_object && !job->allow_special_address && job->http.proxy_url == NULL &&
-           !job->http.proxy_from_environment;
+    size_t n = 0;
+    for (const struct claim *c = sc->claims; c != NULL; c = c->next) {
+        n += c->follows;
+    }
+    n += n > 0;
+    struct fetch *f = malloc(sizeof(*f) + n * sizeof(f->parts[0]));
+    if (f == NULL) {
+        return NULL;
+    }
+    *f = (struct fetch){
+        .engine = e, .scrape = sc, .target = target_ref(sc->target), .entry = sc->entry};
+    if (n > 0) {
+        f->parts[f->n_parts++] = (struct part){.target = target_ref(f->target), .entry = f->entry};
+    }
+    for (const struct claim *c = sc->claims; c != NULL; c = c->next) {
+        if (c->follows) {
+            f->parts[f->n_parts++] =
+                (struct part){.target = target_ref(c->target), .entry = c->entry};
+        }
+    }
+    return f;
+}
+
+bool fetch_serves(const struct scrape *sc, uint32_t job)
+{
+    const struct fetch *f = sc->fetch;
+    bool serves = f->n_parts == 0 && f->target->job == job;
+    for (size_t i = 0; i < f->n_parts; i++) {
+        serves = serves || (f->parts[i].target->job == job && !f->parts[i].left);
+    }
+    return serves;
+}
+
+bool fetch_leave(struct scrape *sc, uint32_t job)
+{
+    struct fetch *f = sc->fetch;
+    bool any = f->n_parts == 0 && f->target->job != job;
+    for (size_t i = 0; i < f->n_parts; i++) {
+        f->parts[i].left = f->parts[i].left || f->parts[i].target->job == job;
+        any = any || !f->parts[i].left;
+    }
+    return any;
 }
 
 /* False if out of memory. */
@@ -66,7 +117,7 @@ static bool send_request(struct fetch *f, const char *url)
         .max_body = (size_t)job->body_size_limit,
         .receive_buffer = scrape_type(f->scrape)->sampling ? SAMPLING_BUFFER : 0,
         .size_hint = last + last / 8, /* profiles of one target differ little */
-        .refuses_address = checks_address(f->target) ? address_special_host : NULL,
+        .refuses_address = target_checks_address(f->target) ? address_special_host : NULL,
         .on_done = fetch_on_done,
         .arg = f,
     };
@@ -76,12 +127,10 @@ static bool send_request(struct fetch *f, const char *url)
 
 bool fetch_start(struct engine *e, struct scrape *sc)
 {
-    struct fetch *f = malloc(sizeof(*f));
+    struct fetch *f = fetch_new(e, sc);
     if (f == NULL) {
         return false;
     }
-    *f = (struct fetch){
-        .engine = e, .scrape = sc, .target = target_ref(sc->target), .entry = sc->entry};
     struct buf url;
     buf_init(&url, URL_MAX);
     bool ok = target_scrape_url(f->target, f->entry, &url) && send_request(f, url.data);
@@ -172,18 +221,33 @@ static enum reason check_response(const struct fetch *f, const struct http_respo
     return reason_of_response(response->result, response->status, body);
 }
 
-/* A reference to the labels of the profile. They are built once for each scrape, unless the target
- * was replaced while the request was in flight. NULL if out of memory. */
-static struct labels *series_of(const struct fetch *f)
+/* Where the labels of a target's profiles are kept; NULL if it was replaced while the request was
+ * in flight. */
+static struct labels **find_series(struct scrape *sc, const struct target *t, size_t entry)
 {
-    struct scrape *sc = f->scrape;
-    if (f->target != sc->target || f->entry != sc->entry) {
-        return target_series(f->target, f->entry, f->engine->builder);
+    if (t == sc->target && entry == sc->entry) {
+        return &sc->series;
     }
-    if (sc->series == NULL) {
-        sc->series = target_series(f->target, f->entry, f->engine->builder);
+    for (struct claim *c = sc->claims; c != NULL; c = c->next) {
+        if (c->follows && t == c->target && entry == c->entry) {
+            return &c->series;
+        }
     }
-    return sc->series == NULL ? NULL : labels_ref(sc->series);
+    return NULL;
+}
+
+/* A reference to the labels of the profile for a target. They are built once. NULL if out of
+ * memory. */
+static struct labels *series_of(const struct fetch *f, struct target *t, size_t entry)
+{
+    struct labels **kept = find_series(f->scrape, t, entry);
+    if (kept == NULL) {
+        return target_series(t, entry, f->engine->builder);
+    }
+    if (*kept == NULL) {
+        *kept = target_series(t, entry, f->engine->builder);
+    }
+    return *kept == NULL ? NULL : labels_ref(*kept);
 }
 
 /* Takes over the bytes. The profile covers the time from the request to the last byte. One offset
@@ -193,7 +257,7 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
 {
     struct engine *e = f->engine;
     int64_t offset = e->io.wall_offset_ns(e->io.arg);
-    struct labels *labels = series_of(f);
+    struct labels *labels = series_of(f, f->target, f->entry);
     if (labels == NULL) {
         free(data);
         return NULL;
@@ -243,7 +307,7 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
 {
     bool news = sc->reason != reason;
     bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
-    metric_inc(sc->metrics->failed);
+    claims_count(e, sc, SCRAPE_FAILED, 1);
     metric_inc(metric_cell_of(e->metrics.failures, reason_name(reason)));
     status_ended(e, sc, reason, err->msg, duration_ns, 0);
     if (news) {
@@ -264,7 +328,7 @@ void fetch_no_memory(struct engine *e, struct scrape *sc)
 static void report_success(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
 {
     enum scrape_health before = (enum scrape_health)sc->health;
-    metric_inc(sc->metrics->ok);
+    claims_count(e, sc, SCRAPE_OK, 1);
     metric_observe(sc->metrics->duration, (double)duration_ns / (double)NS_PER_S);
     metric_observe(sc->metrics->size, (double)size);
     status_ended(e, sc, REASON_NONE, NULL, duration_ns, size);
@@ -275,11 +339,52 @@ static void report_success(struct engine *e, struct scrape *sc, int64_t duration
     }
 }
 
-/* False if nobody could take it. */
-static bool hand_on(const struct fetch *f, struct profile *p)
+/* Offers a copy of a profile to one of several jobs. False if it could not take it. */
+static bool offer(const struct fetch *f, const struct part *part, const struct profile *base,
+                  bool refusable)
 {
     const struct scraper_options *o = &f->engine->options;
-    return o->on_profile(o->arg, p, f->target->job_config->forward_to);
+    struct labels *labels = series_of(f, part->target, part->entry);
+    struct profile *p = labels == NULL ? NULL : profile_copy(base);
+    if (p == NULL) {
+        labels_unref(labels);
+        metric_inc(metric_cell_of(f->engine->metrics.failures, reason_name(REASON_MEMORY)));
+        return false;
+    }
+    profile_set_labels(p, labels);
+    p->job = part->target->job;
+    p->refusable = refusable;
+    return o->on_profile(o->arg, p, part->target->job_config->forward_to);
+}
+
+/* If any job takes a delta, the baseline moves: then the others cannot refuse it any more without
+ * losing it, and are asked once more. */
+static bool offer_all(struct fetch *f, const struct profile *base)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < f->n_parts; i++) {
+        struct part *part = &f->parts[i];
+        part->taken = !part->left && offer(f, part, base, base->refusable);
+        taken += part->taken;
+    }
+    for (size_t i = 0; i < f->n_parts && taken > 0 && base->refusable; i++) {
+        if (!f->parts[i].left && !f->parts[i].taken) {
+            (void)offer(f, &f->parts[i], base, false);
+        }
+    }
+    return taken > 0;
+}
+
+/* False if nobody could take it. */
+static bool hand_on(struct fetch *f, struct profile *p)
+{
+    const struct scraper_options *o = &f->engine->options;
+    if (f->n_parts == 0) {
+        return o->on_profile(o->arg, p, f->target->job_config->forward_to);
+    }
+    bool taken = offer_all(f, p);
+    profile_unref(p);
+    return taken;
 }
 
 /* The end of a scrape; err is for failures. */

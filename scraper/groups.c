@@ -2,15 +2,13 @@
  *
  * A group is the one record of a source in the scraper: its targets, and its offer to the job's
  * sampler. An update touches only what has changed. A scrape that exists before and after keeps its
- * phase, its state, its transfer and its connection, even if labels or settings have changed. A
- * scrape that two targets want runs once: the first target owns it, the others wait with a claim,
- * and the next one takes it over with its state when the owner releases it.
+ * phase, its state, its transfer and its connection, even if labels or settings have changed. Who
+ * takes part in a scrape that several targets want: claims.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/masking.h"
 #include "scraper/engine.h"
 
 /* Messages about refused targets in each period; further ones are counted. */
@@ -18,7 +16,6 @@
 #define LIMIT_PERIOD_MS 60000
 
 #define KEY_MAX ((size_t)64 * 1024)
-#define URL_MAX ((size_t)16 * 1024)
 
 struct group {
     TAILQ_ENTRY(group) link; /* in quota->over_quota if n_admitted < n */
@@ -30,177 +27,19 @@ struct group {
     char source[];
 };
 
-/* ---- scrapes --------------------------------------------------------------------------------- */
-
-static void drop_claim(struct engine *e, struct claim **at)
-{
-    struct claim *c = *at;
-    *at = c->next;
-    metric_gauge_add(e->metrics.duplicates, -1);
-    target_unref(c->target);
-    free(c);
-}
-
-static void free_scrape(struct engine *e, struct scrape *sc)
-{
-    while (sc->waiting != NULL) {
-        drop_claim(e, &sc->waiting);
-    }
-    target_unref(sc->target);
-    labels_unref(sc->series);
-    free(sc->last_error);
-    free(sc);
-}
-
-static bool create_scrape(struct engine *e, struct group *g, struct target *t, size_t i)
-{
-    struct scrape *sc = calloc(1, sizeof(*sc));
-    if (sc == NULL) {
-        return false;
-    }
-    sc->group = g;
-    sc->target = target_ref(t);
-    sc->entry = (uint16_t)i;
-    sc->round = e->round;
-    sc->metrics =
-        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
-    if (sc->metrics == NULL || !table_insert(&e->table, sc)) {
-        free_scrape(e, sc);
-        return false;
-    }
-    if (!engine_schedule(e, sc)) {
-        table_remove(&e->table, sc);
-        free_scrape(e, sc);
-        return false;
-    }
-    deltas_adopt(e, sc);
-    metric_gauge_add(e->metrics.health[SCRAPE_UNKNOWN], 1);
-    return true;
-}
-
-static void remove_scrape(struct engine *e, struct scrape *sc)
-{
-    engine_abort(e, sc);
-    deltas_keep(e, sc);
-    schedule_remove(&e->schedule, &sc->item);
-    table_remove(&e->table, sc);
-    metric_gauge_add(e->metrics.health[sc->health], -1);
-    free_scrape(e, sc);
-}
-
-/* The scrape gets another target: new labels and settings from the next profile on. */
-static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
-{
-    int64_t interval = scrape_interval_ms(sc);
-    struct type_metrics *metrics =
-        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
-    if (metrics != NULL) {
-        sc->metrics = metrics;
-    }
-    if (target_is_another_pod(sc->target, t)) {
-        /* Nothing known about the old pod holds, and an answer in flight may be from either. */
-        engine_abort(e, sc);
-        deltas_forget(e, sc);
-        status_history(e, sc, (struct scrape_history){0});
-    }
-    sc->group = g;
-    sc->round = e->round;
-    status_target(e, sc, t, i);
-    if (scrape_interval_ms(sc) != interval) {
-        engine_reschedule(e, sc);
-    }
-}
-
-/* ---- claims ---------------------------------------------------------------------------------- */
-
-static void log_duplicate(struct engine *e, const struct scrape *sc, const struct group *g,
-                          const struct target *t, size_t i)
-{
-    if (!log_enabled(e->options.log, LOG_DEBUG)) {
-        return;
-    }
-    struct buf path;
-    buf_init(&path, URL_MAX);
-    mask_url(sv_from(target_path(t, i)), target_masks_all(t), &path);
-    log_debug(e->options.log, "duplicate scrape set aside",
-              LOG_STR("address", target_address(t, i)),
-              LOG_STR("path", buf_ok(&path) ? path.data : ""),
-              LOG_STR("type", target_scrape_type(t, i)->name), LOG_STR("job", t->job_config->name),
-              LOG_STR("source", g->source), LOG_STR("scraped_by_job", sc->target->job_config->name),
-              LOG_STR("scraped_by_source", sc->group->source));
-    buf_done(&path);
-}
-
-/* Where the list has the first claim of a group, or its end. */
-static struct claim **find_claim(struct scrape *sc, const struct group *g)
-{
-    struct claim **at = &sc->waiting;
-    while (*at != NULL && (*at)->group != g) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
-static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, struct target *t,
-                      size_t i)
-{
-    struct claim *c = malloc(sizeof(*c));
-    if (c == NULL) {
-        return false;
-    }
-    *c = (struct claim){.group = g, .target = target_ref(t), .entry = (uint32_t)i};
-    *find_claim(sc, NULL) = c;
-    metric_gauge_add(e->metrics.duplicates, 1);
-    metric_inc(e->metrics.refused_duplicate);
-    log_duplicate(e, sc, g, t, i);
-    return true;
-}
-
-/* The owner releases the scrape, to the first claim if there is one. A request in flight was made
- * under the old labels. If the new owner has others, the address may belong to another pod by now,
- * and the answer must not be attributed to either. */
-static void release(struct engine *e, struct scrape *sc)
-{
-    struct claim *heir = sc->waiting;
-    if (heir == NULL) {
-        remove_scrape(e, sc);
-        return;
-    }
-    if (!labels_equal(target_labels(sc->target), target_labels(heir->target))) {
-        engine_abort(e, sc);
-    }
-    adopt(e, sc, heir->group, heir->target, heir->entry);
-    drop_claim(e, &sc->waiting);
-}
-
 /* ---- targets of a group ---------------------------------------------------------------------- */
+
+const char *group_source(const struct group *g)
+{
+    return g->source;
+}
 
 /* replaces: the target may take the place of one that the group had before this update. */
 static void want_target(struct engine *e, struct group *g, struct target *t, bool replaces)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct scrape *sc = table_find(&e->table, t, i);
-        bool ok = true;
-        if (sc == NULL) {
-            ok = create_scrape(e, g, t, i);
-        } else if (replaces && sc->group == g && sc->round != e->round) {
-            adopt(e, sc, g, t, i);
-        } else {
-            ok = add_claim(e, sc, g, t, i);
-        }
-        if (!ok) {
+        if (!claims_want(e, g, t, i, replaces)) {
             metric_inc(e->metrics.refused_memory);
-        }
-    }
-}
-
-static void drop_claims_of(struct engine *e, struct group *g, const struct target *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        struct scrape *sc = table_find(&e->table, t, i);
-        struct claim **at;
-        while (sc != NULL && *(at = find_claim(sc, g)) != NULL) {
-            drop_claim(e, at);
         }
     }
 }
@@ -209,10 +48,7 @@ static void drop_claims_of(struct engine *e, struct group *g, const struct targe
 static void release_target(struct engine *e, struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct scrape *sc = table_find(&e->table, t, i);
-        if (sc != NULL && sc->group == g && sc->round != e->round) {
-            release(e, sc);
-        }
+        claims_release(e, g, t, i);
     }
 }
 
@@ -220,8 +56,7 @@ static void release_target(struct engine *e, struct group *g, const struct targe
 static bool is_known(const struct engine *e, const struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct scrape *sc = table_find(&e->table, t, i);
-        if (sc != NULL && (sc->group == g || *find_claim(sc, g) != NULL)) {
+        if (claims_hold(e, g, t, i)) {
             return true;
         }
     }
@@ -312,9 +147,6 @@ static void replace(struct engine *e, struct group *g, struct target **sorted, s
     size_t old_n = g->n;
     size_t old_admitted = g->n_admitted;
     e->round++;
-    for (size_t i = 0; i < old_admitted; i++) {
-        drop_claims_of(e, g, old[i]);
-    }
     g->targets = sorted;
     g->n = n;
     g->n_admitted = n_admitted;
@@ -452,7 +284,6 @@ static void free_group(struct engine *e, struct group *g)
 {
     e->round++;
     for (size_t i = 0; i < g->n_admitted; i++) {
-        drop_claims_of(e, g, g->targets[i]);
         release_target(e, g, g->targets[i]);
     }
     targets_unref(g->targets, g->n);

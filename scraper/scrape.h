@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/labels.h"
 #include "scraper/next_scrape.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape_metrics.h"
@@ -27,12 +28,16 @@ enum scrape_state {
     STATE_IN_FLIGHT,
 };
 
-/* Another group with the same scrape, which takes it over when its owner releases it. */
+/* Another target with the same scrape. The first one of each further job follows: its job gets each
+ * profile as well. The others are set aside. All of them are heirs (scraper/claims.h). */
 struct claim {
     struct claim *next;
     struct group *group;
     struct target *target; /* a reference */
+    struct labels *series; /* of its profiles, if it follows; NULL until the first one */
     uint32_t entry;
+    uint32_t round; /* as that of the scrape */
+    bool follows;
 };
 
 struct scrape {
@@ -50,7 +55,8 @@ struct scrape {
     bool in_gate;                  /* that of its process */
     bool off_phase;                /* due once before its phase (schedule_resume()) */
     struct scrape_history history; /* shared */
-    struct claim *waiting;         /* first come, first served */
+    bool apart;                    /* there was another scrape with this identity */
+    struct claim *claims;          /* first come, first served; the list is shared */
     struct type_metrics *metrics;
     struct labels *series;        /* of the profiles; NULL until the first one */
     struct fetch *fetch;          /* while in flight */

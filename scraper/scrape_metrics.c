@@ -73,11 +73,13 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
     struct metric *states = metrics_family(
         metrics, METRIC_GAUGE, "profpull_scrapes",
         "Targets x profile types by health; absent: the path is not there, asked for rarely; "
-        "duplicate: set aside, since another target is scraped at the same URL for the same type.",
+        "follows: shares the scrape of another job; duplicate: set aside, since another target of "
+        "the job is scraped at the same URL for the same type.",
         "state", NULL);
     for (int i = 0; i < SCRAPE_HEALTHS; i++) {
         m->health[i] = metric_cell_of(states, scrape_health_name((enum scrape_health)i));
     }
+    m->followers = metric_cell_of(states, "follows");
     m->duplicates = metric_cell_of(states, "duplicate");
     struct metric *refused = metrics_family(
         metrics, METRIC_COUNTER, "profpull_targets_refused_total",
@@ -100,9 +102,11 @@ static struct type_metrics *make_type(struct scrape_metrics *m, const char *job,
     if (t == NULL) {
         return NULL;
     }
-    t->ok = metric_cell(m->scrapes, (const char *[]){job, type, "ok"});
-    t->failed = metric_cell(m->scrapes, (const char *[]){job, type, "failed"});
-    t->skipped = metric_cell(m->scrapes, (const char *[]){job, type, "skipped"});
+    static const char *const results[SCRAPE_RESULTS] = {
+        [SCRAPE_OK] = "ok", [SCRAPE_FAILED] = "failed", [SCRAPE_SKIPPED] = "skipped"};
+    for (size_t i = 0; i < SCRAPE_RESULTS; i++) {
+        t->results[i] = metric_cell(m->scrapes, (const char *[]){job, type, results[i]});
+    }
     t->duration = metric_cell_of(m->durations, type);
     t->size = metric_cell_of(m->sizes, type);
     return t;

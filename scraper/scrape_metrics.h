@@ -9,11 +9,12 @@
 #include "base/metrics.h"
 #include "scraper/slots.h"
 
+enum scrape_result { SCRAPE_OK, SCRAPE_FAILED, SCRAPE_SKIPPED };
+#define SCRAPE_RESULTS (SCRAPE_SKIPPED + 1)
+
 /* Cells of one job and type; they live as long as the metrics. */
 struct type_metrics {
-    struct metric_cell *ok;
-    struct metric_cell *failed;
-    struct metric_cell *skipped;
+    struct metric_cell *results[SCRAPE_RESULTS];
     struct metric_cell *duration; /* seconds; of the type, for all jobs */
     struct metric_cell *size;     /* bytes; the same */
 };
@@ -32,6 +33,7 @@ struct scrape_metrics {
     struct metric_cell *targets_refused;
     struct metric_cell *targets_left_out;
     struct metric_cell *health[4]; /* scrapes, by enum scrape_health */
+    struct metric_cell *followers;
     struct metric_cell *duplicates;
     struct metric_cell *refused_limit; /* counters */
     struct metric_cell *refused_duplicate;

@@ -62,9 +62,10 @@ struct scraper *scraper_free(struct scraper *s);
 
 /* Replaces the targets of one source of a job (n 0 removes it); job < n_jobs. Any thread; takes
  * over the references in targets, not the array. Unchanged scrapes keep phase, state and
- * connection. Two targets with the same address, path and type are scraped once; the second is
- * reported as a duplicate. Targets beyond the job's target_limit are refused and counted. False if
- * out of memory. s NULL: nothing is scraped, and the references are released. */
+ * connection. Two targets of a job with the same address, path and type are scraped once; the
+ * second is reported as a duplicate. Two of different jobs are scraped once for both, if the
+ * settings of their scrapes are equal. Targets beyond the job's target_limit are refused and
+ * counted. False if out of memory. s NULL: nothing is scraped, and the references are released. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
 /* Posts to the loop: starts nothing more and ignores later targets. Scrapes in flight that can end
@@ -90,7 +91,9 @@ struct scrape_status {
     size_t entry;          /* which of the target's scrapes */
     const char *job;
     const char *type;
-    char *url; /* without secrets: model/masking.h */
+    struct target *leader; /* a reference; NULL: the scrape is not that of another job */
+    const char *follows;   /* the job whose scrape it is; NULL: its own */
+    char *url;             /* without secrets: model/masking.h */
     enum scrape_health health;
     bool in_flight;
     enum reason reason;    /* of the last attempt */
@@ -104,8 +107,9 @@ struct scrape_status {
     unsigned conflicts, attempts;
 };
 
-/* Copies the status of up to max scrapes, continuing at *cursor (start with 0), and returns how
- * many: 0 at the end. Free each with scrape_status_done(). Holds a lock briefly. */
+/* Copies the status of up to max scrapes, and of each job that follows one, continuing at *cursor
+ * (start with 0), and returns how many: 0 at the end. Free each with scrape_status_done(). Holds a
+ * lock briefly. */
 size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max);
 void scrape_status_done(struct scrape_status *st);
 

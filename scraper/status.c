@@ -70,7 +70,7 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
 
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n)
 {
-    metric_add(sc->metrics->skipped, n);
+    claims_count(e, sc, SCRAPE_SKIPPED, n);
     table_lock(&e->table);
     sc->skipped += n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
     table_unlock(&e->table);
@@ -96,12 +96,14 @@ const char *scrape_health_name(enum scrape_health health)
 
 /* ---- copies (any thread) --------------------------------------------------------------------- */
 
-/* Takes what is shared; derive() adds the rest, which takes longer, without the lock. */
-static void copy_scrape(const struct scrape *sc, struct scrape_status *st)
+/* Takes what is shared; derive() adds the rest, which takes longer, without the lock. c: for the
+ * job that follows, NULL for the scrape's own. */
+static void copy_scrape(const struct scrape *sc, const struct claim *c, struct scrape_status *st)
 {
     *st = (struct scrape_status){
-        .target = target_ref(sc->target),
-        .entry = sc->entry,
+        .target = target_ref(c == NULL ? sc->target : c->target),
+        .entry = c == NULL ? sc->entry : c->entry,
+        .leader = c == NULL ? NULL : target_ref(sc->target),
         .health = (enum scrape_health)sc->health,
         .in_flight = sc->state == STATE_IN_FLIGHT,
         .reason = (enum reason)sc->reason,
@@ -118,17 +120,48 @@ static void copy_scrape(const struct scrape *sc, struct scrape_status *st)
     };
 }
 
+/* The status of a scrape, unless an earlier page had it, and of those that follow it. *done counts
+ * those that were copied; it is 0 again when all were. */
+static size_t copy_all(const struct scrape *sc, size_t *done, struct scrape_status *out, size_t max)
+{
+    size_t at = 0;
+    size_t n = 0;
+    if (at++ == *done) {
+        copy_scrape(sc, NULL, &out[n++]);
+    }
+    for (const struct claim *c = sc->claims; c != NULL; c = c->next) {
+        if (!c->follows || at++ < *done) {
+            continue;
+        }
+        if (n == max) {
+            *done += n;
+            return n;
+        }
+        copy_scrape(sc, c, &out[n++]);
+    }
+    *done = 0;
+    return n;
+}
+
+/* The cursor has the slot, and above it how many of those in the slot were copied. */
+#define CURSOR_BITS 32
+#define CURSOR_SLOT UINT32_MAX
+
 static size_t copy_page(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max)
 {
     size_t n = 0;
+    size_t slot = *cursor & CURSOR_SLOT;
+    size_t done = *cursor >> CURSOR_BITS;
     table_lock(&e->table);
-    while (n < max && *cursor < e->table.n_slots) {
-        const struct scrape *sc = e->table.slots[(*cursor)++];
+    while (n < max && slot < e->table.n_slots) {
+        const struct scrape *sc = e->table.slots[slot];
         if (sc != NULL) {
-            copy_scrape(sc, &out[n++]);
+            n += copy_all(sc, &done, &out[n], max - n);
         }
+        slot += done == 0;
     }
     table_unlock(&e->table);
+    *cursor = slot | done << CURSOR_BITS;
     return n;
 }
 
@@ -140,6 +173,7 @@ static bool derive(struct engine *e, struct scrape_status *st, struct labels_bui
     target_shown_url(st->target, st->entry, &url);
     st->url = buf_take(&url, NULL);
     st->job = st->target->job_config->name;
+    st->follows = st->leader == NULL ? NULL : st->leader->job_config->name;
     st->type = target_scrape_type(st->target, st->entry)->name;
     st->next_due_ns += e->io.wall_offset_ns(e->io.arg);
     st->labels = b == NULL ? NULL : target_series(st->target, st->entry, b);
@@ -193,6 +227,7 @@ void scrape_status_done(struct scrape_status *st)
 {
     labels_unref(st->labels);
     target_unref(st->target);
+    target_unref(st->leader);
     /* copy_page() gives each entry a text of its own, which clang loses sight of in a loop. */
     free(st->last_error); // NOLINT(clang-analyzer-unix.Malloc)
     free(st->url);

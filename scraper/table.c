@@ -46,6 +46,16 @@ struct scrape *table_find(const struct table *t, const struct target *target, si
     return NULL;
 }
 
+struct scrape *table_next(const struct scrape *sc)
+{
+    struct scrape *next = sc->next_in_bucket;
+    while (next != NULL && (next->hash != sc->hash || !target_same_scrape(next->target, next->entry,
+                                                                          sc->target, sc->entry))) {
+        next = next->next_in_bucket;
+    }
+    return next;
+}
+
 /* Doubles the buckets. If memory runs out the table still works, a little slower. */
 static void grow_buckets(struct table *t)
 {

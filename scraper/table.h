@@ -28,10 +28,11 @@ void table_done(struct table *t); /* the scrapes must be gone */
 void table_lock(struct table *t);
 void table_unlock(struct table *t);
 
-/* The scrape with the identity of entry i of a target, or NULL. */
+/* A scrape with the identity of entry i of a target, or NULL; there may be more (table_next()). */
 struct scrape *table_find(const struct table *t, const struct target *target, size_t i);
-/* Adds a scrape with target and entry set and a new identity; sets hash and slot. False if out of
- * memory. */
+/* The next scrape with the identity of sc, or NULL. */
+struct scrape *table_next(const struct scrape *sc);
+/* Adds a scrape with target and entry set; sets hash and slot. False if out of memory. */
 bool table_insert(struct table *t, struct scrape *sc);
 void table_remove(struct table *t, struct scrape *sc);
 

@@ -38,6 +38,9 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
     buf_putc(out, '{');
     json_member("job", sv_from(st->job), out);
     json_member("type", sv_from(st->type), out);
+    if (st->follows != NULL) {
+        json_member("follows", sv_from(st->follows), out);
+    }
     json_member("url", sv_from(st->url), out);
     json_key("labels", out);
     mask_labels_json(st->labels, target_masks_all(st->target), out);

@@ -130,6 +130,31 @@ bool target_same_scrape(const struct target *a, size_t i, const struct target *b
            sv_eq(series_name(a, i), series_name(b, j));
 }
 
+bool target_checks_address(const struct target *t)
+{
+    const struct config_job *job = t->job_config;
+    return t->is_object && !job->allow_special_address && job->http.proxy_url == NULL &&
+           !job->http.proxy_from_environment;
+}
+
+static bool same_type(const struct config_type *a, const struct config_type *b)
+{
+    return a->sampling == b->sampling && a->cumulative == b->cumulative &&
+           a->is_delta == b->is_delta && a->delta == b->delta && a->format == b->format &&
+           a->continuous == b->continuous;
+}
+
+bool target_can_share(const struct target *a, size_t i, const struct target *b, size_t j)
+{
+    return a->entries[i].interval_ms == b->entries[j].interval_ms &&
+           a->entries[i].timeout_ms == b->entries[j].timeout_ms &&
+           a->entries[i].seconds == b->entries[j].seconds &&
+           same_type(target_scrape_type(a, i), target_scrape_type(b, j)) &&
+           a->job_config->body_size_limit == b->job_config->body_size_limit &&
+           target_checks_address(a) == target_checks_address(b) && !target_is_another_pod(a, b) &&
+           http_settings_equal(&a->job_config->http, &b->job_config->http);
+}
+
 bool target_is_another_pod(const struct target *a, const struct target *b)
 {
     return a->generation != 0 && b->generation != 0 && a->generation != b->generation;

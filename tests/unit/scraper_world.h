@@ -35,8 +35,13 @@ struct world {
     size_t n_transfers;
     struct profile *profiles[PROFILES_MAX];
     size_t n_profiles;
-    uint64_t forward_to;
+    uint64_t forward_to; /* of the last one */
+    bool refuses[2];     /* the profiles of a job */
+    bool was_refusable;  /* the last one that was refused */
     bool refuse_start;
+    bool submits; /* deltas are made, by works() */
+    struct work *works[64];
+    size_t n_works;
     struct intern *intern;
     struct metrics *metrics;
     struct testing_log *log;
@@ -95,10 +100,33 @@ static inline void world_wake_at(void *arg, int64_t mono_ms)
 static inline bool world_profile(void *arg, struct profile *p, uint64_t forward_to)
 {
     struct world *w = arg;
+    if (w->refuses[p->job]) {
+        w->was_refusable = p->refusable;
+        profile_unref(p);
+        return false;
+    }
     assert_true(w->n_profiles < PROFILES_MAX);
     w->profiles[w->n_profiles++] = p;
     w->forward_to = forward_to;
     return true;
+}
+
+static inline void world_submit(void *arg, struct work *work)
+{
+    struct world *w = arg;
+    assert_true(w->n_works < 64);
+    w->works[w->n_works++] = work;
+}
+
+/* Runs the deltas that wait. */
+static inline void works(struct world *w)
+{
+    size_t n = w->n_works;
+    w->n_works = 0;
+    for (size_t i = 0; i < n; i++) {
+        w->works[i]->run(w->works[i]);
+        w->works[i]->done(w->works[i]);
+    }
 }
 
 static inline void forget_profiles(struct world *w)
@@ -117,6 +145,7 @@ static inline void make_engine(struct world *w, unsigned max_in_flight)
         .start = world_start,
         .cancel = world_cancel,
         .wake_at = world_wake_at,
+        .submit = w->submits ? world_submit : NULL,
         .arg = w,
     };
     const struct scraper_options options = {
@@ -185,6 +214,7 @@ static inline int teardown(void **state)
 {
     struct world *w = *state;
     engine_free(w->e);
+    works(w); /* those that end after the engine was freed */
     for (size_t i = 0; i < w->n_transfers; i++) {
         assert_false(w->transfers[i].live);
     }

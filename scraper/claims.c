@@ -1,0 +1,445 @@
+#include "scraper/claims.h"
+
+#include <stdlib.h>
+
+#include "model/masking.h"
+#include "scraper/engine.h"
+
+#define URL_MAX ((size_t)16 * 1024)
+
+/* ---- the list of a scrape -------------------------------------------------------------------- */
+
+/* Where the list has the first claim of a job, or its end. */
+static struct claim **find_job(struct scrape *sc, uint32_t job)
+{
+    struct claim **at = &sc->claims;
+    while (*at != NULL && (*at)->target->job != job) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* Where the list has the first claim of a group that this update has not asked for, or its end. */
+static struct claim **find_stale(const struct engine *e, struct scrape *sc, const struct group *g)
+{
+    struct claim **at = &sc->claims;
+    while (*at != NULL && ((*at)->group != g || (*at)->round == e->round)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void count_claim(struct engine *e, const struct claim *c, int64_t n)
+{
+    metric_gauge_add(c->follows ? e->metrics.followers : e->metrics.duplicates, n);
+}
+
+static void append(struct engine *e, struct scrape *sc, struct claim *c)
+{
+    struct claim **at = &sc->claims;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    c->next = NULL;
+    count_claim(e, c, 1);
+    table_lock(&e->table);
+    *at = c;
+    table_unlock(&e->table);
+}
+
+static struct claim *take_out(struct engine *e, struct claim **at)
+{
+    struct claim *c = *at;
+    count_claim(e, c, -1);
+    table_lock(&e->table);
+    *at = c->next;
+    table_unlock(&e->table);
+    return c;
+}
+
+static void free_claim(struct claim *c)
+{
+    labels_unref(c->series);
+    target_unref(c->target);
+    free(c);
+}
+
+static void move_claims(struct engine *e, struct scrape *from, uint32_t job, struct scrape *to)
+{
+    struct claim **at;
+    while (*(at = find_job(from, job)) != NULL) {
+        append(e, to, take_out(e, at));
+    }
+}
+
+/* The answer in flight is not for this job any more; nobody waits for one that is for none. */
+static void leave_fetch(struct engine *e, struct scrape *sc, uint32_t job)
+{
+    if (sc->fetch != NULL && !fetch_leave(sc, job)) {
+        engine_abort(e, sc);
+    }
+}
+
+/* ---- scrapes --------------------------------------------------------------------------------- */
+
+static void free_scrape(struct engine *e, struct scrape *sc)
+{
+    while (sc->claims != NULL) {
+        free_claim(take_out(e, &sc->claims));
+    }
+    target_unref(sc->target);
+    labels_unref(sc->series);
+    free(sc->last_error);
+    free(sc);
+}
+
+/* Both scrapes of an identity need names of their own for baselines that are kept. */
+static void mark_apart(struct engine *e, struct scrape *sc)
+{
+    struct scrape *other = table_find(&e->table, sc->target, sc->entry);
+    sc->apart = other != NULL;
+    for (; other != NULL; other = table_next(other)) {
+        other->apart = true;
+    }
+}
+
+static struct scrape *create_scrape(struct engine *e, struct group *g, struct target *t, size_t i)
+{
+    struct scrape *sc = calloc(1, sizeof(*sc));
+    if (sc == NULL) {
+        return NULL;
+    }
+    sc->group = g;
+    sc->target = target_ref(t);
+    sc->entry = (uint16_t)i;
+    sc->round = e->round;
+    sc->metrics =
+        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
+    mark_apart(e, sc);
+    if (sc->metrics == NULL || !table_insert(&e->table, sc)) {
+        free_scrape(e, sc);
+        return NULL;
+    }
+    if (!engine_schedule(e, sc)) {
+        table_remove(&e->table, sc);
+        free_scrape(e, sc);
+        return NULL;
+    }
+    metric_gauge_add(e->metrics.health[SCRAPE_UNKNOWN], 1);
+    return sc;
+}
+
+static void remove_scrape(struct engine *e, struct scrape *sc)
+{
+    engine_abort(e, sc);
+    deltas_keep(e, sc);
+    schedule_remove(&e->schedule, &sc->item);
+    table_remove(&e->table, sc);
+    metric_gauge_add(e->metrics.health[sc->health], -1);
+    free_scrape(e, sc);
+}
+
+/* The scrape in which a job takes part, or NULL. */
+static struct scrape *find_of_job(const struct engine *e, const struct target *t, size_t i)
+{
+    struct scrape *sc = table_find(&e->table, t, i);
+    while (sc != NULL && sc->target->job != t->job && *find_job(sc, t->job) == NULL) {
+        sc = table_next(sc);
+    }
+    return sc;
+}
+
+/* A scrape that a target of another job can share, besides this one, or NULL. */
+static struct scrape *find_shared(const struct engine *e, const struct target *t, size_t i,
+                                  const struct scrape *besides)
+{
+    struct scrape *sc = table_find(&e->table, t, i);
+    while (sc != NULL && (sc == besides || !target_can_share(sc->target, sc->entry, t, i))) {
+        sc = table_next(sc);
+    }
+    return sc;
+}
+
+/* The same for a job that has been sent deltas up to a baseline: neither may the new scrape have
+ * another one, nor be about to get one. */
+static struct scrape *find_with_baseline(const struct engine *e, const struct target *t, size_t i,
+                                         const struct scrape *from)
+{
+    struct scrape *sc = find_shared(e, t, i, from);
+    bool moves = sc != NULL && sc->fetch != NULL && scrape_type(sc)->delta == DELTA_AUTO;
+    return sc == NULL || moves || sc->baseline != from->baseline ? NULL : sc;
+}
+
+/* ---- changed settings ------------------------------------------------------------------------ */
+
+/* A follower and the other claims of its job go to a scrape of their own, or to one that has the
+ * settings which they have now. */
+static void split(struct engine *e, struct scrape *sc, struct claim *c)
+{
+    uint32_t job = c->target->job;
+    leave_fetch(e, sc, job);
+    struct scrape *to = find_with_baseline(e, c->target, c->entry, sc);
+    if (to == NULL && (to = create_scrape(e, c->group, c->target, c->entry)) != NULL) {
+        to->round = c->round;
+        if (!target_is_another_pod(sc->target, c->target)) {
+            deltas_share(e, sc, to);
+        }
+        free_claim(take_out(e, find_job(sc, job)));
+    }
+    if (to != NULL) {
+        move_claims(e, sc, job, to);
+        return;
+    }
+    metric_inc(e->metrics.refused_memory);
+    struct claim **at;
+    while (*(at = find_job(sc, job)) != NULL) {
+        free_claim(take_out(e, at));
+    }
+}
+
+static void split_others(struct engine *e, struct scrape *sc)
+{
+    struct claim *c = sc->claims;
+    while (c != NULL) {
+        if (c->follows && !target_can_share(sc->target, sc->entry, c->target, c->entry)) {
+            split(e, sc, c);
+            c = sc->claims; /* the list has changed */
+        } else {
+            c = c->next;
+        }
+    }
+}
+
+/* Two scrapes whose settings have become equal are one again, if no baseline is lost by that. */
+static void rejoin(struct engine *e, struct scrape *sc)
+{
+    struct scrape *to = sc->apart ? find_with_baseline(e, sc->target, sc->entry, sc) : NULL;
+    struct claim *c = to == NULL ? NULL : malloc(sizeof(*c));
+    if (c == NULL) {
+        return;
+    }
+    *c = (struct claim){.group = sc->group,
+                        .target = target_ref(sc->target),
+                        .entry = sc->entry,
+                        .round = sc->round,
+                        .follows = true};
+    append(e, to, c);
+    while (sc->claims != NULL) {
+        append(e, to, take_out(e, &sc->claims));
+    }
+    deltas_forget(e, sc);
+    remove_scrape(e, sc);
+    split_others(e, to);
+}
+
+/* The scrape gets another target: new labels and settings from the next profile on. It may be
+ * part of another scrape afterwards. */
+static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
+{
+    int64_t interval = scrape_interval_ms(sc);
+    struct type_metrics *metrics =
+        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
+    if (metrics != NULL) {
+        sc->metrics = metrics;
+    }
+    if (target_is_another_pod(sc->target, t)) {
+        /* Nothing known about the old pod holds, and an answer in flight may be from either. */
+        engine_abort(e, sc);
+        deltas_forget(e, sc);
+        status_history(e, sc, (struct scrape_history){0});
+    }
+    sc->group = g;
+    status_target(e, sc, t, i);
+    if (scrape_interval_ms(sc) != interval) {
+        engine_reschedule(e, sc);
+    }
+    split_others(e, sc);
+    rejoin(e, sc);
+}
+
+/* The same for a claim. */
+static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, struct target *t,
+                        size_t i)
+{
+    struct target *old = c->target;
+    if (c->follows && target_is_another_pod(old, t)) {
+        leave_fetch(e, sc, t->job);
+    }
+    target_ref(t);
+    c->round = e->round;
+    c->series = labels_unref(c->series);
+    table_lock(&e->table);
+    c->target = t;
+    c->entry = (uint32_t)i;
+    table_unlock(&e->table);
+    target_unref(old);
+    split_others(e, sc);
+}
+
+/* ---- joining and leaving --------------------------------------------------------------------- */
+
+static void log_claim(struct engine *e, const struct scrape *sc, const struct claim *c)
+{
+    if (!log_enabled(e->options.log, LOG_DEBUG)) {
+        return;
+    }
+    struct buf path;
+    buf_init(&path, URL_MAX);
+    mask_url(sv_from(target_path(c->target, c->entry)), target_masks_all(c->target), &path);
+    log_debug(e->options.log, c->follows ? "scrape is shared" : "duplicate scrape set aside",
+              LOG_STR("address", target_address(c->target, c->entry)),
+              LOG_STR("path", buf_ok(&path) ? path.data : ""),
+              LOG_STR("type", target_scrape_type(c->target, c->entry)->name),
+              LOG_STR("job", c->target->job_config->name),
+              LOG_STR("source", group_source(c->group)),
+              LOG_STR("scraped_by_job", sc->target->job_config->name),
+              LOG_STR("scraped_by_source", group_source(sc->group)));
+    buf_done(&path);
+}
+
+static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, struct target *t,
+                      size_t i)
+{
+    struct claim *c = malloc(sizeof(*c));
+    if (c == NULL) {
+        return false;
+    }
+    *c = (struct claim){
+        .group = g,
+        .target = target_ref(t),
+        .entry = (uint32_t)i,
+        .round = e->round,
+        .follows = sc->target->job != t->job && *find_job(sc, t->job) == NULL,
+    };
+    append(e, sc, c);
+    if (!c->follows) {
+        metric_inc(e->metrics.refused_duplicate);
+    }
+    log_claim(e, sc, c);
+    return true;
+}
+
+bool claims_want(struct engine *e, struct group *g, struct target *t, size_t i, bool replaces)
+{
+    struct scrape *sc = find_of_job(e, t, i);
+    if (sc == NULL) {
+        sc = find_shared(e, t, i, NULL);
+        if (sc != NULL && deltas_join(e, sc, t, i)) {
+            return add_claim(e, sc, g, t, i);
+        }
+        sc = create_scrape(e, g, t, i);
+        if (sc != NULL) {
+            deltas_adopt(e, sc);
+        }
+        return sc != NULL;
+    }
+    if (replaces && sc->group == g && sc->round != e->round) {
+        sc->round = e->round;
+        adopt(e, sc, g, t, i);
+        return true;
+    }
+    struct claim *c = replaces ? *find_stale(e, sc, g) : NULL;
+    if (c == NULL) {
+        return add_claim(e, sc, g, t, i);
+    }
+    adopt_claim(e, sc, c, t, i);
+    return true;
+}
+
+/* The next target of the job takes the place of a follower. */
+static void drop_claim(struct engine *e, struct scrape *sc, struct claim **at)
+{
+    struct claim *c = take_out(e, at);
+    struct claim **heir_at = find_job(sc, c->target->job);
+    struct claim *heir = c->follows ? *heir_at : NULL;
+    bool equal =
+        heir != NULL && labels_equal(target_labels(c->target), target_labels(heir->target));
+    if (c->follows && !equal) {
+        leave_fetch(e, sc, c->target->job);
+    }
+    free_claim(c);
+    if (heir != NULL) {
+        count_claim(e, heir, -1);
+        table_lock(&e->table);
+        heir->follows = true;
+        table_unlock(&e->table);
+        count_claim(e, heir, 1);
+        split_others(e, sc);
+    }
+}
+
+/* The leader goes. Its request in flight was made under the old labels. If the heir has others, the
+ * address may belong to another pod by now, and the answer must not be attributed to either, unless
+ * the heir has followed the leader when it was requested. */
+static void release(struct engine *e, struct scrape *sc)
+{
+    uint32_t job = sc->target->job;
+    struct claim **at = find_job(sc, job);
+    at = *at == NULL ? &sc->claims : at;
+    if (*at == NULL) {
+        remove_scrape(e, sc);
+        return;
+    }
+    struct claim *heir = take_out(e, at);
+    bool equal = labels_equal(target_labels(sc->target), target_labels(heir->target));
+    if (sc->fetch != NULL && (!equal || fetch_serves(sc, heir->target->job))) {
+        leave_fetch(e, sc, job);
+    }
+    sc->round = heir->round;
+    adopt(e, sc, heir->group, heir->target, heir->entry);
+    free_claim(heir);
+}
+
+/* False if the group has nothing to give up. */
+static bool release_one(struct engine *e, struct group *g, const struct target *t, size_t i)
+{
+    struct scrape *first = table_find(&e->table, t, i);
+    for (struct scrape *sc = first; sc != NULL; sc = table_next(sc)) {
+        struct claim **at = find_stale(e, sc, g);
+        if (*at != NULL) {
+            drop_claim(e, sc, at);
+            return true;
+        }
+    }
+    for (struct scrape *sc = first; sc != NULL; sc = table_next(sc)) {
+        if (sc->group == g && sc->round != e->round) {
+            release(e, sc);
+            return true;
+        }
+    }
+    return false;
+}
+
+void claims_release(struct engine *e, struct group *g, const struct target *t, size_t i)
+{
+    while (release_one(e, g, t, i)) {
+    }
+}
+
+bool claims_hold(const struct engine *e, const struct group *g, const struct target *t, size_t i)
+{
+    for (struct scrape *sc = table_find(&e->table, t, i); sc != NULL; sc = table_next(sc)) {
+        bool holds = sc->group == g;
+        for (struct claim *c = sc->claims; c != NULL && !holds; c = c->next) {
+            holds = c->group == g;
+        }
+        if (holds) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void claims_count(struct engine *e, const struct scrape *sc, enum scrape_result result, uint64_t n)
+{
+    metric_add(sc->metrics->results[result], n);
+    for (const struct claim *c = sc->claims; c != NULL; c = c->next) {
+        struct type_metrics *metrics =
+            !c->follows ? NULL
+                        : scrape_metrics_of_type(&e->metrics, c->target->job_config->name,
+                                                 target_scrape_type(c->target, c->entry)->name);
+        if (metrics != NULL) {
+            metric_add(metrics->results[result], n);
+        }
+    }
+}

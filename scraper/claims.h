@@ -1,0 +1,40 @@
+/* Who takes part in which scrape: targets of one job or of several that want the same URL and type.
+ *
+ * The first target leads the scrape. Further ones have a claim. If a target of another job comes
+ * with equal settings (target_can_share()), its job follows: one request, and each profile is
+ * handed on once for each job, with that job's labels and destinations. Other settings make a
+ * scrape apart, with a baseline of its own. A second target of a job that takes part already is set
+ * aside. When the leader goes, the next target of its job takes over, or else the first follower,
+ * with phase, state, transfer and baseline.
+ *
+ * When settings change, a job leaves the scrape with a reference to its baseline, or comes back to
+ * one whose baseline is still the same: what a job has been sent is never counted twice.
+ *
+ * A job takes part in one scrape of an identity at most. The engine's thread only; the list of
+ * claims changes under the table's lock.
+ */
+#ifndef PROFPULL_SCRAPER_CLAIMS_H
+#define PROFPULL_SCRAPER_CLAIMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scraper/scrape_metrics.h"
+
+struct engine;
+struct group;
+struct scrape;
+struct target;
+
+/* A target of a group wants its i-th scrape. replaces: it may take the place of a target that the
+ * group had before this update (e->round). False if out of memory. */
+bool claims_want(struct engine *e, struct group *g, struct target *t, size_t i, bool replaces);
+/* The group gives up what it has of the i-th scrape of a target, unless this update wants it. */
+void claims_release(struct engine *e, struct group *g, const struct target *t, size_t i);
+/* Whether the group has a part in the i-th scrape of a target. */
+bool claims_hold(const struct engine *e, const struct group *g, const struct target *t, size_t i);
+/* Counts a result for each job that takes part. */
+void claims_count(struct engine *e, const struct scrape *sc, enum scrape_result result, uint64_t n);
+
+#endif
