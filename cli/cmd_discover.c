@@ -10,6 +10,7 @@
 #include "cli/cmd.h"
 #include "cli/explain/explain.h"
 #include "cli/explain/pod_lookup.h"
+#include "cli/leaders.h"
 #include "discovery/discovery.h"
 #include "model/masking.h"
 
@@ -33,13 +34,14 @@ struct discover {
     struct pipeline *pipeline;
     struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
+    struct leaders *leaders;
     struct explain *words; /* with --explain */
     bool synced;
     bool forbidden;
     char missing[DISCOVERY_MISSING_MAX]; /* what has not been read */
 };
 
-static void put_scrapes(const struct target *t, struct buf *line)
+static void put_scrapes(const struct discover *d, struct target *t, struct buf *line)
 {
     struct buf url;
     buf_init(&url, LINE_MAX_BYTES);
@@ -54,6 +56,10 @@ static void put_scrapes(const struct target *t, struct buf *line)
         json_member("type", sv_from(target_scrape_type(t, i)->name), line);
         json_member("url", sv_from(url.data), line);
         json_member("interval", sv_from(interval), line);
+        const char *follows = leaders_of(d->leaders, t, i);
+        if (follows != NULL) {
+            json_member("follows", sv_from(follows), line);
+        }
         buf_putc(line, '}');
     }
     buf_putc(line, ']');
@@ -134,7 +140,7 @@ static void discover_on_verdict(void *arg, const struct pipeline_verdict *v)
     if (v->target == NULL) {
         put_dropped(d, v, &line);
     } else {
-        put_scrapes(v->target, &line);
+        put_scrapes(d, v->target, &line);
         put_problems(v->target, &line);
     }
     put_owner(d, v, &line);
@@ -289,7 +295,8 @@ static bool prepare(struct discover *d, struct err *err)
     d->intern = intern_new();
     d->log = log_new(STDERR_FILENO, LOG_WARN, d->config->log.format);
     d->loop = loop_new(err);
-    if (d->intern == NULL || d->log == NULL || d->loop == NULL) {
+    d->leaders = leaders_new();
+    if (d->intern == NULL || d->log == NULL || d->loop == NULL || d->leaders == NULL) {
         return err->kind == ERR_NONE && err_memory(err);
     }
     if (!make_sharding(d, err)) {
@@ -338,6 +345,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     int code = prepare(&d, &err) ? discover(&d) : cmd_fail(EXIT_INPUT, &err);
     explain_free(d.words);
     pipeline_free(d.pipeline);
+    leaders_free(d.leaders);
     sharding_free(d.sharding);
     loop_free(d.loop);
     intern_free(d.intern);

@@ -44,6 +44,11 @@ const char *target_canonical(const struct target *t)
     return (const char *)&t->entries[t->n] + t->process;
 }
 
+const struct config_job *target_job(const struct target *t)
+{
+    return t->job_config;
+}
+
 size_t target_scrape_count(const struct target *t)
 {
     return t->n;

@@ -42,6 +42,7 @@ const struct labels *target_labels(const struct target *t);
 /* host:port of `__address__`, with the host in canonical form. Types may have other ports, but no
  * other host. Borrowed. */
 const char *target_canonical(const struct target *t);
+const struct config_job *target_job(const struct target *t);
 size_t target_scrape_count(const struct target *t);
 /* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
@@ -52,6 +53,13 @@ bool target_shown_url(const struct target *t, size_t i, struct buf *out);
 bool target_masks_all(const struct target *t);
 /* The interval of its i-th scrape, from the target's labels or the type. */
 int64_t target_interval_ms(const struct target *t, size_t i);
+/* Appends the identity of its i-th scrape as text, for a key: scheme, address, path with query,
+ * type. False if out of memory. */
+bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
+/* Whether two scrapes of different jobs with the same identity can be one: interval, timeout, type,
+ * what is done with the answer and all settings of the request are equal, and nothing says that the
+ * targets are different pods. */
+bool target_can_share(const struct target *a, size_t i, const struct target *b, size_t j);
 /* The types of this target that are not scraped because one of its labels is wrong: how many, and
  * for each a sentence that explains it. ret_type: the type's key in the configuration, "unknown" if
  * the label names no type. Both live as long as the target. */

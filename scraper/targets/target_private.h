@@ -61,16 +61,10 @@ const char *target_process(const struct target *t, size_t i);
 /* Whether two scrapes have the same identity: scheme, address, path with query, type. Other labels
  * are not part of it, so a scrape keeps its state when they change. */
 bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j);
-/* Whether two scrapes of different jobs with the same identity can be one: interval, timeout, type,
- * what is done with the answer and all settings of the request are equal, and nothing says that the
- * targets are different pods. */
-bool target_can_share(const struct target *a, size_t i, const struct target *b, size_t j);
 /* Names are looked up when the request is made: whether the address that a name of Kubernetes leads
  * to has to be checked then, as addresses were before. A proxy has an address of its own. */
 bool target_checks_address(const struct target *t);
 uint64_t target_scrape_hash(const struct target *t, size_t i);
-/* Appends the identity as text, for a key. False if out of memory. */
-bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
 /* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, its
  * own address where it has one (also as `instance`, if no rule has set that), and
  * `__delta__`="false" where there are no counters since the start of the process. NULL if out of

@@ -416,14 +416,14 @@ func (l ledger) balance() string {
 
 // scrape is one entry of /api/v1/targets.
 type scrape struct {
-	Job, Type, URL, Health, Reason, LastError string
-	Labels                                    map[string]string
-	LastScrape, NextDue                       *time.Time
-	InFlight                                  bool
-	LastDurationSeconds                       float64
-	LastSizeBytes                             int64
-	Successes, Failures, Skipped              int64
-	Conflicts                                 struct{ Found, Of int }
+	Job, Type, Follows, URL, Health, Reason, LastError string
+	Labels                                             map[string]string
+	LastScrape, NextDue                                *time.Time
+	InFlight                                           bool
+	LastDurationSeconds                                float64
+	LastSizeBytes                                      int64
+	Successes, Failures, Skipped                       int64
+	Conflicts                                          struct{ Found, Of int }
 }
 
 func (p *program) scrapes(query string) []scrape {
