@@ -696,14 +696,10 @@ static void random_life(void **state)
     CHECK_INT(map_count(w->e->gate.processes), 0, "turns");
     CHECK_INT(map_count(w->e->groups), 0, "groups");
     static const char *const gauges[] = {
-        "profpull_targets{state=\"active\"}",
-        "profpull_targets{state=\"refused\"}",
-        "profpull_scrapes{state=\"unknown\"}",
-        "profpull_scrapes{state=\"up\"}",
-        "profpull_scrapes{state=\"down\"}",
-        "profpull_scrapes{state=\"duplicate\"}",
-        "profpull_scrapes{state=\"follows\"}",
-        "profpull_scrapes_waiting",
+        "profpull_targets{state=\"active\"}",  "profpull_targets{state=\"refused\"}",
+        "profpull_scrapes{state=\"unknown\"}", "profpull_scrapes{state=\"up\"}",
+        "profpull_scrapes{state=\"down\"}",    "profpull_scrapes{state=\"duplicate\"}",
+        "profpull_scrapes{state=\"follows\"}", "profpull_scrapes_waiting",
         "profpull_scrapes_in_flight",
     };
     for (size_t i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {

@@ -1,5 +1,6 @@
-/* Sampling while memory is short: whichever allocation fails, either the targets of a source change
- * or nothing does. */
+/* Groups of targets while memory is short. Sampling: whichever allocation fails, either the targets
+ * of a source change or nothing does. Jobs that share scrapes: nothing leaks, and who can, goes on.
+ */
 #include "tests/unit/scraper_world.h"
 
 #include "scraper/sampling.h"
@@ -65,11 +66,51 @@ static void another_source_comes(void **state)
     assert_true(failed > 3);
 }
 
+/* The job's target with this interval; a failed allocation may leave it out. */
+static void set_interval(struct world *w, size_t job, const char *interval, size_t fails_at)
+{
+    struct target *t = make_target(w, job, "a:1", "__scrape_interval__", interval);
+    failing_malloc(FAIL_ALL, fails_at);
+    (void)engine_set_group(w->e, job, "s", &t, 1);
+    failing_malloc_stop();
+}
+
+/* Jobs come to share a scrape, part, share again, and get a profile, while an allocation fails. */
+static void jobs_share_and_part(void **state)
+{
+    struct world *w = *state;
+    static const char *const intervals[][2] = {{"15s", "15s"}, {"20s", "15s"}, {"20s", "20s"}};
+    log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
+    for (size_t i = 0; i < 120; i++) {
+        for (size_t step = 0; step < 3; step++) {
+            for (size_t job = 0; job < 2; job++) {
+                bool now = i % 4 == step;
+                set_interval(w, job, intervals[step][job], now ? i / 4 : SIZE_MAX);
+            }
+            assert_true(w->e->table.n <= 2);
+        }
+        if (w->e->table.n > 0) {
+            struct http_transfer *t = next_start(w);
+            failing_malloc(FAIL_ALL, i % 4 == 3 ? i / 4 : SIZE_MAX);
+            succeed(w, t);
+            failing_malloc_stop();
+        }
+        forget_profiles(w);
+        assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
+        assert_true(engine_set_group(w->e, 1, "s", NULL, 0));
+        CHECK_INT(w->e->table.n, 0, "scrapes");
+        CHECK_INT(metric(w, "profpull_scrapes{state=\"follows\"}"), 0, "followers");
+        CHECK_INT(metric(w, "profpull_scrapes{state=\"duplicate\"}"), 0, "set aside");
+        CHECK_INT(slots_used(&w->e->slots), 0, "in flight");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(source_changes),
         TEST(another_source_comes),
+        TEST(jobs_share_and_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
