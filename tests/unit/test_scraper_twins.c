@@ -111,7 +111,7 @@ static void settings_that_differ(void **state)
         w->jobs[1].http.n_headers = row == 6;
         other[MEMORY].cumulative = row != 7;
         set_both(w);
-        char name[8];
+        char name[24];
         snprintf(name, sizeof(name), "row %d", row);
         CHECK_INT(w->e->table.n, row == 0 ? 1 : 2, name);
         CHECK_INT(metric(w, FOLLOWS), row == 0, name);
