@@ -383,7 +383,7 @@ static void make_pod(struct pipeline *p, const struct target_group *group, struc
 static bool hand_over(struct pipeline *p, const struct target_group *group, const struct made *made)
 {
     const struct pipeline_options *o = &p->options;
-    if (o->sharding != NULL) {
+    if (o->sharding != NULL && o->config->jobs[group->job].shared) {
         return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
                             made->n, group->moved);
     }

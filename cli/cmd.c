@@ -43,27 +43,62 @@ void cmd_print_messages(const struct config_errors *list, const char *kind)
     }
 }
 
+/* One line about components of other families instead of one for each. */
+static void print_foreign(const struct config_errors *notes)
+{
+    size_t n = config_errors_count(notes) + config_errors_more(notes);
+    if (n > 0) {
+        fprintf(stderr, "%s: %zu note%s; `profpull check --config` prints them\n",
+                config_errors_at(notes, 0)->pos.file, n, n == 1 ? "" : "s");
+    }
+}
+
+static struct config *load_config(const struct cmd_config_flags *flags,
+                                  const struct config_options *options,
+                                  struct config_errors *errors)
+{
+    struct config *config = config_load(flags->file, options, errors);
+    size_t n = config_errors_count(errors) + config_errors_more(errors);
+    size_t warnings = config_errors_count(options->warnings);
+    cmd_print_messages(options->warnings, "warning");
+    if (config == NULL) {
+        cmd_print_errors(errors);
+        fprintf(stderr, "profpull: the configuration has %zu error%s\n", n, n == 1 ? "" : "s");
+    } else if (flags->notes) {
+        cmd_print_messages(options->notes, "note");
+    } else {
+        print_foreign(options->notes);
+    }
+    if (config != NULL && flags->strict && warnings > 0) {
+        fprintf(stderr, "profpull: the configuration has %zu warning%s\n", warnings,
+                warnings == 1 ? "" : "s");
+        config = config_unref(config);
+    }
+    return config;
+}
+
 struct config *cmd_load_config(const struct cmd_config_flags *flags)
 {
     struct config_errors *errors = config_errors_new();
-    if (errors == NULL) {
-        fputs("profpull: out of memory\n", stderr);
-        return NULL;
-    }
     struct config_options options = {
         .check_rule = cmd_check_rule,
         .protocols = write_protocols(),
         .write_url = flags->write_url,
         .listen = flags->listen,
+        .sharding_service = flags->service,
+        .warnings = config_errors_new(),
+        .notes = config_errors_new(),
         .memory_available = flags->for_this_machine ? cgroup_memory("") : 0,
     };
-    struct config *config = config_load(flags->file, &options, errors);
-    if (config == NULL) {
-        size_t n = config_errors_count(errors) + config_errors_more(errors);
-        cmd_print_errors(errors);
-        fprintf(stderr, "profpull: the configuration has %zu error%s\n", n, n == 1 ? "" : "s");
+    struct config *config = NULL;
+    if (errors == NULL || options.warnings == NULL || options.notes == NULL) {
+        fputs("profpull: out of memory\n", stderr);
+    } else {
+        config = load_config(flags, &options, errors);
     }
     config_errors_free(errors);
+    config_errors_free(options.warnings);
+    config_errors_free(options.notes);
     return config;
 }
 

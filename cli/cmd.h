@@ -39,11 +39,14 @@ struct cmd_config_flags {
     const char *file;      /* --config */
     const char *write_url; /* --write.url */
     const char *listen;    /* --listen */
+    const char *service;   /* --sharding.service */
+    bool strict;           /* warnings are errors */
+    bool notes;            /* prints what has nothing to do with profiles, too */
     bool for_this_machine; /* ceilings of memory depend on what there is */
 };
 
-/* Loads the configuration and checks its relabel rules. On errors prints them all to
- * stderr and returns NULL. file or write_url must be set. */
+/* Loads the configuration and checks its relabel rules. Prints warnings, and on errors all of them,
+ * to stderr; returns NULL after errors. file or write_url must be set. */
 struct config *cmd_load_config(const struct cmd_config_flags *flags);
 
 /* For struct config_options. */

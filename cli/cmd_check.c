@@ -78,6 +78,7 @@ static int run_check(const void *arg, char *const *operands, size_t n)
     if (which.file == NULL && which.write_url == NULL) {
         return cmd_usage_error("check", "--config FILE, or --write.url URL alone, is needed");
     }
+    which.notes = true;
     struct config *config = cmd_load_config(&which);
     if (config == NULL) {
         return EXIT_INPUT;
@@ -102,12 +103,16 @@ static const struct flag flags[] = {
          "print the configuration that stands in for missing scrape_configs"),
     FLAG(TEXT, "write.url", 0, check_args, config.write_url, "URL", "as for `profpull run`"),
     FLAG(TEXT, "listen", 0, check_args, config.listen, "ADDR", "as for `profpull run`"),
+    FLAG(TEXT, "sharding.service", 0, check_args, config.service, "NAME", "as for `profpull run`"),
+    FLAG(BOOL, "strict", 0, check_args, config.strict, NULL,
+         "warnings are errors: what concerns profiles and is left out or changed in a file of "
+         "Grafana Alloy"),
 };
 
 const struct command cmd_check = {
     .name = "check",
     .summary = "read a configuration and report every mistake in it",
-    .usage = "check --config FILE [--dump]\n"
+    .usage = "check --config FILE [--dump] [--strict]\n"
              "check --print-default",
     .description = "Reads a configuration and reports every mistake in it as "
                    "file:line:column: key: message. Nothing is contacted.",

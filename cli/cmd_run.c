@@ -179,6 +179,9 @@ static const struct flag flags[] = {
          "docs/annotations.md)"),
     FLAG(TEXT, "write.url", 0, run_args, config.write_url, "URL",
          "push here (Pyroscope): makes or replaces the endpoint \"main\""),
+    FLAG(TEXT, "sharding.service", 0, run_args, config.service, "NAME",
+         "share the targets with the other endpoints of this Service, as sharding: {mode: "
+         "kubernetes} does; for files of Grafana Alloy, which cannot say it"),
     FLAG(TEXT, "listen", 0, run_args, config.listen, "ADDR",
          "admin server, instead of server.listen; \"\" for none"),
     FLAG(DURATION, "drain-timeout", 0, run_args, drain_ms, "DUR",

@@ -189,6 +189,7 @@ static void read_tree(struct reader *r, const struct yaml_node *root, struct con
     }
     schema_read(r, &at, &schema_root, c);
     apply_listen(r, c);
+    apply_sharding_service(r, c);
     read_endpoints(r, &at, c);
     share_memory(r, c);
     if (yaml_get(root, "scrape_configs") != NULL) {

@@ -245,6 +245,7 @@ struct config_job {
     /* Those of them with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
+    bool shared; /* among replicas, if they share targets; otherwise each scrapes all of them */
     /* false (the default): the relabelled address of a pod must be one of its own addresses */
     bool allow_foreign_address;
     /* Of targets made from Kubernetes objects: */
@@ -395,7 +396,8 @@ struct config_options {
     /* From the command line: replaces or makes endpoint "main" with the default protocol; NULL =
      * none. Refused if it would take credentials of the file to another server. */
     const char *write_url;
-    const char *listen; /* replaces server.listen; NULL = none */
+    const char *listen;           /* replaces server.listen; NULL = none */
+    const char *sharding_service; /* replaces sharding by that with this Service; NULL = none */
     /* Of an Alloy file, what is left out or means something else: warnings about profiles, notes
      * about what has nothing to do with them. NULL: not wanted. */
     struct config_errors *warnings;

@@ -214,6 +214,7 @@ static const struct field job_rows[] = {
     ROW(config_job, "relabel_configs", relabel, &kind_rules, .arg = &schema_rule),
     ROW(config_job, "profile_relabel_configs", profile_relabel, &kind_rules, .arg = &schema_rule),
     PART("forward_to", &kind_forward_to),
+    ROW(config_job, "sharding", shared, &kind_bool, .initial.on = true, .optional = true),
     ROW(config_job, "allow_foreign_address", allow_foreign_address, &kind_bool),
     ROW(config_job, "allow_special_address", allow_special_address, &kind_bool),
     ROW(config_job, "allow_host_network", allow_host_network, &kind_bool, .initial.on = true),

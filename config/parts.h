@@ -47,12 +47,15 @@ extern const struct schema schema_http;         /* struct http_settings (http_ke
 extern const struct schema schema_target_http;  /* the same, of a job */
 extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
 extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */
-extern const struct schema schema_job;          /* struct config_job (jobs.c) */
-extern const struct schema schema_sources;      /* the lists of sources in a job (sources.c) */
-extern const struct schema schema_rule;         /* struct config_rule (rules.c) */
-extern const struct schema schema_type;         /* struct config_type, built in (profiles.c) */
-extern const struct schema schema_custom_type;  /* the same, custom */
-extern const struct schema schema_endpoint;     /* struct config_endpoint (endpoints.c) */
+/* Sharing through the Service that the command line names; nothing if it names none (sharding.c).
+ */
+void apply_sharding_service(struct reader *r, struct config *c);
+extern const struct schema schema_job;         /* struct config_job (jobs.c) */
+extern const struct schema schema_sources;     /* the lists of sources in a job (sources.c) */
+extern const struct schema schema_rule;        /* struct config_rule (rules.c) */
+extern const struct schema schema_type;        /* struct config_type, built in (profiles.c) */
+extern const struct schema schema_custom_type; /* the same, custom */
+extern const struct schema schema_endpoint;    /* struct config_endpoint (endpoints.c) */
 
 /* struct config_rules; arg: &schema_rule (rules.c). */
 extern const struct kind kind_rules;

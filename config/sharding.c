@@ -129,3 +129,12 @@ static const struct field sharding_rows[] = {
 };
 const struct schema schema_sharding =
     SCHEMA(sharding_rows, sizeof(struct config_sharding), .check = check_sharding);
+
+void apply_sharding_service(struct reader *r, struct config *c)
+{
+    const char *service = r->options == NULL ? NULL : r->options->sharding_service;
+    if (service != NULL) {
+        c->sharding.mode = SHARDING_KUBERNETES;
+        c->sharding.service = reader_option(r, "--sharding.service", &text_service, service);
+    }
+}

@@ -375,17 +375,24 @@ static void drop_seconds(struct alloy_load *l, const char *path, struct yaml_nod
     tree_remove(tree_child(&l->tree, settings, "params"), "seconds");
 }
 
-static void note_clustering(struct alloy_load *l, const struct alloy_node *n,
+/* Clustering is a setting of each scrape in Alloy, and of the process here. */
+static void read_clustering(struct alloy_load *l, const struct alloy_node *n,
                             struct yaml_node *settings)
 {
     const struct yaml_node *block = yaml_get(settings, "clustering");
-    const struct yaml_node *on = block != NULL ? yaml_get(block, "sharding") : NULL;
+    const struct yaml_node *enabled = block != NULL ? yaml_get(block, "sharding") : NULL;
+    bool on = enabled != NULL && sv_eq_str(enabled->text, "true");
+    bool shares = l->options != NULL && l->options->sharding_service != NULL;
+    struct alloy_place place = n->stmt->place;
     tree_remove(settings, "clustering");
-    if (on != NULL && sv_eq_str(on->text, "true")) {
-        struct alloy_place place = {on->line, on->column, on->file};
-        alloy_tell(l->notes, place, n->path,
-                   "clustering: scraped by this process alone; to share targets among replicas "
-                   "add `sharding` to the converted configuration");
+    if (on && !shares) {
+        place = (struct alloy_place){enabled->line, enabled->column, enabled->file};
+        alloy_tell(
+            l->notes, place, n->path,
+            "clustering: scraped by this process alone; to share targets among replicas give "
+            "--sharding.service");
+    } else if (!on && shares) {
+        tree_put(&l->tree, settings, "sharding", tree_word(&l->tree, place, n->path, "false"));
     }
 }
 
@@ -408,7 +415,7 @@ const struct alloy_value *alloy_pyroscope_scrape(struct alloy_load *l, struct al
     n->data = s;
     default_label(l, n, s->settings);
     drop_seconds(l, n->path, s->settings);
-    note_clustering(l, n, s->settings);
+    read_clustering(l, n, s->settings);
     read_types(l, types, n->path, read_seconds(l, n->path, &given), s->settings);
     const struct alloy_value *targets = alloy_given(&given, "targets", &stmt);
     s->complete =

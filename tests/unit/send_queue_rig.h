@@ -51,7 +51,9 @@ static inline int id_of(const struct send_item *it)
     return (int)id;
 }
 
-static inline struct send_queue *new_endpoint(unsigned concurrency, uint64_t max_bytes)
+/* max_attempts: 0 for any number. */
+static inline struct send_queue *new_endpoint_with(unsigned concurrency, uint64_t max_bytes,
+                                                   unsigned max_attempts)
 {
     /* One queue at a time. */
     static struct config_endpoint config;
@@ -59,10 +61,16 @@ static inline struct send_queue *new_endpoint(unsigned concurrency, uint64_t max
                                       .concurrency = concurrency,
                                       .min_backoff_ms = 500,
                                       .max_backoff_ms = 300000,
-                                      .max_age_ms = HOUR_MS};
+                                      .max_age_ms = HOUR_MS,
+                                      .max_attempts = max_attempts};
     struct send_queue *e = send_queue_new(&config, 7);
     assert_non_null(e);
     return e;
+}
+
+static inline struct send_queue *new_endpoint(unsigned concurrency, uint64_t max_bytes)
+{
+    return new_endpoint_with(concurrency, max_bytes, 0);
 }
 
 static const struct answer sent = {.class = ANSWER_SENT, .answered = true};

@@ -167,6 +167,39 @@ static void a_custom_type_may_write_another_series(void **state)
     free_lists(&l);
 }
 
+static void load_file(struct lists *l, const char *name, const char *service,
+                      struct config **ret_config)
+{
+    char path[512];
+    struct config_options options = make_options(l);
+    options.sharding_service = service;
+    snprintf(path, sizeof(path), DIRECTORY "/%s.alloy", name);
+    *ret_config = config_load(path, &options, l->errors);
+    expect_no_errors(path, l);
+}
+
+/* Every Alloy node scrapes what is not clustered. */
+static void clustering_is_sharing_where_the_command_line_names_a_service(void **state)
+{
+    (void)state;
+    struct lists l = new_lists();
+    struct config *c;
+    load_file(&l, "W1", NULL, &c);
+    assert_int_equal(c->sharding.mode, SHARDING_NONE);
+    assert_true(c->jobs[0].shared);
+    assert_int_equal(config_errors_count(l.notes), 1);
+    config_unref(c);
+    load_file(&l, "W1", "pp", &c);
+    assert_int_equal(c->sharding.mode, SHARDING_KUBERNETES);
+    assert_string_equal(c->sharding.service, "pp");
+    assert_true(c->jobs[0].shared);
+    config_unref(c);
+    load_file(&l, "F1", "pp", &c);
+    assert_false(c->jobs[0].shared);
+    config_unref(c);
+    free_lists(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_job_may_set_another_label),
         cmocka_unit_test(labels_of_an_endpoint_come_before_global_ones),
         cmocka_unit_test(a_custom_type_may_write_another_series),
+        cmocka_unit_test(clustering_is_sharing_where_the_command_line_names_a_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

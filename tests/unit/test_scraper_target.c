@@ -407,6 +407,14 @@ static void job_and_instance(void **state)
     check_label(t, "instance", "i");
     check_label(t, "__other__", "kept");
     target_unref(t);
+    f->job.job_label = "web";
+    t = make_ok(f, LABELS("__address__", "h"));
+    check_label(t, "job", "web");
+    target_unref(t);
+    f->job.job_label = "";
+    t = make_ok(f, LABELS("__address__", "h"));
+    check_label(t, "job", "");
+    target_unref(t);
 }
 
 /* A target keeps its own name, path and prefix. */

@@ -477,6 +477,24 @@ static void test_doubtful_has_an_end(void **state)
     send_queue_free(e);
 }
 
+/* max_attempts ends any failure, also one that is the endpoint's. */
+static void test_attempts_have_an_end(void **state)
+{
+    (void)state;
+    struct send_queue *e = new_endpoint_with(1, 1 << 20, 3);
+    put(e, 1, 1, 0);
+    int64_t now = 0;
+    struct send_result r = {0};
+    for (int i = 1; i <= 3; i++) {
+        r = done(e, take(e, now, 1), &unavailable, now);
+        CHECK_INT(r.outcome, i < 3 ? WRITE_RETRIED : WRITE_DROPPED, "");
+        now += r.wait_ms;
+    }
+    CHECK_INT(r.reason, DROP_RETRIES, "");
+    CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
+    send_queue_free(e);
+}
+
 /* One profile that the server stumbles over, among good ones: all others arrive. */
 static void test_poison(void **state)
 {
@@ -655,6 +673,7 @@ int main(void)
         TEST(test_answered_goes_to_the_end),
         TEST(test_unanswered_for_ever_goes_to_the_end),
         TEST(test_doubtful_has_an_end),
+        TEST(test_attempts_have_an_end),
         TEST(test_poison),
         TEST(test_drop_of_a_taken_one),
         TEST(test_close),
