@@ -68,6 +68,7 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
     }
     l->arena = arena;
     l->tree.arena = arena;
+    l->tree.errors = messages->errors;
     l->errors = messages->errors;
     l->warnings = messages->warnings;
     l->notes = messages->notes;

@@ -123,9 +123,9 @@ static const struct yaml_node *map_node(struct alloy_reading *r, const struct al
         struct alloy_place at = place_of_member(m, place);
         const char *p = alloy_path(r->tree->arena, path, m->key);
         r->ev->path = p;
-        tree_put_text(r->tree, mapping, m->key,
-                      attr->type == ATTR_LISTS_MAP ? strings_node(r, attr, at, p, m->value)
-                                                   : string_node(r, &element, at, p, m->value));
+        tree_put_new(r->tree, mapping, m->key,
+                     attr->type == ATTR_LISTS_MAP ? strings_node(r, attr, at, p, m->value)
+                                                  : string_node(r, &element, at, p, m->value));
     }
     r->ev->path = path;
     return mapping;

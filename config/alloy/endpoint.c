@@ -161,7 +161,7 @@ static void sort_headers(struct alloy_load *l, struct yaml_node *e, const char *
         } else if (is_reserved(name)) {
             alloy_tell(l->notes, place_of(value), p, "cannot be set, left out");
         } else {
-            tree_put_text(&l->tree, headers, name, value);
+            tree_put_new(&l->tree, headers, name, value);
         }
     }
     if (headers != NULL && headers->n_items > 0) {

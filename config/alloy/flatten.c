@@ -200,9 +200,9 @@ static struct yaml_node *labels_node(struct alloy_load *l, const struct alloy_or
         if (labels == NULL) {
             labels = tree_mapping(&l->tree, o->place, o->path);
         }
-        tree_put_text(&l->tree, labels, m->key,
-                      tree_text(&l->tree, place, alloy_path(l->arena, o->path, m->key),
-                                m->value->text, m->value->form));
+        tree_put_new(&l->tree, labels, m->key,
+                     tree_text(&l->tree, place, alloy_path(l->arena, o->path, m->key),
+                               m->value->text, m->value->form));
     }
     return labels;
 }

@@ -81,14 +81,22 @@ struct alloy_module *alloy_module_new(struct alloy_load *l, struct alloy_module 
                                       const char *prefix, struct alloy_place made_at)
 {
     struct alloy_module *m = arena_alloc(l->arena, sizeof(*m));
-    struct map *by_id = map_new();
-    if (m == NULL || by_id == NULL || l->n_modules == ALLOY_NODES_MAX) {
-        map_free(by_id, NULL);
+    if (l->n_modules == ALLOY_NODES_MAX && !l->ev.exhausted) {
+        (void)alloy_fail(&l->ev, made_at, "the configuration has more than %d modules",
+                         ALLOY_NODES_MAX);
+        l->ev.exhausted = true;
+    }
+    if (m == NULL || l->n_modules == ALLOY_NODES_MAX) {
         alloy_no_memory(l);
         return NULL;
     }
     l->modules[l->n_modules++] = m;
-    m->by_id = by_id;
+    m->by_id = map_new();
+    m->declared = map_new();
+    if (m->by_id == NULL || m->declared == NULL) {
+        alloy_no_memory(l);
+        return NULL;
+    }
     m->parent = parent;
     m->prefix = prefix;
     m->made_at = made_at;
@@ -102,6 +110,7 @@ void alloy_graph_done(struct alloy_load *l)
 {
     for (size_t i = 0; i < l->n_modules; i++) {
         map_free(l->modules[i]->by_id, NULL);
+        map_free(l->modules[i]->declared, NULL);
     }
 }
 
@@ -116,32 +125,20 @@ struct alloy_module *alloy_enter(struct alloy_load *l, struct alloy_module *m)
 
 static const struct alloy_declare *find_declare(const struct alloy_module *m, struct sv name)
 {
-    for (; m != NULL; m = m->outer) {
-        for (const struct alloy_declare *d = m->declares; d != NULL; d = d->next) {
-            if (sv_eq(d->name, name)) {
-                return d;
-            }
-        }
+    const struct alloy_declare *d = NULL;
+    for (; m != NULL && d == NULL; m = m->outer) {
+        d = map_get(m->declared, name);
     }
-    return NULL;
+    return d;
 }
 
 /* Does the first word of a name belong to a declare or an import? */
 static bool is_declared_family(const struct alloy_module *m, struct sv first)
 {
-    for (; m != NULL; m = m->outer) {
-        for (const struct alloy_declare *d = m->declares; d != NULL; d = d->next) {
-            struct sv head;
-            struct sv tail;
-            if (!sv_cut(d->name, '.', &head, &tail)) {
-                head = d->name;
-            }
-            if (sv_eq(head, first)) {
-                return true;
-            }
-        }
-    }
-    return false;
+    char family[ID_MAX];
+    int n = snprintf(family, sizeof(family), "%.*s.", SV_ARG(first));
+    return n > 0 && (size_t)n < sizeof(family) &&
+           find_declare(m, (struct sv){family, (size_t)n}) != NULL;
 }
 
 static struct sv first_word(struct sv name)
@@ -211,11 +208,17 @@ static bool is_declared(const struct alloy_module *m, const struct alloy_stmt *s
     return find_declare(m, s->name) != NULL || is_declared_family(m, first_word(s->name));
 }
 
-/* Is the name of a namespace that could not be imported? */
+/* Is the name of a namespace that could not be imported, or something in one? */
 static bool is_lost_import(const struct alloy_module *m, struct sv name)
 {
-    const struct alloy_declare *d = find_declare(m, first_word(name));
-    return d != NULL && d->stmt == NULL;
+    for (size_t n = 1; n <= name.n; n++) {
+        const struct alloy_declare *d =
+            n == name.n || name.p[n] == '.' ? find_declare(m, (struct sv){name.p, n}) : NULL;
+        if (d != NULL) {
+            return d->stmt == NULL;
+        }
+    }
+    return false;
 }
 
 static const struct alloy_component of_lost_import = {
@@ -260,13 +263,12 @@ static void link_nodes(struct alloy_load *l, struct alloy_module *m, const struc
     }
 }
 
-/* What is declared comes before what may be an instance of it, and what imports may be made of
- * comes before them. */
-void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
-                          const struct alloy_body *body)
+/* The steps of collecting, each of which needs those before it, of all files: what is declared
+ * comes before what may be an instance of it, and what imports may be made of comes before them. */
+static void collect_declares(struct alloy_load *l, struct alloy_module *m,
+                             const struct alloy_body *body)
 {
-    const struct alloy_stmt *s;
-    for (s = body->first; s != NULL; s = s->next) {
+    for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
         if (s->value != NULL) {
             refuse(l, s, alloy_text(l, "%s%.*s", m->prefix, SV_ARG(s->name)),
                    "unknown attribute: outside of blocks there are none");
@@ -274,24 +276,52 @@ void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
             alloy_collect_declare(l, m, s);
         }
     }
-    for (s = body->first; s != NULL; s = s->next) {
+}
+
+static void collect_known(struct alloy_load *l, struct alloy_module *m,
+                          const struct alloy_body *body)
+{
+    for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
         const struct alloy_component *component = alloy_component_find(s->name);
         if (s->value == NULL && component != NULL && !is_declared(m, s)) {
             collect_component(l, m, s, component);
         }
     }
-    for (s = body->first; s != NULL; s = s->next) {
+}
+
+static void collect_imports(struct alloy_load *l, struct alloy_module *m,
+                            const struct alloy_body *body)
+{
+    for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
         if (s->value == NULL) {
             alloy_collect_import(l, m, s);
         }
     }
-    for (s = body->first; s != NULL; s = s->next) {
+}
+
+static void collect_others(struct alloy_load *l, struct alloy_module *m,
+                           const struct alloy_body *body)
+{
+    for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
         bool collected = alloy_component_find(s->name) != NULL && !is_declared(m, s);
         if (s->value == NULL && !collected && !alloy_is_config_block(s->name)) {
             collect_component(l, m, s, NULL);
         }
     }
-    link_nodes(l, m, body);
+}
+
+void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
+                          const struct alloy_body *bodies, size_t n)
+{
+    typedef void step_fn(struct alloy_load * l, struct alloy_module * m,
+                         const struct alloy_body *body);
+    static step_fn *const steps[] = {collect_declares, collect_known, collect_imports,
+                                     collect_others, link_nodes};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        for (size_t k = 0; k < n; k++) {
+            steps[i](l, m, &bodies[k]);
+        }
+    }
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
@@ -371,9 +401,7 @@ void alloy_graph_run(struct alloy_load *l, const struct alloy_body *bodies, size
     root->directory = directory;
     l->ev.resolve = resolve;
     alloy_enter(l, root);
-    for (size_t i = 0; i < n_bodies; i++) {
-        alloy_module_collect(l, root, &bodies[i]);
-    }
+    alloy_module_collect(l, root, bodies, n_bodies);
     alloy_module_run(l, root);
 }
 

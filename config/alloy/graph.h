@@ -67,9 +67,12 @@ struct alloy_module {
     struct alloy_node **last;
     struct map *by_id; /* of struct alloy_node */
     const struct alloy_declare *declares;
+    struct map *declared; /* struct alloy_declare by name; and one by the first word and a "." */
     const struct alloy_declare *made_from; /* NULL: a file or foreach */
     struct alloy_place made_at;
     struct alloy_module *parent;    /* that holds the instance */
+    struct alloy_module *importer;  /* whose import made this one; NULL: none did */
+    const char *file;               /* that was imported, absolute; NULL: not from a file */
     struct alloy_module *next;      /* of the same foreach */
     struct alloy_member *arguments; /* their values */
     size_t n_arguments;
@@ -144,8 +147,9 @@ const struct alloy_value *alloy_instance(struct alloy_load *l, struct alloy_node
 /* graph.c, for modules.c */
 struct alloy_module *alloy_module_new(struct alloy_load *l, struct alloy_module *parent,
                                       const char *prefix, struct alloy_place made_at);
+/* The nodes of all bodies together, in their order. */
 void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
-                          const struct alloy_body *body);
+                          const struct alloy_body *bodies, size_t n);
 void alloy_module_run(struct alloy_load *l, struct alloy_module *m);
 /* Makes a module the one that is evaluated; returns the one before. */
 struct alloy_module *alloy_enter(struct alloy_load *l, struct alloy_module *m);

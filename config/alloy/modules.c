@@ -1,6 +1,7 @@
 /* Blocks that are no components: declare, argument, export, import, foreach; and the instances of
  * what is declared. */
 #include <dirent.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,15 +42,14 @@ static void add_declare(struct alloy_load *l, struct alloy_module *m, struct all
     *d = (struct alloy_declare){
         .next = m->declares, .name = sv_from(name), .stmt = s, .scope = scope};
     m->declares = d;
-}
-
-static const struct alloy_declare *find_own(const struct alloy_module *m, const char *name)
-{
-    const struct alloy_declare *d = m->declares;
-    while (d != NULL && !sv_eq_str(d->name, name)) {
-        d = d->next;
+    const char *dot = strchr(name, '.');
+    const char *family =
+        alloy_text(l, "%.*s.", dot != NULL ? (int)(dot - name) : (int)d->name.n, name);
+    void *old;
+    if (!map_put(m->declared, d->name, d, &old) ||
+        !map_put(m->declared, sv_from(family), d, &old)) {
+        alloy_no_memory(l);
     }
-    return d;
 }
 
 void alloy_collect_declare(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s)
@@ -66,7 +66,7 @@ void alloy_collect_declare(struct alloy_load *l, struct alloy_module *m, const s
     if (s->label.n == 0 || strcmp(name, "declare") == 0) {
         (void)fail(l, s->place, path,
                    s->label.n == 0 ? "needs a label" : "cannot have the label \"declare\"");
-    } else if (find_own(m, name) != NULL) {
+    } else if (map_get(m->declared, sv_from(name)) != NULL) {
         (void)fail(l, s->place, path, alloy_text(l, "\"%s\" is declared twice", name));
     } else {
         add_declare(l, m, m, name, s);
@@ -75,21 +75,34 @@ void alloy_collect_declare(struct alloy_load *l, struct alloy_module *m, const s
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-/* Takes the declares of a text into the namespace of an import. */
+/* Is this file being imported already, by an import that this module came from? */
+static bool is_importing(const struct alloy_module *m, const char *file)
+{
+    while (m != NULL && (m->file == NULL || strcmp(m->file, file) != 0)) {
+        m = m->importer;
+    }
+    return m != NULL;
+}
+
+/* Takes the declares of a text into the namespace of an import. file: that the text is from, NULL:
+ * none. */
 static void import_text(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s,
-                        const char *path, const char *file, struct sv text, const char *directory)
+                        const char *path, const struct alloy_source *text, const char *file,
+                        const char *directory)
 {
     struct alloy_body body;
+    if (m->depth == ALLOY_MODULES_DEEP_MAX) {
+        (void)fail(l, s->place, path, "imports nested more than 16 deep");
+        return;
+    }
     struct alloy_module *inside = alloy_module_new(l, NULL, m->prefix, s->place);
-    if (inside == NULL || !alloy_parse(file, text, l->arena, l->errors, &body)) {
+    if (inside == NULL || !alloy_parse(text->name, text->text, l->arena, l->errors, &body)) {
         return;
     }
     inside->directory = directory;
     inside->depth = m->depth + 1;
-    if (inside->depth > ALLOY_MODULES_DEEP_MAX) {
-        (void)fail(l, s->place, path, "imports nested more than 16 deep");
-        return;
-    }
+    inside->importer = m;
+    inside->file = file;
     for (const struct alloy_stmt *t = body.first; t != NULL; t = t->next) {
         if (is(t, "declare")) {
             alloy_collect_declare(l, inside, t);
@@ -160,7 +173,15 @@ static void import_files(struct alloy_load *l, struct alloy_module *m, const str
         return;
     }
     for (size_t i = 0; i < sources.n; i++) {
-        import_text(l, m, s, path, sources.at[i].name, sources.at[i].text, sources.directory);
+        char resolved[PATH_MAX];
+        const char *source = sources.at[i].name;
+        const char *file =
+            alloy_text(l, "%s", realpath(source, resolved) != NULL ? resolved : source);
+        if (is_importing(m, file)) {
+            (void)fail(l, place, path, alloy_text(l, "imports itself: %s", file));
+        } else {
+            import_text(l, m, s, path, &sources.at[i], file, sources.directory);
+        }
     }
 }
 
@@ -178,7 +199,8 @@ void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const st
     } else if (is(s, "import.string")) {
         const char *text = one_attribute(l, s, path, "content", &string_schema, &place);
         if (text != NULL) {
-            import_text(l, m, s, path, place.file, sv_from(text), m->directory);
+            const struct alloy_source source = {place.file, sv_from(text)};
+            import_text(l, m, s, path, &source, NULL, m->directory);
         }
     } else if (is(s, "import.http") || is(s, "import.git")) {
         alloy_tell(l->warnings, s->place, path,
@@ -363,7 +385,7 @@ const struct alloy_value *alloy_instance(struct alloy_load *l, struct alloy_node
     read_arguments(l, n, m);
     check_given(l, n, m);
     struct alloy_module *before = alloy_enter(l, m);
-    alloy_module_collect(l, m, &d->stmt->body);
+    alloy_module_collect(l, m, &d->stmt->body, 1);
     alloy_module_run(l, m);
     const struct alloy_value *exports = read_exports(l, n, &d->stmt->body);
     alloy_enter(l, before);
@@ -414,7 +436,7 @@ static struct alloy_module *run_template(struct alloy_load *l, struct alloy_node
     m->variable = variable;
     m->variable_value = element;
     struct alloy_module *before = alloy_enter(l, m);
-    alloy_module_collect(l, m, &template->body);
+    alloy_module_collect(l, m, &template->body, 1);
     alloy_module_run(l, m);
     alloy_enter(l, before);
     return m;
@@ -426,21 +448,26 @@ const struct alloy_value *alloy_foreach(struct alloy_load *l, struct alloy_node 
     struct alloy_given given;
     struct alloy_reading r = alloy_reading(l, &template);
     const struct alloy_stmt *stmt = n->stmt;
+    const struct alloy_stmt *var_stmt = n->stmt;
     const struct alloy_value *array;
     const struct alloy_value *name;
     alloy_read_block(&r, &foreach_schema, n->stmt, n->path,
                      tree_mapping(&l->tree, n->stmt->place, n->path), &given);
     const struct alloy_value *collection = alloy_given(&given, "collection", &stmt);
-    const struct alloy_value *var = alloy_given(&given, "var", &stmt);
+    const struct alloy_value *var = alloy_given(&given, "var", &var_stmt);
     if (template == NULL) {
         return fail(l, n->stmt->place, n->path, "missing required block \"template\"");
     }
     if (n->module->depth == ALLOY_MODULES_DEEP_MAX) {
         return fail(l, n->stmt->place, n->path, "modules nested more than 16 deep");
     }
-    if (collection == NULL || var == NULL ||
-        !alloy_as_string(&l->ev, stmt->value->place, var, &name) ||
-        !alloy_as_array(&l->ev, stmt->value->place, collection, &array)) {
+    if (collection == NULL || var == NULL) {
+        return &alloy_unknown;
+    }
+    l->ev.path = alloy_path(l->arena, n->path, SV("var"));
+    bool ok = alloy_as_string(&l->ev, var_stmt->value->place, var, &name);
+    l->ev.path = alloy_path(l->arena, n->path, SV("collection"));
+    if (!alloy_as_array(&l->ev, stmt->value->place, collection, &array) || !ok) {
         return &alloy_unknown;
     }
     if (array->open) {

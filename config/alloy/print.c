@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 
 #define INDENT 2
 /* The longest text of a node, with its escapes. */
@@ -15,11 +16,45 @@ struct printer {
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
+/* May YAML have this character as it is? The others are not printable, or end a line. */
+static bool is_printable(uint32_t rune)
+{
+    static const struct {
+        uint32_t low;
+        uint32_t high;
+    } others[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x2028, 0x2029}, {0xfeff, 0xfeff}, {0xfffe, 0xffff}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (rune >= others[i].low && rune <= others[i].high) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Appends a text with what is not printable as an escape, or as a blank. */
+static void put_printable(struct sv v, bool escape, struct buf *out)
+{
+    while (v.n > 0) {
+        uint32_t rune;
+        size_t n = utf8_decode(v, &rune);
+        if (n > 0 && is_printable(rune)) {
+            buf_append(out, v.p, n);
+        } else if (escape) {
+            buf_printf(out, "\\u%04x", (unsigned)rune);
+        } else {
+            buf_putc(out, ' ');
+        }
+        v = sv_skip(v, n > 0 ? n : 1);
+    }
+}
+
 /* A text that YAML reads as the same text, whatever it looks like. */
 static void put_quoted(const struct yaml_node *n, struct buf *out)
 {
     struct buf text;
+    struct buf quoted;
     buf_init(&text, 2 * ALLOY_TEXT_MAX);
+    buf_init(&quoted, 16 * ALLOY_TEXT_MAX);
     struct sv v = n->form.p != NULL ? n->form : n->text;
     for (size_t i = 0; i < v.n; i++) {
         bool variable = v.p[i] == '$' && i + 1 < v.n && v.p[i + 1] == '{';
@@ -28,11 +63,12 @@ static void put_quoted(const struct yaml_node *n, struct buf *out)
         }
         buf_putc(&text, v.p[i]);
     }
-    if (buf_ok(&text)) {
-        json_quote((struct sv){text.data, text.len}, out);
+    if (buf_ok(&text) && json_quote((struct sv){text.data, text.len}, &quoted)) {
+        put_printable((struct sv){quoted.data, quoted.len}, true, out);
     } else {
         buf_append(out, NULL, out->max); /* fails it */
     }
+    buf_done(&quoted);
     buf_done(&text);
 }
 
@@ -84,8 +120,15 @@ static bool has_element(const struct yaml_node *root, const struct config_error 
 
 static void put_message(const struct config_error *m, const char *kind, int indent, struct buf *out)
 {
-    buf_printf(out, "%*s# %s:%d:%d: %s%s%s%s\n", indent, "", m->pos.file, m->pos.line,
-               m->pos.column, kind, m->path, m->path[0] != '\0' ? ": " : "", m->message);
+    struct buf text;
+    buf_init(&text, ALLOY_TEXT_MAX);
+    buf_printf(&text, "%s:%d:%d: %s%s%s%s", m->pos.file, m->pos.line, m->pos.column, kind, m->path,
+               m->path[0] != '\0' ? ": " : "", m->message);
+    buf_printf(out, "%*s# ", indent, "");
+    /* Names and texts of the user are in it, and the comment ends with the line. */
+    put_printable((struct sv){text.data, text.len}, false, out);
+    buf_done(&text);
+    buf_putc(out, '\n');
 }
 
 /* The messages about an element (path), or those about none (path NULL). */

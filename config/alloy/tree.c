@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static struct yaml_node *make(struct tree *t, enum yaml_kind kind, struct alloy_place place,
                               const char *path)
 {
@@ -30,6 +32,19 @@ struct yaml_node *tree_list(struct tree *t, struct alloy_place place, const char
     return make(t, YAML_LIST, place, path);
 }
 
+/* Escapes, files and encodings can give any bytes. The text itself may be a secret. */
+static void check_text(const struct tree *t, struct alloy_place place, const char *path,
+                       struct sv text)
+{
+    bool nul = text.n > 0 && memchr(text.p, '\0', text.n) != NULL;
+    if (nul || !utf8_valid(text)) {
+        config_errors_add_in(t->errors, place.file, place.line, place.column,
+                             path != NULL ? path : "",
+                             nul ? "a NUL character is not allowed"
+                                 : "expected UTF-8, got a byte that is not part of a character");
+    }
+}
+
 struct yaml_node *tree_text(struct tree *t, struct alloy_place place, const char *path,
                             struct sv text, struct sv form)
 {
@@ -39,6 +54,7 @@ struct yaml_node *tree_text(struct tree *t, struct alloy_place place, const char
         t->full = true;
         return NULL;
     }
+    check_text(t, place, path, text);
     n->literal = true;
     n->text = (struct sv){copy, text.n};
     n->form = form;
@@ -86,12 +102,18 @@ static void append(struct tree *t, struct yaml_node *n, struct yaml_item item)
 void tree_put_text(struct tree *t, struct yaml_node *mapping, struct sv key,
                    const struct yaml_node *value)
 {
-    if (mapping == NULL || value == NULL) {
-        return;
-    }
-    size_t i = find(mapping, key);
-    if (i < mapping->n_items) {
+    size_t i = mapping != NULL ? find(mapping, key) : 0;
+    if (mapping != NULL && value != NULL && i < mapping->n_items) {
         mapping->items[i].value = value;
+    } else {
+        tree_put_new(t, mapping, key, value);
+    }
+}
+
+void tree_put_new(struct tree *t, struct yaml_node *mapping, struct sv key,
+                  const struct yaml_node *value)
+{
+    if (mapping == NULL || value == NULL) {
         return;
     }
     struct alloy_place place = {value->line, value->column, value->file};

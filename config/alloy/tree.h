@@ -9,17 +9,21 @@
 
 #include "base/arena.h"
 #include "config/alloy/value.h"
+#include "config/errors.h"
 #include "config/yaml.h"
 
 struct tree {
     struct arena *arena;
+    struct config_errors *errors; /* of texts that no configuration can have */
     bool full;
 };
 
 /* path: what messages call the node; NULL if that follows from the nodes above. Not copied. */
 struct yaml_node *tree_mapping(struct tree *t, struct alloy_place place, const char *path);
 struct yaml_node *tree_list(struct tree *t, struct alloy_place place, const char *path);
-/* A text, in which nothing is expanded. form: how YAML says it, if not so; p is NULL otherwise. */
+/* A text, in which nothing is expanded. form: how YAML says it, if not so; p is NULL otherwise.
+ * What YAML could not say, a NUL or a byte that is no UTF-8, is reported as an error at the place.
+ */
 struct yaml_node *tree_text(struct tree *t, struct alloy_place place, const char *path,
                             struct sv text, struct sv form);
 /* A word without quotes: a number, a bool, a duration. */
@@ -31,6 +35,9 @@ void tree_put(struct tree *t, struct yaml_node *mapping, const char *key,
 /* The same with a key of the user. */
 void tree_put_text(struct tree *t, struct yaml_node *mapping, struct sv key,
                    const struct yaml_node *value);
+/* The same with a key that the mapping does not have: without a look at the others. */
+void tree_put_new(struct tree *t, struct yaml_node *mapping, struct sv key,
+                  const struct yaml_node *value);
 void tree_add(struct tree *t, struct yaml_node *list, const struct yaml_node *value);
 /* The same as the first pair. */
 void tree_put_first(struct tree *t, struct yaml_node *mapping, const char *key,

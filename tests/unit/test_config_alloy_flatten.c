@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "config/alloy/alloy.h"
 #include "config/file.h"
@@ -317,9 +318,77 @@ static void modules(void **state)
          "error 7:16 one/pyroscope.scrape.s.forward_to: no pyroscope.write.w\n"},
         {"declare \"a\" {\n a \"x\" { }\n}\na \"y\" { }\n" W S(H),
          "error 2:2 y/a.x: a module that contains itself\n"},
+        {"import.string \"ns\" {\n content = `import.http \"lib\" { url = \"http://x\" }`\n}\n"
+         "ns.lib \"a\" { }\nns.lib.pull \"b\" { }\n" W S(H),
+         "warning 1:1 import.http.lib: is not supported: what uses its components is left out\n"
+         "warning 4:1 ns.lib.a: comes from an import that is not supported; left out\n"
+         "warning 5:1 ns.lib.pull.b: comes from an import that is not supported; left out\n"},
+        {"foreach \"f\" {\n collection = 1\n var = [2]\n template { }\n}\n" W S(H),
+         "error 2:15 foreach.f.collection: expected a list, got a number\n"
+         "error 3:8 foreach.f.var: expected a string, got an array\n"},
         {"declare \"unused\" {\n nosuch.thing { bogus = nope.nope }\n}\n" W S(H), ""},
     };
     CHECK_MESSAGES(cases);
+}
+
+/* The text may be a secret, so it is not shown. */
+static void texts_that_yaml_cannot_have(void **state)
+{
+    (void)state;
+    static const struct message_case cases[] = {
+        {W S("[{\"__address__\" = \"h:1\", \"a\" = \"x\\u0000y\"}]"),
+         "error 5:37 pyroscope.scrape.s.targets[0].a: a NUL character is not allowed\n"},
+        {W S(H) "pyroscope.write \"x\" {\n endpoint {\n  url = \"http://h\"\n  basic_auth {\n"
+                "   password = \"\\xff\"\n  }\n }\n}\n",
+         "error 12:15 pyroscope.write.x.endpoint[0].basic_auth.password: expected UTF-8, got a "
+         "byte that is not part of a character\n"},
+    };
+    CHECK_MESSAGES(cases);
+}
+
+/* What one file declares is known in those that come before it. */
+static void files_of_a_directory_are_one(void **state)
+{
+    (void)state;
+    static const char a[] = "sink \"w\" { }\n";
+    static const char b[] = "declare \"sink\" {\n" W "}\n";
+    const struct alloy_source at[] = {
+        {"a.alloy", {a, sizeof(a) - 1}},
+        {"b.alloy", {b, sizeof(b) - 1}},
+    };
+    struct alloy_sources sources = {.at = at, .n = 2, .directory = "/"};
+    struct run run = {.arena = arena_new(ARENA_MAX), .messages = {.errors = config_errors_new()}};
+    run.root = alloy_read(&sources, &options, run.arena, &run.messages);
+    assert_int_equal(config_errors_count(run.messages.errors), 1);
+    assert_string_equal(config_errors_at(run.messages.errors, 0)->message,
+                        "nothing in this file is scraped: there is no pyroscope.scrape that sends "
+                        "anywhere");
+    done(&run);
+}
+
+/* The depth is bounded, and no import comes twice on the way down. */
+static void a_file_that_imports_itself(void **state)
+{
+    (void)state;
+    char name[] = "/tmp/test_alloy_XXXXXX.alloy";
+    struct run run;
+    struct buf text;
+    int fd = mkstemps(name, 6);
+    assert_true(fd >= 0);
+    buf_init(&text, TEXT_MAX);
+    buf_printf(&text,
+               "import.file \"a\" {\n filename = \"%s\"\n}\nimport.file \"b\" {\n filename = "
+               "\"%s\"\n}\n",
+               name, name);
+    assert_int_equal(write(fd, text.data, text.len), text.len);
+    close(fd);
+    buf_puts(&text, W S(H));
+    run_text(&run, text.data);
+    assert_int_equal(config_errors_count(run.messages.errors), 4);
+    assert_non_null(strstr(config_errors_at(run.messages.errors, 0)->message, "imports itself: "));
+    done(&run);
+    buf_done(&text);
+    assert_int_equal(unlink(name), 0);
 }
 
 static void what_is_not_supported(void **state)
@@ -410,6 +479,9 @@ int main(void)
         cmocka_unit_test(references),
         cmocka_unit_test(blocks_and_attributes),
         cmocka_unit_test(modules),
+        cmocka_unit_test(texts_that_yaml_cannot_have),
+        cmocka_unit_test(files_of_a_directory_are_one),
+        cmocka_unit_test(a_file_that_imports_itself),
         cmocka_unit_test(what_is_not_supported),
         cmocka_unit_test(doubling_lists_stay_small),
         cmocka_unit_test(limits_are_errors),
