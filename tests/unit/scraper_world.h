@@ -1,5 +1,6 @@
 /* For the tests of the engine: a simulated environment, with a clock that the test advances and
- * HTTP without sockets. Two jobs, "one" and "two", with four types, of them /mem enabled. */
+ * HTTP without sockets. Three jobs, "one", "two" and "three", with four types, of them /mem
+ * enabled. */
 #ifndef PROFPULL_TESTS_SCRAPER_WORLD_H
 #define PROFPULL_TESTS_SCRAPER_WORLD_H
 
@@ -36,7 +37,7 @@ struct world {
     struct profile *profiles[PROFILES_MAX];
     size_t n_profiles;
     uint64_t forward_to; /* of the last one */
-    bool refuses[2];     /* the profiles of a job */
+    bool refuses[3];     /* the profiles of a job */
     bool was_refusable;  /* the last one that was refused */
     bool refuse_start;
     bool submits; /* deltas are made, by works() */
@@ -48,7 +49,7 @@ struct world {
     struct labels_builder *b;
     struct engine *e;
     struct config_type types[4];
-    struct config_job jobs[2];
+    struct config_job jobs[3];
 };
 
 enum { MEMORY, CPU, FGPROF, DELTA };
@@ -152,7 +153,7 @@ static inline void make_engine(struct world *w, unsigned max_in_flight)
         .intern = w->intern,
         .log = testing_log(w->log),
         .metrics = w->metrics,
-        .n_jobs = 2,
+        .n_jobs = 3,
         .max_in_flight = max_in_flight,
         .seed = 1,
         .on_profile = world_profile,
@@ -166,8 +167,9 @@ static inline void make_engine(struct world *w, unsigned max_in_flight)
 
 static inline void make_job(struct world *w, size_t i)
 {
+    static const char *const names[] = {"one", "two", "three"};
     w->jobs[i] = (struct config_job){
-        .name = i == 0 ? "one" : "two",
+        .name = names[i],
         .scheme = "http",
         .path_prefix = "",
         .types = w->types,
@@ -205,6 +207,7 @@ static inline int setup(void **state)
     }
     make_job(w, 0);
     make_job(w, 1);
+    make_job(w, 2);
     make_engine(w, 0);
     *state = w;
     return 0;

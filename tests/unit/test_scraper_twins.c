@@ -243,6 +243,27 @@ static void settings_change(void **state)
     }
 }
 
+/* Three jobs: the last one to change settings joins the one that has them already. */
+static void settings_change_for_three(void **state)
+{
+    struct world *w = *state;
+    for (size_t first = 0; first < 3; first++) {
+        for (size_t job = 0; job < 3; job++) {
+            set_with(w, job, "s", "__scrape_interval__", "15s");
+        }
+        CHECK_INT(w->e->table.n, 1, "one");
+        CHECK_INT(metric(w, FOLLOWS), 2, "two follow");
+        for (size_t i = 0; i < 3; i++) {
+            set_with(w, (first + i) % 3, "s", "__scrape_interval__", "20s");
+            CHECK_INT(w->e->table.n, i == 2 ? 1 : 2, "with the old and the new interval");
+            CHECK_INT(metric(w, FOLLOWS), i == 2 ? 2 : 1, "the others follow");
+        }
+        forget_profiles(w);
+        succeed(w, next_start(w));
+        CHECK_INT(w->n_profiles, 3, "for all");
+    }
+}
+
 /* An address goes to another pod, which the jobs learn one after the other. */
 static void another_pod(void **state)
 {
@@ -399,7 +420,7 @@ static void random_change(struct world *w, struct rng *rng)
 {
     static const char *const sources[] = {"s", "t"};
     static const char *const intervals[] = {"10s", "15s"};
-    size_t job = (size_t)rng_range(rng, 0, 2);
+    size_t job = (size_t)rng_range(rng, 0, 3);
     const char *source = sources[rng_range(rng, 0, 2)];
     if (rng_range(rng, 0, 3) == 0) {
         set(w, job, source, "", NOTHING);
@@ -409,7 +430,7 @@ static void random_change(struct world *w, struct rng *rng)
 }
 
 /* Whatever comes: each job gets growth exactly once, for windows that do not overlap. */
-static void check_windows(struct world *w, int64_t last[2])
+static void check_windows(struct world *w, int64_t last[3])
 {
     for (size_t i = 0; i < w->n_profiles; i++) {
         const struct profile *p = w->profiles[i];
@@ -427,7 +448,7 @@ static void random_life(void **state)
 {
     struct world *w = *state;
     struct rng rng;
-    int64_t last[2] = {0, 0};
+    int64_t last[3] = {0, 0, 0};
     start_deltas(w);
     rng_seed(&rng, 7);
     for (int i = 0; i < 20000 && w->n_transfers + 10 < TRANSFERS_MAX; i++) {
@@ -443,14 +464,15 @@ static void random_life(void **state)
         if (rng_range(&rng, 0, 6) == 0) {
             random_change(w, &rng);
         }
-        w->refuses[0] = rng_range(&rng, 0, 4) == 0;
-        w->refuses[1] = rng_range(&rng, 0, 4) == 0;
+        for (size_t k = 0; k < 3; k++) {
+            w->refuses[k] = rng_range(&rng, 0, 4) == 0;
+        }
         check_windows(w, last);
-        CHECK_INT(w->e->table.n <= 2, true, "one scrape for each job");
+        CHECK_INT(w->e->table.n <= 3, true, "one scrape for each job");
     }
     assert_true(metric(w, RESULT("delta")) > 500);
-    for (size_t i = 0; i < 4; i++) {
-        set(w, i % 2, i < 2 ? "s" : "t", "", NOTHING);
+    for (size_t i = 0; i < 6; i++) {
+        set(w, i % 3, i < 3 ? "s" : "t", "", NOTHING);
     }
     works(w);
     CHECK_INT(w->e->table.n, 0, "scrapes");
@@ -463,19 +485,13 @@ static void random_life(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(fetched_once_for_both),
-        TEST(both_are_shown),
-        TEST(settings_that_differ),
-        TEST(sampling_ones_take_turns),
-        TEST(one_of_them_goes),
-        TEST(one_comes_late),
-        TEST(heirs_within_a_job),
-        TEST(over_the_limit),
-        TEST(settings_change),
-        TEST(another_pod),
-        TEST(one_delta_for_both),
-        TEST(refused_deltas),
-        TEST(baselines_of_jobs_that_part),
+        TEST(fetched_once_for_both), TEST(both_are_shown),
+        TEST(settings_that_differ),  TEST(sampling_ones_take_turns),
+        TEST(one_of_them_goes),      TEST(one_comes_late),
+        TEST(heirs_within_a_job),    TEST(over_the_limit),
+        TEST(settings_change),       TEST(settings_change_for_three),
+        TEST(another_pod),           TEST(one_delta_for_both),
+        TEST(refused_deltas),        TEST(baselines_of_jobs_that_part),
         TEST(random_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
