@@ -4,7 +4,8 @@
  * of HTTP/2 without content, for example. No timer of the loop runs meanwhile, so a thread of the
  * guard's own looks at the call: if the loop's thread has used GUARD_CPU_MS of CPU within it
  * (waiting for a CPU does not count), the connection that has received most meanwhile is shut down,
- * and libcurl sees its end.
+ * what the kernel holds of it is discarded, and libcurl sees its end. Another one is cut in the
+ * same call only if it goes on receiving.
  *
  * guard_enter(), guard_leave() and guard_forget() belong to the loop's thread.
  */

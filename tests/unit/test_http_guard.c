@@ -1,6 +1,8 @@
 /* The guard of calls that do not come back, and what happens to those who cause them. */
 #include "tests/unit/http_server.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 #include "http/private.h"
@@ -94,6 +96,56 @@ static void test_the_busiest_connection_is_cut(void **state)
     const struct guard_socket none[] = {{.fd = p.quiet}};
     guard_enter(g, none, 1);
     CHECK_INT(guard_leave(g), -1, "the next call");
+    guard_free(g);
+    pair_done(&p);
+}
+
+static void use_cpu(int64_t ms)
+{
+    int64_t until_ms = cpu_ms() + ms;
+    while (cpu_ms() < until_ms) {
+        ;
+    }
+}
+
+/* libcurl may take seconds for what the kernel holds. */
+static void test_what_the_kernel_holds_is_discarded(void **state)
+{
+    (void)state;
+    struct pair p;
+    char byte;
+    int waiting = 0;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    while (waiting < 64 * 1024) {
+        assert_int_equal(ioctl(p.busy, FIONREAD, &waiting), 0);
+        usleep(1000);
+    }
+    struct pollfd end = {.fd = p.busy, .events = POLLRDHUP};
+    guard_enter(g, sockets, 1);
+    while (poll(&end, 1, 0) == 0) {
+        ;
+    }
+    CHECK_INT(guard_leave(g), p.busy, "");
+    assert_true(recv(p.busy, &byte, 1, MSG_DONTWAIT) <= 0);
+    guard_free(g);
+    pair_done(&p);
+}
+
+/* What the call does with what it has read is not the fault of another connection. */
+static void test_quiet_connections_are_not_cut_after_a_busy_one(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
+    guard_enter(g, sockets, 2);
+    assert_true(read_to_end(p.busy, 60 * MS_PER_S));
+    use_cpu(2 * (GUARD_CPU_MS + 2 * GUARD_LOOK_MS));
+    CHECK_INT(guard_leave(g), p.busy, "");
+    CHECK_INT(send(p.quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
     guard_free(g);
     pair_done(&p);
 }
@@ -199,6 +251,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_busiest_connection_is_cut),
+        cmocka_unit_test(test_what_the_kernel_holds_is_discarded),
+        cmocka_unit_test(test_quiet_connections_are_not_cut_after_a_busy_one),
         cmocka_unit_test(test_short_calls_and_waiting_are_not_cut),
         cmocka_unit_test(test_closed_sockets_are_not_cut),
         cmocka_unit_test(test_offenders_are_not_asked),
