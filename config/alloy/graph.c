@@ -428,9 +428,9 @@ static const struct alloy_value *find_variable(struct alloy_load *l, const struc
                          : alloy_fail(&l->ev, chain->places[1], "expected argument.%.*s.value",
                                       SV_ARG(chain->names[1]));
         }
-        if (n < ALLOY_ROWS_MAX) {
-            names[n++] = alloy_text(l, "%.*s", SV_ARG(m->arguments[i].key));
-        }
+    }
+    for (; n < m->n_arguments && n < ALLOY_ROWS_MAX; n++) {
+        names[n] = alloy_text(l, "%.*s", SV_ARG(m->arguments[n].key));
     }
     const char *close = suggest(chain->names[1], names, n);
     *ret_used = chain->n;

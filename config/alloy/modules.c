@@ -298,30 +298,34 @@ static void read_arguments(struct alloy_load *l, struct alloy_node *n, struct al
     }
 }
 
+static void no_such_argument(struct alloy_load *l, const struct alloy_stmt *s, const char *path,
+                             const struct alloy_module *inside)
+{
+    const char *names[ALLOY_ROWS_MAX];
+    size_t n = 0;
+    for (; n < inside->n_arguments && n < ALLOY_ROWS_MAX; n++) {
+        names[n] = alloy_text(l, "%.*s", SV_ARG(inside->arguments[n].key));
+    }
+    const char *close = suggest(s->name, names, n);
+    (void)fail(l, s->place, path,
+               close != NULL
+                   ? alloy_text(l, "the module has no such argument; did you mean \"%s\"?", close)
+                   : "the module has no such argument");
+}
+
 static void check_given(struct alloy_load *l, const struct alloy_node *n,
                         const struct alloy_module *inside)
 {
     for (const struct alloy_stmt *s = n->stmt->body.first; s != NULL; s = s->next) {
-        const char *names[ALLOY_ROWS_MAX];
-        size_t n_names = 0;
+        const char *path = alloy_path(l->arena, n->path, s->name);
         size_t i = 0;
         while (i < inside->n_arguments && !sv_eq(inside->arguments[i].key, s->name)) {
-            if (n_names < ALLOY_ROWS_MAX) {
-                names[n_names++] = alloy_text(l, "%.*s", SV_ARG(inside->arguments[i].key));
-            }
             i++;
         }
-        const char *path = alloy_path(l->arena, n->path, s->name);
         if (s->value == NULL) {
             (void)fail(l, s->place, path, "an instance of a module has no blocks");
         } else if (i == inside->n_arguments) {
-            const char *close = suggest(s->name, names, n_names);
-            (void)fail(l, s->place, path,
-                       close != NULL ? alloy_text(l,
-                                                  "the module has no such argument; did you "
-                                                  "mean \"%s\"?",
-                                                  close)
-                                     : "the module has no such argument");
+            no_such_argument(l, s, path, inside);
         }
     }
 }

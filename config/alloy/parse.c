@@ -464,12 +464,9 @@ static bool parse_label(struct parser *p, struct alloy_stmt *s)
         return false;
     }
     if (s->label.n > 0 && !alloy_is_identifier(s->label)) {
-        report(
-            p, t->place,
-            arena_printf(p->arena,
-                         "expected a label of letters, digits and \"_\" that does not begin with "
-                         "a digit, got %s",
-                         alloy_token_show(t, p->arena)));
+        report(p, t->place,
+               "expected \"=\", or a label of letters, digits and \"_\" that does not begin with a "
+               "digit");
         return false;
     }
     advance(p);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/ascii.h"
 #include "base/utf8.h"
 
 #define INDENT 2
@@ -72,20 +71,22 @@ static void put_quoted(const struct yaml_node *n, struct buf *out)
     buf_done(&text);
 }
 
-static bool is_word(struct sv v)
+/* Does YAML read this as the same text without quotes? Our own keys are such words. */
+static bool is_key_word(struct sv v)
 {
-    bool word = v.n > 0 && (ascii_is_alpha(v.p[0]) || v.p[0] == '_');
+    static const char *const special[] = {"y",   "n",    "yes",   "no",  "on",
+                                          "off", "true", "false", "null"};
+    bool word = v.n > 0 && !sv_in(v, special, sizeof(special) / sizeof(special[0]));
     for (size_t i = 0; word && i < v.n; i++) {
-        word = ascii_is_alnum(v.p[i]) || v.p[i] == '_';
+        word = (v.p[i] >= 'a' && v.p[i] <= 'z') || v.p[i] == '_' ||
+               (i > 0 && v.p[i] >= '0' && v.p[i] <= '9');
     }
     return word;
 }
 
 static void put_key(const struct yaml_node *key, struct buf *out)
 {
-    static const char *const special[] = {"y",  "n",   "yes",  "no",   "true", "false",
-                                          "on", "off", "null", "Null", "Yes",  "No"};
-    if (is_word(key->text) && !sv_in(key->text, special, sizeof(special) / sizeof(special[0]))) {
+    if (is_key_word(key->text)) {
         buf_append(out, key->text.p, key->text.n);
     } else {
         put_quoted(key, out);

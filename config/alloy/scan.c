@@ -532,9 +532,11 @@ const char *alloy_token_show(const struct alloy_token *t, struct arena *arena)
     if (t->kind == TOKEN_TERMINATOR) {
         return "the end of the line";
     }
+    if (t->kind == TOKEN_STRING || t->kind == TOKEN_RAW_STRING) {
+        return "a string"; /* its text may be a password */
+    }
     size_t n = utf8_prefix(t->text, SHOWN_MAX);
-    bool quoted = t->kind == TOKEN_STRING || t->kind == TOKEN_RAW_STRING;
-    const char *shown = arena_printf(arena, quoted ? "%.*s%s" : "\"%.*s%s\"", (int)n, t->text.p,
-                                     n < t->text.n ? "..." : "");
+    const char *shown =
+        arena_printf(arena, "\"%.*s%s\"", (int)n, t->text.p, n < t->text.n ? "..." : "");
     return shown != NULL ? shown : "this";
 }

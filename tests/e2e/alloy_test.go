@@ -518,7 +518,7 @@ pyroscope.write "w" {
   endpoint {
     url = sting.format("x")
     basic_auth {
-      password = 5
+      password = [5]
     }
   }
 }
@@ -534,6 +534,27 @@ pyroscope.write "w" { }
 	want := "2:10 3:3 5:1 7:13 9:15 10:5 14:61 16:21 18:5 23:11 25:18 29:1"
 	if strings.Join(got, " ") != want || r.code != 1 {
 		t.Errorf("%d: errors at %q", r.code, strings.Join(got, " "))
+	}
+}
+
+// A mistake on the line of a secret does not show it.
+func TestAlloyKeepsSecretsOutOfErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, line := range []string{
+		`password "hunter-2"`, `password "hunter_2" x`, `password = "hunter-2" "hunter3"`, `password = "hunter2" + 5`,
+		`password = ["hunter2"]`, "password = `hunter2", `password = "hunter2`, `password = "hunter2\q"`, `password = "hunter2\x00"`,
+		`password = "hunter2".x`, `password = -"hunter2"`, `password = string.format("%d", "hunter2")`,
+		`password = encoding.from_json("hunter2")`, `password = encoding.from_base64("hunter2!")`, `password 'hunter2'`,
+		`password: "hunter2"`, `password = "x"` + "\n" + `password_file = "/hunter2"`, `password = "a\xffhunter2"`,
+	} {
+		file := alloyFile(t, dir, fmt.Sprint(i, ".alloy"), "pyroscope.scrape \"s\" {\n targets = [{\"__address__\" = \"h:1\"}]\n"+
+			" forward_to = [pyroscope.write.w.receiver]\n}\npyroscope.write \"w\" {\n endpoint {\n url = \"http://h\"\n basic_auth {\n"+
+			"  username = \"u\"\n  "+line+"\n  }\n }\n}\n")
+		r := call(t, "", "check", file)
+		if strings.Contains(r.stderr+r.stdout, "hunter") || (r.code != 1 && !strings.Contains(line, "format")) {
+			t.Errorf("%s: %d, %s", line, r.code, r.stderr+r.stdout)
+		}
 	}
 }
 
@@ -577,6 +598,8 @@ func TestAlloyHostileFiles(t *testing.T) {
 			"}\nendpoint {\nurl = \"http://h\"\n}\n}\n", ""},
 		{"headers", scrape + "pyroscope.write \"w\" {\nendpoint {\nurl = \"http://h\"\nheaders = {" +
 			many(45000, func(i int) string { return fmt.Sprintf("l%d = \"x\",", i) }) + "}\n}\n}\n", ""},
+		{"arguments", scrape + sink + "declare \"d\" {\n" + many(15000, func(i int) string { return fmt.Sprintf("argument \"a%d\" { }\n", i) }) +
+			"}\nd \"x\" {\n" + many(15000, func(i int) string { return fmt.Sprintf("a%d = 1\n", i) }) + "}\n", ""},
 		{"declares", scrape + sink + many(18000, func(i int) string { return fmt.Sprintf("declare \"d%d\" { }\nd%d \"x\" { }\n", i, i) }), ""},
 	}
 	for _, tt := range tests {

@@ -213,8 +213,8 @@ static void syntax_errors_have_places(void **state)
          "a {b = 1}! 1:10 expected the end of the line, got \",\"" ONE_A_LINE},
         {"a { b {} c {} }", "a {b {}}! 1:10 expected the end of the line, got \"c\"" ONE_A_LINE},
         {"a \"l\"\n{ }\nb = 1", "b = 1! 1:6 expected \"{\", got the end of the line"},
-        {"a \"l-m\" { }", "! 1:3 expected a label of letters, digits and \"_\" that does not begin "
-                          "with a digit, got \"l-m\""},
+        {"a \"l-m\" { }", "! 1:3 expected \"=\", or a label of letters, digits and \"_\" that does "
+                          "not begin with a digit"},
         {"a `l` { }", "! 1:3 expected a label in double quotes, got one in backticks"},
         {"a l { }", "! 1:3 expected \"=\", \"{\" or a label in double quotes, got \"l\""},
         {"a.b = 1", "! 1:1 the name of an attribute is a single word without \".\""},
