@@ -70,12 +70,14 @@ static const struct flag flags[] = {
 
 const struct command cmd_convert = {
     .name = "convert",
-    .summary = "print a configuration of Grafana Alloy as YAML",
+    .summary = "print a configuration of Alloy, Parca or the Pyroscope agent as YAML",
     .usage = "convert [--strict] FILE",
-    .description = "Prints the YAML that says the same as FILE, a configuration of Grafana Alloy "
-                   "(*.alloy) or a directory of such files. Comments name what is left out, and "
-                   "what means something else. `profpull run --config FILE` takes the file as it "
-                   "is.",
+    .description =
+        "Prints the YAML that says the same as FILE: a configuration of Grafana Alloy "
+        "(*.alloy) or a directory of such files, or the YAML of Parca, of the Pyroscope "
+        "agent or Prometheus-style scrape_configs (*.yaml, *.yml, *.json). Comments name "
+        "what is left out, and what means something else. `profpull run --config FILE` "
+        "takes an Alloy file as it is.",
     .exit_codes = "Exit code: 0 done, 1 the file has errors, or with --strict warnings, 2 usage.",
     COMMAND_FLAGS(flags, convert_args),
     .operands_max = 1,

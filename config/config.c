@@ -11,6 +11,7 @@
 #include "config/alloy/print.h"
 #include "config/file.h"
 #include "config/memory.h"
+#include "config/migrate.h"
 #include "config/parts.h"
 
 /* The memory limit of a configuration, and of the scratch space while it is loaded. */
@@ -228,6 +229,34 @@ static void read_alloy_root(struct reader *r, const void *arg, struct config *c,
     }
 }
 
+/* YAML of another program, and where to print what it is here. */
+struct foreign_text {
+    struct sv text;
+    const struct alloy_messages *messages;
+    struct buf *out;
+};
+
+/* Prints the tree first: printing needs no environment. */
+static void read_foreign_root(struct reader *r, const void *arg, struct config *c, void *out)
+{
+    const struct foreign_text *f = arg;
+    bool *ret_printed = out;
+    const struct yaml_node *root = reader_parse(r, f->text);
+    if (root == NULL) {
+        return;
+    }
+    size_t before = config_errors_count(r->errors);
+    const struct yaml_node *tree = migrate_tree(root, r->scratch, f->messages);
+    if (tree != NULL && alloy_print(tree, f->messages, f->out)) {
+        *ret_printed = true;
+        read_tree(r, tree, c);
+    } else if (config_errors_count(r->errors) > before) {
+        r->reported++;
+    } else {
+        r->out_of_memory = true;
+    }
+}
+
 /* A list of rules, or a mapping with the key relabel_configs. */
 static void read_rules_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
@@ -355,12 +384,55 @@ static bool print_alloy(const struct alloy_sources *sources, struct variables *v
     return root != NULL && alloy_print(root, &messages, out);
 }
 
+/* The same of YAML. A variable that is not set here may be where the result will run. */
+static bool print_foreign(const struct alloy_source *source, const struct config_options *options,
+                          struct config_errors *errors, struct buf *out)
+{
+    static const char unset[] = "the environment variable ";
+    struct config_errors *found = config_errors_new();
+    const struct alloy_messages messages = {
+        .errors = found, .warnings = options->warnings, .notes = options->notes, .for_text = true};
+    const struct foreign_text text = {source->text, &messages, out};
+    bool ok = false;
+    if (found == NULL) {
+        config_errors_add(errors, 0, 0, "", "not enough memory for this file");
+        return false;
+    }
+    config_unref(config_read(source->name, options, found, read_foreign_root, &text, &ok));
+    for (size_t i = 0; i < config_errors_count(found); i++) {
+        const struct config_error *e = config_errors_at(found, i);
+        if (strncmp(e->message, unset, strlen(unset)) != 0) {
+            config_errors_add(errors, e->pos.line, e->pos.column, e->path, e->message);
+            ok = false;
+        }
+    }
+    config_errors_free(found);
+    return ok;
+}
+
+static bool convert_alloy(const char *path, const struct alloy_sources *sources,
+                          const struct config_options *options, struct config_errors *errors,
+                          struct arena *arena, struct buf *out)
+{
+    struct variables variables = {.options = options};
+    bool ok = print_alloy(sources, &variables, errors, arena, out);
+    if (ok && !variables.any_unset) {
+        /* Whatever a run would complain about. */
+        struct config_options quiet = *options;
+        quiet.warnings = NULL;
+        quiet.notes = NULL;
+        struct config *c = load_alloy(path, &quiet, errors);
+        ok = c != NULL;
+        config_unref(c);
+    }
+    return ok;
+}
+
 bool config_convert(const char *path, const struct config_options *options,
                     struct config_errors *errors, struct buf *out)
 {
     struct arena *arena = arena_new(ARENA_MAX);
     struct alloy_sources sources;
-    struct variables variables = {.options = options};
     struct err err = ERR_INIT;
     bool ok = false;
     name_file(options, errors, path);
@@ -371,18 +443,11 @@ bool config_convert(const char *path, const struct config_options *options,
         config_errors_add(errors, 0, 0, "", err.msg);
     } else {
         name_file(options, errors, sources.at[0].name);
-        ok = print_alloy(&sources, &variables, errors, arena, out);
+        ok = sources.n == 1 && migrate_is_yaml(sources.at[0].name, sources.at[0].text)
+                 ? print_foreign(&sources.at[0], options, errors, out)
+                 : convert_alloy(path, &sources, options, errors, arena, out);
     }
     arena_free(arena);
-    if (ok && !variables.any_unset) {
-        /* Whatever a run would complain about. */
-        struct config_options quiet = *options;
-        quiet.warnings = NULL;
-        quiet.notes = NULL;
-        struct config *c = load_alloy(path, &quiet, errors);
-        ok = c != NULL;
-        config_unref(c);
-    }
     return ok;
 }
 

@@ -446,8 +446,9 @@ struct config *config_unref(const struct config *c); /* accepts NULL, returns NU
  * `profpull check --dump` prints it and golden tests compare it. */
 bool config_dump(const struct config *c, struct buf *out);
 
-/* Appends what a file of Grafana Alloy says as YAML, with the options' warnings and notes as
- * comments. False after errors, or if out is full. */
+/* Appends what a file of Grafana Alloy, or YAML of Parca, the Pyroscope agent or Prometheus, says
+ * as YAML of ours, with the options' warnings and notes as comments. False after errors, or if out
+ * is full. */
 bool config_convert(const char *path, const struct config_options *options,
                     struct config_errors *errors, struct buf *out);
 
