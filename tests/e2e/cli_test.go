@@ -179,7 +179,7 @@ write:
 // The examples in the repository are valid configurations.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../examples/*.yaml")
+	files, err := filepath.Glob("../../examples/*.[ya][al]*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}

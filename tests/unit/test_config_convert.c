@@ -108,6 +108,7 @@ static void converted_files_are_the_same_configuration(void **state)
     }
     closedir(directory);
     assert_true(n >= 18);
+    check_file("examples/alloy.alloy");
 }
 
 static struct config *parse(struct lists *l, const char *text)

@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func writeNamed(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const partly = `pyroscope.scrape "a" {
+  targets    = concat([{"__address__" = "127.0.0.1:1"}], discovery.docker.d.targets)
+  forward_to = [pyroscope.write.w.receiver]
+}
+discovery.docker "d" { host = "unix:///x" }
+loki.write "x" { }
+pyroscope.write "w" { endpoint { url = "http://127.0.0.1:1" } }
+`
+
+// What of an Alloy file is left out is named with its place by check, by run at the start, and in
+// comments by convert; --strict makes what concerns profiles an error.
+func TestWhatIsLeftOutIsNamed(t *testing.T) {
+	t.Parallel()
+	file := writeNamed(t, "config.alloy", partly)
+	warning := file + ":5:1: warning: discovery.docker.d: is not supported"
+	note := file + ":6:1: note: loki.write.x: "
+	expectCall(t, exitDone, "good", warning, "check", "--config", file)
+	expectCall(t, exitDone, "good", note, "check", "--config", file)
+	expectCall(t, exitInput, "", warning, "check", "--strict", "--config", file)
+	expectCall(t, exitInput, "", "has 1 warning\n", "check", "--strict", "--config", file)
+	expectCall(t, exitInput, "*", warning, "run", "--config", file, "--listen", "192.0.2.1:1")
+	expectCall(t, exitDone, "# "+warning, "", "convert", file)
+	expectCall(t, exitInput, "", warning, "convert", "--strict", file)
+}
+
+// The YAML of other programs becomes a configuration that check accepts.
+func TestForeignYAMLIsConverted(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"agent", "prometheus"} {
+		r := expectCall(t, exitDone, "scrape_configs:", "", "convert", "../unit/data/migrate/"+name+".yaml")
+		expectCall(t, exitDone, "good", "", "check", "--config", writeNamed(t, "converted.yaml", r.stdout))
+	}
+	expectCall(t, exitInput, "", "left out", "convert", "--strict", "../unit/data/migrate/parca.yaml")
+	old := writeNamed(t, "old.yaml", "scrape-configs:\n  - job-name: a\n")
+	expectCall(t, exitInput, "", old+":2:3: a file of Pyroscope before 1.0", "convert", old)
+}
