@@ -1,16 +1,42 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/convert_diff.h"
+#include "config/migrate.h"
 #include "write/protocol.h"
 
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
 
 struct convert_args {
     bool strict;
+    const char *targets; /* --diff; NULL: print the YAML */
 };
 
-static int convert(const char *path, bool strict, const struct config_options *options,
-                   struct config_errors *errors)
+/* Loads the file and its YAML, and compares what they make of the targets. */
+static int diff(const char *path, const char *targets, struct buf *text,
+                const struct config_options *options, struct config_errors *errors)
+{
+    const struct config_options quiet = {.check_rule = options->check_rule,
+                                         .protocols = options->protocols};
+    struct config *file = config_load(path, &quiet, errors);
+    struct config *converted =
+        file == NULL
+            ? NULL
+            : config_parse("converted YAML", (struct sv){text->data, text->len}, &quiet, errors);
+    int code = EXIT_INPUT;
+    if (converted != NULL) {
+        code = convert_diff(file, converted, targets);
+    } else {
+        cmd_print_errors(errors);
+    }
+    config_unref(file);
+    config_unref(converted);
+    buf_done(text);
+    return code;
+}
+
+static int convert(const char *path, const struct convert_args *args,
+                   const struct config_options *options, struct config_errors *errors)
 {
     struct buf text;
     buf_init(&text, TEXT_MAX);
@@ -20,7 +46,7 @@ static int convert(const char *path, bool strict, const struct config_options *o
     if (n > 0) {
         cmd_print_errors(errors);
         fprintf(stderr, "profpull: %s has %zu error%s\n", path, n, n == 1 ? "" : "s");
-    } else if (strict && warnings > 0) {
+    } else if (args->strict && warnings > 0) {
         cmd_print_messages(options->warnings, "warning");
         fprintf(stderr, "profpull: %s has %zu warning%s\n", path, warnings,
                 warnings == 1 ? "" : "s");
@@ -28,7 +54,8 @@ static int convert(const char *path, bool strict, const struct config_options *o
     }
     if (ok || n > 0 || warnings > 0) {
         if (ok) {
-            return cmd_print(true, &text, stdout);
+            return args->targets != NULL ? diff(path, args->targets, &text, options, errors)
+                                         : cmd_print(true, &text, stdout);
         }
         buf_done(&text);
         return EXIT_INPUT;
@@ -41,6 +68,12 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
     const struct convert_args *args = arg;
     if (n == 0) {
         return cmd_usage_error("convert", "the FILE to convert is missing");
+    }
+    if (args->targets != NULL && migrate_is_yaml(operands[0], SV(""))) {
+        return cmd_usage_error("convert",
+                               "--diff compares a configuration of Alloy with its YAML, but %s is "
+                               "YAML",
+                               operands[0]);
     }
     struct config_errors *errors = config_errors_new();
     struct config_errors *warnings = config_errors_new();
@@ -55,7 +88,7 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
     if (errors == NULL || warnings == NULL || notes == NULL) {
         fputs("profpull: out of memory\n", stderr);
     } else {
-        code = convert(operands[0], args->strict, &options, errors);
+        code = convert(operands[0], args, &options, errors);
     }
     config_errors_free(errors);
     config_errors_free(warnings);
@@ -66,19 +99,24 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(BOOL, "strict", 0, convert_args, strict, NULL,
          "refuse a file of which something about profiles is left out or changed"),
+    FLAG(TEXT, "diff", 0, convert_args, targets, "TARGETS",
+         "print no YAML, but what the Alloy file and its YAML make of the discovered targets in "
+         "this file, which is one for file_sd_configs: the scrapes that only one of them has"),
 };
 
 const struct command cmd_convert = {
     .name = "convert",
     .summary = "print a configuration of Alloy, Parca or the Pyroscope agent as YAML",
-    .usage = "convert [--strict] FILE",
+    .usage = "convert [--strict] [--diff TARGETS] FILE",
     .description =
         "Prints the YAML that says the same as FILE: a configuration of Grafana Alloy "
         "(*.alloy) or a directory of such files, or the YAML of Parca, of the Pyroscope "
         "agent or Prometheus-style scrape_configs (*.yaml, *.yml, *.json). Comments name "
         "what is left out, and what means something else. `profpull run --config FILE` "
         "takes an Alloy file as it is.",
-    .exit_codes = "Exit code: 0 done, 1 the file has errors, or with --strict warnings, 2 usage.",
+    .exit_codes =
+        "Exit code: 0 done, 1 the file has errors, or with --strict warnings, or --diff finds "
+        "a difference, 2 usage.",
     COMMAND_FLAGS(flags, convert_args),
     .operands_max = 1,
     .run = run_convert,

@@ -51,3 +51,16 @@ func TestForeignYAMLIsConverted(t *testing.T) {
 	old := writeNamed(t, "old.yaml", "scrape-configs:\n  - job-name: a\n")
 	expectCall(t, exitInput, "", old+":2:3: a file of Pyroscope before 1.0", "convert", old)
 }
+
+// convert --diff shows that a file and its YAML make the same of a list of discovered targets.
+func TestConvertDiff(t *testing.T) {
+	t.Parallel()
+	targets := writeNamed(t, "targets.yaml", `
+- targets: ["10.0.0.1:6060", "10.0.0.2:6060"]
+  labels: {__meta_kubernetes_pod_annotation_profiles_grafana_com_cpu_scrape: "true", __meta_kubernetes_pod_phase: Running}
+- targets: ["10.0.0.3:6060"]
+`)
+	expectCall(t, exitDone, "no difference: 2 scrapes", "", "convert", "--diff", targets, "../../examples/alloy.alloy")
+	expectCall(t, exitInput, "", "/no/such/file: ", "convert", "--diff", "/no/such/file", "../../examples/alloy.alloy")
+	expectCall(t, exitUsage, "", "--diff compares", "convert", "--diff", targets, "config.yaml")
+}

@@ -1,0 +1,13 @@
+/* Whether a configuration and what `convert` made of it give the same targets, with the same labels
+ * and scrapes, of a given list of discovered targets. Contacts nothing. One thread. */
+#ifndef PROFPULL_CLI_CONVERT_DIFF_H
+#define PROFPULL_CLI_CONVERT_DIFF_H
+
+#include "config/config.h"
+
+/* Hands every target of the list, a file as file_sd_configs reads it, to each job of both
+ * configurations. Prints the scrapes that only one of them has ("-" the file, "+" the converted
+ * YAML), and how many both have. Returns EXIT_DONE if there is no difference, else EXIT_INPUT. */
+int convert_diff(const struct config *file, const struct config *converted, const char *targets);
+
+#endif
