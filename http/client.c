@@ -484,6 +484,29 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                    "and not taken; the old content stays in use.");
 }
 
+/* What the client consists of besides its shards. False if anything could not be made. */
+static bool make_parts(struct http_client *c, const struct http_client_options *options,
+                       struct err *err)
+{
+    c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
+    c->watchdog = loop_timer_new(c->loop, http_watchdog_on_timer, c);
+    c->files = http_files_new(c->log, c->file_failures);
+    c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
+    c->resolver = resolver_new(&(struct resolver_options){.loop = c->loop,
+                                                          .metrics = options->metrics,
+                                                          .client = c->name,
+                                                          .lookup = options->lookup,
+                                                          .resume = client_on_addresses});
+    c->offenders = offenders_new();
+    bool ok = c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL &&
+              c->resolver != NULL && c->offenders != NULL;
+    if (ok && options->guarded) {
+        c->guard = guard_new(err);
+        ok = c->guard != NULL;
+    }
+    return ok;
+}
+
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
 {
     unsigned n = options->shards > 0 ? options->shards : 1;
@@ -511,22 +534,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     TAILQ_INIT(&c->all);
     TAILQ_INIT(&c->ended);
     register_metrics(c, options->metrics);
-    c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
-    c->watchdog = loop_timer_new(c->loop, http_watchdog_on_timer, c);
-    c->files = http_files_new(c->log, c->file_failures);
-    c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
-    c->resolver = resolver_new(&(struct resolver_options){.loop = c->loop,
-                                                          .metrics = options->metrics,
-                                                          .client = c->name,
-                                                          .lookup = options->lookup,
-                                                          .resume = client_on_addresses});
-    c->offenders = offenders_new();
-    bool ok = c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL &&
-              c->resolver != NULL && c->offenders != NULL;
-    if (ok && options->guarded) {
-        c->guard = guard_new(err);
-        ok = c->guard != NULL;
-    }
+    bool ok = make_parts(c, options, err);
     for (unsigned i = 0; ok && i < n; i++) {
         ok = http_shard_init(&c->shards[i], c);
     }

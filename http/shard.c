@@ -126,6 +126,20 @@ static void watch_peer(curl_socket_t fd)
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, PEER_TIMEOUT_MS);
 }
 
+/* Watches a socket for the first time; NULL on failure. */
+static struct http_socket *adopt_socket(struct http_shard *s, curl_socket_t fd,
+                                        const struct http_transfer *t)
+{
+    struct http_socket *socket = socket_new(s);
+    if (socket == NULL || curl_multi_assign(s->multi, fd, socket) != CURLM_OK) {
+        return NULL;
+    }
+    if (t != NULL && t->request.detect_dead_peer) {
+        watch_peer(fd);
+    }
+    return socket;
+}
+
 /* A failure here makes the multi handle unusable, and the shard is rebuilt. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, void *socket_arg)
 {
@@ -146,17 +160,11 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
         t->wire_start = wire_received(fd);
     }
     if (socket == NULL) {
-        socket = socket_new(s);
-        if (socket == NULL || curl_multi_assign(s->multi, fd, socket) != CURLM_OK) {
-            return -1;
-        }
-        if (t != NULL && t->request.detect_dead_peer) {
-            watch_peer(fd);
-        }
+        socket = adopt_socket(s, fd, t);
     }
     short wanted =
         (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
-    return socket_watch(socket, fd, wanted) ? 0 : -1;
+    return socket != NULL && socket_watch(socket, fd, wanted) ? 0 : -1;
 }
 
 /* The transfer whose upload has just failed on this socket, if any. */

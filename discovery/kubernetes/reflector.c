@@ -24,20 +24,20 @@ struct reflector {
     struct loop_timer *timer;
     struct loop_timer *relist_timer;
     int64_t relist_credit_ms; /* when all of RELIST_BURST may be used again */
-    bool relist_requested;    /* and no list has begun since */
     struct http_transfer *transfer;
     struct exec_plugin *plugin; /* NULL: options.access.http has the credentials */
-    bool owns_plugin;           /* the first reflector of a server; the others share its plugin */
     struct exec_login *login;   /* of the last request; NULL if none */
     struct exec_waiter waiter;
-    bool waiting;     /* for the plugin */
-    size_t listed;    /* objects of the list that is being read */
-    const char *verb; /* of the current request: "list" or "watch" */
-    bool accepted;    /* it was answered with 200 */
-    bool no_login;    /* it was not sent: there are no credentials */
-    bool synced;
+    size_t listed;             /* objects of the list that is being read */
+    const char *verb;          /* of the current request: "list" or "watch" */
     enum watch_result missing; /* until it is synced: why the last list failed; WATCH_DONE: it has
                                   not */
+    bool relist_requested;     /* and no list has begun since */
+    bool owns_plugin;          /* the first reflector of a server; the others share its plugin */
+    bool waiting;              /* for the plugin */
+    bool accepted;             /* the current request was answered with 200 */
+    bool no_login;             /* it was not sent: there are no credentials */
+    bool synced;
     bool warned_unknown;
     const char *problem;  /* the last request failed and this was logged; else NULL */
     struct err no_stream; /* why a list was not streamed, to be logged */
