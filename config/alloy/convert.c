@@ -116,6 +116,8 @@ static const struct {
     {"ms", 1e6},        {"s", 1e9},  {"m", 60e9},        {"h", 3600e9},
 };
 
+#define N_UNITS (sizeof(units) / sizeof(units[0]))
+
 /* The length of the digits and the point at the start of v; 0 if there is no digit. */
 static size_t number_length(struct sv v)
 {
@@ -148,7 +150,43 @@ static double digits_value(struct sv v)
     return scale > 0 ? value / scale : value;
 }
 
+/* The index in units of the unit at the start of v, and its length; the number of units if there is
+ * no such unit. */
+static size_t find_unit(struct sv v, size_t *ret_len)
+{
+    size_t len = 0;
+    size_t i = 0;
+    while (len < v.n && v.p[len] != '.' && (v.p[len] < '0' || v.p[len] > '9')) {
+        len++;
+    }
+    while (i < N_UNITS && !sv_eq_str((struct sv){v.p, len}, units[i].name)) {
+        i++;
+    }
+    *ret_len = len;
+    return i;
+}
+
 /* NULL and *ret_ns, or what is wrong. */
+static const char *parse_parts(struct sv text, double *ret_ns)
+{
+    while (text.n > 0) {
+        size_t n = number_length(text);
+        size_t len;
+        struct sv number = {text.p, n};
+        text = sv_skip(text, n);
+        size_t unit = find_unit(text, &len);
+        if (n == 0 || len == 0) {
+            return "such as \"15s\"";
+        }
+        if (unit == N_UNITS) {
+            return "in h, m, s and ms";
+        }
+        *ret_ns += digits_value(number) * units[unit].ns;
+        text = sv_skip(text, len);
+    }
+    return fabs(*ret_ns) < DURATION_MAX ? NULL : "of at most 292 years";
+}
+
 static const char *parse_duration(struct sv text, double *ret_ns)
 {
     bool negative = text.n > 0 && text.p[0] == '-';
@@ -156,33 +194,12 @@ static const char *parse_duration(struct sv text, double *ret_ns)
     if (text.n > 0 && (negative || text.p[0] == '+')) {
         text = sv_skip(text, 1);
     }
-    if (sv_eq_str(text, "0")) {
-        return NULL;
-    }
     if (text.n == 0) {
         return "such as \"15s\"";
     }
-    while (text.n > 0) {
-        size_t n = number_length(text);
-        struct sv number = {text.p, n};
-        text = sv_skip(text, n);
-        size_t len = 0;
-        while (len < text.n && text.p[len] != '.' && (text.p[len] < '0' || text.p[len] > '9')) {
-            len++;
-        }
-        struct sv unit = {text.p, len};
-        size_t i = 0;
-        while (i < sizeof(units) / sizeof(units[0]) && !sv_eq_str(unit, units[i].name)) {
-            i++;
-        }
-        if (n == 0 || len == 0 || i == sizeof(units) / sizeof(units[0])) {
-            return n > 0 && len > 0 ? "in h, m, s and ms" : "such as \"15s\"";
-        }
-        *ret_ns += digits_value(number) * units[i].ns;
-        text = sv_skip(text, len);
-    }
+    const char *wrong = sv_eq_str(text, "0") ? NULL : parse_parts(text, ret_ns);
     *ret_ns = negative ? -*ret_ns : *ret_ns;
-    return fabs(*ret_ns) < DURATION_MAX ? NULL : "of at most 292 years";
+    return wrong;
 }
 
 /* What was probably meant by a duration without a unit, or in days or weeks; "" if nothing. */

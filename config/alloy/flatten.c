@@ -57,10 +57,19 @@ struct pending {
 
 /* ---- ways ------------------------------------------------------------------------------------ */
 
+/* Do two ways pass the same rules? */
+static bool same_rules(const struct way *a, const struct way *b)
+{
+    size_t i = 0;
+    while (i < a->n_relabels && i < b->n_relabels && a->relabels[i] == b->relabels[i]) {
+        i++;
+    }
+    return i == a->n_relabels && i == b->n_relabels;
+}
+
 static bool equal_ways(const struct way *a, const struct way *b)
 {
-    return a->write == b->write && a->n_relabels == b->n_relabels &&
-           memcmp(a->relabels, b->relabels, a->n_relabels * sizeof(a->relabels[0])) == 0;
+    return a->write == b->write && same_rules(a, b);
 }
 
 static void add_way(struct alloy_load *l, struct ways *ways, const struct way *way)
@@ -117,13 +126,6 @@ static const struct yaml_node *way_rules(struct flattening *f, const struct way 
         }
     }
     return all;
-}
-
-/* Do two ways pass the same rules? */
-static bool same_rules(const struct way *a, const struct way *b)
-{
-    return a->n_relabels == b->n_relabels &&
-           memcmp(a->relabels, b->relabels, a->n_relabels * sizeof(a->relabels[0])) == 0;
 }
 
 /* ---- endpoints ------------------------------------------------------------------------------- */

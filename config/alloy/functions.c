@@ -330,6 +330,28 @@ static struct sv group_of(const struct alloy_value *object, struct sv key, bool 
     return *ret_missing ? SV("") : v->text;
 }
 
+/* The objects from `first` on that are in its group. Marks them as done. */
+static const struct alloy_value *collect_group(const struct alloy_call *call,
+                                               const struct alloy_value *array, struct sv key,
+                                               size_t first, bool *done)
+{
+    struct list items;
+    bool missing;
+    struct sv group = group_of(array->members[first].value, key, &missing);
+    if (!start_list(call, array->n_members - first, &items)) {
+        return alloy_result(call, NULL);
+    }
+    for (size_t i = first; i < array->n_members; i++) {
+        bool absent;
+        struct sv other = group_of(array->members[i].value, key, &absent);
+        if (!done[i] && absent == missing && sv_eq(other, group)) {
+            done[i] = true;
+            items.at[items.n++] = array->members[i];
+        }
+    }
+    return make_group(call, key, group, &items);
+}
+
 /* The groups in the order of their first elements. */
 static const struct alloy_value *group_by(const struct alloy_call *call)
 {
@@ -347,20 +369,10 @@ static const struct alloy_value *group_by(const struct alloy_call *call)
     }
     for (size_t i = 0; i < array->n_members && !call->ev->exhausted; i++) {
         bool missing;
-        struct list items;
-        struct sv group = group_of(array->members[i].value, key, &missing);
-        if (done[i] || (missing && drop) || !start_list(call, array->n_members - i, &items)) {
-            continue;
+        (void)group_of(array->members[i].value, key, &missing);
+        if (!done[i] && !(missing && drop)) {
+            groups.at[groups.n++].value = collect_group(call, array, key, i, done);
         }
-        for (size_t k = i; k < array->n_members; k++) {
-            bool absent;
-            if (!done[k] && sv_eq(group_of(array->members[k].value, key, &absent), group) &&
-                !(absent && drop)) {
-                done[k] = true;
-                items.at[items.n++] = array->members[k];
-            }
-        }
-        groups.at[groups.n++].value = make_group(call, key, group, &items);
     }
     return list_result(call, &groups);
 }
@@ -618,28 +630,28 @@ static bool go_up(struct buf *path, bool rooted)
     return true;
 }
 
+/* Does a part of a path only move, or do nothing? If so, it is done. */
+static bool moves(struct sv name, struct buf *out, bool rooted)
+{
+    return name.n == 0 || sv_eq_str(name, ".") || (sv_eq_str(name, "..") && go_up(out, rooted));
+}
+
 /* A path without ".", ".." and "//", as Go's path.Clean. */
 static void put_clean(struct sv path, struct buf *out)
 {
     bool rooted = path.n > 0 && path.p[0] == '/';
-    if (rooted) {
-        buf_putc(out, '/');
-    }
+    size_t root = rooted ? 1 : 0;
+    buf_puts(out, rooted ? "/" : "");
     while (path.n > 0) {
         const char *slash = memchr(path.p, '/', path.n);
         struct sv name = {path.p, slash != NULL ? (size_t)(slash - path.p) : path.n};
         path = sv_skip(path, slash != NULL ? name.n + 1 : name.n);
-        if (name.n == 0 || sv_eq_str(name, ".") || (sv_eq_str(name, "..") && go_up(out, rooted))) {
-            continue;
+        if (!moves(name, out, rooted)) {
+            buf_puts(out, out->len > root ? "/" : "");
+            buf_append(out, name.p, name.n);
         }
-        if (out->len > (rooted ? 1 : 0)) {
-            buf_putc(out, '/');
-        }
-        buf_append(out, name.p, name.n);
     }
-    if (out->len == 0) {
-        buf_putc(out, '.');
-    }
+    buf_puts(out, out->len == 0 ? "." : "");
 }
 
 static const struct alloy_value *path_join(const struct alloy_call *call)
@@ -812,20 +824,35 @@ static const struct alloy_value *unknown_name(struct alloy_eval *ev,
     return alloy_fail(ev, chain->places[0], "no %s \"%.*s\"", what, SV_ARG(name));
 }
 
+/* The function that a chain names, and how many of its names; NULL if it names none. */
+static const struct alloy_function *find_function(struct sv first, const char *joined,
+                                                  size_t *ret_used)
+{
+    for (size_t i = 0; i < N_FUNCTIONS; i++) {
+        const struct alloy_function *f = &functions[i];
+        bool old = f->old_name != NULL && sv_eq_str(first, f->old_name);
+        if (old || sv_eq_str(first, f->name)) {
+            *ret_used = 1;
+            return f;
+        }
+        if (strcmp(joined, f->name) == 0) {
+            *ret_used = 2;
+            return f;
+        }
+    }
+    return NULL;
+}
+
 const struct alloy_value *alloy_library(struct alloy_eval *ev, const struct alloy_chain *chain,
                                         size_t *ret_used)
 {
     char joined[NAME_MAX_BYTES];
     struct sv first = chain->names[0];
-    snprintf(joined, sizeof(joined), "%.*s%s%.*s", SV_ARG(first), chain->n > 1 ? "." : "",
-             SV_ARG(chain->n > 1 ? chain->names[1] : SV("")));
-    for (size_t i = 0; i < N_FUNCTIONS; i++) {
-        bool old = functions[i].old_name != NULL && sv_eq_str(first, functions[i].old_name);
-        if (old || sv_eq_str(first, functions[i].name) || strcmp(joined, functions[i].name) == 0) {
-            bool dotted = !old && strchr(functions[i].name, '.') != NULL;
-            *ret_used = dotted ? 2 : 1;
-            return function_value(ev, chain->places[0], &functions[i]);
-        }
+    struct sv second = chain->n > 1 ? chain->names[1] : SV("");
+    snprintf(joined, sizeof(joined), "%.*s.%.*s", SV_ARG(first), SV_ARG(second));
+    const struct alloy_function *function = find_function(first, joined, ret_used);
+    if (function != NULL) {
+        return function_value(ev, chain->places[0], function);
     }
     *ret_used = 1;
     if (sv_eq_str(first, "constants")) {
@@ -835,7 +862,8 @@ const struct alloy_value *alloy_library(struct alloy_eval *ev, const struct allo
         return alloy_made(ev, chain->places[0], alloy_string(ev->arena, sv_from(ev->module_path)));
     }
     *ret_used = chain->n;
-    return unknown_name(ev, chain, is_namespace(first) ? sv_from(joined) : chain->source);
+    bool function_wanted = is_namespace(first) && chain->n > 1;
+    return unknown_name(ev, chain, function_wanted ? sv_from(joined) : chain->source);
 }
 
 const struct alloy_value *alloy_call_function(struct alloy_call *call,

@@ -49,10 +49,35 @@ static void put_shortest(double value, struct buf *out)
     alloy_number_put((struct alloy_number){.kind = NUMBER_FLOAT, .f = value}, out);
 }
 
+static bool put_plain(const struct alloy_value *v, struct buf *out);
+
+static bool put_members(const struct alloy_value *v, struct buf *out)
+{
+    bool ok = !v->open;
+    buf_puts(out, v->kind == VALUE_ARRAY ? "[" : "map[");
+    for (size_t i = 0; ok && i < v->n_members; i++) {
+        buf_puts(out, i > 0 ? " " : "");
+        if (v->kind == VALUE_OBJECT) {
+            buf_printf(out, "%.*s:", SV_ARG(v->members[i].key));
+        }
+        ok = put_plain(v->members[i].value, out);
+    }
+    buf_putc(out, ']');
+    return ok;
+}
+
+static bool put_plain_number(struct alloy_number n, struct buf *out)
+{
+    if (n.kind == NUMBER_FLOAT) {
+        put_shortest(n.f, out);
+        return true;
+    }
+    return alloy_number_put(n, out);
+}
+
 /* %v of anything. False if Go would print its own notation of something that is no plain value. */
 static bool put_plain(const struct alloy_value *v, struct buf *out)
 {
-    bool ok = true;
     switch (v->kind) {
     case VALUE_NULL:
         return buf_puts(out, "<nil>");
@@ -61,24 +86,10 @@ static bool put_plain(const struct alloy_value *v, struct buf *out)
     case VALUE_STRING:
         return !v->maybe_secret && buf_append(out, v->text.p, v->text.n);
     case VALUE_NUMBER:
-        if (v->number.kind == NUMBER_FLOAT) {
-            put_shortest(v->number.f, out);
-        } else {
-            alloy_number_put(v->number, out);
-        }
-        return true;
+        return put_plain_number(v->number, out);
     case VALUE_ARRAY:
     case VALUE_OBJECT:
-        buf_puts(out, v->kind == VALUE_ARRAY ? "[" : "map[");
-        for (size_t i = 0; ok && i < v->n_members; i++) {
-            buf_puts(out, i > 0 ? " " : "");
-            if (v->kind == VALUE_OBJECT) {
-                buf_printf(out, "%.*s:", SV_ARG(v->members[i].key));
-            }
-            ok = put_plain(v->members[i].value, out);
-        }
-        buf_putc(out, ']');
-        return ok && !v->open;
+        return put_members(v, out);
     default:
         return false;
     }
@@ -157,6 +168,18 @@ static void put_digits(uint64_t value, unsigned base, bool upper, struct buf *ou
     }
 }
 
+static bool put_character(bool negative, uint64_t value, struct buf *out)
+{
+    char bytes[UTF8_BYTES_MAX];
+    bool character = !negative && value <= 0x10ffff && !(value >= 0xd800 && value <= 0xdfff);
+    return character && buf_append(out, bytes, utf8_encode((uint32_t)value, bytes));
+}
+
+static const char *sign_of(const struct verb *verb, bool negative)
+{
+    return negative ? "-" : verb->plus ? "+" : verb->space ? " " : "";
+}
+
 static bool put_integer(const struct verb *verb, const struct alloy_value *v, struct buf *out)
 {
     static const struct {
@@ -170,11 +193,9 @@ static bool put_integer(const struct verb *verb, const struct alloy_value *v, st
     bool negative = v->number.kind == NUMBER_INT && v->number.i < 0;
     uint64_t value = negative ? 0 - v->number.u : v->number.u;
     if (verb->letter == 'c') {
-        char bytes[UTF8_BYTES_MAX];
-        bool character = !negative && value <= 0x10ffff && !(value >= 0xd800 && value <= 0xdfff);
-        return character && buf_append(out, bytes, utf8_encode((uint32_t)value, bytes));
+        return put_character(negative, value, out);
     }
-    buf_puts(out, negative ? "-" : verb->plus ? "+" : verb->space ? " " : "");
+    buf_puts(out, sign_of(verb, negative));
     for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
         if (bases[i].letter == verb->letter) {
             buf_puts(out, verb->sharp ? bases[i].prefix : "");

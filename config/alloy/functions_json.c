@@ -139,9 +139,27 @@ static void put_json_string(struct sv v, struct buf *out)
 }
 
 /* False after a report. */
+static bool put_json(const struct alloy_call *call, const struct alloy_value *v, struct buf *out);
+
+static bool put_members(const struct alloy_call *call, const struct alloy_value *v, struct buf *out)
+{
+    bool array = v->kind == VALUE_ARRAY;
+    bool ok = true;
+    buf_putc(out, array ? '[' : '{');
+    for (size_t i = 0; ok && i < v->n_members; i++) {
+        buf_puts(out, i > 0 ? "," : "");
+        if (!array) {
+            put_json_string(v->members[i].key, out);
+            buf_putc(out, ':');
+        }
+        ok = put_json(call, v->members[i].value, out);
+    }
+    buf_putc(out, array ? ']' : '}');
+    return ok;
+}
+
 static bool put_json(const struct alloy_call *call, const struct alloy_value *v, struct buf *out)
 {
-    bool ok = true;
     switch (v->kind) {
     case VALUE_NULL:
         buf_puts(out, "null");
@@ -157,20 +175,10 @@ static bool put_json(const struct alloy_call *call, const struct alloy_value *v,
         return true;
     case VALUE_ARRAY:
     case VALUE_OBJECT:
-        if (v->open) {
-            break;
+        if (!v->open) {
+            return put_members(call, v, out);
         }
-        buf_putc(out, v->kind == VALUE_ARRAY ? '[' : '{');
-        for (size_t i = 0; ok && i < v->n_members; i++) {
-            buf_puts(out, i > 0 ? "," : "");
-            if (v->kind == VALUE_OBJECT) {
-                put_json_string(v->members[i].key, out);
-                buf_putc(out, ':');
-            }
-            ok = put_json(call, v->members[i].value, out);
-        }
-        buf_putc(out, v->kind == VALUE_ARRAY ? ']' : '}');
-        return ok;
+        break;
     case VALUE_UNKNOWN:
         return false; /* reported where it arose */
     default:
@@ -396,7 +404,8 @@ static void add(struct matches *m, const json_t *j)
     }
     if (m->n == m->size) {
         size_t size = m->size == 0 ? 16 : 2 * m->size;
-        const json_t **at = m->n < ALLOY_VALUES_MAX ? reallocarray(m->at, size, sizeof(*at)) : NULL;
+        const json_t **at =
+            m->n < ALLOY_VALUES_MAX ? reallocarray(m->at, size, sizeof(void *)) : NULL;
         m->full = at == NULL;
         if (m->full) {
             return;

@@ -2,11 +2,26 @@
  */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "config/alloy/functions.h"
 #include "config/yaml.h"
 
 static const struct alloy_value *import_node(const struct alloy_call *call,
                                              const struct yaml_node *n);
+
+static bool parse_digits(struct sv digits, unsigned base, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < digits.n; i++) {
+        int digit = ascii_hex_value(digits.p[i]);
+        if (digit < 0 || digit >= (int)base || __builtin_mul_overflow(value, base, &value) ||
+            __builtin_add_overflow(value, (unsigned)digit, &value)) {
+            return false;
+        }
+    }
+    *ret_value = value;
+    return digits.n > 0 && value <= INT64_MAX;
+}
 
 /* 0o17, 0x1f, 0b11 and 017; false if the text is none of these. */
 static bool parse_based(struct sv text, struct alloy_number *ret_number)
@@ -17,22 +32,9 @@ static bool parse_based(struct sv text, struct alloy_number *ret_number)
     } bases[] = {{"0x", 16}, {"0o", 8}, {"0b", 2}, {"0", 8}};
     for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
         struct sv prefix = sv_from(bases[i].prefix);
-        uint64_t value = 0;
-        size_t at = prefix.n;
-        if (!sv_starts_with(text, prefix) || text.n == prefix.n || text.n > 24) {
-            continue;
-        }
-        for (; at < text.n; at++) {
-            const char *digits = "0123456789abcdef";
-            char c = text.p[at] >= 'A' && text.p[at] <= 'F' ? (char)(text.p[at] + 32) : text.p[at];
-            const char *digit = c != '\0' ? strchr(digits, c) : NULL;
-            if (digit == NULL || digit - digits >= (int)bases[i].base ||
-                __builtin_mul_overflow(value, bases[i].base, &value)) {
-                break;
-            }
-            value += (uint64_t)(digit - digits);
-        }
-        if (at == text.n && value <= INT64_MAX) {
+        uint64_t value;
+        if (sv_starts_with(text, prefix) &&
+            parse_digits(sv_skip(text, prefix.n), bases[i].base, &value)) {
             *ret_number = (struct alloy_number){.kind = NUMBER_INT, .i = (int64_t)value};
             return true;
         }

@@ -45,7 +45,7 @@ void alloy_nodes_add(struct alloy_load *l, struct alloy_nodes *list, struct allo
             return;
         }
         if (list->n > 0) {
-            memcpy(at, list->at, list->n * sizeof(*at));
+            memcpy(at, list->at, list->n * sizeof(void *));
         }
         list->at = at;
         list->size = size;
@@ -407,6 +407,36 @@ void alloy_graph_run(struct alloy_load *l, const struct alloy_body *bodies, size
 
 /* ---- references ------------------------------------------------------------------------------ */
 
+/* `; did you mean "X"?`, or "" without a suggestion. */
+static const char *hint(struct alloy_load *l, const char *close)
+{
+    return close != NULL ? alloy_text(l, "; did you mean \"%s\"?", close) : "";
+}
+
+static const struct alloy_value *argument_of(struct alloy_load *l, const struct alloy_module *m,
+                                             const struct alloy_chain *chain, size_t *ret_used)
+{
+    const char *names[ALLOY_ROWS_MAX];
+    size_t n = 0;
+    size_t i = 0;
+    while (i < m->n_arguments && !sv_eq(m->arguments[i].key, chain->names[1])) {
+        if (n < ALLOY_ROWS_MAX) {
+            names[n++] = alloy_text(l, "%.*s", SV_ARG(m->arguments[i].key));
+        }
+        i++;
+    }
+    if (i == m->n_arguments) {
+        *ret_used = chain->n;
+        return alloy_fail(&l->ev, chain->places[1], "no argument \"%.*s\" in this module%s",
+                          SV_ARG(chain->names[1]), hint(l, suggest(chain->names[1], names, n)));
+    }
+    bool whole = chain->n > 2 && sv_eq_str(chain->names[2], "value");
+    *ret_used = whole ? 3 : chain->n;
+    return whole ? m->arguments[i].value
+                 : alloy_fail(&l->ev, chain->places[1], "expected argument.%.*s.value",
+                              SV_ARG(chain->names[1]));
+}
+
 /* What a name means in a module, apart from components. */
 static const struct alloy_value *find_variable(struct alloy_load *l, const struct alloy_module *m,
                                                const struct alloy_chain *chain, size_t *ret_used)
@@ -418,25 +448,7 @@ static const struct alloy_value *find_variable(struct alloy_load *l, const struc
     if (m->made_from == NULL || !sv_eq_str(chain->names[0], "argument") || chain->n < 2) {
         return NULL;
     }
-    const char *names[ALLOY_ROWS_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < m->n_arguments; i++) {
-        if (sv_eq(m->arguments[i].key, chain->names[1])) {
-            bool whole = chain->n > 2 && sv_eq_str(chain->names[2], "value");
-            *ret_used = whole ? 3 : 2;
-            return whole ? m->arguments[i].value
-                         : alloy_fail(&l->ev, chain->places[1], "expected argument.%.*s.value",
-                                      SV_ARG(chain->names[1]));
-        }
-    }
-    for (; n < m->n_arguments && n < ALLOY_ROWS_MAX; n++) {
-        names[n] = alloy_text(l, "%.*s", SV_ARG(m->arguments[n].key));
-    }
-    const char *close = suggest(chain->names[1], names, n);
-    *ret_used = chain->n;
-    return alloy_fail(&l->ev, chain->places[1], "no argument \"%.*s\" in this module%s%s%s",
-                      SV_ARG(chain->names[1]), close != NULL ? "; did you mean \"" : "",
-                      close != NULL ? close : "", close != NULL ? "\"?" : "");
+    return argument_of(l, m, chain, ret_used);
 }
 
 /* The node that the shortest prefix of a chain names, and in *ret_used the length of the prefix. */
@@ -478,51 +490,67 @@ static const struct alloy_value *foreign(struct alloy_load *l, const struct allo
     return v;
 }
 
-static const struct alloy_value *export_of(struct alloy_load *l, struct alloy_node *n,
-                                           const struct alloy_chain *chain, size_t *used)
+/* The component itself, where something of it is wanted. */
+static const struct alloy_value *component_value(struct alloy_load *l, const struct alloy_node *n,
+                                                 const char *first)
 {
-    const struct alloy_value *exports = alloy_node_exports(l, n, chain->places[0]);
-    n->used = true;
-    if (exports == NULL && (n->component == NULL || n->component->evaluate == NULL)) {
-        *used = chain->n;
-        return foreign(l, n);
+    struct alloy_value *v = alloy_value_new(l->arena, VALUE_HANDLE);
+    if (v == NULL) {
+        alloy_no_memory(l);
+        return &alloy_unknown;
     }
-    if (exports == NULL || exports->kind == VALUE_UNKNOWN) {
-        bool nothing = exports == NULL;
-        *used = chain->n;
-        return nothing ? alloy_fail(&l->ev, chain->places[0], "%s exports nothing", n->id)
-                       : &alloy_unknown;
-    }
+    v->what = first != NULL ? alloy_text(l, "a component; did you mean \"%s.%s\"?", n->id, first)
+                            : "a component";
+    return v;
+}
+
+static const struct alloy_value *no_export(struct alloy_load *l, const struct alloy_node *n,
+                                           const struct alloy_chain *chain, size_t used,
+                                           const char *meant)
+{
+    return alloy_fail(&l->ev, chain->places[used], "no export \"%.*s\" in %s%s",
+                      SV_ARG(chain->names[used]), n->id, hint(l, meant));
+}
+
+/* What follows the component's id in the chain, of its exports. */
+static const struct alloy_value *find_export(struct alloy_load *l, const struct alloy_node *n,
+                                             const struct alloy_value *exports,
+                                             const struct alloy_chain *chain, size_t *used)
+{
     const char *names[ALLOY_ROWS_MAX];
     size_t n_names = 0;
     for (size_t i = 0; i < exports->n_members && n_names < ALLOY_ROWS_MAX; i++) {
         names[n_names++] = alloy_text(l, "%.*s", SV_ARG(exports->members[i].key));
     }
+    const char *first = n_names > 0 ? names[0] : NULL;
     if (chain->n == *used) {
-        struct alloy_value *v = alloy_value_new(l->arena, VALUE_HANDLE);
-        if (v == NULL) {
-            alloy_no_memory(l);
-            return &alloy_unknown;
-        }
-        v->what = n_names > 0
-                      ? alloy_text(l, "a component; did you mean \"%s.%s\"?", n->id, names[0])
-                      : "a component";
-        return v;
+        return component_value(l, n, first);
     }
     const struct alloy_value *v = alloy_member(exports, chain->names[*used]);
-    if (v != NULL) {
-        ++*used;
+    if (v == NULL) {
+        const char *close = suggest(chain->names[*used], names, n_names);
+        v = no_export(l, n, chain, *used, close != NULL ? close : first);
+        *used = chain->n;
         return v;
     }
-    const char *close = suggest(chain->names[*used], names, n_names);
-    const struct alloy_value *failed =
-        alloy_fail(&l->ev, chain->places[*used], "no export \"%.*s\" in %s; did you mean \"%s\"?",
-                   SV_ARG(chain->names[*used]), n->id,
-                   close != NULL ? close
-                   : n_names > 0 ? names[0]
-                                 : "nothing");
+    ++*used;
+    return v;
+}
+
+static const struct alloy_value *export_of(struct alloy_load *l, struct alloy_node *n,
+                                           const struct alloy_chain *chain, size_t *used)
+{
+    const struct alloy_value *exports = alloy_node_exports(l, n, chain->places[0]);
+    n->used = true;
+    if (exports != NULL && exports->kind != VALUE_UNKNOWN) {
+        return find_export(l, n, exports, chain, used);
+    }
     *used = chain->n;
-    return failed;
+    if (exports == NULL && (n->component == NULL || n->component->evaluate == NULL)) {
+        return foreign(l, n);
+    }
+    return exports == NULL ? alloy_fail(&l->ev, chain->places[0], "%s exports nothing", n->id)
+                           : &alloy_unknown;
 }
 
 /* A chain that looks like a component, but is none. */
@@ -533,6 +561,9 @@ static const struct alloy_value *missing(struct alloy_load *l, const struct allo
     size_t n = 0;
     char id[ID_MAX];
     size_t parts = chain->n > 2 ? chain->n - 1 : chain->n;
+    if (m == NULL) {
+        return NULL;
+    }
     if (!is_declared_family(m, chain->names[0]) &&
         !alloy_component_known_family((struct sv){chain->source.p, chain->source.n})) {
         return NULL;
@@ -549,9 +580,7 @@ static const struct alloy_value *missing(struct alloy_load *l, const struct allo
     }
     const char *close = suggest((struct sv){id, len}, ids, n);
     *ret_used = chain->n;
-    return alloy_fail(&l->ev, chain->places[0], "no %.*s%s%s%s", (int)len, id,
-                      close != NULL ? "; did you mean \"" : "", close != NULL ? close : "",
-                      close != NULL ? "\"?" : "");
+    return alloy_fail(&l->ev, chain->places[0], "no %.*s%s", (int)len, id, hint(l, close));
 }
 
 static const struct alloy_value *resolve(void *arg, const struct alloy_chain *chain,

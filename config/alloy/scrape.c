@@ -27,7 +27,7 @@ bool alloy_read_receivers(struct alloy_load *l, struct alloy_place place, const 
     if (!alloy_as_array(&l->ev, place, v, &array)) {
         return false;
     }
-    ret_receivers->at = arena_array(l->arena, array->n_members + 1, sizeof(ret_receivers->at[0]));
+    ret_receivers->at = arena_array(l->arena, array->n_members + 1, sizeof(void *));
     if (ret_receivers->at == NULL) {
         alloy_no_memory(l);
         return false;
@@ -210,9 +210,9 @@ static void read_custom(struct types *t, const struct alloy_stmt *s, const char 
     bool delta = false;
     bool heap = sv_eq_str(s->label, "heap");
     struct yaml_node *type = tree_mapping(&l->tree, s->place, path);
-    tree_put(
-        &l->tree, type, "name",
-        tree_text(&l->tree, s->place, path, heap ? SV("heap_") : s->label, (struct sv){.p = NULL}));
+    struct sv own = heap ? SV("heap_") : s->label;
+    tree_put(&l->tree, type, "name",
+             tree_text(&l->tree, s->place, path, own, (struct sv){.p = NULL}));
     if (heap) { /* a type of our own has this name, with another series */
         tree_put(&l->tree, type, "series",
                  tree_text(&l->tree, s->place, path, s->label, (struct sv){.p = NULL}));
@@ -341,7 +341,8 @@ static void read_types(struct alloy_load *l, const struct alloy_stmt *block, con
     }
     t.profiles = tree_child(&l->tree, settings, "profiles");
     if (block != NULL) {
-        const char *p = alloy_path(l->arena, path, SV("profiling_config"));
+        const struct sv name = SV("profiling_config");
+        const char *p = alloy_path(l->arena, path, name);
         if (block->label_place.line > 0) {
             l->ev.path = p;
             (void)alloy_fail(&l->ev, block->label_place, "has no label");
@@ -358,8 +359,10 @@ static void default_label(struct alloy_load *l, const struct alloy_node *n,
                           struct yaml_node *settings)
 {
     if (yaml_get(settings, "job_label") == NULL) {
+        const struct sv none = {.p = NULL};
+        const struct sv empty = SV("");
         tree_put(&l->tree, settings, "job_label",
-                 tree_text(&l->tree, n->stmt->place, n->path, SV(""), (struct sv){.p = NULL}));
+                 tree_text(&l->tree, n->stmt->place, n->path, empty, none));
     }
 }
 

@@ -20,7 +20,7 @@ static void add_atom(struct alloy_load *l, struct alloy_atoms *list, const struc
             return;
         }
         if (list->n > 0) {
-            memcpy(at, list->at, list->n * sizeof(*at));
+            memcpy(at, list->at, list->n * sizeof(void *));
         }
         list->at = at;
         list->size = size;
@@ -142,9 +142,9 @@ static const struct alloy_origin *literal(struct alloy_load *l, struct alloy_pla
 static bool put_identity(const struct alloy_atom *atom, struct buf *key)
 {
     const struct alloy_value *labels = atom->origin->labels;
-    buf_append(key, &atom->chain, sizeof(atom->chain));
+    buf_append(key, &atom->chain, sizeof(void *));
     if (labels == NULL) {
-        return buf_append(key, &atom->origin, sizeof(atom->origin));
+        return buf_append(key, &atom->origin, sizeof(void *));
     }
     for (size_t i = 0; i < labels->n_members; i++) {
         const struct alloy_member *m = &labels->members[i];
@@ -234,6 +234,26 @@ static bool add_left_out(struct alloy_load *l, const struct alloy_value *v, stru
     return atom != NULL;
 }
 
+/* The elements of an array; false after an error in any. */
+static bool add_elements(struct collecting *c, struct alloy_place place, const char *path,
+                         const struct alloy_value *v)
+{
+    struct alloy_load *l = c->l;
+    const struct alloy_value *array;
+    bool ok = alloy_as_array(&l->ev, place, v, &array);
+    for (size_t i = 0; ok && i < array->n_members && !l->ev.exhausted; i++) {
+        const struct alloy_member *m = &array->members[i];
+        struct alloy_place at = m->place.line > 0 ? m->place : place;
+        if (m->value->opaque) {
+            ok = add_left_out(l, m->value, c->out);
+            continue;
+        }
+        bool splice = m->value->kind == VALUE_SPLICE;
+        ok = add_element(c, at, splice ? path : alloy_text(l, "%s[%zu]", path, i), m->value);
+    }
+    return ok;
+}
+
 bool alloy_read_targets(struct alloy_load *l, struct alloy_place place, const char *path,
                         const struct alloy_value *v, struct alloy_atoms *ret_atoms)
 {
@@ -251,17 +271,7 @@ bool alloy_read_targets(struct alloy_load *l, struct alloy_place place, const ch
         (void)alloy_mismatch(&l->ev, place, "a list of targets", v);
         ok = false;
     } else {
-        const struct alloy_value *array;
-        ok = alloy_as_array(&l->ev, place, v, &array);
-        for (size_t i = 0; ok && i < array->n_members && !l->ev.exhausted; i++) {
-            const struct alloy_member *m = &array->members[i];
-            const char *p =
-                m->value->kind == VALUE_SPLICE ? path : alloy_text(l, "%s[%zu]", path, i);
-            struct alloy_place at = m->place.line > 0 ? m->place : place;
-            ok = (m->value->opaque ? add_left_out(l, m->value, ret_atoms)
-                                   : add_element(&c, at, p, m->value)) &&
-                 ok;
-        }
+        ok = add_elements(&c, place, path, v);
     }
     map_free(c.seen, NULL);
     return ok;

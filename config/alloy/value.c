@@ -151,6 +151,18 @@ static bool equal_numbers(struct alloy_number a, struct alloy_number b)
     return a.kind == b.kind && a.u == b.u;
 }
 
+/* The digits of a number as they stand in "d.ddde+XX". Returns how many. */
+static int take_digits(const char *text, const char *end, char *digits)
+{
+    int n = 0;
+    for (const char *p = text; p < end; p++) {
+        if (*p != '.') {
+            digits[n++] = *p;
+        }
+    }
+    return n;
+}
+
 /* The shortest decimal digits that read back as the same value, without an exponent. */
 static bool put_float(double value, struct buf *out)
 {
@@ -160,24 +172,16 @@ static bool put_float(double value, struct buf *out)
     do {
         snprintf(shortest, sizeof(shortest), "%.*e", precision, fabs(value));
     } while (precision++ < 17 && strtod(shortest, NULL) - fabs(value) != 0);
-    /* "d.ddde+XX" */
     const char *e = strchr(shortest, 'e');
     if (e == NULL) {
         return buf_puts(out, shortest); /* not finite */
     }
-    int n = 0;
-    for (const char *p = shortest; p < e; p++) {
-        if (*p != '.') {
-            digits[n++] = *p;
-        }
-    }
+    int n = take_digits(shortest, e, digits);
     int point = (int)strtol(e + 1, NULL, 10) + 1; /* digits before the point */
     buf_puts(out, value < 0 ? "-" : "");
     buf_puts(out, point <= 0 ? "0" : "");
     for (int i = point < 0 ? point : 0; i < n || i < point; i++) {
-        if (i == point) {
-            buf_putc(out, '.');
-        }
+        buf_puts(out, i == point ? "." : "");
         buf_putc(out, i >= 0 && i < n ? digits[i] : '0');
     }
     return buf_ok(out);
