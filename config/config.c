@@ -329,15 +329,17 @@ static void name_file(const struct config_options *options, struct config_errors
                       const char *name)
 {
     config_errors_set_file(errors, name);
-    if (options != NULL && options->warnings != NULL && options->notes != NULL) {
+    if (options->warnings != NULL && options->notes != NULL) {
         config_errors_set_file(options->warnings, name);
         config_errors_set_file(options->notes, name);
     }
 }
 
-static struct config *load_alloy(const char *path, const struct config_options *options,
+static struct config *load_alloy(const char *path, const struct config_options *given,
                                  struct config_errors *errors)
 {
+    static const struct config_options none = {.env = NULL};
+    const struct config_options *options = given != NULL ? given : &none;
     struct arena *arena = arena_new(ARENA_MAX);
     struct alloy_sources sources;
     struct err err = ERR_INIT;
