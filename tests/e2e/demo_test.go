@@ -32,7 +32,7 @@ func TestDemo(t *testing.T) {
 			break
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Log(err)
 	}
 	if err := <-done; err != nil {

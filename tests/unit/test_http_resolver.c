@@ -494,9 +494,18 @@ static void test_getaddrinfo(void **state)
 {
     (void)state;
     char *addresses = NULL;
-    CHECK_INT(lookup_getaddrinfo("localhost", &addresses), 0, "/etc/hosts");
-    assert_non_null(addresses);
-    assert_true(strstr(addresses, "127.0.0.1") != NULL || strstr(addresses, "[::1]") != NULL);
+    struct addrinfo *found = NULL;
+    /* A machine without /etc/hosts may not know it. */
+    if (getaddrinfo("localhost", NULL, NULL, &found) == 0) {
+        freeaddrinfo(found);
+        CHECK_INT(lookup_getaddrinfo("localhost", &addresses), 0, "");
+        assert_non_null(addresses);
+        assert_true(strstr(addresses, "127.0.0.1") != NULL || strstr(addresses, "[::1]") != NULL);
+        free(addresses);
+        addresses = NULL;
+    }
+    CHECK_INT(lookup_getaddrinfo("127.0.0.7", &addresses), 0, "");
+    assert_non_null(strstr(addresses, "127.0.0.7"));
     free(addresses);
     addresses = NULL;
     /* With two dots in a row, no name server is asked. */
