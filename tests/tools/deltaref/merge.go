@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 
 	google "github.com/google/pprof/profile"
 )
@@ -208,9 +209,17 @@ func (g *rich) location(id uint64, p *google.Profile) *google.Location {
 	}
 	for i := g.r.Intn(4); i > 0 && len(p.Function) > 0; i-- {
 		l.Line = append(l.Line, google.Line{Function: p.Function[g.r.Intn(len(p.Function))],
-			Line: int64(g.few()) - 1, Column: int64(g.few())})
+			Line: int64(g.few()) - 1})
+		setColumn(&l.Line[len(l.Line)-1], int64(g.few()))
 	}
 	return l
+}
+
+// setColumn: lines have no columns in the google/pprof of Go before 1.21.
+func setColumn(line *google.Line, column int64) {
+	if f := reflect.ValueOf(line).Elem().FieldByName("Column"); f.IsValid() {
+		f.SetInt(column)
+	}
 }
 
 func (g *rich) labels(s *google.Sample) {
