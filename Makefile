@@ -18,7 +18,8 @@ FUZZ_SECONDS ?= 60
 VERSION := $(shell cat VERSION)
 
 # The libraries, as pkg-config names them.
-PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent libmd
+PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent libmd \
+            sqlite3 libprotobuf-c
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
@@ -42,10 +43,11 @@ ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
 # The rooms, in link order: each may use those after it.
-ROOMS := cli server agent write scraper relabel discovery config model pprof http base
+ROOMS := cli server agent store write scraper relabel discovery config model pprof http regex base
 # The rooms that the tests of a room are linked with; UNDER is what all stages use.
-UNDER := config model pprof http base
+UNDER := config model pprof http regex base
 DEPS_base      := base
+DEPS_regex     := regex base
 DEPS_http      := http base
 DEPS_pprof     := pprof base
 DEPS_model     := model pprof http base
@@ -54,7 +56,8 @@ DEPS_relabel   := relabel $(UNDER)
 DEPS_discovery := discovery $(UNDER)
 DEPS_scraper   := scraper $(UNDER)
 DEPS_write     := write $(UNDER)
-DEPS_agent     := agent write scraper relabel discovery $(UNDER)
+DEPS_store     := store $(UNDER)
+DEPS_agent     := agent store write scraper relabel discovery $(UNDER)
 DEPS_server    := server $(DEPS_agent)
 DEPS_cli       := cli $(DEPS_server)
 DEPS_all       := $(DEPS_cli)

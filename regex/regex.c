@@ -1,5 +1,5 @@
 /* Compiling and matching a regex: see regex.h. */
-#include "relabel/regex.h"
+#include "regex/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "relabel/re2/program.h"
-#include "relabel/re2/re2.h"
-#include "relabel/regex_fast.h"
-#include "relabel/relabel.h"
+#include "regex/re2/program.h"
+#include "regex/re2/re2.h"
+#include "regex/regex_fast.h"
 
 /* Go allows 1,000 levels; the pattern for PCRE2 has up to three parentheses for each. */
 #define NEST_LIMIT (4 * RE2_HEIGHT_MAX)
@@ -104,9 +103,9 @@ static bool build(struct regex *re, struct arena *arena, struct sv pattern, unsi
 
 struct regex *regex_new(struct sv pattern, unsigned flags, struct err *err)
 {
-    if (pattern.n > RELABEL_REGEX_MAX) {
+    if (pattern.n > REGEX_PATTERN_MAX) {
         err_set(err, ERR_LIMIT, "%zu bytes long, at most %d are allowed", pattern.n,
-                RELABEL_REGEX_MAX);
+                REGEX_PATTERN_MAX);
         return NULL;
     }
     struct regex *re = calloc(1, sizeof(*re));

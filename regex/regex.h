@@ -1,4 +1,5 @@
-/* The regex of a rule: Go's syntax, anchored at both ends, dot matching the newline too.
+/* The regex of a rule or of a label matcher: Go's syntax, anchored at both ends, dot matching the
+ * newline too.
  *
  * A pattern is parsed into a tree (re2/re2.h). Literals, lists of literals and "prefix, anything,
  * suffix" are compared directly; everything else runs on PCRE2 under limits, with its JIT compiler
@@ -7,8 +8,8 @@
  * every regex that compiles has an answer in bounded time for every text. A compiled regex is
  * immutable and may be used by many threads, each with a scratch of its own.
  */
-#ifndef PROFPULL_RELABEL_REGEX_H
-#define PROFPULL_RELABEL_REGEX_H
+#ifndef PROFPULL_REGEX_REGEX_H
+#define PROFPULL_REGEX_REGEX_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* Bytes of a pattern. */
+#define REGEX_PATTERN_MAX 4096
 /* PCRE2 may take so many steps times bytes of text for one match, within these bounds on its steps;
  * then the linear program takes over (re2/program.h). */
 #define REGEX_WORK_MAX ((size_t)2 * 1024 * 1024)
@@ -41,7 +44,7 @@ enum regex_flag {
     REGEX_NO_PCRE2 = 1 << 2, /* the linear program, unless direct comparison will do */
 };
 
-/* pattern has at most RELABEL_REGEX_MAX bytes. The error is that of Go's regexp, with the offset.
+/* pattern has at most REGEX_PATTERN_MAX bytes. The error is that of Go's regexp, with the offset.
  */
 struct regex *regex_new(struct sv pattern, unsigned flags, struct err *err);
 struct regex *regex_free(struct regex *re); /* accepts NULL, returns NULL */

@@ -1,5 +1,5 @@
 /* Regexes that run without an engine: see regex_fast.h. */
-#include "relabel/regex_fast.h"
+#include "regex/regex_fast.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Regexes that run without an engine. Private to relabel/. */
-#ifndef PROFPULL_RELABEL_REGEX_FAST_H
-#define PROFPULL_RELABEL_REGEX_FAST_H
+#ifndef PROFPULL_REGEX_REGEX_FAST_H
+#define PROFPULL_REGEX_REGEX_FAST_H
 
 #include "base/arena.h"
-#include "relabel/re2/re2.h"
-#include "relabel/regex.h"
+#include "regex/re2/re2.h"
+#include "regex/regex.h"
 
 /* Groups that a fast regex may have, besides group 0. */
 #define REGEX_FAST_GROUPS_MAX 2

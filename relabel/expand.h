@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/str.h"
-#include "relabel/regex.h"
+#include "regex/regex.h"
 
 struct expansion_piece {
     struct sv text; /* if n_groups is 0 */

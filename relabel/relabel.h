@@ -20,9 +20,8 @@
 #include "base/labels.h"
 #include "config/config.h"
 
-/* Rules in one list, and bytes in one regex. */
+/* Rules in one list. */
 #define RELABEL_RULES_MAX 1000
-#define RELABEL_REGEX_MAX 4096
 
 /* Checks one rule. The messages are those of Prometheus (`relabel configuration for replace action
  * requires 'target_label' value`); a regex gets the message of Go's regexp and the offset. */

@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "regex/regex.h"
 #include "relabel/expand.h"
-#include "relabel/regex.h"
 
 /* The defaults of a rule's keys. */
 #define RULE_SEPARATOR ";"

@@ -5,7 +5,7 @@ set -u
 make=${MAKE:-make}
 build=${BUILD:-build}
 failed=0
-rooms="base http pprof model config relabel discovery scraper write agent server cli"
+rooms="base regex http pprof model config relabel discovery scraper write store agent server cli"
 for room in $rooms; do
   [ -d "$room" ] || { echo "lint: there is no $room/" && exit 1; }
 done
@@ -98,8 +98,8 @@ check_banned() {
 # Dependencies point one way: each room may include itself and those that are listed for it.
 check_layers() {
   bad=0
-  under="base http pprof model config"
-  stages="discovery relabel scraper write"
+  under="base regex http pprof model config"
+  stages="discovery relabel scraper write store"
   allow() { # allow ROOM ALLOWED...
     room=$1
     allowed=$(printf '%s' "$*" | tr ' ' '|')
@@ -109,6 +109,7 @@ check_layers() {
     fi
   }
   allow base
+  allow regex base
   allow http base
   allow pprof base
   allow model base http pprof

@@ -30,7 +30,7 @@ result() { # NAME CODE
 # What single programs need beyond the common options.
 extra() { # NAME
   case "$1" in
-    test_relabel_golden) echo --undef-value-errors=no ;; # machine code made by PCRE2 reads ahead
+    test_regex_golden) echo --undef-value-errors=no ;; # machine code made by PCRE2 reads ahead
     # FAIL_ALL of tests/unit/failing_malloc.h: the malloc() of the program, not that of valgrind.
     test_config_memory | test_scraper_memory) echo --soname-synonyms=somalloc=nouserintercepts ;;
   esac

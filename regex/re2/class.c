@@ -1,5 +1,5 @@
 /* Character classes, escapes and single runes: see parser.h. */
-#include "relabel/re2/parser.h"
+#include "regex/re2/parser.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The tree as a pattern for PCRE2: see re2.h. */
 #include "base/ascii.h"
-#include "relabel/re2/re2.h"
+#include "regex/re2/re2.h"
 
 static void emit_node(const struct re2_node *node, struct buf *out);
 

@@ -7,7 +7,7 @@
 
 #include "base/ascii.h"
 #include "base/utf8.h"
-#include "relabel/re2/program.h"
+#include "regex/re2/program.h"
 
 #define NO_ROW UINT32_MAX
 /* More memory for rows than this is given back after a match. */

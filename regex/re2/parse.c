@@ -1,5 +1,5 @@
 /* The structure of a pattern: see re2.h. */
-#include "relabel/re2/parser.h"
+#include "regex/re2/parser.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* What the two halves of the RE2 parser share: parse.c reads the structure of a pattern, class.c
- * reads character classes, escapes and single runes. Private to relabel/re2/.
+ * reads character classes, escapes and single runes. Private to regex/re2/.
  */
-#ifndef PROFPULL_RELABEL_RE2_PARSER_H
-#define PROFPULL_RELABEL_RE2_PARSER_H
+#ifndef PROFPULL_REGEX_RE2_PARSER_H
+#define PROFPULL_REGEX_RE2_PARSER_H
 
-#include "relabel/re2/re2.h"
+#include "regex/re2/re2.h"
 
 /* In the order of their letters: (?imsU). */
 enum re2_flag {

@@ -1,4 +1,4 @@
-#include "relabel/re2/program.h"
+#include "regex/re2/program.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <assert.h>

@@ -7,8 +7,8 @@
  *
  * A program is immutable and may be used by many threads, each with a scratch of its own.
  */
-#ifndef PROFPULL_RELABEL_RE2_PROGRAM_H
-#define PROFPULL_RELABEL_RE2_PROGRAM_H
+#ifndef PROFPULL_REGEX_RE2_PROGRAM_H
+#define PROFPULL_REGEX_RE2_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "relabel/re2/re2.h"
+#include "regex/re2/re2.h"
 
 /* Instructions of one program, with counted repetitions written out; and the most threads of a
  * match times their capture slots, which bounds its memory. A regex without counted repetitions is

@@ -11,8 +11,8 @@
  *
  * Pure functions; a tree has one owner.
  */
-#ifndef PROFPULL_RELABEL_RE2_RE2_H
-#define PROFPULL_RELABEL_RE2_RE2_H
+#ifndef PROFPULL_REGEX_RE2_RE2_H
+#define PROFPULL_REGEX_RE2_RE2_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/unicode.h"
-#include "relabel/re2/runeset.h"
+#include "regex/re2/runeset.h"
 
 /* Go's limits: copies of one item by nested counted repetitions, and levels of a tree. */
 #define RE2_REPEAT_MAX 1000

@@ -1,5 +1,5 @@
 /* Sets of runes: see runeset.h. */
-#include "relabel/re2/runeset.h"
+#include "regex/re2/runeset.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* A growing set of runes as ranges, for a character class while it is parsed. */
-#ifndef PROFPULL_RELABEL_RE2_RUNESET_H
-#define PROFPULL_RELABEL_RE2_RUNESET_H
+#ifndef PROFPULL_REGEX_RE2_RUNESET_H
+#define PROFPULL_REGEX_RE2_RUNESET_H
 
 #include <stdbool.h>
 #include <stddef.h>

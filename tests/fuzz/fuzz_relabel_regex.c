@@ -6,8 +6,8 @@
 
 #include "base/unicode.h"
 #include "base/utf8.h"
+#include "regex/regex.h"
 #include "relabel/expand.h"
-#include "relabel/regex.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "relabel/regex.h"
+#include "regex/regex.h"
 #include "tests/unit/testing.h"
 
 #define LINES_MIN 3000

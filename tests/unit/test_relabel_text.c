@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "base/unicode.h"
+#include "regex/re2/runeset.h"
+#include "regex/regex.h"
 #include "relabel/expand.h"
-#include "relabel/re2/runeset.h"
-#include "relabel/regex.h"
 #include "relabel/relabel.h"
 #include "tests/unit/testing.h"
 
@@ -386,13 +386,13 @@ static void fast_is_right(void **state)
 static void too_long(void **state)
 {
     (void)state;
-    char *text = test_malloc(RELABEL_REGEX_MAX + 1);
-    memset(text, 'a', RELABEL_REGEX_MAX + 1);
+    char *text = test_malloc(REGEX_PATTERN_MAX + 1);
+    memset(text, 'a', REGEX_PATTERN_MAX + 1);
     struct err err = ERR_INIT;
-    struct regex *re = regex_new((struct sv){text, RELABEL_REGEX_MAX}, 0, &err);
+    struct regex *re = regex_new((struct sv){text, REGEX_PATTERN_MAX}, 0, &err);
     assert_non_null(re);
     regex_free(re);
-    assert_null(regex_new((struct sv){text, RELABEL_REGEX_MAX + 1}, 0, &err));
+    assert_null(regex_new((struct sv){text, REGEX_PATTERN_MAX + 1}, 0, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "");
     CHECK_STR(err.msg, "4097 bytes long, at most 4096 are allowed", "");
     test_free(text);

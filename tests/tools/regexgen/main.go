@@ -1,5 +1,5 @@
 // Prints what Go's regexp says about many patterns, each anchored as relabel rules have it:
-// ^(?s:pattern)$. The unit test test_relabel_golden replays it against relabel/regex.h.
+// ^(?s:pattern)$. The unit test test_regex_golden replays it against regex/regex.h.
 //
 //	go run tests/tools/regexgen/*.go > tests/unit/data/regex.jsonl
 //
