@@ -22,6 +22,7 @@ enum err_kind {
     ERR_NETWORK, /* the peer could not be reached, or the connection broke */
     ERR_REFUSED, /* the peer answered with a refusal */
     ERR_MEMORY,  /* an allocation failed */
+    ERR_TIMEOUT, /* a deadline has passed, or nobody waits for the result any more */
 };
 
 struct err {

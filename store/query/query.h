@@ -1,0 +1,178 @@
+/* What Pyroscope's API asks of the store, computed: labels, merged stacks, timelines, heatmaps,
+ * merged profiles. The HTTP of it is in server/api/.
+ *
+ * All times are those of the API: milliseconds, both ends inclusive, on the start of a profile. A
+ * query runs on the caller's thread, reads a snapshot, and ends with ERR_LIMIT at its memory limit
+ * and with ERR_TIMEOUT at its deadline or when it is cancelled. Any thread.
+ */
+#ifndef PROFPULL_STORE_QUERY_QUERY_H
+#define PROFPULL_STORE_QUERY_QUERY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/labels.h"
+#include "base/str.h"
+#include "store/query/tree.h"
+#include "store/selector.h"
+#include "store/store.h"
+
+/* Who asks, and what it may cost. */
+struct query {
+    struct store *store;
+    int64_t deadline_ms;          /* monotonic; 0: none */
+    const atomic_bool *cancelled; /* may be NULL */
+    size_t bytes_max;             /* memory to work in, the result included */
+    struct arena *arena;          /* results live in it; freed by the caller */
+};
+
+struct query_range {
+    int64_t start_ms;
+    int64_t end_ms;
+    /* Checked by the caller (selector_parse()); NULL: all. */
+    struct selector *selector;
+};
+
+struct query_strings {
+    struct sv *at; /* sorted bytewise, unique */
+    size_t n;
+};
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+bool query_label_names(const struct query *q, const struct query_range *r,
+                       struct query_strings *ret, struct err *err);
+/* The values of a label; with "__profile_type__" the type ids. */
+bool query_label_values(const struct query *q, const struct query_range *r, struct sv name,
+                        struct query_strings *ret, struct err *err);
+
+struct query_labels {
+    struct label *at;
+    size_t n;
+};
+struct query_label_sets {
+    struct query_labels *at; /* sorted, unique */
+    size_t n;
+};
+/* The distinct projections of the series on some labels (n_names 0: all of them). */
+bool query_series(const struct query *q, const struct query_range *r, const struct sv *names,
+                  size_t n_names, struct query_label_sets *ret, struct err *err);
+
+/* ---- profile types --------------------------------------------------------------------------- */
+
+/* `name:sample_type:sample_unit:period_type:period_unit[:delta]` */
+struct profile_type {
+    struct sv id; /* the first five parts */
+    struct sv name;
+    struct sv sample_type;
+    struct sv sample_unit;
+    struct sv period_type;
+    struct sv period_unit;
+};
+/* The views point into text. The error is Pyroscope's. */
+bool profile_type_parse(struct sv text, struct profile_type *ret, struct err *err);
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* Which stacks count; empty lists: all. */
+struct query_stacks {
+    const struct sv *call_site; /* names of functions from the root on */
+    size_t n_call_site;
+    const struct sv *profile_ids;
+    size_t n_profile_ids;
+    const struct sv *span_ids; /* 16 hex digits */
+    size_t n_span_ids;
+    const struct sv *trace_ids; /* 32 hex digits */
+    size_t n_trace_ids;
+};
+
+/* The tree of all stacks of a type; the caller frees it. */
+struct tree *query_tree(const struct query *q, const struct query_range *r,
+                        const struct profile_type *type, const struct query_stacks *stacks,
+                        struct err *err);
+
+struct query_profile_options {
+    struct query_stacks stacks;
+    int64_t max_nodes; /* 0: all */
+    bool go_pgo;       /* with the next two */
+    uint32_t keep_locations;
+    bool aggregate_callees;
+};
+/* A merged pprof of one sample type, as SelectMergeProfile answers: plain, appended to out; nothing
+ * if there is no profile. */
+bool query_profile(const struct query *q, const struct query_range *r,
+                   const struct profile_type *type, const struct query_profile_options *o,
+                   struct buf *out, struct err *err);
+/* What google/pprof's Merge makes of all profiles of the range, with all sample types, as gzip;
+ * *ret_n: how many there were. ERR_INPUT if their types differ. */
+bool query_merged(const struct query *q, const struct store_range *r, struct buf *out,
+                  size_t *ret_n, struct err *err);
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+enum query_aggregation { QUERY_SUM, QUERY_AVERAGE };
+/* What stands beside a point. */
+enum query_exemplars { QUERY_NO_EXEMPLARS, QUERY_PROFILE_EXEMPLARS };
+
+struct query_exemplar {
+    int64_t time_ms;
+    const char *id;
+    int64_t value;
+    struct query_labels labels; /* those that are not grouped by */
+};
+struct query_point {
+    int64_t time_ms; /* the right edge of its step */
+    double value;
+    const struct query_exemplar *exemplar; /* NULL: none */
+};
+struct query_time_series {
+    struct query_labels labels;
+    struct query_point *points; /* only those with profiles, in order of time */
+    size_t n_points;
+};
+struct query_time_series_list {
+    struct query_time_series *at; /* by total, descending, then by labels */
+    size_t n;
+};
+struct query_steps {
+    double step_s; /* at least 0.001 */
+    const struct sv *group_by;
+    size_t n_group_by;
+    enum query_aggregation aggregation;
+    enum query_exemplars exemplars;
+    size_t limit; /* 0: all */
+};
+/* The grid is start, start + step, ... up to end; a profile counts at the first instant that is not
+ * before it, and the first step reaches back one step. stacks: only their call site is used. */
+bool query_time_series(const struct query *q, const struct query_range *r,
+                       const struct profile_type *type, const struct query_steps *o,
+                       const struct query_stacks *stacks, struct query_time_series_list *ret,
+                       struct err *err);
+
+#define QUERY_HEATMAP_ROWS 20
+struct query_slot {
+    int64_t time_ms;
+    double y_min[QUERY_HEATMAP_ROWS];
+    int32_t counts[QUERY_HEATMAP_ROWS];
+    const struct query_exemplar *exemplars; /* the best of each cell */
+    size_t n_exemplars;
+};
+struct query_heatmap_series {
+    struct query_labels labels;
+    struct query_slot *slots;
+    size_t n_slots;
+};
+struct query_heatmap {
+    struct query_heatmap_series *at;
+    size_t n;
+};
+bool query_heatmap(const struct query *q, const struct query_range *r,
+                   const struct profile_type *type, const struct query_steps *o,
+                   struct query_heatmap *ret, struct err *err);
+
+#endif

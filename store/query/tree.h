@@ -1,0 +1,89 @@
+/* Trees of stacks by names of functions, and the shapes in which they are drawn.
+ *
+ * A node's identity is the path of names from the root; its total is its self plus those of its
+ * children. A virtual root without a name gathers all. Sums stay at the limits of int64_t. One
+ * thread at a time.
+ */
+#ifndef PROFPULL_STORE_QUERY_TREE_H
+#define PROFPULL_STORE_QUERY_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+/* What absent or 0 means, and the most that may be asked for. */
+#define TREE_NODES_DEFAULT 8192
+#define TREE_NODES_MAX 1048576
+
+struct tree;
+
+struct tree *tree_new(size_t bytes_max, struct err *err);
+struct tree *tree_free(struct tree *t); /* accepts NULL, returns NULL */
+
+/* A node by its parent and name, made if it is not there; 0 is the root. False: memory or limit. */
+bool tree_child(struct tree *t, uint32_t parent, struct sv name, uint32_t *ret, struct err *err);
+/* Adds to the self of a node. */
+void tree_add(struct tree *t, uint32_t node, int64_t value);
+
+int64_t tree_total(const struct tree *t);
+size_t tree_count(const struct tree *t); /* nodes with a total that is not 0, without the root */
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+/* Levels of quadruples (offset, total, self, name), or of septuples for a difference; `other`
+ * stands last for what max_nodes has cut. */
+struct flamegraph {
+    struct sv *names; /* [0] is "total" */
+    size_t n_names;
+    struct {
+        int64_t *at;
+        size_t n;
+    } * levels;
+    size_t n_levels;
+    int64_t total;
+    int64_t max_self;
+    int64_t left;
+    int64_t right;
+};
+/* In memory of the arena; names point into the tree. max_nodes below 1: all. */
+bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *arena,
+                     struct flamegraph *ret, struct err *err);
+/* A difference: ERR_INPUT for negative values. */
+bool tree_diff(const struct tree *left, const struct tree *right, int64_t max_nodes,
+               struct arena *arena, struct flamegraph *ret, struct err *err);
+/* Pyroscope's tree bytes; nothing for an empty tree. */
+bool tree_bytes(const struct tree *t, int64_t max_nodes, struct buf *out, struct err *err);
+/* Graphviz, as google/pprof prints. */
+bool tree_dot(const struct tree *t, int64_t max_nodes, struct sv type, struct sv unit,
+              struct buf *out, struct err *err);
+
+/* One line of the table of functions. */
+struct tree_function {
+    struct sv name;
+    int64_t self;
+    int64_t total; /* each stack counts once, however often the function recurs in it */
+};
+/* All functions by self, descending, then by name. */
+bool tree_functions(const struct tree *t, struct arena *arena, struct tree_function **ret,
+                    size_t *ret_n, struct err *err);
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+struct tree_node {
+    struct sv name;
+    uint32_t parent;
+    int64_t self;
+    int64_t total;
+};
+/* Nodes 0 (the root) to tree_size() - 1; a parent comes before its children. Totals are valid after
+ * tree_sum() and until the tree changes. */
+void tree_sum(struct tree *t);
+size_t tree_size(const struct tree *t);
+struct tree_node tree_node(const struct tree *t, uint32_t i);
+
+#endif

@@ -1,0 +1,44 @@
+/* Label selectors: `{service_name="cart", pod=~"a.*"}`, as Prometheus and Pyroscope write them.
+ *
+ *     selector = [ metric-name ] [ "{" [ matcher *( "," matcher ) [","] ] "}" ]
+ *     matcher  = ( label-name / quoted ) op quoted  /  quoted
+ *     op       = "=" / "!=" / "=~" / "!~"
+ *
+ * At least one of name and braces is needed; a name, or a bare quoted string, means `__name__`.
+ * Regexes are Go's, anchored at both ends. A missing label equals "". Immutable; a selector is used
+ * by one thread at a time (it has the scratch of its regexes).
+ */
+#ifndef PROFPULL_STORE_SELECTOR_H
+#define PROFPULL_STORE_SELECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "base/str.h"
+
+#define SELECTOR_BYTES_MAX ((size_t)64 * 1024)
+#define SELECTOR_MATCHERS_MAX 256
+
+enum matcher_op { MATCH_EQUAL, MATCH_NOT_EQUAL, MATCH_REGEX, MATCH_NOT_REGEX };
+
+struct selector;
+
+/* Empty, matches everything; NULL if out of memory. */
+struct selector *selector_new(struct err *err);
+/* NULL with the place as line:column: `1:9: parse error: ...`. */
+struct selector *selector_parse(struct sv text, struct err *err);
+/* Adds a matcher, which must hold as well; copies both texts. */
+bool selector_add(struct selector *s, struct sv name, enum matcher_op op, struct sv value,
+                  struct err *err);
+/* Adds the matchers of a text. */
+bool selector_add_parsed(struct selector *s, struct sv text, struct err *err);
+struct selector *selector_free(struct selector *s); /* accepts NULL, returns NULL */
+
+/* Labels in byte order of names. */
+bool selector_matches(const struct selector *s, const struct label *labels, size_t n);
+/* The value that a label must equal, or NULL if no matcher says so: for indexes. */
+const struct sv *selector_equal(const struct selector *s, const char *name);
+
+#endif

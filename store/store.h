@@ -1,0 +1,165 @@
+/* Profiles kept on disk: one SQLite database for each stretch of time, in one directory.
+ *
+ * A stretch (an hour by default) is the file that a profile's start falls into. One thread at a
+ * time writes (store_put()), any number read, each from a snapshot of its own (WAL): readers never
+ * delay the writer. Retention removes whole files. A file that is damaged, of another program, or
+ * of a newer version costs itself alone: it is counted, named in the log, and left where it is.
+ *
+ * What the store knows of a profile beside its bytes was computed when it was put: its labels with
+ * the string labels of its samples, its sample types, and the sum of each sample type. So labels
+ * and timelines are answered without opening a profile. The background merges the profiles of a
+ * series in closed stretches to one for each five minutes; times and sums of the single ones stay.
+ *
+ * Any thread, unless said otherwise.
+ */
+#ifndef PROFPULL_STORE_STORE_H
+#define PROFPULL_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/str.h"
+#include "model/profile.h"
+#include "store/selector.h"
+
+struct store;
+
+struct store_options {
+    const char *name;      /* of the destination, for the log and metrics */
+    const char *directory; /* made if it is not there */
+    int64_t stretch_ms;    /* of one file */
+    int64_t max_age_ms;    /* 0: for ever */
+    uint64_t max_bytes;    /* of all files; 0: any number */
+    int64_t merge_ms;      /* profiles of closed stretches are merged to one for each; 0: never */
+    struct log *log;
+    struct metrics *metrics; /* may be NULL */
+};
+
+/* Opens or makes the directory; takes a lock on it, since only one process may write. Damaged files
+ * are no error. NULL and err if the directory cannot be used. */
+struct store *store_open(const struct store_options *options, struct err *err);
+struct store *store_close(struct store *s); /* accepts NULL, returns NULL */
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* A UUID as text. */
+#define STORE_ID_LENGTH 36
+
+enum store_taken {
+    STORE_TAKEN,   /* committed, and visible to queries that start now */
+    STORE_REFUSED, /* will never be taken: damaged, or not what it says */
+    STORE_FAILED,  /* not committed: the disk is full, for example; try again */
+};
+
+struct store_put {
+    const struct label *labels; /* in order of unique names; `__name__` is the name of the type */
+    size_t n_labels;
+    struct sv data; /* gzip or plain */
+    enum profile_format format;
+    int64_t from_ns; /* wall clock; decides where the profile counts */
+    int64_t until_ns;
+    /* Results: */
+    enum store_taken taken;
+    char id[STORE_ID_LENGTH + 1]; /* of a profile that was taken */
+    char problem[ERR_MSG_MAX];    /* of one that was not */
+};
+
+/* Puts n profiles in one transaction. False if any of them was not taken. One thread at a time; it
+ * blocks on the disk. */
+bool store_put(struct store *s, struct store_put *profiles, size_t n);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A series as queries see it: the profiles of one label set that have one sample type. One pushed
+ * profile belongs to several: one for each of its sample types and each set of string labels that
+ * its samples have (except span_id and trace_id). */
+struct store_series {
+    uint64_t id; /* equal for the same series in all files of one scan */
+    /* All labels in byte order of names: those of the profile, those of its samples (the profile's
+     * win), and the computed `__name__`, `__type__`, `__unit__`, `__period_type__`,
+     * `__period_unit__`, `__profile_type__` and `__service_name__`. */
+    const struct label *labels;
+    size_t n_labels;
+    const struct label *sample_labels; /* which samples of a profile belong to it */
+    size_t n_sample_labels;
+    size_t column; /* of its sample type in the profiles */
+};
+
+/* What a scan visits. Both instants are inclusive, and count for the start of a profile. */
+struct store_range {
+    int64_t from_ns;
+    int64_t until_ns;
+    const struct selector *selector; /* NULL: all */
+};
+
+/* The callbacks of scans return false to end them. What they are given is valid until they return.
+ */
+
+/* Visits each series once that has a profile in the range (or near its ends: a file's resolution is
+ * enough). False with err on failure, not when a callback has ended it. */
+bool store_each_series(struct store *s, const struct store_range *range,
+                       bool (*visit)(void *arg, const struct store_series *series), void *arg,
+                       struct err *err);
+
+/* One profile of a series, without its bytes. */
+struct store_point {
+    const struct store_series *series; /* the same pointer for the same series in one scan */
+    int64_t time_ns;
+    int64_t value; /* the sum of its sample type over the samples of the series */
+    const char *id;
+};
+/* Visits every profile of the range, by series and time. */
+bool store_each_point(struct store *s, const struct store_range *range,
+                      bool (*visit)(void *arg, const struct store_point *point), void *arg,
+                      struct err *err);
+
+/* The bytes of a profile, and the series that matched and that it is a part of. Merged profiles
+ * stand for all that they were made of: one is visited if any of those is in the range. */
+struct store_body {
+    const char *id;
+    struct sv data; /* gzip or plain */
+    enum profile_format format;
+    int64_t from_ns;
+    int64_t until_ns;
+    const struct label *labels; /* as it was put */
+    size_t n_labels;
+    const struct store_series *const *series; /* those that matched */
+    size_t n_series;
+    /* Every string label set of its samples matched, for each column among the series: samples need
+     * not be told apart. */
+    bool whole;
+};
+/* Visits the profiles of the range that have a series which matches, each once, in order of time.
+ * with_data: else data is empty and nothing of it is read from the disk. newest_first and limit
+ * (0: none) are for lists. */
+struct store_scan {
+    struct store_range range;
+    bool with_data;
+    bool newest_first;
+    size_t limit;
+};
+bool store_each_body(struct store *s, const struct store_scan *scan,
+                     bool (*visit)(void *arg, const struct store_body *body), void *arg,
+                     struct err *err);
+
+/* Visits one profile by its id (that of one that was merged: the result of the merge), with its
+ * bytes. *ret_found says whether there is one. */
+bool store_get(struct store *s, struct sv id, bool *ret_found,
+               bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err);
+
+/* Of all files. Without a profile the times are 0. */
+struct store_stats {
+    uint64_t files;
+    uint64_t profiles;
+    uint64_t bytes;
+    int64_t oldest_ns;
+    int64_t newest_ns;
+};
+void store_stats(struct store *s, struct store_stats *ret);
+
+#endif
