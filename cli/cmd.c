@@ -9,13 +9,59 @@
 #include "relabel/relabel.h"
 #include "write/protocol.h"
 
+#define COMMANDS_MAX 32
+
 const struct command *command_at(size_t i)
 {
     static const struct command *const commands[] = {
-        &cmd_run,    &cmd_check,  &cmd_discover, &cmd_relabel, &cmd_scrape,
-        &cmd_import, &cmd_verify, &cmd_spool,    &cmd_convert, &cmd_version,
+        &cmd_run,    &cmd_check, &cmd_discover, &cmd_relabel, &cmd_scrape,  &cmd_import,
+        &cmd_verify, &cmd_spool, &cmd_convert,  &cmd_help,    &cmd_version,
     };
     return i < sizeof(commands) / sizeof(commands[0]) ? commands[i] : NULL;
+}
+
+const struct command *command_named(const char *name)
+{
+    size_t i = 0;
+    while (command_at(i) != NULL && strcmp(command_at(i)->name, name) != 0) {
+        i++;
+    }
+    return command_at(i);
+}
+
+void command_list(FILE *out)
+{
+    const struct command *c;
+    fputs("Usage: profpull COMMAND [OPTIONS]\n"
+          "\n"
+          "Pulls /debug/pprof profiles from discovered targets and pushes them to "
+          "Pyroscope-compatible\n"
+          "servers.\n"
+          "\n",
+          out);
+    for (size_t i = 0; (c = command_at(i)) != NULL; i++) {
+        fprintf(out, "  %-10s %s\n", c->name, c->summary);
+    }
+    fputs(
+        "\n"
+        "`profpull COMMAND --help` says more. Exit codes: 0 done, 1 wrong input or configuration,\n"
+        "2 usage, 3 the other side failed.\n",
+        out);
+}
+
+int command_unknown(const char *name)
+{
+    const char *names[COMMANDS_MAX];
+    size_t n = 0;
+    for (; n < COMMANDS_MAX && command_at(n) != NULL; n++) {
+        names[n] = command_at(n)->name;
+    }
+    const char *near = suggest(sv_from(name), names, n);
+    fprintf(stderr, "profpull: unknown command \"%s\"%s%s%s\n\n", name,
+            near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+            near == NULL ? "" : "\"?");
+    command_list(stderr);
+    return EXIT_USAGE;
 }
 
 bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err)

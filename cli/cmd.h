@@ -32,7 +32,13 @@ extern const struct command cmd_import;
 extern const struct command cmd_verify;
 extern const struct command cmd_spool;
 extern const struct command cmd_convert;
+extern const struct command cmd_help;
 extern const struct command cmd_version;
+
+/* Prints the list of commands, as `profpull help` does. */
+void command_list(FILE *out);
+/* Says on stderr that there is no such command, and which one may be meant; returns EXIT_USAGE. */
+int command_unknown(const char *name);
 
 /* The flags that say which configuration to use. */
 struct cmd_config_flags {

@@ -175,6 +175,24 @@ static int print_help(const struct command *c)
     return cmd_print(command_help(c, &text), &text, stdout);
 }
 
+/* After getopt has said that it does not know an option: the one that was meant, perhaps. */
+static void suggest_option(const struct command *c, const char *word)
+{
+    const char *names[COMMAND_FLAGS_MAX + 1];
+    const struct flag *f;
+    size_t n = 0;
+    for (; (f = command_flag(c, n)) != NULL; n++) {
+        names[n] = f->name;
+    }
+    if (strncmp(word, "--", 2) == 0) {
+        struct sv name = {.p = word + 2, .n = strcspn(word + 2, "=")};
+        const char *near = suggest(name, names, n);
+        if (near != NULL) {
+            fprintf(stderr, "Did you mean --%s?\n", near);
+        }
+    }
+}
+
 /* False if the command is not to run: *ret_code is its exit code. */
 static bool parse(const struct command *c, int argc, char **argv, void *args, int *ret_code)
 {
@@ -189,6 +207,9 @@ static bool parse(const struct command *c, int argc, char **argv, void *args, in
             i++;
         }
         if (value == '?') { /* getopt has said why */
+            if (optopt == 0) {
+                suggest_option(c, argv[optind - 1]);
+            }
             *ret_code = cmd_usage_hint(c->name);
             return false;
         }
@@ -294,6 +315,23 @@ static size_t help_column(const struct command *c)
     return column;
 }
 
+bool flag_describe(const struct command *c, const struct flag *f, struct buf *out)
+{
+    buf_puts(out, f->help);
+    for (size_t i = 0; f->kind == FLAG_CHOICE && f->choice(i) != NULL; i++) {
+        buf_printf(out, "%s%s", i == 0 ? ": " : ", ", f->choice(i));
+    }
+    bool counts = f->kind == FLAG_NUMBER || f->kind == FLAG_SIZE || f->kind == FLAG_DURATION;
+    if (counts && c->defaults != NULL) {
+        char value[32];
+        uint64_t number;
+        memcpy(&number, (const char *)c->defaults + f->offset, sizeof(number));
+        format_value(f, number, value, sizeof(value));
+        buf_printf(out, " (%s)", value);
+    }
+    return buf_ok(out);
+}
+
 static void put_flag(struct buf *out, const struct command *c, const struct flag *f, size_t column)
 {
     struct buf text;
@@ -306,19 +344,7 @@ static void put_flag(struct buf *out, const struct command *c, const struct flag
     } else {
         buf_printf(out, "%*s", (int)(column - n), "");
     }
-    buf_puts(&text, f->help);
-    for (size_t i = 0; f->kind == FLAG_CHOICE && f->choice(i) != NULL; i++) {
-        buf_printf(&text, "%s%s", i == 0 ? ": " : ", ", f->choice(i));
-    }
-    bool counts = f->kind == FLAG_NUMBER || f->kind == FLAG_SIZE || f->kind == FLAG_DURATION;
-    if (counts && c->defaults != NULL) {
-        char value[32];
-        uint64_t number;
-        memcpy(&number, (const char *)c->defaults + f->offset, sizeof(number));
-        format_value(f, number, value, sizeof(value));
-        buf_printf(&text, " (%s)", value);
-    }
-    put_wrapped(out, column, buf_ok(&text) ? text.data : "");
+    put_wrapped(out, column, flag_describe(c, f, &text) ? text.data : "");
     buf_putc(out, '\n');
     buf_done(&text);
 }

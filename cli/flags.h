@@ -1,11 +1,12 @@
 /* A subcommand described by tables: its flags, its texts and the function that runs it.
  *
  * The table of flags parses the command line and writes `--help`. command_at() and command_flag()
- * walk all of them, for whatever else is generated from the tables (manual pages, completion).
+ * walk all of them, for what else is written from the tables (manual.h).
  */
 #ifndef PROFPULL_CLI_FLAGS_H
 #define PROFPULL_CLI_FLAGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,6 +92,10 @@ const struct command *command_at(size_t i);
 /* The flags of a command in the order of its help; NULL past the last one, --help. */
 const struct flag *command_flag(const struct command *c, size_t i);
 
+/* The command of a name, or NULL. */
+const struct command *command_named(const char *name);
+/* Appends the text of a flag: its help, its choices and its default. False if out of memory. */
+bool flag_describe(const struct command *c, const struct flag *f, struct buf *out);
 /* Appends what `profpull COMMAND --help` prints; false if out of memory. */
 bool command_help(const struct command *c, struct buf *out);
 
