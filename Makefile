@@ -174,7 +174,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 # ---- the targets ------------------------------------------------------------------------------
 
 .PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
-        install uninstall clean help tests-build
+        install uninstall deb dist clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench
 
@@ -241,14 +241,42 @@ coverage: ## line coverage of the unit and end-to-end tests (gcovr)
 	gcovr --root . --object-directory $(BUILD)/coverage --exclude tests/ --print-summary \
 	    --html-details $(BUILD)/coverage/index.html | tee $(BUILD)/coverage/summary.txt
 
-install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/profpull
+# Where the program that writes its manual page and completions runs; another one than what is
+# installed, if that is for another architecture.
+PROFPULL_HELP ?= $(BUILD)/profpull
+STRIP ?= strip
+DOC = $(DESTDIR)$(PREFIX)/share/doc/profpull
+MAN = $(DESTDIR)$(PREFIX)/share/man/man1
+BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETIONS  = $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions
+FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local), stripped unless STRIP=:
+	install -d $(DESTDIR)$(PREFIX)/bin $(DOC)/examples $(MAN) $(BASH_COMPLETIONS) \
+	    $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 755 $(BUILD)/profpull $(DESTDIR)$(PREFIX)/bin/profpull
-	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/profpull
+	$(STRIP) $(DESTDIR)$(PREFIX)/bin/profpull
+	install -m 644 README.md LICENSE docs/*.md $(DOC)
+	install -m 644 examples/* $(DOC)/examples
+	$(PROFPULL_HELP) help --man > $(MAN)/profpull.1
+	$(PROFPULL_HELP) help --completion bash > $(BASH_COMPLETIONS)/profpull
+	$(PROFPULL_HELP) help --completion zsh > $(ZSH_COMPLETIONS)/_profpull
+	$(PROFPULL_HELP) help --completion fish > $(FISH_COMPLETIONS)/profpull.fish
+	chmod 644 $(MAN)/profpull.1 $(BASH_COMPLETIONS)/profpull $(ZSH_COMPLETIONS)/_profpull \
+	    $(FISH_COMPLETIONS)/profpull.fish
 
 uninstall: ## remove what install has installed
-	rm -f $(DESTDIR)$(PREFIX)/bin/profpull
-	rm -rf $(DESTDIR)$(PREFIX)/share/doc/profpull
+	rm -f $(DESTDIR)$(PREFIX)/bin/profpull $(MAN)/profpull.1 $(BASH_COMPLETIONS)/profpull \
+	    $(ZSH_COMPLETIONS)/_profpull $(FISH_COMPLETIONS)/profpull.fish
+	rm -rf $(DOC)
+
+deb: ## the Debian package, for this architecture or DEB_ARCH=arm64
+	BUILD=$(BUILD) ./scripts/deb.sh $(DEB_ARCH)
+
+dist: ## the sources as build/profpull-VERSION.tar.gz
+	@mkdir -p $(BUILD)
+	git archive --format=tar.gz --prefix=profpull-$(VERSION)/ -o $(BUILD)/profpull-$(VERSION).tar.gz HEAD
+	@echo $(BUILD)/profpull-$(VERSION).tar.gz
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD)

@@ -4,6 +4,7 @@
 #   scripts/deps.sh build           to build
 #   scripts/deps.sh run             and to run the demonstration (make run)
 #   scripts/deps.sh test            and to run all tests (make check)
+#   scripts/deps.sh package         to build, and to make the Debian package
 #   scripts/deps.sh lint            and for the sanitizers, fuzzers, linters, coverage
 #
 # Works as root or through sudo. Debian 12 and 13, Ubuntu 24.04.
@@ -17,13 +18,16 @@ test="$run libcmocka-dev openssl"
 lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind shellcheck
   libclang-rt-dev"
 
+package="$build debhelper dpkg-dev fakeroot git lintian"
+
 case "${1:-build}" in
   build) want=$build ;;
   run) want=$run ;;
   test) want=$test ;;
+  package) want=$package ;;
   lint) want=$lint ;;
   *)
-    echo "usage: $0 build|run|test|lint" >&2
+    echo "usage: $0 build|run|test|package|lint" >&2
     exit 2
     ;;
 esac

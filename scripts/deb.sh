@@ -1,0 +1,42 @@
+#!/bin/sh
+# Builds the Debian package of this tree for one architecture, from what git knows of it (changes
+# that are not committed included), and shows what lintian says.
+#
+#   scripts/deb.sh            for this machine
+#   scripts/deb.sh arm64      with the cross compiler and the libraries of that architecture
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${BUILD:-build}
+here=$(dpkg --print-architecture)
+arch=${1:-$here}
+version=$(cat "$root/VERSION")
+work=$build/deb-$arch
+tree=$work/profpull-$version
+
+rm -rf "$work"
+mkdir -p "$tree"
+work=$(cd "$work" && pwd)
+tree=$work/profpull-$version
+(cd "$root" && git ls-files -z | tar --null -T - -cf -) | tar -C "$tree" -xf -
+cp -r "$tree/packaging/debian" "$tree/debian"
+cp "$tree/packaging/systemd/profpull.service" "$tree/debian/profpull.service"
+cp "$tree/packaging/systemd/profpull.default" "$tree/debian/profpull.default"
+
+if [ "$arch" != "$here" ]; then
+  # Manual page and completions come from the program: one for this machine writes them.
+  : "${PROFPULL_HELP:=$root/build/profpull}"
+  export PROFPULL_HELP
+fi
+# Without the checks of build dependencies, which scripts/deps.sh installs: a Go or compiler from
+# elsewhere is as good.
+(cd "$tree" && dpkg-buildpackage -b -us -uc -d --host-arch "$arch" >"$work/log" 2>&1) || {
+  tail -n 40 "$work/log"
+  exit 1
+}
+deb=$work/profpull_${version}_$arch.deb
+if command -v lintian >/dev/null 2>&1; then
+  lintian --fail-on error,warning "$work/profpull_${version}_$arch.changes"
+fi
+cp "$deb" "$build/"
+echo "$build/$(basename "$deb")"
