@@ -131,7 +131,7 @@ struct store_body {
     const struct store_series *const *series; /* those that matched */
     size_t n_series;
     /* Every string label set of its samples matched, for each column among the series: samples need
-     * not be told apart. */
+     * not be distinguished. */
     bool whole;
 };
 /* Visits the profiles of the range that have a series which matches, each once, in order of time.
