@@ -27,7 +27,8 @@ struct selector;
 
 /* Empty, matches everything; NULL if out of memory. */
 struct selector *selector_new(struct err *err);
-/* NULL with the place as line:column: `1:9: parse error: ...`. */
+/* NULL with the place as line:column: `1:9: parse error: ...`; ERR_LIMIT beyond the limits above.
+ */
 struct selector *selector_parse(struct sv text, struct err *err);
 /* Adds a matcher, which must hold as well; copies both texts. */
 bool selector_add(struct selector *s, struct sv name, enum matcher_op op, struct sv value,
@@ -36,9 +37,9 @@ bool selector_add(struct selector *s, struct sv name, enum matcher_op op, struct
 bool selector_add_parsed(struct selector *s, struct sv text, struct err *err);
 struct selector *selector_free(struct selector *s); /* accepts NULL, returns NULL */
 
-/* Labels in byte order of names. */
+/* Labels in byte order of names. False too if there is no memory for a regex. */
 bool selector_matches(const struct selector *s, const struct label *labels, size_t n);
-/* The value that a label must equal, or NULL if no matcher says so: for indexes. */
+/* The value that a label must equal, or NULL if no matcher says so or if it is "": for indexes. */
 const struct sv *selector_equal(const struct selector *s, const char *name);
 
 #endif
