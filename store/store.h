@@ -70,14 +70,17 @@ struct store_put {
 };
 
 /* Puts n profiles in one transaction. False if any of them was not taken. One thread at a time; it
- * blocks on the disk. */
+ * blocks on the disk. A profile that is there already, with the same labels, start and bytes, is
+ * taken and not kept twice. */
 bool store_put(struct store *s, struct store_put *profiles, size_t n);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* A series as queries see it: the profiles of one label set that have one sample type. One pushed
  * profile belongs to several: one for each of its sample types and each set of string labels that
- * its samples have (except span_id and trace_id). */
+ * its samples have (except span_id, trace_id and profile_id, and names that the profile's own
+ * labels have). A sample type whose sum is 0 makes no series, as samples with a negative value
+ * count nowhere. */
 struct store_series {
     uint64_t id; /* equal for the same series in all files of one scan */
     /* All labels in byte order of names: those of the profile, those of its samples (the profile's
@@ -113,7 +116,8 @@ struct store_point {
     int64_t value; /* the sum of its sample type over the samples of the series */
     const char *id;
 };
-/* Visits every profile of the range, by series and time. */
+/* Visits every profile of the range: file by file in order of time, and in each by series and time.
+ * So the points of a series come in order of time, with those of others between them. */
 bool store_each_point(struct store *s, const struct store_range *range,
                       bool (*visit)(void *arg, const struct store_point *point), void *arg,
                       struct err *err);
@@ -121,7 +125,7 @@ bool store_each_point(struct store *s, const struct store_range *range,
 /* The bytes of a profile, and the series that matched and that it is a part of. Merged profiles
  * stand for all that they were made of: one is visited if any of those is in the range. */
 struct store_body {
-    const char *id;
+    const char *id; /* of a merged one: that of the first profile in it */
     struct sv data; /* gzip or plain */
     enum profile_format format;
     int64_t from_ns;
