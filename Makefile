@@ -252,12 +252,13 @@ ZSH_COMPLETIONS  = $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions
 FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
 install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local), stripped unless STRIP=:
-	install -d $(DESTDIR)$(PREFIX)/bin $(DOC)/examples $(MAN) $(BASH_COMPLETIONS) \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DOC)/examples $(DOC)/monitoring $(MAN) $(BASH_COMPLETIONS) \
 	    $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 755 $(BUILD)/profpull $(DESTDIR)$(PREFIX)/bin/profpull
 	$(STRIP) $(DESTDIR)$(PREFIX)/bin/profpull
 	install -m 644 README.md LICENSE docs/*.md $(DOC)
 	install -m 644 examples/* $(DOC)/examples
+	install -m 644 packaging/monitoring/* $(DOC)/monitoring
 	$(PROFPULL_HELP) help --man > $(MAN)/profpull.1
 	$(PROFPULL_HELP) help --completion bash > $(BASH_COMPLETIONS)/profpull
 	$(PROFPULL_HELP) help --completion zsh > $(ZSH_COMPLETIONS)/_profpull

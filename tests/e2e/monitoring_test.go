@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+const monitoring = "../../packaging/monitoring/"
+
+func promtool(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(findProgram(t, "promtool"), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// The rules are what Prometheus takes, and fire when they should.
+func TestAlertRules(t *testing.T) {
+	t.Parallel()
+	promtool(t, "", "check", "rules", monitoring+"rules.yaml")
+	promtool(t, "", "test", "rules", monitoring+"rules_test.yaml")
+}
+
+// Each alert has its tests and its line in the runbook.
+func TestAlertsAreExplained(t *testing.T) {
+	t.Parallel()
+	rules, tests, docs := readText(t, monitoring+"rules.yaml"), readText(t, monitoring+"rules_test.yaml"), readText(t, "../../docs/monitoring.md")
+	alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1)
+	if len(alerts) < 5 {
+		t.Fatalf("only %d alerts", len(alerts))
+	}
+	for _, a := range alerts {
+		if !strings.Contains(tests, "alertname: "+a[1]+"\n        exp_alerts:") {
+			t.Errorf("no test in which %s fires", a[1])
+		}
+		if !strings.Contains(docs, "### "+a[1]+"\n") {
+			t.Errorf("docs/monitoring.md does not explain %s", a[1])
+		}
+		if !strings.Contains(rules, "docs/monitoring.md#"+strings.ToLower(a[1])+"\n") {
+			t.Errorf("%s does not name its place in the runbook", a[1])
+		}
+	}
+}
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// dashboardQueries are the expressions of all panels, with the variables replaced.
+func dashboardQueries(t *testing.T) map[string]string {
+	t.Helper()
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(readText(t, monitoring+"dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	variables := strings.NewReplacer("$instance", ".*", "$__rate_interval", "1m", "$__range", "5m")
+	queries := map[string]string{}
+	for _, panel := range dashboard.Panels {
+		for i, target := range panel.Targets {
+			queries[fmt.Sprintf("%s %d", panel.Title, i)] = variables.Replace(target.Expr)
+		}
+	}
+	return queries
+}
+
+// startPrometheus starts one that scrapes the admin server and has the rules.
+func startPrometheus(t *testing.T, admin string) string {
+	t.Helper()
+	dir := t.TempDir()
+	rules, err := filepath.Abs(monitoring + "rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n"+
+		"  - {job_name: profpull, honor_labels: true, static_configs: [{targets: [%q]}]}\n", rules, strings.TrimPrefix(admin, "http://"))
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := loop.Host() + ":9090"
+	realProgram(t, findProgram(t, "prometheus"), address, "--web.listen-address="+address,
+		"--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"))
+	return "http://" + address
+}
+
+// evaluate asks Prometheus for a query: how many series there are, or what is wrong with it.
+func evaluate(server, query string) (int, error) {
+	resp, err := http.Get(server + "/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []json.RawMessage }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return 0, err
+	}
+	if answer.Status != "success" {
+		return 0, fmt.Errorf("%s", answer.Error)
+	}
+	return len(answer.Data.Result), nil
+}
+
+// The metrics of a program that works are well formed, and every query of the dashboard and of the
+// recording rules has an answer to them in a real Prometheus.
+func TestDashboardShowsData(t *testing.T) {
+	t.Parallel()
+	s, tg := newPyroscope(t, pyroscope.Options{}), newTarget(t, target.Options{})
+	p := run(t, fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: shop\n    profiles: {process_cpu: {enabled: false}}\n    static_configs:\n%swrite:\n  - {name: main, url: %q}\n",
+		staticTargets("cart", tg), s.URL()))
+	server := startPrometheus(t, p.admin)
+	queries := dashboardQueries(t)
+	if len(queries) < 20 {
+		t.Fatalf("only %d queries", len(queries))
+	}
+	for _, record := range regexp.MustCompile(`- record: (\S+)`).FindAllStringSubmatch(readText(t, monitoring+"rules.yaml"), -1) {
+		queries[record[1]] = record[1]
+	}
+	for title, query := range queries {
+		title, query := title, query
+		p.wait(title, func() string {
+			n, err := evaluate(server, query)
+			switch {
+			case err != nil:
+				return err.Error()
+			case n == 0:
+				return "no data: " + query
+			}
+			return ""
+		})
+	}
+	_, page := p.get("/metrics")
+	promtool(t, page, "check", "metrics")
+}
