@@ -68,7 +68,7 @@ check_null() {
 # Every header compiles alone.
 check_headers() {
   for h in $headers; do
-    printf '#include "%s"\n' "$h" | gcc -std=gnu11 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -xc -fsyntax-only - || return 1
+    printf '#include "%s"\n' "$h" | gcc -std=gnu11 -D_GNU_SOURCE -I. -I"$build/gen" -Wall -Wextra -Werror -xc -fsyntax-only - || return 1
   done
 }
 
