@@ -30,6 +30,8 @@ extern const struct command cmd_relabel;
 extern const struct command cmd_scrape;
 extern const struct command cmd_import;
 extern const struct command cmd_verify;
+extern const struct command cmd_query;
+extern const struct command cmd_pgo;
 extern const struct command cmd_spool;
 extern const struct command cmd_convert;
 extern const struct command cmd_help;

@@ -1,15 +1,12 @@
 /* `profpull scrape`: fetches one profile now and describes it. */
 #include <curl/curl.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "cli/cmd.h"
+#include "cli/output.h"
 #include "http/http.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
@@ -197,53 +194,18 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, struct 
     }
 }
 
-/* Writes to a temporary file and renames it, so that nobody sees half a profile. A pipe or a device
- * such as /dev/null is written to in place: there is no file to replace. */
-static bool write_output(const char *path, struct sv body, struct err *err)
-{
-    struct stat st;
-    char temp[4096];
-    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    int n = snprintf(temp, sizeof(temp), "%s.%ld.tmp", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof(temp)) {
-        return err_set(err, ERR_INPUT, "the name of the output file is too long");
-    }
-    const char *name = in_place ? path : temp;
-    int fd = open(name, O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_EXCL), 0666);
-    if (fd < 0) {
-        return err_sys(err, "%s", name);
-    }
-    bool ok = write_all(fd, body.p, body.n) || err_sys(err, "%s", name);
-    if (close(fd) != 0 && ok) {
-        ok = err_sys(err, "%s", name);
-    }
-    if (ok && !in_place && rename(temp, path) != 0) {
-        ok = err_sys(err, "%s", path);
-    }
-    if (!ok && !in_place) {
-        unlink(temp);
-    }
-    return ok;
-}
-
 /* Describes a profile and writes it to the output, if there is one. */
 static int deliver(const struct scrape *s, enum sniff_result kind, struct sv body,
                    int64_t duration_ns)
 {
     struct err err = ERR_INIT;
     const char *output = s->args->output;
-    bool to_stdout = output != NULL && strcmp(output, "-") == 0;
+    bool to_stdout = output != NULL && output_is_stdout(output);
     describe(to_stdout ? stderr : stdout, s->url, kind, body, duration_ns);
-    if (to_stdout) {
-        fflush(stdout);
-        return write_all(STDOUT_FILENO, body.p, body.n) || err_sys(&err, "standard output")
-                   ? EXIT_DONE
-                   : cmd_fail(EXIT_INPUT, &err);
-    }
-    if (output != NULL && !write_output(output, body, &err)) {
+    if (output != NULL && !output_write(output, body, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
-    return cmd_flush(EXIT_DONE);
+    return to_stdout ? EXIT_DONE : cmd_flush(EXIT_DONE);
 }
 
 /* A profile in an older format is converted. */

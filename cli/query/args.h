@@ -1,0 +1,65 @@
+/* The flags that `query` and `pgo` share: which server, and which profiles of it. */
+#ifndef PROFPULL_CLI_QUERY_ARGS_H
+#define PROFPULL_CLI_QUERY_ARGS_H
+
+#include "cli/cmd.h"
+#include "cli/query/source.h"
+
+/* The flag is not given. */
+#define QUERY_NO_TIME INT64_MIN
+#define QUERY_URL "http://127.0.0.1:4041"
+
+struct query_common {
+    struct config_endpoint_flags endpoint;
+    const char *service;
+    struct flag_pairs labels;
+    int64_t from_ns; /* QUERY_NO_TIME */
+    int64_t until_ns;
+    int64_t since_ms;
+    int64_t timeout_ms;
+};
+
+#define QUERY_COMMON_DEFAULTS(since)                                                               \
+    {                                                                                              \
+        .endpoint = {.name = "query", .url = QUERY_URL, .protocol = "push"},                       \
+        .from_ns = QUERY_NO_TIME, .until_ns = QUERY_NO_TIME, .since_ms = (since),                  \
+        .timeout_ms = 60 * MS_PER_S                                                                \
+    }
+
+/* clang-format off: rows of a table */
+#define QUERY_COMMON_FLAGS(args)                                                                   \
+    FLAG(TEXT, "url", 0, args, common.endpoint.url, "URL",                                         \
+         "the server (default " QUERY_URL ", a profpull on this machine)"),                        \
+        FLAG(TEXT, "service", 0, args, common.service, "NAME", "the service (service_name)"),      \
+        FLAG(PAIRS, "label", 0, args, common.labels, "NAME=VALUE",                                 \
+             "only profiles with this label; may be repeated"),                                    \
+        FLAG(DURATION, "since", 0, args, common.since_ms, "DUR",                                   \
+             "how far before --until to begin", .min = 1),                                         \
+        FLAG(TIME, "from", 0, args, common.from_ns, "TIME",                                        \
+             "where to begin (2026-11-21T03:23:34Z, or seconds since 1970), instead of --since"),  \
+        FLAG(TIME, "until", 0, args, common.until_ns, "TIME", "where to end; by default now"),     \
+        FLAG(DURATION, "timeout", 0, args, common.timeout_ms, "DUR", "for one request", .min = 1), \
+        FLAG(TEXT, "tenant", 0, args, common.endpoint.tenant, "ID", "X-Scope-OrgID"),              \
+        FLAG(TEXT, "username", 0, args, common.endpoint.username, "USER",                          \
+             "with --password-file: basic authentication"),                                        \
+        FLAG(TEXT, "password-file", 0, args, common.endpoint.password_file, "FILE",                \
+             "the password of --username"),                                                        \
+        FLAG(TEXT, "bearer-token-file", 0, args, common.endpoint.bearer_token_file, "FILE",        \
+             "the token of Authorization: Bearer"),                                                \
+        FLAG(TEXT, "ca-file", 0, args, common.endpoint.ca_file, "FILE", "trust this authority"),   \
+        FLAG(BOOL, "insecure-skip-verify", 0, args, common.endpoint.insecure_skip_verify, NULL,    \
+             "accept any certificate of the server")
+/* clang-format on */
+
+/* The question of the flags; type is the caller's. False with ERR_INPUT if the times are wrong. */
+bool query_ask_from(const struct query_common *common, int64_t now_ns, struct query_ask *ret,
+                    struct err *err);
+
+/* Prints the error; the exit code says whether the other side failed. */
+int query_fail(const struct err *err);
+
+/* Writes a profile as gzip to a file or standard output ("-"), and one line about it to standard
+ * output or error. The exit code. */
+int query_write_profile(const char *path, struct sv body);
+
+#endif

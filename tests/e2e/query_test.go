@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+	fakepprof "profpull.test/e2e/fakes/pprof"
+)
+
+// querier plays the part of a Pyroscope that `query` and `pgo` need, and keeps what it was asked.
+type querier struct {
+	*loop.Server
+	mu     sync.Mutex
+	asked  []string
+	status int    // of every answer, unless 0
+	body   []byte // of SelectMergeProfile
+}
+
+func newQuerier(t *testing.T, body []byte) *querier {
+	t.Helper()
+	q := &querier{body: body}
+	var err error
+	if q.Server, err = loop.Start("", q, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Down)
+	return q
+}
+
+func (q *querier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	raw, _ := io.ReadAll(r.Body)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	method := strings.TrimPrefix(r.URL.Path, "/querier.v1.QuerierService/")
+	q.asked = append(q.asked, fmt.Sprintf("%s %s %s %s", r.Method, method, r.Header.Get("Content-Type"), describe(r, raw)))
+	if q.status != 0 {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(q.status)
+		_, _ = io.WriteString(w, `{"code":"invalid_argument","message":"start after end\u001b[31m"}`)
+		return
+	}
+	switch {
+	case method == "LabelValues" && strings.Contains(string(raw), "service_name\","):
+		_, _ = io.WriteString(w, `{"names":["cart","shop/web\u001b[31m"]}`)
+	case method == "LabelValues":
+		_, _ = io.WriteString(w, `{"names":["memory:inuse_space:bytes:space:bytes",`+
+			`"process_cpu:cpu:nanoseconds:cpu:nanoseconds","process_cpu:samples:count:cpu:nanoseconds"]}`)
+	case method == "SelectMergeProfile":
+		w.Header().Set("Content-Type", "application/proto")
+		_, _ = w.Write(q.body)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// describe gives the body without times; a message of protobuf as its fields.
+func describe(r *http.Request, raw []byte) string {
+	if r.Header.Get("Content-Type") != "application/proto" {
+		var all map[string]any
+		_ = json.Unmarshal(raw, &all)
+		delete(all, "start")
+		delete(all, "end")
+		text, _ := json.Marshal(all)
+		return string(text)
+	}
+	var out []string
+	err := fakepprof.Each(raw, func(f fakepprof.Field) error {
+		switch f.Number {
+		case 3, 4:
+			out = append(out, fmt.Sprintf("%d=time", f.Number))
+		case 6:
+			out = append(out, fmt.Sprintf("6=%x", f.Bytes))
+		default:
+			out = append(out, fmt.Sprintf("%d=%s", f.Number, f.Bytes))
+		}
+		return nil
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(out, " ")
+}
+
+func (q *querier) take() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	text := strings.Join(q.asked, "\n")
+	q.asked = nil
+	return text
+}
+
+// withStartLines gives each function of a profile the line that it starts at.
+func withStartLines(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	var out []byte
+	err := fakepprof.Each(raw, func(f fakepprof.Field) error {
+		switch {
+		case f.Number == 5:
+			out = fakepprof.AppendBytes(out, 5, fakepprof.AppendInt(append([]byte(nil), f.Bytes...), 5, 10))
+		case f.Type == 2:
+			out = fakepprof.AppendBytes(out, f.Number, f.Bytes)
+		default:
+			out = fakepprof.AppendInt(out, f.Number, f.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func cpuProfile() []byte {
+	return fakepprof.Make("cpu", fakepprof.Options{Time: time.Now(), Duration: 10 * time.Second})
+}
+
+// The lists of a Pyroscope come one a line, without characters that command a terminal.
+func TestQueryLists(t *testing.T) {
+	t.Parallel()
+	q := newQuerier(t, nil)
+	r := expectCall(t, exitDone, "cart\nshop/web\\u001b[31m\n", "", "query", "services", "--url", q.URL())
+	if strings.ContainsRune(r.stdout, 0x1b) {
+		t.Errorf("an escape reaches the terminal: %q", r.stdout)
+	}
+	if got := q.take(); got != `POST LabelValues application/json {"matchers":["{}"],"name":"service_name"}` {
+		t.Error(got)
+	}
+	expectCall(t, exitDone, "process_cpu:samples:count:cpu:nanoseconds\n", "", "query", "types", "--url", q.URL(),
+		"--service", `a"b`, "--label", "pod=x")
+	want := `POST LabelValues application/json {"matchers":["{service_name=\"a\\\"b\",pod=\"x\"}"],"name":"__profile_type__"}`
+	if got := q.take(); got != want {
+		t.Error(got)
+	}
+}
+
+// A merged profile is written as gzip, and go tool pprof reads it. A short name of a type is looked up.
+func TestQueryMerge(t *testing.T) {
+	t.Parallel()
+	q := newQuerier(t, cpuProfile())
+	file := filepath.Join(t.TempDir(), "cart.pb.gz")
+	expectCall(t, exitDone, "cart.pb.gz: ", "", "query", "merge", "--url", q.URL()+"/", "--service", "cart", "-o", file)
+	want := "POST LabelValues application/json {\"matchers\":[\"{service_name=\\\"cart\\\"}\"],\"name\":\"__profile_type__\"}\n" +
+		"POST SelectMergeProfile application/proto 1=process_cpu:cpu:nanoseconds:cpu:nanoseconds 2={service_name=\"cart\"} 3=time 4=time"
+	if got := q.take(); got != want {
+		t.Error(got)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil || !fakepprof.IsGzip(raw) {
+		t.Fatalf("%v, gzip %v", err, fakepprof.IsGzip(raw))
+	}
+	if text := pprofTop(t, raw); !strings.Contains(text, "step1") {
+		t.Error(text)
+	}
+	r := expectCall(t, exitDone, "*", "standard output: ", "query", "merge", "--url", q.URL(), "--type",
+		"memory:inuse_space:bytes:space:bytes", "-o", "-")
+	if !fakepprof.IsGzip([]byte(r.stdout)) {
+		t.Error("no gzip on standard output")
+	}
+	expectCall(t, exitInput, "", "no type is called \"wall\" in this time, only memory:inuse_space", "query", "merge",
+		"--url", q.URL(), "--type", "wall", "-o", file)
+}
+
+// An error names the URL, and the exit code is different if the other side failed.
+func TestQueryFailures(t *testing.T) {
+	t.Parallel()
+	q := newQuerier(t, nil)
+	file := filepath.Join(t.TempDir(), "x")
+	merge := []string{"query", "merge", "--url", q.URL(), "--service", "cart", "-o", file}
+	expectCall(t, exitPeer, "", q.URL()+" has no profile of the type \"cpu\" and the service \"cart\" in this time", merge...)
+	q.body = []byte("<html>")
+	expectCall(t, exitPeer, "", "the server sent no profile: ", merge...)
+	q.status = 400
+	r := expectCall(t, exitPeer, "", q.URL()+"/querier.v1.QuerierService/LabelValues: HTTP 400: start after end", merge...)
+	if strings.ContainsRune(r.stderr, 0x1b) {
+		t.Errorf("an escape reaches the terminal: %q", r.stderr)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a file was written")
+	}
+	q.Down()
+	expectCall(t, exitPeer, "", strings.TrimPrefix(q.URL(), "http://"), merge...)
+	expectCall(t, exitUsage, "", "expected one of services, types", "query")
+	expectCall(t, exitUsage, "", "got flames", "query", "flames")
+	expectCall(t, exitUsage, "", "merge needs --output", "query", "merge", "--url", q.URL())
+	expectCall(t, exitUsage, "", "--from is after --until", "query", "types", "--from", "9", "--until", "8")
+	expectCall(t, exitUsage, "", "--protocol", "query", "types", "--protocol", "carrier-pigeon")
+	expectCall(t, exitInput, "", "url", "query", "types", "--url", "gopher://x")
+}
+
+// profefe is asked by its own API: labels are encoded twice, times have no zone.
+func TestQueryProfefe(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	profile := fakepprof.Gzip(cpuProfile())
+	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.RequestURI())
+		mu.Unlock()
+		switch {
+		case r.URL.Path == "/api/0/services":
+			_, _ = io.WriteString(w, `{"code":200,"body":["cart","esc"]}`)
+		case r.URL.Query().Get("service") == "none":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"code":404,"error":"nothing found"}`)
+		case r.URL.Path == "/api/0/profiles":
+			_, _ = io.WriteString(w, `{"code":200,"body":[{"id":"1","type":"cpu"},{"id":"2","type":"heap"},{"id":"3","type":"cpu"}]}`)
+		case r.URL.Path == "/api/0/profiles/merge":
+			_, _ = w.Write(profile)
+		}
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Down)
+	args := func(more ...string) []string {
+		return append([]string{"query", more[0], "--protocol", "profefe", "--url", s.URL()}, more[1:]...)
+	}
+	r := expectCall(t, exitDone, "cart\nesc\n", "", args("services")...)
+	r = expectCall(t, exitDone, "cpu\nheap\n", "", args("types", "--service", "cart")...)
+	expectCall(t, exitInput, "", "profefe needs a --service", args("types")...)
+	r = expectCall(t, exitDone, "", "", args("types", "--service", "none")...)
+	if r.stdout != "" {
+		t.Error(r.stdout)
+	}
+	file := filepath.Join(t.TempDir(), "cart.pb.gz")
+	expectCall(t, exitDone, "cart.pb.gz: ", "", args("merge", "--service", "cart", "--label", "v=1,2", "--from",
+		"2026-11-22T00:29:00Z", "--until", "2026-11-22T00:30:00.5Z", "-o", file)...)
+	mu.Lock()
+	last := asked[len(asked)-1]
+	mu.Unlock()
+	want := "/api/0/profiles/merge?service=cart&type=cpu&from=2026-11-22T00%3A29%3A00&to=2026-11-22T00%3A30%3A01&labels=v%3D1%252C2"
+	if last != want {
+		t.Errorf("%s\nexpected %s", last, want)
+	}
+	if raw, err := os.ReadFile(file); err != nil || string(raw) != string(profile) {
+		t.Errorf("not the bytes of the server: %v", err)
+	}
+	expectCall(t, exitPeer, "", "has no profile", args("merge", "--service", "none", "-o", file)...)
+}
+
+// pgo asks for what the compiler reads, and refuses what the compiler would.
+func TestPGO(t *testing.T) {
+	t.Parallel()
+	q := newQuerier(t, withStartLines(t, cpuProfile()))
+	file := filepath.Join(t.TempDir(), "default.pgo")
+	pgo := []string{"pgo", "--url", q.URL(), "--service", "cart", "--label", "version=1.2", "-o", file}
+	expectCall(t, exitDone, "default.pgo: ", "", pgo...)
+	want := "POST SelectMergeProfile application/proto 1=process_cpu:cpu:nanoseconds:cpu:nanoseconds " +
+		"2={service_name=\"cart\",version=\"1.2\"} 3=time 4=time 6=120408051001"
+	if got := q.take(); got != want {
+		t.Errorf("%s\nexpected %s", got, want)
+	}
+	if raw, err := os.ReadFile(file); err != nil || !fakepprof.IsGzip(raw) {
+		t.Errorf("%v: %s", err, base64.StdEncoding.EncodeToString(raw))
+	}
+	q.body = cpuProfile()
+	expectCall(t, exitInput, "", "service \"cart\": no function of the profile says at which line it starts", pgo...)
+	q.body = nil
+	expectCall(t, exitPeer, "", "has no CPU profile of the service \"cart\" in this time", pgo...)
+	expectCall(t, exitUsage, "", "--service is needed", "pgo")
+}
