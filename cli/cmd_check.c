@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/secret_files.h"
 
 static void print_job(const struct config_job *job)
 {
@@ -83,7 +84,9 @@ static int run_check(const void *arg, char *const *operands, size_t n)
     if (config == NULL) {
         return EXIT_INPUT;
     }
-    if (args->dump) {
+    if (secret_files_check(config) > 0 && which.strict) {
+        code = EXIT_INPUT;
+    } else if (args->dump) {
         struct buf text;
         buf_init(&text, 64 * 1024 * 1024);
         code = cmd_print(config_dump(config, &text), &text, stdout);
@@ -105,8 +108,8 @@ static const struct flag flags[] = {
     FLAG(TEXT, "listen", 0, check_args, config.listen, "ADDR", "as for `profpull run`"),
     FLAG(TEXT, "sharding.service", 0, check_args, config.service, "NAME", "as for `profpull run`"),
     FLAG(BOOL, "strict", 0, check_args, config.strict, NULL,
-         "warnings are errors: what concerns profiles and is left out or changed in a file of "
-         "Grafana Alloy"),
+         "warnings are errors: what is most likely not meant, files of credentials that cannot be "
+         "read here, and what is left out or changed of a file of Grafana Alloy"),
 };
 
 const struct command cmd_check = {
@@ -115,7 +118,10 @@ const struct command cmd_check = {
     .usage = "check --config FILE [--dump] [--strict]\n"
              "check --print-default",
     .description = "Reads a configuration and reports every mistake in it as "
-                   "file:line:column: key: message. Nothing is contacted.",
+                   "file:line:column: key: message. Nothing is contacted. What is allowed but "
+                   "doubtful is a warning: a job that "
+                   "scrapes nothing, types that write the same series, an endpoint that no job "
+                   "forwards to, a rule that reads a label that no source has.",
     .exit_codes = "Exit code: 0 the configuration is good, 1 it is not, 2 usage.",
     COMMAND_FLAGS(flags, check_args),
     .operands_max = 1,

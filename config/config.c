@@ -13,6 +13,7 @@
 #include "config/memory.h"
 #include "config/migrate.h"
 #include "config/parts.h"
+#include "config/warnings.h"
 
 /* The memory limit of a configuration, and of the scratch space while it is loaded. */
 #define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
@@ -474,19 +475,28 @@ static struct config *load(const char *path, const struct config_options *option
     return c;
 }
 
+/* With warnings, if somebody wants them. */
+static struct config *doubted(struct config *c, const struct config_options *options)
+{
+    if (c != NULL && options != NULL && options->warnings != NULL) {
+        config_warn(c, options->warnings);
+    }
+    return c;
+}
+
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors)
 {
     if (path != NULL && alloy_is_path(path)) {
-        return load_alloy(path, options, errors);
+        return doubted(load_alloy(path, options, errors), options);
     }
-    return load(path, options, errors, read_root, NULL);
+    return doubted(load(path, options, errors, read_root, NULL), options);
 }
 
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
                             struct config_errors *errors)
 {
-    return config_read(name, options, errors, read_root, &text, NULL);
+    return doubted(config_read(name, options, errors, read_root, &text, NULL), options);
 }
 
 struct config *config_load_rules(const char *path, const struct config_options *options,

@@ -1,0 +1,16 @@
+/* What is allowed in a configuration, but is most likely not what was meant.
+ *
+ * Pure; any thread.
+ */
+#ifndef PROFPULL_CONFIG_WARNINGS_H
+#define PROFPULL_CONFIG_WARNINGS_H
+
+#include "config/config.h"
+
+/* Adds a warning for each doubt about a configuration that has no errors: jobs that scrape nothing,
+ * ports that do not exist, types that write the same series, endpoints that get nothing, timeouts
+ * beyond intervals, and rules that read a `__meta_*` label that no source of their job has. What
+ * the built-in configuration says is not doubted. */
+void config_warn(const struct config *c, struct config_errors *warnings);
+
+#endif
