@@ -1,8 +1,11 @@
 /* Trees of stacks by names of functions, and the shapes in which they are drawn.
  *
- * A node's identity is the path of names from the root; its total is its self plus those of its
- * children. A virtual root without a name gathers all. Sums stay at the limits of int64_t. One
- * thread at a time.
+ * A node's identity is the path of names from the root; its total is its self plus the totals of
+ * its children. A virtual root without a name gathers all. Sums stay at the limits of int64_t.
+ * Nodes whose total is not positive are not drawn.
+ *
+ * A tree holds at most bytes_max, and what it takes to draw it: some 60 bytes for a node, and its
+ * names. One thread at a time; those that take a const tree may run together.
  */
 #ifndef PROFPULL_STORE_QUERY_TREE_H
 #define PROFPULL_STORE_QUERY_TREE_H
@@ -25,20 +28,23 @@ struct tree;
 struct tree *tree_new(size_t bytes_max, struct err *err);
 struct tree *tree_free(struct tree *t); /* accepts NULL, returns NULL */
 
-/* A node by its parent and name, made if it is not there; 0 is the root. False: memory or limit. */
-bool tree_child(struct tree *t, uint32_t parent, struct sv name, uint32_t *ret, struct err *err);
+/* The number of a name, which the tree keeps; what of it is not UTF-8 becomes U+FFFD. False: memory
+ * or limit, as below. */
+bool tree_name(struct tree *t, struct sv name, uint32_t *ret, struct err *err);
+/* A node by its parent and the number of its name, made if it is not there; 0 is the root. */
+bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, struct err *err);
 /* Adds to the self of a node. */
 void tree_add(struct tree *t, uint32_t node, int64_t value);
 
 int64_t tree_total(const struct tree *t);
-size_t tree_count(const struct tree *t); /* nodes with a total that is not 0, without the root */
+size_t tree_bytes_used(const struct tree *t);
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* Levels of quadruples (offset, total, self, name), or of septuples for a difference; `other`
  * stands last for what max_nodes has cut. */
 struct flamegraph {
-    struct sv *names; /* [0] is "total" */
+    struct sv *names; /* [0] is "total", the root and functions of this name */
     size_t n_names;
     struct {
         int64_t *at;
@@ -50,10 +56,12 @@ struct flamegraph {
     int64_t left;
     int64_t right;
 };
-/* In memory of the arena; names point into the tree. max_nodes below 1: all. */
+/* In memory of the arena; names point into the tree. max_nodes below 1: all. Else the children
+ * whose total is below the max_nodes-th largest become one leaf `other` of their parent. */
 bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *arena,
                      struct flamegraph *ret, struct err *err);
-/* A difference: ERR_INPUT for negative values. */
+/* A difference: ERR_INPUT for negative values. The greater of both totals counts for max_nodes, and
+ * the root as a node. The names are in the arena too. */
 bool tree_diff(const struct tree *left, const struct tree *right, int64_t max_nodes,
                struct arena *arena, struct flamegraph *ret, struct err *err);
 /* Pyroscope's tree bytes; nothing for an empty tree. */

@@ -1,0 +1,232 @@
+#include "store/query/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+struct named {
+    struct sv name;
+    uint32_t i;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct named *x = a;
+    const struct named *y = b;
+    return sv_cmp(x->name, y->name);
+}
+
+/* Writes the names' places in byte order. */
+static bool rank_names(const struct tree *t, uint32_t *ret_rank)
+{
+    size_t n = t->names.n;
+    struct named *names = calloc(n + 1, sizeof(*names));
+    if (names == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        names[i] = (struct named){tree_name_of(t, (uint32_t)i), (uint32_t)i};
+    }
+    qsort(names, n, sizeof(*names), compare_names);
+    for (size_t i = 0; i < n; i++) {
+        ret_rank[names[i].i] = (uint32_t)i;
+    }
+    free(names);
+    return true;
+}
+
+/* Writes the nodes 1 to n - 1 in order of their keys, which are below n_keys; equal ones stay in
+ * the order of `from`. start has n_keys + 1 places. */
+static void sort_nodes(const uint32_t *from, size_t n, const uint32_t *key_of_node, size_t n_keys,
+                       uint32_t *start, uint32_t *ret)
+{
+    memset(start, 0, (n_keys + 1) * sizeof(*start));
+    for (size_t i = 0; i < n; i++) {
+        start[key_of_node[from[i]] + 1]++;
+    }
+    for (size_t i = 0; i < n_keys; i++) {
+        start[i + 1] += start[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        ret[start[key_of_node[from[i]]]++] = from[i];
+    }
+    /* Each has moved to the start of the next. */
+    memmove(start + 1, start, n_keys * sizeof(*start));
+    start[0] = 0;
+}
+
+struct order {
+    uint32_t *rank;  /* of each name */
+    uint32_t *key;   /* of each node: the rank of its name, then its parent */
+    uint32_t *nodes; /* by rank */
+    uint32_t *start; /* of each rank */
+};
+
+static void fill(struct layout *l, const struct tree *t, struct order *o)
+{
+    for (uint32_t i = 1; i < l->n; i++) {
+        o->key[i] = o->rank[tree_edge_of(t, i)->name];
+        l->kids[i - 1] = i;
+    }
+    sort_nodes(l->kids, l->n - 1, o->key, t->names.n, o->start, o->nodes);
+    for (uint32_t i = 1; i < l->n; i++) {
+        o->key[i] = tree_edge_of(t, i)->parent;
+    }
+    sort_nodes(o->nodes, l->n - 1, o->key, l->n, l->start, l->kids);
+    /* The levels; keys are not needed any more. */
+    o->key[0] = 1;
+    l->depth = 1;
+    for (uint32_t i = 1; i < l->n; i++) {
+        o->key[i] = o->key[tree_edge_of(t, i)->parent] + 1;
+        l->depth = o->key[i] > l->depth ? o->key[i] : l->depth;
+    }
+}
+
+bool layout_init(struct layout *l, const struct tree *t, struct err *err)
+{
+    size_t n = tree_size(t);
+    size_t names = t->names.n;
+    *l = (struct layout){.n = n};
+    if (!tree_room(t, n * (sizeof(int64_t) + 4 * sizeof(uint32_t)) + names * sizeof(struct named),
+                   err)) {
+        return false;
+    }
+    l->total = calloc(n, sizeof(*l->total));
+    l->start = calloc(n + 1, sizeof(*l->start));
+    l->kids = calloc(n, sizeof(*l->kids));
+    struct order o = {
+        .rank = calloc(names + 1, sizeof(uint32_t)),
+        .key = calloc(n, sizeof(uint32_t)),
+        .nodes = calloc(n, sizeof(uint32_t)),
+        .start = calloc(names + 1, sizeof(uint32_t)),
+    };
+    bool ok = l->total != NULL && l->start != NULL && l->kids != NULL && o.rank != NULL &&
+              o.key != NULL && o.nodes != NULL && o.start != NULL && rank_names(t, o.rank);
+    if (ok) {
+        tree_totals(t, l->total);
+        fill(l, t, &o);
+    } else {
+        err_memory(err);
+        layout_done(l);
+    }
+    free(o.rank);
+    free(o.key);
+    free(o.nodes);
+    free(o.start);
+    return ok;
+}
+
+void layout_done(struct layout *l)
+{
+    free(l->total);
+    free(l->start);
+    free(l->kids);
+    *l = (struct layout){.n = 0};
+}
+
+/* ---- the threshold --------------------------------------------------------------------------- */
+
+/* Moves the value at the top of a heap, whose least value is at the top, to where it belongs. */
+static void sink(int64_t *heap, size_t n)
+{
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= n) {
+            return;
+        }
+        if (child + 1 < n && heap[child + 1] < heap[child]) {
+            child++;
+        }
+        if (heap[i] <= heap[child]) {
+            return;
+        }
+        int64_t swap = heap[i];
+        heap[i] = heap[child];
+        heap[child] = swap;
+        i = child;
+    }
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+bool layout_threshold(const int64_t *totals, size_t n, int64_t max_nodes, int64_t *ret,
+                      struct err *err)
+{
+    *ret = 1;
+    if (max_nodes < 1 || (uint64_t)max_nodes >= n) {
+        return true;
+    }
+    /* The largest so far; a sorted list is a heap. */
+    size_t size = (size_t)max_nodes;
+    int64_t *heap = calloc(size, sizeof(*heap));
+    if (heap == NULL) {
+        return err_memory(err);
+    }
+    memcpy(heap, totals, size * sizeof(*heap));
+    qsort(heap, size, sizeof(*heap), compare_values);
+    for (size_t i = size; i < n; i++) {
+        if (totals[i] > heap[0]) {
+            heap[0] = totals[i];
+            sink(heap, size);
+        }
+    }
+    *ret = heap[0] < 1 ? 1 : heap[0];
+    free(heap);
+    return true;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+bool layout_walk_init(struct layout_walk *w, const struct layout *l, struct err *err)
+{
+    *w = (struct layout_walk){.l = l, .stack = calloc(l->depth, sizeof(*w->stack))};
+    return w->stack != NULL || err_memory(err);
+}
+
+void layout_walk_done(struct layout_walk *w)
+{
+    free(w->stack);
+    w->stack = NULL;
+}
+
+static enum layout_event enter(struct layout_walk *w, uint32_t node, uint32_t *ret_node,
+                               size_t *ret_level)
+{
+    *ret_node = node;
+    *ret_level = w->level;
+    w->stack[w->level++] =
+        (struct layout_step){.node = node, .left = w->l->start[node + 1] - w->l->start[node]};
+    return LAYOUT_ENTER;
+}
+
+enum layout_event layout_walk_next(struct layout_walk *w, uint32_t *ret_node, size_t *ret_level)
+{
+    if (!w->begun) {
+        w->begun = true;
+        return enter(w, 0, ret_node, ret_level);
+    }
+    if (w->level == 0) {
+        return LAYOUT_END;
+    }
+    struct layout_step *top = &w->stack[w->level - 1];
+    if (top->left > 0) {
+        top->left--;
+        return enter(w, w->l->kids[w->l->start[top->node] + top->left], ret_node, ret_level);
+    }
+    w->level--;
+    *ret_node = top->node;
+    *ret_level = w->level;
+    return LAYOUT_LEAVE;
+}
+
+void layout_walk_skip(struct layout_walk *w)
+{
+    w->level--;
+}

@@ -1,0 +1,53 @@
+/* Shared by the files of trees. */
+#ifndef PROFPULL_STORE_QUERY_TREE_PRIVATE_H
+#define PROFPULL_STORE_QUERY_TREE_PRIVATE_H
+
+#include <stdint.h>
+
+#include "pprof/table.h"
+#include "store/query/tree.h"
+
+struct tree_edge {
+    uint32_t parent;
+    uint32_t name;
+};
+
+struct tree {
+    struct budget budget;
+    struct table names;
+    struct table edges; /* keys are struct tree_edge; edge i leads to node i + 1 */
+    int64_t *self;      /* of each node */
+    int64_t *total;
+    size_t self_cap;
+    size_t total_cap;
+};
+
+static inline int64_t tree_plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) {
+        return sum;
+    }
+    return a > 0 ? INT64_MAX : INT64_MIN;
+}
+
+/* Of a node that is not the root. */
+static inline const struct tree_edge *tree_edge_of(const struct tree *t, uint32_t node)
+{
+    size_t n;
+    return merge_table_get(&t->edges, node - 1, &n);
+}
+
+static inline struct sv tree_name_of(const struct tree *t, uint32_t name)
+{
+    size_t n;
+    const char *p = merge_table_get(&t->names, name, &n);
+    return (struct sv){p, n};
+}
+
+/* Writes the total of each node. */
+void tree_totals(const struct tree *t, int64_t *ret_total);
+/* ERR_LIMIT if so many bytes more are beyond the limit of the tree. */
+bool tree_room(const struct tree *t, size_t bytes, struct err *err);
+
+#endif
