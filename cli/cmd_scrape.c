@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/cmd.h"
@@ -17,8 +18,11 @@
 /* A profile that inflates to more is not described. */
 #define INFLATED_MAX ((size_t)64 * 1024 * 1024)
 #define SECONDS_MAX 86400
+#define JOBS_SUGGESTED 256
 
 struct scrape_args {
+    struct cmd_config_flags config;
+    const char *job;
     const char *type;
     const char *output;
     uint64_t seconds;
@@ -28,6 +32,7 @@ struct scrape_args {
 
 struct scrape {
     const struct scrape_args *args;
+    const struct config_job *job; /* whose credentials and TLS are used; NULL: none */
     const char *url;
     uint64_t seconds; /* how long the target samples; 0: it does not */
     struct loop *loop;
@@ -87,13 +92,21 @@ static bool apply_type(CURLU *u, const struct config_type *type, uint64_t second
     return curl_url_set(u, CURLUPART_QUERY, text, CURLU_APPENDQUERY) == CURLUE_OK;
 }
 
-static bool fill_url(CURLU *u, const char *given, uint64_t seconds, const struct config_type *type,
-                     struct err *err)
+/* What is asked for on the command line. */
+struct asked {
+    const char *url;
+    const char *scheme; /* where the URL has none */
+    uint64_t seconds;
+    const struct config_type *type; /* NULL: the URL says all */
+};
+
+static bool fill_url(CURLU *u, const struct asked *asked, struct err *err)
 {
-    bool bare = strstr(given, "://") == NULL;
+    const struct config_type *type = asked->type;
+    bool bare = strstr(asked->url, "://") == NULL;
     struct buf text;
     buf_init(&text, (size_t)64 * 1024);
-    buf_printf(&text, "%s%s", bare ? "http://" : "", given);
+    buf_printf(&text, "%s%s%s", bare ? asked->scheme : "", bare ? "://" : "", asked->url);
     CURLUcode rc =
         buf_ok(&text) ? curl_url_set(u, CURLUPART_URL, text.data, 0) : CURLUE_MALFORMED_INPUT;
     buf_done(&text);
@@ -106,13 +119,13 @@ static bool fill_url(CURLU *u, const char *given, uint64_t seconds, const struct
     if (type == NULL && !url_has_path(u)) {
         return err_set(err, ERR_INPUT, "the URL has no path: add one, or say --type");
     }
-    return type == NULL || apply_type(u, type, seconds) || err_set(err, ERR_INPUT, "invalid URL");
+    return type == NULL || apply_type(u, type, asked->seconds) ||
+           err_set(err, ERR_INPUT, "invalid URL");
 }
 
 /* The URL to fetch, freed with curl_free(), and how long the target will sample. NULL if the given
  * URL is wrong. */
-static char *make_url(const char *given, uint64_t seconds, const struct config_type *type,
-                      uint64_t *ret_seconds, struct err *err)
+static char *make_url(const struct asked *asked, uint64_t *ret_seconds, struct err *err)
 {
     char *url = NULL;
     CURLU *u = curl_url();
@@ -120,7 +133,7 @@ static char *make_url(const char *given, uint64_t seconds, const struct config_t
         err_memory(err);
         return NULL;
     }
-    if (fill_url(u, given, seconds, type, err)) {
+    if (fill_url(u, asked, err)) {
         *ret_seconds = url_seconds(u);
         if (curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK) {
             err_set(err, ERR_INPUT, "invalid URL");
@@ -244,10 +257,10 @@ static void scrape_on_done(void *arg, const struct http_response *r)
 
 static bool run_request(struct scrape *s, struct http_client *client, struct err *err)
 {
-    struct http_settings settings = {.follow_redirects = true};
+    static const struct http_settings plain = {.follow_redirects = true};
     struct http_request request = {
         .url = s->url,
-        .settings = &settings,
+        .settings = s->job == NULL ? &plain : &s->job->http,
         .timeout_ms = s->args->timeout_ms + (int64_t)s->seconds * MS_PER_S,
         .max_body = (size_t)s->args->max_size,
         .on_done = scrape_on_done,
@@ -280,20 +293,77 @@ static int scrape(struct scrape *s)
     return s->code;
 }
 
+/* The type as a job has it, or as it is built in; NULL: the URL says all. */
+static const struct config_type *find_type(const struct scrape *s)
+{
+    const char *key = s->args->type;
+    for (size_t i = 0; key != NULL && s->job != NULL && i < s->job->n_types; i++) {
+        if (strcmp(s->job->types[i].key, key) == 0) {
+            return &s->job->types[i];
+        }
+    }
+    const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(key));
+    return builtin == NULL ? NULL : &builtin->type;
+}
+
+static bool find_job(struct scrape *s, const struct config *config, struct err *err)
+{
+    const char *names[JOBS_SUGGESTED];
+    size_t n = 0;
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        if (strcmp(config->jobs[i].name, s->args->job) == 0) {
+            s->job = &config->jobs[i];
+            return true;
+        }
+        if (n < JOBS_SUGGESTED) {
+            names[n++] = config->jobs[i].name;
+        }
+    }
+    const char *near = suggest(sv_from(s->args->job), names, n);
+    return err_set(err, ERR_INPUT, "%s has no job \"%s\"%s%s%s", config->file, s->args->job,
+                   near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+                   near == NULL ? "" : "\"?");
+}
+
+static int scrape_url(struct scrape *s, const char *given)
+{
+    struct err err = ERR_INIT;
+    struct asked asked = {.url = given,
+                          .scheme = s->job == NULL ? "http" : s->job->scheme,
+                          .seconds = s->args->seconds,
+                          .type = find_type(s)};
+    char *url = make_url(&asked, &s->seconds, &err);
+    s->url = url;
+    int code = url == NULL ? cmd_fail(EXIT_INPUT, &err) : scrape(s);
+    curl_free(url);
+    return code;
+}
+
 static int run_scrape(const void *arg, char *const *operands, size_t n)
 {
     const struct scrape_args *args = arg;
     struct err err = ERR_INIT;
-    const struct config_builtin_type *builtin = config_builtin_type_find(sv_from(args->type));
     struct scrape s = {.args = args};
     if (n != 1) {
         return cmd_usage_error("scrape", n == 0 ? "URL is needed" : "one URL at a time");
     }
-    char *url = make_url(operands[0], args->seconds, builtin == NULL ? NULL : &builtin->type,
-                         &s.seconds, &err);
-    s.url = url;
-    int code = url == NULL ? cmd_fail(EXIT_INPUT, &err) : scrape(&s);
-    curl_free(url);
+    if ((args->config.file == NULL) != (args->job == NULL)) {
+        return cmd_usage_error("scrape", "--config and --job belong together");
+    }
+    if (args->output != NULL && output_is_stdout(args->output) && isatty(STDOUT_FILENO) == 1) {
+        return cmd_usage_error("scrape", "--output: a profile is not for a terminal: name a file, "
+                                         "or send it through a pipe");
+    }
+    if (args->job == NULL) {
+        return scrape_url(&s, operands[0]);
+    }
+    struct config *config = cmd_load_config(&args->config);
+    if (config == NULL) {
+        return EXIT_INPUT;
+    }
+    int code =
+        find_job(&s, config, &err) ? scrape_url(&s, operands[0]) : cmd_fail(EXIT_INPUT, &err);
+    config_unref(config);
     return code;
 }
 
@@ -304,6 +374,9 @@ static const char *choose_type(size_t i)
 }
 
 static const struct flag flags[] = {
+    FLAG(TEXT, "config", 'c', scrape_args, config.file, "FILE", "with --job"),
+    FLAG(TEXT, "job", 'j', scrape_args, job, "JOB",
+         "use the credentials, TLS settings, scheme and types of this job of the configuration"),
     FLAG(CHOICE, "type", 't', scrape_args, type, "TYPE", "the built-in profile type",
          .choice = choose_type),
     FLAG(NUMBER, "seconds", 's', scrape_args, seconds, "N", "how long a sampling type samples",
@@ -320,10 +393,11 @@ static const struct flag flags[] = {
 const struct command cmd_scrape = {
     .name = "scrape",
     .summary = "fetch one profile now and say what it is",
-    .usage = "scrape URL [--type TYPE] [OPTIONS]",
-    .description = "Fetches one profile now, checks it and says what it is. URL may be host:port "
-                   "alone; with --type the path and, for types that sample, seconds=N come from "
-                   "the type.",
+    .usage = "scrape URL [--type TYPE] [--config FILE --job JOB] [OPTIONS]",
+    .description =
+        "Fetches one profile now, checks it and says what it is. URL may be host:port "
+        "alone; with --type the path and, for types that sample, seconds=N come from "
+        "the type. With --config and --job the target is asked as that job would ask it.",
     .exit_codes = "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no "
                   "answer, an error, or something that is not a profile.",
     COMMAND_FLAGS(flags, scrape_args),

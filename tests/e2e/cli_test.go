@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -326,6 +327,27 @@ func TestScrape(t *testing.T) {
 	expectCall(t, exitPeer, "*", "already in use", "scrape", tg.URL()+"/debug/pprof/heap")
 	expectCall(t, exitPeer, "*", "*", "scrape", "http://"+loop.Host()+":1/debug/pprof/heap")
 	expectCall(t, exitUsage, "", "*", "scrape", tg.URL(), "--type", "nonsense")
+}
+
+// With a job of a configuration, its credentials and scheme are used.
+func TestScrapeAsAJob(t *testing.T) {
+	t.Parallel()
+	profile := pprof.Make("heap", pprof.Options{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "u" || password != "p" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write(profile)
+	}))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	config := writeConfig(t, fmt.Sprintf("scrape_configs:\n  - job_name: shop\n    basic_auth: {username: u, password: p}\n"+
+		"    static_configs: [{targets: [%q]}]\nwrite: [{url: \"http://x\"}]\n", address))
+	expectCall(t, exitPeer, "*", "401", "scrape", address, "--type", "memory")
+	expectCall(t, exitDone, "alloc_space", "", "scrape", address, "--type", "memory", "--config", config, "--job", "shop")
+	expectCall(t, exitInput, "", "did you mean \"shop\"?", "scrape", address, "--type", "memory", "--config", config, "--job", "shp")
+	expectCall(t, exitUsage, "", "belong together", "scrape", address, "--job", "shop")
 }
 
 // A password file that cannot be read is reported with the reason, and nothing else breaks.
