@@ -20,6 +20,10 @@
 #define STOP_MS (INT64_C(15) * MS_PER_S)
 /* How long it may take to join all threads at the end. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
+/* How long the admin server waits for another request on a connection. */
+#define IDLE_MS (INT64_C(60) * MS_PER_S)
+/* What the bodies of all requests to the admin server may hold together. */
+#define BODIES_MAX (UINT64_C(64) << 20)
 
 /* Waits for one of our signals or, where fd >= 0, for fd to become readable.
  * Returns the signal's number, or 0 for fd. */
@@ -74,13 +78,22 @@ static bool start_server(struct app *app, const struct config *config, struct se
     }
     struct server_options options = {
         .listen = listen,
+        .sets = ROUTE_ADMIN | ROUTE_QUERY,
         .max_connections = config->server.max_connections,
         .max_connections_per_address = config->server.max_connections_per_address,
         .request_timeout_ms = config->server.request_timeout_ms,
         .answer_timeout_ms = config->server.answer_timeout_ms,
+        .idle_timeout_ms = IDLE_MS,
+        .bodies_max_bytes = BODIES_MAX,
+        .query = {.threads = 2,
+                  .waiting_max = 64,
+                  .timeout_ms = 30 * MS_PER_S,
+                  .bytes_max = UINT64_C(256) << 20,
+                  .body_max = UINT64_C(4) << 20},
         .log = app_log(app),
         .metrics = app_metrics(app),
         .scraper = app_scraper(app),
+        .config = config,
         .version = PROFPULL_VERSION,
         .healthy = is_healthy,
         .ready = is_ready,

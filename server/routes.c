@@ -19,6 +19,50 @@ void reply_plain(struct connection *c, int status, const char *text)
     connection_reply(c, status, "text/plain; charset=utf-8", sv_from(text));
 }
 
+/* The code of Connect for what the server itself answers. */
+static const char *connect_code(int status)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } rows[] = {
+        {400, "invalid_argument"},   {401, "unauthenticated"},    {408, "deadline_exceeded"},
+        {413, "resource_exhausted"}, {429, "resource_exhausted"}, {503, "unavailable"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].status == status) {
+            return rows[i].code;
+        }
+    }
+    return "unknown";
+}
+
+void reply_error(struct connection *c, enum route_errors errors, int status, struct sv headers,
+                 const char *message)
+{
+    struct buf body;
+    const char *type = "application/json";
+    buf_init(&body, LINKS_MAX);
+    if (errors == ROUTE_ERRORS_CONNECT && status == STATUS_METHOD) {
+        type = NULL; /* Connect's own servers send no body with it */
+    } else if (errors == ROUTE_ERRORS_CONNECT) {
+        buf_puts(&body, "{");
+        json_member("code", sv_from(connect_code(status)), &body);
+        json_member("message", sv_from(message), &body);
+        buf_puts(&body, "}");
+    } else if (errors == ROUTE_ERRORS_PROFEFE) {
+        buf_printf(&body, "{\"code\":%d", status);
+        json_member("error", sv_from(message), &body);
+        buf_puts(&body, "}\n");
+    } else {
+        type = "text/plain; charset=utf-8";
+        buf_printf(&body, "%s\n", message);
+    }
+    connection_answer(c, &(struct connection_answer){
+                             .status = status, .type = type, .headers = headers, .body = &body});
+    buf_done(&body);
+}
+
 /* ---- pages ----------------------------------------------------------------------------------- */
 
 static void reply_healthy(struct connection *c, const struct request *r,
@@ -63,6 +107,8 @@ static void reply_metrics(struct connection *c, const struct request *r,
     buf_done(&page);
 }
 
+static const struct route *route_at(const struct server_options *options, size_t i);
+
 static void reply_links(struct connection *c, const struct request *r,
                         const struct server_options *options)
 {
@@ -72,8 +118,8 @@ static void reply_links(struct connection *c, const struct request *r,
     buf_init(&page, LINKS_MAX);
     buf_printf(&page, "<!doctype html><title>profpull</title><h1>profpull %s</h1><ul>",
                options->version);
-    for (size_t i = 0; (route = route_at(i)) != NULL; i++) {
-        if (route->about != NULL) {
+    for (size_t i = 0; (route = route_at(options, i)) != NULL; i++) {
+        if (route->about != NULL && (route->set & options->sets) != 0) {
             buf_printf(&page, "<li><a href=\"%s\">%s</a> %s", route->path, route->path,
                        route->about);
         }
@@ -85,31 +131,121 @@ static void reply_links(struct connection *c, const struct request *r,
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-const struct route *route_at(size_t i)
+static const struct route agent_routes[] = {
+    {"/", .set = ROUTE_ADMIN, .handle = reply_links},
+    {"/metrics", .set = ROUTE_ADMIN, .handle = reply_metrics,
+     .about = "counters, gauges and histograms"},
+    {"/api/v1/targets", .set = ROUTE_ADMIN, .handle = reply_targets,
+     .about = "every scrape and its state; <a "
+              "href=\"/api/v1/targets?health=down\">?health=down</a> the failing ones"},
+    {"/-/healthy", .set = ROUTE_ADMIN, .handle = reply_healthy,
+     .about = "whether the process works"},
+    {"/-/ready", .set = ROUTE_ADMIN, .handle = reply_ready,
+     .about = "whether discovery has been read"},
+    {.path = NULL},
+};
+
+/* A new API adds a line. */
+static const struct route *const tables[] = {
+    agent_routes,
+};
+
+/* The i-th row of a table; *i becomes less by the rows of it. NULL past the last one. */
+static const struct route *row_of(const struct route *table, size_t *i)
 {
-    static const struct route routes[] = {
-        {"/", reply_links, NULL},
-        {"/metrics", reply_metrics, "counters, gauges and histograms"},
-        {"/api/v1/targets", reply_targets,
-         "every scrape and its state; <a href=\"/api/v1/targets?health=down\">?health=down</a> the "
-         "failing ones"},
-        {"/-/healthy", reply_healthy, "whether the process works"},
-        {"/-/ready", reply_ready, "whether discovery has been read"},
-    };
-    return i < sizeof(routes) / sizeof(routes[0]) ? &routes[i] : NULL;
+    for (const struct route *route = table; route != NULL && route->path != NULL; route++) {
+        if ((*i)-- == 0) {
+            return route;
+        }
+    }
+    return NULL;
 }
 
-void routes_dispatch(struct connection *c, const struct request *r,
-                     const struct server_options *options)
+/* The i-th row of all tables; NULL past the last one. */
+static const struct route *route_at(const struct server_options *options, size_t i)
 {
+    const struct route *route = row_of(options->routes, &i);
+    for (size_t t = 0; route == NULL && t < sizeof(tables) / sizeof(tables[0]); t++) {
+        route = row_of(tables[t], &i);
+    }
+    return route;
+}
+
+static bool serves(const struct route *route, struct sv path)
+{
+    struct sv own = sv_from(route->path);
+    return sv_eq(path, own) || (route->is_prefix && sv_starts_with(path, own));
+}
+
+static unsigned methods_of(const struct route *route)
+{
+    return route->methods != 0 ? route->methods : ROUTE_GET;
+}
+
+static struct route_match find(const struct server_options *options, unsigned sets,
+                               enum request_method method, struct sv path)
+{
+    struct route_match match = {.route = NULL};
     const struct route *route;
-    size_t i = 0;
-    while ((route = route_at(i)) != NULL && !sv_eq_str(r->path, route->path)) {
-        i++;
+    for (size_t i = 0; (route = route_at(options, i)) != NULL; i++) {
+        if ((route->set & sets) == 0 || !serves(route, path)) {
+            continue;
+        }
+        if ((methods_of(route) >> method & 1) != 0) {
+            match.route = route;
+            return match;
+        }
+        match.other = match.other == NULL ? route : match.other;
+        match.methods |= methods_of(route);
     }
-    if (route == NULL) {
-        reply_plain(c, STATUS_NOT_FOUND, "not found\n");
-    } else {
-        route->handle(c, r, options);
+    return match;
+}
+
+/* Cuts a prefix off that ends before a slash. */
+static bool cut_prefix(struct sv *path, struct sv prefix)
+{
+    struct sv rest = *path;
+    if (prefix.n == 0 || !sv_starts_with(rest, prefix)) {
+        return false;
     }
+    rest = sv_skip(rest, prefix.n);
+    if (rest.n == 0 || rest.p[0] != '/') {
+        return false;
+    }
+    *path = rest;
+    return true;
+}
+
+/* "//x" is how "/" at the end of a URL and "/x" are joined. */
+static struct sv without_slashes(struct sv path)
+{
+    while (path.n > 1 && path.p[0] == '/' && path.p[1] == '/') {
+        path = sv_skip(path, 1);
+    }
+    return path;
+}
+
+static bool is_found(const struct route_match *match)
+{
+    return match->route != NULL || match->other != NULL;
+}
+
+struct route_match routes_find(const struct server_options *options, struct request *r)
+{
+    static const char *const kept[] = {"/pyroscope", "/profile"};
+    r->path = without_slashes(r->path);
+    struct route_match match = find(options, options->sets, r->method, r->path);
+    if (!is_found(&match) && cut_prefix(&r->path, sv_from(options->path_prefix))) {
+        r->path = without_slashes(r->path);
+        match = find(options, options->sets, r->method, r->path);
+    }
+    for (size_t i = 0; !is_found(&match) && i < sizeof(kept) / sizeof(kept[0]); i++) {
+        struct sv rest = r->path;
+        if (cut_prefix(&rest, sv_from(kept[i]))) {
+            rest = without_slashes(rest);
+            match = find(options, options->sets & (ROUTE_QUERY | ROUTE_RECEIVE), r->method, rest);
+            r->path = is_found(&match) ? rest : r->path;
+        }
+    }
+    return match;
 }

@@ -1,7 +1,11 @@
-/* The pages and APIs of the admin server: one table, one row for each.
+/* The pages and APIs of our servers: tables with one row for each.
  *
  * A handler runs on the server's thread, answers its request and takes what it needs from the
- * options. A new page is a file with a handler and a row in routes.c.
+ * options; it must not block. A handler that works (`work`) runs on a thread of the pool for its
+ * set, with the whole body (server/exchange.h).
+ *
+ * A page of the agent is a row in routes.c. An API exports a table of rows, ended by a row without
+ * a path, and routes.c lists its tables.
  */
 #ifndef PROFPULL_SERVER_ROUTES_H
 #define PROFPULL_SERVER_ROUTES_H
@@ -11,26 +15,58 @@
 
 #define STATUS_OK 200
 #define STATUS_NOT_FOUND 404
+#define STATUS_METHOD 405
+#define STATUS_BUSY 429
+#define STATUS_CANCELLED 499
 #define STATUS_INTERNAL 500
 #define STATUS_UNAVAILABLE 503
 
+struct exchange;
+
 typedef void route_handler(struct connection *c, const struct request *r,
                            const struct server_options *options);
+typedef void route_work(struct exchange *x);
 
-/* Routes answer GET; HEAD gets the same without the body. */
+/* How the server words what it answers itself: a wrong method, no credentials, too large a body,
+ * too many requests. */
+enum route_errors {
+    ROUTE_ERRORS_TEXT,    /* a line of text */
+    ROUTE_ERRORS_CONNECT, /* {"code":"unavailable","message":"..."} */
+    ROUTE_ERRORS_PROFEFE, /* {"code":503,"error":"..."} */
+};
+
+/* For `methods` of a route. */
+#define ROUTE_GET (1U << REQUEST_GET | 1U << REQUEST_HEAD)
+#define ROUTE_POST (1U << REQUEST_POST)
+#define ROUTE_ANY (~0U)
+
 struct route {
-    const char *path;
-    route_handler *handle;
+    const char *path; /* begins with "/" */
+    bool is_prefix;   /* the path ends with "/", and stands for all below it too */
+    unsigned set;     /* ROUTE_ADMIN, ROUTE_QUERY or ROUTE_RECEIVE */
+    /* Others are answered 405. 0: ROUTE_GET; HEAD gets what GET gets without the body. */
+    unsigned methods;
+    enum route_errors errors;
+    route_handler *handle; /* one of these two */
+    route_work *work;
     const char *about; /* HTML, for the page of links; NULL: not listed */
 };
 
-/* NULL past the last one. */
-const struct route *route_at(size_t i);
-/* Answers a request by its route, or that there is none. */
-void routes_dispatch(struct connection *c, const struct request *r,
-                     const struct server_options *options);
+struct route_match {
+    const struct route *route; /* NULL: none, or none for the method */
+    const struct route *other; /* then, if there is one for other methods */
+    unsigned methods;          /* then, what they are */
+};
+/* The first route of the server's sets for the path and method of a request. Several slashes at the
+ * start of a path count as one. The path may follow the path_prefix of the options, and those of
+ * the APIs also the prefixes that SDKs and data sources keep in their URLs, /pyroscope and
+ * /profile; the path of the request becomes what follows it. */
+struct route_match routes_find(const struct server_options *options, struct request *r);
 
 /* Answers with a text. */
 void reply_plain(struct connection *c, int status, const char *text);
+/* Answers with an error of the server's own. headers: further ones, or SV(""). */
+void reply_error(struct connection *c, enum route_errors errors, int status, struct sv headers,
+                 const char *message);
 
 #endif

@@ -12,12 +12,15 @@
 
 #include "base/clock.h"
 #include "server/connection.h"
+#include "server/exchange_pool.h"
 #include "server/routes.h"
 
 /* How often the times of connections are checked, and accept() is tried again. */
 #define CHECK_MS 100
 /* Connections that the kernel holds while we have not accepted them. */
 #define BACKLOG 128
+/* "Allow: GET, HEAD, ..." */
+#define ALLOW_MAX ((size_t)256)
 
 /* A connection and where it comes from. */
 struct place {
@@ -37,18 +40,81 @@ struct server {
     size_t n;
     uint64_t last_number;
     uint16_t port;
+    struct connection_bodies bodies;
+    struct exchange_pool *query; /* NULL if no set of routes needs it; so the next one */
+    struct exchange_pool *receive;
     struct metric_cell *requests;
     struct metric_cell *open;
     struct metric_cell *ended[CONNECTION_ENDS];
+    struct metric_cell *refused[CONNECTION_REFUSALS];
 };
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static void server_on_request(void *arg, struct connection *c, const struct request *r)
+static void refuse_method(struct connection *c, const struct route_match *match)
+{
+    struct buf headers;
+    buf_init(&headers, ALLOW_MAX);
+    for (enum request_method m = REQUEST_GET; m < REQUEST_OTHER; m++) {
+        if ((match->methods >> m & 1) != 0) {
+            buf_printf(&headers, "%s%s", headers.len == 0 ? "Allow: " : ", ",
+                       request_method_name(m));
+        }
+    }
+    buf_puts(&headers, "\r\n");
+    reply_error(c, match->other->errors, STATUS_METHOD,
+                (struct sv){.p = headers.data, .n = headers.len}, "method not allowed");
+    buf_done(&headers);
+}
+
+static const struct server_work *work_of(const struct server *s, const struct route *route)
+{
+    return route->set == ROUTE_RECEIVE ? &s->options.receive : &s->options.query;
+}
+
+static void server_on_request(void *arg, struct connection *c, struct request *r)
 {
     struct server *s = arg;
     metric_inc(s->requests);
-    routes_dispatch(c, r, &s->options);
+    struct route_match match = routes_find(&s->options, r);
+    if (match.route == NULL && match.other == NULL) {
+        reply_plain(c, STATUS_NOT_FOUND, "404 page not found\n");
+    } else if (match.route == NULL) {
+        refuse_method(c, &match);
+    } else if (match.route->handle != NULL) {
+        match.route->handle(c, r, &s->options);
+    } else {
+        connection_set_data(c, match.route);
+        connection_read_body(c, (size_t)work_of(s, match.route)->body_max);
+    }
+}
+
+static void server_on_refusal(void *arg, struct connection *c, const struct request *r,
+                              enum connection_refusal why, int status)
+{
+    static const char *const messages[CONNECTION_REFUSALS] = {
+        [REFUSED_LARGE_BODY] = "the request body is too large",
+        [REFUSED_SLOW_BODY] = "the request body came too slowly",
+        [REFUSED_NO_ROOM] = "too many request bodies at the same time: try again later",
+        [REFUSED_BUSY] = "too many requests at the same time: try again later",
+    };
+    struct server *s = arg;
+    const struct route *route = connection_data(c);
+    (void)r;
+    metric_inc(s->refused[why]);
+    reply_error(c, route == NULL ? ROUTE_ERRORS_TEXT : route->errors, status,
+                why == REFUSED_NO_ROOM || why == REFUSED_BUSY ? SV("Retry-After: 1\r\n") : SV(""),
+                messages[why] != NULL ? messages[why] : connection_status_text(status));
+}
+
+static void server_on_body(void *arg, struct connection *c, const struct request *r)
+{
+    struct server *s = arg;
+    const struct route *route = connection_data(c);
+    struct exchange_pool *pool = route->set == ROUTE_RECEIVE ? s->receive : s->query;
+    if (!exchange_pool_submit(pool, c, route, r)) {
+        server_on_refusal(s, c, r, REFUSED_BUSY, STATUS_BUSY);
+    }
 }
 
 static void server_on_end(void *arg, struct connection *c, enum connection_end why)
@@ -240,8 +306,27 @@ static bool server_bind(struct server *s, struct err *err)
     return true;
 }
 
+static bool start_pool(struct server *s, const char *name, const struct server_work *work,
+                       struct exchange_pool **ret, struct err *err)
+{
+    struct exchange_pool_options options = {
+        .name = name, .loop = s->loop, .server = &s->options, .work = *work};
+    *ret = exchange_pool_new(&options, err);
+    return *ret != NULL;
+}
+
+static bool start_pools(struct server *s, struct err *err)
+{
+    unsigned sets = s->options.sets;
+    return ((sets & (ROUTE_ADMIN | ROUTE_QUERY)) == 0 ||
+            start_pool(s, "query", &s->options.query, &s->query, err)) &&
+           ((sets & ROUTE_RECEIVE) == 0 ||
+            start_pool(s, "receive", &s->options.receive, &s->receive, err));
+}
+
 static bool server_setup(struct server *s, struct err *err)
 {
+    s->bodies.max = s->options.bodies_max_bytes;
     s->loop = loop_new(err);
     if (s->loop == NULL) {
         return false;
@@ -250,7 +335,11 @@ static bool server_setup(struct server *s, struct err *err)
         .base = loop_event_base(s->loop),
         .request_ms = s->options.request_timeout_ms,
         .answer_ms = s->options.answer_timeout_ms,
+        .idle_ms = s->options.idle_timeout_ms,
+        .bodies = &s->bodies,
         .on_request = server_on_request,
+        .on_body = server_on_body,
+        .on_refusal = server_on_refusal,
         .on_end = server_on_end,
         .arg = s,
     };
@@ -259,7 +348,7 @@ static bool server_setup(struct server *s, struct err *err)
     if (s->places == NULL || s->timer == NULL) {
         return err_memory(err);
     }
-    if (!server_bind(s, err)) {
+    if (!server_bind(s, err) || !start_pools(s, err)) {
         return false;
     }
     s->thread = loop_thread_start(s->loop, "admin", err);
@@ -284,12 +373,24 @@ static void make_metrics(struct server *s)
         .type = METRIC_COUNTER,
         .labels = {"reason"},
     };
+    static const struct metric_desc refused = {
+        .name = "profpull_admin_requests_refused_total",
+        .help = "Requests that the admin server refused before any handler saw them, by why.",
+        .type = METRIC_COUNTER,
+        .labels = {"reason"},
+    };
     static const char *const reasons[CONNECTION_ENDS] = {
         [CONNECTION_DONE] = "done",
+        [CONNECTION_IDLE] = "idle",
         [CONNECTION_SLOW_REQUEST] = "slow_request",
         [CONNECTION_SLOW_ANSWER] = "slow_answer",
         [CONNECTION_CROWDED] = "crowded",
         [CONNECTION_SAME_ADDRESS] = "same_address",
+    };
+    static const char *const refusals[CONNECTION_REFUSALS] = {
+        [REFUSED_MALFORMED] = "malformed", [REFUSED_LARGE_BODY] = "large_body",
+        [REFUSED_SLOW_BODY] = "slow_body", [REFUSED_NO_ROOM] = "no_room",
+        [REFUSED_BUSY] = "busy",           [REFUSED_AUTH] = "credentials",
     };
     struct metrics *m = s->options.metrics;
     s->requests = metric_only(metrics_register(m, &requests));
@@ -297,6 +398,10 @@ static void make_metrics(struct server *s)
     struct metric *family = metrics_register(m, &ended);
     for (size_t i = 0; i < CONNECTION_ENDS; i++) {
         s->ended[i] = metric_cell_of(family, reasons[i]);
+    }
+    family = metrics_register(m, &refused);
+    for (size_t i = 0; i < CONNECTION_REFUSALS; i++) {
+        s->refused[i] = metric_cell_of(family, refusals[i]);
     }
 }
 
@@ -333,9 +438,13 @@ struct server *server_stop(struct server *s)
     if (s->listener != NULL) {
         evconnlistener_free(s->listener);
     }
+    exchange_pool_stop(s->query);
+    exchange_pool_stop(s->receive);
     loop_timer_free(s->timer);
     free(s->places);
     loop_free(s->loop);
+    exchange_pool_free(s->query);
+    exchange_pool_free(s->receive);
     free(s);
     return NULL;
 }

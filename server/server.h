@@ -1,16 +1,12 @@
-/* The admin HTTP server, on a thread and loop of its own. Its pages and APIs are in
- * server/routes.c:
+/* An HTTP server on a thread and loop of its own. Its pages and APIs are rows of the tables in
+ * server/routes.c, of up to three sets: the pages of the agent, the APIs that answer queries, and
+ * those that receive profiles. A process has the admin server, and perhaps others for the APIs.
  *
- *     GET /metrics          Prometheus text format
- *     GET /-/healthy        200 while every loop runs (last tick under 5 s ago)
- *     GET /-/ready          200 once the configuration is loaded and discovery has synced
- *     GET /api/v1/targets   JSON: every scrape with state, last error, last duration, next due
- *     GET /                 a page of links
- *
- * It reads snapshots and atomics only: a slow or hostile client delays no other thread. Nor does it
- * keep others from being answered, a health check above all: a connection serves one request in a
- * bounded time, and a new one always gets a place. If all are taken, the oldest connection of the
- * address that has the most of them ends for it.
+ * The pages of the agent read snapshots and atomics only, and APIs work on threads of a pool: a
+ * slow or hostile client delays no other thread. Nor does it keep others from being answered, a
+ * health check above all: each step of a connection has a bounded time, and a new one always gets a
+ * place. If all are taken, the one of the address with the most connections ends that has had no
+ * request for the longest time.
  */
 #ifndef PROFPULL_SERVER_SERVER_H
 #define PROFPULL_SERVER_SERVER_H
@@ -22,18 +18,44 @@
 #include "base/metrics.h"
 #include "scraper/scraper.h"
 
+struct config;
+struct route;
 struct server;
+struct store;
+
+/* Sets of routes. */
+#define ROUTE_ADMIN 1U
+#define ROUTE_QUERY 2U
+#define ROUTE_RECEIVE 4U
+
+/* How handlers of an API work. */
+struct server_work {
+    unsigned threads;     /* requests that are worked on at the same time */
+    unsigned waiting_max; /* and that wait for it; further ones are refused */
+    int64_t timeout_ms;   /* of a request, waiting included */
+    uint64_t bytes_max;   /* memory that a request may use */
+    uint64_t body_max;    /* a larger body is refused */
+};
 
 /* Everything in it outlives the server. */
 struct server_options {
     const char *listen; /* "0.0.0.0:4041", "[::1]:0" */
+    unsigned sets;      /* of routes */
     unsigned max_connections;
     unsigned max_connections_per_address;
-    int64_t request_timeout_ms; /* for the head of a request, from the connection on */
+    int64_t request_timeout_ms; /* for the head of a request, from its first byte on */
     int64_t answer_timeout_ms;  /* for sending the answer, whole */
+    int64_t idle_timeout_ms;    /* for the next request to begin */
+    uint64_t bodies_max_bytes;  /* all bodies together */
+    const char *path_prefix;    /* "/profiles": paths may begin with it; NULL for none */
+    struct server_work query;   /* for work of ROUTE_ADMIN and ROUTE_QUERY */
+    struct server_work receive; /* for work of ROUTE_RECEIVE */
+    const struct route *routes; /* further ones, which are found first; NULL for none */
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;
+    struct store *store; /* NULL if profiles are not kept */
+    const struct config *config;
     const char *version;
     /* Called on the server's thread; false with the reason in err, true perhaps with a warning
      * there. */

@@ -61,6 +61,10 @@ static struct server_options options_of(struct fixture *f, const char *listen)
         .max_connections_per_address = CONNECTIONS_OF_ONE,
         .request_timeout_ms = 10000,
         .answer_timeout_ms = 60000,
+        .idle_timeout_ms = 60000,
+        .bodies_max_bytes = 1 << 20,
+        .query = {.threads = 1, .waiting_max = 1, .timeout_ms = 60000, .body_max = 1000},
+        .sets = ROUTE_ADMIN | ROUTE_QUERY,
         .metrics = f->metrics,
         .scraper = f->scraper,
         .version = "1.2.3",
@@ -137,11 +141,12 @@ static int dial(const struct fixture *f)
     return dial_from(f, 1);
 }
 
-/* Reads to the end of the connection. */
+/* Asks for nothing more, and reads to the end of the connection. */
 static void read_all(int fd, struct buf *out)
 {
     char chunk[65536];
     ssize_t n;
+    shutdown(fd, SHUT_WR);
     while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
         assert_true(buf_append(out, chunk, (size_t)n));
     }
@@ -178,8 +183,10 @@ static void pages_and_statuses(void **state)
         {"GET", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
         {"GET", "/nothing", "HTTP/1.1 404", "not found"},
         {"GET", "/metrics/../etc/passwd", "HTTP/1.1 404", "not found"},
-        {"POST", "/metrics", "HTTP/1.1 501", ""},
-        {"BREW", "/metrics", "HTTP/1.1 501", ""},
+        {"POST", "/metrics", "HTTP/1.1 405", "Allow: GET, HEAD\r\n"},
+        {"BREW", "/metrics", "HTTP/1.1 405", "method not allowed"},
+        {"GET", "//-/ready", "HTTP/1.1 200", "ok"},
+        {"GET", "/pyroscope/metrics", "HTTP/1.1 404", "not found"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char *answer = ask(*state, rows[i].method, rows[i].path);
@@ -575,8 +582,8 @@ static void forms_of_requests(void **state)
         {"GET /-/ready#part HTTP/1.1\r\n\r\n", "HTTP/1.1 200", "ok"},
         {"GET /api/v1/targets HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "\r\n\r\n{\"status\""},
         {"GET /-/ready HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200", "ok"},
-        {"GET /-/ready HTTP/1.1\r\n\r\nGET /-/healthy HTTP/1.1\r\n\r\n", "HTTP/1.1 200",
-         "Connection: close\r\n"},
+        {"GET /-/ready HTTP/1.1\r\nConnection: close\r\n\r\nGET /-/healthy HTTP/1.1\r\n\r\n",
+         "HTTP/1.1 200", "Connection: close\r\n"},
         {"GET /%2 HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found"},
         {"GET /metrics%00 HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found"},
         {"GET metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "Bad Request"},

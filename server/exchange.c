@@ -1,0 +1,103 @@
+#include "server/exchange.h"
+
+#include <stdlib.h>
+
+#include "pprof/gzip.h"
+
+/* A smaller answer is not worth it: its head is as long. */
+#define DEFLATE_MIN 1024
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static bool inflate(struct sv body, struct buf *buf, struct err *err)
+{
+    struct scratch *s = scratch_new();
+    struct sv plain = SV("");
+    bool ok = s != NULL ? gzip_inflate(s, body, buf->max, 0, &plain, err) : err_memory(err);
+    if (ok && !buf_append(buf, plain.p, plain.n)) {
+        ok = err_memory(err);
+    }
+    scratch_free(s);
+    return ok;
+}
+
+bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_body,
+                      struct err *err)
+{
+    struct sv coding = request_header(x->request, "Content-Encoding");
+    *ret_body = x->body;
+    if (coding.n == 0 || sv_eq_nocase(coding, "identity")) {
+        return true;
+    }
+    if (!sv_eq_nocase(coding, "gzip") && !sv_eq_nocase(coding, "x-gzip")) {
+        return err_set(err, ERR_REFUSED, "unknown Content-Encoding \"%.*s\", expected gzip",
+                       coding.n < 64 ? (int)coding.n : 64, coding.p);
+    }
+    if (!inflate(x->body, buf, err)) {
+        return false;
+    }
+    *ret_body = (struct sv){.p = buf->data, .n = buf->len};
+    return true;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* "0", "0.", "0.000" */
+static bool is_zero(struct sv q)
+{
+    size_t n = 0;
+    while (n < q.n && (q.p[n] == '0' || (q.p[n] == '.' && n == 1))) {
+        n++;
+    }
+    return q.n > 0 && n == q.n;
+}
+
+/* An element of Accept-Encoding: "gzip;q=0.5". Does it speak of gzip, and does it allow it? */
+static bool speaks_of_gzip(struct sv element, bool *ret_allowed)
+{
+    struct sv name = element;
+    struct sv params = SV("");
+    (void)sv_cut(element, ';', &name, &params);
+    params = sv_trim(params);
+    *ret_allowed = !(params.n > 2 && (params.p[0] | 0x20) == 'q' && params.p[1] == '=' &&
+                     is_zero(sv_trim(sv_skip(params, 2))));
+    name = sv_trim(name);
+    return sv_eq_nocase(name, "gzip") || sv_eq_nocase(name, "x-gzip");
+}
+
+static bool takes_gzip(const struct request *r)
+{
+    struct sv list = request_header(r, "Accept-Encoding");
+    while (list.n > 0) {
+        struct sv element = list;
+        struct sv rest = SV("");
+        bool allowed;
+        (void)sv_cut(list, ',', &element, &rest);
+        if (speaks_of_gzip(element, &allowed)) {
+            return allowed;
+        }
+        list = rest;
+    }
+    return false;
+}
+
+void exchange_deflate(struct exchange *x)
+{
+    struct sv plain = {.p = x->reply.data, .n = x->reply.len};
+    struct scratch *s = plain.n >= DEFLATE_MIN && takes_gzip(x->request) ? scratch_new() : NULL;
+    struct sv packed;
+    if (s != NULL && gzip_deflate(s, plain, &packed) && packed.n < plain.n) {
+        buf_clear(&x->reply);
+        buf_append(&x->reply, packed.p, packed.n);
+        buf_puts(&x->headers, "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n");
+    }
+    scratch_free(s);
+}
+
+void exchange_text(struct exchange *x, int status, const char *content_type, struct sv text)
+{
+    x->status = status;
+    x->content_type = content_type;
+    buf_clear(&x->reply);
+    buf_append(&x->reply, text.p, text.n);
+}

@@ -1,0 +1,162 @@
+#include "server/exchange_pool.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/worker.h"
+#include "server/exchange.h"
+
+/* The longest answer. */
+#define REPLY_MAX ((size_t)256 * 1024 * 1024)
+#define HEADERS_MAX ((size_t)16 * 1024)
+
+struct exchange_pool {
+    struct exchange_pool_options o;
+    struct worker_pool *workers;
+    unsigned n; /* requests that wait or are worked on */
+    struct metric_cell *requests;
+    struct metric_cell *seconds;
+};
+
+struct job {
+    struct work work; /* first: a job is found by it */
+    struct exchange_pool *pool;
+    struct connection *connection;
+    const struct route *route;
+    int64_t began_ms;
+    struct exchange exchange;
+};
+
+static struct job *job_of(struct work *w)
+{
+    return (struct job *)(void *)w;
+}
+
+/* On a thread of the pool. */
+static void exchange_pool_on_run(struct work *w)
+{
+    struct job *j = job_of(w);
+    struct exchange *x = &j->exchange;
+    if (atomic_load(x->cancelled)) {
+        exchange_text(x, STATUS_CANCELLED, "text/plain; charset=utf-8",
+                      SV("the client has closed the connection\n"));
+        return;
+    }
+    if (clock_mono_ms() >= x->deadline_ms) {
+        exchange_text(x, STATUS_UNAVAILABLE, "text/plain; charset=utf-8",
+                      SV("no time was left for this request when its turn came\n"));
+        return;
+    }
+    j->route->work(x);
+}
+
+static void answer(struct job *j)
+{
+    struct exchange *x = &j->exchange;
+    if (!buf_ok(&x->reply) || !buf_ok(&x->headers)) {
+        bool large = buf_too_big(&x->reply) || buf_too_big(&x->headers);
+        connection_reply(j->connection, STATUS_INTERNAL, "text/plain; charset=utf-8",
+                         large ? SV("the answer is too large\n") : SV("out of memory\n"));
+        return;
+    }
+    connection_answer(j->connection, &(struct connection_answer){
+                                         .status = x->status,
+                                         .type = x->content_type,
+                                         .headers = {x->headers.data, x->headers.len},
+                                         .body = &x->reply,
+                                     });
+}
+
+/* On the loop. */
+static void exchange_pool_on_done(struct work *w)
+{
+    struct job *j = job_of(w);
+    struct exchange_pool *p = j->pool;
+    metric_set(p->requests, --p->n);
+    metric_observe(p->seconds, (double)(clock_mono_ms() - j->began_ms) / 1000.0);
+    if (connection_resume(j->connection)) {
+        answer(j);
+    }
+    buf_done(&j->exchange.headers);
+    buf_done(&j->exchange.reply);
+    free(j);
+}
+
+bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
+                          const struct request *r)
+{
+    const struct server_work *work = &p->o.work;
+    struct job *j = p->n < work->threads + work->waiting_max ? calloc(1, sizeof(*j)) : NULL;
+    if (j == NULL) {
+        return false;
+    }
+    j->work = (struct work){
+        .home = p->o.loop, .run = exchange_pool_on_run, .done = exchange_pool_on_done};
+    j->pool = p;
+    j->connection = c;
+    j->route = route;
+    j->began_ms = clock_mono_ms();
+    j->exchange = (struct exchange){
+        .request = r,
+        .options = p->o.server,
+        .body = connection_body(c),
+        .deadline_ms = j->began_ms + work->timeout_ms,
+        .cancelled = connection_cancelled(c),
+        .bytes_max = work->bytes_max,
+        .status = STATUS_OK,
+    };
+    buf_init(&j->exchange.headers, HEADERS_MAX);
+    buf_init(&j->exchange.reply, REPLY_MAX);
+    connection_hold(c);
+    metric_set(p->requests, ++p->n);
+    worker_submit(p->workers, &j->work);
+    return true;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void make_metrics(struct exchange_pool *p)
+{
+    static const double buckets[] = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60};
+    static const struct metric_desc seconds = {
+        .name = "profpull_api_request_seconds",
+        .help = "Time from a whole request to an API until its answer, waiting included.",
+        .type = METRIC_HISTOGRAM,
+        .labels = {"api"},
+        .buckets = buckets,
+        .n_buckets = sizeof(buckets) / sizeof(buckets[0]),
+    };
+    struct metrics *m = p->o.server->metrics;
+    struct metric *requests =
+        metrics_family(m, METRIC_GAUGE, "profpull_api_requests_pending",
+                       "Requests to an API that wait or are worked on.", "api", NULL);
+    p->requests = metric_cell_of(requests, p->o.name);
+    p->seconds = metric_cell_of(metrics_register(m, &seconds), p->o.name);
+}
+
+struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, struct err *err)
+{
+    struct exchange_pool *p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    p->o = *o;
+    make_metrics(p);
+    p->workers = worker_pool_new(o->work.threads, err);
+    return p->workers != NULL ? p : exchange_pool_free(p);
+}
+
+void exchange_pool_stop(struct exchange_pool *p)
+{
+    if (p != NULL) {
+        p->workers = worker_pool_free(p->workers);
+    }
+}
+
+struct exchange_pool *exchange_pool_free(struct exchange_pool *p)
+{
+    exchange_pool_stop(p);
+    free(p);
+    return NULL;
+}
