@@ -18,6 +18,7 @@
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "discovery/discovery.h"
+#include "http/contents.h"
 #include "http/lookup.h"
 #include "scraper/scraper.h"
 #include "write/write.h"
@@ -41,6 +42,7 @@ struct app {
     struct log *log;
     struct intern *intern;
     struct metrics *metrics;
+    struct http_contents *contents; /* of the clients of all stages */
     struct worker_pool *workers;
     unsigned n_workers;
     struct agent_thread threads[THREADS];
@@ -184,8 +186,9 @@ static bool make_base(struct app *app, struct err *err)
     app->log = log_new(STDERR_FILENO, app->config->log.level, app->config->log.format);
     app->intern = intern_new();
     app->metrics = metrics_new();
+    app->contents = http_contents_new();
     app->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (app->log == NULL || app->intern == NULL || app->metrics == NULL) {
+    if (app->log == NULL || app->intern == NULL || app->metrics == NULL || app->contents == NULL) {
         return err_memory(err);
     }
     if (app->drained_fd < 0) {
@@ -212,6 +215,7 @@ static bool make_writer(struct app *app, struct err *err)
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
+        .contents = app->contents,
     };
     app->writer = writer_new(&options, err);
     return app->writer != NULL;
@@ -232,6 +236,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
+        .contents = app->contents,
         .n_jobs = app->config->n_jobs,
         .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
         .max_idle_connections = share,
@@ -292,6 +297,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .on_synced = app_on_synced,
         .on_missing = app_on_missing,
         .arg = app,
+        .contents = app->contents,
         .sharing = sharding_of_discovery(app->sharding),
     };
     app->discovery = discovery_new(&options, err);
@@ -430,6 +436,7 @@ struct app *app_free(struct app *app)
     for (size_t i = 0; i < THREADS; i++) {
         agent_thread_done(&app->threads[i]);
     }
+    http_contents_free(app->contents);
     metrics_free(app->metrics);
     intern_free(app->intern);
     if (app->drained_fd >= 0) {

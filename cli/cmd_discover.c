@@ -31,6 +31,7 @@ struct discover {
     struct loop_timer *timer;
     struct intern *intern;
     struct log *log;
+    struct http_contents *contents;
     struct pipeline *pipeline;
     struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
@@ -272,6 +273,7 @@ static int discover(struct discover *d)
         .on_missing = discover_on_missing,
         .on_forbidden = d->words == NULL ? NULL : discover_on_forbidden,
         .arg = d,
+        .contents = d->contents,
         .sharing = sharding_of_discovery(d->sharding),
     };
     if (!run_discovery(d, &options, &err)) {
@@ -296,7 +298,9 @@ static bool prepare(struct discover *d, struct err *err)
     d->log = log_new(STDERR_FILENO, LOG_WARN, d->config->log.format);
     d->loop = loop_new(err);
     d->leaders = leaders_new();
-    if (d->intern == NULL || d->log == NULL || d->loop == NULL || d->leaders == NULL) {
+    d->contents = http_contents_new();
+    if (d->intern == NULL || d->log == NULL || d->loop == NULL || d->leaders == NULL ||
+        d->contents == NULL) {
         return err->kind == ERR_NONE && err_memory(err);
     }
     if (!make_sharding(d, err)) {
@@ -348,6 +352,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     leaders_free(d.leaders);
     sharding_free(d.sharding);
     loop_free(d.loop);
+    http_contents_free(d.contents);
     intern_free(d.intern);
     log_free(d.log);
     config_unref(config);

@@ -313,6 +313,7 @@ struct config *config_read(const char *name, const struct config_options *option
         box->config.file = r.file;
         if (!r.out_of_memory) {
             fn(&r, arg, &box->config, out);
+            box->config.contents = (struct config_strings){r.contents, r.n_contents};
         }
         if (r.out_of_memory) {
             out_of_memory(&r);

@@ -356,6 +356,7 @@ struct config {
     size_t n_jobs;
     const struct config_endpoint *endpoints;
     size_t n_endpoints;
+    struct config_strings contents; /* named where files could be (content.h), each once */
 };
 
 /* ---- loading --------------------------------------------------------------------------------- */

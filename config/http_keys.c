@@ -63,9 +63,9 @@ static void check_basic_auth(struct reader *r, const struct place *at, bool clea
 
 static const struct field basic_auth_rows[] = {
     ROW(http_settings, "username", username, &kind_text),
-    ROW(http_settings, "username_file", username_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "username_file", username_file, &kind_text, .arg = &text_content),
     ROW(http_settings, "password", password, &kind_text, .arg = &text_secret),
-    ROW(http_settings, "password_file", password_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "password_file", password_file, &kind_text, .arg = &text_content),
 };
 static const struct schema basic_auth = SCHEMA(basic_auth_rows, 0, .check = check_basic_auth);
 
@@ -108,7 +108,7 @@ static void check_authorization(struct reader *r, const struct place *at, bool c
 static const struct field authorization_rows[] = {
     ROW(http_settings, "type", auth_type, &kind_auth_type),
     ROW(http_settings, "credentials", credentials, &kind_text, .arg = &text_credentials),
-    ROW(http_settings, "credentials_file", credentials_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "credentials_file", credentials_file, &kind_text, .arg = &text_content),
 };
 static const struct schema authorization =
     SCHEMA(authorization_rows, 0, .check = check_authorization);
@@ -178,11 +178,11 @@ static void check_tls(struct reader *r, const struct place *at, bool clean, void
 
 static const struct field tls_rows[] = {
     ROW(http_settings, "ca", tls.ca_pem, &kind_text, .arg = &text_nonempty),
-    ROW(http_settings, "ca_file", tls.ca_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "ca_file", tls.ca_file, &kind_text, .arg = &text_content),
     ROW(http_settings, "cert", tls.cert_pem, &kind_text, .arg = &text_nonempty),
-    ROW(http_settings, "cert_file", tls.cert_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "cert_file", tls.cert_file, &kind_text, .arg = &text_content),
     ROW(http_settings, "key", tls.key_pem, &kind_text, .arg = &text_secret),
-    ROW(http_settings, "key_file", tls.key_file, &kind_text, .arg = &text_file_name),
+    ROW(http_settings, "key_file", tls.key_file, &kind_text, .arg = &text_content),
     ROW(http_settings, "server_name", tls.server_name, &kind_text, .arg = &text_nonempty),
     ROW(http_settings, "insecure_skip_verify", tls.insecure_skip_verify, &kind_bool,
         .optional = true),
@@ -239,7 +239,7 @@ static void check_oauth2(struct reader *r, const struct place *at, bool clean, v
 static const struct field oauth2_rows[] = {
     ROW(http_oauth2, "client_id", client_id, &kind_text, .arg = &text_nonempty, .required = true),
     ROW(http_oauth2, "client_secret", client_secret, &kind_text, .arg = &text_secret),
-    ROW(http_oauth2, "client_secret_file", client_secret_file, &kind_text, .arg = &text_file_name),
+    ROW(http_oauth2, "client_secret_file", client_secret_file, &kind_text, .arg = &text_content),
     ROW(http_oauth2, "token_url", token_url, &kind_text, .arg = &text_http_url, .required = true),
     ROW(http_oauth2, "scopes", scopes, &kind_strings, .arg = &text_nonempty, .optional = true),
     ROW(http_oauth2, "endpoint_params", params, &kind_pairs, .arg = &pairs_form),
@@ -293,7 +293,7 @@ static void check_auth(struct reader *r, const struct place *at, bool clean, voi
     PART("basic_auth", &kind_mapping, .arg = &basic_auth, .when = is_basic),                       \
         PART("authorization", &kind_mapping, .arg = &authorization, .when = is_header),            \
         PART("bearer_token", &kind_bearer, .arg = &text_credentials),                              \
-        PART("bearer_token_file", &kind_bearer, .arg = &text_file_name),                           \
+        PART("bearer_token_file", &kind_bearer, .arg = &text_content),                             \
         PART("oauth2", &kind_oauth2, .arg = &oauth2, .when = is_oauth2),                           \
         PART(NULL, &kind_mapping, .arg = &transport),                                              \
         ROW(http_settings, "follow_redirects", follow_redirects, &kind_bool, .initial.on = true,   \

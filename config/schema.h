@@ -25,7 +25,9 @@ struct reader {
     const struct config_options *options;
     const char *file;
     const char *directory; /* of the file, with a slash at its end; "" if it has none */
-    bool out_of_memory;    /* the result is incomplete without an error */
+    const char **contents; /* that are named: CONFIG_CONTENTS_MAX; NULL until there is one */
+    size_t n_contents;
+    bool out_of_memory; /* the result is incomplete without an error */
     size_t reported;
 };
 
@@ -156,12 +158,14 @@ struct text_kind {
     bool secret;             /* never shown */
     bool url;                /* not shown if it might hold a password */
     bool file_name;          /* relative to the directory of the configuration file */
+    bool content;            /* with file_name: may name a content (content.h) instead */
     bool word;               /* dumped without quotes */
 };
 extern const struct text_kind text_any;
 extern const struct text_kind text_nonempty;
 extern const struct text_kind text_secret;
 extern const struct text_kind text_file_name;
+extern const struct text_kind text_content; /* a file name, or the name of a content */
 
 bool text_ok(const struct text_kind *kind, struct sv v);
 /* The text of a scalar that satisfies kind, or NULL after an error. */

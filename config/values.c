@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "config/content.h"
 #include "config/dump.h"
 #include "config/expand.h"
 #include "config/schema.h"
@@ -13,6 +14,8 @@ const struct text_kind text_any = {.expected = "a string"};
 const struct text_kind text_nonempty = {.expected = "a string that is not empty", .min = 1};
 const struct text_kind text_secret = {.expected = "a secret text", .secret = true};
 const struct text_kind text_file_name = {.expected = "a file name", .min = 1, .file_name = true};
+const struct text_kind text_content = {
+    .expected = "a file name", .min = 1, .file_name = true, .content = true};
 
 /* A scalar that is being read. */
 struct scalar {
@@ -87,6 +90,37 @@ bool text_ok(const struct text_kind *kind, struct sv v)
            (kind->ok == NULL || kind->ok(v));
 }
 
+/* The name of a content, which the configuration lists once. */
+static const char *read_content(struct reader *r, const struct place *at, struct sv text)
+{
+    struct content_name name;
+    if (!content_name_parse(text, &name)) {
+        reader_error(r, at,
+                     "expected a file name, kubernetes:secret/NAMESPACE/NAME/KEY or "
+                     "kubernetes:configmap/NAMESPACE/NAME/KEY, got %s",
+                     reader_quote(r, text));
+        return NULL;
+    }
+    for (size_t i = 0; i < r->n_contents; i++) {
+        if (sv_eq_str(text, r->contents[i])) {
+            return r->contents[i];
+        }
+    }
+    if (r->n_contents == CONFIG_CONTENTS_MAX) {
+        reader_error(r, at, "a configuration names at most %d values of Secrets and ConfigMaps",
+                     CONFIG_CONTENTS_MAX);
+        return NULL;
+    }
+    if (r->contents == NULL) {
+        r->contents = reader_alloc(r, CONFIG_CONTENTS_MAX, sizeof(*r->contents));
+    }
+    const char *copy = r->contents != NULL ? reader_strndup(r, text.p, text.n) : NULL;
+    if (copy != NULL) {
+        r->contents[r->n_contents++] = copy;
+    }
+    return copy;
+}
+
 const char *reader_text(struct reader *r, const struct place *at, const struct text_kind *kind)
 {
     struct scalar s;
@@ -100,6 +134,9 @@ const char *reader_text(struct reader *r, const struct place *at, const struct t
             reader_error(r, at, "expected %s, got %s", kind->expected, reader_quote(r, s.text));
         }
         return NULL;
+    }
+    if (kind->content && content_is_named(s.text)) {
+        return read_content(r, at, s.text);
     }
     if (!kind->file_name || s.text.p[0] == '/') {
         return reader_strndup(r, s.text.p, s.text.n);

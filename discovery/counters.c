@@ -52,6 +52,9 @@ static const struct cells {
     ROW(exec_runs, "profpull_discovery_exec_plugin_runs_total",
         "Runs of exec credential plugins of kubeconfigs", METRIC_COUNTER, "result",
         [EXEC_RUN_OK] = "ok", [EXEC_RUN_FAILED] = "failed", [EXEC_RUN_TIMEOUT] = "timeout"),
+    ROW(content_reads, "profpull_discovery_content_reads_total",
+        "Reads of Secrets and ConfigMaps that the configuration names", METRIC_COUNTER,
+        "result", [CONTENT_READ_OK] = "ok", [CONTENT_READ_FAILED] = "failed"),
 #undef ROW
 #undef REFRESHES
 };

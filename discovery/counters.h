@@ -45,6 +45,9 @@ enum discovery_target_skip {
     TARGET_SKIP_COUNT
 };
 
+/* Reads of Secrets and ConfigMaps. */
+enum discovery_content_read { CONTENT_READ_OK, CONTENT_READ_FAILED, CONTENT_READ_COUNT };
+
 enum discovery_exec_run { EXEC_RUN_OK, EXEC_RUN_FAILED, EXEC_RUN_TIMEOUT, EXEC_RUN_COUNT };
 
 struct discovery_counters {
@@ -56,6 +59,7 @@ struct discovery_counters {
     struct metric_cell *skips[SKIP_COUNT];
     struct metric_cell *target_skips[TARGET_SKIP_COUNT];
     struct metric_cell *exec_runs[EXEC_RUN_COUNT];
+    struct metric_cell *content_reads[CONTENT_READ_COUNT];
     struct metric *requests; /* verb, result */
     struct metric *relists;  /* reason */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "discovery/counters.h"
+#include "discovery/kubernetes/contents.h"
 #include "discovery/kubernetes/kubernetes.h"
 #include "discovery/kubernetes/peers.h"
 #include "discovery/kubernetes/store.h"
@@ -59,7 +60,9 @@ struct discovery {
     struct loop_timer *start;
     struct reflectors reflectors; /* without a client if there are no kubernetes sources */
     struct discovery_sharing sharing;
-    struct peers *peers; /* NULL unless targets are shared in a cluster */
+    struct peers *peers;            /* NULL unless targets are shared in a cluster */
+    struct kube_contents *contents; /* NULL unless the configuration names some */
+    struct http_settings access;    /* theirs */
     struct kube_source *kube;
     size_t n_kube;
     struct subscriber *subscribers;
@@ -171,6 +174,7 @@ static void discovery_on_progress(void *arg)
         buf_printf(&text, "%s%zu URLs with targets not read yet", text.len == 0 ? "" : "; ",
                    d->n_pending);
     }
+    kube_contents_missing(d->contents, &text);
     set_unread(d, UNREAD_PENDING, peers.pending + lists.pending);
     set_unread(d, UNREAD_REFUSED, peers.refused + lists.refused);
     report_missing(d, buf_ok(&text) ? text.data : "out of memory");
@@ -236,14 +240,25 @@ static void start_sources(struct discovery *d)
     discovery_on_progress(d);
 }
 
-/* The loop runs. */
-static void discovery_start(void *arg)
+/* Credentials are known, as far as they can be. */
+static void discovery_on_contents(void *arg)
 {
     struct discovery *d = arg;
     if (d->peers != NULL) {
         peers_start(d->peers);
     } else {
         start_sources(d);
+    }
+}
+
+/* The loop runs. Lists and targets may need credentials from Secrets. */
+static void discovery_start(void *arg)
+{
+    struct discovery *d = arg;
+    if (d->contents != NULL) {
+        kube_contents_start(d->contents);
+    } else {
+        discovery_on_contents(d);
     }
 }
 
@@ -285,6 +300,7 @@ static bool need_http(struct discovery *d, struct http_client **client, const ch
                 .log = d->options.log,
                 .metrics = d->options.metrics,
                 .name = name,
+                .contents = d->options.contents,
             },
             err);
     }
@@ -445,6 +461,38 @@ static bool add_peers(struct discovery *d, struct err *err)
     return d->peers != NULL || err_wrap(err, "sharding");
 }
 
+/* The values of Secrets and ConfigMaps are read with the rights of the own pod. */
+static bool add_contents(struct discovery *d, struct err *err)
+{
+    static const struct config_kubernetes own;
+    const struct config_strings *names = &d->options.config->contents;
+    struct kube_access access;
+    if (d->options.contents == NULL || names->n == 0) {
+        return true;
+    }
+    if (!kube_access_find(&own, &(struct kube_env){0}, d->arena, &access, err) ||
+        !need_http(d, &d->reflectors.env.http, "kubernetes", err)) {
+        return err_wrap(err, "%s", names->at[0]);
+    }
+    d->access = access.http;
+    d->contents = kube_contents_new(
+        &(struct kube_contents_options){
+            .names = names,
+            .server = access.server,
+            .access = &d->access,
+            .http = d->reflectors.env.http,
+            .loop = d->options.loop,
+            .log = d->options.log,
+            .counters = &d->counters,
+            .contents = d->options.contents,
+            .on_asked = discovery_on_contents,
+            .on_change = discovery_on_progress,
+            .arg = d,
+        },
+        err);
+    return d->contents != NULL;
+}
+
 static bool add_jobs(struct discovery *d, struct err *err)
 {
     const struct config *config = d->options.config;
@@ -466,7 +514,7 @@ static bool add_jobs(struct discovery *d, struct err *err)
             return false;
         }
     }
-    return add_peers(d, err);
+    return add_peers(d, err) && add_contents(d, err);
 }
 
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err)
@@ -506,6 +554,7 @@ struct discovery *discovery_free(struct discovery *d)
     }
     reflectors_free(&d->reflectors);
     peers_free(d->peers);
+    kube_contents_free(d->contents);
     for (size_t i = 0; i < d->n_kube; i++) {
         kubernetes_free(d->kube[i].kubernetes);
     }

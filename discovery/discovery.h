@@ -23,6 +23,7 @@
 #include "base/metrics.h"
 #include "config/config.h"
 #include "discovery/callbacks.h"
+#include "http/contents.h"
 #include "model/group.h"
 
 /* With NUL. */
@@ -53,6 +54,9 @@ struct discovery_options {
      * May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     void *arg;
+    /* Where the values of Secrets and ConfigMaps go that the configuration names; may be NULL if it
+     * names none. */
+    struct http_contents *contents;
     /* After how long without progress a list of the API server is given up. 0: see
      * kubernetes/watch.h. */
     int64_t list_progress_ms;

@@ -490,7 +490,7 @@ static bool make_parts(struct http_client *c, const struct http_client_options *
 {
     c->ended_timer = loop_timer_new(c->loop, client_on_ended_timer, c);
     c->watchdog = loop_timer_new(c->loop, http_watchdog_on_timer, c);
-    c->files = http_files_new(c->log, c->file_failures);
+    c->files = http_files_new(c->log, c->file_failures, options->contents);
     c->tokens = c->files != NULL ? http_tokens_new(c, c->files, client_on_token) : NULL;
     c->resolver = resolver_new(&(struct resolver_options){.loop = c->loop,
                                                           .metrics = options->metrics,

@@ -9,11 +9,13 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "http/contents.h"
 
 struct entry {
     struct http_file *content; /* the last valid one; NULL if there never was one */
     struct stat stamp;         /* of the last content that was read, valid or not */
     bool stamped;
+    uint64_t version;  /* the same of what is in http_contents; 0: not read */
     struct err reason; /* why the last content was not valid, or could not be read */
     int64_t checked_ms;
 };
@@ -21,7 +23,8 @@ struct entry {
 struct http_files {
     struct log *log;
     struct metric_cell *failures;
-    struct map *entries; /* path -> struct entry */
+    struct http_contents *contents; /* NULL: there are none */
+    struct map *entries;            /* path -> struct entry */
 };
 
 struct http_file *http_file_unref(struct http_file *file)
@@ -41,13 +44,14 @@ static void entry_free(void *arg)
     free(e);
 }
 
-struct http_files *http_files_new(struct log *log, struct metric_cell *failures)
+struct http_files *http_files_new(struct log *log, struct metric_cell *failures,
+                                  struct http_contents *contents)
 {
     struct http_files *f = calloc(1, sizeof(*f));
     if (f == NULL) {
         return NULL;
     }
-    *f = (struct http_files){log, failures, map_new()};
+    *f = (struct http_files){log, failures, contents, map_new()};
     return f->entries != NULL ? f : http_files_free(f);
 }
 
@@ -153,15 +157,32 @@ static struct http_file *read_file(struct entry *e, const char *path,
     return file;
 }
 
+/* The same of what is no file. */
+static struct http_file *read_other(struct http_files *f, struct entry *e, const char *name,
+                                    const struct http_file_rule *rule, struct err *err)
+{
+    struct http_file *file = http_contents_copy(f->contents, name, &e->version, err);
+    if (file != NULL && !check_content(file, rule, err)) {
+        file = http_file_unref(file);
+    }
+    if (file == NULL) {
+        err_wrap(err, "%s", name);
+    }
+    return file;
+}
+
 static bool same_time(struct timespec a, struct timespec b)
 {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
 /* Kubernetes swaps a symbolic link, which changes the inode; an editor changes the time. */
-static bool is_unchanged(const struct entry *e, const char *path)
+static bool is_unchanged(struct http_files *f, const struct entry *e, const char *path)
 {
     struct stat now;
+    if (http_content_named(path)) {
+        return e->version != 0 && http_contents_version(f->contents, path) == e->version;
+    }
     return e->stamped && stat(path, &now) == 0 && now.st_dev == e->stamp.st_dev &&
            now.st_ino == e->stamp.st_ino && now.st_size == e->stamp.st_size &&
            same_time(now.st_mtim, e->stamp.st_mtim) && same_time(now.st_ctim, e->stamp.st_ctim);
@@ -170,12 +191,13 @@ static bool is_unchanged(const struct entry *e, const char *path)
 static void refresh(struct http_files *f, struct entry *e, const char *path,
                     const struct http_file_rule *rule)
 {
-    if (is_unchanged(e, path)) {
+    if (is_unchanged(f, e, path)) {
         return;
     }
     bool was_bad = e->reason.kind != ERR_NONE;
     err_clear(&e->reason);
-    struct http_file *fresh = read_file(e, path, rule, &e->reason);
+    struct http_file *fresh = http_content_named(path) ? read_other(f, e, path, rule, &e->reason)
+                                                       : read_file(e, path, rule, &e->reason);
     if (fresh != NULL) {
         http_file_unref(e->content);
         e->content = fresh;
@@ -241,5 +263,8 @@ void http_files_forget(struct http_files *f, const char *path)
     if (e != NULL) {
         e->checked_ms = 0;
         e->stamped = false;
+    }
+    if (f->contents != NULL && http_content_named(path)) {
+        http_contents_refuse(f->contents, path);
     }
 }

@@ -1,4 +1,5 @@
-/* Files with credentials and certificates, re-read when they change on disk. */
+/* Files with credentials and certificates, re-read when they change on disk; and what has a name as
+ * a file but comes from elsewhere (contents.h). */
 #ifndef PROFPULL_HTTP_FILES_H
 #define PROFPULL_HTTP_FILES_H
 
@@ -30,8 +31,11 @@ struct http_file_rule {
 };
 
 struct http_files;
-/* failures counts files whose new content was rejected; may be NULL. NULL if out of memory. */
-struct http_files *http_files_new(struct log *log, struct metric_cell *failures);
+struct http_contents;
+/* failures counts files whose new content was rejected; may be NULL, as may contents. NULL if out
+ * of memory. */
+struct http_files *http_files_new(struct log *log, struct metric_cell *failures,
+                                  struct http_contents *contents);
 struct http_files *http_files_free(struct http_files *f);
 /* A reference to the content, at most HTTP_FILE_CHECK_MS old. If the file has become unreadable,
  * empty or invalid by the rule, the old content stays in use, which is counted and logged; if there

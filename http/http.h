@@ -9,7 +9,8 @@
  * of our own, in whatever state it is, and not by libcurl; a watchdog ends and counts what is past
  * its deadline by more than a second. Credentials and TLS files named in the settings are
  * re-read when they change on disk (checked at most once a second); if a file becomes unreadable or
- * empty, this is logged and the old content stays in use. Secrets never appear in an error.
+ * empty, this is logged and the old content stays in use. A name may also be that of a content
+ * (contents.h). Secrets never appear in an error.
  *
  * Names are looked up on a few threads of the client (resolver.h), each host once for all transfers
  * that wait for it, and not by libcurl, which would take a thread and three descriptors for each
@@ -186,6 +187,7 @@ struct http_request {
 };
 
 struct http_client;
+struct http_contents;
 
 struct http_client_options {
     struct loop *loop;
@@ -196,7 +198,8 @@ struct http_client_options {
     unsigned max_idle_connections; /* for all shards; 0 = 64 */
     /* A thread cuts connections that keep libcurl reading within one call (guard.h). */
     bool guarded;
-    lookup_fn *lookup; /* for tests; NULL: getaddrinfo() */
+    struct http_contents *contents; /* (contents.h) referenced; NULL: files only */
+    lookup_fn *lookup;              /* for tests; NULL: getaddrinfo() */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
      * exceed it ends with HTTP_ERR_NO_ROOM. A quarter of it is for bodies of less than a sixteenth
      * of it. 0 = none. */

@@ -115,6 +115,7 @@ static bool make_client(struct scraper *s, struct err *err)
         .log = options->log,
         .metrics = options->metrics,
         .name = "scrape",
+        .contents = options->contents,
         .guarded = true,
         .shards = count_shards(options->max_in_flight),
         .max_idle_connections = idle == 0 || idle > HTTP_IDLE_MAX ? HTTP_IDLE_MAX : idle,

@@ -36,7 +36,8 @@ struct scraper_options {
     struct intern *intern; /* of the targets' labels */
     struct log *log;
     struct metrics *metrics;
-    size_t n_jobs; /* of the configuration */
+    struct http_contents *contents; /* of its client (http/http.h); may be NULL */
+    size_t n_jobs;                  /* of the configuration */
     /* Concurrent transfers; further ones wait. 0 = 16384: enough for ten thousand targets that are
      * sampled nearly all the time, besides short scrapes. */
     unsigned max_in_flight;

@@ -366,6 +366,7 @@ static bool make_http(struct writer *w, struct err *err)
                                           .log = o->log,
                                           .metrics = o->metrics,
                                           .name = "write",
+                                          .contents = o->contents,
                                           .max_idle_connections = connections < IDLE_CONNECTIONS_MAX
                                                                       ? connections
                                                                       : IDLE_CONNECTIONS_MAX};

@@ -236,10 +236,12 @@ static bool put_file(struct alloy_reading *r, const struct alloy_attr *attr,
                      const struct alloy_stmt *s, const char *path, const struct alloy_value *v,
                      struct yaml_node *out)
 {
-    if (attr->file_key == NULL || v->file == NULL) {
+    const char *key =
+        alloy_is_content(v) && attr->content_key != NULL ? attr->content_key : attr->file_key;
+    if (key == NULL || v->file == NULL) {
         return false;
     }
-    tree_put(r->tree, out, attr->file_key,
+    tree_put(r->tree, out, key,
              tree_text(r->tree, s->value->place, path, sv_from(v->file), (struct sv){.p = NULL}));
     return true;
 }

@@ -31,6 +31,7 @@ struct alloy_attr {
     enum alloy_attr_type type;
     const char *key;      /* in YAML, "a.b" within the mapping a; NULL: see above */
     const char *file_key; /* the key for the name of a file whose content the value is; or NULL */
+    const char *content_key; /* the same if only contents (config/content.h) go there */
     bool required;
     bool not_null;
     bool ignored;   /* has no meaning here */

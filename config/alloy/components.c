@@ -5,7 +5,9 @@
 
 #include "config/alloy/profiles.h"
 #include "config/config.h"
+#include "config/content.h"
 #include "config/file.h"
+#include "http/contents.h"
 
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
@@ -77,6 +79,96 @@ static const struct alloy_value *local_file(struct alloy_load *l, struct alloy_n
     content->file = path;
     content->text = read_content(l, n, path);
     return alloy_export(l, "content", content);
+}
+
+/* ---- remote.kubernetes ----------------------------------------------------------------------- */
+
+/* How often they are read while running. */
+#define CONTENT_EVERY_NS (INT64_C(60) * 1000 * 1000 * 1000)
+
+static const struct alloy_attr object_attrs[] = {
+    {.name = "namespace", .type = ATTR_STRING, .required = true, .not_null = true},
+    {.name = "name", .type = ATTR_STRING, .required = true, .not_null = true},
+    {.name = "poll_frequency", .type = ATTR_DURATION},
+    {.name = "poll_timeout", .type = ATTR_DURATION, .ignored = true},
+};
+static const struct alloy_inner object_blocks[] = {{.name = "client", .ignored = true}};
+static const struct alloy_schema object_schema = {ROWS(object_attrs), BLOCKS(object_blocks)};
+
+static void check_object_settings(struct alloy_load *l, const struct alloy_node *n,
+                                  const struct alloy_given *given)
+{
+    const struct alloy_stmt *stmt;
+    int64_t ns;
+    const struct alloy_value *v = alloy_given(given, "poll_frequency", &stmt);
+    if (v != NULL && alloy_as_duration(&l->ev, stmt->value->place, v, &ns) &&
+        ns != CONTENT_EVERY_NS) {
+        alloy_tell(l->notes, stmt->place, n->path,
+                   "poll_frequency has no effect: it is read every minute, and soon after a "
+                   "server has refused it");
+    }
+    for (const struct alloy_stmt *s = n->stmt->body.first; s != NULL; s = s->next) {
+        if (s->value == NULL && sv_eq_str(s->name, "client")) {
+            (void)alloy_fail(&l->ev, s->place,
+                             "client is not supported: Secrets and ConfigMaps are read with the "
+                             "rights of the own pod");
+        }
+    }
+}
+
+/* The value of an attribute as a string; NULL after an error. */
+static const struct alloy_value *given_string(struct alloy_load *l, const struct alloy_given *given,
+                                              const char *name, struct alloy_place *ret_place)
+{
+    const struct alloy_stmt *stmt;
+    const struct alloy_value *s;
+    const struct alloy_value *v = alloy_given(given, name, &stmt);
+    if (v == NULL || !alloy_as_string(&l->ev, stmt->value->place, v, &s)) {
+        return NULL;
+    }
+    *ret_place = stmt->value->place;
+    return s;
+}
+
+static const struct alloy_value *kubernetes_object(struct alloy_load *l, struct alloy_node *n,
+                                                   enum content_kind kind)
+{
+    struct alloy_given given;
+    struct alloy_reading r = alloy_reading(l, NULL);
+    struct alloy_place place;
+    struct content_name parsed;
+    alloy_read_block(&r, &object_schema, n->stmt, n->path,
+                     tree_mapping(&l->tree, n->stmt->place, n->path), &given);
+    check_object_settings(l, n, &given);
+    const struct alloy_value *namespace = given_string(l, &given, "namespace", &place);
+    const struct alloy_value *name = given_string(l, &given, "name", &place);
+    struct alloy_value *data = alloy_value_new(l->arena, VALUE_HANDLE);
+    if (data == NULL) {
+        alloy_no_memory(l);
+    }
+    if (data == NULL || namespace == NULL || name == NULL) {
+        return &alloy_unknown;
+    }
+    data->holder = alloy_text(l, HTTP_CONTENT_PREFIX "%s/%.*s/%.*s", content_kind_word(kind),
+                              SV_ARG(namespace->text), SV_ARG(name->text));
+    data->what = alloy_text(l, "the data of a %s", content_kind_title(kind));
+    if (!content_name_parse(sv_from(alloy_text(l, "%s/key", data->holder)), &parsed)) {
+        return alloy_fail(&l->ev, place,
+                          "expected the names of a namespace and of a %s in it, got \"%.*s\" and "
+                          "\"%.*s\"",
+                          content_kind_title(kind), SV_ARG(namespace->text), SV_ARG(name->text));
+    }
+    return alloy_export(l, "data", data);
+}
+
+static const struct alloy_value *kubernetes_secret(struct alloy_load *l, struct alloy_node *n)
+{
+    return kubernetes_object(l, n, CONTENT_SECRET);
+}
+
+static const struct alloy_value *kubernetes_configmap(struct alloy_load *l, struct alloy_node *n)
+{
+    return kubernetes_object(l, n, CONTENT_CONFIGMAP);
 }
 
 /* ---- services -------------------------------------------------------------------------------- */
@@ -162,8 +254,8 @@ static const struct alloy_component components[] = {
     {.name = "pyroscope.receive_http", .unsupported = "is left out: nothing is received"},
     {.name = "pyroscope.enrich", .unsupported = "is not supported; what flows into it is left out"},
     {.name = "local.file_match", .evaluate = alloy_discovery_left_out},
-    {.name = "remote.kubernetes.secret", .unsupported = NO_CONTENT, .quiet = true},
-    {.name = "remote.kubernetes.configmap", .unsupported = NO_CONTENT, .quiet = true},
+    {.name = "remote.kubernetes.secret", .evaluate = kubernetes_secret},
+    {.name = "remote.kubernetes.configmap", .evaluate = kubernetes_configmap},
     {.name = "remote.http", .unsupported = NO_CONTENT, .quiet = true},
     {.name = "remote.s3", .unsupported = NO_CONTENT, .quiet = true},
     {.name = "remote.vault", .unsupported = NO_CONTENT, .quiet = true},

@@ -202,7 +202,8 @@ static bool check_url(struct alloy_load *l, const struct yaml_node *e, const cha
 static void complete_basic(struct alloy_load *l, struct yaml_node *e)
 {
     const struct yaml_node *basic = yaml_get(e, "basic_auth");
-    if (basic != NULL && yaml_get(basic, "username") == NULL) {
+    if (basic != NULL && yaml_get(basic, "username") == NULL &&
+        yaml_get(basic, "username_file") == NULL) {
         struct sv none = {.p = NULL};
         struct yaml_node *name = tree_text(&l->tree, place_of(basic), NULL, SV(""), none);
         tree_put(&l->tree, tree_child(&l->tree, e, "basic_auth"), "username", name);

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "config/alloy/functions.h"
+#include "config/content.h"
 
 #define MESSAGE_MAX 1024
 
@@ -117,11 +118,40 @@ static bool chain_of(const struct alloy_expr *e, struct alloy_chain *chain)
     return true;
 }
 
+/* A value of a Secret or a ConfigMap. It is read by whoever runs the configuration. */
+static const struct alloy_value *content_of(struct alloy_eval *ev, const struct alloy_value *data,
+                                            struct sv key, struct alloy_place place)
+{
+    struct content_name name;
+    const char *file = arena_printf(ev->arena, "%s/%.*s", data->holder, SV_ARG(key));
+    struct alloy_value *v = alloy_value_new(ev->arena, VALUE_HANDLE);
+    if (file == NULL || v == NULL) {
+        return alloy_made(ev, place, NULL);
+    }
+    if (!content_name_parse(sv_from(file), &name)) {
+        return alloy_fail(ev, place,
+                          "expected a key of letters, digits, \"-\", \"_\" and \".\", got "
+                          "\"%.*s\"",
+                          SV_ARG(key));
+    }
+    v->file = file;
+    v->what =
+        arena_printf(ev->arena,
+                     "a value of the %s %.*s/%.*s, which is read while running, and only for "
+                     "user names, passwords, tokens, certificates and keys; mount it as a "
+                     "file and use local.file",
+                     content_kind_title(name.kind), SV_ARG(name.namespace), SV_ARG(name.object));
+    return alloy_made(ev, place, v->what != NULL ? v : NULL);
+}
+
 static const struct alloy_value *field(struct alloy_eval *ev, const struct alloy_value *object,
                                        struct sv name, struct alloy_place place)
 {
     if (object->kind == VALUE_UNKNOWN || object->opaque) {
         return object;
+    }
+    if (object->holder != NULL) {
+        return content_of(ev, object, name, place);
     }
     if (object->kind != VALUE_OBJECT) {
         return alloy_fail(ev, place, "no field \"%.*s\" in %s", SV_ARG(name), alloy_what(object));
@@ -185,11 +215,14 @@ static const struct alloy_value *eval_index(struct alloy_eval *ev, const struct 
     if (v->kind == VALUE_ARRAY) {
         return index_array(ev, v, index, e->right->place);
     }
-    if (v->kind != VALUE_OBJECT) {
+    if (v->kind != VALUE_OBJECT && v->holder == NULL) {
         return alloy_mismatch(ev, e->left->place, "an array or an object before \"[\"", v);
     }
     if (index->kind != VALUE_STRING) {
         return alloy_mismatch(ev, e->right->place, "a string as key", index);
+    }
+    if (v->holder != NULL) {
+        return content_of(ev, v, index->text, e->right->place);
     }
     const struct alloy_value *member = alloy_member(v, index->text);
     return member != NULL ? member : &alloy_null;

@@ -559,6 +559,9 @@ static const struct alloy_value *trim_space(const struct alloy_call *call)
 {
     struct sv text;
     const struct alloy_value *v = call->args[0].value;
+    if (alloy_is_content(v)) {
+        return v; /* is trimmed where it is used */
+    }
     if (!alloy_arg_text(call, 0, &text)) {
         return &alloy_unknown;
     }
@@ -603,6 +606,9 @@ static const struct alloy_value *nonsensitive(const struct alloy_call *call)
 {
     const struct alloy_value *v = call->args[0].value;
     struct alloy_value *plain = alloy_value_new(call->ev->arena, VALUE_STRING);
+    if (alloy_is_content(v)) {
+        return v;
+    }
     if (v->kind != VALUE_STRING && v->kind != VALUE_SECRET) {
         (void)arg_mismatch(call, 0, "a secret or a string");
         return &alloy_unknown;

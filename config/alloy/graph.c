@@ -477,16 +477,13 @@ static struct alloy_node *find_node(const struct alloy_module *m, const struct a
 static const struct alloy_value *foreign(struct alloy_load *l, const struct alloy_node *n)
 {
     struct alloy_value *v = alloy_value_new(l->arena, VALUE_HANDLE);
-    const char *hint = strncmp(n->id, "remote.kubernetes.", 18) == 0
-                           ? "; mount it as a file and use local.file"
-                           : "";
     if (v == NULL) {
         alloy_no_memory(l);
         return &alloy_unknown;
     }
     v->opaque = true;
     v->handle = n;
-    v->what = alloy_text(l, "what comes from %s, which is not supported%s", n->id, hint);
+    v->what = alloy_text(l, "what comes from %s, which is not supported", n->id);
     return v;
 }
 

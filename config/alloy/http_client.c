@@ -5,7 +5,7 @@
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
 
 static const struct alloy_attr basic_auth_attrs[] = {
-    {.name = "username", .type = ATTR_STRING, .key = "username"},
+    {.name = "username", .type = ATTR_STRING, .key = "username", .content_key = "username_file"},
     {.name = "password", .type = ATTR_SECRET, .key = "password", .file_key = "password_file"},
     {.name = "password_file", .type = ATTR_STRING, .key = "password_file", .file_name = true},
 };

@@ -63,9 +63,12 @@ struct alloy_value {
     bool maybe_secret; /* a string that Alloy treats as one that could be secret */
     bool open;         /* an array with a splice in it */
     struct alloy_number number;
-    struct sv text;   /* of a string, a secret, bytes */
-    struct sv form;   /* in YAML, if that is not the text itself; p is NULL otherwise */
-    const char *file; /* the text is the content of this file; NULL otherwise */
+    struct sv text; /* of a string, a secret, bytes */
+    struct sv form; /* in YAML, if that is not the text itself; p is NULL otherwise */
+    /* The text is the content of this file; NULL otherwise. A handle with one is a content
+     * (config/content.h) that nobody has read. */
+    const char *file;
+    const char *holder; /* a handle for the data of "kubernetes:secret/NAMESPACE/NAME"; or NULL */
     const struct alloy_member *members; /* of an object sorted by key, without duplicates */
     size_t n_members;
     const struct alloy_function *function;
@@ -73,6 +76,12 @@ struct alloy_value {
     const char *what; /* a handle, for messages: "a receiver" */
     bool opaque;      /* a handle whose fields and elements are itself */
 };
+
+/* Is it a content that can only be named? */
+static inline bool alloy_is_content(const struct alloy_value *v)
+{
+    return v->kind == VALUE_HANDLE && v->file != NULL;
+}
 
 extern const struct alloy_value alloy_unknown;
 extern const struct alloy_value alloy_null;

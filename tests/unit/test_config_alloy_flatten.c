@@ -408,15 +408,61 @@ static void what_is_not_supported(void **state)
          "error 1:1 nothing in this file is scraped: pyroscope.receive_http.sdk is not supported\n"
          "warning 1:1 pyroscope.receive_http.sdk: is left out: nothing is received\n"
          "note 4:1 pyroscope.write.w: nothing is sent to it; left out\n"},
-        {"remote.kubernetes.secret \"s\" { }\npyroscope.write \"w\" {\n endpoint {\n url = "
+        {"remote.vault \"s\" { }\npyroscope.write \"w\" {\n endpoint {\n url = "
          "\"http://h\"\n basic_auth {\n username = \"u\"\n password = "
-         "remote.kubernetes.secret.s.data[\"pw\"]\n }\n }\n}\n" S(H),
+         "remote.vault.s.data[\"pw\"]\n }\n }\n}\n" S(H),
          "error 7:13 pyroscope.write.w.endpoint[0].basic_auth.password: expected a string or a "
-         "secret, got what comes from remote.kubernetes.secret.s, which is not supported; mount it "
-         "as a file and use local.file\n"
-         "note 1:1 remote.kubernetes.secret.s: is not supported; mount its content as a file and "
-         "use "
+         "secret, got what comes from remote.vault.s, which is not supported\n"
+         "note 1:1 remote.vault.s: is not supported; mount its content as a file and use "
          "local.file\n"},
+    };
+    CHECK_MESSAGES(cases);
+}
+
+#define REMOTE(arguments) "remote.kubernetes.secret \"s\" {\n" arguments "\n}\n"
+#define LOGIN(attribute)                                                                           \
+    "pyroscope.write \"w\" {\n endpoint {\n url = \"http://h\"\n " attribute "\n }\n}\n" S(H)
+
+static void secrets_of_kubernetes(void **state)
+{
+    (void)state;
+    static const struct message_case cases[] = {
+        {REMOTE("namespace = \"n\"\nname = \"s\"")
+             LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"t\"]"),
+         ""},
+        {REMOTE("namespace = \"n\"\nname = \"s\"\npoll_frequency = \"1m\"\npoll_timeout = \"9s\"")
+             LOGIN("bearer_token = string.trim_space(remote.kubernetes.secret.s.data.t)"),
+         ""},
+        {REMOTE("namespace = \"n\"\nname = \"s\"")
+             LOGIN("headers = {\"X\" = remote.kubernetes.secret.s.data[\"t\"]}"),
+         "error 8:13 pyroscope.write.w.endpoint[0].headers.X: expected a string, got a value of "
+         "the Secret n/s, which is read while running, and only for user names, passwords, tokens, "
+         "certificates and keys; mount it as a file and use local.file\n"},
+        {REMOTE("namespace = \"n\"\nname = \"s\"")
+             LOGIN("bearer_token = \"a\" + remote.kubernetes.secret.s.data[\"t\"]"),
+         "error 8:23 pyroscope.write.w.endpoint[0].bearer_token: expected a string after \"+\", "
+         "got a value of the Secret n/s, which is read while running, and only for user names, "
+         "passwords, tokens, certificates and keys; mount it as a file and use local.file\n"},
+        {REMOTE("namespace = \"n\"\nname = \"s\"")
+             LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"a/b\"]"),
+         "error 8:49 pyroscope.write.w.endpoint[0].bearer_token: expected a key of letters, "
+         "digits, \"-\", \"_\" and \".\", got \"a/b\"\n"},
+        {REMOTE("namespace = \"n\"\nname = \"s\"")
+             LOGIN("bearer_token = remote.kubernetes.secret.s.data"),
+         "error 8:17 pyroscope.write.w.endpoint[0].bearer_token: expected a string or a secret, "
+         "got the data of a Secret\n"},
+        {REMOTE("namespace = \"N\"\nname = \"s\"")
+             LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"t\"]"),
+         "error 3:8 remote.kubernetes.secret.s: expected the names of a namespace and of a Secret "
+         "in it, got \"N\" and \"s\"\n"},
+        {REMOTE("name = \"s\"") LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"t\"]"),
+         "error 1:1 remote.kubernetes.secret.s: missing required attribute \"namespace\"\n"},
+        {REMOTE("namespace = \"n\"\nname = \"s\"\npoll_frequency = \"5m\"\nclient { }")
+             LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"t\"]"),
+         "error 5:1 remote.kubernetes.secret.s: client is not supported: Secrets and ConfigMaps "
+         "are read with the rights of the own pod\n"
+         "note 4:1 remote.kubernetes.secret.s: poll_frequency has no effect: it is read every "
+         "minute, and soon after a server has refused it\n"},
     };
     CHECK_MESSAGES(cases);
 }
@@ -485,6 +531,7 @@ int main(void)
         cmocka_unit_test(what_is_not_supported),
         cmocka_unit_test(doubling_lists_stay_small),
         cmocka_unit_test(limits_are_errors),
+        cmocka_unit_test(secrets_of_kubernetes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

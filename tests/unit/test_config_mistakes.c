@@ -629,6 +629,18 @@ static void mistakes_in_http_keys(void **state)
          "f:4:63: write[0].basic_auth.password_file: at most one of basic_auth password & "
          "password_file must be configured\n"},
         {WRITE("  basic_auth: {username_file: u}\n"), ""},
+        {WRITE("  basic_auth: {username: u, password_file: 'kubernetes:secret/n/s'}\n"),
+         "f:4:44: write[0].basic_auth.password_file: expected a file name, "
+         "kubernetes:secret/NAMESPACE/NAME/KEY or kubernetes:configmap/NAMESPACE/NAME/KEY, got "
+         "\"kubernetes:secret/n/s\"\n"},
+        {WRITE("  bearer_token_file: 'kubernetes:pod/n/s/k'\n"),
+         "f:4:22: write[0].bearer_token_file: expected a file name, "
+         "kubernetes:secret/NAMESPACE/NAME/KEY or kubernetes:configmap/NAMESPACE/NAME/KEY, got "
+         "\"kubernetes:pod/n/s/k\"\n"},
+        {WRITE("  bearer_token_file: 'kubernetes:secret/../s/k'\n"),
+         "f:4:22: write[0].bearer_token_file: expected a file name, "
+         "kubernetes:secret/NAMESPACE/NAME/KEY or kubernetes:configmap/NAMESPACE/NAME/KEY, got "
+         "\"kubernetes:secret/../s/k\"\n"},
         {WRITE("  basic_auth: {username: u, username_file: v}\n"),
          "f:4:44: write[0].basic_auth.username_file: at most one of basic_auth username & "
          "username_file must be configured\n"},

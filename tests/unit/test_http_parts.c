@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "http/contents.h"
 #include "http/pem.h"
 #include "http/private.h"
 
@@ -91,7 +92,7 @@ static void files_init(struct files *f)
     f->metrics = metrics_new();
     f->failures = metric_only(metrics_register(
         f->metrics, &(struct metric_desc){.name = "f", .help = "f", .type = METRIC_COUNTER}));
-    f->files = http_files_new(testing_log(f->log), f->failures);
+    f->files = http_files_new(testing_log(f->log), f->failures, NULL);
     assert_non_null(f->files);
     (void)snprintf(f->path, sizeof(f->path), "%s/secret", f->dir);
 }
@@ -313,6 +314,73 @@ static void test_file_with_zero_byte(void **state)
     files_done(&f);
 }
 
+/* What is no file: the last content that was put, and until then the reason why there is none. */
+static void test_content_is_taken_as_a_file(void **state)
+{
+    (void)state;
+    struct files f;
+    struct err err = ERR_INIT;
+    uint64_t version;
+    files_init(&f);
+    struct http_contents *contents = http_contents_new();
+    http_files_free(f.files);
+    f.files = http_files_new(testing_log(f.log), f.failures, contents);
+    assert_true(contents != NULL && f.files != NULL);
+    (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
+    check_file(&f, NULL, "nobody reads it", "not added");
+    assert_true(http_contents_add(contents, f.path, &err));
+    f.now_ms += HTTP_FILE_CHECK_MS;
+    check_file(&f, NULL, "not read yet", "added");
+    err_set(&err, ERR_REFUSED, "forbidden");
+    http_contents_fail(contents, f.path, &err);
+    f.now_ms += HTTP_FILE_CHECK_MS;
+    check_file(&f, NULL, "forbidden", "failed");
+    assert_true(http_contents_put(contents, f.path, SV("one"), &err));
+    f.now_ms += HTTP_FILE_CHECK_MS;
+    check_file(&f, "one", "", "put");
+    http_contents_fail(contents, f.path, &err);
+    assert_true(http_contents_put(contents, f.path, SV("two"), &err));
+    check_file(&f, "one", "", "looked at once a second");
+    assert_false(http_contents_refused(contents, f.path));
+    http_files_forget(f.files, f.path);
+    check_file(&f, "two", "", "forgotten: at once");
+    assert_true(http_contents_refused(contents, f.path));
+    assert_false(http_contents_refused(contents, f.path));
+    version = http_contents_version(contents, f.path);
+    assert_true(http_contents_put(contents, f.path, SV("two"), &err));
+    CHECK_INT(http_contents_version(contents, f.path), version, "the same content");
+    files_done(&f);
+    http_contents_free(contents);
+}
+
+static void test_content_that_is_too_large(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct http_contents *contents = http_contents_new();
+    char *text = calloc(1, HTTP_CONTENT_MAX + 1);
+    assert_true(contents != NULL && text != NULL);
+    assert_true(http_contents_add(contents, "kubernetes:x", &err));
+    assert_true(
+        http_contents_put(contents, "kubernetes:x", (struct sv){text, HTTP_CONTENT_MAX}, &err));
+    assert_false(
+        http_contents_put(contents, "kubernetes:x", (struct sv){text, HTTP_CONTENT_MAX + 1}, &err));
+    CHECK_STR(err.msg, "expected at most 1048576 bytes, got 1048577", "");
+    free(text);
+    http_contents_free(contents);
+}
+
+static void test_content_without_a_reader(void **state)
+{
+    (void)state;
+    struct files f;
+    files_init(&f);
+    (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
+    check_file(&f, NULL, "only `profpull run` and `profpull discover` read what is in Kubernetes",
+               "no file");
+    files_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +393,9 @@ int main(void)
         cmocka_unit_test(test_pem),
         cmocka_unit_test(test_no_regular_file),
         cmocka_unit_test(test_file_with_zero_byte),
+        cmocka_unit_test(test_content_is_taken_as_a_file),
+        cmocka_unit_test(test_content_that_is_too_large),
+        cmocka_unit_test(test_content_without_a_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

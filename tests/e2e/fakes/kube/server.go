@@ -71,6 +71,8 @@ type Server struct {
 	stall     bool // streamed lists do not come to their end
 	// Each watch takes what is put here since it began.
 	signals []signal
+	// Secrets and ConfigMaps: the paths that they are served at alone, and what is in them.
+	single map[string]object
 }
 
 // snapshot is the rest of a paged list.
@@ -82,7 +84,7 @@ type snapshot struct {
 // Start runs a server without pods.
 func Start(opts Options) (*Server, error) {
 	s := &Server{opts: opts, store: newStore(), token: opts.Token, pages: map[string]*snapshot{},
-		forbidden: map[string]int{}}
+		forbidden: map[string]int{}, single: map[string]object{}}
 	var config *tls.Config
 	if opts.TLS {
 		var err error
@@ -204,6 +206,9 @@ func (s *Server) WriteKubeconfig(path string) error {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(r) {
 		s.refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+		return
+	}
+	if s.serveSingle(w, r) {
 		return
 	}
 	resource, namespace, ok := resourcePath(r.URL.Path)

@@ -1,0 +1,32 @@
+/* What a key that wants the name of a file may name instead: a value of a Secret or a ConfigMap,
+ * "kubernetes:secret/NAMESPACE/NAME/KEY" or "kubernetes:configmap/NAMESPACE/NAME/KEY". Whoever runs
+ * a configuration reads it (discovery/kubernetes/contents.h); nothing is read here.
+ */
+#ifndef PROFPULL_CONFIG_CONTENT_H
+#define PROFPULL_CONFIG_CONTENT_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+/* The most different ones in a configuration. */
+#define CONFIG_CONTENTS_MAX 256
+
+enum content_kind { CONTENT_SECRET, CONTENT_CONFIGMAP, CONTENT_KINDS };
+
+struct content_name {
+    enum content_kind kind;
+    struct sv namespace;
+    struct sv object;
+    struct sv key;
+};
+
+/* Is it meant as such a name, rightly written or not? */
+bool content_is_named(struct sv text);
+/* Takes a name apart; false if it is not rightly written. The parts point into the text. */
+bool content_name_parse(struct sv text, struct content_name *ret);
+/* "Secret", "ConfigMap"; and as in a name: "secret", "configmap". */
+const char *content_kind_title(enum content_kind kind);
+const char *content_kind_word(enum content_kind kind);
+
+#endif
