@@ -56,6 +56,8 @@ enum store_taken {
     STORE_FAILED,  /* not committed: the disk is full, for example; try again */
 };
 
+struct writing;
+
 struct store_put {
     const struct label *labels; /* in order of unique names; `__name__` is the name of the type */
     size_t n_labels;
@@ -67,6 +69,7 @@ struct store_put {
     enum store_taken taken;
     char id[STORE_ID_LENGTH + 1]; /* of a profile that was taken */
     char problem[ERR_MSG_MAX];    /* of one that was not */
+    struct writing *writing;      /* private */
 };
 
 /* Puts n profiles in one transaction. False if any of them was not taken. One thread at a time; it

@@ -1,0 +1,323 @@
+#include "store/db.h"
+
+#include <string.h>
+
+/* Large pages: a profile of 30 KB is a few of them. */
+#define PAGE_SIZE "16384"
+/* The writer copies what it has committed into the database when the log has so many pages; the
+ * background does it more often. */
+#define CHECKPOINT_PAGES "4096"
+#define LOG_BYTES_MAX "67108864"
+/* Pages in memory for each connection, in KiB. */
+#define CACHE_KIB "-4096"
+/* How long a statement waits for another connection that writes. */
+#define BUSY_MS 10000
+/* Bytes of one row: a profile is at most as large as it may be when inflated. */
+#define ROW_BYTES_MAX (128 * 1024 * 1024)
+
+const char *db_fault_name(enum db_fault f)
+{
+    static const char *const names[DB_FAULTS] = {[DB_FINE] = "fine",
+                                                 [DB_DAMAGED] = "damaged",
+                                                 [DB_FOREIGN] = "foreign",
+                                                 [DB_NEWER] = "newer",
+                                                 [DB_UNREADABLE] = "unreadable"};
+    return names[f];
+}
+
+/* ---- the schema ------------------------------------------------------------------------------ */
+
+struct object {
+    const char *name;
+    const char *sql;
+};
+
+static const struct object schema[] = {
+    {"sets", "CREATE TABLE sets(id INTEGER PRIMARY KEY, data BLOB NOT NULL UNIQUE)"},
+    {"series", "CREATE TABLE series(id INTEGER PRIMARY KEY, set_id INTEGER NOT NULL, "
+               "labels BLOB NOT NULL, columns INTEGER NOT NULL, UNIQUE(set_id, labels))"},
+    {"profiles", "CREATE TABLE profiles(id INTEGER PRIMARY KEY, set_id INTEGER NOT NULL, "
+                 "time INTEGER NOT NULL, until INTEGER NOT NULL, hash INTEGER NOT NULL, "
+                 "format INTEGER NOT NULL, size INTEGER NOT NULL, merge INTEGER NOT NULL, "
+                 "series BLOB NOT NULL)"},
+    {"points", "CREATE TABLE points(series INTEGER NOT NULL, time INTEGER NOT NULL, "
+               "hash INTEGER NOT NULL, profile INTEGER NOT NULL, sums BLOB NOT NULL, "
+               "PRIMARY KEY(series, time, hash)) WITHOUT ROWID"},
+    {"bodies", "CREATE TABLE bodies(id INTEGER PRIMARY KEY, data BLOB NOT NULL)"},
+    {"merges",
+     "CREATE TABLE merges(id INTEGER PRIMARY KEY, set_id INTEGER NOT NULL, "
+     "time INTEGER NOT NULL, until INTEGER NOT NULL, profile INTEGER NOT NULL, "
+     "hash INTEGER NOT NULL, n INTEGER NOT NULL, series BLOB NOT NULL, data BLOB NOT NULL)"},
+    {"state", "CREATE TABLE state(id INTEGER PRIMARY KEY, profiles INTEGER NOT NULL, "
+              "oldest INTEGER NOT NULL, newest INTEGER NOT NULL, singles INTEGER NOT NULL)"},
+};
+#define SCHEMA_OBJECTS (sizeof(schema) / sizeof(schema[0]))
+
+static const char *const statements[DB_STATEMENTS] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_BEGIN_READ] = "BEGIN",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_FIND_SET] = "SELECT id FROM sets WHERE data = ?1",
+    [SQL_ADD_SET] = "INSERT INTO sets(data) VALUES(?1)",
+    [SQL_FIND_SERIES] = "SELECT id, columns FROM series WHERE set_id = ?1 AND labels = ?2",
+    [SQL_ADD_SERIES] = "INSERT INTO series(set_id, labels, columns) VALUES(?1, ?2, ?3)",
+    [SQL_SET_COLUMNS] = "UPDATE series SET columns = ?2 WHERE id = ?1",
+    [SQL_FIND_POINT] = "SELECT profile FROM points WHERE series = ?1 AND time = ?2 AND hash = ?3",
+    [SQL_ADD_PROFILE] = "INSERT INTO profiles(set_id, time, until, hash, format, size, merge, "
+                        "series) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [SQL_ADD_BODY] = "INSERT INTO bodies(id, data) VALUES(?1, ?2)",
+    [SQL_ADD_POINT] =
+        "INSERT INTO points(series, time, hash, profile, sums) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [SQL_STATE] = "SELECT profiles, oldest, newest, singles FROM state WHERE id = 1",
+    [SQL_NOTE_PUT] = "UPDATE state SET profiles = profiles + ?1, oldest = min(oldest, ?2), "
+                     "newest = max(newest, ?3), singles = singles + ?1 WHERE id = 1",
+    [SQL_ALL_SERIES] = "SELECT s.id, s.columns, s.labels, t.data, t.id FROM series s "
+                       "JOIN sets t ON t.id = s.set_id ORDER BY s.id",
+    [SQL_SET] = "SELECT data FROM sets WHERE id = ?1",
+    [SQL_POINTS] = "SELECT time, hash, profile, sums FROM points WHERE series = ?1 AND "
+                   "(time, hash) > (?2, ?3) AND time <= ?4 ORDER BY time, hash LIMIT ?5",
+    [SQL_PROFILE] = "SELECT set_id, time, until, hash, format, merge, series FROM profiles "
+                    "WHERE id = ?1",
+    [SQL_BODY] = "SELECT data FROM bodies WHERE id = ?1",
+    [SQL_MERGED_BODY] = "SELECT set_id, time, until, profile, hash, series, data FROM merges "
+                        "WHERE id = ?1",
+    [SQL_SINGLES] = "SELECT id, set_id, time, until, size FROM profiles WHERE merge = 0",
+    [SQL_ADD_MERGE] = "INSERT INTO merges(set_id, time, until, profile, hash, n, series, data) "
+                      "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [SQL_SET_MERGE] = "UPDATE profiles SET merge = ?2 WHERE id = ?1 AND merge = 0",
+    [SQL_DROP_BODY] = "DELETE FROM bodies WHERE id = ?1",
+    [SQL_NOTE_MERGED] = "UPDATE state SET singles = max(singles - ?1, 0) WHERE id = 1",
+    [SQL_FREE_PAGES] = "PRAGMA freelist_count",
+    [SQL_SHRINK] = "PRAGMA incremental_vacuum(256)",
+};
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+bool db_damaged(struct db *db, const char *what, struct err *err)
+{
+    db->fault = DB_DAMAGED;
+    return err_set(err, ERR_INPUT, "damaged: %s", what);
+}
+
+static bool fail(struct db *db, int rc, struct err *err)
+{
+    const char *text = db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
+    switch (rc & 0xff) {
+    case SQLITE_NOMEM:
+        return err_memory(err);
+    case SQLITE_NOTADB:
+        db->fault = DB_FOREIGN;
+        return err_set(err, ERR_INPUT, "%s", text);
+    /* Values of the wrong kind in a row, or more than a row may have. */
+    case SQLITE_CORRUPT:
+    case SQLITE_FORMAT:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+    case SQLITE_CONSTRAINT:
+        return db_damaged(db, text, err);
+    case SQLITE_IOERR:
+        db->fault = DB_UNREADABLE;
+        return err_set(err, ERR_SYSTEM, "%s", sqlite3_errstr(rc));
+    default:
+        return err_set(err, ERR_SYSTEM, "%s", text);
+    }
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err)
+{
+    sqlite3_stmt **st = &db->statements[s];
+    if (*st == NULL) {
+        int rc =
+            sqlite3_prepare_v3(db->handle, statements[s], -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
+        if (rc != SQLITE_OK) {
+            fail(db, rc, err);
+            return NULL;
+        }
+    }
+    return *st;
+}
+
+int db_step(struct db *db, sqlite3_stmt *st, struct err *err)
+{
+    int rc = sqlite3_step(st);
+    if (rc == SQLITE_ROW) {
+        return 1;
+    }
+    if (rc != SQLITE_DONE) {
+        fail(db, rc, err);
+    }
+    sqlite3_reset(st);
+    return rc == SQLITE_DONE ? 0 : -1;
+}
+
+bool db_run(struct db *db, enum db_statement s, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, s, err);
+    return st != NULL && db_step(db, st, err) == 0;
+}
+
+void db_bind_blob(sqlite3_stmt *st, int i, struct sv v)
+{
+    (void)sqlite3_bind_blob64(st, i, v.n > 0 ? v.p : "", v.n, SQLITE_STATIC);
+}
+
+struct sv db_blob(sqlite3_stmt *st, int i)
+{
+    const char *p = sqlite3_column_blob(st, i);
+    int n = sqlite3_column_bytes(st, i);
+    return p != NULL && n > 0 ? (struct sv){p, (size_t)n} : SV("");
+}
+
+static bool exec(struct db *db, const char *sql, struct err *err)
+{
+    int rc = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK || fail(db, rc, err);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static bool read_number(struct db *db, const char *sql, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(st);
+        *ret = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+    }
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(db, rc, err);
+    sqlite3_finalize(st);
+    return ok;
+}
+
+static const struct object *find_object(const char *name)
+{
+    for (size_t i = 0; i < SCHEMA_OBJECTS; i++) {
+        if (strcmp(schema[i].name, name) == 0) {
+            return &schema[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether the schema is exactly ours; another one could run code of its own. */
+static bool check_schema(struct db *db, struct err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(
+        db->handle, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL", -1, &st, NULL);
+    size_t n = 0;
+    bool ours = true;
+    if (rc == SQLITE_OK) {
+        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+            const char *name = (const char *)sqlite3_column_text(st, 0);
+            const char *sql = (const char *)sqlite3_column_text(st, 1);
+            const struct object *o = name != NULL ? find_object(name) : NULL;
+            ours = ours && o != NULL && sql != NULL && strcmp(o->sql, sql) == 0;
+            n++;
+        }
+    }
+    bool ok = rc == SQLITE_DONE || fail(db, rc, err);
+    sqlite3_finalize(st);
+    return ok &&
+           ((ours && n == SCHEMA_OBJECTS) || db_damaged(db, "the schema is another one", err));
+}
+
+static bool make_schema(struct db *db, struct err *err)
+{
+    if (!exec(db,
+              "PRAGMA page_size = " PAGE_SIZE "; PRAGMA auto_vacuum = INCREMENTAL;"
+              "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE",
+              err)) {
+        return false;
+    }
+    for (size_t i = 0; i < SCHEMA_OBJECTS; i++) {
+        if (!exec(db, schema[i].sql, err)) {
+            return false;
+        }
+    }
+    char ids[256];
+    (void)sqlite3_snprintf(sizeof(ids), ids,
+                           "INSERT INTO state VALUES(1, 0, 9223372036854775807, 0, 0);"
+                           "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+                           DB_APPLICATION_ID, DB_VERSION);
+    return exec(db, ids, err);
+}
+
+/* Whose file it is. */
+static bool check_ids(struct db *db, bool *ret_empty, struct err *err)
+{
+    int64_t id = 0;
+    int64_t version = 0;
+    int64_t objects = 0;
+    if (!read_number(db, "PRAGMA application_id", &id, err) ||
+        !read_number(db, "PRAGMA user_version", &version, err) ||
+        !read_number(db, "SELECT count(*) FROM sqlite_schema", &objects, err)) {
+        return false;
+    }
+    *ret_empty = id == 0 && version == 0 && objects == 0;
+    if (*ret_empty) {
+        return true;
+    }
+    if (id != DB_APPLICATION_ID) {
+        db->fault = DB_FOREIGN;
+        return err_set(err, ERR_INPUT, "a database of another program (application id %lld)",
+                       (long long)id);
+    }
+    if (version > DB_VERSION) {
+        db->fault = DB_NEWER;
+        return err_set(err, ERR_INPUT, "written by a newer version (format %lld, expected %d)",
+                       (long long)version, DB_VERSION);
+    }
+    return version == DB_VERSION ? check_schema(db, err) : db_damaged(db, "format 0", err);
+}
+
+static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
+{
+    sqlite3_extended_result_codes(db->handle, 1);
+    sqlite3_busy_timeout(db->handle, BUSY_MS);
+    sqlite3_limit(db->handle, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    if (!exec(db,
+              "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+              "PRAGMA temp_store = MEMORY; PRAGMA cache_size = " CACHE_KIB
+              "; PRAGMA synchronous = NORMAL;"
+              "PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES
+              "; PRAGMA journal_size_limit = " LOG_BYTES_MAX,
+              err) ||
+        !check_ids(db, ret_empty, err)) {
+        return false;
+    }
+    if (*ret_empty && make) {
+        *ret_empty = false;
+        return make_schema(db, err);
+    }
+    return true;
+}
+
+bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err)
+{
+    *db = (struct db){.handle = NULL};
+    *ret_empty = false;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (make ? SQLITE_OPEN_CREATE : 0);
+    int rc = sqlite3_open_v2(path, &db->handle, flags, NULL);
+    bool ok = rc == SQLITE_OK ? set_up(db, make, ret_empty, err) : fail(db, rc, err);
+    if (!ok) {
+        db_close(db);
+    }
+    return ok;
+}
+
+void db_close(struct db *db)
+{
+    for (size_t i = 0; i < DB_STATEMENTS; i++) {
+        sqlite3_finalize(db->statements[i]);
+        db->statements[i] = NULL;
+    }
+    sqlite3_close_v2(db->handle);
+    db->handle = NULL;
+}

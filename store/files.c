@@ -1,0 +1,467 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "store/private.h"
+
+#define LOCK_NAME "lock"
+#define EXTENSION ".db"
+#define TIME_LENGTH 16 /* "20261122T130000Z" */
+#define FILES_MAX 100000
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void store_name_format(const struct store_name *name, char out[STORE_NAME_SIZE])
+{
+    time_t seconds = (time_t)(name->start_ms / MS_PER_S);
+    struct tm t;
+    char length[32];
+    char time[32];
+    char generation[16] = "";
+    gmtime_r(&seconds, &t);
+    (void)strftime(time, sizeof(time), "%Y%m%dT%H%M%SZ", &t);
+    format_duration_ms(name->length_ms, length, sizeof(length));
+    if (name->generation > 1) {
+        (void)snprintf(generation, sizeof(generation), ".%u", name->generation);
+    }
+    (void)snprintf(out, STORE_NAME_SIZE, "%s-%s%s" EXTENSION, time, length, generation);
+}
+
+static bool take_number(struct sv text, size_t at, size_t n, int *ret)
+{
+    uint64_t v;
+    bool ok = parse_u64((struct sv){text.p + at, n}, 9999, &v);
+    *ret = ok ? (int)v : 0;
+    return ok;
+}
+
+static bool parse_time(struct sv text, int64_t *ret_ms)
+{
+    struct tm t = {.tm_isdst = 0};
+    if (!take_number(text, 0, 4, &t.tm_year) || !take_number(text, 4, 2, &t.tm_mon) ||
+        !take_number(text, 6, 2, &t.tm_mday) || !take_number(text, 9, 2, &t.tm_hour) ||
+        !take_number(text, 11, 2, &t.tm_min) || !take_number(text, 13, 2, &t.tm_sec)) {
+        return false;
+    }
+    t.tm_year -= 1900;
+    t.tm_mon -= 1;
+    *ret_ms = (int64_t)timegm(&t) * MS_PER_S;
+    return true;
+}
+
+bool store_name_parse(struct sv text, struct store_name *ret)
+{
+    char again[STORE_NAME_SIZE];
+    struct sv length;
+    struct sv rest;
+    uint64_t generation = 1;
+    if (text.n <= TIME_LENGTH + sizeof(EXTENSION) || !sv_ends_with(text, SV(EXTENSION)) ||
+        !parse_time(text, &ret->start_ms)) {
+        return false;
+    }
+    length = sv_skip(text, TIME_LENGTH + 1);
+    length.n -= sizeof(EXTENSION) - 1;
+    if (sv_cut(length, '.', &length, &rest) &&
+        !parse_u64(rest, STORE_FILES_OF_A_STRETCH_MAX, &generation)) {
+        return false;
+    }
+    ret->generation = (unsigned)generation;
+    if (!parse_duration_ms(length, &ret->length_ms, NULL) || ret->length_ms <= 0) {
+        return false;
+    }
+    /* One name for each: no other spelling of it. */
+    store_name_format(ret, again);
+    return sv_eq_str(text, again);
+}
+
+static int compare(const struct store_name *a, const struct store_name *b)
+{
+    if (a->start_ms != b->start_ms) {
+        return a->start_ms < b->start_ms ? -1 : 1;
+    }
+    if (a->length_ms != b->length_ms) {
+        return a->length_ms < b->length_ms ? -1 : 1;
+    }
+    return a->generation < b->generation ? -1 : a->generation > b->generation;
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+struct store_file *store_file_ref(struct store_file *f)
+{
+    atomic_fetch_add(&f->refs, 1);
+    return f;
+}
+
+struct store_file *store_file_unref(struct store_file *f)
+{
+    if (f != NULL && atomic_fetch_sub(&f->refs, 1) == 1) {
+        free(f->path);
+        free(f);
+    }
+    return NULL;
+}
+
+int64_t store_file_from_ns(const struct store_file *f)
+{
+    return f->name.start_ms * NS_PER_MS;
+}
+
+int64_t store_file_until_ns(const struct store_file *f)
+{
+    return (f->name.start_ms + f->name.length_ms) * NS_PER_MS - 1;
+}
+
+static uint64_t bytes_of(const char *path, const char *suffix)
+{
+    char name[4096];
+    struct stat st;
+    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+uint64_t store_file_bytes(const struct store_file *f)
+{
+    return bytes_of(f->path, "") + bytes_of(f->path, "-wal");
+}
+
+static struct store_file *file_new(struct store *s, const struct store_name *name)
+{
+    struct store_file *f = calloc(1, sizeof(*f));
+    if (f == NULL) {
+        return NULL;
+    }
+    atomic_init(&f->refs, 1);
+    f->name = *name;
+    store_name_format(name, f->text);
+    f->oldest_ns = INT64_MAX;
+    if (asprintf(&f->path, "%s/%s", s->options.directory, f->text) < 0) {
+        free(f);
+        return NULL;
+    }
+    return f;
+}
+
+/* Adds a file to the list, whose reference passes to it. Under the lock. */
+static bool add(struct store *s, struct store_file *f)
+{
+    if (s->n_files == s->files_cap) {
+        size_t cap = s->files_cap == 0 ? 64 : 2 * s->files_cap;
+        struct store_file **files = reallocarray(s->files, cap, sizeof(void *));
+        if (files == NULL) {
+            return false;
+        }
+        s->files = files;
+        s->files_cap = cap;
+    }
+    size_t at = s->n_files++;
+    for (; at > 0 && compare(&s->files[at - 1]->name, &f->name) > 0; at--) {
+        s->files[at] = s->files[at - 1];
+    }
+    s->files[at] = f;
+    return true;
+}
+
+/* Takes a file off the list, whose reference passes to the caller: the file, or NULL if it was not
+ * on the list any more. Under the lock. */
+static struct store_file *forget(struct store *s, struct store_file *f)
+{
+    f->gone = true;
+    for (size_t i = 0; i < s->n_files; i++) {
+        if (s->files[i] == f) {
+            memmove(&s->files[i], &s->files[i + 1], (s->n_files - i - 1) * sizeof(void *));
+            s->n_files--;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    bool known = f->fault != DB_FINE || f->gone;
+    f->fault = fault;
+    pthread_mutex_unlock(&s->lock);
+    if (!known) {
+        metric_inc(metric_cell(s->metrics.faults,
+                               (const char *const[]){s->options.name, db_fault_name(fault)}));
+        log_error(s->options.log, "a file of the store cannot be used, and is left where it is",
+                  LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path),
+                  LOG_STR("reason", db_fault_name(fault)), LOG_STR("err", why));
+    }
+}
+
+void store_file_gone(struct store *s, struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    struct store_file *listed = forget(s, f);
+    pthread_mutex_unlock(&s->lock);
+    if (listed != NULL) {
+        metric_inc(
+            metric_cell(s->metrics.faults, (const char *const[]){s->options.name, "missing"}));
+        log_error(s->options.log, "a file of the store is not there any more",
+                  LOG_STR("endpoint", s->options.name), LOG_STR("file", listed->path));
+        store_readers_close(s, listed);
+    }
+    store_file_unref(listed);
+}
+
+/* The log first: a database without its log is an earlier state, a log without its database would
+ * be taken for that of the next file of this name. */
+bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
+{
+    static const char *const suffixes[] = {"-wal", "-shm", ""};
+    char name[4096];
+    pthread_mutex_lock(&s->lock);
+    struct store_file *listed = forget(s, f);
+    pthread_mutex_unlock(&s->lock);
+    if (listed == NULL) {
+        return true;
+    }
+    store_writers_close(s, listed);
+    store_readers_close(s, listed);
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        (void)snprintf(name, sizeof(name), "%s%s", listed->path, suffixes[i]);
+        ok = unlink(name) == 0 || errno == ENOENT;
+    }
+    if (!ok) {
+        err_sys(err, "cannot remove %s", name);
+    }
+    store_file_unref(listed);
+    return ok;
+}
+
+/* ---- the directory --------------------------------------------------------------------------- */
+
+/* Another process that holds the lock says who it is in the file. */
+static void read_holder(int fd, char *out, size_t size)
+{
+    ssize_t n = pread(fd, out, size - 1, 0);
+    size_t digits = 0;
+    while (n > 0 && digits < (size_t)n && out[digits] >= '0' && out[digits] <= '9') {
+        digits++;
+    }
+    out[digits] = '\0';
+}
+
+static bool lock_directory(struct store *s, struct err *err)
+{
+    char path[4096];
+    char pid[32];
+    (void)snprintf(path, sizeof(path), "%s/" LOCK_NAME, s->options.directory);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0) {
+        return err_sys(err, "cannot open %s", path);
+    }
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &l) != 0) {
+        bool held = errno == EAGAIN || errno == EACCES;
+        if (held) {
+            read_holder(fd, pid, sizeof(pid));
+            err_set(err, ERR_SYSTEM,
+                    "another process%s%s%s writes to the directory %s: it holds the lock on %s",
+                    pid[0] != '\0' ? " (" : "", pid, pid[0] != '\0' ? ")" : "",
+                    s->options.directory, path);
+        } else {
+            err_sys(err, "cannot lock %s", path);
+        }
+        close(fd);
+        return false;
+    }
+    int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    /* Only to be read by people: without it the lock holds as well. */
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n) {
+        log_debug(s->options.log, "cannot write to the lock of the store", LOG_STR("file", path));
+    }
+    if (s->lock_fd >= 0) {
+        close(s->lock_fd);
+    }
+    s->lock_fd = fd;
+    return true;
+}
+
+static bool lock_is_there(const struct store *s)
+{
+    char path[4096];
+    struct stat there;
+    struct stat ours;
+    (void)snprintf(path, sizeof(path), "%s/" LOCK_NAME, s->options.directory);
+    return s->lock_fd >= 0 && stat(path, &there) == 0 && fstat(s->lock_fd, &ours) == 0 &&
+           there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+}
+
+bool store_take_directory(struct store *s, struct err *err)
+{
+    return lock_is_there(s) ||
+           (make_directories(s->options.directory, 0777, err) && lock_directory(s, err));
+}
+
+/* Reads what the store needs to know of a file. */
+static bool look_into(struct store *s, struct store_file *f, struct err *err)
+{
+    bool skip;
+    struct reader_conn *c = store_reader_take(s, f, &skip, err);
+    if (c == NULL) {
+        return skip;
+    }
+    sqlite3_stmt *st = db_statement(&c->db, SQL_STATE, err);
+    int row = st == NULL ? -1 : db_step(&c->db, st, err);
+    if (row == 1) {
+        pthread_mutex_lock(&s->lock);
+        f->profiles = (uint64_t)sqlite3_column_int64(st, 0);
+        f->oldest_ns = sqlite3_column_int64(st, 1);
+        f->newest_ns = sqlite3_column_int64(st, 2);
+        f->singles = (uint64_t)sqlite3_column_int64(st, 3);
+        pthread_mutex_unlock(&s->lock);
+        sqlite3_reset(st);
+    } else if (row == 0) {
+        db_damaged(&c->db, "no state", err);
+    }
+    bool ok = row == 1 || c->db.fault != DB_FINE;
+    store_reader_give(s, c, err);
+    return ok;
+}
+
+/* Adds a file of the directory to the list. */
+static bool take_entry(struct store *s, const char *entry, struct err *err)
+{
+    struct store_name name;
+    if (!store_name_parse(sv_from(entry), &name)) {
+        return true;
+    }
+    struct store_file *f = file_new(s, &name);
+    if (f == NULL || s->n_files >= FILES_MAX || !add(s, f)) {
+        store_file_unref(f);
+        return s->n_files >= FILES_MAX ? err_set(err, ERR_LIMIT, "more than %d files", FILES_MAX)
+                                       : err_memory(err);
+    }
+    struct err why = ERR_INIT;
+    if (!look_into(s, f, &why)) {
+        store_file_fault(s, f, DB_UNREADABLE, why.msg);
+    }
+    return true;
+}
+
+/* A log whose database is gone, because the process ended while it removed them. */
+static void remove_orphan(struct store *s, const char *entry)
+{
+    struct sv text = sv_from(entry);
+    struct store_name name;
+    char path[4096];
+    if (!sv_ends_with(text, SV("-wal")) && !sv_ends_with(text, SV("-shm"))) {
+        return;
+    }
+    text.n -= 4;
+    (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
+    if (store_name_parse(text, &name) && access(path, F_OK) != 0 && errno == ENOENT) {
+        (void)snprintf(path, sizeof(path), "%s/%s", s->options.directory, entry);
+        (void)unlink(path);
+    }
+}
+
+bool store_list(struct store *s, struct err *err)
+{
+    DIR *d = opendir(s->options.directory);
+    if (d == NULL) {
+        return err_sys(err, "cannot read the directory %s", s->options.directory);
+    }
+    bool ok = true;
+    const struct dirent *e;
+    while (ok && (e = readdir(d)) != NULL) {
+        remove_orphan(s, e->d_name);
+        ok = take_entry(s, e->d_name, err);
+    }
+    closedir(d);
+    return ok;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+static int64_t floor_to(int64_t ms, int64_t step)
+{
+    int64_t rest = ms % step;
+    return ms - (rest < 0 ? rest + step : rest);
+}
+
+/* A stretch gets another file when the one that it has is this large, so that retention by bytes
+ * finds whole files to remove. */
+static bool is_full(const struct store *s, const struct store_file *f)
+{
+    return s->options.max_bytes > 0 && store_file_bytes(f) > s->options.max_bytes / 8;
+}
+
+/* Under the lock. */
+static struct store_file *newest_of(struct store *s, const struct store_name *name)
+{
+    struct store_file *newest = NULL;
+    for (size_t i = 0; i < s->n_files; i++) {
+        const struct store_name *n = &s->files[i]->name;
+        if (n->start_ms == name->start_ms && n->length_ms == name->length_ms) {
+            newest = s->files[i];
+        }
+    }
+    return newest;
+}
+
+struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *err)
+{
+    struct store_name name = {.length_ms = s->options.stretch_ms, .generation = 1};
+    name.start_ms = floor_to(from_ns / NS_PER_MS, name.length_ms);
+    pthread_mutex_lock(&s->lock);
+    struct store_file *f = newest_of(s, &name);
+    if (f != NULL && (f->fault != DB_FINE || is_full(s, f))) {
+        name.generation = f->name.generation + 1;
+        f = NULL;
+    }
+    if (f == NULL && name.generation <= STORE_FILES_OF_A_STRETCH_MAX) {
+        f = file_new(s, &name);
+        if (f != NULL && !add(s, f)) {
+            f = store_file_unref(f);
+        }
+    }
+    if (f != NULL) {
+        store_file_ref(f);
+    } else {
+        err_memory(err);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return f;
+}
+
+bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct store_file ***ret,
+                    size_t *ret_n, struct err *err)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&s->lock);
+    struct store_file **files = calloc(s->n_files + 1, sizeof(void *));
+    for (size_t i = 0; files != NULL && i < s->n_files; i++) {
+        struct store_file *f = s->files[i];
+        if (f->fault == DB_FINE && store_file_from_ns(f) <= until_ns &&
+            store_file_until_ns(f) >= from_ns) {
+            files[n++] = store_file_ref(f);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret = files;
+    *ret_n = n;
+    return files != NULL || err_memory(err);
+}
+
+void store_files_free(struct store_file **files, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        store_file_unref(files[i]);
+    }
+    free(files);
+}

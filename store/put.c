@@ -1,0 +1,680 @@
+/* Profiles into the files of their stretches, in one transaction for each. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "pprof/gzip.h"
+#include "store/blob.h"
+#include "store/parts.h"
+#include "store/private.h"
+
+/* A profile that inflates to more is refused. */
+#define INFLATED_MAX ((size_t)32 * 1024 * 1024)
+/* Sets and series whose rows are remembered for each file. */
+#define KNOWN_MAX 65536
+/* Times that an id can carry. */
+#define TIME_MS_MAX (INT64_C(1) << 47)
+
+struct known_series {
+    int64_t row;
+    uint64_t columns;
+};
+
+/* A file that is written. */
+struct writing {
+    struct store_file *file;
+    struct db db;
+    ino_t inode;
+    struct map *sets;   /* blob -> row, as a pointer */
+    struct map *series; /* set and labels -> struct known_series */
+    uint64_t used;      /* when, for choosing which to close */
+    /* The transaction. */
+    bool open;
+    struct err problem; /* it has failed, as do all further puts of the batch */
+    uint64_t profiles;
+    int64_t oldest_ns;
+    int64_t newest_ns;
+};
+
+/* One profile while it is put. */
+struct putting {
+    struct store *store;
+    struct store_put *put;
+    struct writing *w;
+    struct parts parts;
+    struct buf blob;
+    uint64_t hash;
+    int64_t set;
+    int64_t series[STORE_PARTS_MAX];
+    int64_t profile;
+};
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+/* A UUID of version 8: 48 bits of ms, 12 and 30 bits of the hash, 32 of the row. */
+void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1])
+{
+    uint64_t ms = (uint64_t)(time_ns / NS_PER_MS);
+    (void)snprintf(out, STORE_ID_LENGTH + 1, "%08x-%04x-8%03x-%04x-%04x%08x", (unsigned)(ms >> 16),
+                   (unsigned)(ms & 0xffff), (unsigned)(hash & 0xfff),
+                   0x8000 | (unsigned)(hash >> 12 & 0x3fff), (unsigned)(hash >> 26 & 0xffff),
+                   (unsigned)row);
+}
+
+static bool take_hex(struct sv text, size_t at, size_t n, uint64_t *ret)
+{
+    uint64_t v = 0;
+    for (size_t i = at; i < at + n; i++) {
+        char c = text.p[i];
+        if (c >= '0' && c <= '9') {
+            v = v << 4 | (uint64_t)(c - '0');
+        } else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f') {
+            v = v << 4 | (uint64_t)((c | 0x20) - 'a' + 10);
+        } else {
+            return false;
+        }
+    }
+    *ret = v;
+    return true;
+}
+
+bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row)
+{
+    uint64_t v[6];
+    static const struct {
+        size_t at;
+        size_t n;
+    } pieces[] = {{0, 8}, {9, 4}, {14, 4}, {19, 4}, {24, 4}, {28, 8}};
+    if (text.n != STORE_ID_LENGTH || text.p[8] != '-' || text.p[13] != '-' || text.p[18] != '-' ||
+        text.p[23] != '-') {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        if (!take_hex(text, pieces[i].at, pieces[i].n, &v[i])) {
+            return false;
+        }
+    }
+    *ret_time_ms = (int64_t)(v[0] << 16 | v[1]);
+    *ret_hash = (v[2] & 0xfff) | (v[3] & 0x3fff) << 12 | v[4] << 26;
+    *ret_row = (int64_t)v[5];
+    return v[2] >> 12 == 8 && v[3] >> 14 == 2;
+}
+
+bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash)
+{
+    return time_ns / NS_PER_MS == time_ms && (hash & ((UINT64_C(1) << 42) - 1)) == id_hash;
+}
+
+/* ---- files being written --------------------------------------------------------------------- */
+
+static void forget_known(struct writing *w)
+{
+    w->sets = map_free(w->sets, NULL);
+    w->series = map_free(w->series, free);
+}
+
+static void writing_free(struct writing *w)
+{
+    forget_known(w);
+    db_close(&w->db);
+    store_file_unref(w->file);
+    free(w);
+}
+
+void store_writers_close(struct store *s, const struct store_file *f)
+{
+    pthread_mutex_lock(&s->write_lock);
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL && (f == NULL || s->writers[i]->file == f)) {
+            writing_free(s->writers[i]);
+            s->writers[i] = NULL;
+        }
+    }
+    pthread_mutex_unlock(&s->write_lock);
+}
+
+static bool is_replaced(const struct writing *w)
+{
+    struct stat st;
+    return stat(w->file->path, &st) != 0 || st.st_ino != w->inode;
+}
+
+/* Closes those whose file was removed, and those of files that are full or have a fault. */
+static void close_stale(struct store *s)
+{
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        struct writing *w = s->writers[i];
+        if (w != NULL && is_replaced(w)) {
+            store_file_gone(s, w->file);
+            writing_free(w);
+            s->writers[i] = NULL;
+        } else if (w != NULL) {
+            err_clear(&w->problem);
+        }
+    }
+}
+
+static struct writing *writing_open(struct store *s, struct store_file *f, struct err *err)
+{
+    struct writing *w = calloc(1, sizeof(*w));
+    bool empty;
+    struct stat st;
+    if (w == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    w->file = store_file_ref(f);
+    if (!db_open(&w->db, f->path, true, &empty, err) || stat(f->path, &st) != 0) {
+        if (w->db.fault != DB_FINE && w->db.fault != DB_UNREADABLE) {
+            store_file_fault(s, f, w->db.fault, err->msg);
+        }
+        err_wrap(err, "cannot write to %s", f->path);
+        writing_free(w);
+        return NULL;
+    }
+    w->inode = st.st_ino;
+    return w;
+}
+
+/* The place for another one: a free one, or that of the one that was used longest ago and has no
+ * part in the batch; STORE_WRITERS_MAX if there is none. */
+static size_t free_place(const struct store *s)
+{
+    size_t best = STORE_WRITERS_MAX;
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] == NULL) {
+            return i;
+        }
+        if (s->writers[i]->used <= s->batch_start &&
+            (best == STORE_WRITERS_MAX || s->writers[i]->used < s->writers[best]->used)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no_place,
+                                  struct err *err)
+{
+    struct store_file *f = store_file_for(s, from_ns, err);
+    struct writing *w = NULL;
+    for (size_t i = 0; f != NULL && i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL && s->writers[i]->file == f) {
+            w = s->writers[i];
+        }
+    }
+    size_t place = w == NULL && f != NULL ? free_place(s) : STORE_WRITERS_MAX;
+    if (place < STORE_WRITERS_MAX) {
+        if (s->writers[place] != NULL) {
+            writing_free(s->writers[place]);
+        }
+        w = s->writers[place] = writing_open(s, f, err);
+    }
+    *ret_no_place = w == NULL && f != NULL && place == STORE_WRITERS_MAX;
+    store_file_unref(f);
+    if (w != NULL) {
+        w->used = ++s->uses;
+    }
+    return w;
+}
+
+static bool begin(struct writing *w, struct err *err)
+{
+    if (w->open) {
+        return true;
+    }
+    w->open = db_run(&w->db, SQL_BEGIN, err);
+    w->profiles = 0;
+    w->oldest_ns = INT64_MAX;
+    w->newest_ns = 0;
+    return w->open;
+}
+
+/* The transaction, and all that was put in it, is given up. */
+static void give_up(struct store *s, struct writing *w, const struct err *err)
+{
+    w->problem = *err;
+    err_wrap(&w->problem, "%s", w->file->path);
+    if (!sqlite3_get_autocommit(w->db.handle)) {
+        (void)db_run(&w->db, SQL_ROLLBACK, NULL);
+    }
+    w->open = false;
+    forget_known(w);
+    if (w->db.fault == DB_DAMAGED || w->db.fault == DB_FOREIGN) {
+        store_file_fault(s, w->file, w->db.fault, err->msg);
+    }
+    w->db.fault = DB_FINE;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static bool make_known(struct writing *w)
+{
+    if (w->sets != NULL && map_count(w->sets) + map_count(w->series) > KNOWN_MAX) {
+        forget_known(w);
+    }
+    w->sets = w->sets == NULL ? map_new() : w->sets;
+    w->series = w->series == NULL ? map_new() : w->series;
+    return w->sets != NULL && w->series != NULL;
+}
+
+/* The row of the set in p->blob. */
+static bool add_set(struct putting *p, struct err *err)
+{
+    struct writing *w = p->w;
+    struct sv blob = {p->blob.data, p->blob.len};
+    void *known = map_get(w->sets, blob);
+    if (known != NULL) {
+        p->set = (int64_t)(uintptr_t)known;
+        return true;
+    }
+    sqlite3_stmt *st = db_statement(&w->db, SQL_FIND_SET, err);
+    if (st == NULL) {
+        return false;
+    }
+    db_bind_blob(st, 1, blob);
+    int row = db_step(&w->db, st, err);
+    if (row == 1) {
+        p->set = sqlite3_column_int64(st, 0);
+        sqlite3_reset(st);
+    } else if (row == 0) {
+        st = db_statement(&w->db, SQL_ADD_SET, err);
+        if (st == NULL) {
+            return false;
+        }
+        db_bind_blob(st, 1, blob);
+        row = db_step(&w->db, st, err);
+        p->set = sqlite3_last_insert_rowid(w->db.handle);
+    }
+    return row >= 0 && (map_put(w->sets, blob, (void *)(uintptr_t)p->set, NULL) || err_memory(err));
+}
+
+static bool find_series(struct putting *p, struct sv labels, uint64_t columns,
+                        struct known_series *ret, struct err *err)
+{
+    struct db *db = &p->w->db;
+    sqlite3_stmt *st = db_statement(db, SQL_FIND_SERIES, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, p->set);
+    db_bind_blob(st, 2, labels);
+    int row = db_step(db, st, err);
+    if (row == 1) {
+        *ret = (struct known_series){sqlite3_column_int64(st, 0),
+                                     (uint64_t)sqlite3_column_int64(st, 1)};
+        sqlite3_reset(st);
+    } else if (row == 0) {
+        st = db_statement(db, SQL_ADD_SERIES, err);
+        if (st == NULL) {
+            return false;
+        }
+        sqlite3_bind_int64(st, 1, p->set);
+        db_bind_blob(st, 2, labels);
+        sqlite3_bind_int64(st, 3, (int64_t)columns);
+        row = db_step(db, st, err);
+        *ret = (struct known_series){sqlite3_last_insert_rowid(db->handle), columns};
+    }
+    return row >= 0;
+}
+
+static bool note_columns(struct putting *p, struct known_series *k, uint64_t columns,
+                         struct err *err)
+{
+    if ((k->columns | columns) == k->columns) {
+        return true;
+    }
+    sqlite3_stmt *st = db_statement(&p->w->db, SQL_SET_COLUMNS, err);
+    if (st == NULL) {
+        return false;
+    }
+    k->columns |= columns;
+    sqlite3_bind_int64(st, 1, k->row);
+    sqlite3_bind_int64(st, 2, (int64_t)k->columns);
+    return db_step(&p->w->db, st, err) == 0;
+}
+
+static uint64_t columns_of(const struct putting *p, const struct part *part)
+{
+    uint64_t columns = 0;
+    for (size_t c = 0; c < p->parts.summary.n[PROFILE_SAMPLE_TYPE]; c++) {
+        columns |= (uint64_t)(part->sums[c] != 0) << c;
+    }
+    return columns;
+}
+
+/* The row of the series of a part. */
+static bool add_series(struct putting *p, const struct part *part, int64_t *ret, struct err *err)
+{
+    buf_clear(&p->blob);
+    uint64_t columns = columns_of(p, part);
+    int64_t set = p->set;
+    buf_append(&p->blob, &set, sizeof(set)); /* of the key, not of the blob */
+    if (!blob_put_labels(part->labels, part->n_labels, &p->blob)) {
+        return err_memory(err);
+    }
+    struct sv key = {p->blob.data, p->blob.len};
+    struct known_series *known = map_get(p->w->series, key);
+    if (known == NULL) {
+        struct known_series found;
+        if (!find_series(p, sv_skip(key, sizeof(set)), columns, &found, err)) {
+            return false;
+        }
+        known = malloc(sizeof(*known));
+        if (known == NULL || !map_put(p->w->series, key, known, NULL)) {
+            free(known);
+            return err_memory(err);
+        }
+        *known = found;
+    }
+    *ret = known->row;
+    return note_columns(p, known, columns, err);
+}
+
+static bool add_profile(struct putting *p, struct err *err)
+{
+    struct db *db = &p->w->db;
+    const struct store_put *put = p->put;
+    buf_clear(&p->blob);
+    sqlite3_stmt *st = db_statement(db, SQL_ADD_PROFILE, err);
+    if (st == NULL || !blob_put_ids(p->series, p->parts.n, &p->blob)) {
+        return st != NULL && err_memory(err);
+    }
+    /* What is negative in one profile would take from another one. */
+    bool mergeable = put->format == PROFILE_PPROF && !p->parts.negative;
+    sqlite3_bind_int64(st, 1, p->set);
+    sqlite3_bind_int64(st, 2, put->from_ns);
+    sqlite3_bind_int64(st, 3, put->until_ns);
+    sqlite3_bind_int64(st, 4, (int64_t)p->hash);
+    sqlite3_bind_int64(st, 5, put->format);
+    sqlite3_bind_int64(st, 6, (int64_t)put->data.n);
+    sqlite3_bind_int64(st, 7, mergeable ? 0 : -1);
+    db_bind_blob(st, 8, (struct sv){p->blob.data, p->blob.len});
+    if (db_step(db, st, err) != 0) {
+        return false;
+    }
+    p->profile = sqlite3_last_insert_rowid(db->handle);
+    st = db_statement(db, SQL_ADD_BODY, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, p->profile);
+    db_bind_blob(st, 2, put->data);
+    int row = db_step(db, st, err);
+    /* The view of the bytes ends with the put. */
+    (void)sqlite3_clear_bindings(st);
+    return row == 0 && (p->profile <= UINT32_MAX ||
+                        err_set(err, ERR_LIMIT, "more than %u profiles", UINT32_MAX));
+}
+
+static bool add_points(struct putting *p, struct err *err)
+{
+    struct db *db = &p->w->db;
+    sqlite3_stmt *st = db_statement(db, SQL_ADD_POINT, err);
+    size_t columns = p->parts.summary.n[PROFILE_SAMPLE_TYPE];
+    for (size_t i = 0; st != NULL && i < p->parts.n; i++) {
+        uint64_t of[] = {(uint64_t)p->series[i], (uint64_t)p->put->from_ns, p->hash,
+                         (uint64_t)p->profile};
+        buf_clear(&p->blob);
+        if (!blob_put_sums(p->parts.at[i].sums, columns, of, 4, &p->blob)) {
+            return err_memory(err);
+        }
+        sqlite3_bind_int64(st, 1, p->series[i]);
+        sqlite3_bind_int64(st, 2, p->put->from_ns);
+        sqlite3_bind_int64(st, 3, (int64_t)p->hash);
+        sqlite3_bind_int64(st, 4, p->profile);
+        db_bind_blob(st, 5, (struct sv){p->blob.data, p->blob.len});
+        if (db_step(db, st, err) != 0) {
+            return false;
+        }
+    }
+    return st != NULL;
+}
+
+/* Whether the same profile is there: a retry of what was committed, for example. */
+static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
+{
+    *ret_found = false;
+    if (p->parts.n == 0) {
+        return true;
+    }
+    sqlite3_stmt *st = db_statement(&p->w->db, SQL_FIND_POINT, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, p->series[0]);
+    sqlite3_bind_int64(st, 2, p->put->from_ns);
+    sqlite3_bind_int64(st, 3, (int64_t)p->hash);
+    int row = db_step(&p->w->db, st, err);
+    if (row == 1) {
+        p->profile = sqlite3_column_int64(st, 0);
+        *ret_found = true;
+        sqlite3_reset(st);
+    }
+    return row >= 0;
+}
+
+/* ---- one profile ----------------------------------------------------------------------------- */
+
+static bool put_set(struct putting *p, struct err *err)
+{
+    const struct pprof_summary *s = &p->parts.summary;
+    struct set_type types[SUMMARY_TYPES_MAX];
+    struct set set = {.labels = p->put->labels,
+                      .n_labels = p->put->n_labels,
+                      .types = types,
+                      .n_types = s->n[PROFILE_SAMPLE_TYPE],
+                      .period = {s->period_type.type_text, s->period_type.unit_text}};
+    for (size_t i = 0; i < set.n_types; i++) {
+        types[i] = (struct set_type){s->types[i].type_text, s->types[i].unit_text};
+    }
+    buf_clear(&p->blob);
+    return blob_put_set(&set, &p->blob) ||
+           err_set(err, ERR_INPUT, "its labels have more than %zu bytes", STORE_BLOB_MAX);
+}
+
+/* Everything that can be wrong with the profile itself. */
+static bool read_profile(struct putting *p, struct err *err)
+{
+    struct store_put *put = p->put;
+    struct sv plain;
+    if (put->from_ns < 0 || put->from_ns / NS_PER_MS >= TIME_MS_MAX) {
+        return err_set(err, ERR_INPUT, "its time is not between 1970 and 2262");
+    }
+    if (put->format == PROFILE_PPROF &&
+        (!gzip_plain(p->store->scratch, put->data, INFLATED_MAX, 0, &plain, err) ||
+         (plain.n > INFLATED_MAX &&
+          !err_set(err, ERR_LIMIT, "has more than %zu bytes", INFLATED_MAX)) ||
+         !parts_read(p->store->scratch, plain, put->labels, put->n_labels, false, &p->parts,
+                     err))) {
+        return false;
+    }
+    p->hash = blob_hash(put->data, NULL, 0);
+    return put_set(p, err);
+}
+
+static bool write_profile(struct putting *p, struct err *err)
+{
+    bool twin;
+    if (!begin(p->w, err) || (!make_known(p->w) && !err_memory(err)) || !add_set(p, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < p->parts.n; i++) {
+        if (!add_series(p, &p->parts.at[i], &p->series[i], err)) {
+            return false;
+        }
+    }
+    if (!find_twin(p, &twin, err)) {
+        return false;
+    }
+    if (twin) {
+        metric_inc(p->store->metrics.duplicates);
+        return true;
+    }
+    if (!add_profile(p, err) || !add_points(p, err)) {
+        return false;
+    }
+    p->w->profiles++;
+    p->w->oldest_ns = p->put->from_ns < p->w->oldest_ns ? p->put->from_ns : p->w->oldest_ns;
+    p->w->newest_ns = p->put->from_ns > p->w->newest_ns ? p->put->from_ns : p->w->newest_ns;
+    metric_add(p->store->metrics.put_bytes, p->put->data.n);
+    return true;
+}
+
+static void refuse(struct store_put *put, enum store_taken taken, const char *problem)
+{
+    put->taken = taken;
+    (void)snprintf(put->problem, sizeof(put->problem), "%s", problem);
+}
+
+/* False if it needs a place among the files that are written, and none is free. */
+static bool put_one(struct putting *p)
+{
+    struct err err = ERR_INIT;
+    bool no_place = false;
+    scratch_reset(p->store->scratch);
+    p->parts = (struct parts){.n = 0};
+    p->put->writing = NULL;
+    if (!read_profile(p, &err)) {
+        refuse(p->put, err.kind == ERR_MEMORY ? STORE_FAILED : STORE_REFUSED, err.msg);
+        return true;
+    }
+    p->w = writing_of(p->store, p->put->from_ns, &no_place, &err);
+    if (no_place) {
+        return false;
+    }
+    if (p->w == NULL || p->w->problem.kind != ERR_NONE) {
+        refuse(p->put, STORE_FAILED, p->w != NULL ? p->w->problem.msg : err.msg);
+        return true;
+    }
+    if (!write_profile(p, &err)) {
+        give_up(p->store, p->w, &err);
+        refuse(p->put, STORE_FAILED, p->w->problem.msg);
+        return true;
+    }
+    if (p->parts.unsplit) {
+        metric_inc(p->store->metrics.unsplit);
+    }
+    p->put->taken = STORE_TAKEN;
+    p->put->problem[0] = '\0';
+    p->put->writing = p->w;
+    store_id_format(p->put->from_ns, p->hash, p->profile, p->put->id);
+    return true;
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+static bool commit_rows(struct writing *w, struct err *err)
+{
+    if (w->profiles > 0) {
+        sqlite3_stmt *st = db_statement(&w->db, SQL_NOTE_PUT, err);
+        if (st == NULL) {
+            return false;
+        }
+        sqlite3_bind_int64(st, 1, (int64_t)w->profiles);
+        sqlite3_bind_int64(st, 2, w->oldest_ns);
+        sqlite3_bind_int64(st, 3, w->newest_ns);
+        if (db_step(&w->db, st, err) != 0) {
+            return false;
+        }
+    }
+    return db_run(&w->db, SQL_COMMIT, err);
+}
+
+static void commit(struct store *s, struct writing *w)
+{
+    struct err err = ERR_INIT;
+    if (!commit_rows(w, &err)) {
+        give_up(s, w, &err);
+        return;
+    }
+    w->open = false;
+    metric_inc(s->metrics.commits);
+    pthread_mutex_lock(&s->lock);
+    struct store_file *f = w->file;
+    f->profiles += w->profiles;
+    f->singles += w->profiles;
+    f->oldest_ns = w->oldest_ns < f->oldest_ns ? w->oldest_ns : f->oldest_ns;
+    f->newest_ns = w->newest_ns > f->newest_ns ? w->newest_ns : f->newest_ns;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void commit_all(struct store *s)
+{
+    int64_t begin_ns = clock_mono_ns();
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL && s->writers[i]->open) {
+            commit(s, s->writers[i]);
+        }
+    }
+    metric_observe(s->metrics.commit_seconds,
+                   (double)(clock_mono_ns() - begin_ns) / (double)NS_PER_S);
+}
+
+static void count(const struct store *s, const struct store_put *put)
+{
+    static const char *const results[] = {
+        [STORE_TAKEN] = "taken", [STORE_REFUSED] = "refused", [STORE_FAILED] = "failed"};
+    metric_inc(
+        metric_cell(s->metrics.puts, (const char *const[]){s->options.name, results[put->taken]}));
+}
+
+/* Commits, and says of the profiles since the last commit what became of them. */
+static bool settle(struct store *s, struct store_put *profiles, size_t n)
+{
+    bool all = true;
+    commit_all(s);
+    for (size_t i = 0; i < n; i++) {
+        const struct writing *w = profiles[i].writing;
+        if (profiles[i].taken == STORE_TAKEN && w->problem.kind != ERR_NONE) {
+            refuse(&profiles[i], STORE_FAILED, w->problem.msg);
+        }
+        profiles[i].writing = NULL;
+        all = all && profiles[i].taken == STORE_TAKEN;
+        count(s, &profiles[i]);
+    }
+    s->batch_start = s->uses;
+    return all;
+}
+
+static bool put_all(struct store *s, struct putting *p, struct store_put *profiles, size_t n)
+{
+    size_t settled = 0;
+    bool all = true;
+    for (size_t i = 0; i < n; i++) {
+        p->put = &profiles[i];
+        if (!put_one(p)) {
+            all = settle(s, profiles + settled, i - settled) && all;
+            settled = i;
+            (void)put_one(p);
+        }
+    }
+    return settle(s, profiles + settled, n - settled) && all;
+}
+
+static bool fail_all(const struct store *s, struct store_put *profiles, size_t n,
+                     const struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        refuse(&profiles[i], STORE_FAILED, err->msg);
+        count(s, &profiles[i]);
+    }
+    return false;
+}
+
+bool store_put(struct store *s, struct store_put *profiles, size_t n)
+{
+    struct err err = ERR_INIT;
+    struct putting p = {.store = s};
+    buf_init(&p.blob, STORE_BLOB_MAX);
+    pthread_mutex_lock(&s->write_lock);
+    s->batch_start = s->uses;
+    close_stale(s);
+    bool all = store_take_directory(s, &err) ? put_all(s, &p, profiles, n)
+                                             : fail_all(s, profiles, n, &err);
+    pthread_mutex_unlock(&s->write_lock);
+    buf_done(&p.blob);
+    return all;
+}

@@ -1,0 +1,149 @@
+/* Connections for reading: a few stay open. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "store/private.h"
+
+static struct reader_conn *take_idle(struct store *s, const struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    struct reader_conn **at = &s->idle;
+    while (*at != NULL && (*at)->file != f) {
+        at = &(*at)->next;
+    }
+    struct reader_conn *c = *at;
+    if (c != NULL) {
+        *at = c->next;
+        s->n_idle--;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+static void conn_free(struct reader_conn *c)
+{
+    db_close(&c->db);
+    store_file_unref(c->file);
+    free(c);
+}
+
+/* A file that somebody has removed is not made again by reading it. */
+static bool is_there(struct store *s, struct store_file *f)
+{
+    if (access(f->path, F_OK) == 0 || errno != ENOENT) {
+        return true;
+    }
+    pthread_mutex_lock(&s->lock);
+    /* One that was given out for writing may not have been made yet. */
+    bool made = f->profiles > 0;
+    pthread_mutex_unlock(&s->lock);
+    if (made) {
+        store_file_gone(s, f);
+    }
+    return false;
+}
+
+struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
+                                      struct err *err)
+{
+    *ret_skip = !is_there(s, f);
+    struct reader_conn *c = *ret_skip ? NULL : take_idle(s, f);
+    if (c != NULL || *ret_skip) {
+        return c;
+    }
+    c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    struct err why = ERR_INIT;
+    bool empty = false;
+    c->file = store_file_ref(f);
+    if (db_open(&c->db, f->path, false, &empty, &why) && !empty) {
+        return c;
+    }
+    *ret_skip = empty || c->db.fault != DB_FINE;
+    if (c->db.fault != DB_FINE) {
+        store_file_fault(s, f, c->db.fault, why.msg);
+    } else if (!empty) {
+        err_set(err, why.kind, "%s: %s", f->path, why.msg);
+    }
+    conn_free(c);
+    return NULL;
+}
+
+void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
+{
+    if (c->db.fault != DB_FINE) {
+        store_file_fault(s, c->file, c->db.fault, err->msg);
+        conn_free(c);
+        return;
+    }
+    struct reader_conn *surplus = NULL;
+    pthread_mutex_lock(&s->lock);
+    bool keep = !c->file->gone && c->file->fault == DB_FINE;
+    if (keep) {
+        c->next = s->idle;
+        s->idle = c;
+        s->n_idle++;
+    }
+    if (s->n_idle > STORE_IDLE_READERS_MAX) {
+        struct reader_conn **at = &s->idle;
+        while ((*at)->next != NULL) {
+            at = &(*at)->next;
+        }
+        surplus = *at;
+        *at = NULL;
+        s->n_idle--;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!keep) {
+        conn_free(c);
+    }
+    if (surplus != NULL) {
+        conn_free(surplus);
+    }
+}
+
+void store_readers_close(struct store *s, const struct store_file *f)
+{
+    struct reader_conn *closing = NULL;
+    pthread_mutex_lock(&s->lock);
+    struct reader_conn **at = &s->idle;
+    while (*at != NULL) {
+        struct reader_conn *c = *at;
+        if (f == NULL || c->file == f) {
+            *at = c->next;
+            c->next = closing;
+            closing = c;
+            s->n_idle--;
+        } else {
+            at = &c->next;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    while (closing != NULL) {
+        struct reader_conn *next = closing->next;
+        conn_free(closing);
+        closing = next;
+    }
+}
+
+void store_scan_begin(struct store *s, struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    while (f->merging) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    f->scans++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void store_scan_end(struct store *s, struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    f->scans--;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,136 @@
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/private.h"
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static struct metric_cell *cell_of(struct store *s, enum metric_type type, const char *name,
+                                   const char *help)
+{
+    return metric_cell_of(metrics_family(s->options.metrics, type, name, help, "endpoint", NULL),
+                          s->options.name);
+}
+
+static void make_metrics(struct store *s)
+{
+    static const double buckets[] = {0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10};
+    static const struct metric_desc commit = {
+        .name = "profpull_store_commit_seconds",
+        .help = "Time to commit a batch of profiles to the store.",
+        .type = METRIC_HISTOGRAM,
+        .labels = {"endpoint"},
+        .buckets = buckets,
+        .n_buckets = sizeof(buckets) / sizeof(buckets[0])};
+    struct store_metrics *m = &s->metrics;
+    struct metrics *all = s->options.metrics;
+    m->puts = metrics_family(all, METRIC_COUNTER, "profpull_store_puts_total",
+                             "Profiles put into the store, by result: taken, refused, failed.",
+                             "endpoint", "result");
+    m->faults = metrics_family(all, METRIC_COUNTER, "profpull_store_file_faults_total",
+                               "Files of the store that were left alone from then on, by reason: "
+                               "damaged, foreign, newer, unreadable, missing.",
+                               "endpoint", "reason");
+    m->commits = cell_of(s, METRIC_COUNTER, "profpull_store_commits_total",
+                         "Transactions that put profiles into a file of the store.");
+    m->commit_seconds = metric_cell_of(metrics_register(all, &commit), s->options.name);
+    m->put_bytes = cell_of(s, METRIC_COUNTER, "profpull_store_put_bytes_total",
+                           "Bytes of the profiles that were taken, as they came.");
+    m->duplicates = cell_of(s, METRIC_COUNTER, "profpull_store_duplicates_total",
+                            "Profiles that the store had already, and that were not kept twice.");
+    m->unsplit = cell_of(s, METRIC_COUNTER, "profpull_store_unsplit_total",
+                         "Profiles whose samples have too many different labels to make series.");
+    m->bad_rows = cell_of(s, METRIC_COUNTER, "profpull_store_damaged_profiles_total",
+                          "Profiles that were read and whose bytes have changed on the disk.");
+}
+
+/* Rendered from what the list of files says. */
+static void store_collect(struct metrics_out *out, void *arg)
+{
+    struct store *s = arg;
+    struct store_stats stats;
+    store_stats(s, &stats);
+    const char *const labels[][2] = {{"endpoint", s->options.name}};
+    metrics_out_family(out, "profpull_store_files", "Files of the store.", METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, (double)stats.files);
+    metrics_out_family(out, "profpull_store_profiles", "Profiles in the store.", METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, (double)stats.profiles);
+    metrics_out_family(out, "profpull_store_bytes", "Bytes of the files of the store.",
+                       METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, (double)stats.bytes);
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static bool start(struct store *s, const struct store_options *o, struct err *err)
+{
+    s->options.name = strdup(o->name);
+    s->options.directory = strdup(o->directory);
+    s->scratch = scratch_new();
+    if (s->options.name == NULL || s->options.directory == NULL || s->scratch == NULL) {
+        return err_memory(err);
+    }
+    make_metrics(s);
+    if (!store_take_directory(s, err) || !store_list(s, err)) {
+        return false;
+    }
+    return o->metrics == NULL || metrics_collector(o->metrics, store_collect, s) || err_memory(err);
+}
+
+struct store *store_open(const struct store_options *options, struct err *err)
+{
+    struct store *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    s->options = *options;
+    s->options.name = s->options.directory = NULL;
+    s->lock_fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->write_lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    return start(s, options, err) ? s : store_close(s);
+}
+
+struct store *store_close(struct store *s)
+{
+    if (s == NULL) {
+        return NULL;
+    }
+    store_writers_close(s, NULL);
+    store_readers_close(s, NULL);
+    store_files_free(s->files, s->n_files);
+    scratch_free(s->scratch);
+    if (s->lock_fd >= 0) {
+        close(s->lock_fd);
+    }
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->write_lock);
+    pthread_mutex_destroy(&s->lock);
+    free((char *)(uintptr_t)s->options.name);
+    free((char *)(uintptr_t)s->options.directory);
+    free(s);
+    return NULL;
+}
+
+void store_stats(struct store *s, struct store_stats *ret)
+{
+    *ret = (struct store_stats){.oldest_ns = INT64_MAX};
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_files; i++) {
+        const struct store_file *f = s->files[i];
+        ret->files++;
+        ret->bytes += store_file_bytes(f);
+        if (f->profiles > 0) {
+            ret->profiles += f->profiles;
+            ret->oldest_ns = f->oldest_ns < ret->oldest_ns ? f->oldest_ns : ret->oldest_ns;
+            ret->newest_ns = f->newest_ns > ret->newest_ns ? f->newest_ns : ret->newest_ns;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    ret->oldest_ns = ret->profiles > 0 ? ret->oldest_ns : 0;
+}
