@@ -7,10 +7,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent/delivery.h"
 #include "agent/memory.h"
 #include "agent/pipeline.h"
 #include "agent/process.h"
-#include "agent/profile_rules.h"
 #include "agent/sharing/sharding.h"
 #include "agent/thread.h"
 #include "base/cgroup.h"
@@ -47,7 +47,7 @@ struct app {
     unsigned n_workers;
     struct agent_thread threads[THREADS];
     struct writer *writer;
-    struct profile_rules *profile_rules; /* of the network thread */
+    struct delivery delivery; /* of what is scraped; the network thread's */
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */
     struct pipeline *pipeline;
@@ -62,50 +62,13 @@ struct app {
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
-/* Hands a profile on by the verdict of its rules. What a rule drops on purpose is taken; what the
- * rules failed on is not. */
-static bool deliver(struct app *app, struct profile *profile, enum profile_verdict verdict,
-                    uint64_t forward_to)
-{
-    if (verdict == PROFILE_KEPT) {
-        return writer_put(app->writer, profile, forward_to);
-    }
-    profile_unref(profile);
-    return verdict == PROFILE_DROPPED;
-}
-
-/* The destinations with rules of their own get copies. True if any took one. */
-static bool deliver_ways(struct app *app, const struct profile *profile, uint64_t *forward_to)
-{
-    const struct config_job *job = &app->config->jobs[profile->job];
-    bool taken = false;
-    for (size_t i = 0; i < job->n_ways; i++) {
-        uint64_t endpoint = job->ways[i].endpoint & *forward_to;
-        struct profile *copy = endpoint != 0 ? profile_copy(profile) : NULL;
-        *forward_to &= ~endpoint;
-        if (copy != NULL) {
-            enum profile_verdict verdict =
-                profile_rules_apply_way(app->profile_rules, copy, i, clock_mono_ms());
-            taken = deliver(app, copy, verdict, endpoint) || taken;
-        }
-    }
-    return taken;
-}
-
+/* What a rule drops on purpose counts as taken. */
 static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;
-    bool taken = false;
-    enum profile_verdict verdict =
-        profile_rules_apply(app->profile_rules, profile, clock_mono_ms());
-    if (verdict == PROFILE_KEPT) {
-        taken = deliver_ways(app, profile, &forward_to);
-        if (forward_to == 0) {
-            profile_unref(profile);
-            return taken;
-        }
-    }
-    return deliver(app, profile, verdict, forward_to) || taken;
+    enum delivery_result result =
+        delivery_put(&app->delivery, profile, forward_to, clock_mono_ms());
+    return result == DELIVERY_TAKEN || result == DELIVERY_DROPPED;
 }
 
 static void app_on_group(void *arg, const struct target_group *group)
@@ -249,8 +212,13 @@ static bool make_scraper(struct app *app, struct err *err)
         .on_profile = app_on_profile,
         .arg = app,
     };
-    app->profile_rules = profile_rules_new(app->config, app->intern, app->log, app->metrics, err);
-    if (app->profile_rules != NULL) {
+    app->delivery = (struct delivery){
+        .jobs = app->config->jobs,
+        .rules = profile_rules_new(app->config->jobs, app->config->n_jobs, app->intern, app->log,
+                                   app->metrics, err),
+        .writer = app->writer,
+    };
+    if (app->delivery.rules != NULL) {
         app->scraper = scraper_new(&options, err);
     }
     return app->scraper != NULL;
@@ -430,7 +398,7 @@ struct app *app_free(struct app *app)
     pipeline_free(app->pipeline);
     sharding_free(app->sharding);
     scraper_free(app->scraper);
-    profile_rules_free(app->profile_rules);
+    profile_rules_free(app->delivery.rules);
     writer_free(app->writer);
     worker_pool_free(app->workers);
     for (size_t i = 0; i < THREADS; i++) {

@@ -33,7 +33,8 @@ struct job_rules {
 };
 
 struct profile_rules {
-    const struct config *config;
+    const struct config_job *config; /* of each job */
+    size_t n_jobs;
     struct log *log;
     struct job_rules *jobs;
     struct relabel **sets; /* of the jobs, then of all their ways; NULL: none */
@@ -51,13 +52,12 @@ struct profile_rules {
 
 static void register_counts(struct profile_rules *r, struct metrics *metrics)
 {
-    const struct config *config = r->config;
     struct metric *counts =
         metrics_family(metrics, METRIC_COUNTER, "profpull_profile_relabel_total",
                        "Profiles by what profile_relabel_configs made of them.", "job", "outcome");
-    for (size_t i = 0; i < config->n_jobs; i++) {
+    for (size_t i = 0; i < r->n_jobs; i++) {
         for (size_t k = 0; k < OUTCOMES; k++) {
-            const char *values[] = {config->jobs[i].name, outcome_names[k]};
+            const char *values[] = {r->config[i].name, outcome_names[k]};
             r->jobs[i].counts[k] = metric_cell(counts, values);
         }
     }
@@ -70,16 +70,15 @@ static bool compile_set(struct profile_rules *r, size_t job, size_t set,
         r->sets[set] = relabel_new(rules, err);
     }
     return rules->n == 0 || r->sets[set] != NULL ||
-           err_wrap(err, "job \"%s\": profile_relabel_configs", r->config->jobs[job].name);
+           err_wrap(err, "job \"%s\": profile_relabel_configs", r->config[job].name);
 }
 
 static bool compile(struct profile_rules *r, struct intern *intern, struct err *err)
 {
-    const struct config *config = r->config;
     bool any = false;
-    size_t set = config->n_jobs;
-    for (size_t i = 0; i < config->n_jobs; i++) {
-        const struct config_job *job = &config->jobs[i];
+    size_t set = r->n_jobs;
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        const struct config_job *job = &r->config[i];
         r->jobs[i].first_way = set;
         if (!compile_set(r, i, i, &job->profile_relabel, err)) {
             return false;
@@ -100,21 +99,22 @@ static bool compile(struct profile_rules *r, struct intern *intern, struct err *
            err_memory(err);
 }
 
-static size_t count_sets(const struct config *config)
+static size_t count_sets(const struct config_job *jobs, size_t n_jobs)
 {
-    size_t n = config->n_jobs;
-    for (size_t i = 0; i < config->n_jobs; i++) {
-        n += config->jobs[i].n_ways;
+    size_t n = n_jobs;
+    for (size_t i = 0; i < n_jobs; i++) {
+        n += jobs[i].n_ways;
     }
     return n;
 }
 
-struct profile_rules *profile_rules_new(const struct config *config, struct intern *intern,
-                                        struct log *log, struct metrics *metrics, struct err *err)
+struct profile_rules *profile_rules_new(const struct config_job *config, size_t n_jobs,
+                                        struct intern *intern, struct log *log,
+                                        struct metrics *metrics, struct err *err)
 {
-    size_t n_sets = count_sets(config);
+    size_t n_sets = count_sets(config, n_jobs);
     struct profile_rules *r = calloc(1, sizeof(*r));
-    struct job_rules *jobs = calloc(config->n_jobs + 1, sizeof(*jobs));
+    struct job_rules *jobs = calloc(n_jobs + 1, sizeof(*jobs));
     struct relabel **sets = calloc(n_sets + 1, sizeof(struct relabel *));
     if (r == NULL || jobs == NULL || sets == NULL) {
         err_memory(err);
@@ -123,8 +123,12 @@ struct profile_rules *profile_rules_new(const struct config *config, struct inte
         free(sets);
         return NULL;
     }
-    *r = (struct profile_rules){
-        .config = config, .log = log, .jobs = jobs, .sets = sets, .n_sets = n_sets};
+    *r = (struct profile_rules){.config = config,
+                                .n_jobs = n_jobs,
+                                .log = log,
+                                .jobs = jobs,
+                                .sets = sets,
+                                .n_sets = n_sets};
     register_counts(r, metrics);
     return compile(r, intern, err) ? r : profile_rules_free(r);
 }
@@ -167,7 +171,7 @@ static void log_failed(struct profile_rules *r, const struct profile *p, const s
         return;
     }
     log_warn(r->log, "profile dropped after profile_relabel_configs",
-             LOG_STR("job", r->config->jobs[p->job].name),
+             LOG_STR("job", r->config[p->job].name),
              LOG_SV("type", labels_get(p->labels, SV(LABEL_NAME))),
              LOG_SV("instance", labels_get(p->labels, SV(LABEL_INSTANCE))), LOG_ERR(err),
              LOG_INT("suppressed", suppressed));

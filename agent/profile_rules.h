@@ -1,9 +1,9 @@
-/* The rules of `profile_relabel_configs`, between the scraper and the writer.
+/* The rules of `profile_relabel_configs`, between what makes profiles and the writer.
  *
  * They apply to all labels of the profile, `__*` included, after everything else is set. They are
- * part of agent/ because the stages do not know each other. One thread: the one that the scraper
- * calls back on. The rules of every job are compiled once and their results are cached, so a scrape
- * whose labels do not change costs one look-up. A job without rules costs a counter.
+ * part of agent/ because the stages do not know each other. One thread at a time. The rules of
+ * every job are compiled once and their results are cached, so a scrape whose labels do not change
+ * costs one look-up. A job without rules costs a counter.
  *
  * The rules cannot remove two labels. A profile without `__name__` has no type: it is dropped and
  * counted, not sent for servers to refuse. `__delta__` describes the bytes, and without it servers
@@ -28,9 +28,10 @@
 
 struct profile_rules;
 
-/* All but err outlive the rules. */
-struct profile_rules *profile_rules_new(const struct config *config, struct intern *intern,
-                                        struct log *log, struct metrics *metrics, struct err *err);
+/* The rules of n_jobs jobs; profile.job is an index in them. All but err outlive the rules. */
+struct profile_rules *profile_rules_new(const struct config_job *config, size_t n_jobs,
+                                        struct intern *intern, struct log *log,
+                                        struct metrics *metrics, struct err *err);
 struct profile_rules *profile_rules_free(struct profile_rules *r); /* accepts NULL, returns NULL */
 enum profile_verdict {
     PROFILE_KEPT,

@@ -128,6 +128,7 @@ static const struct field root_rows[] = {
     PART("server", &kind_mapping, .arg = &schema_server),
     PART("log", &kind_mapping, .arg = &schema_log),
     ROW(config, "sharding", sharding, &kind_mapping, .arg = &schema_sharding, .when = has_sharding),
+    ROW(config, "receive", receive, &kind_mapping, .arg = &schema_receive, .optional = true),
     ROW(config, "scrape_configs", jobs, &kind_deferred, .arg = &schema_job),
     ROW(config, "write", endpoints, &kind_deferred, .arg = &schema_endpoint),
 };
@@ -194,6 +195,7 @@ static void read_tree(struct reader *r, const struct yaml_node *root, struct con
     apply_sharding_service(r, c);
     read_endpoints(r, &at, c);
     share_memory(r, c);
+    read_receive(r, &at, c);
     if (yaml_get(root, "scrape_configs") != NULL) {
         read_jobs(r, &at, c);
     } else if (r->reported == 0) { /* an error names one file only */

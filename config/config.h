@@ -313,6 +313,18 @@ struct config_sharding {
     int64_t isolation_ms;                /* how long to go on without the API server; 0: for ever */
 };
 
+/* Profiles that others push to us. */
+struct config_receive {
+    /* Its name, profile_relabel, forward_to and ways; nothing else of it is used. */
+    struct config_job job;
+    uint64_t max_profile_size;       /* inflated */
+    unsigned max_label_names;        /* of a profile */
+    unsigned max_label_name_length;  /* bytes */
+    unsigned max_label_value_length; /* bytes */
+    int64_t max_age_ms;              /* of the time of a profile; 0: any */
+    int64_t max_ahead_ms;            /* of our clock */
+};
+
 /* Where memory goes: the ceilings in bytes that keep the process below a limit (memory.h). */
 struct config_memory {
     uint64_t limit;     /* of all; 0: unlimited */
@@ -350,6 +362,7 @@ struct config {
         enum log_level level;
         enum log_format format;
     } log;
+    struct config_receive receive;
     struct config_sharding sharding;
     struct config_memory memory;
     const struct config_job *jobs;

@@ -78,8 +78,8 @@ static uint64_t read_entry(struct reader *r, const struct place *element, const 
     return ret_way->endpoint;
 }
 
-static void read_forward_to(struct reader *r, const struct place *job_place, const struct config *c,
-                            struct config_job *job)
+void read_forward_to(struct reader *r, const struct place *job_place, const struct config *c,
+                     struct config_job *job)
 {
     struct place at = place_of_key(job_place, "forward_to");
     job->forward_to =
@@ -136,7 +136,7 @@ static void write_forward_to(struct dumper *d, const char *key, const void *arg,
     dump_end_list(d);
 }
 
-static const struct kind kind_forward_to = {.read = read_nothing, .write = write_forward_to};
+const struct kind kind_forward_to = {.read = read_nothing, .write = write_forward_to};
 
 /* The protocols that do or do not take JFR. */
 static const char *protocol_names(struct reader *r, bool takes_jfr, const char *last)

@@ -50,6 +50,9 @@ extern const struct schema schema_sharding;     /* struct config_sharding (shard
 /* Sharing through the Service that the command line names; nothing if it names none (sharding.c).
  */
 void apply_sharding_service(struct reader *r, struct config *c);
+extern const struct schema schema_receive; /* struct config_receive (receive.c) */
+/* Completes it; endpoints must be complete (receive.c). */
+void read_receive(struct reader *r, const struct place *root, struct config *c);
 extern const struct schema schema_job;         /* struct config_job (jobs.c) */
 extern const struct schema schema_sources;     /* the lists of sources in a job (sources.c) */
 extern const struct schema schema_rule;        /* struct config_rule (rules.c) */
@@ -57,6 +60,8 @@ extern const struct schema schema_type;        /* struct config_type, built in (
 extern const struct schema schema_custom_type; /* the same, custom */
 extern const struct schema schema_endpoint;    /* struct config_endpoint (endpoints.c) */
 
+/* The key `forward_to` of a job, for dumps; read_forward_to() reads it (jobs.c). */
+extern const struct kind kind_forward_to;
 /* struct config_rules; arg: &schema_rule (rules.c). */
 extern const struct kind kind_rules;
 /* The key `profiles` of a job, for dumps; read_profiles() reads it (profiles.c). */
@@ -84,6 +89,11 @@ void endpoints_share_memory(struct config *c);
 
 /* One endpoint, which becomes the only one of the configuration (endpoints.c). */
 void read_one_endpoint(struct reader *r, const struct place *at, struct config *c);
+
+/* The key `forward_to` in the mapping at, which need not be there; endpoints must be complete
+ * (jobs.c). */
+void read_forward_to(struct reader *r, const struct place *at, const struct config *c,
+                     struct config_job *job);
 
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);

@@ -37,7 +37,8 @@ static void start(struct fixture *f, const char *rules)
     assert_non_null(f->config);
     config_errors_free(errors);
     struct err err = ERR_INIT;
-    f->rules = profile_rules_new(f->config, f->intern, testing_log(f->log), f->metrics, &err);
+    f->rules = profile_rules_new(f->config->jobs, f->config->n_jobs, f->intern, testing_log(f->log),
+                                 f->metrics, &err);
     CHECK_STR(err.msg, "", text);
     assert_non_null(f->rules);
 }

@@ -57,7 +57,7 @@ static const struct schema *nested(const struct schema *s, const char *key)
     return find(s, key)->arg;
 }
 
-#define SECTIONS 13
+#define SECTIONS 14
 static void list_sections(struct section sections[SECTIONS])
 {
     const struct section all[SECTIONS] = {
@@ -73,6 +73,7 @@ static void list_sections(struct section sections[SECTIONS])
         {"## `write`", &schema_endpoint},
         {"### `label_limits`", &schema_label_limits},
         {"## `sharding`", &schema_sharding},
+        {"## `receive`", &schema_receive},
         {"## HTTP client keys", &schema_http},
     };
     memcpy(sections, all, sizeof(all));

@@ -1,0 +1,59 @@
+#include "agent/delivery.h"
+
+/* The result of several destinations: one that took it counts before one that had no room, and that
+ * before one whose rules dropped it. */
+static enum delivery_result better(enum delivery_result a, enum delivery_result b)
+{
+    return a < b ? a : b;
+}
+
+static enum delivery_result hand_over(const struct delivery *d, struct profile *profile,
+                                      enum profile_verdict verdict, uint64_t endpoints)
+{
+    if (verdict == PROFILE_KEPT) {
+        return writer_put(d->writer, profile, endpoints) ? DELIVERY_TAKEN : DELIVERY_FULL;
+    }
+    profile_unref(profile);
+    return verdict == PROFILE_DROPPED ? DELIVERY_DROPPED : DELIVERY_FAILED;
+}
+
+/* The destinations with rules of their own get copies; they are removed from *forward_to. */
+static enum delivery_result put_ways(const struct delivery *d, const struct profile *profile,
+                                     uint64_t *forward_to, int64_t now_ms)
+{
+    const struct config_job *job = &d->jobs[profile->job];
+    enum delivery_result result = DELIVERY_DROPPED;
+    /* Of several destinations another one may take it: then refusing it would lose it. */
+    bool refusable = profile->refusable && (*forward_to & (*forward_to - 1)) == 0;
+    for (size_t i = 0; i < job->n_ways; i++) {
+        uint64_t endpoint = job->ways[i].endpoint & *forward_to;
+        if (endpoint == 0) {
+            continue;
+        }
+        *forward_to &= ~endpoint;
+        struct profile *copy = profile_copy(profile);
+        if (copy == NULL) {
+            result = better(result, DELIVERY_FAILED);
+            continue;
+        }
+        copy->refusable = refusable;
+        enum profile_verdict verdict = profile_rules_apply_way(d->rules, copy, i, now_ms);
+        result = better(result, hand_over(d, copy, verdict, endpoint));
+    }
+    return result;
+}
+
+enum delivery_result delivery_put(const struct delivery *d, struct profile *profile,
+                                  uint64_t forward_to, int64_t now_ms)
+{
+    enum profile_verdict verdict = profile_rules_apply(d->rules, profile, now_ms);
+    if (verdict != PROFILE_KEPT) {
+        return hand_over(d, profile, verdict, forward_to);
+    }
+    enum delivery_result result = put_ways(d, profile, &forward_to, now_ms);
+    if (forward_to == 0) {
+        profile_unref(profile);
+        return result;
+    }
+    return better(result, hand_over(d, profile, verdict, forward_to));
+}

@@ -1,0 +1,430 @@
+#include "agent/receive.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/delivery.h"
+#include "agent/profile_rules.h"
+#include "agent/received_labels.h"
+#include "base/clock.h"
+#include "pprof/check.h"
+#include "pprof/columns.h"
+#include "pprof/gzip.h"
+#include "pprof/index.h"
+#include "pprof/legacy/legacy.h"
+#include "pprof/sniff.h"
+
+/* The memory to check one profile in, beside what it inflates to: tables of what it holds. */
+#define TABLES_MAX ((size_t)64 * 1024 * 1024)
+/* Messages about refused profiles. */
+#define LOG_PERIOD_MS 60000
+#define LOG_BURST 5
+
+static const char *const protocol_names[RECEIVE_PROTOCOLS] = {
+    [RECEIVE_PUSH] = "push",
+    [RECEIVE_INGEST] = "ingest",
+    [RECEIVE_DEEPFLOW] = "deepflow",
+    [RECEIVE_PROFEFE] = "profefe",
+};
+
+static const char *const result_names[RECEIVE_RESULTS] = {
+    [RECEIVE_ACCEPTED] = "accepted",       [RECEIVE_DROPPED] = "dropped",
+    [RECEIVE_IGNORED] = "ignored",         [RECEIVE_BAD_REQUEST] = "bad_request",
+    [RECEIVE_BAD_PROFILE] = "bad_profile", [RECEIVE_BAD_LABELS] = "bad_labels",
+    [RECEIVE_BAD_TIME] = "bad_time",       [RECEIVE_TOO_LARGE] = "too_large",
+    [RECEIVE_RULES_FAILED] = "rules",      [RECEIVE_QUEUE_FULL] = "queue_full",
+    [RECEIVE_NO_MEMORY] = "memory",
+};
+
+static const char *const extra_names[RECEIVE_EXTRAS] = {
+    [RECEIVE_EXTRA_JFR_LABELS] = "jfr_labels",
+};
+
+struct receive {
+    struct receive_options options;
+    struct scratch_pool *scratches;
+    pthread_mutex_t lock; /* of the rules and the limit of log lines */
+    struct delivery delivery;
+    struct log_limit limit;
+    uint64_t seed;
+    struct metric_cell *profiles[RECEIVE_PROTOCOLS][RECEIVE_RESULTS];
+    struct metric_cell *bytes[RECEIVE_PROTOCOLS];
+    struct metric_cell *extras[RECEIVE_EXTRAS];
+};
+
+const char *receive_result_name(enum receive_result result)
+{
+    return result_names[result];
+}
+
+/* ---- making and freeing ---------------------------------------------------------------------- */
+
+static void register_metrics(struct receive *r, struct metrics *m)
+{
+    struct metric *profiles =
+        metrics_family(m, METRIC_COUNTER, "profpull_receive_profiles_total",
+                       "Profiles that were pushed, by what became of them.", "protocol", "result");
+    struct metric *bytes =
+        metrics_family(m, METRIC_COUNTER, "profpull_receive_bytes_total",
+                       "Bytes of the pushed profiles that were accepted.", "protocol", NULL);
+    struct metric *extras = metrics_family(
+        m, METRIC_COUNTER, "profpull_receive_extras_total",
+        "Parts of requests, besides the profile, that no destination can carry.", "kind", NULL);
+    for (size_t i = 0; i < RECEIVE_PROTOCOLS; i++) {
+        for (size_t k = 0; k < RECEIVE_RESULTS; k++) {
+            const char *values[] = {protocol_names[i], result_names[k]};
+            r->profiles[i][k] = metric_cell(profiles, values);
+        }
+        r->bytes[i] = metric_cell_of(bytes, protocol_names[i]);
+    }
+    for (size_t i = 0; i < RECEIVE_EXTRAS; i++) {
+        r->extras[i] = metric_cell_of(extras, extra_names[i]);
+    }
+}
+
+struct receive *receive_new(const struct receive_options *options, struct err *err)
+{
+    struct receive *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    const struct receive_options *o = options;
+    struct rng rng;
+    rng_seed_random(&rng);
+    r->options = *options;
+    r->seed = rng_next(&rng);
+    pthread_mutex_init(&r->lock, NULL);
+    register_metrics(r, o->metrics);
+    r->scratches = scratch_pool_new(SCRATCH_POOL_MAX);
+    r->delivery = (struct delivery){
+        .jobs = &o->config->job,
+        .rules = profile_rules_new(&o->config->job, 1, o->intern, o->log, o->metrics, err),
+        .writer = o->writer,
+    };
+    if (r->scratches == NULL) {
+        err_memory(err);
+    }
+    return r->scratches != NULL && r->delivery.rules != NULL ? r : receive_free(r);
+}
+
+struct receive *receive_free(struct receive *r)
+{
+    if (r != NULL) {
+        profile_rules_free(r->delivery.rules);
+        scratch_pool_unref(r->scratches);
+        pthread_mutex_destroy(&r->lock);
+        free(r);
+    }
+    return NULL;
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+void receive_count(struct receive *r, enum receive_protocol protocol, enum receive_result result,
+                   size_t bytes, const struct err *err)
+{
+    metric_inc(r->profiles[protocol][result]);
+    if (result == RECEIVE_ACCEPTED) {
+        metric_add(r->bytes[protocol], bytes);
+    }
+    if (result < RECEIVE_BAD_REQUEST) {
+        return;
+    }
+    uint32_t suppressed = 0;
+    pthread_mutex_lock(&r->lock);
+    bool allowed =
+        log_limit_allow(&r->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed);
+    pthread_mutex_unlock(&r->lock);
+    if (allowed) {
+        log_warn(r->options.log, "pushed profile refused",
+                 LOG_STR("protocol", protocol_names[protocol]),
+                 LOG_STR("result", result_names[result]), LOG_ERR(err),
+                 LOG_INT("suppressed", suppressed));
+    }
+}
+
+void receive_count_extra(struct receive *r, enum receive_extra extra)
+{
+    metric_inc(r->extras[extra]);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static enum receive_result result_of(const struct err *err)
+{
+    return err->kind == ERR_MEMORY  ? RECEIVE_NO_MEMORY
+           : err->kind == ERR_LIMIT ? RECEIVE_TOO_LARGE
+                                    : RECEIVE_BAD_PROFILE;
+}
+
+/* Replaces a profile in an older format of pprof by what Google's pprof makes of it. */
+static bool convert(struct receive *r, struct receive_item *item, struct err *err)
+{
+    struct legacy_input in = {
+        .body = item->data, .seed = r->seed, .scratch = item->scratch, .time_ns = clock_wall_ns()};
+    struct legacy_output out;
+    enum legacy_result result = legacy_convert(&in, &out, err);
+    if (result != LEGACY_MADE) {
+        return false;
+    }
+    item->converted = out.data;
+    item->data = (struct sv){out.data, out.size};
+    scratch_reset(item->scratch);
+    return true;
+}
+
+static bool inflate(const struct receive *r, struct receive_item *item, struct sv *ret_plain,
+                    struct err *err)
+{
+    size_t max = (size_t)r->options.config->max_profile_size;
+    if (item->data.n == 0) {
+        return err_set(err, ERR_INPUT, "the profile is empty");
+    }
+    bool ok = gzip_plain(item->scratch, item->data, max, 0, ret_plain, err);
+    if ((ok && ret_plain->n > max) || (!ok && err->kind == ERR_LIMIT)) {
+        char size[32];
+        format_size(max, size, sizeof(size));
+        return err_set(err, ERR_LIMIT, "uncompressed profile payload size exceeds limit of %s",
+                       size);
+    }
+    return ok;
+}
+
+static bool check_types(const struct pprof_summary *s, struct err *err)
+{
+    for (size_t i = 0; i < s->n[PROFILE_SAMPLE_TYPE] && i < SUMMARY_TYPES_MAX; i++) {
+        struct sv type = s->types[i].type_text;
+        if (type.n > 0 && memchr(type.p, '-', type.n) != NULL) {
+            return err_set(err, ERR_INPUT, "sample type contains -");
+        }
+    }
+    return true;
+}
+
+/* Everything that a reader of the profile relies on: fields, strings, ids. */
+static bool check_profile(struct receive *r, struct receive_item *item, struct sv plain,
+                          struct err *err)
+{
+    struct pprof_index index;
+    if (!pprof_check(plain, &item->summary, err) ||
+        !pprof_small_enough(item->summary.n, "profile", err)) {
+        return false;
+    }
+    pprof_summary_name_types(plain, &item->summary);
+    return check_types(&item->summary, err) &&
+           pprof_index(&index, item->scratch, plain, &item->summary, r->seed, err);
+}
+
+static bool open_pprof(struct receive *r, struct receive_item *item, struct err *err)
+{
+    struct sv plain;
+    if (item->data.n > 0 && sniff_profile(item->data, NULL) == SNIFF_LEGACY &&
+        !convert(r, item, err)) {
+        return false;
+    }
+    return inflate(r, item, &plain, err) && check_profile(r, item, plain, err);
+}
+
+static bool open_jfr(struct receive *r, struct receive_item *item, struct err *err)
+{
+    struct sv plain;
+    if (!inflate(r, item, &plain, err)) {
+        return false;
+    }
+    if (sniff_jfr(plain, err) != SNIFF_JFR) {
+        return false;
+    }
+    jfr_summary_read(plain, &item->summary);
+    return true;
+}
+
+enum receive_result receive_open(struct receive *r, enum receive_protocol protocol,
+                                 enum profile_format format, struct sv data,
+                                 struct receive_item *ret, struct err *err)
+{
+    size_t max = (size_t)r->options.config->max_profile_size;
+    *ret = (struct receive_item){
+        .protocol = protocol,
+        .format = format,
+        .data = data,
+        .scratch = scratch_pool_take(r->scratches, max + TABLES_MAX),
+    };
+    bool ok = ret->scratch != NULL ? (format == PROFILE_JFR ? open_jfr : open_pprof)(r, ret, err)
+                                   : err_memory(err);
+    return ok ? RECEIVE_ACCEPTED : result_of(err);
+}
+
+void receive_close(struct receive *r, struct receive_item *item)
+{
+    if (item->scratch != NULL) {
+        scratch_reset(item->scratch);
+    }
+    scratch_pool_give(r->scratches, item->scratch);
+    free(item->converted);
+    *item = (struct receive_item){.data = {"", 0}};
+}
+
+/* ---- the time -------------------------------------------------------------------------------- */
+
+struct window {
+    int64_t from_ns;
+    int64_t until_ns;
+};
+
+static int64_t add_ns(int64_t ns, int64_t more)
+{
+    return more > INT64_MAX - ns ? INT64_MAX : ns + more;
+}
+
+/* The profile's own time decides, then that of the request, then the time of receipt. */
+static struct window window_of(const struct pprof_summary *s, const struct receive_facts *facts,
+                               int64_t now_ns)
+{
+    struct window w = {.from_ns = s->time_ns, .until_ns = facts->until_ns};
+    if (w.from_ns <= 0) {
+        w.from_ns = facts->from_ns > 0 ? facts->from_ns : now_ns;
+    }
+    if (s->duration_ns > 0) {
+        w.until_ns = add_ns(w.from_ns, s->duration_ns);
+    }
+    w.until_ns = w.until_ns < w.from_ns ? w.from_ns : w.until_ns;
+    return w;
+}
+
+/* "2026-11-22 01:35:27.736 +0000 UTC", without zeros at the end of the fraction. */
+static void print_time(int64_t ns, char *out, size_t size)
+{
+    char text[32];
+    clock_format_rfc3339(ns, text, sizeof(text));
+    size_t n = strcspn(text, "Z");
+    while (n > 0 && text[n - 1] == '0') {
+        n--;
+    }
+    n = n > 0 && text[n - 1] == '.' ? n - 1 : n;
+    text[strcspn(text, "T")] = ' ';
+    (void)snprintf(out, size, "%.*s +0000 UTC", (int)(n < 19 ? 19 : n), text);
+}
+
+static bool check_time(const struct receive *r, int64_t time_ns, int64_t now_ns,
+                       const struct label *labels, size_t n_labels, struct err *err)
+{
+    const struct config_receive *c = r->options.config;
+    bool any_age = c->max_age_ms == 0;
+    int64_t oldest = any_age ? 0 : now_ns - c->max_age_ms * NS_PER_MS;
+    int64_t newest = add_ns(now_ns, c->max_ahead_ms * NS_PER_MS);
+    if (time_ns >= oldest && time_ns <= newest) {
+        return true;
+    }
+    char time[64];
+    char start[64];
+    char end[64];
+    struct buf text;
+    buf_init(&text, ERR_MSG_MAX / 2);
+    received_labels_print(labels, n_labels, &text);
+    print_time(time_ns, time, sizeof(time));
+    print_time(oldest, start, sizeof(start));
+    print_time(newest, end, sizeof(end));
+    err_set(err, ERR_INPUT,
+            "profile with labels '%s' is outside of ingestion window (profile timestamp: %s, the "
+            "ingestion window starts at %s and ends at %s)",
+            buf_ok(&text) ? text.data : "{...}", time, start, end);
+    buf_done(&text);
+    return false;
+}
+
+/* ---- putting --------------------------------------------------------------------------------- */
+
+static struct labels *build_labels(struct receive *r, const struct label *labels, size_t n)
+{
+    struct labels_builder *b = labels_builder_new(r->options.intern);
+    struct labels *built = NULL;
+    if (b != NULL) {
+        received_labels_put(labels, n, b);
+        built = labels_builder_build(b);
+    }
+    labels_builder_free(b);
+    return built;
+}
+
+/* Deltas of cumulative types, as they say of themselves: a full queue merges them. */
+static bool is_delta(const struct labels *l)
+{
+    struct sv name = labels_get(l, SV(LABEL_NAME));
+    const struct config_builtin_type *t;
+    if (!sv_eq_str(labels_get(l, SV(LABEL_DELTA)), "false")) {
+        return false;
+    }
+    for (size_t i = 0; (t = config_builtin_type(i)) != NULL; i++) {
+        if (t->type.cumulative && sv_eq_str(name, t->type.name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NULL if out of memory. */
+static struct profile *make_profile(struct receive *r, const struct receive_item *item,
+                                    const struct label *labels, size_t n_labels, struct window w)
+{
+    struct labels *built = build_labels(r, labels, n_labels);
+    char *data = built == NULL ? NULL : malloc(item->data.n > 0 ? item->data.n : 1);
+    if (data == NULL) {
+        labels_unref(built);
+        return NULL;
+    }
+    memcpy(data, item->data.p, item->data.n);
+    struct profile *p = profile_new(built, data, item->data.n);
+    if (p != NULL) {
+        p->from_ns = w.from_ns;
+        p->until_ns = w.until_ns;
+        p->scraped_ms = clock_mono_ms();
+        p->format = item->format;
+        p->is_delta = item->format == PROFILE_PPROF && is_delta(built);
+        p->refusable = true; /* the sender keeps it */
+    }
+    return p;
+}
+
+static enum receive_result deliver(struct receive *r, struct profile *p, struct err *err)
+{
+    static const enum receive_result results[] = {
+        [DELIVERY_TAKEN] = RECEIVE_ACCEPTED,
+        [DELIVERY_FULL] = RECEIVE_QUEUE_FULL,
+        [DELIVERY_FAILED] = RECEIVE_RULES_FAILED,
+        [DELIVERY_DROPPED] = RECEIVE_DROPPED,
+    };
+    pthread_mutex_lock(&r->lock);
+    enum delivery_result result =
+        delivery_put(&r->delivery, p, r->options.config->job.forward_to, p->scraped_ms);
+    pthread_mutex_unlock(&r->lock);
+    if (result == DELIVERY_FULL) {
+        err_set(err, ERR_LIMIT, "the queues of all destinations are full; try again later");
+    } else if (result == DELIVERY_FAILED) {
+        err_set(err, ERR_INPUT,
+                "a rule of receive.profile_relabel_configs failed, or left no " LABEL_NAME);
+    }
+    return results[result];
+}
+
+enum receive_result receive_put(struct receive *r, const struct receive_item *item,
+                                const struct receive_facts *facts, struct err *err)
+{
+    int64_t now_ns = clock_wall_ns();
+    struct window w = window_of(&item->summary, facts, now_ns);
+    size_t n = received_labels_sort(facts->labels, facts->n_labels);
+    if (!check_time(r, w.from_ns, now_ns, facts->labels, n, err)) {
+        return RECEIVE_BAD_TIME;
+    }
+    if (!received_labels_check(facts->labels, n, r->options.config, err)) {
+        return RECEIVE_BAD_LABELS;
+    }
+    struct profile *p = make_profile(r, item, facts->labels, n, w);
+    if (p == NULL) {
+        err_memory(err);
+        return RECEIVE_NO_MEMORY;
+    }
+    return deliver(r, p, err);
+}

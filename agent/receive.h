@@ -1,0 +1,111 @@
+/* Profiles that others push to us: from a request that has been taken apart (server/api/receive) to
+ * the destinations of `receive`.
+ *
+ * A profile is opened (is it one, and how large), then put: labels and time are checked, the rules
+ * of `receive.profile_relabel_configs` apply, and it goes to the queues like a scraped one. What is
+ * accepted is in a queue; its bytes are those that came. Messages are those of Pyroscope where it
+ * has one.
+ *
+ * Any thread, and many at a time: only the rules have a lock.
+ */
+#ifndef PROFPULL_AGENT_RECEIVE_H
+#define PROFPULL_AGENT_RECEIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/labels.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "config/config.h"
+#include "model/profile.h"
+#include "pprof/scratch.h"
+#include "pprof/summary.h"
+#include "write/write.h"
+
+/* Label of the metrics. */
+enum receive_protocol {
+    RECEIVE_PUSH,
+    RECEIVE_INGEST,
+    RECEIVE_DEEPFLOW,
+    RECEIVE_PROFEFE,
+    RECEIVE_PROTOCOLS, /* count */
+};
+
+/* What became of a profile: label of the metrics. */
+enum receive_result {
+    RECEIVE_ACCEPTED,
+    RECEIVE_DROPPED, /* by a rule, as intended */
+    RECEIVE_IGNORED, /* there is nothing to keep, as the protocol has it */
+    /* Refused: it will never be taken. */
+    RECEIVE_BAD_REQUEST, /* what is around it */
+    RECEIVE_BAD_PROFILE,
+    RECEIVE_BAD_LABELS,
+    RECEIVE_BAD_TIME, /* outside of the window */
+    RECEIVE_TOO_LARGE,
+    RECEIVE_RULES_FAILED,
+    /* Refused: another try may succeed. */
+    RECEIVE_QUEUE_FULL,
+    RECEIVE_NO_MEMORY,
+    RECEIVE_RESULTS, /* count */
+};
+const char *receive_result_name(enum receive_result result);
+
+/* What a sender adds to a profile that nobody carries on: label of a metric. */
+enum receive_extra {
+    RECEIVE_EXTRA_JFR_LABELS, /* the label contexts of a recording */
+    RECEIVE_EXTRAS,           /* count */
+};
+
+struct receive;
+
+struct receive_options {
+    const struct config_receive *config;
+    struct intern *intern;
+    struct writer *writer;
+    struct log *log;
+    struct metrics *metrics;
+};
+
+/* All of the options outlive it. */
+struct receive *receive_new(const struct receive_options *options, struct err *err);
+struct receive *receive_free(struct receive *r); /* accepts NULL, returns NULL */
+
+/* A profile that has been opened. */
+struct receive_item {
+    enum receive_protocol protocol;
+    enum profile_format format;
+    struct sv data;               /* as it came, or converted */
+    struct pprof_summary summary; /* with the texts of its types; times only for a recording */
+    char *converted;              /* private, as is what follows */
+    struct scratch *scratch;
+};
+
+/* Reads a profile; data must live until receive_close(). RECEIVE_ACCEPTED, or why not, with err. */
+enum receive_result receive_open(struct receive *r, enum receive_protocol protocol,
+                                 enum profile_format format, struct sv data,
+                                 struct receive_item *ret, struct err *err);
+/* After receive_open(), whatever it returned. */
+void receive_close(struct receive *r, struct receive_item *item);
+
+/* Labels and time of a profile, as its request gives them. */
+struct receive_facts {
+    struct label *labels; /* in any order; they are sorted. Empty values do not count */
+    size_t n_labels;
+    int64_t from_ns;  /* if the profile says no time; 0: it is now */
+    int64_t until_ns; /* 0: unknown */
+};
+
+/* Hands an open profile to the destinations. err is set unless it is accepted, or dropped by a
+ * rule. */
+enum receive_result receive_put(struct receive *r, const struct receive_item *item,
+                                const struct receive_facts *facts, struct err *err);
+
+/* Counts a profile that ended with this result, and logs a refusal. Once for each profile. */
+void receive_count(struct receive *r, enum receive_protocol protocol, enum receive_result result,
+                   size_t bytes, const struct err *err);
+void receive_count_extra(struct receive *r, enum receive_extra extra);
+
+#endif

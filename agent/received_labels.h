@@ -1,0 +1,25 @@
+/* The labels of a pushed profile: are they good, and what becomes of them. Pure; any thread. */
+#ifndef PROFPULL_AGENT_RECEIVED_LABELS_H
+#define PROFPULL_AGENT_RECEIVED_LABELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/labels.h"
+#include "config/config.h"
+
+/* Sorts the labels by name, and drops those with an empty value: they do not exist. Returns how
+ * many are left. */
+size_t received_labels_sort(struct label *labels, size_t n);
+/* Whether a Pyroscope would take sorted labels. The messages are its own. */
+bool received_labels_check(const struct label *labels, size_t n,
+                           const struct config_receive *limits, struct err *err);
+/* Puts checked labels into an empty builder as the server stores them: the names of godeltaprof
+ * become those of the types, a session and a tenant are removed, and a service has a name. */
+void received_labels_put(const struct label *labels, size_t n, struct labels_builder *b);
+/* Appends {a="b", c="d"}. */
+void received_labels_print(const struct label *labels, size_t n, struct buf *out);
+
+#endif

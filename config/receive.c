@@ -1,0 +1,44 @@
+/* The key `receive`: profiles that others push to us. */
+#include "base/clock.h"
+#include "config/parts.h"
+
+/* In the counters of profile_relabel_configs. */
+#define JOB_NAME "receive"
+#define HOUR_MS (60 * 60 * MS_PER_S)
+#define PROFILE_SIZE_MAX (UINT64_C(256) << 20)
+
+static const struct range range_profile = {UINT64_C(1) << 10, PROFILE_SIZE_MAX};
+static const struct range range_names = {2, 1000};
+static const struct range range_length = {16, 65536};
+static const struct range range_age = {0, (uint64_t)(10 * 365 * 24 * HOUR_MS)};
+static const struct range range_ahead = {0, (uint64_t)(24 * HOUR_MS)};
+
+/* The limits are Pyroscope's defaults, except that larger and older profiles are taken. */
+static const struct field receive_rows[] = {
+    ROW(config_receive, "max_profile_size", max_profile_size, &kind_size, .arg = &range_profile,
+        .initial.size = UINT64_C(32) << 20),
+    ROW(config_receive, "max_label_names", max_label_names, &kind_unsigned, .arg = &range_names,
+        .initial.number = 30),
+    ROW(config_receive, "max_label_name_length", max_label_name_length, &kind_unsigned,
+        .arg = &range_length, .initial.number = 1024),
+    ROW(config_receive, "max_label_value_length", max_label_value_length, &kind_unsigned,
+        .arg = &range_length, .initial.number = 2048),
+    ROW(config_receive, "max_age", max_age_ms, &kind_duration, .arg = &range_age,
+        .initial.ms = 7 * 24 * HOUR_MS),
+    ROW(config_receive, "max_ahead", max_ahead_ms, &kind_duration, .arg = &range_ahead,
+        .initial.ms = 10 * 60 * MS_PER_S),
+    ROW(config_receive, "profile_relabel_configs", job.profile_relabel, &kind_rules,
+        .arg = &schema_rule),
+    ROW(config_receive, "forward_to", job, &kind_forward_to),
+};
+const struct schema schema_receive = SCHEMA(receive_rows, sizeof(struct config_receive));
+
+void read_receive(struct reader *r, const struct place *root, struct config *c)
+{
+    struct place at = place_of_key(root, "receive");
+    c->receive.job.pos = place_pos(r, &at);
+    c->receive.job.name = JOB_NAME;
+    if (at.node->kind == YAML_MAPPING) {
+        read_forward_to(r, &at, c, &c->receive.job);
+    }
+}
