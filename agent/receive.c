@@ -18,6 +18,8 @@
 
 /* The memory to check one profile in, beside what it inflates to: tables of what it holds. */
 #define TABLES_MAX ((size_t)64 * 1024 * 1024)
+/* Of one sample, as at a Pyroscope. */
+#define SAMPLE_LABELS_MAX 100
 /* Messages about refused profiles. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
@@ -204,6 +206,41 @@ static bool check_types(const struct pprof_summary *s, struct err *err)
     return true;
 }
 
+/* The locations of a sample must be there; it has at most so many labels. */
+static bool check_sample(const struct pprof_index *x, struct sv sample, struct err *err)
+{
+    struct wire_reader r = wire_reader_of(sample);
+    struct wire_field f = {.number = 0};
+    size_t n_labels = 0;
+    while (wire_next(&r, &f)) {
+        struct wire_numbers ids = wire_numbers_of(&f);
+        uint64_t id;
+        size_t place;
+        n_labels += f.number == SAMPLE_LABEL;
+        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
+            if (!pprof_ids_find(&x->entries[PROFILE_LOCATION].ids, id, &place)) {
+                return err_set(err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
+                               (size_t)(sample.p - x->plain.p), (unsigned long long)id);
+            }
+        }
+    }
+    return n_labels <= SAMPLE_LABELS_MAX ||
+           err_set(err, ERR_INPUT, "sample at byte %zu: %zu labels, limit %d",
+                   (size_t)(sample.p - x->plain.p), n_labels, SAMPLE_LABELS_MAX);
+}
+
+static bool check_samples(const struct pprof_index *x, struct err *err)
+{
+    struct wire_reader r = wire_reader_of(x->plain);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_SAMPLE && !check_sample(x, f.bytes, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Everything that a reader of the profile relies on: fields, strings, ids. */
 static bool check_profile(struct receive *r, struct receive_item *item, struct sv plain,
                           struct err *err)
@@ -215,12 +252,13 @@ static bool check_profile(struct receive *r, struct receive_item *item, struct s
     }
     pprof_summary_name_types(plain, &item->summary);
     return check_types(&item->summary, err) &&
-           pprof_index(&index, item->scratch, plain, &item->summary, r->seed, err);
+           pprof_index(&index, item->scratch, plain, &item->summary, r->seed, err) &&
+           check_samples(&index, err);
 }
 
 static bool open_pprof(struct receive *r, struct receive_item *item, struct err *err)
 {
-    struct sv plain;
+    struct sv plain = {"", 0};
     if (item->data.n > 0 && sniff_profile(item->data, NULL) == SNIFF_LEGACY &&
         !convert(r, item, err)) {
         return false;
@@ -230,7 +268,7 @@ static bool open_pprof(struct receive *r, struct receive_item *item, struct err 
 
 static bool open_jfr(struct receive *r, struct receive_item *item, struct err *err)
 {
-    struct sv plain;
+    struct sv plain = {"", 0};
     if (!inflate(r, item, &plain, err)) {
         return false;
     }

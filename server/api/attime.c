@@ -67,7 +67,7 @@ static int64_t seconds_of(struct sv unit)
     return 0;
 }
 
-/* "-1h" behind "now". */
+/* "-1h" of "now-1h". */
 static bool read_offset(struct sv v, int64_t now_ns, int64_t *ret_ns)
 {
     uint64_t number;

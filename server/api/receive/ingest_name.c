@@ -105,7 +105,7 @@ static bool take_key(struct sv *rest, struct sv *ret_key)
     return true;
 }
 
-/* Takes a value up to the "," or "}" behind it. False if neither comes: the pair is lost. */
+/* Takes a value up to the next "," or "}". False if there is none: the pair does not count. */
 static bool take_value(struct sv *rest, struct sv *ret_value)
 {
     size_t i = 0;

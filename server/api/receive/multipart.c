@@ -6,7 +6,7 @@
 
 /* ---- Content-Type ---------------------------------------------------------------------------- */
 
-/* What stands before the first ";", and the parameters behind it. */
+/* The text before the first ";", and the parameters after it. */
 static struct sv media_type(struct sv v, struct sv *ret_params)
 {
     struct sv head = v;
@@ -76,7 +76,7 @@ bool multipart_boundary(struct sv content_type, struct sv *ret_boundary)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* Behind a boundary come the end of the line, perhaps after blanks, or "--". */
+/* A boundary is followed by the end of the line, perhaps after blanks, or by "--". */
 static bool ends_delimiter(struct sv rest)
 {
     return rest.n == 0 || strchr("\r\n-\t ", rest.p[0]) != NULL;
@@ -101,7 +101,7 @@ static bool find_delimiter(struct sv in, struct sv boundary, size_t *ret_at)
     return false;
 }
 
-/* Goes behind the rest of a delimiter's line, and notes whether it is the last one. */
+/* Skips the line of a delimiter, and notes whether it is the last one. */
 static void pass_delimiter(struct multipart *m, size_t at)
 {
     m->rest = sv_skip(m->rest, at + m->boundary.n + 2);

@@ -27,7 +27,7 @@ struct multipart_part {
 
 /* A walk through the parts. */
 struct multipart {
-    struct sv rest; /* behind the last delimiter */
+    struct sv rest; /* after the last delimiter */
     struct sv boundary;
     bool ended;
     size_t n;

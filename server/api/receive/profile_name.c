@@ -93,7 +93,7 @@ static void put_name(const struct pprof_summary *s, const json_t *config, struct
         display = display_of(s->types[i].type_text, config);
         const char *name = known_name(display);
         if (name != NULL) {
-            /* Nothing but the name of the application tells these two apart. */
+            /* These two differ only in the name of the application. */
             bool block =
                 config == NULL && strcmp(name, "mutex") == 0 && sv_ends_with(app, SV(".block"));
             buf_puts(out, block ? "block" : name);
