@@ -80,6 +80,18 @@ bool selector_add(struct selector *s, struct sv name, enum matcher_op op, struct
     return true;
 }
 
+struct selector *selector_copy(const struct selector *s, struct err *err)
+{
+    struct selector *copy = selector_new(err);
+    for (size_t i = 0; copy != NULL && i < s->n; i++) {
+        const struct matcher *m = &s->matchers[i];
+        if (!selector_add(copy, m->name, m->op, m->value, err)) {
+            return selector_free(copy);
+        }
+    }
+    return copy;
+}
+
 /* The value of a label, "" if it is missing. */
 static struct sv value_of(const struct label *labels, size_t n, struct sv name)
 {

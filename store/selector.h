@@ -35,6 +35,7 @@ bool selector_add(struct selector *s, struct sv name, enum matcher_op op, struct
                   struct err *err);
 /* Adds the matchers of a text. */
 bool selector_add_parsed(struct selector *s, struct sv text, struct err *err);
+struct selector *selector_copy(const struct selector *s, struct err *err);
 struct selector *selector_free(struct selector *s); /* accepts NULL, returns NULL */
 
 /* Labels in byte order of names. False too if there is no memory for a regex. */

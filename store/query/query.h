@@ -27,15 +27,17 @@ struct query {
     struct store *store;
     int64_t deadline_ms;          /* monotonic; 0: none */
     const atomic_bool *cancelled; /* may be NULL */
-    size_t bytes_max;             /* memory to work in, the result included */
-    struct arena *arena;          /* results live in it; freed by the caller */
+    /* Memory to work in: one half for what is merged, one for the profile at hand. The arena, in
+     * which results live, has a limit of its own and is freed by the caller. */
+    size_t bytes_max;
+    struct arena *arena;
+    atomic_size_t *damaged; /* counts profiles that were left out as damaged; may be NULL */
 };
 
 struct query_range {
     int64_t start_ms;
     int64_t end_ms;
-    /* Checked by the caller (selector_parse()); NULL: all. */
-    struct selector *selector;
+    const struct selector *selector; /* NULL: all */
 };
 
 struct query_strings {
@@ -65,7 +67,7 @@ bool query_series(const struct query *q, const struct query_range *r, const stru
 
 /* ---- profile types --------------------------------------------------------------------------- */
 
-/* `name:sample_type:sample_unit:period_type:period_unit[:delta]` */
+/* `name:sample_type:sample_unit:period_type:period_unit`, and a sixth part, which is ignored. */
 struct profile_type {
     struct sv id; /* the first five parts */
     struct sv name;

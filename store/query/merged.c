@@ -1,0 +1,48 @@
+/* Profiles of a range as google/pprof merges them. */
+#include "pprof/merge.h"
+#include "store/query/query_private.h"
+
+struct merging {
+    const struct query *q;
+    struct merge *merge;
+    size_t n;
+    struct err err;
+};
+
+static bool merged_on_body(void *arg, const struct store_body *body)
+{
+    struct merging *m = arg;
+    if (body->format != PROFILE_PPROF) {
+        return true;
+    }
+    if (!query_alive(m->q, &m->err)) {
+        return false;
+    }
+    if (!merge_add(m->merge, body->data, &m->err)) {
+        return err_wrap(&m->err, "profile %s", body->id);
+    }
+    m->n++;
+    return true;
+}
+
+bool query_merged(const struct query *q, const struct store_range *r, struct buf *out,
+                  size_t *ret_n, struct err *err)
+{
+    struct scratch *scratch = scratch_new();
+    if (scratch == NULL) {
+        return err_memory(err);
+    }
+    scratch_limit(scratch, q->bytes_max / 2);
+    const struct merge_options o = {.bytes_max = q->bytes_max / 2, .scratch = scratch};
+    const struct store_scan scan = {.range = *r, .with_data = true};
+    struct merging m = {.q = q, .merge = merge_new(&o, err)};
+    bool ok = m.merge != NULL;
+    if (ok) {
+        ok = store_each_body(q->store, &scan, merged_on_body, &m, err);
+        ok = query_ended(ok, &m.err, err) && (m.n == 0 || merge_write(m.merge, out, err));
+        *ret_n = m.n;
+    }
+    merge_free(m.merge);
+    scratch_free(scratch);
+    return ok;
+}

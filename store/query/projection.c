@@ -1,0 +1,115 @@
+#include <string.h>
+
+#include "store/query/query_private.h"
+
+/* More bytes than the labels of a series have. */
+#define PROJECTION_BYTES_MAX ((size_t)4 * 1024 * 1024)
+
+static bool is_named(const struct projection *p, struct sv name)
+{
+    for (size_t i = 0; i < p->n_names; i++) {
+        if (sv_eq(p->names[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool put_text(struct sv text, struct buf *out)
+{
+    uint32_t n = (uint32_t)text.n;
+    return buf_append(out, &n, sizeof(n)) && buf_append(out, text.p, text.n);
+}
+
+bool projection_put(const struct projection *p, const struct label *labels, size_t n,
+                    struct buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_named(p, labels[i].name) != p->others &&
+            (!put_text(labels[i].name, out) || !put_text(labels[i].value, out))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Cuts a text off the front. */
+static struct sv take_text(struct sv *bytes)
+{
+    uint32_t n;
+    memcpy(&n, bytes->p, sizeof(n));
+    struct sv text = {bytes->p + sizeof(n), n};
+    *bytes = sv_skip(*bytes, sizeof(n) + n);
+    return text;
+}
+
+static struct sv copy(struct arena *arena, struct sv text)
+{
+    return (struct sv){arena_strndup(arena, text.p, text.n), text.n};
+}
+
+bool projection_read(struct sv bytes, struct arena *arena, struct query_labels *ret,
+                     struct err *err)
+{
+    size_t n = 0;
+    for (struct sv rest = bytes; rest.n > 0; n++) {
+        (void)take_text(&rest);
+        (void)take_text(&rest);
+    }
+    *ret = (struct query_labels){.at = arena_array(arena, n + 1, sizeof(*ret->at)), .n = n};
+    if (ret->at == NULL) {
+        return query_no_room(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        ret->at[i].name = copy(arena, take_text(&bytes));
+        ret->at[i].value = copy(arena, take_text(&bytes));
+        if (ret->at[i].name.p == NULL || ret->at[i].value.p == NULL) {
+            return query_no_room(err);
+        }
+    }
+    return true;
+}
+
+int query_labels_cmp(const struct query_labels *a, const struct query_labels *b)
+{
+    for (size_t i = 0; i < a->n && i < b->n; i++) {
+        int order = sv_cmp(a->at[i].name, b->at[i].name);
+        order = order != 0 ? order : sv_cmp(a->at[i].value, b->at[i].value);
+        if (order != 0) {
+            return order;
+        }
+    }
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+void projections_init(struct projections *p, const struct projection *what, struct budget *budget)
+{
+    *p = (struct projections){.what = *what, .budget = budget};
+    merge_table_init(&p->table, query_seed());
+    buf_init(&p->bytes, PROJECTION_BYTES_MAX);
+}
+
+void projections_done(struct projections *p)
+{
+    merge_table_done(&p->table);
+    buf_done(&p->bytes);
+}
+
+bool projections_add(struct projections *p, const struct label *labels, size_t n, uint32_t *ret,
+                     struct err *err)
+{
+    buf_clear(&p->bytes);
+    if (!projection_put(&p->what, labels, n, &p->bytes)) {
+        return buf_too_big(&p->bytes) ? query_no_room(err) : err_memory(err);
+    }
+    return merge_table_add(&p->table, p->budget, p->bytes.data, p->bytes.len, p->bytes.len, ret,
+                           err);
+}
+
+bool projections_get(const struct projections *p, uint32_t i, struct arena *arena,
+                     struct query_labels *ret, struct err *err)
+{
+    size_t n;
+    const char *bytes = merge_table_get(&p->table, i, &n);
+    return projection_read((struct sv){bytes, n}, arena, ret, err);
+}

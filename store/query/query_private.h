@@ -1,0 +1,63 @@
+/* Shared by the files of queries. */
+#ifndef PROFPULL_STORE_QUERY_QUERY_PRIVATE_H
+#define PROFPULL_STORE_QUERY_QUERY_PRIVATE_H
+
+#include "pprof/table.h"
+#include "store/query/query.h"
+
+#define LABEL_PROFILE_TYPE "__profile_type__"
+
+/* False with ERR_TIMEOUT at the deadline, or when nobody waits any more. */
+bool query_alive(const struct query *q, struct err *err);
+/* A scan has ended: it has failed, or a callback has ended it with an error, or it is complete. */
+bool query_ended(bool scanned, const struct err *of_callback, struct err *err);
+/* Of a hash table whose keys others choose. */
+uint64_t query_seed(void);
+/* ERR_LIMIT: memory of the arena or of the query has run out. */
+bool query_no_room(struct err *err);
+
+/* ---- what is scanned ------------------------------------------------------------------------- */
+
+/* A range for the store: milliseconds, both inclusive; at most one type. */
+struct query_scope {
+    struct store_range range;
+    struct selector *selector; /* of its own; NULL: all */
+};
+/* type: NULL for all. */
+bool query_scope_init(struct query_scope *scope, const struct query_range *r,
+                      const struct profile_type *type, struct err *err);
+void query_scope_done(struct query_scope *scope);
+
+/* ---- projections of label sets --------------------------------------------------------------- */
+
+/* Which labels a projection has: those listed, or all but those. */
+struct projection {
+    const struct sv *names;
+    size_t n_names;
+    bool others;
+};
+/* Writes the projection of labels, which are in byte order of names, as bytes that are equal for
+ * equal projections. */
+bool projection_put(const struct projection *p, const struct label *labels, size_t n,
+                    struct buf *out);
+/* The labels of such bytes, copied into the arena. */
+bool projection_read(struct sv bytes, struct arena *arena, struct query_labels *ret,
+                     struct err *err);
+/* By names and values; a prefix sorts first. */
+int query_labels_cmp(const struct query_labels *a, const struct query_labels *b);
+
+/* Numbers of projections: a table of their bytes. */
+struct projections {
+    struct projection what;
+    struct table table;
+    struct budget *budget;
+    struct buf bytes;
+};
+void projections_init(struct projections *p, const struct projection *what, struct budget *budget);
+void projections_done(struct projections *p);
+bool projections_add(struct projections *p, const struct label *labels, size_t n, uint32_t *ret,
+                     struct err *err);
+bool projections_get(const struct projections *p, uint32_t i, struct arena *arena,
+                     struct query_labels *ret, struct err *err);
+
+#endif

@@ -1,0 +1,185 @@
+#include "store/query/samples.h"
+
+#include "base/ascii.h"
+#include "pprof/check.h"
+#include "pprof/columns.h"
+#include "pprof/gzip.h"
+#include "store/parts.h"
+
+/* ---- which parts ----------------------------------------------------------------------------- */
+
+static bool same_labels(const struct part *part, const struct store_series *series)
+{
+    bool same = part->n_labels == series->n_sample_labels;
+    for (size_t i = 0; same && i < part->n_labels; i++) {
+        same = sv_eq(part->labels[i].name, series->sample_labels[i].name) &&
+               sv_eq(part->labels[i].value, series->sample_labels[i].value);
+    }
+    return same;
+}
+
+static bool is_wanted(const struct part *part, const struct store_body *body, size_t column)
+{
+    for (size_t i = 0; i < body->n_series; i++) {
+        if (body->series[i]->column == column && same_labels(part, body->series[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Tells the samples of the series from the others. */
+static bool read_parts(struct samples *s, struct scratch *scratch, struct sv plain,
+                       const struct store_body *body, struct err *err)
+{
+    struct parts parts;
+    if (!parts_read(scratch, plain, body->labels, body->n_labels, true, &parts, err)) {
+        return false;
+    }
+    bool *wanted = scratch_zeroed(scratch, parts.n + 1, sizeof(*wanted));
+    if (wanted == NULL) {
+        return err_memory(err);
+    }
+    for (size_t i = 0; i < parts.n; i++) {
+        wanted[i] = is_wanted(&parts.at[i], body, s->column);
+    }
+    s->by_part = true;
+    s->part_of = parts.of_sample;
+    s->wanted = wanted;
+    return true;
+}
+
+bool samples_open(struct samples *s, struct scratch *scratch, const struct store_body *body,
+                  size_t column, const struct query_stacks *which, uint64_t seed, struct err *err)
+{
+    struct pprof_summary summary;
+    struct sv plain;
+    *s = (struct samples){.column = column, .which = which};
+    if (body->format != PROFILE_PPROF) {
+        return err_set(err, ERR_INPUT, "not pprof: its stacks cannot be read");
+    }
+    bool ok =
+        gzip_plain(scratch, body->data, SCRATCH_BUF_MAX, gzip_claim(body->data), &plain, err) &&
+        pprof_check(plain, &summary, err) && pprof_small_enough(summary.n, "query", err) &&
+        pprof_index(&s->x, scratch, plain, &summary, seed, err) &&
+        (body->whole || read_parts(s, scratch, plain, body, err));
+    if (ok && column >= summary.n[PROFILE_SAMPLE_TYPE]) {
+        ok = err_set(err, ERR_INPUT, "no sample type %zu among %zu", column,
+                     summary.n[PROFILE_SAMPLE_TYPE]);
+    }
+    if (!ok) {
+        scratch_explain(scratch, err);
+        return false;
+    }
+    s->reader = wire_reader_of(plain);
+    return true;
+}
+
+/* ---- which samples --------------------------------------------------------------------------- */
+
+/* Hexadecimal digits of either case. */
+static bool same_id(struct sv a, struct sv b)
+{
+    bool same = a.n == b.n;
+    for (size_t i = 0; same && i < a.n; i++) {
+        same = ascii_lower(a.p[i]) == ascii_lower(b.p[i]);
+    }
+    return same;
+}
+
+static bool is_listed(struct sv id, const struct sv *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (same_id(id, list[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does a label of the sample say that it belongs to a span or trace that is asked for? */
+static bool label_fits(const struct samples *s, struct sv message)
+{
+    uint64_t v[LABEL_STR + 1] = {0};
+    const struct query_stacks *which = s->which;
+    wire_read_numbers(message, v, LABEL_STR + 1);
+    struct sv key = pprof_string(&s->x, v[LABEL_KEY]);
+    struct sv value = pprof_string(&s->x, v[LABEL_STR]);
+    if (sv_eq_str(key, "span_id") || sv_eq_str(key, "profile_id")) {
+        return is_listed(value, which->span_ids, which->n_span_ids);
+    }
+    return sv_eq_str(key, "trace_id") && is_listed(value, which->trace_ids, which->n_trace_ids);
+}
+
+/* Finds the value of the column among those of a sample, *n of which came before. False for a
+ * negative one. */
+static bool read_values(const struct wire_field *f, size_t column, size_t *n, int64_t *ret_value)
+{
+    struct wire_numbers numbers = wire_numbers_of(f);
+    uint64_t v;
+    while (wire_numbers_next(&numbers, &v)) {
+        if ((int64_t)v < 0) {
+            return false;
+        }
+        *ret_value = (*n)++ == column ? (int64_t)v : *ret_value;
+    }
+    return true;
+}
+
+/* Reads the value of the column. False if the sample does not count. */
+static bool read_sample(const struct samples *s, struct sv message, int64_t *ret_value)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    bool fits = s->which->n_span_ids == 0 && s->which->n_trace_ids == 0;
+    size_t n = 0;
+    *ret_value = 0;
+    while (wire_next(&r, &f)) {
+        if (f.number == SAMPLE_VALUE && !read_values(&f, s->column, &n, ret_value)) {
+            return false;
+        }
+        if (f.number == SAMPLE_LABEL && !fits) {
+            fits = label_fits(s, f.bytes);
+        }
+    }
+    return fits && *ret_value > 0;
+}
+
+bool samples_next(struct samples *s, struct sample *ret)
+{
+    struct wire_field f = {.number = 0};
+    while (wire_next(&s->reader, &f)) {
+        if (f.number != PROFILE_SAMPLE) {
+            continue;
+        }
+        size_t i = s->next++;
+        if (s->by_part && (s->part_of[i] == PART_NONE || !s->wanted[s->part_of[i]])) {
+            continue;
+        }
+        if (read_sample(s, f.bytes, &ret->value)) {
+            ret->message = f.bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sample_ids_next(struct sample_ids *ids, const struct samples *s, size_t *ret_place)
+{
+    uint64_t id;
+    for (;;) {
+        while (ids->begun && wire_numbers_next(&ids->numbers, &id)) {
+            if (pprof_ids_find(&s->x.entries[PROFILE_LOCATION].ids, id, ret_place)) {
+                return true;
+            }
+        }
+        struct wire_field f = {.number = 0};
+        do {
+            if (!wire_next(&ids->reader, &f)) {
+                return false;
+            }
+        } while (f.number != SAMPLE_LOCATION_ID);
+        ids->numbers = wire_numbers_of(&f);
+        ids->begun = true;
+    }
+}

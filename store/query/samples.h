@@ -1,0 +1,48 @@
+/* Reading the samples of a stored profile: which of them belong to what is asked.
+ *
+ * One thread; memory of the caller's scratch, valid until its reset.
+ */
+#ifndef PROFPULL_STORE_QUERY_SAMPLES_H
+#define PROFPULL_STORE_QUERY_SAMPLES_H
+
+#include "pprof/index.h"
+#include "pprof/scratch.h"
+#include "store/query/query.h"
+
+/* A profile whose samples are read one by one. */
+struct samples {
+    struct pprof_index x;
+    size_t column;
+    const struct query_stacks *which; /* spans and traces */
+    bool by_part;                     /* only samples of parts that are wanted */
+    const uint32_t *part_of;          /* of each sample */
+    const bool *wanted;               /* of each part */
+    struct wire_reader reader;
+    size_t next;
+};
+
+struct sample {
+    struct sv message;
+    int64_t value; /* above 0 */
+};
+
+/* Inflates, checks and indexes a profile. False as stacks_add(). */
+bool samples_open(struct samples *s, struct scratch *scratch, const struct store_body *body,
+                  size_t column, const struct query_stacks *which, uint64_t seed, struct err *err);
+/* The next sample that counts. */
+bool samples_next(struct samples *s, struct sample *ret);
+
+/* The ids of a sample's locations, the leaf first. */
+struct sample_ids {
+    struct wire_reader reader;
+    struct wire_numbers numbers;
+    bool begun;
+};
+static inline struct sample_ids sample_ids_of(const struct sample *s)
+{
+    return (struct sample_ids){.reader = wire_reader_of(s->message)};
+}
+/* The place of the next location. False at the end. */
+bool sample_ids_next(struct sample_ids *ids, const struct samples *s, size_t *ret_place);
+
+#endif

@@ -1,0 +1,195 @@
+/* Timelines: the sums of profiles by step of time and group of series. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/query/bodies.h"
+#include "store/query/cells.h"
+#include "store/query/stacks.h"
+#include "store/query/tree_private.h"
+
+/* Points that are visited between two looks at the clock. */
+#define POINTS_A_LOOK 4096
+
+struct summing {
+    const struct query *q;
+    const struct query_steps *o;
+    struct grid grid;
+    struct cells cells;
+    struct stacks *stacks; /* if only a call site counts */
+    size_t visited;
+    struct err err;
+};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A profile without a value, or after the last instant of the grid, shows nowhere. */
+static bool add_value(struct summing *s, const struct store_series *series, int64_t time_ns,
+                      int64_t value, const char *id, struct err *err)
+{
+    struct cell_key key = {.edge_ms = grid_edge(&s->grid, time_ns)};
+    if (value <= 0 || key.edge_ms > s->grid.end_ms) {
+        return true;
+    }
+    return cells_group(&s->cells, series, &key.group, err) &&
+           cells_add(&s->cells, &key, time_ns, value, id, err);
+}
+
+static bool series_on_point(void *arg, const struct store_point *p)
+{
+    struct summing *s = arg;
+    return (s->visited++ % POINTS_A_LOOK != 0 || query_alive(s->q, &s->err)) &&
+           add_value(s, p->series, p->time_ns, p->value, p->id, &s->err);
+}
+
+/* Sums up the stacks of each series of a body by itself. */
+static bool series_on_body(void *arg, const struct store_body *body, struct err *err)
+{
+    struct summing *s = arg;
+    for (size_t i = 0; i < body->n_series; i++) {
+        struct store_body part = *body;
+        int64_t sum;
+        part.series = &body->series[i];
+        part.n_series = 1;
+        part.whole = body->whole && body->n_series == 1;
+        if (!stacks_add(s->stacks, &part, body->series[i]->column, &sum, err) ||
+            !add_value(s, body->series[i], body->from_ns, sum, body->id, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool sum_stacks(struct summing *s, const struct query_scope *scope,
+                       const struct query_stacks *which, struct err *err)
+{
+    const struct query_stacks site = {.call_site = which->call_site,
+                                      .n_call_site = which->n_call_site};
+    struct tree *t = tree_new(s->q->bytes_max / 4, err);
+    s->stacks = t == NULL ? NULL : stacks_new(t, &site, s->q->bytes_max / 4, err);
+    bool ok = s->stacks != NULL && query_each_body(s->q, scope, &site, series_on_body, s, err);
+    stacks_free(s->stacks);
+    tree_free(t);
+    return ok;
+}
+
+static bool sum_up(struct summing *s, const struct query_range *r, const struct profile_type *type,
+                   const struct query_stacks *which, struct err *err)
+{
+    struct query_scope scope;
+    struct query_range longer = *r;
+    /* The first step reaches back. */
+    longer.start_ms = r->start_ms > s->grid.step_ms ? r->start_ms - s->grid.step_ms : 0;
+    if (!query_scope_init(&scope, &longer, type, err)) {
+        return false;
+    }
+    bool ok;
+    if (which != NULL && which->n_call_site > 0) {
+        ok = sum_stacks(s, &scope, which, err);
+    } else {
+        ok = store_each_point(s->q->store, &scope.range, series_on_point, s, err);
+        ok = query_ended(ok, &s->err, err);
+    }
+    query_scope_done(&scope);
+    return ok;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+struct ordered {
+    struct query_time_series series;
+    double total;
+};
+
+static int compare_series(const void *a, const void *b)
+{
+    const struct ordered *x = a;
+    const struct ordered *y = b;
+    if (x->total != y->total) {
+        return x->total < y->total ? 1 : -1;
+    }
+    return query_labels_cmp(&x->series.labels, &y->series.labels);
+}
+
+static bool write_point(const struct summing *s, const struct cell_place *place,
+                        struct query_point *ret, struct err *err)
+{
+    const struct cell *cell = place->cell;
+    ret->time_ms = place->key.edge_ms;
+    ret->value = (double)cell->sum;
+    if (s->o->aggregation == QUERY_AVERAGE) {
+        ret->value /= (double)cell->count;
+    }
+    if (s->o->exemplars == QUERY_NO_EXEMPLARS) {
+        return true;
+    }
+    struct query_exemplar *exemplar = arena_alloc(s->q->arena, sizeof(*exemplar));
+    ret->exemplar = exemplar;
+    return exemplar != NULL ? cells_exemplar(&s->cells, cell, s->q->arena, exemplar, err)
+                            : query_no_room(err);
+}
+
+static bool write_series(const struct summing *s, const struct cell_place *places, size_t n,
+                         struct ordered *ret, struct err *err)
+{
+    struct query_time_series *series = &ret->series;
+    series->n_points = n;
+    series->points = arena_array(s->q->arena, n, sizeof(*series->points));
+    if (series->points == NULL) {
+        return query_no_room(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!write_point(s, &places[i], &series->points[i], err)) {
+            return false;
+        }
+        ret->total += series->points[i].value;
+    }
+    return projections_get(&s->cells.groups, places[0].key.group, s->q->arena, &series->labels,
+                           err);
+}
+
+static bool write_all(const struct summing *s, struct query_time_series_list *ret, struct err *err)
+{
+    struct arena *arena = s->q->arena;
+    struct cell_place *places;
+    size_t n;
+    size_t groups = s->cells.groups.table.n;
+    struct ordered *ordered = arena_array(arena, groups + 1, sizeof(*ordered));
+    ret->at = arena_array(arena, groups + 1, sizeof(*ret->at));
+    if (ordered == NULL || ret->at == NULL) {
+        return query_no_room(err);
+    }
+    if (!cells_sort(&s->cells, arena, &places, &n, err)) {
+        return false;
+    }
+    ret->n = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        end = i;
+        while (end < n && places[end].key.group == places[i].key.group) {
+            end++;
+        }
+        if (!write_series(s, places + i, end - i, &ordered[ret->n++], err)) {
+            return false;
+        }
+    }
+    qsort(ordered, ret->n, sizeof(*ordered), compare_series);
+    ret->n = s->o->limit > 0 && s->o->limit < ret->n ? s->o->limit : ret->n;
+    for (size_t i = 0; i < ret->n; i++) {
+        ret->at[i] = ordered[i].series;
+    }
+    return true;
+}
+
+bool query_time_series(const struct query *q, const struct query_range *r,
+                       const struct profile_type *type, const struct query_steps *o,
+                       const struct query_stacks *stacks, struct query_time_series_list *ret,
+                       struct err *err)
+{
+    struct summing s = {.q = q, .o = o};
+    if (!grid_init(&s.grid, r, o->step_s, err)) {
+        return false;
+    }
+    cells_init(&s.cells, o, q->bytes_max / 2);
+    bool ok = sum_up(&s, r, type, stacks, err) && write_all(&s, ret, err);
+    cells_done(&s.cells);
+    return ok;
+}
