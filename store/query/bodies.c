@@ -71,6 +71,7 @@ static bool bodies_on_listed(void *arg, const struct store_body *body)
     struct visiting *v = arg;
     const struct store_range *range = &v->scope->range;
     struct store_body part = *body;
+    /* It may be one that was merged, of which a part is in the range. */
     if (body->from_ns > range->until_ns ||
         (body->from_ns < range->from_ns && body->until_ns < range->from_ns) ||
         !note_seen(v, body->id)) {
@@ -87,7 +88,7 @@ static bool bodies_on_listed(void *arg, const struct store_body *body)
             v->series[part.n_series++] = series;
         }
     }
-    /* Which columns are complete is not looked at: samples are told apart. */
+    /* If all series match, so do all samples of each column. */
     part.whole = body->whole && part.n_series == body->n_series;
     return part.n_series == 0 || visit(v, &part);
 }

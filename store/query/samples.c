@@ -28,7 +28,7 @@ static bool is_wanted(const struct part *part, const struct store_body *body, si
     return false;
 }
 
-/* Tells the samples of the series from the others. */
+/* Finds out which samples are of the series. */
 static bool read_parts(struct samples *s, struct scratch *scratch, struct sv plain,
                        const struct store_body *body, struct err *err)
 {
