@@ -239,7 +239,7 @@ static void migrate_custom(struct migration *m, const struct yaml_item *item,
     if (is_true(from, "delta")) {
         put_word(m, to, "sampling", from, "true");
     }
-    tree_add(&m->tree, list, to);
+    tree_append(&m->tree, list, to);
 }
 
 static void migrate_type(struct migration *m, const struct yaml_item *item,
@@ -254,7 +254,7 @@ static void migrate_type(struct migration *m, const struct yaml_item *item,
     } else if (builtin == NULL) {
         migrate_custom(m, item, profiles, name);
     } else {
-        struct yaml_node *to = tree_child(&m->tree, profiles, builtin->type.key);
+        struct yaml_node *to = tree_submapping(&m->tree, profiles, builtin->type.key);
         if (to != NULL) {
             migrate_type_keys(m, item->value, to, &builtin->type, name);
         }
@@ -276,7 +276,7 @@ static void migrate_profiling(struct migration *m, const struct yaml_item *item,
 {
     const struct yaml_node *from = item->value;
     const char *name = child_path(m, path, item->key->text);
-    struct yaml_node *profiles = tree_child(&m->tree, job, "profiles");
+    struct yaml_node *profiles = tree_submapping(&m->tree, job, "profiles");
     m->any_profiling = true;
     for (size_t i = 0; profiles != NULL && i < from->n_items && from->kind == YAML_MAPPING; i++) {
         const struct yaml_item *part = &from->items[i];
@@ -354,7 +354,7 @@ static void migrate_jobs(struct migration *m, const struct yaml_node *from, stru
         if (job != NULL) {
             job->path = path;
         }
-        tree_add(&m->tree, list, job);
+        tree_append(&m->tree, list, job);
     }
 }
 
@@ -367,7 +367,7 @@ static void migrate_global(struct migration *m, const struct yaml_node *from,
 {
     static const struct place in_global = {.parent = &in_root, .key = "global"};
     static const char *const kept[] = {"scrape_interval", "scrape_timeout", "external_labels"};
-    struct yaml_node *global = tree_child(&m->tree, root, "global");
+    struct yaml_node *global = tree_submapping(&m->tree, root, "global");
     for (size_t i = 0; global != NULL && i < from->n_items && from->kind == YAML_MAPPING; i++) {
         struct sv key = from->items[i].key->text;
         if (sv_in(key, kept, sizeof(kept) / sizeof(kept[0]))) {
@@ -397,7 +397,7 @@ static void migrate_client(struct migration *m, const struct yaml_node *from,
         }
     }
     if (list != NULL && endpoint != NULL) {
-        tree_add(&m->tree, list, endpoint);
+        tree_append(&m->tree, list, endpoint);
         tree_put(&m->tree, root, "write", list);
     }
 }
@@ -414,7 +414,7 @@ static void add_endpoint(struct migration *m, const struct yaml_node *from, stru
     if (url != NULL) {
         url->literal = false;
         tree_put(&m->tree, endpoint, "url", url);
-        tree_add(&m->tree, list, endpoint);
+        tree_append(&m->tree, list, endpoint);
         tree_put(&m->tree, root, "write", list);
         warn(m, from, "write[0]",
              "the file names no server for profiles: write its URL here, or set PYROSCOPE_URL");

@@ -102,7 +102,7 @@ static const struct yaml_node *strings_node(struct alloy_reading *r, const struc
         const char *p = arena_printf(r->tree->arena, "%s[%zu]", path, i);
         struct alloy_place at = place_of_member(&array->members[i], place);
         r->ev->path = p;
-        tree_add(r->tree, list, string_node(r, &element, at, p, array->members[i].value));
+        tree_append(r->tree, list, string_node(r, &element, at, p, array->members[i].value));
     }
     r->ev->path = path;
     return list;
@@ -273,7 +273,7 @@ static void read_attr(struct alloy_reading *r, const struct alloy_attr *attr,
     struct sv tail;
     if (sv_cut(sv_from(attr->key), '.', &head, &tail)) {
         const char *key = arena_strndup(r->tree->arena, head.p, head.n);
-        out = key != NULL ? tree_child(r->tree, out, key) : NULL;
+        out = key != NULL ? tree_submapping(r->tree, out, key) : NULL;
     } else {
         tail = sv_from(attr->key);
     }
@@ -337,11 +337,11 @@ static struct yaml_node *target_of(struct walk *w, const struct alloy_inner *inn
         tree_put(t, w->out, inner->key, mapping);
         return mapping;
     }
-    struct yaml_node *list = tree_child(t, w->out, inner->key);
+    struct yaml_node *list = tree_submapping(t, w->out, inner->key);
     if (list != NULL) {
         list->kind = YAML_LIST;
     }
-    tree_add(t, list, mapping);
+    tree_append(t, list, mapping);
     return mapping;
 }
 

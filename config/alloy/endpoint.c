@@ -206,7 +206,7 @@ static void complete_basic(struct alloy_load *l, struct yaml_node *e)
         yaml_get(basic, "username_file") == NULL) {
         struct sv none = {.p = NULL};
         struct yaml_node *name = tree_text(&l->tree, place_of(basic), NULL, SV(""), none);
-        tree_put(&l->tree, tree_child(&l->tree, e, "basic_auth"), "username", name);
+        tree_put(&l->tree, tree_submapping(&l->tree, e, "basic_auth"), "username", name);
     }
 }
 

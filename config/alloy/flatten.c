@@ -122,7 +122,7 @@ static const struct yaml_node *way_rules(struct flattening *f, const struct way 
             if (all == NULL) {
                 all = tree_list(t, way->relabels[i]->stmt->place, way->relabels[i]->path);
             }
-            tree_add(t, all, p->rules->items[k].value);
+            tree_append(t, all, p->rules->items[k].value);
         }
     }
     return all;
@@ -145,7 +145,7 @@ static void put_endpoints(struct flattening *f, const struct alloy_node *n, bool
         if (own_labels && w->external_labels != NULL) {
             tree_put(&l->tree, e, "external_labels", w->external_labels);
         }
-        tree_add(&l->tree, f->write, e);
+        tree_append(&l->tree, f->write, e);
     }
 }
 
@@ -183,7 +183,7 @@ static const struct yaml_node *chain_rules(struct alloy_load *l,
             if (all == NULL) {
                 all = tree_list(&l->tree, link->relabel->stmt->place, link->relabel->path);
             }
-            tree_add(&l->tree, all, link->rules->items[i].value);
+            tree_append(&l->tree, all, link->rules->items[i].value);
         }
     }
     return all;
@@ -235,18 +235,18 @@ static void put_literal(struct alloy_load *l, struct yaml_node *job, const struc
     const struct alloy_value *address = alloy_member(o->labels, SV("__address__"));
     struct yaml_node *labels = labels_node(l, o);
     if (*entry == NULL || !equal_trees(yaml_get(*entry, "labels"), labels)) {
-        struct yaml_node *list = tree_child(t, job, "static_configs");
+        struct yaml_node *list = tree_submapping(t, job, "static_configs");
         if (list != NULL) {
             list->kind = YAML_LIST;
         }
         *entry = tree_mapping(t, o->place, o->path);
         tree_put(t, *entry, "targets", tree_list(t, o->place, o->path));
         tree_put(t, *entry, "labels", labels);
-        tree_add(t, list, *entry);
+        tree_append(t, list, *entry);
     }
     if (*entry != NULL) {
-        tree_add(t, tree_child(t, *entry, "targets"),
-                 tree_text(t, o->place, o->path, address->text, address->form));
+        tree_append(t, tree_submapping(t, *entry, "targets"),
+                    tree_text(t, o->place, o->path, address->text, address->form));
     }
 }
 
@@ -260,11 +260,11 @@ static void put_sources(struct alloy_load *l, struct yaml_node *job, const struc
             continue;
         }
         entry = NULL;
-        struct yaml_node *list = tree_child(&l->tree, job, o->key);
+        struct yaml_node *list = tree_submapping(&l->tree, job, o->key);
         if (list != NULL) {
             list->kind = YAML_LIST;
         }
-        tree_add(&l->tree, list, o->source);
+        tree_append(&l->tree, list, o->source);
     }
 }
 
@@ -414,7 +414,7 @@ static void put_way(struct flattening *f, struct yaml_node *forward_to, const st
             tree_put(t, mapping, "profile_relabel_configs", rules);
             entry = mapping;
         }
-        tree_add(t, forward_to, entry);
+        tree_append(t, forward_to, entry);
     }
 }
 
@@ -538,11 +538,12 @@ void alloy_flatten(struct alloy_load *l, const struct alloy_module *root)
     visit(f, root, "pyroscope.write", visit_external);
     visit(f, root, "pyroscope.write", v.differ ? visit_own : visit_global);
     if (!v.differ && v.labels != NULL) {
-        tree_put(&l->tree, tree_child(&l->tree, l->root, "global"), "external_labels", v.labels);
+        tree_put(&l->tree, tree_submapping(&l->tree, l->root, "global"), "external_labels",
+                 v.labels);
     }
     for (const struct pending *p = f->first; p != NULL; p = p->next) {
         put_ways(f, p);
-        tree_add(&l->tree, f->jobs, p->job);
+        tree_append(&l->tree, f->jobs, p->job);
     }
     if (f->n_jobs == 0 && errors == 0 && config_errors_count(l->errors) == 0) {
         nothing_left(f);

@@ -186,7 +186,7 @@ static void read_builtin(struct types *t, const struct alloy_stmt *s, const char
 /* The list `custom`, in which a later type of the same name replaces the earlier one. */
 static void put_custom(struct types *t, struct sv name, struct yaml_node *type)
 {
-    struct yaml_node *list = tree_child(&t->l->tree, t->profiles, "custom");
+    struct yaml_node *list = tree_submapping(&t->l->tree, t->profiles, "custom");
     if (list == NULL) {
         return;
     }
@@ -198,7 +198,7 @@ static void put_custom(struct types *t, struct sv name, struct yaml_node *type)
             return;
         }
     }
-    tree_add(&t->l->tree, list, type);
+    tree_append(&t->l->tree, list, type);
 }
 
 static void read_custom(struct types *t, const struct alloy_stmt *s, const char *path)
@@ -339,7 +339,7 @@ static void read_types(struct alloy_load *l, const struct alloy_stmt *block, con
     if (block == NULL && seconds == NULL) {
         return;
     }
-    t.profiles = tree_child(&l->tree, settings, "profiles");
+    t.profiles = tree_submapping(&l->tree, settings, "profiles");
     if (block != NULL) {
         const struct sv name = SV("profiling_config");
         const char *p = alloy_path(l->arena, path, name);
@@ -350,7 +350,7 @@ static void read_types(struct alloy_load *l, const struct alloy_stmt *block, con
         alloy_read_block(&r, &profiling, block, p, t.profiles, &given);
     }
     if (seconds != NULL && t.profiles != NULL && yaml_get(t.profiles, "process_cpu") == NULL) {
-        put_seconds(&t, tree_child(&l->tree, t.profiles, "process_cpu"));
+        put_seconds(&t, tree_submapping(&l->tree, t.profiles, "process_cpu"));
     }
 }
 
@@ -375,7 +375,7 @@ static void drop_seconds(struct alloy_load *l, const char *path, struct yaml_nod
     }
     struct alloy_place place = {seconds->line, seconds->column, seconds->file};
     alloy_tell(l->notes, place, path, "params.seconds is left out: sampling types have their own");
-    tree_remove(tree_child(&l->tree, settings, "params"), "seconds");
+    tree_remove(tree_submapping(&l->tree, settings, "params"), "seconds");
 }
 
 /* Clustering is a setting of each scrape in Alloy, and of the process here. */
@@ -498,7 +498,7 @@ const struct alloy_value *alloy_pyroscope_relabel(struct alloy_load *l, struct a
     n->data = p;
     alloy_read_block(&r, &schema, n->stmt, n->path, out, &given);
     if (yaml_get(out, "rule") != NULL) {
-        drop_without_effect(l, tree_child(&l->tree, out, "rule"));
+        drop_without_effect(l, tree_submapping(&l->tree, out, "rule"));
         p->rules = yaml_get(out, "rule");
     }
     const struct alloy_value *forward = alloy_given(&given, "forward_to", &stmt);

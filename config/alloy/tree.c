@@ -142,7 +142,7 @@ void tree_put_first(struct tree *t, struct yaml_node *mapping, const char *key,
     mapping->items[0] = last;
 }
 
-void tree_add(struct tree *t, struct yaml_node *list, const struct yaml_node *value)
+void tree_append(struct tree *t, struct yaml_node *list, const struct yaml_node *value)
 {
     if (list != NULL && value != NULL) {
         append(t, list, (struct yaml_item){.value = value});
@@ -162,7 +162,7 @@ void tree_remove(struct yaml_node *mapping, const char *key)
     }
 }
 
-struct yaml_node *tree_child(struct tree *t, struct yaml_node *mapping, const char *key)
+struct yaml_node *tree_submapping(struct tree *t, struct yaml_node *mapping, const char *key)
 {
     if (mapping == NULL) {
         return NULL;

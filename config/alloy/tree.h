@@ -38,13 +38,13 @@ void tree_put_text(struct tree *t, struct yaml_node *mapping, struct sv key,
 /* The same with a key that the mapping does not have: without a look at the others. */
 void tree_put_new(struct tree *t, struct yaml_node *mapping, struct sv key,
                   const struct yaml_node *value);
-void tree_add(struct tree *t, struct yaml_node *list, const struct yaml_node *value);
+void tree_append(struct tree *t, struct yaml_node *list, const struct yaml_node *value);
 /* The same as the first pair. */
 void tree_put_first(struct tree *t, struct yaml_node *mapping, const char *key,
                     const struct yaml_node *value);
 /* Removes the pair with this key, if there is one. */
 void tree_remove(struct yaml_node *mapping, const char *key);
 /* The mapping that a key has, which is made if it is not there. */
-struct yaml_node *tree_child(struct tree *t, struct yaml_node *mapping, const char *key);
+struct yaml_node *tree_submapping(struct tree *t, struct yaml_node *mapping, const char *key);
 
 #endif

@@ -201,7 +201,7 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         refuse_object(p, id);
     }
     k->targets.key = key;
-    return k->join == NULL ? store_put(p->store, id, &k->targets)
+    return k->join == NULL ? kube_store_put(p->store, id, &k->targets)
                            : join_put(k->join, p->list, id, &k->targets);
 }
 

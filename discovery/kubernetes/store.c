@@ -111,8 +111,8 @@ static enum store_result find_or_add(struct store *s, const struct object_id *id
     return result;
 }
 
-enum store_result store_put(struct store *s, const struct object_id *id,
-                            const struct object_targets *targets)
+enum store_result kube_store_put(struct store *s, const struct object_id *id,
+                                 const struct object_targets *targets)
 {
     char text[OBJECT_KEY_MAX];
     struct sv key = object_key(id, text);

@@ -52,8 +52,8 @@ enum store_result {
 };
 
 /* The current state of an object. */
-enum store_result store_put(struct store *s, const struct object_id *id,
-                            const struct object_targets *targets);
+enum store_result kube_store_put(struct store *s, const struct object_id *id,
+                                 const struct object_targets *targets);
 /* An object whose targets another replica has. key as in struct object_targets. */
 enum store_result store_put_foreign(struct store *s, const struct object_id *id, uint64_t key);
 /* The owners have changed. Objects no longer assigned to us are reported as removed and marked

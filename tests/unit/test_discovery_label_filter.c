@@ -105,7 +105,7 @@ static void on_object(void *arg, const json_t *json)
     struct object_id id;
     assert_true(object_identify(json, "Pod", true, &id));
     assert_int_equal(kube_pods.read(json, r->builder, &r->targets), OBJECT_OK);
-    r->result = store_put(r->store, &id, &r->targets);
+    r->result = kube_store_put(r->store, &id, &r->targets);
 }
 
 static void on_metadata(void *arg, const json_t *json)

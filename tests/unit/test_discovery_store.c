@@ -64,7 +64,7 @@ static enum store_result put(struct fixture *f, const char *name, const char *ui
         at[i] = testing_labels(f->intern, "x", x, (char *)NULL);
     }
     struct object_id id = make_id(name, uid);
-    enum store_result result = store_put(f->store, &id, &t);
+    enum store_result result = kube_store_put(f->store, &id, &t);
     for (size_t i = 0; i < t.n; i++) {
         labels_unref(at[i]);
     }
@@ -215,7 +215,7 @@ static void test_longest_names(void **state)
                            .name = {name, OBJECT_NAME_MAX}};
     struct labels *at[1] = {testing_labels(f.intern, "x", "1", (char *)NULL)};
     struct object_targets t = {.at = at, .n = 1, .ip = "10.0.0.1"};
-    CHECK_INT(store_put(f.store, &id, &t), STORE_CHANGED, "");
+    CHECK_INT(kube_store_put(f.store, &id, &t), STORE_CHANGED, "");
     CHECK_INT(f.out.len, OBJECT_NAMESPACE_MAX + 1 + OBJECT_NAME_MAX + strlen("=1@10.0.0.1 "), "");
     CHECK_INT(store_remove(f.store, &id), STORE_CHANGED, "");
     labels_unref(at[0]);
