@@ -143,3 +143,17 @@ const struct sv *selector_equal(const struct selector *s, const char *name)
     }
     return NULL;
 }
+
+bool selector_take(struct selector *s, const char *name, struct sv *ret)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct matcher *m = &s->matchers[i];
+        if (m->op == MATCH_EQUAL && sv_eq_str(m->name, name)) {
+            *ret = m->value;
+            s->n--;
+            memmove(m, m + 1, (s->n - i) * sizeof(*m));
+            return true;
+        }
+    }
+    return false;
+}
