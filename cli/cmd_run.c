@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
+#include "server/api/settings.h"
 #include "server/server.h"
 
 /* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
@@ -68,8 +69,8 @@ static bool is_ready(void *arg, struct buf *text)
 }
 
 /* Starts the admin server unless it is switched off. */
-static bool start_server(struct app *app, const struct config *config, struct server **ret,
-                         struct err *err)
+static bool start_server(struct app *app, const struct config *config, struct settings *settings,
+                         struct server **ret, struct err *err)
 {
     const char *listen = config->server.listen;
     *ret = NULL;
@@ -93,6 +94,7 @@ static bool start_server(struct app *app, const struct config *config, struct se
         .log = app_log(app),
         .metrics = app_metrics(app),
         .scraper = app_scraper(app),
+        .settings = settings,
         .config = config,
         .version = PROFPULL_VERSION,
         .healthy = is_healthy,
@@ -171,14 +173,16 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     memory_tune_allocator();
     struct err err = ERR_INIT;
     struct app *app = app_new(config, &err);
+    struct settings *settings = app == NULL ? NULL : settings_new(NULL, app_log(app));
     struct server *server = NULL;
     int code;
-    if (app == NULL || !start_server(app, config, &server, &err)) {
+    if (app == NULL || !start_server(app, config, settings, &server, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
         code = serve(app, signal_fd, args->drain_ms);
     }
     server_stop(server);
+    settings_free(settings);
     app_free(app);
     config_unref(config);
     close(signal_fd);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "server/api/services.h"
 #include "server/targets_json.h"
 
 #define LINKS_MAX ((size_t)64 * 1024)
@@ -148,6 +149,7 @@ static const struct route agent_routes[] = {
 /* A new API adds a line. */
 static const struct route *const tables[] = {
     agent_routes,
+    services_routes,
 };
 
 /* The i-th row of a table; *i becomes less by the rows of it. NULL past the last one. */

@@ -21,6 +21,7 @@
 struct config;
 struct route;
 struct server;
+struct settings;
 struct store;
 
 /* Sets of routes. */
@@ -54,7 +55,8 @@ struct server_options {
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;
-    struct store *store; /* NULL if profiles are not kept */
+    struct store *store;       /* NULL if profiles are not kept */
+    struct settings *settings; /* of Pyroscope's apps (server/api/settings.h); NULL for none */
     const struct config *config;
     const char *version;
     /* Called on the server's thread; false with the reason in err, true perhaps with a warning
