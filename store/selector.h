@@ -42,8 +42,8 @@ struct selector *selector_free(struct selector *s); /* accepts NULL, returns NUL
 bool selector_matches(const struct selector *s, const struct label *labels, size_t n);
 /* The value that a label must equal, or NULL if no matcher says so or if it is "": for indexes. */
 const struct sv *selector_equal(const struct selector *s, const char *name);
-/* Removes the first matcher that says what a label must equal, and gives its value, which is valid as
- * long as the selector. False if there is none. */
+/* Removes the first matcher that says what a label must equal, and gives its value, which is valid
+ * as long as the selector. False if there is none. */
 bool selector_take(struct selector *s, const char *name, struct sv *ret);
 
 #endif
