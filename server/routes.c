@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "server/api/querier.h"
+#include "server/api/render.h"
 #include "server/api/services.h"
 #include "server/targets_json.h"
 
@@ -149,6 +151,8 @@ static const struct route agent_routes[] = {
 /* A new API adds a line. */
 static const struct route *const tables[] = {
     agent_routes,
+    querier_routes,
+    render_routes,
     services_routes,
 };
 

@@ -240,7 +240,7 @@ static void serve_method(struct exchange *x, const struct connect_method *method
         buf_puts(&x->headers, "Accept-Post: " ACCEPTED_TYPES "\r\n");
         return;
     }
-    struct connect_call call = {.exchange = x, .arena = arena_new(x->bytes_max)};
+    struct connect_call call = {.exchange = x, .arena = arena_new(x->bytes_max / 2)};
     buf_init(&plain, body_max);
     buf_init(&call.reply_bytes, x->bytes_max);
     buf_puts(&x->headers, "Accept-Encoding: gzip\r\n");
