@@ -1,7 +1,7 @@
 /* The settings that Pyroscope's apps keep on the server: names with texts.
  *
- * They are in memory and, if there is a directory for them, in a file there that each change writes
- * anew. A file that cannot be read is logged and left: the next change writes over it. Any thread.
+ * They are in memory and, if there is a directory for them, in a file there that each change
+ * replaces. A file that cannot be read is logged and left: the next change replaces it. Any thread.
  */
 #ifndef PROFPULL_SERVER_API_SETTINGS_H
 #define PROFPULL_SERVER_API_SETTINGS_H

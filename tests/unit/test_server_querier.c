@@ -366,7 +366,7 @@ static void check(const struct server_options *options, const char *method, cons
     rig_answer_done(&a);
 }
 
-/* Time range, type, nodes or step, selector: the first mistake is the one that is told. */
+/* Time range, type, nodes or step, selector: the first mistake is the one that is named. */
 static void checks_have_an_order(void **state)
 {
     struct fixture *f = *state;
