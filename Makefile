@@ -165,6 +165,12 @@ $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,w
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# Queries over an hour of profiles.
+$(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,store)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
 # Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
 # with libFuzzer by `make fuzz`.
@@ -188,10 +194,10 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write bench-query check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -247,6 +253,9 @@ bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, next to google/ppr
 
 bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-write.sh
+
+bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of 100 services
+	BUILD=$(abspath $(BUILD)) ./scripts/bench-query.sh
 
 bench-faults: $(BUILD)/profpull ## what faults of the outside cost: silent targets, an outage, little memory
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-faults.sh

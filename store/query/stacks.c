@@ -18,7 +18,10 @@ struct stacks {
     struct table known; /* stacks: keys are struct pprof_key */
     uint32_t *leaf;     /* of each, a node */
     size_t leaf_cap;
-    uint32_t *site; /* the call site as numbers of names */
+    uint32_t *site;   /* the call site as numbers of names */
+    struct table raw; /* names as they stand in profiles: most need not be looked at twice */
+    uint32_t *clean;  /* of each, the number of the name that is shown */
+    size_t clean_cap;
     /* The profile at hand. */
     struct samples samples;
     struct frames *frames; /* of each location */
@@ -69,6 +72,7 @@ struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size
     s->which = which;
     s->seed = rng_next(&rng);
     merge_table_init(&s->known, rng_next(&rng));
+    merge_table_init(&s->raw, rng_next(&rng));
     buf_init(&s->room, work_max);
     s->scratch = scratch_new();
     if (s->scratch == NULL) {
@@ -86,6 +90,8 @@ struct stacks *stacks_free(struct stacks *s)
 {
     if (s != NULL) {
         merge_table_done(&s->known);
+        merge_table_done(&s->raw);
+        free(s->clean);
         scratch_free(s->scratch);
         buf_done(&s->room);
         free(s->leaf);
@@ -97,16 +103,44 @@ struct stacks *stacks_free(struct stacks *s)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* The number of the name that is shown for one that was not seen yet. */
+static bool clean_name(struct stacks *s, struct sv raw, uint32_t *ret)
+{
+    struct sv name = frame_name(raw, &s->room);
+    if (!buf_ok(&s->room)) {
+        return err_memory(s->err);
+    }
+    return tree_name(s->tree, name, ret, s->err);
+}
+
+static bool number_name(struct stacks *s, struct sv raw, uint32_t *ret)
+{
+    struct budget *budget = &s->tree->budget;
+    size_t before = s->raw.n;
+    uint32_t i;
+    uint32_t *clean =
+        budget_grow(budget, s->clean, &s->clean_cap, before + 1, sizeof(*clean), s->err);
+    if (clean == NULL) {
+        return false;
+    }
+    s->clean = clean;
+    if (!merge_table_add(&s->raw, budget, raw.p, raw.n, raw.n, &i, s->err)) {
+        return false;
+    }
+    if (s->raw.n > before && !clean_name(s, raw, &clean[i])) {
+        merge_table_truncate(&s->raw, before);
+        return false;
+    }
+    *ret = clean[i];
+    return true;
+}
+
 static bool name_of_function(struct stacks *s, size_t place, uint32_t *ret)
 {
     const struct pprof_index *x = &s->samples.x;
     uint32_t *number = &s->functions[place];
     if (*number == 0) {
-        struct sv name = frame_name(pprof_string(x, x->functions[place].name), &s->room);
-        if (!buf_ok(&s->room)) {
-            return err_memory(s->err);
-        }
-        if (!tree_name(s->tree, name, number, s->err)) {
+        if (!number_name(s, pprof_string(x, x->functions[place].name), number)) {
             return false;
         }
         ++*number;

@@ -1,0 +1,363 @@
+/* How long queries take over an hour of profiles.
+ *
+ *   query-bench DIRECTORY [SERVICES [MINUTES [STACKS]]]
+ *
+ * Fills a store in a new directory with so many services (100) of five types each, one profile
+ * every 15 seconds for so many minutes (60), of so many stacks (150) out of four times as many, and
+ * prints how long filling took, and of each kind of query three times how long it takes and how
+ * much of that is processor time, and the size of the result. A directory that is filled is asked
+ * only.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "pprof/gzip.h"
+#include "pprof/put.h"
+#include "store/query/query.h"
+
+#define T0_MS INT64_C(1795305600000)
+#define INTERVAL_MS 15000
+#define TYPES 5
+#define VARIANTS 16
+#define BATCH 100
+#define FUNCTIONS 700
+#define DEPTH_MAX 40
+#define QUERY_BYTES ((size_t)1024 * 1024 * 1024)
+
+static const struct {
+    const char *name;
+    const char *types[4]; /* type and unit by turns */
+} kinds[TYPES] = {
+    {"process_cpu", {"samples", "count", "cpu", "nanoseconds"}},
+    {"memory", {"alloc_space", "bytes", "inuse_space", "bytes"}},
+    {"goroutine", {"goroutine", "count"}},
+    {"mutex", {"contentions", "count", "delay", "nanoseconds"}},
+    {"block", {"contentions", "count", "delay", "nanoseconds"}},
+};
+
+struct bench {
+    struct store *store;
+    struct rng rng;
+    struct scratch *scratch;
+    unsigned services;
+    unsigned minutes;
+    unsigned stacks;
+    struct sv bodies[VARIANTS];
+    uint64_t bytes;
+};
+
+static void fail(const char *what, const struct err *err)
+{
+    (void)fprintf(stderr, "%s: %s\n", what, err->msg);
+    exit(1);
+}
+
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+static void put_types(unsigned kind, struct buf *out)
+{
+    for (unsigned i = 0; i + 1 < 4 && kinds[kind].types[i] != NULL; i += 2) {
+        const unsigned char type[] = {8, (unsigned char)(i + 1), 16, (unsigned char)(i + 2)};
+        wire_put_bytes(out, PROFILE_SAMPLE_TYPE, type, sizeof(type));
+    }
+}
+
+/* A stack of the pool is the same each time: its frames follow from its number. */
+static void put_stack(struct bench *b, unsigned kind, unsigned stack, struct buf *out)
+{
+    unsigned char ids[4 * DEPTH_MAX];
+    size_t n = 0;
+    struct rng frames;
+    struct buf m;
+    rng_seed(&frames, stack);
+    uint64_t depth = 8 + rng_next(&frames) % (DEPTH_MAX - 8);
+    uint64_t at = 0;
+    uint64_t path[DEPTH_MAX];
+    for (uint64_t i = 0; i < depth; i++) {
+        /* Three callees each: paths share their beginnings. */
+        at = (at * 3 + 1 + rng_next(&frames) % 3) % FUNCTIONS;
+        path[i] = at + 1;
+    }
+    for (uint64_t i = depth; i > 0; i--) {
+        n += wire_encode(path[i - 1], ids + n);
+    }
+    buf_init(&m, 4096);
+    wire_put_bytes(&m, SAMPLE_LOCATION_ID, ids, n);
+    for (unsigned i = 0; i + 1 < 4 && kinds[kind].types[i] != NULL; i += 2) {
+        wire_put_number(&m, SAMPLE_VALUE, 1 + rng_next(&b->rng) % 1000000);
+    }
+    wire_put_bytes(out, PROFILE_SAMPLE, m.data, m.len);
+    buf_done(&m);
+}
+
+static void put_function(unsigned service, uint64_t id, struct buf *out)
+{
+    unsigned char m[64];
+    unsigned char line[32];
+    size_t n = 0;
+    size_t k = 0;
+    line[k++] = 8;
+    k += wire_encode(id, line + k);
+    line[k++] = 16;
+    k += wire_encode(10 + id, line + k);
+    m[n++] = 8;
+    n += wire_encode(id, m + n);
+    m[n++] = 24;
+    n += wire_encode(0x400000 + service + id * 64, m + n);
+    m[n++] = 34;
+    m[n++] = (unsigned char)k;
+    memcpy(m + n, line, k);
+    wire_put_bytes(out, PROFILE_LOCATION, m, n + k);
+    n = 0;
+    m[n++] = 8;
+    n += wire_encode(id, m + n);
+    m[n++] = 16;
+    n += wire_encode(4 + id, m + n);
+    wire_put_bytes(out, PROFILE_FUNCTION, m, n);
+}
+
+static struct sv make(struct bench *b, unsigned service, unsigned kind)
+{
+    struct err err = ERR_INIT;
+    struct buf out;
+    char *data;
+    struct sv body;
+    buf_init(&out, (size_t)16 * 1024 * 1024);
+    put_types(kind, &out);
+    for (unsigned i = 0; i < b->stacks; i++) {
+        put_stack(b, kind, (unsigned)(rng_next(&b->rng) % ((uint64_t)b->stacks * 4)), &out);
+    }
+    for (uint64_t id = 1; id <= FUNCTIONS; id++) {
+        put_function(service, id, &out);
+    }
+    wire_put_bytes(&out, PROFILE_STRING, "", 0);
+    for (unsigned i = 0; i < 4; i++) {
+        const char *text = kinds[kind].types[i] != NULL ? kinds[kind].types[i] : "-";
+        wire_put_bytes(&out, PROFILE_STRING, text, strlen(text));
+    }
+    for (uint64_t id = 1; id <= FUNCTIONS; id++) {
+        char name[100];
+        int n = snprintf(name, sizeof(name),
+                         "github.com/acme/service-%u/internal/part%" PRIu64 ".(*Handler%" PRIu64
+                         ").Step",
+                         service, id % 17, id);
+        wire_put_bytes(&out, PROFILE_STRING, name, (size_t)n);
+    }
+    if (!buf_ok(&out) || !gzip_pack(b->scratch, (struct sv){out.data, out.len}, &data, &body.n)) {
+        err_memory(&err);
+        fail("make", &err);
+    }
+    scratch_reset(b->scratch);
+    buf_done(&out);
+    body.p = data;
+    b->bytes += body.n;
+    return body;
+}
+
+/* ---- filling --------------------------------------------------------------------------------- */
+
+static void put_series(struct bench *b, unsigned service, unsigned kind)
+{
+    char name[32];
+    char pod[32];
+    (void)snprintf(name, sizeof(name), "service-%u", service);
+    (void)snprintf(pod, sizeof(pod), "service-%u-7f9c", service);
+    const struct label labels[] = {{SV("__name__"), sv_from(kinds[kind].name)},
+                                   {SV("namespace"), SV("default")},
+                                   {SV("pod"), sv_from(pod)},
+                                   {SV("service_name"), sv_from(name)}};
+    struct store_put puts[BATCH];
+    unsigned n = b->minutes * 4;
+    for (unsigned done = 0; done < n;) {
+        unsigned batch = n - done < BATCH ? n - done : BATCH;
+        for (unsigned i = 0; i < batch; i++, done++) {
+            int64_t from_ns = (T0_MS + (int64_t)done * INTERVAL_MS + service) * NS_PER_MS;
+            puts[i] = (struct store_put){.labels = labels,
+                                         .n_labels = 4,
+                                         .data = b->bodies[done % VARIANTS],
+                                         .format = PROFILE_PPROF,
+                                         .from_ns = from_ns,
+                                         .until_ns = from_ns + INTERVAL_MS * NS_PER_MS};
+        }
+        if (!store_put(b->store, puts, batch)) {
+            (void)fprintf(stderr, "put: %s\n", puts[0].problem);
+            exit(1);
+        }
+    }
+}
+
+static void fill(struct bench *b)
+{
+    int64_t put_ms = 0;
+    for (unsigned service = 0; service < b->services; service++) {
+        for (unsigned kind = 0; kind < TYPES; kind++) {
+            for (unsigned i = 0; i < VARIANTS; i++) {
+                b->bodies[i] = make(b, service, kind);
+            }
+            int64_t start = clock_mono_ms();
+            put_series(b, service, kind);
+            put_ms += clock_mono_ms() - start;
+            for (unsigned i = 0; i < VARIANTS; i++) {
+                free((char *)(uintptr_t)b->bodies[i].p);
+            }
+        }
+    }
+    struct store_stats stats;
+    store_stats(b->store, &stats);
+    (void)printf("%" PRIu64 " profiles of %" PRIu64 " bytes put in %.1f s; %" PRIu64
+                 " bytes on the disk\n",
+                 stats.profiles, b->bytes / (b->services * TYPES * VARIANTS),
+                 (double)put_ms / MS_PER_S, stats.bytes);
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+struct query_case {
+    const char *name;
+    const char *selector;
+    bool (*run)(const struct query *q, const struct query_range *r, size_t *ret_n, struct err *err);
+};
+
+static struct profile_type cpu_type(void)
+{
+    struct profile_type type;
+    (void)profile_type_parse(SV("process_cpu:cpu:nanoseconds::"), &type, NULL);
+    return type;
+}
+
+static bool bench_tree(const struct query *q, const struct query_range *r, size_t *ret_n,
+                       struct err *err)
+{
+    static const struct query_stacks all;
+    struct profile_type type = cpu_type();
+    struct flamegraph fg;
+    struct tree *t = query_tree(q, r, &type, &all, err);
+    bool ok = t != NULL && tree_flamegraph(t, TREE_NODES_DEFAULT, q->arena, &fg, err);
+    *ret_n = t != NULL ? tree_size(t) : 0;
+    tree_free(t);
+    return ok;
+}
+
+static bool bench_profile(const struct query *q, const struct query_range *r, size_t *ret_n,
+                          struct err *err)
+{
+    static const struct query_profile_options all;
+    struct profile_type type = cpu_type();
+    struct buf out;
+    buf_init(&out, QUERY_BYTES);
+    bool ok = query_profile(q, r, &type, &all, &out, err);
+    *ret_n = out.len;
+    buf_done(&out);
+    return ok;
+}
+
+static bool bench_series(const struct query *q, const struct query_range *r, size_t *ret_n,
+                         struct err *err)
+{
+    static const struct sv by[] = {{"service_name", 12}};
+    const struct query_steps steps = {.step_s = 15, .group_by = by, .n_group_by = 1};
+    struct profile_type type = cpu_type();
+    struct query_time_series_list list;
+    bool ok = query_time_series(q, r, &type, &steps, NULL, &list, err);
+    *ret_n = ok ? list.n : 0;
+    return ok;
+}
+
+static bool bench_labels(const struct query *q, const struct query_range *r, size_t *ret_n,
+                         struct err *err)
+{
+    static const struct sv names[] = {{"service_name", 12}, {"__profile_type__", 16}};
+    struct query_label_sets sets;
+    bool ok = query_series(q, r, names, 2, &sets, err);
+    *ret_n = ok ? sets.n : 0;
+    return ok;
+}
+
+static const struct query_case cases[] = {
+    {"labels of all", NULL, bench_labels},
+    {"timeline of one service", "{service_name=\"service-7\"}", bench_series},
+    {"timelines of all", NULL, bench_series},
+    {"flame graph of one service", "{service_name=\"service-7\"}", bench_tree},
+    {"flame graph of all", NULL, bench_tree},
+    {"profile of one service", "{service_name=\"service-7\"}", bench_profile},
+};
+
+static int64_t cpu_ms(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * MS_PER_S +
+           (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+static void ask(const struct bench *b, const struct query_case *c)
+{
+    struct err err = ERR_INIT;
+    struct query_range r = {T0_MS, T0_MS + (int64_t)b->minutes * 60 * MS_PER_S, NULL};
+    struct selector *selector = NULL;
+    if (c->selector != NULL) {
+        selector = selector_parse(sv_from(c->selector), &err);
+        r.selector = selector;
+    }
+    (void)printf("%-28s", c->name);
+    for (int i = 0; i < 3; i++) {
+        size_t n = 0;
+        struct query q = {
+            .store = b->store, .bytes_max = QUERY_BYTES, .arena = arena_new(QUERY_BYTES)};
+        int64_t start = clock_mono_ms();
+        int64_t cpu = cpu_ms();
+        if (!c->run(&q, &r, &n, &err)) {
+            fail(c->name, &err);
+        }
+        (void)printf(" %6" PRId64 " ms (CPU %5" PRId64 ")", clock_mono_ms() - start,
+                     cpu_ms() - cpu);
+        if (i == 2) {
+            (void)printf("  %zu\n", n);
+        }
+        (void)fflush(stdout);
+        arena_free(q.arena);
+    }
+    selector_free(selector);
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    if (argc < 2) {
+        (void)fprintf(stderr, "query-bench DIRECTORY [SERVICES [MINUTES [STACKS]]]\n");
+        return 2;
+    }
+    struct bench b = {
+        .services = argc > 2 ? (unsigned)atoi(argv[2]) : 100,
+        .minutes = argc > 3 ? (unsigned)atoi(argv[3]) : 60,
+        .stacks = argc > 4 ? (unsigned)atoi(argv[4]) : 150,
+        .scratch = scratch_new(),
+    };
+    struct log *log = log_new(2, LOG_WARN, LOG_LOGFMT);
+    const struct store_options options = {
+        .name = "bench", .directory = argv[1], .stretch_ms = 3600 * MS_PER_S, .log = log};
+    rng_seed(&b.rng, 1);
+    b.store = store_open(&options, &err);
+    if (b.store == NULL) {
+        fail(argv[1], &err);
+    }
+    struct store_stats stats;
+    store_stats(b.store, &stats);
+    if (stats.profiles == 0) {
+        fill(&b);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ask(&b, &cases[i]);
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    (void)printf("%ld KiB of memory at most\n", usage.ru_maxrss);
+    store_close(b.store);
+    scratch_free(b.scratch);
+    log_free(log);
+    return 0;
+}
