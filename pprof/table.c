@@ -79,8 +79,13 @@ static bool grow_slots(struct table *t, struct budget *b, struct err *err)
     memset(slots, 0, n * sizeof(*slots));
     t->slots = slots;
     t->slots_n = n;
+    /* All keys are different: there is nothing to compare. */
     for (size_t i = 0; i < t->n; i++) {
-        t->slots[slot_of_entry(t, &t->entries[i])] = (uint32_t)i + 1;
+        size_t slot = t->entries[i].hash & (n - 1);
+        while (slots[slot] != 0) {
+            slot = (slot + 1) & (n - 1);
+        }
+        slots[slot] = (uint32_t)i + 1;
     }
     return true;
 }

@@ -6,7 +6,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "pprof/index.h"
 #include "store/query/tree_private.h"
+
+#define SLOTS_FIRST 64
 
 struct tree *tree_new(size_t bytes_max, struct err *err)
 {
@@ -19,7 +22,7 @@ struct tree *tree_new(size_t bytes_max, struct err *err)
     rng_seed_random(&rng);
     t->budget.max = bytes_max;
     merge_table_init(&t->names, rng_next(&rng));
-    merge_table_init(&t->edges, rng_next(&rng));
+    t->seed = rng_next(&rng);
     t->self = calloc(1, sizeof(*t->self));
     t->total = calloc(1, sizeof(*t->total));
     t->self_cap = t->total_cap = 1;
@@ -34,7 +37,8 @@ struct tree *tree_free(struct tree *t)
 {
     if (t != NULL) {
         merge_table_done(&t->names);
-        merge_table_done(&t->edges);
+        free(t->edges);
+        free(t->slots);
         free(t->self);
         free(t->total);
         free(t);
@@ -56,10 +60,47 @@ bool tree_name(struct tree *t, struct sv name, uint32_t *ret, struct err *err)
     return ok;
 }
 
-/* Makes room for the values of one more node than there are edges now. */
-static bool grow_values(struct tree *t, struct err *err)
+/* ---- edges -----------------------------------------------------------------------------------
+ * A table of its own, since finding a child is most of the work: it looks at two places in memory.
+ */
+
+static size_t slot_of(const struct tree *t, const struct tree_edge *edge)
 {
-    size_t n = t->edges.n + 2;
+    uint64_t key = (uint64_t)edge->parent << 32 | edge->name;
+    return (size_t)pprof_fold(t->seed, key, PPROF_ODD_0) & (t->n_slots - 1);
+}
+
+/* Keeps the slots at most half full with one more edge. */
+static bool grow_slots(struct tree *t, struct err *err)
+{
+    size_t cap = 0;
+    if (t->n_slots / 2 > t->n_edges) {
+        return true;
+    }
+    size_t n = t->n_slots == 0 ? SLOTS_FIRST : 2 * t->n_slots;
+    uint32_t *slots = budget_grow(&t->budget, NULL, &cap, n, sizeof(*slots), err);
+    if (slots == NULL) {
+        return false;
+    }
+    free(t->slots);
+    t->budget.used -= t->n_slots * sizeof(*slots);
+    memset(slots, 0, n * sizeof(*slots));
+    t->slots = slots;
+    t->n_slots = n;
+    for (uint32_t node = 1; node <= t->n_edges; node++) {
+        size_t slot = slot_of(t, tree_edge_of(t, node));
+        while (slots[slot] != 0) {
+            slot = (slot + 1) & (n - 1);
+        }
+        slots[slot] = node;
+    }
+    return true;
+}
+
+/* Makes room for one more node. */
+static bool grow(struct tree *t, struct err *err)
+{
+    size_t n = t->n_edges + 2;
     int64_t *self = budget_grow(&t->budget, t->self, &t->self_cap, n, sizeof(*self), err);
     if (self == NULL) {
         return false;
@@ -70,22 +111,32 @@ static bool grow_values(struct tree *t, struct err *err)
         return false;
     }
     t->total = total;
-    return true;
+    struct tree_edge *edges =
+        budget_grow(&t->budget, t->edges, &t->edges_cap, n, sizeof(*edges), err);
+    if (edges == NULL) {
+        return false;
+    }
+    t->edges = edges;
+    return grow_slots(t, err);
 }
 
 bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, struct err *err)
 {
     const struct tree_edge edge = {parent, name};
-    size_t before = t->edges.n;
-    uint32_t i;
-    if (!grow_values(t, err) ||
-        !merge_table_add(&t->edges, &t->budget, &edge, sizeof(edge), sizeof(edge), &i, err)) {
+    if (!grow(t, err)) {
         return false;
     }
-    if (t->edges.n > before) {
-        t->self[i + 1] = t->total[i + 1] = 0;
+    size_t slot = slot_of(t, &edge);
+    for (; t->slots[slot] != 0; slot = (slot + 1) & (t->n_slots - 1)) {
+        const struct tree_edge *e = tree_edge_of(t, t->slots[slot]);
+        if (e->parent == parent && e->name == name) {
+            *ret = t->slots[slot];
+            return true;
+        }
     }
-    *ret = i + 1;
+    t->edges[t->n_edges++] = edge;
+    *ret = t->slots[slot] = (uint32_t)t->n_edges;
+    t->self[*ret] = t->total[*ret] = 0;
     return true;
 }
 
@@ -135,7 +186,7 @@ void tree_sum(struct tree *t)
 
 size_t tree_size(const struct tree *t)
 {
-    return t->edges.n + 1;
+    return t->n_edges + 1;
 }
 
 struct tree_node tree_node(const struct tree *t, uint32_t i)

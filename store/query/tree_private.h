@@ -15,8 +15,13 @@ struct tree_edge {
 struct tree {
     struct budget budget;
     struct table names;
-    struct table edges; /* keys are struct tree_edge; edge i leads to node i + 1 */
-    int64_t *self;      /* of each node */
+    struct tree_edge *edges; /* edge i leads to node i + 1 */
+    size_t n_edges;
+    size_t edges_cap;
+    uint32_t *slots; /* of edges: node, 0 where free; at most half full */
+    size_t n_slots;  /* a power of two, or 0 */
+    uint64_t seed;
+    int64_t *self; /* of each node */
     int64_t *total;
     size_t self_cap;
     size_t total_cap;
@@ -34,8 +39,7 @@ static inline int64_t tree_plus(int64_t a, int64_t b)
 /* Of a node that is not the root. */
 static inline const struct tree_edge *tree_edge_of(const struct tree *t, uint32_t node)
 {
-    size_t n;
-    return merge_table_get(&t->edges, node - 1, &n);
+    return &t->edges[node - 1];
 }
 
 static inline struct sv tree_name_of(const struct tree *t, uint32_t name)
