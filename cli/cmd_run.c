@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
-#include "server/api/settings.h"
-#include "server/server.h"
+#include "cli/servers.h"
 
 /* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
 #define SAME_SIGNAL_MS 500
@@ -21,10 +20,6 @@
 #define STOP_MS (INT64_C(15) * MS_PER_S)
 /* How long it may take to join all threads at the end. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
-/* How long the admin server waits for another request on a connection. */
-#define IDLE_MS (INT64_C(60) * MS_PER_S)
-/* What the bodies of all requests to the admin server may hold together. */
-#define BODIES_MAX (UINT64_C(64) << 20)
 
 /* Waits for one of our signals or, where fd >= 0, for fd to become readable.
  * Returns the signal's number, or 0 for fd. */
@@ -56,58 +51,6 @@ static void wait_for_end(struct app *app, int signal_fd)
         }
         log_warn(app_log(app), "SIGHUP: reload is not supported yet, ignoring");
     }
-}
-
-static bool is_healthy(void *arg, struct err *err)
-{
-    return app_healthy(arg, err);
-}
-
-static bool is_ready(void *arg, struct buf *text)
-{
-    return app_ready(arg, text);
-}
-
-/* Starts the admin server unless it is switched off. */
-static bool start_server(struct app *app, const struct config *config, struct settings *settings,
-                         struct server **ret, struct err *err)
-{
-    const char *listen = config->server.listen;
-    *ret = NULL;
-    if (listen[0] == '\0') {
-        return true;
-    }
-    struct server_options options = {
-        .listen = listen,
-        .sets = ROUTE_ADMIN | ROUTE_QUERY,
-        .max_connections = config->server.max_connections,
-        .max_connections_per_address = config->server.max_connections_per_address,
-        .request_timeout_ms = config->server.request_timeout_ms,
-        .answer_timeout_ms = config->server.answer_timeout_ms,
-        .idle_timeout_ms = IDLE_MS,
-        .bodies_max_bytes = BODIES_MAX,
-        .query = {.threads = 2,
-                  .waiting_max = 64,
-                  .timeout_ms = 30 * MS_PER_S,
-                  .bytes_max = UINT64_C(256) << 20,
-                  .body_max = UINT64_C(4) << 20},
-        .log = app_log(app),
-        .metrics = app_metrics(app),
-        .scraper = app_scraper(app),
-        .settings = settings,
-        .config = config,
-        .version = PROFPULL_VERSION,
-        .healthy = is_healthy,
-        .ready = is_ready,
-        .arg = app,
-    };
-    *ret = server_start(&options, err);
-    if (*ret == NULL) {
-        return false;
-    }
-    log_info(app_log(app), "admin server listens", LOG_STR("address", listen),
-             LOG_INT("port", server_port(*ret)));
-    return true;
 }
 
 static int serve(struct app *app, int signal_fd, int64_t drain_ms)
@@ -173,16 +116,14 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     memory_tune_allocator();
     struct err err = ERR_INIT;
     struct app *app = app_new(config, &err);
-    struct settings *settings = app == NULL ? NULL : settings_new(NULL, app_log(app));
-    struct server *server = NULL;
+    struct servers servers = {.n = 0};
     int code;
-    if (app == NULL || !start_server(app, config, settings, &server, &err)) {
+    if (app == NULL || !servers_start(&servers, app, config, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
         code = serve(app, signal_fd, args->drain_ms);
     }
-    server_stop(server);
-    settings_free(settings);
+    servers_stop(&servers);
     app_free(app);
     config_unref(config);
     close(signal_fd);

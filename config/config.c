@@ -67,7 +67,7 @@ static struct box *box_new(void)
     return box;
 }
 
-/* ---- global, server, log --------------------------------------------------------------------- */
+/* ---- global, log ----------------------------------------------------------------------------- */
 
 static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};
 static const struct range range_limit = {UINT64_C(32) << 20, UINT64_C(1) << 40};
@@ -89,23 +89,6 @@ static const struct field global_rows[] = {
 };
 static const struct schema schema_global = SCHEMA(global_rows, 0);
 
-static const struct range range_connections = {2, 1024};
-static const struct range range_admin_timeout = {1000, 600000};
-
-static const struct field server_rows[] = {
-    ROW(config, "listen", server.listen, &kind_text, .arg = &text_listen,
-        .initial.text = "0.0.0.0:4041"),
-    ROW(config, "max_connections", server.max_connections, &kind_unsigned,
-        .arg = &range_connections, .initial.number = 64),
-    ROW(config, "max_connections_per_address", server.max_connections_per_address, &kind_unsigned,
-        .arg = &range_connections, .initial.number = 16),
-    ROW(config, "request_timeout", server.request_timeout_ms, &kind_duration,
-        .arg = &range_admin_timeout, .initial.ms = 10000),
-    ROW(config, "answer_timeout", server.answer_timeout_ms, &kind_duration,
-        .arg = &range_admin_timeout, .initial.ms = 60000),
-};
-static const struct schema schema_server = SCHEMA(server_rows, 0);
-
 static const char *const level_names[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
 static const struct choices levels = CHOICES(level_names);
@@ -125,10 +108,11 @@ static bool has_sharding(const void *record)
 
 static const struct field root_rows[] = {
     PART("global", &kind_mapping, .arg = &schema_global),
-    PART("server", &kind_mapping, .arg = &schema_server),
+    ROW(config, "server", server, &kind_mapping, .arg = &schema_server),
+    ROW(config, "query", query, &kind_mapping, .arg = &schema_query),
+    ROW(config, "receive", receive, &kind_mapping, .arg = &schema_receive, .optional = true),
     PART("log", &kind_mapping, .arg = &schema_log),
     ROW(config, "sharding", sharding, &kind_mapping, .arg = &schema_sharding, .when = has_sharding),
-    ROW(config, "receive", receive, &kind_mapping, .arg = &schema_receive, .optional = true),
     ROW(config, "scrape_configs", jobs, &kind_deferred, .arg = &schema_job),
     ROW(config, "write", endpoints, &kind_deferred, .arg = &schema_endpoint),
 };
@@ -192,6 +176,7 @@ static void read_tree(struct reader *r, const struct yaml_node *root, struct con
     }
     schema_read(r, &at, &schema_root, c);
     apply_listen(r, c);
+    check_servers(r, &at, c);
     apply_sharding_service(r, c);
     read_endpoints(r, &at, c);
     share_memory(r, c);

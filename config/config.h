@@ -313,18 +313,6 @@ struct config_sharding {
     int64_t isolation_ms;                /* how long to go on without the API server; 0: for ever */
 };
 
-/* Profiles that others push to us. */
-struct config_receive {
-    /* Its name, profile_relabel, forward_to and ways; nothing else of it is used. */
-    struct config_job job;
-    uint64_t max_profile_size;       /* inflated */
-    unsigned max_label_names;        /* of a profile */
-    unsigned max_label_name_length;  /* bytes */
-    unsigned max_label_value_length; /* bytes */
-    int64_t max_age_ms;              /* of the time of a profile; 0: any */
-    int64_t max_ahead_ms;            /* of our clock */
-};
-
 /* Where memory goes: the ceilings in bytes that keep the process below a limit (memory.h). */
 struct config_memory {
     uint64_t limit;     /* of all; 0: unlimited */
@@ -339,6 +327,49 @@ struct config_memory {
     uint64_t sum;       /* over the limit if the file sets ceilings that do not fit */
 };
 
+/* A server of ours: where it listens, whom it lets in, and what it may cost. */
+struct config_server {
+    const char *listen; /* host:port; "" = none of its own */
+    unsigned max_connections;
+    unsigned max_connections_per_address;
+    int64_t request_timeout_ms;
+    int64_t answer_timeout_ms;
+    int64_t idle_timeout_ms;
+    struct {
+        const char *cert_file; /* NULL: no TLS */
+        const char *key_file;
+        const char *client_ca_file; /* clients need a certificate of it; NULL: they need none */
+    } tls;
+    struct http_settings access; /* its credentials are those that clients must have */
+    /* Of the APIs: */
+    bool allow_unauthenticated;
+    unsigned concurrency;      /* requests that are worked on at the same time */
+    unsigned max_waiting;      /* and that wait for it */
+    int64_t timeout_ms;        /* of a request */
+    uint64_t max_bytes;        /* memory of a request */
+    uint64_t max_body_size;    /* of one request */
+    uint64_t bodies_max_bytes; /* of all requests together */
+    const char *path_prefix;   /* paths may begin with it; NULL: none */
+};
+
+/* Profiles that others push to us. */
+struct config_receive {
+    struct config_server server; /* without an address, nothing is received */
+    /* Its name, profile_relabel, forward_to and ways; nothing else of it is used. */
+    struct config_job job;
+    uint64_t max_profile_size;       /* inflated */
+    unsigned max_label_names;        /* of a profile */
+    unsigned max_label_name_length;  /* bytes */
+    unsigned max_label_value_length; /* bytes */
+    int64_t max_age_ms;              /* of the time of a profile; 0: any */
+    int64_t max_ahead_ms;            /* of our clock */
+};
+
+/* Do both have the same address, so that one server does for both? */
+bool config_server_shares(const struct config_server *s, const struct config_server *other);
+/* Does it let in everybody? */
+bool config_server_is_open(const struct config_server *s);
+
 struct config {
     const char *file; /* name given at load, for messages */
     struct {
@@ -351,18 +382,14 @@ struct config {
         bool mask_all_params;                    /* not only those that look like secrets */
         struct config_label_limits label_limits; /* of endpoints that have none of their own */
     } global;
-    struct {
-        const char *listen; /* host:port; "" = no admin server */
-        unsigned max_connections;
-        unsigned max_connections_per_address;
-        int64_t request_timeout_ms;
-        int64_t answer_timeout_ms;
-    } server;
+    struct config_server server; /* the admin server */
+    struct config_server query;  /* the APIs that answer queries; without an address, on the admin
+                                    server's */
+    struct config_receive receive;
     struct {
         enum log_level level;
         enum log_format format;
     } log;
-    struct config_receive receive;
     struct config_sharding sharding;
     struct config_memory memory;
     const struct config_job *jobs;

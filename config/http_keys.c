@@ -289,12 +289,18 @@ static void check_auth(struct reader *r, const struct place *at, bool clean, voi
     }
 }
 
-#define HTTP_ROWS(http2)                                                                           \
+#define CREDENTIAL_ROWS                                                                            \
     PART("basic_auth", &kind_mapping, .arg = &basic_auth, .when = is_basic),                       \
         PART("authorization", &kind_mapping, .arg = &authorization, .when = is_header),            \
         PART("bearer_token", &kind_bearer, .arg = &text_credentials),                              \
-        PART("bearer_token_file", &kind_bearer, .arg = &text_content),                             \
-        PART("oauth2", &kind_oauth2, .arg = &oauth2, .when = is_oauth2),                           \
+        PART("bearer_token_file", &kind_bearer, .arg = &text_content)
+
+static const struct field credential_rows[] = {CREDENTIAL_ROWS};
+const struct schema schema_credentials =
+    SCHEMA(credential_rows, sizeof(struct http_settings), .check = check_auth);
+
+#define HTTP_ROWS(http2)                                                                           \
+    CREDENTIAL_ROWS, PART("oauth2", &kind_oauth2, .arg = &oauth2, .when = is_oauth2),              \
         PART(NULL, &kind_mapping, .arg = &transport),                                              \
         ROW(http_settings, "follow_redirects", follow_redirects, &kind_bool, .initial.on = true,   \
             .optional = true),                                                                     \

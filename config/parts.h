@@ -42,9 +42,17 @@ bool check_header_name(struct sv v, const char **ret_problem);
 
 /* ---- schemas and kinds ----------------------------------------------------------------------- */
 
-extern const struct schema schema_root;         /* struct config (config.c) */
-extern const struct schema schema_http;         /* struct http_settings (http_keys.c) */
-extern const struct schema schema_target_http;  /* the same, of a job */
+extern const struct schema schema_root;        /* struct config (config.c) */
+extern const struct schema schema_http;        /* struct http_settings (http_keys.c) */
+extern const struct schema schema_target_http; /* the same, of a job */
+extern const struct schema schema_credentials; /* the same, who a client is (http_keys.c) */
+extern const struct schema
+    schema_access; /* struct config_server, TLS and credentials (servers.c) */
+extern const struct schema schema_server;         /* the same, all of the admin server */
+extern const struct schema schema_query;          /* the same, of queries */
+extern const struct schema schema_receive_server; /* the same, of the receiver */
+/* What the addresses and credentials of the servers must be together (servers.c). */
+void check_servers(struct reader *r, const struct place *root, const struct config *c);
 extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
 extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */
 /* Sharing through the Service that the command line names; nothing if it names none (sharding.c).

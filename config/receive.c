@@ -15,6 +15,7 @@ static const struct range range_ahead = {0, (uint64_t)(24 * HOUR_MS)};
 
 /* The limits are Pyroscope's defaults, except that larger and older profiles are taken. */
 static const struct field receive_rows[] = {
+    ROW(config_receive, NULL, server, &kind_mapping, .arg = &schema_receive_server),
     ROW(config_receive, "max_profile_size", max_profile_size, &kind_size, .arg = &range_profile,
         .initial.size = UINT64_C(32) << 20),
     ROW(config_receive, "max_label_names", max_label_names, &kind_unsigned, .arg = &range_names,

@@ -11,7 +11,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml-dev
-  zlib1g-dev libdeflate-dev libpcre2-dev libevent-dev
+  zlib1g-dev libdeflate-dev libpcre2-dev libevent-dev libssl-dev
   libmd-dev libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler"
 run="$build golang-go ca-certificates"
 test="$run libcmocka-dev openssl"

@@ -2,10 +2,13 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/util.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +46,8 @@ struct connection {
     int64_t body_ms;                 /* when the body began */
     bool reads_on;                   /* another request may follow this one */
     bool eof;                        /* the client has closed its side */
+    SSL *session;                    /* of bev; NULL without TLS */
+    bool shaking;                    /* the handshake of TLS is not done */
     atomic_bool hung_up;             /* ... while the connection was held */
     struct connection_source source; /* next is NULL if there is no further page */
 };
@@ -224,6 +229,11 @@ void connection_set_data(struct connection *c, const void *data)
     c->data = data;
 }
 
+const SSL *connection_tls(const struct connection *c)
+{
+    return c->session;
+}
+
 const void *connection_data(const struct connection *c)
 {
     return c->data;
@@ -370,6 +380,10 @@ static void linger(struct connection *c)
     c->state = LINGERING;
     c->deadline_ms = clock_mono_ms() + LINGER_MS;
     evbuffer_drain(in, evbuffer_get_length(in));
+    if (c->session != NULL) {
+        SSL_shutdown(c->session);
+        ERR_clear_error();
+    }
     shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 }
 
@@ -431,30 +445,52 @@ static void connection_on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct connection *c = arg;
     bool waits = c->state == ANSWERING || c->state == HELD;
+    if ((what & BEV_EVENT_CONNECTED) != 0) {
+        c->shaking = false;
+        return;
+    }
+    ERR_clear_error();
     if ((what & BEV_EVENT_EOF) != 0 && waits) {
         c->eof = true;
         bufferevent_disable(bev, EV_READ);
         atomic_store(&c->hung_up, c->state == HELD);
     } else {
-        connection_end(c, CONNECTION_DONE);
+        connection_end(c, c->shaking ? CONNECTION_TLS : CONNECTION_DONE);
     }
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct connection *connection_new(const struct connection_options *o, int fd)
+/* NULL: the socket and the session are freed. */
+static struct bufferevent *open_events(const struct connection_options *o, int fd, SSL *session)
 {
-    struct connection *c = calloc(1, sizeof(*c));
-    struct bufferevent *bev = bufferevent_socket_new(o->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (c == NULL || bev == NULL) {
+    struct bufferevent *bev =
+        session == NULL
+            ? bufferevent_socket_new(o->base, fd, BEV_OPT_CLOSE_ON_FREE)
+            : bufferevent_openssl_socket_new(o->base, fd, session, BUFFEREVENT_SSL_ACCEPTING,
+                                             BEV_OPT_CLOSE_ON_FREE);
+    if (bev == NULL) {
+        SSL_free(session);
+        evutil_closesocket(fd);
+    } else if (session != NULL) {
+        /* HTTP frames its messages itself: an end without a farewell is one. */
+        bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+    }
+    return bev;
+}
+
+struct connection *connection_new(const struct connection_options *o, int fd, SSL *session)
+{
+    struct bufferevent *bev = open_events(o, fd, session);
+    struct connection *c = bev == NULL ? NULL : calloc(1, sizeof(*c));
+    if (c == NULL) {
         if (bev != NULL) {
             bufferevent_free(bev);
-        } else {
-            evutil_closesocket(fd);
         }
-        free(c);
         return NULL;
     }
+    c->session = session;
+    c->shaking = session != NULL;
     /* An answer is written at once, and its end must not wait for the client's acknowledgement. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     c->o = o;

@@ -9,6 +9,7 @@
 #ifndef PROFPULL_SERVER_CONNECTION_H
 #define PROFPULL_SERVER_CONNECTION_H
 
+#include <openssl/types.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@ struct connection;
 /* Why a connection ended. */
 enum connection_end {
     CONNECTION_DONE,         /* answered, or closed by the client */
+    CONNECTION_TLS,          /* the handshake failed */
     CONNECTION_IDLE,         /* no further request came */
     CONNECTION_SLOW_REQUEST, /* its request did not come in time */
     CONNECTION_SLOW_ANSWER,  /* it did not take its answer in time */
@@ -71,9 +73,9 @@ struct connection_options {
     void *arg;
 };
 
-/* Takes over the socket. NULL if out of memory; then the socket is closed. The options must live as
- * long. */
-struct connection *connection_new(const struct connection_options *o, int fd);
+/* Takes over the socket and the TLS session (NULL: no TLS). NULL if out of memory; then both are
+ * freed. The options must live as long. */
+struct connection *connection_new(const struct connection_options *o, int fd, SSL *session);
 /* Without on_end(). Accepts NULL, returns NULL. One that is held lives until it is resumed. */
 struct connection *connection_free(struct connection *c);
 /* Ends it: calls on_end(), closes and frees. */
@@ -87,6 +89,8 @@ void connection_check_time(struct connection *c, int64_t now_ms);
  */
 void connection_read_body(struct connection *c, size_t max);
 struct sv connection_body(const struct connection *c);
+/* NULL without TLS. */
+const SSL *connection_tls(const struct connection *c);
 /* What the caller keeps with the request; NULL before it is set. */
 void connection_set_data(struct connection *c, const void *data);
 const void *connection_data(const struct connection *c);

@@ -141,9 +141,10 @@ static const struct route agent_routes[] = {
     {"/api/v1/targets", .set = ROUTE_ADMIN, .handle = reply_targets,
      .about = "every scrape and its state; <a "
               "href=\"/api/v1/targets?health=down\">?health=down</a> the failing ones"},
-    {"/-/healthy", .set = ROUTE_ADMIN, .handle = reply_healthy,
+    /* Kubelets have no credentials. */
+    {"/-/healthy", .set = ROUTE_ADMIN, .is_open = true, .handle = reply_healthy,
      .about = "whether the process works"},
-    {"/-/ready", .set = ROUTE_ADMIN, .handle = reply_ready,
+    {"/-/ready", .set = ROUTE_ADMIN, .is_open = true, .handle = reply_ready,
      .about = "whether discovery has been read"},
     {.path = NULL},
 };

@@ -14,6 +14,7 @@
 #include "server/server.h"
 
 #define STATUS_OK 200
+#define STATUS_UNAUTHORIZED 401
 #define STATUS_NOT_FOUND 404
 #define STATUS_METHOD 405
 #define STATUS_BUSY 429
@@ -47,6 +48,7 @@ struct route {
     /* Others are answered 405. 0: ROUTE_GET; HEAD gets what GET gets without the body. */
     unsigned methods;
     enum route_errors errors;
+    bool is_open;          /* credentials are not asked for */
     route_handler *handle; /* one of these two */
     route_work *work;
     const char *about; /* HTML, for the page of links; NULL: not listed */

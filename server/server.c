@@ -11,16 +11,18 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "server/access.h"
 #include "server/connection.h"
 #include "server/exchange_pool.h"
 #include "server/routes.h"
+#include "server/tls.h"
 
 /* How often the times of connections are checked, and accept() is tried again. */
 #define CHECK_MS 100
 /* Connections that the kernel holds while we have not accepted them. */
 #define BACKLOG 128
-/* "Allow: GET, HEAD, ..." */
-#define ALLOW_MAX ((size_t)256)
+/* A header of an answer of its own. */
+#define HEADER_MAX ((size_t)4096)
 
 /* A connection and where it comes from. */
 struct place {
@@ -41,10 +43,13 @@ struct server {
     uint64_t last_number;
     uint16_t port;
     struct connection_bodies bodies;
+    struct http_files *files;    /* with credentials and certificates */
+    struct tls *tls;             /* NULL: none */
     struct exchange_pool *query; /* NULL if no set of routes needs it; so the next one */
     struct exchange_pool *receive;
     struct metric_cell *requests;
     struct metric_cell *open;
+    struct metric_cell *file_failures;
     struct metric_cell *ended[CONNECTION_ENDS];
     struct metric_cell *refused[CONNECTION_REFUSALS];
 };
@@ -54,7 +59,7 @@ struct server {
 static void refuse_method(struct connection *c, const struct route_match *match)
 {
     struct buf headers;
-    buf_init(&headers, ALLOW_MAX);
+    buf_init(&headers, HEADER_MAX);
     for (enum request_method m = REQUEST_GET; m < REQUEST_OTHER; m++) {
         if ((match->methods >> m & 1) != 0) {
             buf_printf(&headers, "%s%s", headers.len == 0 ? "Allow: " : ", ",
@@ -72,12 +77,69 @@ static const struct server_work *work_of(const struct server *s, const struct ro
     return route->set == ROUTE_RECEIVE ? &s->options.receive : &s->options.query;
 }
 
+/* The credentials that a route asks for. */
+static const struct http_settings *access_of(const struct server *s, const struct route *route)
+{
+    const struct http_settings *own = NULL;
+    if (route->is_open) {
+        return NULL;
+    }
+    if (route->set != ROUTE_ADMIN) {
+        own = work_of(s, route)->access;
+    }
+    return own != NULL && own->auth != HTTP_AUTH_NONE ? own : s->options.access;
+}
+
+/* Answers 401 unless the client has the credentials of the route. */
+static bool has_credentials(struct server *s, struct connection *c, const struct request *r,
+                            const struct route *route)
+{
+    const struct http_settings *access = access_of(s, route);
+    struct err err = ERR_INIT;
+    enum access result = access_check(access, s->files, r, &err);
+    if (result == ACCESS_UNKNOWN) {
+        log_error(s->options.log, "a client was refused for lack of the credentials to compare",
+                  LOG_STR("error", err.msg));
+        reply_error(c, route->errors, STATUS_UNAVAILABLE, SV(""),
+                    "the server cannot read its credentials");
+    } else if (result == ACCESS_DENIED) {
+        struct buf header;
+        buf_init(&header, HEADER_MAX);
+        buf_printf(&header, "WWW-Authenticate: %s realm=\"profpull\"\r\n", access_scheme(access));
+        reply_error(c, route->errors, STATUS_UNAUTHORIZED,
+                    (struct sv){.p = header.data, .n = header.len},
+                    "expected the credentials of this server");
+        buf_done(&header);
+    }
+    return result == ACCESS_GRANTED;
+}
+
+/* Answers unless the client may ask for the route. */
+static bool let_in(struct server *s, struct connection *c, const struct request *r,
+                   const struct route *route)
+{
+    bool verified = route->is_open || s->options.tls.client_ca_file == NULL ||
+                    tls_is_verified(connection_tls(c));
+    if (!verified) {
+        reply_error(c, route->errors, STATUS_UNAUTHORIZED, SV(""), "expected a client certificate");
+    }
+    bool ok = verified && has_credentials(s, c, r, route);
+    if (!ok) {
+        metric_inc(s->refused[REFUSED_AUTH]);
+    }
+    return ok;
+}
+
 static void server_on_request(void *arg, struct connection *c, struct request *r)
 {
     struct server *s = arg;
     metric_inc(s->requests);
     struct route_match match = routes_find(&s->options, r);
-    if (match.route == NULL && match.other == NULL) {
+    const struct route *route = match.route != NULL ? match.route : match.other;
+    if (route != NULL && !let_in(s, c, r, route)) {
+        return;
+    }
+    if (route == NULL) {
         reply_plain(c, STATUS_NOT_FOUND, "404 page not found\n");
     } else if (match.route == NULL) {
         refuse_method(c, &match);
@@ -197,7 +259,12 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
     (void)listener;
     (void)from_len;
     make_room(s, &address);
-    struct connection *c = connection_new(&s->connections, fd);
+    SSL *session = s->tls != NULL ? tls_session(s->tls) : NULL;
+    if (s->tls != NULL && session == NULL) {
+        evutil_closesocket(fd);
+        return;
+    }
+    struct connection *c = connection_new(&s->connections, fd, session);
     if (c == NULL) {
         return;
     }
@@ -324,6 +391,23 @@ static bool start_pools(struct server *s, struct err *err)
             start_pool(s, "receive", &s->options.receive, &s->receive, err));
 }
 
+/* What cannot be read now is an error; later, the last content stays in use. */
+static bool open_files(struct server *s, struct err *err)
+{
+    const struct server_options *o = &s->options;
+    s->files = http_files_new(o->log, s->file_failures, NULL);
+    if (s->files == NULL) {
+        return err_memory(err);
+    }
+    if (o->tls.cert_file != NULL) {
+        s->tls = tls_new(&o->tls, s->files, o->log, s->file_failures, err);
+    }
+    return (o->tls.cert_file == NULL || s->tls != NULL) &&
+           access_is_ready(o->access, s->files, err) &&
+           access_is_ready(o->query.access, s->files, err) &&
+           access_is_ready(o->receive.access, s->files, err);
+}
+
 static bool server_setup(struct server *s, struct err *err)
 {
     s->bodies.max = s->options.bodies_max_bytes;
@@ -348,39 +432,50 @@ static bool server_setup(struct server *s, struct err *err)
     if (s->places == NULL || s->timer == NULL) {
         return err_memory(err);
     }
-    if (!server_bind(s, err) || !start_pools(s, err)) {
+    if (!open_files(s, err) || !server_bind(s, err) || !start_pools(s, err)) {
         return false;
     }
-    s->thread = loop_thread_start(s->loop, "admin", err);
+    s->thread = loop_thread_start(s->loop, s->options.name, err);
     return s->thread != NULL;
+}
+
+/* Each server has families of its own: what happens to one must not be hidden in another one. */
+#define FAMILIES(who, what)                                                                        \
+    {                                                                                              \
+        {.name = "profpull_" who "_requests_total",                                                \
+         .help = "Requests to " what ".",                                                          \
+         .type = METRIC_COUNTER},                                                                  \
+            {.name = "profpull_" who "_connections",                                               \
+             .help = "Open connections of " what ".",                                              \
+             .type = METRIC_GAUGE},                                                                \
+            {.name = "profpull_" who "_connections_ended_total",                                   \
+             .help = "Connections of " what " that ended, by why.",                                \
+             .type = METRIC_COUNTER,                                                               \
+             .labels = {"reason"}},                                                                \
+            {.name = "profpull_" who "_requests_refused_total",                                    \
+             .help = "Requests that " what " refused before any handler saw them, by why.",        \
+             .type = METRIC_COUNTER,                                                               \
+             .labels = {"reason"}},                                                                \
+            {.name = "profpull_" who "_file_failures_total",                                       \
+             .help = "Files with credentials or certificates that " what                           \
+                     " has read again and rejected.",                                              \
+             .type = METRIC_COUNTER},                                                              \
+    }
+enum { REQUESTS, CONNECTIONS, ENDED, REFUSED, FILE_FAILURES, N_FAMILIES };
+
+static const struct metric_desc *families_of(const char *name)
+{
+    static const struct metric_desc admin[N_FAMILIES] = FAMILIES("admin", "the admin server");
+    static const struct metric_desc query[N_FAMILIES] = FAMILIES("query", "the query server");
+    static const struct metric_desc receive[N_FAMILIES] = FAMILIES("receive", "the receive server");
+    return strcmp(name, "query") == 0 ? query : strcmp(name, "receive") == 0 ? receive : admin;
 }
 
 static void make_metrics(struct server *s)
 {
-    static const struct metric_desc requests = {
-        .name = "profpull_admin_requests_total",
-        .help = "Requests to the admin server.",
-        .type = METRIC_COUNTER,
-    };
-    static const struct metric_desc open = {
-        .name = "profpull_admin_connections",
-        .help = "Open connections of the admin server.",
-        .type = METRIC_GAUGE,
-    };
-    static const struct metric_desc ended = {
-        .name = "profpull_admin_connections_ended_total",
-        .help = "Connections of the admin server that ended, by why.",
-        .type = METRIC_COUNTER,
-        .labels = {"reason"},
-    };
-    static const struct metric_desc refused = {
-        .name = "profpull_admin_requests_refused_total",
-        .help = "Requests that the admin server refused before any handler saw them, by why.",
-        .type = METRIC_COUNTER,
-        .labels = {"reason"},
-    };
     static const char *const reasons[CONNECTION_ENDS] = {
         [CONNECTION_DONE] = "done",
+        [CONNECTION_TLS] = "tls",
         [CONNECTION_IDLE] = "idle",
         [CONNECTION_SLOW_REQUEST] = "slow_request",
         [CONNECTION_SLOW_ANSWER] = "slow_answer",
@@ -393,13 +488,15 @@ static void make_metrics(struct server *s)
         [REFUSED_BUSY] = "busy",           [REFUSED_AUTH] = "credentials",
     };
     struct metrics *m = s->options.metrics;
-    s->requests = metric_only(metrics_register(m, &requests));
-    s->open = metric_only(metrics_register(m, &open));
-    struct metric *family = metrics_register(m, &ended);
+    const struct metric_desc *families = families_of(s->options.name);
+    s->requests = metric_only(metrics_register(m, &families[REQUESTS]));
+    s->open = metric_only(metrics_register(m, &families[CONNECTIONS]));
+    s->file_failures = metric_only(metrics_register(m, &families[FILE_FAILURES]));
+    struct metric *family = metrics_register(m, &families[ENDED]);
     for (size_t i = 0; i < CONNECTION_ENDS; i++) {
         s->ended[i] = metric_cell_of(family, reasons[i]);
     }
-    family = metrics_register(m, &refused);
+    family = metrics_register(m, &families[REFUSED]);
     for (size_t i = 0; i < CONNECTION_REFUSALS; i++) {
         s->refused[i] = metric_cell_of(family, refusals[i]);
     }
@@ -415,7 +512,7 @@ struct server *server_start(const struct server_options *options, struct err *er
     s->options = *options;
     make_metrics(s);
     if (!server_setup(s, err)) {
-        err_wrap(err, "admin server on %s", options->listen);
+        err_wrap(err, "%s server on %s", options->name, options->listen);
         return server_stop(s);
     }
     return s;
@@ -445,6 +542,8 @@ struct server *server_stop(struct server *s)
     loop_free(s->loop);
     exchange_pool_free(s->query);
     exchange_pool_free(s->receive);
+    tls_free(s->tls);
+    http_files_free(s->files);
     free(s);
     return NULL;
 }

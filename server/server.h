@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
+#include "http/http.h"
 #include "scraper/scraper.h"
 
 struct config;
@@ -36,10 +37,20 @@ struct server_work {
     int64_t timeout_ms;   /* of a request, waiting included */
     uint64_t bytes_max;   /* memory that a request may use */
     uint64_t body_max;    /* a larger body is refused */
+    /* The credentials that clients must have; NULL or without any: those of the agent's pages. */
+    const struct http_settings *access;
+};
+
+/* Files in PEM. */
+struct server_tls {
+    const char *cert_file; /* NULL: no TLS */
+    const char *key_file;
+    const char *client_ca_file; /* clients need a certificate of it; NULL: they need none */
 };
 
 /* Everything in it outlives the server. */
 struct server_options {
+    const char *name;   /* "admin", "query" or "receive": for the thread, the log and metrics */
     const char *listen; /* "0.0.0.0:4041", "[::1]:0" */
     unsigned sets;      /* of routes */
     unsigned max_connections;
@@ -48,10 +59,12 @@ struct server_options {
     int64_t answer_timeout_ms;  /* for sending the answer, whole */
     int64_t idle_timeout_ms;    /* for the next request to begin */
     uint64_t bodies_max_bytes;  /* all bodies together */
-    const char *path_prefix;    /* "/profiles": paths may begin with it; NULL for none */
-    struct server_work query;   /* for work of ROUTE_ADMIN and ROUTE_QUERY */
-    struct server_work receive; /* for work of ROUTE_RECEIVE */
-    const struct route *routes; /* further ones, which are found first; NULL for none */
+    struct server_tls tls;
+    const struct http_settings *access; /* for the pages of the agent; NULL: for everybody */
+    const char *path_prefix;            /* "/profiles": paths may begin with it; NULL for none */
+    struct server_work query;           /* for work of ROUTE_ADMIN and ROUTE_QUERY */
+    struct server_work receive;         /* for work of ROUTE_RECEIVE */
+    const struct route *routes;         /* further ones, which are found first; NULL for none */
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;

@@ -57,12 +57,14 @@ static const struct schema *nested(const struct schema *s, const char *key)
     return find(s, key)->arg;
 }
 
-#define SECTIONS 14
+#define SECTIONS 16
 static void list_sections(struct section sections[SECTIONS])
 {
     const struct section all[SECTIONS] = {
         {"## `global`", nested(&schema_root, "global")},
         {"## `server`", nested(&schema_root, "server")},
+        {"## `query`", nested(&schema_root, "query")},
+        {"### TLS and credentials", &schema_access},
         {"## `log`", nested(&schema_root, "log")},
         {"## `scrape_configs`", &schema_job},
         {"### `static_configs`", nested(&schema_sources, "static_configs")},

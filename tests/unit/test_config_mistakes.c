@@ -949,6 +949,64 @@ static void mistakes_on_the_command_line(void **state)
     check_errors("scrape_configs: [{job_name: a}]\n", "", &o);
 }
 
+static void servers_and_whom_they_let_in(void **state)
+{
+    (void)state;
+#define OPEN                                                                                       \
+    "whoever reaches this address could send profiles: expected \"basic_auth\", "                  \
+    "\"authorization\", \"bearer_token_file\" or \"tls.client_ca_file\", or a loopback address "   \
+    "such as \"127.0.0.1:4040\", or \"allow_unauthenticated: true\", got "
+#define SHARED                                                                                     \
+    "which has the key \"tls\" for both: expected another \"listen\", or no \"tls\" here\n"
+    static const struct mistake cases[] = {
+        {ROOT("receive: {listen: '127.0.0.1:4040'}\n"), ""},
+        {ROOT("receive: {listen: '127.9.9.9:0'}\n"), ""},
+        {ROOT("receive: {listen: 'localhost:4040'}\n"), ""},
+        {ROOT("receive: {listen: '[::1]:4040'}\n"), ""},
+        {ROOT("receive: {listen: '[::1]:0'}\n"), ""},
+        {ROOT("receive: {listen: ':4040'}\n"), "f:3:19: receive.listen: " OPEN "\":4040\"\n"},
+        {ROOT("receive: {listen: ':0'}\n"), "f:3:19: receive.listen: " OPEN "\":0\"\n"},
+        {ROOT("receive: {listen: '[::]:0'}\n"), "f:3:19: receive.listen: " OPEN "\"[::]:0\"\n"},
+        {ROOT("receive: {listen: '10.0.0.1:127'}\n"),
+         "f:3:19: receive.listen: " OPEN "\"10.0.0.1:127\"\n"},
+        {ROOT("receive: {listen: '0.0.0.0:4041'}\n"),
+         "f:3:19: receive.listen: " OPEN "\"0.0.0.0:4041\"\n"},
+        {ROOT("receive: {listen: ':4040', allow_unauthenticated: true}\n"), ""},
+        {ROOT("receive: {listen: ':4040', bearer_token_file: f}\n"), ""},
+        {ROOT("receive: {listen: ':4040', basic_auth: {username: u, password: p}}\n"), ""},
+        {ROOT("receive:\n  listen: ':4040'\n"
+              "  tls: {cert_file: c, key_file: k, client_ca_file: a}\n"),
+         ""},
+        {ROOT("receive: {listen: ':4040', tls: {cert_file: c, key_file: k}}\n"),
+         "f:3:19: receive.listen: " OPEN "\":4040\"\n"},
+        /* The credentials of the section whose address it shares count. */
+        {ROOT("server: {bearer_token: t}\nreceive: {listen: '0.0.0.0:4041'}\n"), ""},
+        {ROOT("query: {listen: ':5', bearer_token: t}\nreceive: {listen: ':5'}\n"), ""},
+        {ROOT("server: {bearer_token: t}\nreceive: {listen: ':5'}\n"),
+         "f:4:19: receive.listen: " OPEN "\":5\"\n"},
+        {ROOT("server: {listen: ':4', tls: {cert_file: c, key_file: k}}\n"), ""},
+        {ROOT("server: {tls: {cert_file: c}}\n"),
+         "f:3:15: server.tls: missing required key \"key_file\"\n"},
+        {ROOT("query: {tls: {cert_file: c, key_file: k}}\n"),
+         "f:3:14: query.tls: this address is that of \"server\", " SHARED},
+        {ROOT("receive: {listen: '0.0.0.0:4041', allow_unauthenticated: true,\n"
+              "  tls: {cert_file: c, key_file: k}}\n"),
+         "f:4:8: receive.tls: this address is that of \"server\", " SHARED},
+        {ROOT("server: {basic_auth: {username: a, password: b}, bearer_token: c}\n"),
+         "f:3:64: server.bearer_token: at most one of basic_auth, authorization, oauth2, "
+         "bearer_token & bearer_token_file must be configured\n"},
+        {ROOT("query: {oauth2: {}}\n"), "f:3:9: query.oauth2: unknown key\n"},
+        {ROOT("query: {concurrency: 0, timeout: 1h}\n"),
+         "f:3:22: query.concurrency: expected a whole number from 1 to 64, got \"0\"\n"
+         "f:3:34: query.timeout: expected a duration from 1s to 10m, got \"1h\"\n"},
+        {ROOT("query: {max_body_size: 2GiB}\n"),
+         "f:3:24: query.max_body_size: expected a size from 1KiB to 1GiB, got \"2GiB\"\n"},
+    };
+    CHECK_TABLE(cases);
+#undef OPEN
+#undef SHARED
+}
+
 /* --write.url must not take what was configured for one server to another one. */
 static void credentials_go_to_their_server_only(void **state)
 {
@@ -1004,6 +1062,7 @@ int main(void)
         cmocka_unit_test(credentials_go_to_their_server_only),
         cmocka_unit_test(valid_configurations_have_no_errors),
         cmocka_unit_test(mistakes_of_the_file_as_a_whole),
+        cmocka_unit_test(servers_and_whom_they_let_in),
         cmocka_unit_test(mistakes_in_jobs),
         cmocka_unit_test(mistakes_in_profiles),
         cmocka_unit_test(mistakes_in_sources),

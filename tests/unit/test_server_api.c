@@ -82,6 +82,7 @@ static int setup(void **state)
     assert_int_equal(sem_init(&f->go_on, 0, 0), 0);
     f->metrics = metrics_new();
     f->options = (struct server_options){
+        .name = "admin",
         .listen = "127.0.0.1:0",
         .sets = ROUTE_ADMIN | ROUTE_QUERY,
         .max_connections = 64,

@@ -56,6 +56,7 @@ static bool drop_profile(void *arg, struct profile *profile, uint64_t forward_to
 static struct server_options options_of(struct fixture *f, const char *listen)
 {
     return (struct server_options){
+        .name = "admin",
         .listen = listen,
         .max_connections = CONNECTIONS,
         .max_connections_per_address = CONNECTIONS_OF_ONE,

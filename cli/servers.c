@@ -1,0 +1,108 @@
+#include "cli/servers.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "server/api/settings.h"
+
+static bool servers_on_healthy(void *arg, struct err *err)
+{
+    return app_healthy(arg, err);
+}
+
+static bool servers_on_ready(void *arg, struct buf *text)
+{
+    return app_ready(arg, text);
+}
+
+static struct server_work work_of(const struct config_server *c)
+{
+    return (struct server_work){
+        .threads = c->concurrency,
+        .waiting_max = c->max_waiting,
+        .timeout_ms = c->timeout_ms,
+        .bytes_max = c->max_bytes,
+        .body_max = c->max_body_size,
+        .access = &c->access,
+    };
+}
+
+/* A server at the address of a section, with the pages and APIs of these sets. */
+static bool start(struct servers *s, struct app *app, const struct config *config, const char *name,
+                  const struct config_server *at, unsigned sets, struct err *err)
+{
+    struct server_options options = {
+        .name = name,
+        .listen = at->listen,
+        .sets = sets,
+        .max_connections = at->max_connections,
+        .max_connections_per_address = at->max_connections_per_address,
+        .request_timeout_ms = at->request_timeout_ms,
+        .answer_timeout_ms = at->answer_timeout_ms,
+        .idle_timeout_ms = at->idle_timeout_ms,
+        .bodies_max_bytes =
+            (sets & ROUTE_RECEIVE) != 0
+                ? config->query.bodies_max_bytes + config->receive.server.bodies_max_bytes
+                : config->query.bodies_max_bytes,
+        .tls = {at->tls.cert_file, at->tls.key_file, at->tls.client_ca_file},
+        .access = &at->access,
+        .path_prefix = config->query.path_prefix,
+        .query = work_of(&config->query),
+        .receive = work_of(&config->receive.server),
+        .log = app_log(app),
+        .metrics = app_metrics(app),
+        .scraper = app_scraper(app),
+        .settings = s->settings,
+        .config = config,
+        .version = PROFPULL_VERSION,
+        .healthy = servers_on_healthy,
+        .ready = servers_on_ready,
+        .arg = app,
+    };
+    if (sets == 0) {
+        return true;
+    }
+    struct server *server = server_start(&options, err);
+    if (server == NULL) {
+        return false;
+    }
+    s->at[s->n++] = server;
+    char message[64];
+    (void)snprintf(message, sizeof(message), "%s server listens", name);
+    log_info(app_log(app), message, LOG_STR("address", at->listen),
+             LOG_INT("port", server_port(server)));
+    return true;
+}
+
+bool servers_start(struct servers *s, struct app *app, const struct config *config, struct err *err)
+{
+    const struct config_server *admin = &config->server;
+    const struct config_server *query = &config->query;
+    const struct config_server *receive = &config->receive.server;
+    s->settings = settings_new(NULL, app_log(app));
+    unsigned on_admin = admin->listen[0] != '\0' ? ROUTE_ADMIN : 0;
+    unsigned on_query = query->listen[0] != '\0' ? ROUTE_QUERY : 0;
+    unsigned on_receive = receive->listen[0] != '\0' ? ROUTE_RECEIVE : 0;
+    if (on_admin != 0 && (on_query == 0 || config_server_shares(query, admin))) {
+        on_admin |= ROUTE_QUERY;
+        on_query = 0;
+    }
+    if (on_admin != 0 && on_receive != 0 && config_server_shares(receive, admin)) {
+        on_admin |= ROUTE_RECEIVE;
+        on_receive = 0;
+    } else if (on_query != 0 && on_receive != 0 && config_server_shares(receive, query)) {
+        on_query |= ROUTE_RECEIVE;
+        on_receive = 0;
+    }
+    return start(s, app, config, "admin", admin, on_admin, err) &&
+           start(s, app, config, "query", query, on_query, err) &&
+           start(s, app, config, "receive", receive, on_receive, err);
+}
+
+void servers_stop(struct servers *s)
+{
+    while (s->n > 0) {
+        server_stop(s->at[--s->n]);
+    }
+    s->settings = settings_free(s->settings);
+}

@@ -1,0 +1,27 @@
+/* The HTTP servers of a running process: the admin server, and those of the APIs that have
+ * addresses of their own. Main thread.
+ */
+#ifndef PROFPULL_CLI_SERVERS_H
+#define PROFPULL_CLI_SERVERS_H
+
+#include <stddef.h>
+
+#include "agent/app.h"
+#include "config/config.h"
+#include "server/server.h"
+
+#define SERVERS_MAX 3
+
+struct servers {
+    struct server *at[SERVERS_MAX];
+    size_t n;
+    struct settings *settings;
+};
+
+/* Starts those that are configured, perhaps none; app and config must live longer. Call
+ * servers_stop() also after an error. */
+bool servers_start(struct servers *s, struct app *app, const struct config *config,
+                   struct err *err);
+void servers_stop(struct servers *s);
+
+#endif

@@ -1,0 +1,166 @@
+/* The keys `server`, `query` and `receive`: where we listen, whom we let in, and what an API may
+ * cost. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "config/parts.h"
+
+static const struct range range_connections = {2, 1024};
+/* Of servers whose clients may be many. */
+static const struct range range_many = {2, 65536};
+static const struct range range_timeout = {1000, 600000};
+static const struct range range_threads = {1, 64};
+static const struct range range_waiting = {0, 65536};
+static const struct range range_memory = {1 << 20, UINT64_C(1) << 40};
+static const struct range range_body = {1024, UINT64_C(1) << 30};
+
+/* ---- TLS and credentials --------------------------------------------------------------------- */
+
+static bool has_tls(const void *record)
+{
+    return ((const struct config_server *)record)->tls.cert_file != NULL;
+}
+
+static const struct field tls_rows[] = {
+    ROW(config_server, "cert_file", tls.cert_file, &kind_text, .arg = &text_content,
+        .required = true),
+    ROW(config_server, "key_file", tls.key_file, &kind_text, .arg = &text_content,
+        .required = true),
+    ROW(config_server, "client_ca_file", tls.client_ca_file, &kind_text, .arg = &text_content),
+};
+static const struct schema tls = SCHEMA(tls_rows, 0);
+
+static const struct field access_rows[] = {
+    PART("tls", &kind_mapping, .arg = &tls, .when = has_tls),
+    ROW(config_server, NULL, access, &kind_mapping, .arg = &schema_credentials),
+};
+const struct schema schema_access = SCHEMA(access_rows, sizeof(struct config_server));
+
+/* ---- the three servers ----------------------------------------------------------------------- */
+
+#define CONNECTION_ROWS(range, all, of_one)                                                        \
+    ROW(config_server, "max_connections", max_connections, &kind_unsigned, .arg = &(range),        \
+        .initial.number = (all)),                                                                  \
+        ROW(config_server, "max_connections_per_address", max_connections_per_address,             \
+            &kind_unsigned, .arg = &(range), .initial.number = (of_one)),                          \
+        ROW(config_server, "request_timeout", request_timeout_ms, &kind_duration,                  \
+            .arg = &range_timeout, .initial.ms = 10 * MS_PER_S),                                   \
+        ROW(config_server, "answer_timeout", answer_timeout_ms, &kind_duration,                    \
+            .arg = &range_timeout, .initial.ms = 60 * MS_PER_S),                                   \
+        ROW(config_server, "idle_timeout", idle_timeout_ms, &kind_duration, .arg = &range_timeout, \
+            .initial.ms = 60 * MS_PER_S),                                                          \
+        PART(NULL, &kind_mapping, .arg = &schema_access)
+
+static const struct field server_rows[] = {
+    ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen,
+        .initial.text = "0.0.0.0:4041"),
+    CONNECTION_ROWS(range_connections, 64, 16),
+};
+const struct schema schema_server = SCHEMA(server_rows, sizeof(struct config_server));
+
+#define WORK_ROWS(waiting, memory, body, bodies)                                                   \
+    ROW(config_server, "max_waiting", max_waiting, &kind_unsigned, .arg = &range_waiting,          \
+        .initial.number = (waiting)),                                                              \
+        ROW(config_server, "timeout", timeout_ms, &kind_duration, .arg = &range_timeout,           \
+            .initial.ms = 30 * MS_PER_S),                                                          \
+        ROW(config_server, "max_bytes", max_bytes, &kind_size, .arg = &range_memory,               \
+            .initial.size = (memory)),                                                             \
+        ROW(config_server, "max_body_size", max_body_size, &kind_size, .arg = &range_body,         \
+            .initial.size = (body)),                                                               \
+        ROW(config_server, "bodies_max_bytes", bodies_max_bytes, &kind_size, .arg = &range_memory, \
+            .initial.size = (bodies)),                                                             \
+        ROW(config_server, "concurrency", concurrency, &kind_unsigned, .arg = &range_threads,      \
+            .initial.number = 2)
+
+static const struct field query_rows[] = {
+    ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
+    ROW(config_server, "path_prefix", path_prefix, &kind_text, .arg = &text_path_prefix),
+    CONNECTION_ROWS(range_many, 256, 64),
+    WORK_ROWS(64, UINT64_C(256) << 20, UINT64_C(4) << 20, UINT64_C(64) << 20),
+};
+const struct schema schema_query = SCHEMA(query_rows, sizeof(struct config_server));
+
+static const struct field receive_server_rows[] = {
+    ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
+    ROW(config_server, "allow_unauthenticated", allow_unauthenticated, &kind_bool),
+    CONNECTION_ROWS(range_many, 1024, 256),
+    WORK_ROWS(1024, UINT64_C(128) << 20, UINT64_C(64) << 20, UINT64_C(128) << 20),
+};
+const struct schema schema_receive_server =
+    SCHEMA(receive_server_rows, sizeof(struct config_server));
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+bool config_server_shares(const struct config_server *s, const struct config_server *other)
+{
+    return other->listen[0] != '\0' && strcmp(s->listen, other->listen) == 0;
+}
+
+bool config_server_is_open(const struct config_server *s)
+{
+    return s->access.auth == HTTP_AUTH_NONE && s->tls.client_ca_file == NULL;
+}
+
+/* Only this machine can reach such an address. */
+static bool is_loopback(const char *listen)
+{
+    struct sv text = sv_from(listen);
+    struct sv host;
+    uint16_t none;
+    if (sv_ends_with(text, SV(":0"))) {
+        text.n -= 2;
+        return sv_eq(text, SV("localhost")) || sv_starts_with(text, SV("127.")) ||
+               sv_eq(text, SV("[::1]"));
+    }
+    return split_host_port(text, &host, &none, NULL) &&
+           (sv_eq(host, SV("localhost")) || sv_starts_with(host, SV("127.")) ||
+            sv_eq(host, SV("::1")));
+}
+
+/* A server that answers on the address of another one has the TLS of that. */
+static void check_shared(struct reader *r, const struct place *root, const char *key,
+                         const struct config_server *s, const char *with)
+{
+    struct place section = place_of_key(root, key);
+    if (s->tls.cert_file != NULL) {
+        struct place at = place_of_key(&section, "tls");
+        reader_error(r, &at,
+                     "this address is that of \"%s\", which has the key \"tls\" for both: expected "
+                     "another \"listen\", or no \"tls\" here",
+                     with);
+    }
+}
+
+static void check_receive(struct reader *r, const struct place *root, const struct config *c)
+{
+    const struct config_server *s = &c->receive.server;
+    const struct config_server *host = config_server_shares(s, &c->server)  ? &c->server
+                                       : config_server_shares(s, &c->query) ? &c->query
+                                                                            : s;
+    if (host != s) {
+        check_shared(r, root, "receive", s, host == &c->server ? "server" : "query");
+    }
+    if (s->listen[0] == '\0' || s->allow_unauthenticated || is_loopback(s->listen) ||
+        !config_server_is_open(s) || !config_server_is_open(host)) {
+        return;
+    }
+    struct place section = place_of_key(root, "receive");
+    struct place at = place_of_key(&section, "listen");
+    reader_error(
+        r, &at,
+        "whoever reaches this address could send profiles: expected \"basic_auth\", "
+        "\"authorization\", \"bearer_token_file\" or \"tls.client_ca_file\", or a loopback "
+        "address such as \"127.0.0.1:4040\", or \"allow_unauthenticated: true\", got \"%s\"",
+        s->listen);
+}
+
+void check_servers(struct reader *r, const struct place *root, const struct config *c)
+{
+    if (c->server.listen == NULL) { /* an error of the command line */
+        return;
+    }
+    if (c->query.listen[0] == '\0' || config_server_shares(&c->query, &c->server)) {
+        check_shared(r, root, "query", &c->query, "server");
+    }
+    check_receive(r, root, c);
+}
