@@ -194,7 +194,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e delta-diff bench-delta bench-discovery bench-write bench-query check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench
@@ -218,6 +218,9 @@ e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for fau
 
 delta-diff: $(TOOLS) ## deltas, merges and conversions of old profiles against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
+
+charts: $(BUILD)/profpull ## the Helm chart, rendered in many variants (needs Go 1.22 and modules)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/charts.sh
 
 check: ## all tests: unit, corpora, deltas, end to end
 	BUILD=$(BUILD) MAKE="$(MAKE)" ./scripts/check.sh

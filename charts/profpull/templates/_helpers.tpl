@@ -1,0 +1,64 @@
+{{- define "profpull.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "profpull.selector" -}}
+app.kubernetes.io/name: profpull
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "profpull.labels" -}}
+{{ include "profpull.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "profpull.account" -}}
+{{- .Values.serviceAccount.name | default (include "profpull.name" .) -}}
+{{- end -}}
+
+{{/* The key of the configuration in its ConfigMap, which says what kind of file it is. */}}
+{{- define "profpull.configKey" -}}
+{{- if .Values.config.existing.name -}}
+{{- .Values.config.existing.key -}}
+{{- else -}}
+profpull.{{ .Values.config.format }}
+{{- end -}}
+{{- end -}}
+
+{{- define "profpull.configMap" -}}
+{{- .Values.config.existing.name | default (include "profpull.name" .) -}}
+{{- end -}}
+
+{{/* The configuration where none is given: the built-in jobs, and one destination. */}}
+{{- define "profpull.defaultConfig" -}}
+write:
+  - name: main
+    url: {{ .Values.pyroscope.url | quote }}
+    {{- with .Values.pyroscope.tenantId }}
+    tenant_id: {{ . | quote }}
+    {{- end }}
+    {{- if .Values.pyroscope.secret.name }}
+    basic_auth:
+      username_file: /etc/profpull-secret/{{ .Values.pyroscope.secret.usernameKey }}
+      password_file: /etc/profpull-secret/{{ .Values.pyroscope.secret.passwordKey }}
+    {{- end }}
+    {{- if .Values.spool.enabled }}
+    queue: {spool_directory: /var/lib/profpull}
+    {{- end }}
+{{- end -}}
+
+{{- define "profpull.claim" -}}
+accessModes: [ReadWriteOnce]
+resources:
+  requests:
+    storage: {{ .Values.spool.size }}
+{{- with .Values.spool.storageClass }}
+storageClassName: {{ . }}
+{{- end }}
+{{- end -}}
