@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "http/contents.h"
+
 /* Whose settings are looked at. */
 struct owner {
     const struct config_pos *pos;
@@ -15,7 +17,7 @@ struct owner {
 
 static size_t check_file(const struct owner *o, const char *key, const char *file)
 {
-    if (file == NULL) {
+    if (file == NULL || http_content_named(file)) { /* of the cluster: nobody knows it here */
         return 0;
     }
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -208,11 +208,13 @@ static void read_alloy_root(struct reader *r, const void *arg, struct config *c,
     };
     size_t before = config_errors_count(r->errors);
     const struct yaml_node *root = alloy_read(arg, r->options, r->scratch, &messages);
+    r->partial = root != NULL && root->incomplete;
     if (root != NULL) {
         read_tree(r, root, c);
-    } else if (config_errors_count(r->errors) > before) {
+    }
+    if (r->partial || config_errors_count(r->errors) > before) {
         r->reported++;
-    } else {
+    } else if (root == NULL) {
         r->out_of_memory = true;
     }
 }
@@ -372,7 +374,7 @@ static bool print_alloy(const struct alloy_sources *sources, struct variables *v
     options.env = get_variable;
     options.env_arg = variables;
     const struct yaml_node *root = alloy_read(sources, &options, arena, &messages);
-    return root != NULL && alloy_print(root, &messages, out);
+    return root != NULL && !root->incomplete && alloy_print(root, &messages, out);
 }
 
 /* The same of YAML. A variable that is not set here may be where the result will run. */
@@ -407,13 +409,13 @@ static bool convert_alloy(const char *path, const struct alloy_sources *sources,
 {
     struct variables variables = {.options = options};
     bool ok = print_alloy(sources, &variables, errors, arena, out);
-    if (ok && !variables.any_unset) {
+    if (!variables.any_unset) {
         /* Whatever a run would complain about. */
         struct config_options quiet = *options;
         quiet.warnings = NULL;
         quiet.notes = NULL;
         struct config *c = load_alloy(path, &quiet, errors);
-        ok = c != NULL;
+        ok = ok && c != NULL;
         config_unref(c);
     }
     return ok;

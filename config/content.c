@@ -1,11 +1,8 @@
 #include "config/content.h"
 
 #include "base/ascii.h"
+#include "config/parts.h"
 #include "http/contents.h"
-
-/* Longest parts, as Kubernetes has them. */
-#define NAMESPACE_MAX 63
-#define NAME_MAX_LEN 253
 
 static const struct {
     const char *word;
@@ -30,17 +27,6 @@ bool content_is_named(struct sv text)
     return sv_starts_with(text, SV(HTTP_CONTENT_PREFIX));
 }
 
-static bool is_lower_name(struct sv v, size_t max, bool dots)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        if (!(c >= 'a' && c <= 'z') && !ascii_is_digit(c) && c != '-' && !(dots && c == '.')) {
-            return false;
-        }
-    }
-    return v.n > 0 && v.n <= max && v.p[0] != '.' && v.p[0] != '-';
-}
-
 static bool is_key(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -48,7 +34,7 @@ static bool is_key(struct sv v)
             return false;
         }
     }
-    return v.n > 0 && v.n <= NAME_MAX_LEN;
+    return v.n > 0 && v.n <= DNS_SUBDOMAIN_MAX;
 }
 
 static bool find_kind(struct sv word, enum content_kind *ret)
@@ -68,7 +54,7 @@ bool content_name_parse(struct sv text, struct content_name *ret)
     struct sv rest = sv_skip(text, sizeof(HTTP_CONTENT_PREFIX) - 1);
     return content_is_named(text) && sv_cut(rest, '/', &word, &rest) &&
            find_kind(word, &ret->kind) && sv_cut(rest, '/', &ret->namespace, &rest) &&
-           sv_cut(rest, '/', &ret->object, &ret->key) &&
-           is_lower_name(ret->namespace, NAMESPACE_MAX, false) &&
-           is_lower_name(ret->object, NAME_MAX_LEN, true) && is_key(ret->key);
+           sv_cut(rest, '/', &ret->object, &ret->key) && ret->namespace.n > 0 &&
+           check_dns_label(ret->namespace) && ret->object.n > 0 &&
+           check_dns_subdomain(ret->object) && is_key(ret->key);
 }

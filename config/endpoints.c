@@ -519,6 +519,9 @@ void read_endpoints(struct reader *r, const struct place *root, struct config *c
     } else if (given) {
         read_list(r, &at, sizeof(struct config_endpoint), read_endpoint, c, &list);
     }
+    if (r->partial) {
+        return;
+    }
     struct endpoints all = {reader_alloc(r, list.n + 1, sizeof(*all.at)), list.n};
     if (all.at == NULL) {
         return;

@@ -132,10 +132,30 @@ static void fill(struct config_errors *e, struct entry *entry, const char *path,
     }
 }
 
+/* One rule of an Alloy file may be in several jobs: its error is one. */
+static bool is_known(const struct config_errors *e, size_t file, int line, int column,
+                     const char *path, const char *message)
+{
+    for (size_t i = e->n; i > 0; i--) {
+        int order = compare_places(&e->entries[i - 1], file, line, column);
+        const struct config_error *known = &e->entries[i - 1].error;
+        if (order < 0) {
+            return false;
+        }
+        if (order == 0 && strcmp(known->path, path) == 0 && strcmp(known->message, message) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void config_errors_add_in(struct config_errors *e, const char *file, int line, int column,
                           const char *path, const char *message)
 {
     size_t in = find_file(e, file);
+    if (is_known(e, in, line, column, path, message)) {
+        return;
+    }
     if (!wants(e, in, line, column)) {
         e->more++;
         return;

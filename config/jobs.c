@@ -237,6 +237,9 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
         return; /* reported: null lacks the name */
     }
     read_profiles(r, at, job);
+    if (r->partial) {
+        return;
+    }
     read_forward_to(r, at, c, job);
     check_formats(r, at, c, job);
 }
@@ -266,7 +269,7 @@ void read_jobs(struct reader *r, const struct place *root, struct config *c)
     if (at.node != root->node) {
         read_list(r, &at, sizeof(struct config_job), read_job, c, &list);
     }
-    if (list.n == 0 && r->reported == before && !r->out_of_memory) {
+    if (list.n == 0 && r->reported == before && !r->out_of_memory && !r->partial) {
         reader_error(r, &at, "at least one job is needed");
     }
     c->jobs = list.at;

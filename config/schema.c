@@ -269,11 +269,11 @@ static void read_rows(struct reader *r, const struct place *at, const struct sch
             read_rows(r, at, f->arg, before, value);
         } else if ((child.node = yaml_get(at->node, f->key)) != NULL) {
             f->kind->read(r, &child, f->arg, value);
-        } else if (f->required) {
+        } else if (f->required && !at->node->incomplete) {
             reader_error(r, at, "missing required key \"%s\"", f->key);
         }
     }
-    if (s->check != NULL) {
+    if (s->check != NULL && !at->node->incomplete) {
         s->check(r, at, r->reported == before, out);
     }
 }

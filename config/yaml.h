@@ -41,6 +41,7 @@ struct yaml_node {
     struct yaml_item *items;
     size_t n_items;
     /* Of nodes that were not made from YAML (config/alloy/). */
+    bool incomplete;  /* a mapping that lacks what an error was reported about */
     const char *file; /* that the place is in; NULL: the one that is being read */
     const char *path; /* what messages call the node, instead of its keys; NULL otherwise */
     struct sv form;   /* how YAML says the text, if not as it is; p is NULL otherwise */

@@ -50,11 +50,15 @@ static const struct yaml_node *build(struct alloy_load *l, const struct alloy_so
         alloy_enter(l, l->modules[0]);
         alloy_flatten(l, l->modules[0]);
     }
+    const struct yaml_node *root = l->root;
+    if (config_errors_count(l->errors) > 0 && !l->ev.exhausted && !l->tree.full) {
+        root = alloy_parts(l);
+    }
     if (l->tree.full) {
         alloy_no_memory(l);
     }
     alloy_graph_done(l);
-    return config_errors_count(l->errors) == 0 ? l->root : NULL;
+    return l->ev.exhausted || l->tree.full ? NULL : root;
 }
 
 const struct yaml_node *alloy_read(const struct alloy_sources *sources,

@@ -20,8 +20,10 @@ struct alloy_messages {
 
 /* Is this the name of Alloy's configuration: a file that ends in ".alloy", or a directory? */
 bool alloy_is_path(const char *path);
-/* The tree of all sources together, in the arena, which the sources must live in as well. NULL if
- * there were errors. The errors are about the first source unless they name another. */
+/* The tree of all sources together, in the arena, which the sources must live in as well. After
+ * errors a root that is incomplete: whatever could be read, for the tables of config/ to find
+ * further errors in; or NULL, if there is nothing. The errors are about the first source unless
+ * they name another. */
 const struct yaml_node *alloy_read(const struct alloy_sources *sources,
                                    const struct config_options *options, struct arena *arena,
                                    const struct alloy_messages *messages);

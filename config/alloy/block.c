@@ -205,6 +205,26 @@ static const struct alloy_inner *find_inner(const struct alloy_schema *s, struct
     return NULL;
 }
 
+/* The name that is longer by a word in front of its last part: "profile.process_cpu" for
+ * "profile.cpu". NULL if there is none. */
+static const char *longer_name(struct sv name, const char *const *names, size_t n)
+{
+    size_t dot = name.n;
+    while (dot > 0 && name.p[dot - 1] != '.') {
+        dot--;
+    }
+    struct sv head = {name.p, dot};
+    struct sv tail = sv_skip(name, dot);
+    for (size_t i = 0; i < n; i++) {
+        struct sv v = sv_from(names[i]);
+        if (v.n > name.n && sv_starts_with(v, head) && sv_ends_with(v, tail) &&
+            v.p[v.n - tail.n - 1] == '_') {
+            return names[i];
+        }
+    }
+    return NULL;
+}
+
 static void unknown(struct alloy_reading *r, const struct alloy_schema *schema,
                     const struct alloy_stmt *s, const char *path)
 {
@@ -223,6 +243,7 @@ static void unknown(struct alloy_reading *r, const struct alloy_schema *schema,
         }
     }
     const char *close = suggest(s->name, names, n);
+    close = close != NULL ? close : longer_name(s->name, names, n);
     r->ev->path = path;
     (void)alloy_fail(r->ev, s->place, "unknown %s%s%s%s", attribute ? "attribute" : "block",
                      close != NULL ? "; did you mean \"" : "", close != NULL ? close : "",
@@ -417,10 +438,14 @@ void alloy_read_block(struct alloy_reading *r, const struct alloy_schema *schema
                       struct alloy_given *ret_given)
 {
     struct walk w = {.r = r, .schema = schema, .path = path, .out = out, .given = ret_given};
+    size_t before = r->ev->n_failures;
     *ret_given = (struct alloy_given){0};
     for (const struct alloy_stmt *s = block->body.first; s != NULL; s = s->next) {
         read_stmt(&w, s);
     }
     check_required(&w, block);
+    if (out != NULL && r->ev->n_failures > before) {
+        out->incomplete = true;
+    }
     r->ev->path = path;
 }

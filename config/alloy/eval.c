@@ -21,6 +21,7 @@ const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct alloy_place p
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
+    ev->n_failures++;
     if (!ev->exhausted) {
         config_errors_add_in(ev->errors, place.file, place.line, place.column,
                              ev->path != NULL ? ev->path : "", message);

@@ -36,7 +36,8 @@ struct alloy_eval {
     void *arg;
     const char *path; /* of the attribute that is evaluated, for messages */
     size_t n_values;
-    bool exhausted; /* a limit was reported */
+    size_t n_failures; /* alloy_fail() calls */
+    bool exhausted;    /* a limit was reported */
 };
 
 /* Never NULL. */

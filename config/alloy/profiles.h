@@ -42,5 +42,8 @@ bool alloy_read_receivers(struct alloy_load *l, struct alloy_place place, const 
 
 /* Makes jobs and endpoints of all components, in l->root (flatten.c). */
 void alloy_flatten(struct alloy_load *l, const struct alloy_module *root);
+/* After errors: a root with the parts of all components, incomplete (parts.c). NULL without memory.
+ */
+struct yaml_node *alloy_parts(struct alloy_load *l);
 
 #endif

@@ -458,6 +458,7 @@ const struct alloy_value *alloy_discovery_relabel(struct alloy_load *l, struct a
     struct alloy_atoms passed = {0};
     const struct alloy_stmt *stmt;
     alloy_read_block(&r, &relabel, n->stmt, n->path, out, &given);
+    n->data = out;
     const struct alloy_value *v = alloy_given(&given, "targets", &stmt);
     if (out == NULL || v == NULL ||
         !alloy_read_targets(l, stmt->value->place, alloy_path(l->arena, n->path, SV("targets")), v,

@@ -490,12 +490,13 @@ pyroscope.write "reduced" { endpoint { url = "`+reduced.URL()+`" } }
 	}
 }
 
-// Twelve mistakes are twelve errors, each with its place.
-func TestAlloyTwelveMistakes(t *testing.T) {
+// Each of many mistakes is an error with its place: those of the language, and those that only the
+// tables of the configuration know (an action, a regex, a role, a scheme, a range).
+func TestAlloyManyMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := alloyFile(t, dir, "config.alloy", `discovery.kubernetes "k" {
-  role = [5]
+  role = "pid"
   namespace { }
 }
 discovery.relable "a" { }
@@ -505,24 +506,36 @@ discovery.relabel "b" {
     action  = null
     replace = "x"
   }
+  rule {
+    action = "kep"
+    regex  = "a(b"
+  }
 }
 pyroscope.scrape "s" {
   targets         = concat(discovery.kubernetes.k.targets, [{"service_name" = "x"}])
   forward_to      = [pyroscope.write.w.receiver]
   scrape_interval = "1d"
+  scheme          = "ftp"
   profiling_config {
     profile.cpu { }
   }
 }
 pyroscope.write "w" {
   endpoint {
-    url = sting.format("x")
+    url            = sting.format("x")
+    remote_timeout = "0s"
     basic_auth {
       password = [5]
     }
   }
 }
-pyroscope.write "w" { }
+pyroscope.relabel "r" {
+  forward_to = [pyroscope.write.w.receiver]
+  rule {
+    regex        = "("
+    target_label = "x"
+  }
+}
 `)
 	r := call(t, "", "check", file)
 	places := regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(file)+`:(\d+:\d+): `).FindAllStringSubmatch(r.stderr, -1)
@@ -531,7 +544,7 @@ pyroscope.write "w" { }
 		got = append(got, m[1])
 	}
 	t.Logf("%s", r.stderr)
-	want := "2:10 3:3 5:1 7:13 9:15 10:5 14:61 16:21 18:5 23:11 25:18 29:1"
+	want := "2:10 3:3 5:1 7:13 9:15 10:5 13:14 18:61 20:21 21:21 23:5 28:22 29:22 31:18 38:20"
 	if strings.Join(got, " ") != want || r.code != 1 {
 		t.Errorf("%d: errors at %q", r.code, strings.Join(got, " "))
 	}

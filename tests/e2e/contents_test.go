@@ -82,6 +82,9 @@ func passwordsFromSecrets(t *testing.T, yaml bool) {
 	if yaml {
 		file = converted(t, env, file)
 	}
+	if r := under(t, env, "check", "--config", file); r.code != 0 || strings.Contains(r.stderr, "warning") {
+		t.Errorf("check: %d %s", r.code, r.stderr)
+	}
 	p := runFile(t, env, file)
 	waitProfiles(t, one, 1, nil)
 	forbidden := `Secret other/login: the API server answered 403: secrets \"login\" is forbidden`

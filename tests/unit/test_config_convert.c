@@ -201,6 +201,78 @@ static void clustering_is_sharing_where_the_command_line_names_a_service(void **
     free_lists(&l);
 }
 
+#define W "pyroscope.write \"w\" {\n endpoint { url = \"http://h:4040\" }\n}\n"
+#define S(name, more)                                                                              \
+    "pyroscope.scrape \"" name "\" {\n targets = discovery.relabel.r.output\n"                     \
+    " forward_to = [pyroscope.write.w.receiver]\n" more "}\n"
+#define R(rule)                                                                                    \
+    "discovery.relabel \"r\" {\n targets = [{\"__address__\" = \"h:1\"}]\n rule {\n" rule          \
+    "\n }\n}\n"
+
+/* Mistakes that the language and those that only the tables of the configuration know come
+ * together; one in a rule of two scrapes comes once; nothing follows from one that was reported. */
+static void mistakes_of_both_stages_come_together(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *want;
+    } cases[] = {
+        {R("target_label = \"x\"") W S(
+             "s", "scrape_interval = \"1d\"\nscheme = \"ftp\"\nprofiling_config {\n profile.cpu "
+                  "{}\n}\n"),
+         "x.alloy:13:19: pyroscope.scrape.s.scrape_interval: expected a duration in h, m, s and "
+         "ms, got \"1d\"; did you mean \"24h\"?\n"
+         "x.alloy:14:10: pyroscope.scrape.s.scheme: expected \"http\" or \"https\", got \"ftp\"\n"
+         "x.alloy:16:2: pyroscope.scrape.s.profiling_config.profile.cpu: unknown block; did you "
+         "mean \"profile.process_cpu\"?\n"},
+        {R("action = \"kep\"") W S("s", "") S("t", ""),
+         "x.alloy:4:10: discovery.relabel.r.rule[0].action: expected \"replace\", \"keep\", "
+         "\"drop\", \"keepequal\", \"dropequal\", \"hashmod\", \"labelmap\", \"labeldrop\", "
+         "\"labelkeep\", \"lowercase\" or \"uppercase\", got \"kep\"; did you mean \"keep\"?\n"},
+        {R("target_label = \"x\"") "pyroscope.write \"w\" {\n endpoint {\n url = 5 + \"a\"\n "
+                                   "remote_timeout = \"0s\"\n oauth2 {\n client_id = nosuch\n "
+                                   "}\n }\n}\n" S("s", ""),
+         "x.alloy:9:12: pyroscope.write.w.endpoint[0].url: expected a number, got a string\n"
+         "x.alloy:10:19: pyroscope.write.w.endpoint[0].remote_timeout: expected a duration from "
+         "1ms to 1d, got \"0s\"\n"
+         "x.alloy:12:14: pyroscope.write.w.endpoint[0].oauth2.client_id: no component, function or "
+         "variable \"nosuch\"\n"},
+        {"discovery.kubernetes \"k\" {\n role = \"pid\"\n}\ndiscovery.http \"k\" {\n url = "
+         "\"ftp://x\"\n}\n" W,
+         "x.alloy:1:1: nothing in this file is scraped: there is no pyroscope.scrape that sends "
+         "anywhere\n"
+         "x.alloy:2:9: discovery.kubernetes.k.role: unknown Kubernetes SD role \"pid\"; did you "
+         "mean \"pod\"?\n"
+         "x.alloy:5:8: discovery.http.k.url: expected a URL such as \"http://host/targets\" "
+         "without user "
+         "and fragment, got \"ftp://x\"\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lists l = new_lists();
+        struct config_options options = make_options(&l);
+        char *directory = testing_mkdtemp();
+        char path[512];
+        struct buf text;
+        struct buf want;
+        testing_write_file(directory, "x.alloy", cases[i].text);
+        snprintf(path, sizeof(path), "%s/x.alloy", directory);
+        assert_null(config_load(path, &options, l.errors));
+        buf_init(&text, TEXT_MAX);
+        buf_init(&want, TEXT_MAX);
+        config_errors_format(l.errors, &text);
+        for (const char *line = cases[i].want; *line != '\0'; line = strchr(line, '\n') + 1) {
+            buf_printf(&want, "%s/%.*s\n", directory, (int)strcspn(line, "\n"), line);
+        }
+        CHECK_STR(text.data, want.data, cases[i].text);
+        buf_done(&text);
+        buf_done(&want);
+        testing_rmdir(directory);
+        free(directory);
+        free_lists(&l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +281,7 @@ int main(void)
         cmocka_unit_test(labels_of_an_endpoint_come_before_global_ones),
         cmocka_unit_test(a_custom_type_may_write_another_series),
         cmocka_unit_test(clustering_is_sharing_where_the_command_line_names_a_service),
+        cmocka_unit_test(mistakes_of_both_stages_come_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
